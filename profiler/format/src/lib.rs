@@ -1,1 +1,37 @@
-//! placeholder
+//! The profile directory: what is in it, how it is written, how it is read.
+//!
+//! A profile is a directory of Parquet segments, one folder a table, beside the generated sources:
+//!
+//! ```text
+//! DIR/unfuse.json              format version
+//! DIR/samples/HOST-PID-SEQ.parquet
+//! DIR/stacks/…  plans/…  stages/…  tasks/…  codegen/…  executions/…  processes/…
+//! DIR/sources/HASH.java        the text handed to the compiler, named by its hash
+//! DIR/live/HOST-PID            held (flock) by a writer that is still at work
+//! ```
+//!
+//! Every segment is written as `*.tmp` and renamed when complete, so a killed writer loses at most the
+//! segment it was filling. Segments are plain Parquet: DuckDB, DataFusion and Spark read them too.
+//!
+//! ```
+//! use unfuse_format::{ProfileDir, SampleRow, SegmentWriter, Table};
+//! # let tmp = tempfile::tempdir().unwrap();
+//! let dir = ProfileDir::create(&tmp.path().join("profile")).unwrap();
+//! let mut samples = SegmentWriter::<SampleRow>::new(&dir, "host-1");
+//! samples.push(SampleRow { stack: 7, count: 3, weight_ns: 15_000_000, ..Default::default() });
+//! samples.flush().unwrap();
+//! let read = dir.read::<SampleRow>().unwrap();
+//! assert_eq!(read.rows[0].count, 3);
+//! ```
+
+mod dir;
+mod error;
+mod live;
+mod segment;
+mod tables;
+
+pub use dir::{FORMAT_VERSION, ProfileDir};
+pub use error::{FormatError, Problem};
+pub use live::LiveMarker;
+pub use segment::{Read, SegmentWriter};
+pub use tables::*;

@@ -1,0 +1,139 @@
+//! The directory itself: making it, opening it, its sources.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::segment::{Read, read_table};
+use crate::{FormatError, Table};
+
+/// The version of the profile format this crate writes; it reads this one and older ones.
+pub const FORMAT_VERSION: u32 = 1;
+
+const MANIFEST: &str = "unfuse.json";
+
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    format: u32,
+    #[serde(default)]
+    writer: String,
+}
+
+/// A profile directory that exists and has a format we can read.
+#[derive(Debug, Clone)]
+pub struct ProfileDir {
+    root: PathBuf,
+}
+
+impl ProfileDir {
+    /// Makes the directory (mode 0700) and its manifest, or opens it where it is a profile already:
+    /// several processes and several applications may share one.
+    pub fn create(root: &Path) -> Result<Self, FormatError> {
+        private_dir(root).map_err(FormatError::unwritable(root))?;
+        let manifest = root.join(MANIFEST);
+        if manifest.exists() {
+            return Self::open(root);
+        }
+        let text = serde_json::to_string(&Manifest {
+            format: FORMAT_VERSION,
+            writer: format!("unfuse {}", env!("CARGO_PKG_VERSION")),
+        })
+        .map_err(|e| FormatError::io(&manifest)(e.into()))?;
+        // Written aside and renamed: executors that start together must never read half a manifest.
+        let aside = root.join(format!(".{MANIFEST}.{}", std::process::id()));
+        write_private(&aside, text.as_bytes())
+            .and_then(|()| fs::rename(&aside, &manifest))
+            .map_err(FormatError::unwritable(&manifest))?;
+        Ok(Self {
+            root: root.to_owned(),
+        })
+    }
+
+    /// Opens an existing profile.
+    ///
+    /// # Errors
+    /// [`FormatError::Missing`], [`FormatError::NotAProfile`], [`FormatError::DamagedManifest`],
+    /// [`FormatError::TooNew`].
+    pub fn open(root: &Path) -> Result<Self, FormatError> {
+        if !root.is_dir() {
+            return Err(FormatError::Missing(root.to_owned()));
+        }
+        let path = root.join(MANIFEST);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(FormatError::NotAProfile(root.to_owned()));
+            }
+            Err(e) => return Err(FormatError::Io { path, source: e }),
+        };
+        let manifest: Manifest =
+            serde_json::from_str(&text).map_err(|e| FormatError::DamagedManifest {
+                path,
+                reason: e.to_string(),
+            })?;
+        if manifest.format > FORMAT_VERSION {
+            return Err(FormatError::TooNew {
+                path: root.to_owned(),
+                found: manifest.format,
+            });
+        }
+        Ok(Self {
+            root: root.to_owned(),
+        })
+    }
+
+    /// The directory's path.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// Every row of one table, with the files that had to be left out.
+    pub fn read<T: Table>(&self) -> Result<Read<T>, FormatError> {
+        read_table(&self.root.join(T::NAME))
+    }
+
+    /// Keeps the text of one generated source under its hash; a text already there is left alone.
+    pub fn save_source(&self, hash: &str, text: &str) -> Result<(), FormatError> {
+        let dir = self.root.join("sources");
+        private_dir(&dir).map_err(FormatError::unwritable(&dir))?;
+        let path = dir.join(format!("{hash}.java"));
+        if path.exists() {
+            return Ok(());
+        }
+        let aside = dir.join(format!(".{hash}.{}", std::process::id()));
+        write_private(&aside, text.as_bytes())
+            .and_then(|()| fs::rename(&aside, &path))
+            .map_err(FormatError::unwritable(&path))
+    }
+
+    /// The text of one generated source, `None` where it was not saved.
+    pub fn source(&self, hash: &str) -> Result<Option<String>, FormatError> {
+        let path = self.root.join("sources").join(format!("{hash}.java"));
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(FormatError::Io { path, source }),
+        }
+    }
+}
+
+/// Makes a directory and its parents, readable by the user only.
+pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)
+}

@@ -1,0 +1,68 @@
+//! Who still writes: a locked file for each writer at work.
+//!
+//! The writer process outlives the JVM by a moment. Whoever wants the whole profile (`unfuse run`)
+//! waits until no marker is locked; a marker of a killed writer is unlocked by the kernel.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::dir::private_dir;
+use crate::{FormatError, ProfileDir};
+
+/// Held by a writer for as long as it writes; dropping it says the profile is complete.
+#[derive(Debug)]
+pub struct LiveMarker {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl LiveMarker {
+    /// Announces the writer called `name` (`HOST-PID`).
+    pub fn hold(dir: &ProfileDir, name: &str) -> Result<Self, FormatError> {
+        let folder = dir.path().join("live");
+        private_dir(&folder).map_err(FormatError::unwritable(&folder))?;
+        let path = folder.join(name);
+        let file = File::create(&path).map_err(FormatError::unwritable(&path))?;
+        file.lock().map_err(FormatError::io(&path))?;
+        Ok(Self {
+            path,
+            _locked: file,
+        })
+    }
+
+    /// Waits until no writer of this directory is at work, at most `patience`.
+    /// Returns whether all are done.
+    pub fn wait_for_all(dir: &ProfileDir, patience: Duration) -> bool {
+        let give_up = Instant::now() + patience;
+        loop {
+            if !any_locked(dir) {
+                return true;
+            }
+            if Instant::now() >= give_up {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for LiveMarker {
+    fn drop(&mut self) {
+        // The lock goes with the file; a marker left behind is unlocked and so means nothing.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn any_locked(dir: &ProfileDir) -> bool {
+    let Ok(entries) = fs::read_dir(dir.path().join("live")) else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        File::open(entry.path()).is_ok_and(|file| match file.try_lock() {
+            Ok(()) => false,
+            Err(fs::TryLockError::WouldBlock) => true,
+            Err(fs::TryLockError::Error(_)) => false,
+        })
+    })
+}

@@ -1,0 +1,152 @@
+//! Segments: a bounded buffer of rows that becomes one Parquet file.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_schema::FieldRef;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+
+use crate::dir::private_dir;
+use crate::{FormatError, Problem, ProfileDir, Table};
+
+/// Collects rows of one table and writes them as numbered segments.
+#[derive(Debug)]
+pub struct SegmentWriter<T: Table> {
+    folder: PathBuf,
+    writer: String,
+    next: u32,
+    rows: Vec<T>,
+}
+
+impl<T: Table> SegmentWriter<T> {
+    /// A writer for table `T`; `writer` (`HOST-PID`) makes its file names its own.
+    pub fn new(dir: &ProfileDir, writer: &str) -> Self {
+        Self {
+            folder: dir.path().join(T::NAME),
+            writer: writer.to_owned(),
+            next: 0,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row to the open segment.
+    pub fn push(&mut self, row: T) {
+        self.rows.push(row);
+    }
+
+    /// Rows in the open segment.
+    pub fn pending(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Closes the open segment: writes it aside and renames it into place. Without rows, nothing.
+    /// On an error the rows are kept, so that a later flush can still save them.
+    pub fn flush(&mut self) -> Result<(), FormatError> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        private_dir(&self.folder).map_err(FormatError::unwritable(&self.folder))?;
+        let path = loop {
+            let path = self
+                .folder
+                .join(format!("{}-{:05}.parquet", self.writer, self.next));
+            if !path.exists() {
+                break path;
+            }
+            // A pid that came round again in a directory that several runs share.
+            self.next += 1;
+        };
+        let aside = path.with_extension("tmp");
+        write_parquet(&aside, &self.rows)
+            .and_then(|()| fs::rename(&aside, &path))
+            .map_err(FormatError::unwritable(&path))?;
+        self.next += 1;
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Gives up the rows of the open segment; returns how many were lost.
+    pub fn discard(&mut self) -> usize {
+        std::mem::take(&mut self.rows).len()
+    }
+}
+
+fn write_parquet<T: Table>(path: &Path, rows: &[T]) -> std::io::Result<()> {
+    let fields = T::fields();
+    let batch = serde_arrow::to_record_batch(&fields, &rows).map_err(std::io::Error::other)?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .build();
+    let file = File::create(path)?;
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties))?;
+    writer.write(&batch)?;
+    writer.close()?;
+    Ok(())
+}
+
+/// The rows of a table and the segments that could not be read.
+#[derive(Debug)]
+pub struct Read<T> {
+    /// Rows of all good segments, in file name order.
+    pub rows: Vec<T>,
+    /// Segments left out, each with the reason.
+    pub problems: Vec<Problem>,
+}
+
+pub(crate) fn read_table<T: Table>(folder: &Path) -> Result<Read<T>, FormatError> {
+    let mut read = Read {
+        rows: Vec::new(),
+        problems: Vec::new(),
+    };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(read),
+        Err(e) => return Err(FormatError::io(folder)(e)),
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
+        .collect();
+    paths.sort();
+    for path in paths {
+        match read_parquet(&path) {
+            Ok(rows) => read.rows.extend(rows),
+            Err(reason) => read.problems.push(Problem { path, reason }),
+        }
+    }
+    Ok(read)
+}
+
+fn read_parquet<T: Table>(path: &Path) -> Result<Vec<T>, String> {
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    let unreadable = |e: &dyn std::fmt::Display| format!("not a complete Parquet segment ({e})");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+        .and_then(ParquetRecordBatchReaderBuilder::build)
+        .map_err(|e| unreadable(&e))?;
+    let mut rows = Vec::new();
+    for batch in reader {
+        let batch = batch.map_err(|e| unreadable(&e))?;
+        let part: Vec<T> = serde_arrow::from_record_batch(&batch)
+            .map_err(|e| format!("its columns are not those of table {} ({e})", T::NAME))?;
+        rows.extend(part);
+    }
+    Ok(rows)
+}
+
+/// The Arrow fields of a row type, worked out from its serde definition.
+pub(crate) fn fields_of<T: for<'a> serde::Deserialize<'a>>() -> Vec<FieldRef> {
+    use serde_arrow::schema::{SchemaLike, TracingOptions};
+    let options = TracingOptions::default()
+        .strings_as_large_utf8(false)
+        .sequence_as_large_list(false);
+    Vec::<FieldRef>::from_type::<T>(options)
+        .expect("row types are plain structs that serde_arrow can trace (covered by a test for each table)")
+        .into_iter()
+        .map(Arc::from)
+        .collect()
+}

@@ -1,0 +1,357 @@
+//! The tables, one row type each. Adding an optional column keeps old profiles readable
+//! (`#[serde(default)]`); anything else raises [`crate::FORMAT_VERSION`].
+
+use arrow_schema::FieldRef;
+use serde::{Deserialize, Serialize};
+
+use crate::segment::fields_of;
+
+/// A row type that is stored as a table.
+pub trait Table: Serialize + for<'a> Deserialize<'a> {
+    /// The folder under the profile directory.
+    const NAME: &'static str;
+
+    /// The Arrow fields of the table.
+    fn fields() -> Vec<FieldRef> {
+        fields_of::<Self>()
+    }
+}
+
+macro_rules! tables {
+    ($($row:ty => $name:literal),+ $(,)?) => {
+        $(impl Table for $row { const NAME: &'static str = $name; })+
+        #[cfg(test)]
+        mod tests {
+            use super::*;
+            #[test]
+            fn every_table_has_an_arrow_schema() {
+                $(assert!(!<$row>::fields().is_empty(), $name);)+
+            }
+        }
+    };
+}
+
+tables! {
+    SampleRow => "samples",
+    StackRow => "stacks",
+    ProcessRow => "processes",
+    SourceRow => "source_index",
+    CodegenRow => "codegen",
+    PlanRow => "plans",
+    ExecutionRow => "executions",
+    StageRow => "stages",
+    TaskRow => "tasks",
+}
+
+/// Samples of one thread in one time window that share stage attempt, task attempt and stack.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SampleRow {
+    /// Spark application id; empty outside Spark.
+    pub app: String,
+    /// Host name.
+    pub host: String,
+    /// Executor id (`driver` in the driver); empty outside Spark.
+    pub executor: String,
+    /// The JVM's process id.
+    pub pid: u32,
+    /// The thread's id in the kernel.
+    pub tid: u32,
+    /// The thread's name.
+    pub thread: String,
+    /// Stage, where the thread ran a task.
+    pub stage: Option<i32>,
+    /// Attempt number of the stage.
+    pub stage_attempt: Option<i32>,
+    /// Task attempt id (unique in the application).
+    pub task: Option<i64>,
+    /// Time of the first sample, ns since the epoch.
+    pub start_ns: i64,
+    /// Time of the last sample, ns since the epoch.
+    pub end_ns: i64,
+    /// `cpu` (later also `off-cpu`).
+    pub kind: String,
+    /// The callchain, see [`StackRow::stack`].
+    pub stack: i64,
+    /// Number of samples.
+    pub count: u64,
+    /// CPU time they stand for, ns.
+    pub weight_ns: u64,
+}
+
+/// One distinct callchain. The id is a hash of the frames, so equal stacks of different processes
+/// have equal ids; a stack may occur in several segments.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StackRow {
+    /// Hash of the frames.
+    pub stack: i64,
+    /// Root first.
+    pub frames: Vec<Frame>,
+}
+
+/// One frame of a callchain.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Frame {
+    /// `java`, `interpreted`, `native`, `kernel`, `stub` or `unknown`.
+    pub kind: String,
+    /// Binary class name with dots; empty where the frame is no Java frame.
+    pub class: String,
+    /// Method name, native symbol or stub name.
+    pub method: String,
+    /// JVM signature of the method.
+    pub signature: String,
+    /// Source file of a Java frame, library of a native one.
+    pub file: String,
+    /// Source line, 0 where unknown.
+    pub line: u32,
+    /// Bytecode index, -1 where unknown.
+    pub bci: i32,
+    /// Whether the JIT compiler inlined this frame into the one before it.
+    pub inlined: bool,
+}
+
+/// One profiled JVM.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessRow {
+    /// Spark application id; empty outside Spark.
+    pub app: String,
+    /// Spark application name; empty outside Spark.
+    pub name: String,
+    /// Spark version; empty outside Spark.
+    pub spark: String,
+    /// Host name.
+    pub host: String,
+    /// Executor id (`driver` in the driver); empty outside Spark.
+    pub executor: String,
+    /// Process id.
+    pub pid: u32,
+    /// Samples a second and thread that were asked for.
+    pub rate_hz: u32,
+    /// `perf` (perf_event task-clock) or `timer` (per-thread CPU timer in the process).
+    pub source: String,
+    /// When profiling began, ns since the epoch.
+    pub start_ns: i64,
+    /// When this row was written, ns since the epoch; the latest row of a process counts.
+    pub end_ns: i64,
+    /// Samples taken.
+    pub samples: u64,
+    /// Samples the kernel had to drop.
+    pub lost_samples: u64,
+    /// Code ranges that did not fit into the code map.
+    pub lost_ranges: u64,
+    /// Task marks that were overwritten before a sampler read them.
+    pub lost_marks: u64,
+    /// Events (plans, stages, sources) that were dropped.
+    pub lost_events: u64,
+    /// Callchains that ended before the thread's first frame.
+    pub broken_chains: u64,
+}
+
+/// Which generated class was compiled from which text.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SourceRow {
+    /// Spark application id.
+    pub app: String,
+    /// Hash of the text; the file is `sources/HASH.java`.
+    pub hash: String,
+    /// Simple name of the generated class.
+    pub class: String,
+    /// Codegen stage id in the class name.
+    pub codegen_stage: Option<i32>,
+}
+
+/// What one codegen stage of one execution generated, seen on the driver.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CodegenRow {
+    /// Spark application id.
+    pub app: String,
+    /// SQL execution id.
+    pub execution: Option<i64>,
+    /// Codegen stage id.
+    pub codegen_stage: i32,
+    /// Hash of the text.
+    pub hash: String,
+    /// The operators, by region id.
+    pub nodes: Vec<RegionNode>,
+}
+
+/// The operator behind a region id.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RegionNode {
+    /// Pre-order position in the codegen stage, 0 for WholeStageCodegen itself.
+    pub region: i32,
+    /// Name, such as `HashAggregate`.
+    pub operator: String,
+    /// The operator as the plan prints it.
+    pub detail: String,
+}
+
+/// One node of one execution's plan. The rows with the highest version of an execution count.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlanRow {
+    /// Spark application id.
+    pub app: String,
+    /// SQL execution id.
+    pub execution: i64,
+    /// Raised by each adaptive re-planning.
+    pub version: i32,
+    /// Pre-order position in the plan, 0 for the root.
+    pub node: i32,
+    /// The parent's position.
+    pub parent: Option<i32>,
+    /// Name, such as `HashAggregate`.
+    pub operator: String,
+    /// The operator as the plan prints it.
+    pub detail: String,
+    /// Codegen stage it is fused into.
+    pub codegen_stage: Option<i32>,
+    /// Its region id in that stage.
+    pub region: Option<i32>,
+    /// Its SQL metrics.
+    pub metrics: Vec<Metric>,
+}
+
+/// A SQL metric of a plan node.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Metric {
+    /// Accumulator id; [`StageRow::accumulators`] has the values.
+    pub id: i64,
+    /// Name, such as `number of output rows`.
+    pub name: String,
+    /// Spark's metric type, such as `sum` or `nsTiming`.
+    pub kind: String,
+}
+
+/// One SQL execution; a row when it starts and one when it ends.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExecutionRow {
+    /// Spark application id.
+    pub app: String,
+    /// SQL execution id.
+    pub execution: i64,
+    /// Text or call site.
+    pub description: String,
+    /// Start, ms since the epoch.
+    pub started_ms: Option<i64>,
+    /// End, ms since the epoch.
+    pub ended_ms: Option<i64>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// One stage attempt; a row when it is submitted and one when it completes, the later one counts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StageRow {
+    /// Spark application id.
+    pub app: String,
+    /// Stage id.
+    pub stage: i32,
+    /// Attempt number.
+    pub attempt: i32,
+    /// SQL execution it belongs to.
+    pub execution: Option<i64>,
+    /// Spark's name for it (the call site).
+    pub name: String,
+    /// Number of tasks.
+    pub tasks: i32,
+    /// Submission, ms since the epoch.
+    pub submitted_ms: Option<i64>,
+    /// Completion, ms since the epoch.
+    pub completed_ms: Option<i64>,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// RDD operation scopes (names of plan nodes) in the stage.
+    pub scopes: Vec<String>,
+    /// Final values of the accumulators its tasks updated.
+    pub accumulators: Vec<Accumulator>,
+}
+
+/// The value of an accumulator.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Accumulator {
+    /// Accumulator id.
+    pub id: i64,
+    /// Value as Spark prints it.
+    pub value: String,
+}
+
+/// One finished task attempt with its metrics.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskRow {
+    /// Spark application id.
+    pub app: String,
+    /// Stage id.
+    pub stage: i32,
+    /// Stage attempt number.
+    pub attempt: i32,
+    /// Task attempt id (unique in the application).
+    pub task: i64,
+    /// Index in the stage.
+    pub index: i32,
+    /// Attempt number of this index.
+    pub task_attempt: i32,
+    /// Executor id.
+    pub executor: String,
+    /// Host.
+    pub host: String,
+    /// Launch, ms since the epoch.
+    pub launched: i64,
+    /// Finish, ms since the epoch.
+    pub finished: i64,
+    /// `SUCCESS`, `FAILED`, `KILLED` …
+    pub status: String,
+    /// Whether it was a speculative copy.
+    pub speculative: bool,
+    /// `executorCpuTime`, ns.
+    pub cpu_ns: i64,
+    /// `executorRunTime`, ms.
+    pub run_ms: i64,
+    /// `executorDeserializeCpuTime`, ns.
+    pub deserialize_cpu_ns: i64,
+    /// `executorDeserializeTime`, ms.
+    pub deserialize_ms: i64,
+    /// `jvmGCTime`, ms.
+    pub gc_ms: i64,
+    /// `resultSerializationTime`, ms.
+    pub result_serialize_ms: i64,
+    /// Bytes of the result.
+    pub result_bytes: i64,
+    /// Bytes read from input.
+    pub input_bytes: i64,
+    /// Records read from input.
+    pub input_records: i64,
+    /// Bytes written to output.
+    pub output_bytes: i64,
+    /// Records written to output.
+    pub output_records: i64,
+    /// Shuffle bytes read, local and remote.
+    pub shuffle_read_bytes: i64,
+    /// Shuffle records read.
+    pub shuffle_read_records: i64,
+    /// Time blocked on shuffle fetches, ms.
+    pub shuffle_fetch_wait_ms: i64,
+    /// Shuffle bytes written.
+    pub shuffle_write_bytes: i64,
+    /// Shuffle records written.
+    pub shuffle_write_records: i64,
+    /// Time in shuffle writes, ns.
+    pub shuffle_write_ns: i64,
+    /// Bytes spilled, in memory size.
+    pub memory_spilled: i64,
+    /// Bytes spilled to disk.
+    pub disk_spilled: i64,
+    /// Peak execution memory, bytes.
+    pub peak_memory: i64,
+}
