@@ -1,1 +1,24 @@
-//! placeholder
+//! `libunfuse.so`: what runs inside the profiled JVM.
+//!
+//! ```text
+//! java -agentpath:/path/libunfuse.so=dir=/tmp/profile,rate=200 …
+//! ```
+//!
+//! It writes the code map from JIT events, names the threads to profile, lets the jar it carries patch
+//! Spark's classes at load, and passes events on. Everything else happens in other processes. Each
+//! callback from the JVM is a door of its own: it catches panics, takes no lock the JVM could wait
+//! for, and on any failure leaves the JVM to run on.
+
+mod agent;
+mod classes;
+mod code_events;
+mod event_queue;
+mod hotspot;
+mod inline_records;
+mod log;
+mod methods;
+mod natives;
+mod onload;
+pub mod options;
+mod spark_jar;
+mod threads;

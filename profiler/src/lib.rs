@@ -1,1 +1,27 @@
-//! placeholder
+//! Sampling from outside the JVM: the manager, the samplers and the writer.
+//!
+//! ```text
+//! JVM ──fork──▶ manager ──fork──▶ writer            (Parquet segments, sources)
+//!                  └─────fork──▶ sampler per thread (perf_event ring → callchains → frames)
+//! ```
+//!
+//! The JVM only writes: to the code map (shared memory), to a socket that names threads to profile,
+//! and to a socket that carries events. Samplers only read the code map. Every process ends with the
+//! JVM: all of them watch its pidfd, and a SIGKILL of the JVM loses nothing that was sampled.
+//!
+//! [`launch`] is the door the agent uses; everything else follows from it.
+
+pub mod clock;
+pub mod config;
+mod launch;
+mod manager;
+pub mod maps;
+pub mod perf_event;
+mod process;
+mod sampler;
+pub mod timer;
+mod wire;
+mod writer;
+
+pub use config::{Config, SampleSource, Threads};
+pub use launch::{Launch, LaunchError, Session, launch};

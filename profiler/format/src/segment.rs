@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use arrow_schema::FieldRef;
 use parquet::arrow::ArrowWriter;
@@ -147,6 +146,5 @@ pub(crate) fn fields_of<T: for<'a> serde::Deserialize<'a>>() -> Vec<FieldRef> {
     Vec::<FieldRef>::from_type::<T>(options)
         .expect("row types are plain structs that serde_arrow can trace (covered by a test for each table)")
         .into_iter()
-        .map(Arc::from)
         .collect()
 }

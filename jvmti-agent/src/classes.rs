@@ -1,0 +1,72 @@
+//! Class loading: Spark is noticed by its classes, and the classes to patch are patched.
+
+use std::ffi::{CStr, c_char, c_uchar};
+use std::sync::OnceLock;
+
+use jvmti_bindings::env::JniEnv;
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
+use jvmti_bindings::sys::jvmti::jvmtiEnv;
+
+use crate::agent::{Agent, with_agent};
+use crate::spark_jar::Patches;
+use crate::threads;
+
+static PATCHES: OnceLock<Option<Patches>> = OnceLock::new();
+
+/// Classes that only a JVM with a Spark application loads (the launcher loads others).
+const SPARK: [&str; 2] = [
+    "org/apache/spark/SparkContext",
+    "org/apache/spark/executor/Executor",
+];
+
+pub(crate) unsafe extern "system" fn class_file_load_hook(
+    _: *mut jvmtiEnv,
+    env: *mut JNIEnv,
+    redefined: jclass,
+    _loader: jobject,
+    name: *const c_char,
+    _: jobject,
+    length: jint,
+    data: *const c_uchar,
+    new_length: *mut jint,
+    new_data: *mut *mut c_uchar,
+) {
+    if name.is_null() || env.is_null() || !redefined.is_null() {
+        return;
+    }
+    // SAFETY: a NUL-terminated name, valid during the event.
+    let name = unsafe { CStr::from_ptr(name) };
+    // Cheap for the many classes that are not Spark's, and our own must not ask for themselves.
+    if !name.to_bytes().starts_with(b"org/apache/spark/") {
+        return;
+    }
+    with_agent(|agent| {
+        let Ok(name) = name.to_str() else { return };
+        if SPARK.contains(&name) {
+            threads::spark_found(agent);
+        }
+        // SAFETY: the JVM passes this thread's environment.
+        let env = unsafe { JniEnv::from_raw(env) };
+        let patches = PATCHES.get_or_init(|| Patches::load(agent, &env));
+        let Some(patches) = patches.as_ref().filter(|patches| patches.wants(name)) else {
+            return;
+        };
+        // SAFETY: the JVM passes a buffer and its length.
+        let class_file = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
+        if let Some(patched) = patches.patch(&env, name, class_file) {
+            // SAFETY: out-parameters of this event.
+            unsafe { hand_over(agent, &patched, new_length, new_data) };
+        }
+    });
+}
+
+unsafe fn hand_over(agent: &Agent, bytes: &[u8], length: *mut jint, data: *mut *mut c_uchar) {
+    // SAFETY: JVMTI wants memory from its own allocator, which it frees; sizes agree.
+    unsafe {
+        if let Ok(buffer) = agent.jvmti.allocate_raw(bytes.len() as i64) {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer, bytes.len());
+            *data = buffer;
+            *length = bytes.len() as jint;
+        }
+    }
+}

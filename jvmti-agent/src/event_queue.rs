@@ -1,0 +1,102 @@
+//! Events on their way out: any thread may add one without waiting; a thread of our own sends them.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::SigSet;
+
+/// Bytes that may wait; more are dropped and counted.
+const MOST_BYTES: usize = 64 << 20;
+/// Events that may wait.
+const MOST_EVENTS: usize = 1 << 16;
+
+/// The queue.
+pub(crate) struct EventQueue {
+    sender: SyncSender<Vec<u8>>,
+    waiting: std::sync::Arc<Waiting>,
+    receiver: std::sync::Mutex<Option<Receiver<Vec<u8>>>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    events: AtomicU64,
+    broken: AtomicBool,
+}
+
+impl EventQueue {
+    pub(crate) fn new() -> Self {
+        let (sender, receiver) = sync_channel(MOST_EVENTS);
+        Self {
+            sender,
+            waiting: std::sync::Arc::default(),
+            receiver: std::sync::Mutex::new(Some(receiver)),
+        }
+    }
+
+    /// Starts the sending thread (once). Signals stay with the JVM's threads.
+    pub(crate) fn start(&self, to: &UnixStream) {
+        let receiver = self.receiver.lock().ok().and_then(|mut r| r.take());
+        let (Some(receiver), Ok(to)) = (receiver, to.try_clone()) else {
+            return;
+        };
+        let waiting = self.waiting.clone();
+        let before = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
+        let spawned = std::thread::Builder::new()
+            .name("unfuse-events".to_owned())
+            .spawn(move || send_all(&receiver, to, &waiting));
+        if let Ok(mask) = before {
+            let _ = mask.thread_set_mask();
+        }
+        if spawned.is_err() {
+            self.waiting.broken.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds an event; false if there was no room. Never waits.
+    pub(crate) fn push(&self, event: Vec<u8>) -> bool {
+        let bytes = event.len();
+        if self.waiting.broken.load(Ordering::Relaxed)
+            || self.waiting.bytes.load(Ordering::Relaxed) + bytes > MOST_BYTES
+        {
+            return false;
+        }
+        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.waiting.events.fetch_add(1, Ordering::AcqRel);
+        let sent = self.sender.try_send(event).is_ok();
+        if !sent {
+            self.waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.waiting.events.fetch_sub(1, Ordering::AcqRel);
+        }
+        sent
+    }
+
+    /// Waits until all events are handed over, at most `patience`.
+    pub(crate) fn flush(&self, patience: Duration) {
+        let until = Instant::now() + patience;
+        while self.waiting.events.load(Ordering::Acquire) > 0
+            && !self.waiting.broken.load(Ordering::Relaxed)
+            && Instant::now() < until
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn send_all(receiver: &Receiver<Vec<u8>>, mut to: UnixStream, waiting: &Waiting) {
+    while let Ok(event) = receiver.recv() {
+        let mut framed = (event.len() as u32).to_ne_bytes().to_vec();
+        framed.extend_from_slice(&event);
+        // A blocking write, on a thread nobody waits for. It fails when the writer is gone (Rust sends
+        // with MSG_NOSIGNAL, so there is no SIGPIPE).
+        if to.write_all(&framed).is_err() {
+            waiting.broken.store(true, Ordering::Relaxed);
+            return;
+        }
+        waiting.bytes.fetch_sub(event.len(), Ordering::Relaxed);
+        waiting.events.fetch_sub(1, Ordering::AcqRel);
+    }
+}

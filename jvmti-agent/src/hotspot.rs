@@ -1,0 +1,146 @@
+//! HotSpot's own description of itself (`gHotSpotVMStructs`), by which debuggers read it: used to
+//! switch frame pointers on without a JVM flag.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_void};
+
+use jvmti_bindings::sys::jni::JavaVM;
+
+/// What became of PreserveFramePointer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FramePointers {
+    /// On now.
+    On,
+    /// The user gave the flag; it stays as it is.
+    UsersChoice(bool),
+    /// This JVM does not describe its flags in a way we know.
+    Unknown,
+}
+
+/// Switches PreserveFramePointer on. Only before the compilers start (Agent_OnLoad).
+pub(crate) fn preserve_frame_pointers(vm: *mut JavaVM) -> FramePointers {
+    // SAFETY: `vm` is the VM that loads us; see the functions for what they read.
+    unsafe { Library::of(vm).and_then(|library| library.flag("PreserveFramePointer")) }
+        .map_or(FramePointers::Unknown, Flag::switch_on)
+}
+
+struct Flag {
+    value: *mut u8,
+    /// Lowest four bits: where the value came from, 0 for the default.
+    origin: i32,
+}
+
+impl Flag {
+    fn switch_on(self) -> FramePointers {
+        if self.origin & 0xf != 0 {
+            // SAFETY: `value` is the flag's variable.
+            return FramePointers::UsersChoice(unsafe { *self.value } != 0);
+        }
+        // SAFETY: a bool of the VM that, during Agent_OnLoad, no other thread reads.
+        unsafe { *self.value = 1 };
+        FramePointers::On
+    }
+}
+
+struct Library(*mut c_void);
+
+impl Library {
+    /// The library the VM's function table lies in.
+    unsafe fn of(vm: *mut JavaVM) -> Option<Self> {
+        // SAFETY: dladdr fills `info` for any address; dlopen with NOLOAD only finds what is there.
+        unsafe {
+            let mut info: libc::Dl_info = std::mem::zeroed();
+            if libc::dladdr((**vm).GetEnv as *const c_void, &mut info) == 0 {
+                return None;
+            }
+            let handle = libc::dlopen(info.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_NOW);
+            (!handle.is_null()).then_some(Self(handle))
+        }
+    }
+
+    /// The value of an exported word.
+    unsafe fn word(&self, name: &CStr) -> Option<usize> {
+        // SAFETY: the symbols asked for are exported 64-bit variables.
+        unsafe {
+            let symbol = libc::dlsym(self.0, name.as_ptr());
+            (!symbol.is_null()).then(|| *symbol.cast::<usize>())
+        }
+    }
+
+    unsafe fn flag(&self, wanted: &str) -> Option<Flag> {
+        // SAFETY: offsets and addresses below come from the VM's own tables, which describe exactly
+        // these reads; every table is terminated as vmStructs.hpp says.
+        unsafe {
+            let fields = self.fields()?;
+            let size = self.type_size("JVMFlag")?;
+            let flags = *fields.get("flags")?.address.cast::<*const u8>();
+            let count = *fields.get("numFlags")?.address.cast::<usize>();
+            let name_at = fields.get("_name")?.offset;
+            let value_at = fields.get("_addr").or(fields.get("addr"))?.offset;
+            let origin_at = fields.get("_flags")?.offset;
+            (0..count)
+                .map(|index| flags.add(index * size))
+                .find_map(|flag| {
+                    let name = text(*flag.add(name_at).cast())?;
+                    (name == wanted).then(|| Flag {
+                        value: *flag.add(value_at).cast(),
+                        origin: *flag.add(origin_at).cast(),
+                    })
+                })
+        }
+    }
+
+    /// Fields of JVMFlag.
+    unsafe fn fields(&self) -> Option<HashMap<&'static str, Field>> {
+        // SAFETY: see `flag`.
+        unsafe {
+            let table = self.word(c"gHotSpotVMStructs")? as *const u8;
+            let stride = self.word(c"gHotSpotVMStructEntryArrayStride")?;
+            let type_at = self.word(c"gHotSpotVMStructEntryTypeNameOffset")?;
+            let field_at = self.word(c"gHotSpotVMStructEntryFieldNameOffset")?;
+            let offset_at = self.word(c"gHotSpotVMStructEntryOffsetOffset")?;
+            let address_at = self.word(c"gHotSpotVMStructEntryAddressOffset")?;
+            let mut fields = HashMap::new();
+            let mut entry = table;
+            while let Some(owner) = text(*entry.add(type_at).cast()) {
+                if owner == "JVMFlag"
+                    && let Some(name) = text(*entry.add(field_at).cast())
+                {
+                    let offset = *entry.add(offset_at).cast::<u64>() as usize;
+                    let address = *entry.add(address_at).cast::<*const u8>();
+                    fields.insert(name, Field { offset, address });
+                }
+                entry = entry.add(stride);
+            }
+            Some(fields)
+        }
+    }
+
+    unsafe fn type_size(&self, wanted: &str) -> Option<usize> {
+        // SAFETY: see `flag`.
+        unsafe {
+            let mut entry = self.word(c"gHotSpotVMTypes")? as *const u8;
+            let stride = self.word(c"gHotSpotVMTypeEntryArrayStride")?;
+            let name_at = self.word(c"gHotSpotVMTypeEntryTypeNameOffset")?;
+            let size_at = self.word(c"gHotSpotVMTypeEntrySizeOffset")?;
+            while let Some(name) = text(*entry.add(name_at).cast()) {
+                if name == wanted {
+                    return Some(*entry.add(size_at).cast::<u64>() as usize);
+                }
+                entry = entry.add(stride);
+            }
+            None
+        }
+    }
+}
+
+struct Field {
+    offset: usize,
+    address: *const u8,
+}
+
+/// A C string of the VM, which lives as long as the VM.
+unsafe fn text(at: *const c_char) -> Option<&'static str> {
+    // SAFETY: the VM's names are NUL-terminated constants.
+    (!at.is_null()).then(|| unsafe { CStr::from_ptr(at) }.to_str().unwrap_or_default())
+}

@@ -1,0 +1,180 @@
+//! Agent_OnLoad and the VM's life events.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use jvmti_bindings::env::Jvmti;
+use jvmti_bindings::sys::jni::{JNIEnv, JavaVM, jint, jthread};
+use jvmti_bindings::sys::jvmti::{
+    JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, JVMTI_EVENT_COMPILED_METHOD_LOAD,
+    JVMTI_EVENT_COMPILED_METHOD_UNLOAD, JVMTI_EVENT_DYNAMIC_CODE_GENERATED, JVMTI_EVENT_THREAD_END,
+    JVMTI_EVENT_THREAD_START, JVMTI_EVENT_VM_DEATH, JVMTI_EVENT_VM_INIT, jvmtiEnv, jvmtiEvent,
+    jvmtiEventCallbacks,
+};
+
+use crate::agent::{Agent, agent, install, with_agent};
+use crate::event_queue::EventQueue;
+use crate::hotspot::{self, FramePointers};
+use crate::methods::Methods;
+use crate::options::Options;
+use crate::{classes, code_events, log, threads};
+
+/// Says to executors which agent the driver has; read by the jar's plugin.
+const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
+
+/// The JVM's entry. Whatever happens, the JVM starts.
+///
+/// # Safety
+/// Called by the JVM, once, with its own arguments.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnLoad(
+    vm: *mut JavaVM,
+    options: *mut c_char,
+    _: *mut c_void,
+) -> jint {
+    let _ = std::panic::catch_unwind(|| {
+        let text = if options.is_null() {
+            CString::default()
+        } else {
+            // SAFETY: the JVM passes a NUL-terminated string.
+            unsafe { CStr::from_ptr(options) }.to_owned()
+        };
+        if agent().is_some() {
+            log::say("loaded twice; the first -agentpath counts");
+        } else if let Err(reason) = load(vm, text) {
+            log::say(format_args!("not profiling: {reason}"));
+        }
+    });
+    0
+}
+
+fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
+    let options = Options::parse(&option_text.to_string_lossy());
+    for complaint in &options.complaints {
+        log::say(complaint);
+    }
+    // Forks: first of all, while this process is small and has no threads of its own.
+    let session = unfuse_profiler::launch(&options.config).map_err(|e| e.to_string())?;
+    if let Some(denied) = session.perf_denied() {
+        log::say(format_args!(
+            "perf_event_open is not allowed here ({denied}); sampling with CPU timers inside the JVM \
+             instead (`unfuse doctor` says how to allow it)"
+        ));
+    }
+    // SAFETY: the JVM passes a valid VM.
+    let jvmti = unsafe { Jvmti::from_java_vm_raw(vm) }
+        .map_err(|code| format!("this JVM offers no JVMTI (code {code})"))?;
+    match hotspot::preserve_frame_pointers(vm) {
+        FramePointers::On | FramePointers::UsersChoice(true) => {}
+        FramePointers::UsersChoice(false) => {
+            log::say("-XX:-PreserveFramePointer is set: samples show their innermost frame only")
+        }
+        FramePointers::Unknown => log::say(
+            "cannot switch frame pointers on in this JVM; start it with -XX:+PreserveFramePointer",
+        ),
+    }
+    let capabilities = jvmti.add_capabilities_with(|capabilities| {
+        capabilities.set_can_generate_compiled_method_load_events(true);
+        capabilities.set_can_get_source_file_name(true);
+        capabilities.set_can_get_line_numbers(true);
+    });
+    if capabilities.is_err() {
+        return Err(
+            "this JVM has no CompiledMethodLoad events or line tables; use HotSpot".to_owned(),
+        );
+    }
+    if options.executors
+        && let Some(library) = own_path()
+    {
+        let flag = format!("-agentpath:{library}={}", option_text.to_string_lossy());
+        let _ = jvmti.set_system_property(EXECUTOR_PROPERTY, &flag);
+    }
+    let installed = install(Agent {
+        options,
+        session,
+        jvmti,
+        vm,
+        methods: Methods::default(),
+        events: EventQueue::new(),
+        tasks_only: AtomicBool::new(false),
+        option_text,
+    });
+    debug_assert!(installed);
+    listen().ok_or_else(|| "this JVM refuses the events the profiler needs".to_owned())
+}
+
+/// Registers callbacks. Stubs are generated before VMInit, so code events begin now.
+fn listen() -> Option<()> {
+    let agent = agent()?;
+    let mut callbacks = jvmtiEventCallbacks::default();
+    callbacks.VMInit = Some(vm_init);
+    callbacks.VMDeath = Some(vm_death);
+    callbacks.ThreadStart = Some(threads::thread_start);
+    callbacks.ThreadEnd = Some(threads::thread_end);
+    callbacks.ClassFileLoadHook = Some(classes::class_file_load_hook);
+    callbacks.CompiledMethodLoad = Some(code_events::compiled_method_load);
+    callbacks.CompiledMethodUnload = Some(code_events::compiled_method_unload);
+    callbacks.DynamicCodeGenerated = Some(code_events::dynamic_code_generated);
+    agent.jvmti.set_event_callbacks(callbacks).ok()?;
+    for event in [
+        JVMTI_EVENT_VM_INIT,
+        JVMTI_EVENT_VM_DEATH,
+        JVMTI_EVENT_COMPILED_METHOD_LOAD,
+        JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
+        JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
+    ] {
+        enable(agent, event)?;
+    }
+    Some(())
+}
+
+fn enable(agent: &Agent, event: jvmtiEvent) -> Option<()> {
+    // SAFETY: a global enabling (no thread) of an event whose callback is set.
+    unsafe {
+        agent
+            .jvmti
+            .set_event_notification_mode(true, event, ptr::null_mut())
+    }
+    .ok()
+}
+
+unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, _: *mut JNIEnv, main: jthread) {
+    with_agent(|agent| {
+        agent.events.start(agent.session.events());
+        threads::announce_existing(agent, main);
+        for event in [
+            JVMTI_EVENT_THREAD_START,
+            JVMTI_EVENT_THREAD_END,
+            JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
+        ] {
+            let _ = enable(agent, event);
+        }
+    });
+}
+
+unsafe extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
+    with_agent(|agent| {
+        agent.events.flush(Duration::from_secs(2));
+        if let Some(failure) = agent.session.failure() {
+            log::say(failure);
+        }
+    });
+}
+
+/// The path of this library.
+fn own_path() -> Option<String> {
+    // SAFETY: dladdr fills `info` for an address of this library; its strings live as long as it.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(Agent_OnLoad as *const c_void, &mut info) == 0 {
+            return None;
+        }
+        let path = CStr::from_ptr(info.dli_fname).to_str().ok()?;
+        std::fs::canonicalize(path)
+            .ok()?
+            .to_str()
+            .map(str::to_owned)
+    }
+}

@@ -1,0 +1,142 @@
+//! The jar this library carries, put into the JVM when the first class of Spark is loaded.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+
+use jvmti_bindings::env::JniEnv;
+use jvmti_bindings::sys::jni::{jbyteArray, jclass, jmethodID, jobject, jvalue};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use crate::agent::Agent;
+use crate::log;
+
+static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
+
+/// The door to `io.unfuse.spark.Patches`.
+pub(crate) struct Patches {
+    class: jclass,
+    patch: jmethodID,
+    targets: HashSet<String>,
+}
+
+// SAFETY: `class` is a global reference and `patch` a method of it; both are valid on any thread.
+unsafe impl Send for Patches {}
+// SAFETY: as above.
+unsafe impl Sync for Patches {}
+
+impl Patches {
+    /// Adds the jar to the system class loader and finds the class. Says why if it cannot.
+    pub(crate) fn load(agent: &Agent, env: &JniEnv) -> Option<Self> {
+        if JAR.is_empty() {
+            log::say(
+                "this build carries no Spark jar (run `make build`): samples will have no operators",
+            );
+            return None;
+        }
+        let loaded = Self::try_load(agent, env);
+        if env.exception_check() {
+            env.exception_clear();
+        }
+        if loaded.is_none() {
+            log::say("the Spark patches could not be loaded: samples will have no operators");
+        }
+        loaded
+    }
+
+    fn try_load(agent: &Agent, env: &JniEnv) -> Option<Self> {
+        agent
+            .jvmti
+            .add_to_system_class_loader_search(&jar_path()?)
+            .ok()?;
+        // SAFETY: handles are made and used on this thread; each call is followed by a check, since a
+        // failing one leaves an exception pending, with which no further call may be made.
+        unsafe {
+            let loader_class = env.find_class("java/lang/ClassLoader")?;
+            let system = env.get_static_method_id(
+                loader_class,
+                "getSystemClassLoader",
+                "()Ljava/lang/ClassLoader;",
+            )?;
+            let loader = checked(
+                env,
+                env.call_static_object_method(loader_class, system, &[]),
+            )?;
+            let load = env.get_method_id(
+                loader_class,
+                "loadClass",
+                "(Ljava/lang/String;)Ljava/lang/Class;",
+            )?;
+            let name = jvalue {
+                l: env.new_string_utf("io.unfuse.spark.Patches")?,
+            };
+            let class = checked(env, env.call_object_method(loader, load, &[name]))?;
+            let targets = env.get_static_method_id(class, "targets", "()[Ljava/lang/String;")?;
+            let patch = env.get_static_method_id(class, "patch", "(Ljava/lang/String;[B)[B")?;
+            let array = checked(env, env.call_static_object_method(class, targets, &[]))?;
+            let targets = (0..env.get_array_length(array))
+                .filter_map(|i| env.get_string(env.get_object_array_element(array, i)))
+                .collect();
+            let class = env.new_global_ref(class);
+            (!class.is_null()).then_some(Self {
+                class,
+                patch,
+                targets,
+            })
+        }
+    }
+
+    /// Whether a class is to be patched.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.targets.contains(name)
+    }
+
+    /// The patched class file; `None` leaves the class as it is.
+    pub(crate) fn patch(&self, env: &JniEnv, name: &str, class_file: &[u8]) -> Option<Vec<u8>> {
+        // SAFETY: as in `try_load`.
+        let patched = unsafe {
+            let length = i32::try_from(class_file.len()).ok()?;
+            let array = env.new_byte_array(length)?;
+            let bytes: Vec<i8> = class_file.iter().map(|b| *b as i8).collect();
+            env.set_byte_array_region(array, 0, length, &bytes);
+            let arguments = [
+                jvalue {
+                    l: env.new_string_utf(name)?,
+                },
+                jvalue { l: array },
+            ];
+            let result = env.call_static_object_method(self.class, self.patch, &arguments);
+            checked(env, result).map(|array| read(env, array))
+        };
+        if env.exception_check() {
+            env.exception_clear();
+        }
+        patched
+    }
+}
+
+/// The object, if it is one and no exception is pending.
+fn checked(env: &JniEnv, object: jobject) -> Option<jobject> {
+    (!env.exception_check() && !object.is_null()).then_some(object)
+}
+
+unsafe fn read(env: &JniEnv, array: jbyteArray) -> Vec<u8> {
+    // SAFETY: the caller passes a byte array of this thread.
+    unsafe {
+        let length = env.get_array_length(array);
+        let mut bytes = vec![0i8; length as usize];
+        env.get_byte_array_region(array, 0, length, &mut bytes);
+        bytes.into_iter().map(|b| b as u8).collect()
+    }
+}
+
+/// The jar as a file that only this process has: no name on any disk, nothing to clean up.
+fn jar_path() -> Option<String> {
+    let fd = memfd_create(c"unfuse-spark.jar", MFdFlags::MFD_CLOEXEC).ok()?;
+    let mut file = std::fs::File::from(fd);
+    file.write_all(JAR).ok()?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // The class loader opens it when it first needs it, and may again: it stays open.
+    std::mem::forget(file);
+    Some(path)
+}

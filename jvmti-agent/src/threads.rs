@@ -1,0 +1,142 @@
+//! Which threads are profiled, and telling the manager.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs;
+use std::sync::atomic::Ordering;
+
+use jvmti_bindings::sys::jni::{JNIEnv, jthread};
+use jvmti_bindings::sys::jvmti::jvmtiEnv;
+use unfuse_profiler::Threads;
+use unfuse_profiler::timer::ThreadTimer;
+
+use crate::agent::{Agent, with_agent};
+
+/// What this thread has been told the manager.
+#[derive(Default)]
+struct Announced {
+    known: bool,
+    task: bool,
+    _timer: Option<ThreadTimer>,
+}
+
+thread_local! {
+    static ANNOUNCED: RefCell<Announced> = RefCell::default();
+}
+
+pub(crate) unsafe extern "system" fn thread_start(
+    _: *mut jvmtiEnv,
+    _: *mut JNIEnv,
+    thread: jthread,
+) {
+    with_agent(|agent| {
+        if profiles_all(agent) {
+            announce(agent, &name_of(agent, thread), false);
+        }
+    });
+}
+
+pub(crate) unsafe extern "system" fn thread_end(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
+    with_agent(|agent| {
+        let _ = ANNOUNCED.try_with(|announced| {
+            if let Ok(mut announced) = announced.try_borrow_mut()
+                && announced.known
+            {
+                *announced = Announced::default();
+                agent
+                    .session
+                    .thread_ended(nix::unistd::gettid().as_raw() as u32);
+            }
+        });
+    });
+}
+
+/// The calling thread begins a Spark task.
+pub(crate) fn task_thread(agent: &Agent) {
+    let told = ANNOUNCED
+        .try_with(|a| a.try_borrow().is_ok_and(|a| a.task))
+        .unwrap_or(true);
+    if !told {
+        announce(agent, "Executor task launch worker", true);
+    }
+}
+
+/// This JVM runs Spark: from now on only threads that run tasks, unless all were asked for.
+pub(crate) fn spark_found(agent: &Agent) {
+    if agent.options.config.threads == Threads::Auto
+        && !agent.tasks_only.swap(true, Ordering::Relaxed)
+    {
+        agent.session.tasks_only();
+    }
+}
+
+/// Threads that are there already when the VM is ready, the main thread among them.
+pub(crate) fn announce_existing(agent: &Agent, main: jthread) {
+    if !profiles_all(agent) {
+        return;
+    }
+    announce(agent, &name_of(agent, main), false);
+    // The kernel knows threads by the first 15 bytes of their names.
+    let short = |name: &str| name.bytes().take(15).collect::<Vec<u8>>();
+    let threads = agent.jvmti.get_all_threads().unwrap_or_default();
+    let java: HashMap<_, _> = threads
+        .into_iter()
+        .map(|thread| name_of(agent, thread))
+        .map(|name: String| (short(&name), name))
+        .collect();
+    let own = nix::unistd::gettid().as_raw() as u32;
+    for task in fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let Some(tid) = task.file_name().to_str().and_then(|tid| tid.parse().ok()) else {
+            continue;
+        };
+        let comm = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        if tid != own
+            && let Some(name) = java
+                .get(comm.trim_end().as_bytes())
+                .filter(|name| *name != "main")
+        {
+            agent.session.profile_thread(tid, name);
+        }
+    }
+}
+
+fn profiles_all(agent: &Agent) -> bool {
+    match agent.options.config.threads {
+        Threads::All => true,
+        Threads::Task => false,
+        Threads::Auto => !agent.tasks_only.load(Ordering::Relaxed),
+    }
+}
+
+fn announce(agent: &Agent, name: &str, task: bool) {
+    let _ = ANNOUNCED.try_with(|announced| {
+        if let Ok(mut announced) = announced.try_borrow_mut() {
+            let restart = !announced.known;
+            let timer = if restart || task {
+                announced._timer = None;
+                agent
+                    .session
+                    .profile_this_thread(name, task, agent.options.period_ns())
+            } else {
+                None
+            };
+            *announced = Announced {
+                known: true,
+                task,
+                _timer: timer,
+            };
+        }
+    });
+}
+
+fn name_of(agent: &Agent, thread: jthread) -> String {
+    // SAFETY: a live thread reference of the current callback, whose local references die with it.
+    unsafe { agent.jvmti.get_thread_info(thread) }
+        .ok()
+        .and_then(|info| info.name)
+        .unwrap_or_default()
+}

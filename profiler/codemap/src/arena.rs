@@ -1,0 +1,78 @@
+//! The shared memory: words that are only ever accessed atomically, and the layout of the first ones.
+//!
+//! No reference to plain shared bytes exists anywhere, so no race is undefined behaviour; what a
+//! reader makes of words that change under it is decided by the checks in `reader`.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+/// Words of the header.
+pub(crate) mod header {
+    /// First word not yet handed out.
+    pub(crate) const BUMP: usize = 1;
+    /// Raised by every insert and unload.
+    pub(crate) const VERSION: usize = 2;
+    /// Raised before recycled blocks may be overwritten.
+    pub(crate) const RECLAIM_SEQ: usize = 3;
+    /// Bytes of the largest range.
+    pub(crate) const MAX_SIZE: usize = 4;
+    /// Counters, see [`crate::Stats`].
+    pub(crate) const INSERTED: usize = 5;
+    pub(crate) const UNLOADED: usize = 6;
+    pub(crate) const RECYCLED: usize = 7;
+    pub(crate) const DROPPED_FULL: usize = 8;
+    /// Status words.
+    pub(crate) const STATUS: usize = 32;
+    pub(crate) const STATUS_WORDS: usize = 32;
+    /// Tower of the list's head.
+    pub(crate) const HEAD: usize = 64;
+    /// The mark ring.
+    pub(crate) const MARKS: usize = 128;
+    pub(crate) const MARK_ENTRIES: usize = 16_384;
+    pub(crate) const MARK_WORDS: usize = 8;
+    /// First word of the blocks.
+    pub(crate) const BLOCKS: usize = MARKS + 8 + MARK_ENTRIES * MARK_WORDS;
+}
+
+/// Reading words at offsets that may be garbage: one out of range reads as zero.
+pub(crate) trait Words {
+    fn load(&self, index: usize) -> u64;
+
+    /// As [`Words::load`], acquiring what was published with the word.
+    fn acquire(&self, index: usize) -> u64;
+}
+
+impl Words for [AtomicU64] {
+    fn load(&self, index: usize) -> u64 {
+        self.get(index)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn acquire(&self, index: usize) -> u64 {
+        self.get(index)
+            .map_or(0, |word| word.load(Ordering::Acquire))
+    }
+}
+
+/// A mapping of its own, shared with forked processes.
+#[derive(Debug)]
+pub(crate) struct Shared(MmapRaw);
+
+impl Shared {
+    /// `bytes` of zeroed memory, used only as it is touched.
+    pub(crate) fn create(bytes: usize) -> io::Result<Self> {
+        let fd = memfd_create(c"unfuse-codemap", MFdFlags::MFD_CLOEXEC)?;
+        let file = std::fs::File::from(fd);
+        file.set_len(bytes as u64)?;
+        Ok(Self(MmapOptions::new().len(bytes).map_raw(&file)?))
+    }
+
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is page-aligned, lives as long as `self`, holds no padding, and nobody
+        // accesses it but through these atomics.
+        unsafe { std::slice::from_raw_parts(self.0.as_mut_ptr().cast(), self.0.len() / 8) }
+    }
+}

@@ -1,0 +1,193 @@
+//! The skip list: lock-free insertion and removal, by word offsets.
+//!
+//! Order: start address downward, then load time downward. So the first node at or after `(pc, ∞)` is
+//! the candidate for `pc`, and older or lower ones follow. Removal marks a node's tower from the top
+//! and lets `search` unlink it (Harris 2001).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::arena::header;
+use crate::block::{LEVELS, MARK, Node};
+
+/// A place in the order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    pub(crate) start: u64,
+    pub(crate) load_time: u64,
+}
+
+impl Key {
+    /// Before every record that starts at or below `address`.
+    pub(crate) fn at(address: u64) -> Self {
+        Self {
+            start: address,
+            load_time: u64::MAX,
+        }
+    }
+}
+
+/// The list in an arena.
+#[derive(Clone, Copy)]
+pub(crate) struct List<'a> {
+    words: &'a [AtomicU64],
+}
+
+/// Where a key belongs on each level: the link before it and the node (0: none) after it.
+struct Place<'a> {
+    links: [&'a AtomicU64; LEVELS],
+    after: [u64; LEVELS],
+}
+
+impl<'a> List<'a> {
+    pub(crate) fn new(words: &'a [AtomicU64]) -> Self {
+        Self { words }
+    }
+
+    fn head(self, level: usize) -> &'a AtomicU64 {
+        &self.words[header::HEAD + level]
+    }
+
+    fn node(self, at: u64) -> Node<'a> {
+        Node {
+            words: self.words,
+            at: at as usize,
+        }
+    }
+
+    fn is_before(self, node: Node<'_>, key: Key) -> bool {
+        let start = node.start();
+        start > key.start || (start == key.start && node.load_time() > key.load_time)
+    }
+
+    /// Finds the place of a key, unlinking marked nodes on the way. Writers only.
+    fn search(self, key: Key) -> Place<'a> {
+        'again: loop {
+            let mut place = Place {
+                links: [self.head(0); LEVELS],
+                after: [0; LEVELS],
+            };
+            let mut before: Option<Node<'a>> = None;
+            for level in (0..LEVELS).rev() {
+                let mut link = before.map_or_else(|| self.head(level), |node| node.next(level));
+                let mut at = link.load(Ordering::Acquire);
+                if at & MARK != 0 {
+                    continue 'again;
+                }
+                while at != 0 {
+                    let node = self.node(at);
+                    let next = node.next(level).load(Ordering::Acquire);
+                    if next & MARK != 0 {
+                        let unlinked = link.compare_exchange(
+                            at,
+                            next & !MARK,
+                            Ordering::AcqRel,
+                            Ordering::Acquire,
+                        );
+                        if unlinked.is_err() {
+                            continue 'again;
+                        }
+                        at = next & !MARK;
+                    } else if self.is_before(node, key) {
+                        before = Some(node);
+                        link = node.next(level);
+                        at = next;
+                    } else {
+                        break;
+                    }
+                }
+                place.links[level] = link;
+                place.after[level] = at;
+            }
+            return place;
+        }
+    }
+
+    /// Links a node whose words are written.
+    pub(crate) fn insert(self, at: usize) {
+        let node = self.node(at as u64);
+        let key = Key {
+            start: node.start(),
+            load_time: node.load_time(),
+        };
+        for level in 0..node.height() {
+            loop {
+                let place = self.search(key);
+                if level > 0 && place.after[level] == at as u64 {
+                    break;
+                }
+                node.next(level)
+                    .store(place.after[level], Ordering::Relaxed);
+                let linked = place.links[level].compare_exchange(
+                    place.after[level],
+                    at as u64,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                );
+                if linked.is_ok() {
+                    break;
+                }
+            }
+        }
+        node.set_linked();
+    }
+
+    /// Unlinks a fully linked node from every level.
+    pub(crate) fn remove(self, at: usize) {
+        let node = self.node(at as u64);
+        for level in (0..node.height()).rev() {
+            node.next(level).fetch_or(MARK, Ordering::AcqRel);
+        }
+        // Equal keys can stand before it; the search goes past all of them.
+        self.search(Key {
+            start: node.start(),
+            load_time: node.load_time().saturating_sub(1),
+        });
+    }
+
+    /// Nodes from the key on. Writers and readers; a reader that meets recycled words may see any
+    /// nodes, so the walk is bounded and stops at offsets that cannot be.
+    pub(crate) fn from(self, key: Key) -> impl Iterator<Item = Node<'a>> {
+        let mut at = self.seek(key);
+        let mut steps = 0;
+        std::iter::from_fn(move || {
+            let node = self.checked(at)?;
+            steps += 1;
+            if steps > 100_000 {
+                return None;
+            }
+            at = node.next(0).load(Ordering::Acquire) & !MARK;
+            Some(node)
+        })
+    }
+
+    /// The first node at or after the key, without touching anything.
+    fn seek(self, key: Key) -> u64 {
+        let mut before: Option<Node<'a>> = None;
+        let mut steps = 0;
+        let mut at = 0;
+        for level in (0..LEVELS).rev() {
+            loop {
+                let link = before.map_or_else(|| self.head(level), |node| node.next(level));
+                at = link.load(Ordering::Acquire) & !MARK;
+                match self.checked(at) {
+                    Some(node) if self.is_before(node, key) && steps < 100_000 => {
+                        before = Some(node);
+                        steps += 1;
+                    }
+                    _ => break,
+                }
+            }
+        }
+        at
+    }
+
+    /// The node at an offset that may be garbage.
+    fn checked(self, at: u64) -> Option<Node<'a>> {
+        let at = usize::try_from(at).ok()?;
+        let fits = at >= header::BLOCKS && at + crate::block::TOWER + LEVELS < self.words.len();
+        fits.then_some(Node {
+            words: self.words,
+            at,
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! The map as its creator holds it.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use crate::arena::{Shared, Words, header};
+use crate::marks::Marks;
+use crate::reader::Reader;
+use crate::status::Status;
+use crate::writer::{Local, Writer};
+
+/// Smallest map that holds the header and some code.
+const SMALLEST: usize = (header::BLOCKS + 4096) * 8;
+
+/// A code map in shared memory. Forked processes share it; only the creating process may write.
+pub struct CodeMap {
+    shared: Shared,
+    local: Local,
+}
+
+/// Counters of a map.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Ranges inserted.
+    pub inserted: u64,
+    /// Ranges unloaded.
+    pub unloaded: u64,
+    /// Blocks recycled.
+    pub recycled: u64,
+    /// Ranges that did not fit.
+    pub dropped_full: u64,
+    /// Bytes handed out so far, of all.
+    pub used_bytes: u64,
+}
+
+impl CodeMap {
+    /// A map of `bytes` of address space; memory is used as it fills. At least 1.3 MiB.
+    pub fn create(bytes: usize) -> io::Result<Self> {
+        let shared = Shared::create(bytes.max(SMALLEST).next_multiple_of(4096))?;
+        shared.words()[header::BUMP].store(header::BLOCKS as u64, Ordering::Release);
+        Ok(Self {
+            shared,
+            local: Local::default(),
+        })
+    }
+
+    /// The writing side; any thread of the creating process.
+    pub fn writer(&self) -> Writer<'_> {
+        Writer::new(self.shared.words(), &self.local)
+    }
+
+    /// The reading side; any process that shares the memory.
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::new(self.shared.words())
+    }
+
+    /// The task marks.
+    pub fn marks(&self) -> Marks<'_> {
+        Marks::new(self.shared.words())
+    }
+
+    /// The status words.
+    pub fn status(&self) -> Status<'_> {
+        Status::new(self.shared.words())
+    }
+
+    /// Raised by every insert and unload.
+    pub fn version(&self) -> u64 {
+        self.shared.words().acquire(header::VERSION)
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> Stats {
+        let word = |index| self.shared.words().load(index);
+        Stats {
+            inserted: word(header::INSERTED),
+            unloaded: word(header::UNLOADED),
+            recycled: word(header::RECYCLED),
+            dropped_full: word(header::DROPPED_FULL),
+            used_bytes: 8 * word(header::BUMP),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn words(&self) -> &[std::sync::atomic::AtomicU64] {
+        self.shared.words()
+    }
+}

@@ -1,0 +1,149 @@
+//! Looking addresses up, in any process, while writers write.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::arena::{Words, header};
+use crate::block::Node;
+use crate::list::{Key, List};
+use crate::range::{Frame, Kind};
+
+/// JVMTI may deliver a load this late, ns.
+const LATEST: u64 = 10_000_000_000;
+/// Blocks are reused a few times a second at most; so many interruptions do not happen.
+const TRIES: usize = 16;
+
+/// How a look-up ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lookup {
+    /// The answer is filled in.
+    Found,
+    /// No code is known there at that time.
+    NotFound,
+    /// Writers recycled memory during every try.
+    Torn,
+}
+
+/// What is at an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resolved {
+    /// Kind of the code.
+    pub kind: Kind,
+    /// First address of its range.
+    pub code_start: u64,
+    /// Address after its last.
+    pub code_end: u64,
+    /// First sample time for which this answer holds, CLOCK_MONOTONIC ns.
+    pub valid_from: u64,
+    /// First sample time for which it holds no more.
+    pub valid_to: u64,
+    /// Outermost first; the following ones were inlined.
+    pub frames: Vec<Frame>,
+}
+
+/// A record found, not yet decoded.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    at: usize,
+    frame: u32,
+    valid_from: u64,
+    valid_to: u64,
+}
+
+/// The reading side.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    words: &'a [AtomicU64],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(words: &'a [AtomicU64]) -> Self {
+        Self { words }
+    }
+
+    /// What was at `pc` at `time`. `leaf`: `pc` is of the instruction being executed, else it is a
+    /// return address.
+    pub fn resolve(&self, pc: u64, time: u64, leaf: bool, out: &mut Resolved) -> Lookup {
+        let answer = self.validated(|reader| {
+            let found = reader.find_unvalidated(pc, time, leaf)?;
+            let node = Node {
+                words: reader.words,
+                at: found.at,
+            };
+            node.decode(found.frame, &mut out.frames);
+            out.kind = node.kind();
+            out.code_start = node.start();
+            out.code_end = node.end();
+            out.valid_from = found.valid_from;
+            out.valid_to = found.valid_to;
+            Some(())
+        });
+        match answer {
+            Some(Some(())) => Lookup::Found,
+            Some(None) => Lookup::NotFound,
+            None => Lookup::Torn,
+        }
+    }
+
+    /// The look-up alone, without decoding names (for measuring; the handle tells nothing else).
+    pub fn find(&self, pc: u64, time: u64, leaf: bool) -> Option<Found> {
+        self.validated(|reader| reader.find_unvalidated(pc, time, leaf))
+            .flatten()
+    }
+
+    /// Runs `read` until no block was released for reuse meanwhile.
+    fn validated<T>(&self, mut read: impl FnMut(&Self) -> T) -> Option<T> {
+        for _ in 0..TRIES {
+            let before = self.words.acquire(header::RECLAIM_SEQ);
+            let result = read(self);
+            // Pairs with the fence in `Writer::insert`: whoever read a word of a reused block sees
+            // that the sequence has moved.
+            fence(Ordering::Acquire);
+            if self.words.load(header::RECLAIM_SEQ) == before {
+                return Some(result);
+            }
+        }
+        None
+    }
+
+    fn find_unvalidated(&self, pc: u64, time: u64, leaf: bool) -> Option<Found> {
+        let reach = self.words.load(header::MAX_SIZE);
+        let mut late: Option<Node<'_>> = None;
+        let mut free_since = 0;
+        for node in List::new(self.words).from(Key::at(pc)) {
+            if node.start().saturating_add(reach) <= pc {
+                break;
+            }
+            let contains = pc < node.end() && pc >= node.start();
+            let (load, unload) = (node.load_time(), node.unload_time());
+            if load <= time && time < unload {
+                if contains {
+                    let frame = node.frame_at(pc, leaf)?;
+                    return Some(Found {
+                        at: node.at,
+                        frame,
+                        valid_from: load,
+                        valid_to: unload,
+                    });
+                }
+                // Ranges alive at one time do not overlap: nothing lower reaches up to here.
+                break;
+            }
+            if !contains {
+                continue;
+            }
+            if unload <= time {
+                free_since = free_since.max(unload);
+            } else if late.is_none_or(|other| load < other.load_time()) {
+                late = Some(node);
+            }
+        }
+        let node = late.filter(|node| node.load_time() - time <= LATEST)?;
+        let frame = node.frame_at(pc, leaf)?;
+        Some(Found {
+            at: node.at,
+            frame,
+            valid_from: free_since,
+            valid_to: node.unload_time(),
+        })
+    }
+}

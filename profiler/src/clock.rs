@@ -1,0 +1,42 @@
+//! CLOCK_MONOTONIC, the clock of samples, marks and the code map.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Now, ns on CLOCK_MONOTONIC. Async-signal-safe.
+pub fn monotonic_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of the calling thread, ns. Async-signal-safe.
+pub fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is a valid timespec to write to; the clock ids used here always exist.
+    unsafe { libc::clock_gettime(clock, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// What to add to a monotonic time to get ns since the epoch.
+#[derive(Debug, Clone, Copy)]
+pub struct EpochOffset(i64);
+
+impl EpochOffset {
+    /// Measured now; a later step of the wall clock does not move a profile's times.
+    pub fn measure() -> Self {
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_nanos() as i64);
+        Self(wall - monotonic_ns() as i64)
+    }
+
+    /// A monotonic time as ns since the epoch.
+    pub fn epoch_ns(self, monotonic: u64) -> i64 {
+        monotonic as i64 + self.0
+    }
+}

@@ -1,0 +1,226 @@
+//! Starting it all from the JVM, and what the JVM keeps in its hand.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use unfuse_codemap::CodeMap;
+use unfuse_format::{FormatError, ProfileDir};
+
+use crate::config::{Config, SampleSource};
+use crate::manager::Manager;
+use crate::perf_event;
+use crate::process;
+use crate::timer::TimerRings;
+use crate::wire::{ToManager, packet_pair, send_at_once};
+use crate::writer::Writer;
+
+/// Status slot: errno of the last sampler that could not open its event.
+pub(crate) const STATUS_SAMPLER_ERRNO: usize = 0;
+/// Status slot: samplers that could not start.
+pub(crate) const STATUS_SAMPLERS_FAILED: usize = 1;
+/// Status slot: errno of the writer's last failed write.
+pub(crate) const STATUS_WRITER_ERRNO: usize = 2;
+/// Status slot: messages to the manager that found no room.
+pub(crate) const STATUS_LOST_MESSAGES: usize = 3;
+/// Status slot: events that found no room.
+pub(crate) const STATUS_LOST_EVENTS: usize = 4;
+
+/// Why profiling cannot start. The JVM runs on without it.
+#[derive(Debug)]
+pub enum LaunchError {
+    /// The profile directory.
+    Directory(FormatError),
+    /// A system call, with what it was for.
+    System(&'static str, io::Error),
+    /// perf_event was demanded (`source=perf`) and is not allowed.
+    PerfDenied(io::Error),
+}
+
+impl std::fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Directory(e) => e.fmt(f),
+            Self::System(what, e) => write!(f, "cannot {what}: {e}"),
+            Self::PerfDenied(e) => write!(
+                f,
+                "perf_event_open is not allowed here ({e}); leave out source=perf to use CPU timers"
+            ),
+        }
+    }
+}
+
+/// The running profiler as the JVM sees it. Nothing here waits for anyone.
+pub struct Session {
+    map: CodeMap,
+    to_manager: OwnedFd,
+    events: UnixStream,
+    timers: Option<TimerRings>,
+    perf_denied: Option<io::Error>,
+}
+
+/// A session, as the agent keeps it.
+pub type Launch = Result<Session, LaunchError>;
+
+/// Makes the profile directory and the code map, and forks the manager. To be called before the JVM
+/// has a heap or threads (Agent_OnLoad).
+pub fn launch(config: &Config) -> Launch {
+    let dir = ProfileDir::create(&config.dir).map_err(LaunchError::Directory)?;
+    let system = |what| move |e| LaunchError::System(what, e);
+    let map =
+        CodeMap::create((config.map_mib as usize) << 20).map_err(system("make the code map"))?;
+    let perf_denied = match config.source {
+        SampleSource::Timer => None,
+        SampleSource::Auto => perf_event::probe().err(),
+        SampleSource::Perf => {
+            perf_event::probe().map_err(LaunchError::PerfDenied)?;
+            None
+        }
+    };
+    let timers = if config.source == SampleSource::Timer || perf_denied.is_some() {
+        Some(TimerRings::create().map_err(system("make the timers' ring"))?)
+    } else {
+        None
+    };
+    let (to_manager, manager_end) = packet_pair().map_err(system("make a socket"))?;
+    let (events, writer_events) = UnixStream::pair().map_err(system("make a socket"))?;
+    let (samples_in, samples_out) = packet_pair().map_err(system("make a socket"))?;
+    let jvm = std::process::id();
+    let jvm_ends = process::pidfd(jvm as i32).map_err(system("watch the JVM"))?;
+
+    // Forked twice, so that the manager is no child of the JVM: programs that wait for "any child"
+    // never see it.
+    let middle = process::spawn(|| {
+        let _ = process::spawn(|| {
+            let keep = [
+                manager_end.as_raw_fd(),
+                writer_events.as_raw_fd(),
+                samples_in.as_raw_fd(),
+                samples_out.as_raw_fd(),
+                jvm_ends.as_raw_fd(),
+            ];
+            process::detach(&keep);
+            process::set_title("unfuse-manager");
+            let manager = Manager {
+                config,
+                jvm,
+                jvm_ends: &jvm_ends,
+                from_jvm: &manager_end,
+                to_writer: &samples_out,
+                map: &map,
+                timers: timers.as_ref(),
+            };
+            let writer = Writer {
+                dir,
+                rate_hz: config.rate_hz,
+                source: if timers.is_some() { "timer" } else { "perf" },
+                jvm,
+                samples: samples_in,
+                events: writer_events,
+                map: &map,
+            };
+            manager.start(writer);
+        });
+    })
+    .map_err(system("fork"))?;
+    let _ = nix::sys::wait::waitpid(middle, None);
+    Ok(Session {
+        map,
+        to_manager,
+        events,
+        timers,
+        perf_denied,
+    })
+}
+
+impl Session {
+    /// The code map, which the agent writes.
+    pub fn map(&self) -> &CodeMap {
+        &self.map
+    }
+
+    /// Why samples come from timers, where perf_event was refused.
+    pub fn perf_denied(&self) -> Option<&io::Error> {
+        self.perf_denied.as_ref()
+    }
+
+    /// Asks for a sampler for the calling thread; `task` says that it runs Spark tasks.
+    /// Returns the timer that now ticks for it, where timers are used.
+    pub fn profile_this_thread(
+        &self,
+        name: &str,
+        task: bool,
+        period_ns: u64,
+    ) -> Option<crate::timer::ThreadTimer> {
+        let tid = nix::unistd::gettid().as_raw() as u32;
+        let timer = match &self.timers {
+            Some(rings) if period_ns > 0 => Some(rings.start(tid, period_ns)?),
+            _ => None,
+        };
+        let slot = timer.as_ref().map(|t| t.slot());
+        self.tell(&ToManager::Profile {
+            tid,
+            name: name.to_owned(),
+            task,
+            slot,
+        });
+        timer
+    }
+
+    /// Asks for a sampler for another thread (those that started before the agent could see them).
+    pub fn profile_thread(&self, tid: u32, name: &str) {
+        if self.timers.is_none() {
+            self.tell(&ToManager::Profile {
+                tid,
+                name: name.to_owned(),
+                task: false,
+                slot: None,
+            });
+        }
+    }
+
+    /// Says that a thread has ended, so that its id may come round again.
+    pub fn thread_ended(&self, tid: u32) {
+        self.tell(&ToManager::Ended { tid });
+    }
+
+    /// From now on only threads that run Spark tasks.
+    pub fn tasks_only(&self) {
+        self.tell(&ToManager::TasksOnly);
+    }
+
+    fn tell(&self, message: &ToManager) {
+        if send_at_once(&self.to_manager, message).is_err() {
+            self.map.status().add(STATUS_LOST_MESSAGES, 1);
+        }
+    }
+
+    /// The socket to the writer; one thread of the agent's own writes to it.
+    pub fn events(&self) -> &UnixStream {
+        &self.events
+    }
+
+    /// Counts events that were dropped for lack of room.
+    pub fn count_lost_events(&self, events: u64) {
+        self.map.status().add(STATUS_LOST_EVENTS, events);
+    }
+
+    /// A failure of our processes that the user should know, once: what and errno.
+    pub fn failure(&self) -> Option<String> {
+        let status = self.map.status();
+        let error = |slot| io::Error::from_raw_os_error(status.get(slot) as i32);
+        if status.get(STATUS_WRITER_ERRNO) != 0 {
+            let e = error(STATUS_WRITER_ERRNO);
+            return Some(format!("the profile cannot be written any more: {e}"));
+        }
+        // ESRCH: the thread was gone before its sampler looked, which is no failure.
+        let samplers = status.get(STATUS_SAMPLER_ERRNO);
+        if samplers != 0 && samplers != libc::ESRCH as u64 {
+            let e = error(STATUS_SAMPLER_ERRNO);
+            return Some(format!(
+                "a sampler could not start: {e} (run `unfuse doctor`)"
+            ));
+        }
+        None
+    }
+}

@@ -1,0 +1,116 @@
+//! /proc/PID/maps: which library an address is in, and where the code cache lies.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// One executable mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// Address after the last.
+    pub end: u64,
+    /// Offset of `start` in the file.
+    pub offset: u64,
+    /// The file; empty where the memory is anonymous.
+    pub path: String,
+}
+
+/// Executable mappings of a process, by address. Keeps the file open, so that a process that has
+/// dropped its capabilities can still re-read it.
+#[derive(Debug)]
+pub struct Maps {
+    file: File,
+    mappings: Vec<Mapping>,
+    code_cache: (u64, u64),
+}
+
+impl Maps {
+    /// Opens and reads the maps of `pid`.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        let file = File::open(format!("/proc/{pid}/maps"))?;
+        let mut maps = Self {
+            file,
+            mappings: Vec::new(),
+            code_cache: (0, 0),
+        };
+        maps.refresh()?;
+        Ok(maps)
+    }
+
+    /// Reads the maps again.
+    pub fn refresh(&mut self) -> io::Result<()> {
+        let mut text = String::new();
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.read_to_string(&mut text)?;
+        self.mappings = parse(&text);
+        let anonymous = || self.mappings.iter().filter(|m| m.path.is_empty());
+        // The JVM reserves its code cache in one piece and commits it in parts.
+        let start = anonymous().map(|m| m.start).min().unwrap_or(0);
+        let end = anonymous().map(|m| m.end).max().unwrap_or(0);
+        self.code_cache = (start, end);
+        Ok(())
+    }
+
+    /// The mapping an address is in.
+    pub fn find(&self, address: u64) -> Option<&Mapping> {
+        let after = self.mappings.partition_point(|m| m.start <= address);
+        self.mappings[..after].last().filter(|m| address < m.end)
+    }
+
+    /// Whether an address lies where the JVM keeps generated code.
+    pub fn in_code_cache(&self, address: u64) -> bool {
+        (self.code_cache.0..self.code_cache.1).contains(&address)
+    }
+}
+
+fn parse(text: &str) -> Vec<Mapping> {
+    text.lines().filter_map(parse_line).collect()
+}
+
+/// `7f..-7f.. r-xp 00001000 fe:00 1234   /path with spaces`
+fn parse_line(line: &str) -> Option<Mapping> {
+    let mut rest = line;
+    let mut field = || {
+        rest = rest.trim_start();
+        let (field, tail) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+        rest = tail;
+        field
+    };
+    let (start, end) = field().split_once('-')?;
+    let permissions = field();
+    let offset = field();
+    let (_device, _inode) = (field(), field());
+    permissions.contains('x').then_some(())?;
+    Some(Mapping {
+        start: u64::from_str_radix(start, 16).ok()?,
+        end: u64::from_str_radix(end, 16).ok()?,
+        offset: u64::from_str_radix(offset, 16).ok()?,
+        path: rest.trim_start().trim_end_matches(" (deleted)").to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_libraries_and_the_code_cache() {
+        let text = "\
+7f10-7f20 rwxp 00000000 00:00 0 \n\
+7f30-7f40 r-xp 00001000 fe:00 12    /usr/lib/my lib.so\n\
+7f40-7f50 r--p 00001000 fe:00 12    /usr/lib/my lib.so\n\
+7f60-7f70 rwxp 00000000 00:00 0 \n";
+        let mappings = parse(text);
+        assert_eq!(mappings.len(), 3);
+        assert_eq!(mappings[1].path, "/usr/lib/my lib.so");
+        assert_eq!((mappings[1].start, mappings[1].offset), (0x7f30, 0x1000));
+    }
+
+    #[test]
+    fn finds_this_very_function() {
+        let maps = Maps::open(std::process::id()).unwrap();
+        let here = finds_this_very_function as fn() as usize as u64;
+        assert!(maps.find(here).unwrap().path.contains("unfuse_profiler"));
+    }
+}

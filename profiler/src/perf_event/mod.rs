@@ -1,0 +1,8 @@
+//! perf_event_open: one task-clock event on one thread, read through its ring.
+
+mod event;
+mod record;
+mod ring;
+
+pub use event::{PerfEvent, probe};
+pub use record::{Record, Sample};

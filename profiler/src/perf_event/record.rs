@@ -1,0 +1,194 @@
+//! Records of the ring, parsed from bytes. Pure: no record, however broken, may panic.
+
+use perf_event_open_sys::bindings::{
+    PERF_RECORD_LOST, PERF_RECORD_LOST_SAMPLES, PERF_RECORD_MISC_CPUMODE_MASK,
+    PERF_RECORD_MISC_KERNEL, PERF_RECORD_SAMPLE,
+};
+
+/// Bytes of `perf_event_header`.
+pub(super) const HEADER_BYTES: usize = 8;
+
+/// Callchain entries from here on are context markers, not addresses (`PERF_CONTEXT_MAX`).
+const CONTEXT_MARKERS: u64 = (-4095i64) as u64;
+
+/// One record.
+#[derive(Debug, PartialEq)]
+pub enum Record<'a> {
+    /// A sample.
+    Sample(Sample<'a>),
+    /// The kernel dropped this many records.
+    Lost(u64),
+    /// Anything else, or a record that is not as it should be.
+    Other,
+}
+
+/// A sample as the ring holds it.
+#[derive(Debug, PartialEq)]
+pub struct Sample<'a> {
+    /// CLOCK_MONOTONIC ns.
+    pub time: u64,
+    /// CPU time of the thread since the event was opened, ns.
+    pub cpu_time: u64,
+    /// Whether the sample hit the kernel.
+    pub in_kernel: bool,
+    /// rsp at the time.
+    pub stack_pointer: u64,
+    callchain: &'a [u8],
+    stack: &'a [u8],
+}
+
+impl<'a> Sample<'a> {
+    /// User addresses, leaf first.
+    pub fn callchain(&self) -> impl Iterator<Item = u64> + 'a {
+        words(self.callchain).filter(|ip| *ip < CONTEXT_MARKERS)
+    }
+
+    /// Words of the user stack from `stack_pointer` upward.
+    pub fn stack(&self) -> impl Iterator<Item = u64> + 'a {
+        words(self.stack)
+    }
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|word| u64::from_ne_bytes(*word))
+}
+
+/// The size field of a record's header.
+pub(super) fn header_size(header: &[u8]) -> usize {
+    header.get(6..8).map_or(0, |size| {
+        usize::from(u16::from_ne_bytes([size[0], size[1]]))
+    })
+}
+
+impl<'a> Record<'a> {
+    /// Parses one whole record, header included.
+    pub fn parse(bytes: &'a [u8]) -> Self {
+        Self::try_parse(bytes).unwrap_or(Self::Other)
+    }
+
+    fn try_parse(bytes: &'a [u8]) -> Option<Self> {
+        let mut cursor = Cursor(bytes);
+        let kind = cursor.u32()?;
+        let misc_and_size = cursor.u32()?;
+        match kind {
+            PERF_RECORD_SAMPLE => {
+                let mode = misc_and_size & PERF_RECORD_MISC_CPUMODE_MASK;
+                cursor
+                    .sample(mode == PERF_RECORD_MISC_KERNEL)
+                    .map(Self::Sample)
+            }
+            PERF_RECORD_LOST => {
+                cursor.u64()?;
+                cursor.u64().map(Self::Lost)
+            }
+            PERF_RECORD_LOST_SAMPLES => cursor.u64().map(Self::Lost),
+            _ => Some(Self::Other),
+        }
+    }
+}
+
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_ne_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_ne_bytes)
+    }
+
+    /// The fields in the order perf_event_open(2) gives for the sample type that `event` asks for.
+    fn sample(&mut self, in_kernel: bool) -> Option<Sample<'a>> {
+        let _ip = self.u64()?;
+        let _pid_and_tid = self.u64()?;
+        let time = self.u64()?;
+        let cpu_time = self.u64()?;
+        let entries = usize::try_from(self.u64()?).ok()?;
+        let callchain = self.take(entries.checked_mul(8)?)?;
+        let mut stack_pointer = 0;
+        let no_registers = self.u64()? == 0;
+        if !no_registers {
+            let _frame_pointer = self.u64()?;
+            stack_pointer = self.u64()?;
+        }
+        let reserved = usize::try_from(self.u64()?).ok()?;
+        let mut stack: &[u8] = &[];
+        if reserved > 0 {
+            let all = self.take(reserved)?;
+            let valid = usize::try_from(self.u64()?).ok()?;
+            stack = all.get(..valid.min(reserved))?;
+        }
+        Some(Sample {
+            time,
+            cpu_time,
+            in_kernel,
+            stack_pointer,
+            callchain,
+            stack,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample_bytes(chain: &[u64], stack: &[u64], valid: u64) -> Vec<u8> {
+        let mut body = vec![1, 2, 30, 40, chain.len() as u64];
+        body.extend(chain);
+        body.extend([2, 0xb, 0x5]);
+        body.push(stack.len() as u64 * 8);
+        body.extend(stack);
+        if !stack.is_empty() {
+            body.push(valid);
+        }
+        let mut bytes = PERF_RECORD_SAMPLE.to_ne_bytes().to_vec();
+        bytes.extend(2u16.to_ne_bytes());
+        bytes.extend(((8 + body.len() * 8) as u16).to_ne_bytes());
+        bytes.extend(body.iter().flat_map(|w| w.to_ne_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn a_sample_gives_its_chain_without_markers_and_its_stack() {
+        let bytes = sample_bytes(&[(-512i64) as u64, 10, 20], &[7, 8, 9], 16);
+        let Record::Sample(sample) = Record::parse(&bytes) else {
+            panic!("not a sample")
+        };
+        assert_eq!(sample.callchain().collect::<Vec<_>>(), [10, 20]);
+        assert_eq!(sample.stack().collect::<Vec<_>>(), [7, 8]);
+        assert_eq!(
+            (sample.time, sample.cpu_time, sample.stack_pointer),
+            (30, 40, 5)
+        );
+        assert!(!sample.in_kernel);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            if let Record::Sample(sample) = Record::parse(&bytes) {
+                let _ = (sample.callchain().count(), sample.stack().count());
+            }
+        }
+
+        #[test]
+        fn a_cut_sample_is_no_sample(cut in 1usize..100) {
+            let bytes = sample_bytes(&[1, 2, 3], &[4, 5], 16);
+            let cut = cut.min(bytes.len());
+            prop_assert_eq!(Record::parse(&bytes[..bytes.len() - cut]), Record::Other);
+        }
+    }
+}

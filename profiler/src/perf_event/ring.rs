@@ -1,0 +1,105 @@
+//! The mmap ring of an event.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use perf_event_open_sys::bindings::perf_event_mmap_page;
+
+use super::record::{HEADER_BYTES, Record, header_size};
+
+const PAGE: usize = 4096;
+
+/// The mapped ring; unmapped on drop.
+#[derive(Debug)]
+pub(super) struct Ring {
+    base: NonNull<libc::c_void>,
+    data_bytes: usize,
+    /// A record that wraps around the end is put together here.
+    scratch: Vec<u8>,
+}
+
+impl Ring {
+    /// Maps the control page and `pages` (a power of two) data pages.
+    pub(super) fn map(fd: BorrowedFd<'_>, pages: usize) -> io::Result<Self> {
+        let bytes = NonZeroUsize::MIN.saturating_add(PAGE * (pages + 1) - 1);
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a fresh shared mapping chosen by the kernel aliases nothing of ours.
+        let base = unsafe { mmap(None, bytes, protection, MapFlags::MAP_SHARED, fd, 0) }?;
+        Ok(Self {
+            base,
+            data_bytes: PAGE * pages,
+            scratch: Vec::new(),
+        })
+    }
+
+    fn head(&self) -> &AtomicU64 {
+        let page = self.base.as_ptr().cast::<perf_event_mmap_page>();
+        // SAFETY: the control page stays mapped as long as `self`; the kernel updates the aligned
+        // word atomically.
+        unsafe { AtomicU64::from_ptr(&raw mut (*page).data_head) }
+    }
+
+    fn tail(&self) -> &AtomicU64 {
+        let page = self.base.as_ptr().cast::<perf_event_mmap_page>();
+        // SAFETY: as for `head`; only we write it.
+        unsafe { AtomicU64::from_ptr(&raw mut (*page).data_tail) }
+    }
+
+    /// Reads all complete records and frees their room.
+    pub(super) fn drain(&mut self, mut each: impl FnMut(Record<'_>)) {
+        let head = self.head().load(Ordering::Acquire);
+        let mut tail = self.tail().load(Ordering::Relaxed);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        while tail < head {
+            scratch.clear();
+            self.copy(tail, HEADER_BYTES, &mut scratch);
+            let size = header_size(&scratch);
+            if size < HEADER_BYTES || tail + size as u64 > head {
+                // Not a ring a kernel writes; skip to what comes next rather than loop.
+                tail = head;
+                break;
+            }
+            let at = tail as usize % self.data_bytes;
+            if at + size <= self.data_bytes {
+                // SAFETY: the bytes lie within the mapping and the kernel does not write between
+                // tail and head.
+                let bytes = unsafe { std::slice::from_raw_parts(self.data().add(at), size) };
+                each(Record::parse(bytes));
+            } else {
+                scratch.clear();
+                self.copy(tail, size, &mut scratch);
+                each(Record::parse(&scratch));
+            }
+            tail += size as u64;
+        }
+        self.scratch = scratch;
+        self.tail().store(tail, Ordering::Release);
+    }
+
+    fn data(&self) -> *const u8 {
+        // SAFETY: the data pages follow the control page in the same mapping.
+        unsafe { self.base.as_ptr().cast::<u8>().add(PAGE) }
+    }
+
+    fn copy(&self, from: u64, bytes: usize, into: &mut Vec<u8>) {
+        let at = from as usize % self.data_bytes;
+        let first = bytes.min(self.data_bytes - at);
+        // SAFETY: both parts lie within the data pages (`bytes` ≤ the distance of head and tail,
+        // which the kernel keeps ≤ `data_bytes`).
+        unsafe {
+            into.extend_from_slice(std::slice::from_raw_parts(self.data().add(at), first));
+            into.extend_from_slice(std::slice::from_raw_parts(self.data(), bytes - first));
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: this exact mapping was made in `map` and nothing borrows from it any more.
+        let _ = unsafe { munmap(self.base, PAGE + self.data_bytes) };
+    }
+}

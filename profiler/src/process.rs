@@ -1,0 +1,141 @@
+//! Forked processes: making them, naming them, taking away what they do not need.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::sys::signal::{
+    SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask,
+};
+use nix::unistd::{ForkResult, fork};
+
+/// Forks and runs `body` in the child, which then exits; the parent gets the child's pid.
+///
+/// Only from a process that may fork safely: the JVM at Agent_OnLoad (its only other thread waits in
+/// join) and our own single-threaded processes.
+pub(crate) fn spawn(body: impl FnOnce()) -> io::Result<nix::unistd::Pid> {
+    // SAFETY: see above; glibc makes malloc usable in the child, and no lock of ours is held.
+    match unsafe { fork() }? {
+        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Child => {
+            // A panic must not unwind into the frames of the JVM that this process was copied from.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+            // SAFETY: ends this process without running the JVM's atexit handlers.
+            unsafe { libc::_exit(0) }
+        }
+    }
+}
+
+/// Cuts a forked child loose from what it inherited: the terminal's session, standard streams (a pipe
+/// we held open would keep its reader waiting after the JVM's end), signal settings and every
+/// descriptor that is not in `keep`.
+pub(crate) fn detach(keep: &[RawFd]) {
+    let _ = nix::unistd::setsid();
+    if let Ok(null) = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+    {
+        for stream in 0..=2 {
+            // SAFETY: both descriptors are valid; replacing standard streams is the intent.
+            unsafe { libc::dup2(null.as_raw_fd(), stream) };
+        }
+    }
+    close_all_but(keep);
+    let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // They are meant for the JVM, with which we end anyway, after saving what there is.
+    for signal in [
+        Signal::SIGINT,
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+        Signal::SIGQUIT,
+        Signal::SIGPIPE,
+    ] {
+        // SAFETY: ignoring a signal runs no code.
+        let _ = unsafe { sigaction(signal, &ignore) };
+    }
+    let reap = SigAction::new(SigHandler::SigDfl, SaFlags::SA_NOCLDWAIT, SigSet::empty());
+    // SAFETY: the default disposition runs no code; SA_NOCLDWAIT leaves no zombies.
+    let _ = unsafe { sigaction(Signal::SIGCHLD, &reap) };
+    let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
+}
+
+fn close_all_but(keep: &[RawFd]) {
+    let mut keep: Vec<u32> = keep.iter().map(|fd| *fd as u32).chain([0, 1, 2]).collect();
+    keep.sort_unstable();
+    let mut next = 0;
+    for fd in keep {
+        if fd > next {
+            close_range(next, fd - 1);
+        }
+        next = fd + 1;
+    }
+    close_range(next, u32::MAX);
+}
+
+fn close_range(first: u32, last: u32) {
+    // SAFETY: closes descriptors nobody in this process uses (the caller lists those in use).
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if done != 0 {
+        for fd in first..=last.min(4096) {
+            // SAFETY: as above, for kernels before 5.9.
+            unsafe { libc::close(fd as RawFd) };
+        }
+    }
+}
+
+/// Shows `name` in ps and top instead of the JVM's command line.
+pub(crate) fn set_title(name: &str) {
+    if let Ok(short) = std::ffi::CString::new(&name.as_bytes()[..name.len().min(15)]) {
+        let _ = nix::sys::prctl::set_name(&short);
+    }
+    let Some((start, end)) = argument_area() else {
+        return;
+    };
+    let room = end.saturating_sub(start);
+    let bytes = &name.as_bytes()[..name.len().min(room.saturating_sub(1))];
+    // SAFETY: [start, end) is the argument area of this process as the kernel reports it; it is
+    // writable memory on the initial stack, and this copy of it has no other user.
+    unsafe {
+        std::ptr::write_bytes(start as *mut u8, 0, room);
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), start as *mut u8, bytes.len());
+    }
+}
+
+/// Fields 48 and 49 of /proc/self/stat.
+fn argument_area() -> Option<(usize, usize)> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let start = fields.nth(45)?.parse().ok()?;
+    let end = fields.next()?.parse().ok()?;
+    (start > 0 && end > start).then_some((start, end))
+}
+
+/// A descriptor that polls readable when the process has ended.
+pub(crate) fn pidfd(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: a plain system call on integers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor; it is close-on-exec by itself.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Gives up every capability (a sampler that has opened its event needs none).
+pub(crate) fn drop_capabilities() {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    let header = Header {
+        version: 0x2008_0522,
+        pid: 0,
+    };
+    let none = [0u32; 6];
+    // SAFETY: capset(2) with a version 3 header and three zeroed words for each half.
+    unsafe { libc::syscall(libc::SYS_capset, &header, none.as_ptr()) };
+    // SAFETY: a plain system call on integers.
+    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+}

@@ -1,0 +1,134 @@
+//! One process for one thread: reads its samples, waits until the code map can know them, resolves,
+//! adds up, and sends the sums to the writer.
+
+mod outbox;
+mod pacer;
+mod raw;
+mod repair;
+mod resolver;
+mod source;
+mod timeline;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use unfuse_codemap::CodeMap;
+
+use crate::clock::monotonic_ns;
+use crate::maps::Maps;
+use crate::process;
+use outbox::Outbox;
+use raw::RawSamples;
+use resolver::Resolver;
+use source::Source;
+use timeline::Timeline;
+
+pub(crate) use source::SourceKind;
+
+/// How long samples wait for late JVMTI events before they are resolved.
+const GRACE_NS: u64 = 1_000_000_000;
+/// How often sums are sent.
+const SEND_EVERY: Duration = Duration::from_secs(1);
+
+/// The signal by which the manager ends a sampler early.
+pub(crate) const END_SIGNAL: Signal = Signal::SIGUSR1;
+
+/// What a sampler is started with.
+pub(crate) struct Assignment<'a> {
+    pub(crate) tid: u32,
+    pub(crate) thread: String,
+    pub(crate) period_ns: u64,
+    pub(crate) jvm: u32,
+    pub(crate) jvm_ends: &'a OwnedFd,
+    pub(crate) to_writer: &'a OwnedFd,
+    pub(crate) map: &'a CodeMap,
+    pub(crate) source: SourceKind<'a>,
+}
+
+/// Samples until the thread, the JVM or the manager says it is over.
+pub(crate) fn run(assignment: Assignment<'_>) {
+    let Assignment {
+        tid,
+        thread,
+        period_ns,
+        jvm,
+        jvm_ends,
+        to_writer,
+        map,
+        source,
+    } = assignment;
+    process::set_title(&format!("unfuse-s-{tid}"));
+    let mut source = match Source::open(source, tid, period_ns) {
+        Ok(source) => source,
+        Err(e) => {
+            map.status().set(
+                crate::launch::STATUS_SAMPLER_ERRNO,
+                e.raw_os_error().unwrap_or(-1) as u64,
+            );
+            map.status().add(crate::launch::STATUS_SAMPLERS_FAILED, 1);
+            return;
+        }
+    };
+    let Ok(maps) = Maps::open(jvm) else { return };
+    process::drop_capabilities();
+    let signals = SigSet::from_iter([END_SIGNAL]);
+    let _ = signals.thread_block();
+    let Ok(end_requested) = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC) else {
+        return;
+    };
+
+    let mut raw = RawSamples::default();
+    let mut timeline = Timeline::new(map, tid);
+    let mut resolver = Resolver::new(map, maps);
+    let mut outbox = Outbox::new(tid, thread, to_writer);
+    let mut sent = Instant::now();
+    loop {
+        let patience = source.patience(!raw.is_empty() || !outbox.is_empty());
+        let over = wait(&source, jvm_ends, &end_requested, patience);
+        source.drain(&mut raw, resolver.maps());
+        let ready_before = if over {
+            u64::MAX
+        } else {
+            monotonic_ns().saturating_sub(GRACE_NS)
+        };
+        if raw.has_before(ready_before) {
+            timeline.update();
+            raw.take_before(ready_before, |sample, chain| {
+                let stack = resolver.resolve(sample, chain, &mut outbox);
+                outbox.count(timeline.task_at(sample.time), stack, sample);
+            });
+        }
+        if over || sent.elapsed() >= SEND_EVERY || outbox.is_large() {
+            outbox.tally(source.take_lost(), timeline.take_lost());
+            timeline.forget_before(monotonic_ns().saturating_sub(30 * GRACE_NS));
+            if !outbox.send() || over {
+                return;
+            }
+            sent = Instant::now();
+        }
+    }
+}
+
+/// Waits for samples, at most `patience`; returns whether sampling is over.
+fn wait(source: &Source<'_>, jvm: &OwnedFd, end: &SignalFd, patience: Duration) -> bool {
+    let mut fds = vec![
+        PollFd::new(jvm.as_fd(), PollFlags::POLLIN),
+        PollFd::new(end.as_fd(), PollFlags::POLLIN),
+    ];
+    if let Some(fd) = source.fd() {
+        fds.push(PollFd::new(fd, PollFlags::POLLIN));
+    }
+    let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
+    if poll(&mut fds, timeout).is_err() {
+        return false;
+    }
+    let told = |fd: &PollFd<'_>, flags| fd.revents().is_some_and(|r| r.intersects(flags));
+    let hung_up = PollFlags::POLLHUP | PollFlags::POLLERR;
+    told(&fds[0], PollFlags::POLLIN)
+        || told(&fds[1], PollFlags::POLLIN)
+        || fds.get(2).is_some_and(|fd| told(fd, hung_up))
+        || source.thread_ended()
+}

@@ -1,0 +1,107 @@
+//! Sums of samples on their way to the writer.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::OwnedFd;
+
+use super::raw::RawSample;
+use crate::wire::{Tally, TaskKey, ToWriter, WireFrame, WireSamples, send_blocking};
+
+/// Rows in one message; keeps a message far below the packet limit.
+const ROWS_A_MESSAGE: usize = 1000;
+/// Sums that are sent before their time.
+const LARGE: usize = 4 * ROWS_A_MESSAGE;
+/// Stack ids remembered as sent; forgetting them costs a repetition, not a loss.
+const REMEMBERED: usize = 100_000;
+
+/// What one sampler has counted and not yet sent.
+pub(super) struct Outbox<'a> {
+    tid: u32,
+    thread: String,
+    to: &'a OwnedFd,
+    sums: HashMap<(Option<TaskKey>, i64), WireSamples>,
+    sent_stacks: HashSet<i64>,
+    tally: Tally,
+    open: bool,
+}
+
+impl<'a> Outbox<'a> {
+    pub(super) fn new(tid: u32, thread: String, to: &'a OwnedFd) -> Self {
+        Self {
+            tid,
+            thread,
+            to,
+            sums: HashMap::new(),
+            sent_stacks: HashSet::new(),
+            tally: Tally::default(),
+            open: true,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    pub(super) fn is_large(&self) -> bool {
+        self.sums.len() >= LARGE
+    }
+
+    /// The id of a stack; sends the stack ahead of its samples.
+    pub(super) fn stack(&mut self, frames: Vec<WireFrame>) -> i64 {
+        let mut hasher = DefaultHasher::new();
+        frames.hash(&mut hasher);
+        let id = hasher.finish() as i64;
+        if self.sent_stacks.len() >= REMEMBERED {
+            self.sent_stacks.clear();
+        }
+        if self.sent_stacks.insert(id) {
+            self.post(&ToWriter::Stack { id, frames });
+        }
+        id
+    }
+
+    /// Counts one sample.
+    pub(super) fn count(&mut self, task: Option<TaskKey>, stack: i64, sample: &RawSample) {
+        self.tally.samples += 1;
+        self.tally.broken_chains += u64::from(sample.broken);
+        let sum = self.sums.entry((task, stack)).or_insert(WireSamples {
+            task,
+            stack,
+            first: sample.time,
+            last: sample.time,
+            count: 0,
+            weight_ns: 0,
+        });
+        sum.last = sample.time;
+        sum.count += 1;
+        sum.weight_ns += sample.weight_ns;
+    }
+
+    /// Adds losses.
+    pub(super) fn tally(&mut self, lost_samples: u64, lost_marks: u64) {
+        self.tally.lost_samples += lost_samples;
+        self.tally.lost_marks += lost_marks;
+    }
+
+    /// Sends everything; false once the writer is gone.
+    pub(super) fn send(&mut self) -> bool {
+        let mut sums = self.sums.drain().map(|(_, sum)| sum).collect::<Vec<_>>();
+        while !sums.is_empty() {
+            let rows = sums.split_off(sums.len().saturating_sub(ROWS_A_MESSAGE));
+            self.post(&ToWriter::Samples {
+                tid: self.tid,
+                thread: self.thread.clone(),
+                rows,
+            });
+        }
+        let tally = std::mem::take(&mut self.tally);
+        if tally != Tally::default() {
+            self.post(&ToWriter::Tally(tally));
+        }
+        self.open
+    }
+
+    fn post(&mut self, message: &ToWriter) {
+        self.open &= send_blocking(self.to, message).is_ok();
+    }
+}

@@ -1,0 +1,67 @@
+//! Chooses the next sampling period: random, so that samples do not beat with the program's own
+//! rhythm (Mytkowicz et al. 2010), and steered, so that samples ÷ rate stays the CPU time.
+
+/// Spread of the period around its nominal value.
+const JITTER: f64 = 0.2;
+
+/// The period of one event.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    nominal_ns: f64,
+    samples: f64,
+    random: u64,
+}
+
+impl Pacer {
+    pub(super) fn new(nominal_ns: u64, seed: u64) -> Self {
+        Self {
+            nominal_ns: nominal_ns as f64,
+            samples: 0.0,
+            random: seed.wrapping_mul(2) | 1,
+        }
+    }
+
+    /// The period until the next wake-up, given how many samples this one brought and the CPU time
+    /// since the event was opened. Setting a period makes the kernel begin it anew, which loses the
+    /// time since the last sample; the correction wins it back over as many samples as came now.
+    pub(super) fn next(&mut self, taken: u64, cpu_time_ns: u64) -> u64 {
+        self.samples += taken as f64;
+        let owed = cpu_time_ns as f64 / self.nominal_ns - self.samples;
+        let batch = (taken as f64).max(4.0);
+        let correction = (batch / (batch + owed).max(1.0)).clamp(0.75, 1.35);
+        let jitter = 1.0 + JITTER * (2.0 * self.uniform() - 1.0);
+        (self.nominal_ns * correction * jitter).max(50_000.0) as u64
+    }
+
+    fn uniform(&mut self) -> f64 {
+        // xorshift64: aperiodic enough to break a beat, and no state to seed from the system.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays the kernel: whole periods give samples, a new period starts from zero after a delay.
+    #[test]
+    fn samples_follow_cpu_time_although_restarts_lose_some() {
+        let nominal = 5_000_000;
+        let mut pacer = Pacer::new(nominal, 7);
+        let (mut cpu, mut samples, mut period) = (0u64, 0u64, nominal);
+        for round in 0..400u64 {
+            let taken = 15;
+            cpu += taken * period + round % 3_000_000;
+            samples += taken;
+            period = pacer.next(taken, cpu);
+        }
+        let ratio = samples as f64 * nominal as f64 / cpu as f64;
+        assert!(
+            (ratio - 1.0).abs() < 0.01,
+            "samples stand for {ratio} of the CPU time"
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! From addresses to frames.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use unfuse_codemap::{CodeMap, Kind, Lookup, Resolved};
+use unfuse_format::Frame;
+
+use super::outbox::Outbox;
+use super::raw::RawSample;
+use crate::maps::Maps;
+use crate::wire::WireFrame;
+
+/// Callchains remembered with their answer.
+const CACHE_ENTRIES: usize = 8192;
+
+/// The stub through which the VM enters Java; what is rootward of it is the VM's own thread code.
+const ENTRY_STUB: &str = "call_stub";
+
+#[derive(Clone, Copy)]
+struct Known {
+    stack: i64,
+    /// State of the code map the answer was found in.
+    version: u64,
+    /// Sample times for which it holds.
+    from: u64,
+    to: u64,
+}
+
+/// Resolves callchains of one JVM.
+pub(super) struct Resolver<'a> {
+    map: &'a CodeMap,
+    maps: Maps,
+    known: HashMap<u64, Known>,
+    resolved: Resolved,
+    refreshed: u64,
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn new(map: &'a CodeMap, maps: Maps) -> Self {
+        Self {
+            map,
+            maps,
+            known: HashMap::new(),
+            resolved: Resolved::default(),
+            refreshed: 0,
+        }
+    }
+
+    pub(super) fn maps(&self) -> &Maps {
+        &self.maps
+    }
+
+    /// The id of the sample's stack; a stack not seen before goes to the outbox.
+    pub(super) fn resolve(
+        &mut self,
+        sample: &RawSample,
+        chain: &[u64],
+        outbox: &mut Outbox<'_>,
+    ) -> i64 {
+        let version = self.map.version();
+        let mut hasher = DefaultHasher::new();
+        (chain, sample.in_kernel).hash(&mut hasher);
+        let key = hasher.finish();
+        if let Some(known) = self.known.get(&key)
+            && known.version == version
+            && (known.from..known.to).contains(&sample.time)
+        {
+            return known.stack;
+        }
+        let mut window = (0, u64::MAX);
+        let frames = self.frames(sample, chain, &mut window);
+        let stack = outbox.stack(frames);
+        if self.known.len() >= CACHE_ENTRIES {
+            self.known.clear();
+        }
+        let known = Known {
+            stack,
+            version,
+            from: window.0,
+            to: window.1,
+        };
+        match self.known.entry(key) {
+            Entry::Occupied(mut entry) => *entry.get_mut() = known,
+            Entry::Vacant(entry) => drop(entry.insert(known)),
+        }
+        stack
+    }
+
+    /// Frames, root first.
+    fn frames(
+        &mut self,
+        sample: &RawSample,
+        chain: &[u64],
+        window: &mut (u64, u64),
+    ) -> Vec<WireFrame> {
+        let mut leaf_first = Vec::with_capacity(chain.len() + 8);
+        if sample.in_kernel {
+            leaf_first.push(frame("kernel", "[kernel]"));
+        }
+        for (depth, ip) in chain.iter().enumerate() {
+            // In the kernel, the user's address is that after the system call.
+            let leaf = depth == 0 && !sample.in_kernel;
+            match self
+                .map
+                .reader()
+                .resolve(*ip, sample.time, leaf, &mut self.resolved)
+            {
+                Lookup::Found => {
+                    window.0 = window.0.max(self.resolved.valid_from);
+                    window.1 = window.1.min(self.resolved.valid_to);
+                    if self.resolved.kind == Kind::Stub {
+                        let name = self
+                            .resolved
+                            .frames
+                            .first()
+                            .map_or("", |f| f.method.as_str());
+                        if name == ENTRY_STUB {
+                            break;
+                        }
+                        let kind = if name == "Interpreter" {
+                            "interpreted"
+                        } else {
+                            "stub"
+                        };
+                        leaf_first.push(frame(kind, name));
+                    } else {
+                        leaf_first.extend(self.resolved.frames.drain(..).rev().map(java_frame));
+                    }
+                }
+                Lookup::NotFound | Lookup::Torn => leaf_first.push(self.native(*ip, sample.time)),
+            }
+        }
+        leaf_first.reverse();
+        leaf_first
+    }
+
+    fn native(&mut self, ip: u64, now: u64) -> WireFrame {
+        // A library may have been loaded since; look again, but not for every stray address.
+        if self.maps.find(ip).is_none() && now.saturating_sub(self.refreshed) > 1_000_000_000 {
+            self.refreshed = now;
+            let _ = self.maps.refresh();
+        }
+        match self.maps.find(ip) {
+            Some(mapping) if !mapping.path.is_empty() => WireFrame {
+                frame: Frame {
+                    file: mapping.path.clone(),
+                    ..frame("native", "").frame
+                },
+                address: ip - mapping.start + mapping.offset,
+            },
+            Some(_) => frame("unknown", "[code cache]"),
+            None => frame("unknown", "[unknown]"),
+        }
+    }
+}
+
+fn frame(kind: &str, method: &str) -> WireFrame {
+    let frame = Frame {
+        kind: kind.to_owned(),
+        method: method.to_owned(),
+        bci: -1,
+        ..Frame::default()
+    };
+    WireFrame { frame, address: 0 }
+}
+
+fn java_frame(frame: unfuse_codemap::Frame) -> WireFrame {
+    let frame = Frame {
+        kind: "java".to_owned(),
+        class: frame.class,
+        method: frame.method,
+        signature: frame.signature,
+        file: frame.file,
+        line: frame.line,
+        bci: frame.bci,
+        inlined: frame.inlined,
+    };
+    WireFrame { frame, address: 0 }
+}

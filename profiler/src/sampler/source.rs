@@ -1,0 +1,127 @@
+//! Where samples come from: a perf_event ring, or the timer's ring in shared memory.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use super::pacer::Pacer;
+use super::raw::RawSamples;
+use super::repair::{Chain, repair};
+use crate::maps::Maps;
+use crate::perf_event::{PerfEvent, Record};
+use crate::timer::{Slot, TimerRings};
+
+/// Which source to open.
+#[derive(Clone, Copy)]
+pub(crate) enum SourceKind<'a> {
+    Perf,
+    Timer(&'a TimerRings, u32),
+}
+
+/// An open source.
+pub(super) enum Source<'a> {
+    Perf {
+        event: PerfEvent,
+        pacer: Pacer,
+        last_cpu_time: u64,
+        lost: u64,
+    },
+    Timer {
+        slot: Slot<'a>,
+        last_cpu_time: u64,
+        ended: bool,
+    },
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn open(kind: SourceKind<'a>, tid: u32, period_ns: u64) -> io::Result<Self> {
+        Ok(match kind {
+            SourceKind::Perf => Self::Perf {
+                event: PerfEvent::open(tid, period_ns)?,
+                pacer: Pacer::new(period_ns, u64::from(tid)),
+                last_cpu_time: 0,
+                lost: 0,
+            },
+            SourceKind::Timer(rings, slot) => Self::Timer {
+                slot: rings.slot(slot),
+                last_cpu_time: rings.slot(slot).cpu_time_at_start(),
+                ended: false,
+            },
+        })
+    }
+
+    /// What to poll, where there is something.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Perf { event, .. } => Some(event.as_fd()),
+            Self::Timer { .. } => None,
+        }
+    }
+
+    /// How long to sleep: the perf ring wakes us, the timer's ring does not.
+    pub(super) fn patience(&self, work_pending: bool) -> Duration {
+        match (self, work_pending) {
+            (Self::Perf { .. }, false) => Duration::from_secs(10),
+            (Self::Perf { .. }, true) => Duration::from_millis(500),
+            (Self::Timer { .. }, _) => Duration::from_millis(200),
+        }
+    }
+
+    /// Whether the thread is known to have ended (perf says so through its descriptor).
+    pub(super) fn thread_ended(&self) -> bool {
+        matches!(self, Self::Timer { ended: true, .. })
+    }
+
+    /// Moves all samples into `raw`.
+    pub(super) fn drain(&mut self, raw: &mut RawSamples, maps: &Maps) {
+        match self {
+            Self::Perf {
+                event,
+                pacer,
+                last_cpu_time,
+                lost,
+            } => {
+                let mut taken = 0;
+                event.drain(|record| match record {
+                    Record::Sample(sample) => {
+                        let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
+                        *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
+                        taken += 1;
+                        raw.chain().extend(sample.callchain());
+                        let broken = repair(raw.chain(), &sample, maps) == Chain::Broken;
+                        raw.push(sample.time, weight, sample.in_kernel, broken);
+                    }
+                    Record::Lost(count) => *lost += count,
+                    Record::Other => {}
+                });
+                if taken > 0
+                    && let Ok(cpu_time) = event.cpu_time_ns()
+                {
+                    event.set_period_ns(pacer.next(taken, cpu_time));
+                }
+            }
+            Self::Timer {
+                slot,
+                last_cpu_time,
+                ended,
+            } => {
+                *ended = slot.is_released();
+                slot.drain(|sample| {
+                    let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
+                    *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
+                    raw.chain().extend(sample.chain);
+                    let broken = !raw.chain().iter().any(|ip| maps.in_code_cache(*ip));
+                    raw.push(sample.time, weight, false, broken);
+                });
+            }
+        }
+    }
+
+    /// Samples lost since the last call.
+    pub(super) fn take_lost(&mut self) -> u64 {
+        match self {
+            Self::Perf { lost, .. } => std::mem::take(lost),
+            Self::Timer { slot, .. } => slot.take_lost(),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Which task the thread ran when, from the marks in shared memory.
+
+use std::collections::VecDeque;
+
+use unfuse_codemap::{CodeMap, MarkCursor, MarkKind};
+
+use crate::wire::TaskKey;
+
+struct Span {
+    start: u64,
+    end: u64,
+    task: TaskKey,
+}
+
+/// The tasks of one thread, in order of time.
+pub(super) struct Timeline<'a> {
+    map: &'a CodeMap,
+    cursor: MarkCursor,
+    tid: u32,
+    spans: VecDeque<Span>,
+    lost_told: u64,
+}
+
+impl<'a> Timeline<'a> {
+    pub(super) fn new(map: &'a CodeMap, tid: u32) -> Self {
+        Self {
+            map,
+            cursor: map.marks().reader(),
+            tid,
+            spans: VecDeque::new(),
+            lost_told: 0,
+        }
+    }
+
+    /// Reads the marks that have come since.
+    pub(super) fn update(&mut self) {
+        while let Some(mark) = self.map.marks().next(&mut self.cursor) {
+            if mark.tid != self.tid {
+                continue;
+            }
+            // A start without an end (a task that failed early) ends where the next begins.
+            if let Some(open) = self.spans.back_mut().filter(|span| span.end == u64::MAX) {
+                open.end = mark.time;
+            }
+            if mark.kind == MarkKind::Start {
+                let task = TaskKey {
+                    stage: mark.stage,
+                    stage_attempt: mark.stage_attempt,
+                    task: mark.task,
+                };
+                self.spans.push_back(Span {
+                    start: mark.time,
+                    end: u64::MAX,
+                    task,
+                });
+            }
+        }
+    }
+
+    /// The task that ran at `time`.
+    pub(super) fn task_at(&self, time: u64) -> Option<TaskKey> {
+        let after = self.spans.partition_point(|span| span.start <= time);
+        let span = self.spans.get(after.checked_sub(1)?)?;
+        (time < span.end).then_some(span.task)
+    }
+
+    /// Drops tasks that ended before `time`.
+    pub(super) fn forget_before(&mut self, time: u64) {
+        while self.spans.pop_front_if(|span| span.end < time).is_some() {}
+    }
+
+    /// Marks lost since the last call.
+    pub(super) fn take_lost(&mut self) -> u64 {
+        let lost = self.cursor.lost - self.lost_told;
+        self.lost_told = self.cursor.lost;
+        lost
+    }
+}

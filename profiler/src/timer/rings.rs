@@ -1,0 +1,201 @@
+//! One ring for each timed thread, in memory shared with the samplers.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
+
+use super::thread::ThreadTimer;
+
+/// Threads that can be timed at once; pages are used only as they are touched.
+const SLOTS: usize = 1024;
+/// Words of one slot: header and data.
+const SLOT_WORDS: usize = 8192;
+const HEADER_WORDS: usize = 8;
+const DATA_WORDS: usize = SLOT_WORDS - HEADER_WORDS;
+
+/// Words of the header.
+const OWNER: usize = 0;
+const HEAD: usize = 1;
+const TAIL: usize = 2;
+const LOST: usize = 3;
+const STACK_END: usize = 4;
+const CPU_AT_START: usize = 5;
+
+/// Marks a slot whose thread has ended and whose sampler has not read the rest yet.
+const RELEASED: u64 = u64::MAX;
+
+/// All rings. The mapping is shared with forked processes and lives as long as the process.
+#[derive(Debug, Clone, Copy)]
+pub struct TimerRings {
+    words: &'static [AtomicU64],
+}
+
+impl TimerRings {
+    /// Reserves the memory.
+    pub fn create() -> io::Result<Self> {
+        let bytes = NonZeroUsize::MIN.saturating_add(SLOTS * SLOT_WORDS * 8 - 1);
+        let flags = MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE;
+        // SAFETY: a fresh mapping chosen by the kernel aliases nothing.
+        let base = unsafe {
+            mmap_anonymous(
+                None,
+                bytes,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                flags,
+            )
+        }?;
+        // SAFETY: the mapping is page-aligned, zeroed, never unmapped, and only accessed atomically.
+        let words = unsafe { std::slice::from_raw_parts(base.as_ptr().cast(), SLOTS * SLOT_WORDS) };
+        Ok(Self { words })
+    }
+
+    /// Takes a free slot for the calling thread and starts its timer. `None` where no slot is free or
+    /// the system refuses the timer.
+    pub fn start(&self, tid: u32, period_ns: u64) -> Option<ThreadTimer> {
+        let (stack, stack_end) = super::thread::stack_bounds()?;
+        let index = (0..SLOTS as u32).find(|index| {
+            let owner = &self.slot(*index).words[OWNER];
+            owner
+                .compare_exchange(0, u64::from(tid), Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        })?;
+        let slot = self.slot(index);
+        slot.words[TAIL].store(slot.words[HEAD].load(Ordering::Relaxed), Ordering::Relaxed);
+        slot.words[STACK_END].store(stack_end, Ordering::Relaxed);
+        slot.words[CPU_AT_START].store(crate::clock::thread_cpu_ns(), Ordering::Relaxed);
+        debug_assert!(stack < stack_end);
+        let timer = ThreadTimer::start(*self, index, tid, period_ns);
+        if timer.is_none() {
+            slot.words[OWNER].store(0, Ordering::Release);
+        }
+        timer
+    }
+
+    /// One slot. An index out of range is taken as the last.
+    pub fn slot(&self, index: u32) -> Slot<'static> {
+        let start = (index as usize).min(SLOTS - 1) * SLOT_WORDS;
+        Slot {
+            words: &self.words[start..start + SLOT_WORDS],
+        }
+    }
+}
+
+/// A sample as the handler wrote it.
+#[derive(Debug)]
+pub struct TimerSample {
+    /// CLOCK_MONOTONIC ns.
+    pub time: u64,
+    /// CPU time of the thread, ns.
+    pub cpu_time: u64,
+    /// Addresses, leaf first.
+    pub chain: Vec<u64>,
+}
+
+/// The ring of one thread: one producer (its signal handler), one consumer (its sampler).
+#[derive(Debug, Clone, Copy)]
+pub struct Slot<'a> {
+    words: &'a [AtomicU64],
+}
+
+impl Slot<'_> {
+    /// End of the thread's stack.
+    pub(super) fn stack_end(&self) -> u64 {
+        self.words[STACK_END].load(Ordering::Relaxed)
+    }
+
+    /// CPU time of the thread when its timer started, ns.
+    pub fn cpu_time_at_start(&self) -> u64 {
+        self.words[CPU_AT_START].load(Ordering::Relaxed)
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_released(&self) -> bool {
+        self.words[OWNER].load(Ordering::Acquire) == RELEASED
+    }
+
+    /// The thread has ended; the sampler frees the slot when it has read the rest.
+    pub(super) fn release(&self) {
+        self.words[OWNER].store(RELEASED, Ordering::Release);
+    }
+
+    /// Gives the slot to whoever needs one.
+    pub fn free(&self) {
+        self.words[OWNER].store(0, Ordering::Release);
+    }
+
+    /// Samples lost for lack of room since the last call.
+    pub fn take_lost(&self) -> u64 {
+        self.words[LOST].swap(0, Ordering::Relaxed)
+    }
+
+    fn data(&self, position: u64) -> &AtomicU64 {
+        &self.words[HEADER_WORDS + position as usize % DATA_WORDS]
+    }
+
+    /// Adds a sample. Async-signal-safe; called by the owning thread only.
+    pub(super) fn push(&self, time: u64, cpu_time: u64, chain: &[u64]) {
+        let head = self.words[HEAD].load(Ordering::Relaxed);
+        let used = head.wrapping_sub(self.words[TAIL].load(Ordering::Acquire));
+        let needed = 3 + chain.len() as u64;
+        if used + needed > DATA_WORDS as u64 {
+            self.words[LOST].fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.data(head).store(chain.len() as u64, Ordering::Relaxed);
+        self.data(head + 1).store(time, Ordering::Relaxed);
+        self.data(head + 2).store(cpu_time, Ordering::Relaxed);
+        for (at, address) in (head + 3..).zip(chain) {
+            self.data(at).store(*address, Ordering::Relaxed);
+        }
+        self.words[HEAD].store(head + needed, Ordering::Release);
+    }
+
+    /// Reads every sample and frees its room.
+    pub fn drain(&self, mut each: impl FnMut(TimerSample)) {
+        let head = self.words[HEAD].load(Ordering::Acquire);
+        let mut tail = self.words[TAIL].load(Ordering::Relaxed);
+        while tail < head {
+            let frames = self.data(tail).load(Ordering::Relaxed);
+            if tail + 3 + frames > head {
+                tail = head;
+                break;
+            }
+            each(TimerSample {
+                time: self.data(tail + 1).load(Ordering::Relaxed),
+                cpu_time: self.data(tail + 2).load(Ordering::Relaxed),
+                chain: (tail + 3..tail + 3 + frames)
+                    .map(|at| self.data(at).load(Ordering::Relaxed))
+                    .collect(),
+            });
+            tail += 3 + frames;
+        }
+        self.words[TAIL].store(tail, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_come_out_as_they_went_in_and_a_full_ring_counts() {
+        let rings = TimerRings::create().unwrap();
+        let slot = rings.slot(3);
+        for round in 0..5u64 {
+            let mut pushed = 0;
+            while slot.take_lost() == 0 {
+                slot.push(pushed, round, &[pushed, 7, 9]);
+                pushed += 1;
+            }
+            let mut read = 0;
+            slot.drain(|sample| {
+                assert_eq!((sample.time, sample.cpu_time), (read, round));
+                assert_eq!(sample.chain, [read, 7, 9]);
+                read += 1;
+            });
+            assert_eq!(read + 1, pushed, "all but the one that found no room");
+        }
+    }
+}

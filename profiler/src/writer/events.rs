@@ -1,0 +1,69 @@
+//! The JVM's event stream: JSON objects, each behind its length (u32, native byte order).
+
+use serde_json::Value;
+
+/// An event longer than this is no event of ours.
+const LONGEST: usize = 64 << 20;
+
+/// Puts events together from the pieces a stream socket delivers.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    buffer: Vec<u8>,
+}
+
+impl Events {
+    /// Adds bytes; returns the events that are now complete. Text that is no JSON is skipped.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Value> {
+        self.buffer.extend_from_slice(bytes);
+        let mut events = Vec::new();
+        let mut at = 0;
+        while let Some((length, rest)) = self.buffer[at..].split_first_chunk::<4>() {
+            let length = u32::from_ne_bytes(*length) as usize;
+            if length > LONGEST {
+                // Out of step: nothing after this can be trusted.
+                at = self.buffer.len();
+                break;
+            }
+            let Some(text) = rest.get(..length) else {
+                break;
+            };
+            events.extend(serde_json::from_slice(text).ok());
+            at += 4 + length;
+        }
+        self.buffer.drain(..at);
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn framed(text: &str) -> Vec<u8> {
+        let mut bytes = (text.len() as u32).to_ne_bytes().to_vec();
+        bytes.extend(text.as_bytes());
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn events_survive_any_cutting(cuts in proptest::collection::vec(1usize..9, 1..40)) {
+            let stream = [framed("{\"type\":\"a\"}"), framed("no json"), framed("{\"type\":\"b\"}")].concat();
+            let mut events = Events::default();
+            let (mut got, mut at) = (Vec::new(), 0usize);
+            for cut in cuts.into_iter().chain([usize::MAX]) {
+                let end = at.saturating_add(cut).min(stream.len());
+                got.extend(events.feed(&stream[at..end]));
+                at = end;
+            }
+            let kinds: Vec<_> = got.iter().map(|e| e["type"].as_str().unwrap()).collect();
+            prop_assert_eq!(kinds, ["a", "b"]);
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            Events::default().feed(&bytes);
+        }
+    }
+}

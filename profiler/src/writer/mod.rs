@@ -1,0 +1,190 @@
+//! The writer: gathers what samplers and the JVM send, and writes the segments.
+
+mod events;
+mod symbols;
+mod tables;
+
+use std::collections::HashSet;
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use unfuse_codemap::CodeMap;
+use unfuse_format::{LiveMarker, ProfileDir, SampleRow, StackRow};
+
+use crate::clock::EpochOffset;
+use crate::launch::{STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO};
+use crate::wire::{Incoming, Tally, ToWriter, receive};
+use events::Events;
+use symbols::Symbols;
+use tables::Tables;
+
+/// How long rows wait in memory.
+const FLUSH_EVERY: Duration = Duration::from_secs(5);
+
+pub(crate) struct Writer<'a> {
+    pub(crate) dir: ProfileDir,
+    pub(crate) rate_hz: u32,
+    pub(crate) source: &'static str,
+    pub(crate) jvm: u32,
+    pub(crate) samples: OwnedFd,
+    pub(crate) events: UnixStream,
+    pub(crate) map: &'a CodeMap,
+}
+
+impl Writer<'_> {
+    /// The descriptors it reads from.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        vec![self.samples.as_raw_fd(), self.events.as_raw_fd()]
+    }
+
+    /// Writes until everyone who could send is gone.
+    pub(crate) fn run(self) {
+        let host = nix::unistd::gethostname().map_or_else(
+            |_| "localhost".to_owned(),
+            |name| name.to_string_lossy().into_owned(),
+        );
+        let name = format!("{host}-{}", self.jvm);
+        let live = LiveMarker::hold(&self.dir, &name);
+        let clock = EpochOffset::measure();
+        let mut tables = Tables::new(self.dir.clone(), &name);
+        tables.process.host = host;
+        tables.process.pid = self.jvm;
+        tables.process.rate_hz = self.rate_hz;
+        tables.process.source = self.source.to_owned();
+        tables.process.start_ns = clock.epoch_ns(crate::clock::monotonic_ns());
+        let mut work = Work {
+            tables,
+            clock,
+            symbols: Symbols::default(),
+            stacks: HashSet::new(),
+            events: Events::default(),
+        };
+        work.serve(&self);
+        work.flush(&self, true);
+        drop(live);
+    }
+}
+
+struct Work {
+    tables: Tables,
+    clock: EpochOffset,
+    symbols: Symbols,
+    /// Stacks written by this process.
+    stacks: HashSet<i64>,
+    events: Events,
+}
+
+impl Work {
+    fn serve(&mut self, writer: &Writer<'_>) {
+        let _ = writer.events.set_nonblocking(true);
+        let (mut samplers_gone, mut jvm_gone) = (false, false);
+        let mut buffer = Vec::new();
+        let mut flushed = Instant::now();
+        while !(samplers_gone && jvm_gone) {
+            let mut fds = Vec::new();
+            if !samplers_gone {
+                fds.push(PollFd::new(writer.samples.as_fd(), PollFlags::POLLIN));
+            }
+            if !jvm_gone {
+                fds.push(PollFd::new(writer.events.as_fd(), PollFlags::POLLIN));
+            }
+            let _ = poll(
+                &mut fds,
+                PollTimeout::try_from(FLUSH_EVERY).unwrap_or(PollTimeout::MAX),
+            );
+            for _ in 0..256 {
+                match receive(&writer.samples, &mut buffer) {
+                    Incoming::Message(message) => self.take(message),
+                    Incoming::Empty => break,
+                    Incoming::Closed => {
+                        samplers_gone = true;
+                        break;
+                    }
+                }
+            }
+            jvm_gone |= self.read_events(&writer.events);
+            if flushed.elapsed() >= FLUSH_EVERY || self.tables.is_large() {
+                self.flush(writer, false);
+                flushed = Instant::now();
+            }
+        }
+    }
+
+    /// Reads what the JVM sent; true when it is gone.
+    fn read_events(&mut self, mut from: &UnixStream) -> bool {
+        let mut chunk = [0u8; 64 << 10];
+        loop {
+            match from.read(&mut chunk) {
+                Ok(0) => return true,
+                Ok(bytes) => {
+                    for event in self.events.feed(&chunk[..bytes]) {
+                        self.tables.record(event);
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+
+    fn take(&mut self, message: ToWriter) {
+        match message {
+            ToWriter::Stack { id, frames } => {
+                if self.stacks.insert(id) {
+                    let frames = frames
+                        .into_iter()
+                        .map(|frame| self.symbols.name(frame))
+                        .collect();
+                    self.tables.stacks.push(StackRow { stack: id, frames });
+                }
+            }
+            ToWriter::Samples { tid, thread, rows } => {
+                for row in rows {
+                    self.tables.samples.push(SampleRow {
+                        app: self.tables.process.app.clone(),
+                        host: self.tables.process.host.clone(),
+                        executor: self.tables.process.executor.clone(),
+                        pid: self.tables.process.pid,
+                        tid,
+                        thread: thread.clone(),
+                        stage: row.task.map(|task| task.stage),
+                        stage_attempt: row.task.map(|task| task.stage_attempt),
+                        task: row.task.map(|task| task.task),
+                        start_ns: self.clock.epoch_ns(row.first),
+                        end_ns: self.clock.epoch_ns(row.last),
+                        kind: "cpu".to_owned(),
+                        stack: row.stack,
+                        count: row.count,
+                        weight_ns: row.weight_ns,
+                    });
+                }
+            }
+            ToWriter::Tally(Tally {
+                samples,
+                lost_samples,
+                lost_marks,
+                broken_chains,
+            }) => {
+                let process = &mut self.tables.process;
+                process.samples += samples;
+                process.lost_samples += lost_samples;
+                process.lost_marks += lost_marks;
+                process.broken_chains += broken_chains;
+            }
+        }
+    }
+
+    fn flush(&mut self, writer: &Writer<'_>, last: bool) {
+        let process = &mut self.tables.process;
+        process.end_ns = self.clock.epoch_ns(crate::clock::monotonic_ns());
+        process.lost_ranges = writer.map.stats().dropped_full;
+        process.lost_events = writer.map.status().get(STATUS_LOST_EVENTS);
+        if let Err(errno) = self.tables.flush(last) {
+            writer.map.status().set(STATUS_WRITER_ERRNO, errno as u64);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The open segment of each table.
+
+use serde_json::Value;
+use unfuse_format::{
+    CodegenRow, ExecutionRow, FormatError, PlanRow, ProcessRow, ProfileDir, SampleRow,
+    SegmentWriter, SourceRow, StackRow, StageRow, Table, TaskRow,
+};
+
+/// Rows of one table that are written before their time.
+const LARGE: usize = 50_000;
+/// Rows of one table that are kept while nothing can be written.
+const MOST: usize = 400_000;
+
+pub(super) struct Tables {
+    dir: ProfileDir,
+    pub(super) process: ProcessRow,
+    pub(super) samples: SegmentWriter<SampleRow>,
+    pub(super) stacks: SegmentWriter<StackRow>,
+    processes: SegmentWriter<ProcessRow>,
+    sources: SegmentWriter<SourceRow>,
+    codegen: SegmentWriter<CodegenRow>,
+    plans: SegmentWriter<PlanRow>,
+    executions: SegmentWriter<ExecutionRow>,
+    stages: SegmentWriter<StageRow>,
+    tasks: SegmentWriter<TaskRow>,
+    /// Sources that could not be saved yet.
+    unsaved: Vec<(String, String)>,
+}
+
+impl Tables {
+    pub(super) fn new(dir: ProfileDir, writer: &str) -> Self {
+        Self {
+            process: ProcessRow::default(),
+            samples: SegmentWriter::new(&dir, writer),
+            stacks: SegmentWriter::new(&dir, writer),
+            processes: SegmentWriter::new(&dir, writer),
+            sources: SegmentWriter::new(&dir, writer),
+            codegen: SegmentWriter::new(&dir, writer),
+            plans: SegmentWriter::new(&dir, writer),
+            executions: SegmentWriter::new(&dir, writer),
+            stages: SegmentWriter::new(&dir, writer),
+            tasks: SegmentWriter::new(&dir, writer),
+            unsaved: Vec::new(),
+            dir,
+        }
+    }
+
+    pub(super) fn is_large(&self) -> bool {
+        self.samples.pending() >= LARGE || self.tasks.pending() >= LARGE
+    }
+
+    /// Takes one event of the JVM; unknown ones are left for a newer writer.
+    pub(super) fn record(&mut self, event: Value) {
+        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        match event["type"].as_str() {
+            Some("app") => {
+                self.process.app = text("app");
+                self.process.name = text("name");
+                self.process.spark = text("spark");
+                self.process.executor = text("executor");
+            }
+            Some("source") => {
+                self.unsaved.push((text("hash"), text("text")));
+                self.add(event, |tables, row: SourceRow| tables.sources.push(row));
+            }
+            Some("codegen") => self.add(event, |tables, row: CodegenRow| tables.codegen.push(row)),
+            Some("stage") => {
+                let (submitted, completed) =
+                    (event["submitted"].as_i64(), event["completed"].as_i64());
+                self.add(event, |tables, row: StageRow| {
+                    let times = StageRow {
+                        submitted_ms: submitted,
+                        completed_ms: completed,
+                        ..row
+                    };
+                    tables.stages.push(times);
+                });
+            }
+            Some("task") => self.add(event, |tables, row: TaskRow| tables.tasks.push(row)),
+            Some("plan") => self.plan(event),
+            Some("execution_end") => {
+                let ended = event["time"].as_i64();
+                self.add(event, |tables, row: ExecutionRow| {
+                    tables.executions.push(ExecutionRow {
+                        ended_ms: ended,
+                        ..row
+                    });
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn plan(&mut self, mut event: Value) {
+        let version = event["version"].as_i64().unwrap_or(0) as i32;
+        let execution = event["execution"].as_i64().unwrap_or(-1);
+        if let Value::Array(nodes) = event["nodes"].take() {
+            for node in nodes {
+                self.add(node, |tables, row: PlanRow| {
+                    tables.plans.push(PlanRow {
+                        execution,
+                        version,
+                        ..row
+                    });
+                });
+            }
+        }
+        let started = event["time"].as_i64();
+        self.add(event, |tables, row: ExecutionRow| {
+            tables.executions.push(ExecutionRow {
+                started_ms: started,
+                ..row
+            });
+        });
+    }
+
+    /// The fields of an event are named like the columns of its table.
+    fn add<T: Table>(&mut self, mut event: Value, push: impl FnOnce(&mut Self, T)) {
+        event["app"] = Value::String(self.process.app.clone());
+        match serde_json::from_value(event) {
+            Ok(row) => push(self, row),
+            Err(_) => self.process.lost_events += 1,
+        }
+    }
+
+    /// Writes everything; on a failure keeps what it can for the next time and returns the errno.
+    pub(super) fn flush(&mut self, last: bool) -> Result<(), i32> {
+        let mut done = Ok(());
+        let mut note = |result: Result<(), FormatError>| {
+            if let Err(e) = result {
+                done = Err(errno(&e));
+            }
+        };
+        let dir = &self.dir;
+        self.unsaved.retain(|(hash, text)| {
+            let saved = dir.save_source(hash, text);
+            let keep = saved.is_err() && !last;
+            note(saved);
+            keep
+        });
+        self.processes.push(self.process.clone());
+        // Stacks before samples: a reader of a killed profile finds every stack it meets.
+        note(flush(&mut self.stacks));
+        note(flush(&mut self.samples));
+        note(flush(&mut self.sources));
+        note(flush(&mut self.codegen));
+        note(flush(&mut self.plans));
+        note(flush(&mut self.executions));
+        note(flush(&mut self.stages));
+        note(flush(&mut self.tasks));
+        note(flush(&mut self.processes));
+        done
+    }
+}
+
+fn flush<T: Table>(segment: &mut SegmentWriter<T>) -> Result<(), FormatError> {
+    let flushed = segment.flush();
+    if flushed.is_err() && segment.pending() > MOST {
+        segment.discard();
+    }
+    flushed
+}
+
+fn errno(error: &FormatError) -> i32 {
+    match error {
+        FormatError::Unwritable { source, .. } | FormatError::Io { source, .. } => {
+            source.raw_os_error().unwrap_or(libc::EIO)
+        }
+        _ => libc::EIO,
+    }
+}
