@@ -1,11 +1,9 @@
 //! The one agent of this process.
 
-use std::ffi::CString;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use jvmti_bindings::env::Jvmti;
-use jvmti_bindings::sys::jni::JavaVM;
 use unfuse_profiler::Session;
 
 use crate::event_queue::EventQueue;
@@ -17,13 +15,10 @@ pub(crate) struct Agent {
     pub(crate) options: Options,
     pub(crate) session: Session,
     pub(crate) jvmti: Jvmti,
-    pub(crate) vm: *mut JavaVM,
     pub(crate) methods: Methods,
     pub(crate) events: EventQueue,
     /// Spark runs here: only task threads are profiled (unless all were asked for).
     pub(crate) tasks_only: AtomicBool,
-    /// The option string as given, for executors.
-    pub(crate) option_text: CString,
 }
 
 // SAFETY: the JVMTI environment and the VM are process-wide handles that any thread may use; the rest

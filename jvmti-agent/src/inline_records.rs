@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use jvmti_bindings::sys::jni::{jint, jmethodID};
 
-const KIND_INLINE_INFO: jint = 1;
+const KIND_INLINE_INFO: jint = 2;
 
 #[repr(C)]
 struct Record {

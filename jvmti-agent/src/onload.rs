@@ -95,11 +95,9 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         options,
         session,
         jvmti,
-        vm,
         methods: Methods::default(),
         events: EventQueue::new(),
         tasks_only: AtomicBool::new(false),
-        option_text,
     });
     debug_assert!(installed);
     listen().ok_or_else(|| "this JVM refuses the events the profiler needs".to_owned())

@@ -17,7 +17,7 @@ use crate::agent::{Agent, with_agent};
 struct Announced {
     known: bool,
     task: bool,
-    _timer: Option<ThreadTimer>,
+    timer: Option<ThreadTimer>,
 }
 
 thread_local! {
@@ -115,19 +115,19 @@ fn profiles_all(agent: &Agent) -> bool {
 fn announce(agent: &Agent, name: &str, task: bool) {
     let _ = ANNOUNCED.try_with(|announced| {
         if let Ok(mut announced) = announced.try_borrow_mut() {
-            let restart = !announced.known;
-            let timer = if restart || task {
-                announced._timer = None;
-                agent
-                    .session
-                    .profile_this_thread(name, task, agent.options.period_ns())
-            } else {
-                None
-            };
+            // The VM announces the main thread twice (VMInit, ThreadStart).
+            if announced.known && (announced.task || !task) {
+                return;
+            }
+            // The old timer goes first: a thread has one.
+            announced.timer = None;
+            let timer = agent
+                .session
+                .profile_this_thread(name, task, agent.options.period_ns());
             *announced = Announced {
                 known: true,
                 task,
-                _timer: timer,
+                timer,
             };
         }
     });

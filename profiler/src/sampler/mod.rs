@@ -105,6 +105,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             outbox.tally(source.take_lost(), timeline.take_lost());
             timeline.forget_before(monotonic_ns().saturating_sub(30 * GRACE_NS));
             if !outbox.send() || over {
+                source.close();
                 return;
             }
             sent = Instant::now();

@@ -62,7 +62,7 @@ impl<'a> Outbox<'a> {
 
     /// Counts one sample.
     pub(super) fn count(&mut self, task: Option<TaskKey>, stack: i64, sample: &RawSample) {
-        self.tally.samples += 1;
+        self.tally.samples += sample.count;
         self.tally.broken_chains += u64::from(sample.broken);
         let sum = self.sums.entry((task, stack)).or_insert(WireSamples {
             task,
@@ -73,7 +73,7 @@ impl<'a> Outbox<'a> {
             weight_ns: 0,
         });
         sum.last = sample.time;
-        sum.count += 1;
+        sum.count += sample.count;
         sum.weight_ns += sample.weight_ns;
     }
 

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RawSample {
     pub(super) time: u64,
+    pub(super) count: u64,
     pub(super) weight_ns: u64,
     pub(super) in_kernel: bool,
     pub(super) broken: bool,
@@ -37,11 +38,19 @@ impl RawSamples {
     }
 
     /// Adds a sample with the callchain that was built.
-    pub(super) fn push(&mut self, time: u64, weight_ns: u64, in_kernel: bool, broken: bool) {
+    pub(super) fn push(
+        &mut self,
+        time: u64,
+        count: u64,
+        weight_ns: u64,
+        in_kernel: bool,
+        broken: bool,
+    ) {
         let chain = self.building.len() as u32;
         self.addresses.extend(self.building.drain(..));
         self.waiting.push_back(RawSample {
             time,
+            count,
             weight_ns,
             in_kernel,
             broken,

@@ -28,7 +28,9 @@ pub(super) enum Source<'a> {
     },
     Timer {
         slot: Slot<'a>,
+        period_ns: u64,
         last_cpu_time: u64,
+        owed_ns: u64,
         ended: bool,
     },
 }
@@ -44,6 +46,8 @@ impl<'a> Source<'a> {
             },
             SourceKind::Timer(rings, slot) => Self::Timer {
                 slot: rings.slot(slot),
+                period_ns,
+                owed_ns: 0,
                 last_cpu_time: rings.slot(slot).cpu_time_at_start(),
                 ended: false,
             },
@@ -89,7 +93,7 @@ impl<'a> Source<'a> {
                         taken += 1;
                         raw.chain().extend(sample.callchain());
                         let broken = repair(raw.chain(), &sample, maps) == Chain::Broken;
-                        raw.push(sample.time, weight, sample.in_kernel, broken);
+                        raw.push(sample.time, 1, weight, sample.in_kernel, broken);
                     }
                     Record::Lost(count) => *lost += count,
                     Record::Other => {}
@@ -102,7 +106,9 @@ impl<'a> Source<'a> {
             }
             Self::Timer {
                 slot,
+                period_ns,
                 last_cpu_time,
+                owed_ns,
                 ended,
             } => {
                 *ended = slot.is_released();
@@ -111,9 +117,21 @@ impl<'a> Source<'a> {
                     *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
                     raw.chain().extend(sample.chain);
                     let broken = !raw.chain().iter().any(|ip| maps.in_code_cache(*ip));
-                    raw.push(sample.time, weight, false, broken);
+                    // CPU timers tick with the scheduler, often slower than asked: a tick that
+                    // stands for several periods counts as several samples.
+                    *owed_ns += weight;
+                    let count = *owed_ns / *period_ns;
+                    *owed_ns %= *period_ns;
+                    raw.push(sample.time, count, weight, false, broken);
                 });
             }
+        }
+    }
+
+    /// Gives back what the source holds in shared memory.
+    pub(super) fn close(self) {
+        if let Self::Timer { slot, .. } = self {
+            slot.free();
         }
     }
 

@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn follows_links_upward_and_stops_at_anything_else() {
         // Three frames in a made-up stack: [link][return address] pairs.
-        let mut stack = vec![0u64; 16];
+        let mut stack = [0u64; 16];
         let base = stack.as_ptr() as u64;
         let at = |index: u64| base + 8 * index;
         stack[2] = at(6);
