@@ -1,0 +1,137 @@
+package io.unfuse.spark;
+
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * The way from Spark's threads to the agent. Nothing here throws: the job that is being profiled must not notice a missing or
+ * failing agent.
+ */
+final class Agent {
+    private Agent() {}
+
+    /** What the agent offers; {@link Native} in production, a recorder in tests. */
+    interface Link {
+        void taskStart(int stage, int stageAttempt, long taskAttemptId);
+
+        void taskEnd();
+
+        boolean event(byte[] utf8Json);
+
+        void flush(int millis);
+
+        void log(String line);
+    }
+
+    private static final Link NATIVE = new Link() {
+        @Override
+        public void taskStart(int stage, int stageAttempt, long taskAttemptId) {
+            Native.taskStart(stage, stageAttempt, taskAttemptId);
+        }
+
+        @Override
+        public void taskEnd() {
+            Native.taskEnd();
+        }
+
+        @Override
+        public boolean event(byte[] utf8Json) {
+            return Native.event(utf8Json);
+        }
+
+        @Override
+        public void flush(int millis) {
+            Native.flush(millis);
+        }
+
+        @Override
+        public void log(String line) {
+            Native.log(line);
+        }
+    };
+
+    /** Null once the agent has turned out not to be there. */
+    private static volatile Link link = NATIVE;
+
+    private static final Set<String> reported = ConcurrentHashMap.newKeySet();
+
+    /** Replaces the agent, for tests. */
+    static void use(Link other) {
+        link = other;
+    }
+
+    static void taskStart(int stage, int stageAttempt, long taskAttemptId) {
+        Link agent = link;
+        if (agent == null) {
+            return;
+        }
+        try {
+            agent.taskStart(stage, stageAttempt, taskAttemptId);
+        } catch (Throwable error) {
+            gone(error);
+        }
+    }
+
+    static void taskEnd() {
+        Link agent = link;
+        if (agent == null) {
+            return;
+        }
+        try {
+            agent.taskEnd();
+        } catch (Throwable error) {
+            gone(error);
+        }
+    }
+
+    /** Sends one finished JSON object; false if it was lost. */
+    static boolean event(Json json) {
+        Link agent = link;
+        if (agent == null) {
+            return false;
+        }
+        try {
+            return agent.event(json.utf8());
+        } catch (Throwable error) {
+            gone(error);
+            return false;
+        }
+    }
+
+    static void flush(int millis) {
+        Link agent = link;
+        if (agent == null) {
+            return;
+        }
+        try {
+            agent.flush(millis);
+        } catch (Throwable error) {
+            gone(error);
+        }
+    }
+
+    /** Reports a failure of ours once per place: one line, and the job runs on. */
+    static void failed(String where, Throwable error) {
+        if (reported.add(where)) {
+            log(where + " failed, and the profile will miss that part: " + error);
+        }
+    }
+
+    static void log(String line) {
+        Link agent = link;
+        if (agent == null) {
+            return;
+        }
+        try {
+            agent.log(line);
+        } catch (Throwable error) {
+            gone(error);
+        }
+    }
+
+    private static void gone(Throwable error) {
+        if (error instanceof UnsatisfiedLinkError) {
+            link = null;
+        }
+    }
+}

@@ -1,0 +1,25 @@
+package io.unfuse.spark;
+
+/**
+ * The functions the agent library exports to Java. HotSpot finds them in the agent by itself, so nothing is loaded here;
+ * without the agent every call throws {@link UnsatisfiedLinkError}. The rest of the package goes through {@link Agent}, which
+ * turns that into doing nothing.
+ */
+final class Native {
+    private Native() {}
+
+    /** Marks the calling thread as running a task from now on. */
+    static native void taskStart(int stage, int stageAttempt, long taskAttemptId);
+
+    /** Marks the calling thread as free again. */
+    static native void taskEnd();
+
+    /** Queues one JSON object in UTF-8 and never blocks; false if the queue was full and the event is lost. */
+    static native boolean event(byte[] utf8Json);
+
+    /** Waits at most {@code millis} milliseconds until the queued events have been handed to the writer. */
+    static native void flush(int millis);
+
+    /** Writes one line to stderr, prefixed with {@code unfuse:}. */
+    static native void log(String line);
+}

@@ -1,0 +1,89 @@
+package io.unfuse.spark;
+
+import java.lang.reflect.Method;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.execution.SparkPlanInfo;
+import org.apache.spark.sql.execution.metric.SQLMetricInfo;
+
+/**
+ * Writes a plan as Spark's listeners see it: nodes in pre-order, each with its place in the generated code. The region numbers
+ * are those of {@link Operators}, found again without the operators themselves.
+ */
+final class PlanTree {
+    private static final Method CHILDREN = ScalaSeq.method("org.apache.spark.sql.execution.SparkPlanInfo", "children");
+    private static final Method METRICS = ScalaSeq.method("org.apache.spark.sql.execution.SparkPlanInfo", "metrics");
+    private static final Pattern CODEGEN_STAGE = Pattern.compile("WholeStageCodegen \\((\\d+)\\)");
+
+    /** Deeper plans are cut here rather than overflow the stack of Spark's listener thread. */
+    private static final int DEEPEST = 2000;
+
+    private final Json json;
+    private int nodes;
+
+    private PlanTree(Json json) {
+        this.json = json;
+    }
+
+    /** The codegen stage that is being walked: its number, and the next free region. */
+    private static final class Stage {
+        final long number;
+        int regions;
+
+        Stage(long number) {
+            this.number = number;
+        }
+    }
+
+    /** Adds the array {@code nodes} to {@code json}. */
+    static void write(Json json, SparkPlanInfo root) throws ReflectiveOperationException {
+        json.array("nodes");
+        new PlanTree(json).node(root, null, null, 0);
+        json.endArray();
+    }
+
+    private void node(SparkPlanInfo plan, Integer parent, Stage outer, int depth) throws ReflectiveOperationException {
+        int number = nodes++;
+        String name = plan.nodeName();
+        Matcher codegen = CODEGEN_STAGE.matcher(name);
+        Stage stage = codegen.matches() ? new Stage(Long.parseLong(codegen.group(1))) : outer;
+        json.item()
+                .field("node", number)
+                .field("parent", parent)
+                .field("operator", name)
+                .field("detail", plan.simpleString())
+                .field("codegen_stage", stage == null ? null : Long.valueOf(stage.number))
+                .field("region", stage == null ? null : Integer.valueOf(stage.regions++));
+        metrics(plan);
+        json.end();
+        if (depth >= DEEPEST) {
+            return;
+        }
+        boolean isFused = stage != null && !name.equals("InputAdapter");
+        for (Object child : ScalaSeq.get(plan, CHILDREN)) {
+            SparkPlanInfo next = (SparkPlanInfo) child;
+            node(next, number, isFused && !isSubquery(next) ? stage : null, depth + 1);
+        }
+    }
+
+    private void metrics(SparkPlanInfo plan) throws ReflectiveOperationException {
+        json.array("metrics");
+        List<Object> metrics = ScalaSeq.get(plan, METRICS);
+        for (Object each : metrics) {
+            SQLMetricInfo metric = (SQLMetricInfo) each;
+            json.item()
+                    .field("id", metric.accumulatorId())
+                    .field("name", metric.name())
+                    .field("kind", metric.metricType())
+                    .end();
+        }
+        json.endArray();
+    }
+
+    /** Spark lists the subqueries of an operator after its children; they run on their own, outside the operator's stage. */
+    private static boolean isSubquery(SparkPlanInfo plan) {
+        String name = plan.nodeName();
+        return name.startsWith("Subquery") || name.startsWith("ReusedSubquery");
+    }
+}

@@ -1,0 +1,54 @@
+package io.unfuse.spark;
+
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Scala collections as Java lists and back. Scala 2.12 and 2.13 disagree about what {@code Seq} is in a method signature, so one
+ * jar for both may not name it: everything that takes or gives one goes through reflection, and only here.
+ */
+final class ScalaSeq {
+    private ScalaSeq() {}
+
+    private static final Method ITERATOR = method("scala.collection.Iterable", "iterator");
+
+    /** The elements of a Scala collection (null counts as empty). */
+    static List<Object> toList(Object collection) throws ReflectiveOperationException {
+        List<Object> list = new ArrayList<>();
+        if (collection == null) {
+            return list;
+        }
+        scala.collection.Iterator<?> elements = (scala.collection.Iterator<?>) ITERATOR.invoke(collection);
+        while (elements.hasNext()) {
+            list.add(elements.next());
+        }
+        return list;
+    }
+
+    /** The elements of the collection that {@code owner.accessor()} returns. */
+    static List<Object> get(Object owner, Method accessor) throws ReflectiveOperationException {
+        return toList(accessor.invoke(owner));
+    }
+
+    /** An immutable Scala list, which is a {@code Seq} under both definitions. */
+    static Object fromList(List<?> elements) throws ReflectiveOperationException {
+        Class<?> nilClass = Class.forName("scala.collection.immutable.Nil$");
+        Object list = nilClass.getField("MODULE$").get(null);
+        java.lang.reflect.Constructor<?> cons = Class.forName("scala.collection.immutable.$colon$colon")
+                .getConstructor(Object.class, Class.forName("scala.collection.immutable.List"));
+        for (int i = elements.size() - 1; i >= 0; i--) {
+            list = cons.newInstance(elements.get(i), list);
+        }
+        return list;
+    }
+
+    /** A public method without parameters, looked up by name because its result type differs between Scala versions. */
+    static Method method(String className, String name) {
+        try {
+            return Class.forName(className, false, ScalaSeq.class.getClassLoader()).getMethod(name);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("this Spark has no " + className + "." + name + "()", e);
+        }
+    }
+}

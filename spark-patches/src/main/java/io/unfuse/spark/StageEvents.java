@@ -1,0 +1,126 @@
+package io.unfuse.spark;
+
+import java.lang.reflect.Method;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.scheduler.AccumulableInfo;
+import org.apache.spark.scheduler.SparkListenerStageCompleted;
+import org.apache.spark.scheduler.SparkListenerStageSubmitted;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.StageInfo;
+import org.apache.spark.scheduler.TaskInfo;
+import org.apache.spark.storage.RDDInfo;
+import scala.Option;
+
+/** Writes the {@code stage} and {@code task} events. */
+final class StageEvents {
+    private static final Method RDDS = ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "rddInfos");
+    private static final Method ACCUMULABLES = ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "accumulables");
+
+    /** The query of each running stage attempt: Spark names it at submission only. */
+    private final Map<String, Long> executions = new ConcurrentHashMap<>();
+
+    Json submitted(SparkListenerStageSubmitted event) throws ReflectiveOperationException {
+        StageInfo stage = event.stageInfo();
+        Properties properties = event.properties();
+        String id = properties == null ? null : properties.getProperty("spark.sql.execution.id");
+        Long execution = id == null ? null : Long.valueOf(id);
+        if (execution != null) {
+            executions.put(key(stage), execution);
+        }
+        return stage(stage, execution);
+    }
+
+    Json completed(SparkListenerStageCompleted event) throws ReflectiveOperationException {
+        StageInfo stage = event.stageInfo();
+        return stage(stage, executions.remove(key(stage)));
+    }
+
+    private static String key(StageInfo stage) {
+        return stage.stageId() + "." + stage.attemptNumber();
+    }
+
+    private static Json stage(StageInfo stage, Long execution) throws ReflectiveOperationException {
+        Json json = new Json(2048)
+                .field("type", "stage")
+                .field("stage", stage.stageId())
+                .field("attempt", stage.attemptNumber())
+                .field("execution", execution)
+                .field("name", stage.name())
+                .field("tasks", stage.numTasks())
+                .field("submitted", (Number) orNull(stage.submissionTime()))
+                .field("completed", (Number) orNull(stage.completionTime()))
+                .field("failure", (String) orNull(stage.failureReason()))
+                .strings("scopes", scopes(stage))
+                .array("accumulators");
+        for (Object each : ScalaSeq.toList(ACCUMULABLES.invoke(stage))) {
+            AccumulableInfo accumulator = (AccumulableInfo) ((scala.Tuple2<?, ?>) each)._2();
+            Object value = orNull(accumulator.value());
+            if (value != null) {
+                json.item().field("id", accumulator.id()).field("value", value.toString()).end();
+            }
+        }
+        return json.endArray();
+    }
+
+    /** Names of the operators whose RDDs the stage runs, each once. */
+    private static Set<String> scopes(StageInfo stage) throws ReflectiveOperationException {
+        Set<String> names = new LinkedHashSet<>();
+        List<Object> rdds = ScalaSeq.get(stage, RDDS);
+        for (Object rdd : rdds) {
+            Option<org.apache.spark.rdd.RDDOperationScope> scope = ((RDDInfo) rdd).scope();
+            if (scope.isDefined()) {
+                names.add(scope.get().name());
+            }
+        }
+        return names;
+    }
+
+    static Json task(SparkListenerTaskEnd event) {
+        TaskInfo task = event.taskInfo();
+        Json json = new Json(1024)
+                .field("type", "task")
+                .field("stage", event.stageId())
+                .field("attempt", event.stageAttemptId())
+                .field("task", task.taskId())
+                .field("index", task.index())
+                .field("task_attempt", task.attemptNumber())
+                .field("executor", task.executorId())
+                .field("host", task.host())
+                .field("launched", task.launchTime())
+                .field("finished", task.finishTime())
+                .field("status", task.status())
+                .field("speculative", task.speculative());
+        // A task that never ran has no metrics; zeros are what they would say.
+        TaskMetrics metrics = event.taskMetrics() == null ? new TaskMetrics() : event.taskMetrics();
+        return json.field("cpu_ns", metrics.executorCpuTime())
+                .field("run_ms", metrics.executorRunTime())
+                .field("deserialize_cpu_ns", metrics.executorDeserializeCpuTime())
+                .field("deserialize_ms", metrics.executorDeserializeTime())
+                .field("gc_ms", metrics.jvmGCTime())
+                .field("result_serialize_ms", metrics.resultSerializationTime())
+                .field("result_bytes", metrics.resultSize())
+                .field("input_bytes", metrics.inputMetrics().bytesRead())
+                .field("input_records", metrics.inputMetrics().recordsRead())
+                .field("output_bytes", metrics.outputMetrics().bytesWritten())
+                .field("output_records", metrics.outputMetrics().recordsWritten())
+                .field("shuffle_read_bytes", metrics.shuffleReadMetrics().totalBytesRead())
+                .field("shuffle_read_records", metrics.shuffleReadMetrics().recordsRead())
+                .field("shuffle_fetch_wait_ms", metrics.shuffleReadMetrics().fetchWaitTime())
+                .field("shuffle_write_bytes", metrics.shuffleWriteMetrics().bytesWritten())
+                .field("shuffle_write_records", metrics.shuffleWriteMetrics().recordsWritten())
+                .field("shuffle_write_ns", metrics.shuffleWriteMetrics().writeTime())
+                .field("memory_spilled", metrics.memoryBytesSpilled())
+                .field("disk_spilled", metrics.diskBytesSpilled())
+                .field("peak_memory", metrics.peakExecutionMemory());
+    }
+
+    private static Object orNull(Option<?> option) {
+        return option.isDefined() ? option.get() : null;
+    }
+}

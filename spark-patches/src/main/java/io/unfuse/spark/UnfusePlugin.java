@@ -1,0 +1,129 @@
+package io.unfuse.spark;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.TaskFailedReason;
+import org.apache.spark.api.plugin.DriverPlugin;
+import org.apache.spark.api.plugin.ExecutorPlugin;
+import org.apache.spark.api.plugin.PluginContext;
+import org.apache.spark.api.plugin.SparkPlugin;
+
+/**
+ * The part of unfuse that Spark knows as a plugin: on the driver it listens to plans, stages and tasks, on an executor it marks
+ * the threads that run tasks. {@link PluginContainerPatch} adds it; it is not meant for {@code spark.plugins}.
+ */
+public final class UnfusePlugin implements SparkPlugin {
+    /** How long a stopping Spark may wait for us, in milliseconds. */
+    static final int FLUSH_MILLIS = 2000;
+
+    /** The Scala sequence {@code plugins} with ours at its end, or {@code plugins} itself if that cannot be made. */
+    public static Object addTo(Object plugins) {
+        try {
+            List<Object> all = new ArrayList<>(ScalaSeq.toList(plugins));
+            for (Object plugin : all) {
+                if (plugin instanceof UnfusePlugin) {
+                    return plugins;
+                }
+            }
+            all.add(new UnfusePlugin());
+            return ScalaSeq.fromList(all);
+        } catch (Throwable error) {
+            Agent.failed("adding the Spark plugin", error);
+            return plugins;
+        }
+    }
+
+    @Override
+    public DriverPlugin driverPlugin() {
+        return new Driver();
+    }
+
+    @Override
+    public ExecutorPlugin executorPlugin() {
+        return new Executor();
+    }
+
+    private static final class Driver implements DriverPlugin {
+        private SparkContext spark;
+
+        @Override
+        public Map<String, String> init(SparkContext context, PluginContext plugin) {
+            spark = context;
+            try {
+                context.addSparkListener(new ExecutionListener());
+            } catch (Throwable error) {
+                Agent.failed("listening to Spark", error);
+            }
+            return Collections.emptyMap();
+        }
+
+        // Called when the application has its id, which it has not yet in init.
+        @Override
+        public void registerMetrics(String appId, PluginContext plugin) {
+            try {
+                Agent.event(app(appId, spark.appName(), plugin, true));
+            } catch (Throwable error) {
+                Agent.failed("reporting the application", error);
+            }
+        }
+
+        @Override
+        public void shutdown() {
+            Agent.flush(FLUSH_MILLIS);
+        }
+    }
+
+    private static final class Executor implements ExecutorPlugin {
+        @Override
+        public void init(PluginContext plugin, Map<String, String> extraConf) {
+            try {
+                // In local mode the executor is the driver, which reports the process itself.
+                if (!plugin.executorID().equals("driver")) {
+                    Agent.event(app(plugin.conf().getAppId(), plugin.conf().get("spark.app.name", ""), plugin, false));
+                }
+            } catch (Throwable error) {
+                Agent.failed("reporting the executor", error);
+            }
+        }
+
+        @Override
+        public void onTaskStart() {
+            try {
+                TaskContext task = TaskContext.get();
+                Agent.taskStart(task.stageId(), task.stageAttemptNumber(), task.taskAttemptId());
+            } catch (Throwable error) {
+                Agent.failed("marking a task", error);
+            }
+        }
+
+        @Override
+        public void onTaskSucceeded() {
+            Agent.taskEnd();
+        }
+
+        @Override
+        public void onTaskFailed(TaskFailedReason reason) {
+            Agent.taskEnd();
+        }
+
+        @Override
+        public void shutdown() {
+            Agent.flush(FLUSH_MILLIS);
+        }
+    }
+
+    private static Json app(String id, String name, PluginContext plugin, boolean isDriver) {
+        return new Json()
+                .field("type", "app")
+                .field("app", id)
+                .field("name", name)
+                .field("spark", org.apache.spark.package$.MODULE$.SPARK_VERSION())
+                .field("executor", plugin.executorID())
+                .field("host", plugin.hostname())
+                .field("driver", isDriver);
+    }
+}
