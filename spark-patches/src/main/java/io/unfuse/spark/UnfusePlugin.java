@@ -54,6 +54,7 @@ public final class UnfusePlugin implements SparkPlugin {
         public Map<String, String> init(SparkContext context, PluginContext plugin) {
             spark = context;
             try {
+                ExecutorAgent.addTo(context.conf());
                 context.addSparkListener(new ExecutionListener());
             } catch (Throwable error) {
                 Agent.failed("listening to Spark", error);
@@ -123,7 +124,7 @@ public final class UnfusePlugin implements SparkPlugin {
                 .field("name", name)
                 .field("spark", org.apache.spark.package$.MODULE$.SPARK_VERSION())
                 .field("executor", plugin.executorID())
-                .field("host", plugin.hostname())
+                .field("host", isDriver ? plugin.hostname() : null)
                 .field("driver", isDriver);
     }
 }

@@ -6,7 +6,9 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 
 /** An agent that remembers what it was told. */
 final class Recorder implements Agent.Link {
@@ -15,6 +17,7 @@ final class Recorder implements Agent.Link {
     private final List<String> events = new ArrayList<>();
     private final List<String> lines = new ArrayList<>();
     private final List<String> tasks = new ArrayList<>();
+    private final Map<String, String> sources = new LinkedHashMap<>();
     private int flushes;
     private OutputStream copy;
 
@@ -36,6 +39,10 @@ final class Recorder implements Agent.Link {
     public synchronized boolean event(byte[] utf8Json) {
         String json = new String(utf8Json, StandardCharsets.UTF_8);
         write(json);
+        if (json.startsWith("{\"type\":\"source\"")) {
+            JsonNode source = parse(json);
+            sources.put(source.get("hash").asText(), source.get("text").asText());
+        }
         return events.add(json);
     }
 
@@ -65,16 +72,25 @@ final class Recorder implements Agent.Link {
     synchronized List<JsonNode> events(String type) {
         List<JsonNode> found = new ArrayList<>();
         for (String json : events) {
-            try {
-                JsonNode event = MAPPER.readTree(json);
-                if (event.get("type").asText().equals(type)) {
-                    found.add(event);
-                }
-            } catch (IOException e) {
-                throw new IllegalStateException("not JSON: " + json, e);
+            JsonNode event = parse(json);
+            if (event.get("type").asText().equals(type)) {
+                found.add(event);
             }
         }
         return found;
+    }
+
+    /** All texts ever reported, by hash: a text is reported once, by whichever test needs it first. */
+    synchronized Map<String, String> sources() {
+        return new LinkedHashMap<>(sources);
+    }
+
+    private static JsonNode parse(String json) {
+        try {
+            return MAPPER.readTree(json);
+        } catch (IOException e) {
+            throw new IllegalStateException("not JSON: " + json, e);
+        }
     }
 
     synchronized List<String> logged() {
@@ -89,6 +105,7 @@ final class Recorder implements Agent.Link {
         return flushes;
     }
 
+    /** Forgets all but the sources. */
     synchronized void clear() {
         events.clear();
         lines.clear();

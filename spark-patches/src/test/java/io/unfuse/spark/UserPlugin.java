@@ -1,0 +1,35 @@
+package io.unfuse.spark;
+
+import java.util.Map;
+import org.apache.spark.SparkContext;
+import org.apache.spark.api.plugin.DriverPlugin;
+import org.apache.spark.api.plugin.ExecutorPlugin;
+import org.apache.spark.api.plugin.PluginContext;
+import org.apache.spark.api.plugin.SparkPlugin;
+
+/** A plugin that the user of the profiled job has asked for. */
+public final class UserPlugin implements SparkPlugin {
+    static volatile boolean isDriverActive;
+    static volatile int tasks;
+
+    @Override
+    public DriverPlugin driverPlugin() {
+        return new DriverPlugin() {
+            @Override
+            public Map<String, String> init(SparkContext context, PluginContext plugin) {
+                isDriverActive = true;
+                return java.util.Collections.emptyMap();
+            }
+        };
+    }
+
+    @Override
+    public ExecutorPlugin executorPlugin() {
+        return new ExecutorPlugin() {
+            @Override
+            public void onTaskStart() {
+                tasks++;
+            }
+        };
+    }
+}
