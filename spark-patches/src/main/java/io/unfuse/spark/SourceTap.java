@@ -55,13 +55,27 @@ public final class SourceTap {
         }
         try {
             evaluator.cook(ourName, body);
-        } catch (InternalCompilerException error) {
-            if (!isPoolFull(error)) {
+        } catch (CompileException | InternalCompilerException error) {
+            if (!isPoolFull(error) || !restart(evaluator)) {
                 throw error;
             }
-            // The names of the tables were the few entries too many: compile it as Spark would have.
+            // The names of the tables may be the few entries too many: compile it as Spark would have.
             evaluator.setDebuggingInformation(false, false, false);
             evaluator.cook(fileName, body);
+        }
+    }
+
+    /** Makes a failed evaluator usable again: Janino has no other way than to forget that it has begun. */
+    private static boolean restart(ClassBodyEvaluator evaluator) {
+        try {
+            java.lang.reflect.Field inner = ClassBodyEvaluator.class.getDeclaredField("sc");
+            inner.setAccessible(true);
+            java.lang.reflect.Field begun = inner.getType().getDeclaredField("classFiles");
+            begun.setAccessible(true);
+            begun.set(inner.get(evaluator), null);
+            return true;
+        } catch (ReflectiveOperationException | RuntimeException otherJanino) {
+            return false;
         }
     }
 

@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator;
 import org.apache.spark.sql.catalyst.expressions.codegen.GeneratedClass;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.codehaus.commons.compiler.CompileException;
 import org.codehaus.commons.compiler.InternalCompilerException;
 import org.codehaus.janino.ClassBodyEvaluator;
 import org.junit.jupiter.api.Test;
@@ -101,16 +103,23 @@ class LineTablesTest {
         }
         ClassBodyEvaluator full = evaluator();
         SourceTap.cook(full, "generated.java", withConstants(fits));
+        ClassBodyEvaluator plain = evaluator();
+        plain.cook("generated.java", withConstants(fits));
+        assertArrayEquals(plain.getBytecodes().get(OUTER), full.getBytecodes().get(OUTER), "compiled again, without tables");
         assertEquals(OUTER, full.getClazz().getName());
+
         String tooFull = withConstants(tooMany);
-        assertThrows(InternalCompilerException.class, () -> SourceTap.cook(evaluator(), "generated.java", tooFull));
+        Exception sparks = assertThrows(Exception.class, () -> evaluator().cook("generated.java", tooFull));
+        Exception ours = assertThrows(Exception.class, () -> SourceTap.cook(evaluator(), "generated.java", tooFull));
+        assertEquals(sparks.getClass(), ours.getClass(), "Spark sees the error that it would have seen");
+        assertEquals(sparks.getMessage(), ours.getMessage());
     }
 
     private static boolean compiles(int constants) throws Exception {
         try {
             evaluator().cook("generated.java", withConstants(constants));
             return true;
-        } catch (InternalCompilerException e) {
+        } catch (CompileException | InternalCompilerException e) {
             return false;
         }
     }
