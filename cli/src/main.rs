@@ -1,2 +1,64 @@
-//! placeholder
-fn main() {}
+//! `unfuse`: takes Spark's fused pipelines apart.
+
+mod commands;
+mod setup;
+mod table;
+mod toolkit;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Which SQL operator, and which line of generated code, a Spark job's CPU time goes to.
+///
+/// Start with `unfuse demo`, or profile your own job: `unfuse run -- spark-submit job.py`, then
+/// `unfuse top`, `unfuse flame` and `unfuse source` on the directory it prints.
+#[derive(Debug, Parser)]
+#[command(name = "unfuse", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(commands::run::Run),
+    Top(commands::top::Top),
+    Flame(commands::flame::Flame),
+    Source(commands::source::Source),
+    Export(commands::export::Export),
+    Doctor(commands::doctor::Doctor),
+    Demo(commands::demo::Demo),
+    Setup(commands::setup::Setup),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(run) => run.execute(),
+        Command::Top(top) => top.execute(),
+        Command::Flame(flame) => flame.execute(),
+        Command::Source(source) => source.execute(),
+        Command::Export(export) => export.execute(),
+        Command::Doctor(doctor) => doctor.execute(),
+        Command::Demo(demo) => demo.execute(),
+        Command::Setup(setup) => setup.execute(),
+    };
+    match result {
+        Ok(code) => code,
+        // `unfuse top DIR | head` is no error.
+        Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("unfuse: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

@@ -19,6 +19,8 @@ pub(crate) struct Agent {
     pub(crate) events: EventQueue,
     /// Spark runs here: only task threads are profiled (unless all were asked for).
     pub(crate) tasks_only: AtomicBool,
+    /// The -agentpath flag for executors, where they are to have one.
+    pub(crate) executor_flag: Option<String>,
 }
 
 // SAFETY: the JVMTI environment and the VM are process-wide handles that any thread may use; the rest

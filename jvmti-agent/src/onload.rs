@@ -21,9 +21,6 @@ use crate::methods::Methods;
 use crate::options::Options;
 use crate::{classes, code_events, log, threads};
 
-/// Says to executors which agent the driver has; read by the jar's plugin.
-const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
-
 /// The JVM's entry. Whatever happens, the JVM starts.
 ///
 /// # Safety
@@ -85,12 +82,9 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
             "this JVM has no CompiledMethodLoad events or line tables; use HotSpot".to_owned(),
         );
     }
-    if options.executors
-        && let Some(library) = own_path()
-    {
-        let flag = format!("-agentpath:{library}={}", option_text.to_string_lossy());
-        let _ = jvmti.set_system_property(EXECUTOR_PROPERTY, &flag);
-    }
+    let executor_flag = own_path()
+        .filter(|_| options.executors)
+        .map(|library| format!("-agentpath:{library}={}", option_text.to_string_lossy()));
     let installed = install(Agent {
         options,
         session,
@@ -98,6 +92,7 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         methods: Methods::default(),
         events: EventQueue::new(),
         tasks_only: AtomicBool::new(false),
+        executor_flag,
     });
     debug_assert!(installed);
     listen().ok_or_else(|| "this JVM refuses the events the profiler needs".to_owned())

@@ -13,6 +13,9 @@ use crate::log;
 
 static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
 
+/// The flag for executors; read by `ExecutorAgent`.
+const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
+
 /// The door to `io.unfuse.spark.Patches`.
 pub(crate) struct Patches {
     class: jclass,
@@ -52,6 +55,9 @@ impl Patches {
         // SAFETY: handles are made and used on this thread; each call is followed by a check, since a
         // failing one leaves an exception pending, with which no further call may be made.
         unsafe {
+            if let Some(flag) = &agent.executor_flag {
+                set_property(env, EXECUTOR_PROPERTY, flag)?;
+            }
             let loader_class = env.find_class("java/lang/ClassLoader")?;
             let system = env.get_static_method_id(
                 loader_class,
@@ -112,6 +118,26 @@ impl Patches {
             env.exception_clear();
         }
         patched
+    }
+}
+
+/// `System.setProperty(name, value)`.
+unsafe fn set_property(env: &JniEnv, name: &str, value: &str) -> Option<()> {
+    // SAFETY: as in `try_load`.
+    unsafe {
+        let system = env.find_class("java/lang/System")?;
+        let set = env.get_static_method_id(
+            system,
+            "setProperty",
+            "(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;",
+        )?;
+        let arguments =
+            [name, value].map(|text| env.new_string_utf(text).map(|text| jvalue { l: text }));
+        let [Some(name), Some(value)] = arguments else {
+            return None;
+        };
+        env.call_static_object_method(system, set, &[name, value]);
+        (!env.exception_check()).then_some(())
     }
 }
 

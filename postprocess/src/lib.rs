@@ -1,1 +1,28 @@
-//! placeholder
+//! From a profile directory to answers: which operator, which line.
+//!
+//! Data goes through stages, each a type of its own; the same directory always gives the same answer.
+//!
+//! * [`Profile`]: the tables, read and joined: samples by stack, plans, generated sources.
+//! * [`RegionMap`]: the operator regions of one generated source, line by line.
+//! * [`Attribution`]: one stack of one stage with the plan node each part of it belongs to.
+//! * [`Totals`]: sums by operator, line, method, …; [`folded`]: folded stacks; [`flame_graph`]: SVG;
+//!   [`annotated`]: generated source with its hot lines.
+
+mod annotate;
+mod attribute;
+mod boundary;
+mod flame;
+mod fold;
+mod plan;
+mod profile;
+mod regions;
+mod totals;
+
+pub use annotate::{Annotated, AnnotatedLine, annotated};
+pub use attribute::{Attribution, Owner};
+pub use flame::flame_graph;
+pub use fold::{Level, folded};
+pub use plan::{Plan, PlanNode};
+pub use profile::{Group, Profile, Selection, Weight};
+pub use regions::{Region, RegionKind, RegionMap};
+pub use totals::{By, Total, Totals};

@@ -1,0 +1,57 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Both build what is missing.
+
+MVN := mvn -q -B -f spark-patches/pom.xml
+JAR := spark-patches/target/unfuse-spark.jar
+JAVA_SOURCES := spark-patches/pom.xml $(shell find spark-patches/src -type f 2>/dev/null)
+UNFUSE := target/release/unfuse
+
+.PHONY: help build demo test test-java test-rust test-spark lint bench clean
+
+help:
+	@echo "make demo    profile a TPC-H query on local Spark and show the result"
+	@echo "make test    everything CI runs: format, lints, unit tests, end-to-end tests on real Spark"
+	@echo "make build   target/release/unfuse and target/release/libunfuse.so"
+	@echo "make bench   the benchmarks of docs/results (takes long)"
+
+build: tools $(JAR)
+	cargo build --release --locked --quiet --workspace
+
+demo: build
+	$(UNFUSE) demo
+
+test: lint test-java test-rust test-spark
+
+lint: tools $(JAR)
+	cargo fmt --all --check
+	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+
+test-java: tools
+	$(MVN) verify
+
+# Unit, property and snapshot tests; the end-to-end tests have their own target.
+test-rust: $(JAR)
+	cargo test --locked --workspace --exclude unfuse-tests
+
+test-spark: build
+	$(UNFUSE) setup --spark 4.3 --spark 3.5 --tpch 1
+	cargo test --locked --release --package unfuse-tests -- --test-threads=1
+
+bench: build
+	cargo bench --locked --package unfuse-bench
+	target/release/unfuse-bench all
+
+clean:
+	cargo clean
+	rm -rf spark-patches/target
+
+$(JAR): $(JAVA_SOURCES) | tools
+	$(MVN) package -DskipTests
+	@touch $@
+
+# Says what is missing and how to get it, before a build fails with something less clear.
+.PHONY: tools
+tools:
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.95 or newer (rustup.rs)"; exit 1; }
+	@command -v javac >/dev/null || { echo "a JDK is missing: install JDK 17 or newer (Debian: apt-get install openjdk-17-jdk)"; exit 1; }
+	@command -v mvn >/dev/null || { echo "Maven is missing: install it (Debian: apt-get install maven)"; exit 1; }
+	@command -v python3 >/dev/null || { echo "Python 3 is missing: install it (Debian: apt-get install python3 python3-venv)"; exit 1; }

@@ -1,0 +1,65 @@
+//! `unfuse flame`: a flame graph.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use unfuse_postprocess::{Level, flame_graph, folded};
+
+use super::{Input, write_to};
+
+/// Write an interactive flame graph (SVG, for a browser)
+#[derive(Debug, Args)]
+pub struct Flame {
+    #[command(flatten)]
+    input: Input,
+    /// Operators only, or every frame with the operators between
+    #[arg(long, value_enum, default_value = "operator")]
+    level: Depth,
+    /// The SVG to write
+    #[arg(short, long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Depth {
+    Operator,
+    Full,
+}
+
+impl Flame {
+    /// Writes the graph.
+    pub fn execute(self) -> Result<ExitCode> {
+        let (profile, selection) = self.input.open()?;
+        let level = match self.level {
+            Depth::Operator => Level::Operator,
+            Depth::Full => Level::Full,
+        };
+        let stacks = folded(&profile, selection, level);
+        let samples: u64 = stacks.iter().map(|(_, samples)| samples).sum();
+        let title = match (selection.query, selection.stage) {
+            (Some(query), Some(stage)) => {
+                format!("query {query}, stage {stage}: {samples} samples")
+            }
+            (Some(query), None) => format!("query {query}: {samples} samples"),
+            (None, Some(stage)) => format!("stage {stage}: {samples} samples"),
+            (None, None) => format!("{samples} samples"),
+        };
+        let subtitle = selection.query.and_then(|query| {
+            profile
+                .descriptions
+                .iter()
+                .find(|((_, id), _)| *id == query)
+                .map(|(_, text)| text.clone())
+        });
+        write_to(Some(&self.out), |out| {
+            Ok(flame_graph(&stacks, &title, subtitle.as_deref(), out)?)
+        })?;
+        eprintln!(
+            "unfuse: wrote {} (open it in a browser)",
+            self.out.display()
+        );
+        Ok(ExitCode::SUCCESS)
+    }
+}

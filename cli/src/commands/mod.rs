@@ -1,0 +1,98 @@
+//! One module a command; each is a clap `Args` with an `execute`.
+
+pub mod demo;
+pub mod doctor;
+pub mod export;
+pub mod flame;
+pub mod run;
+pub mod setup;
+pub mod source;
+pub mod top;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use unfuse_postprocess::{Profile, Selection};
+
+/// Which profile, and which part of it.
+#[derive(Debug, Args)]
+pub struct Input {
+    /// The profile directory that `unfuse run` printed
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Only this query (Spark SQL execution id)
+    #[arg(long, value_name = "N")]
+    query: Option<i64>,
+    /// Only this stage
+    #[arg(long, value_name = "N")]
+    stage: Option<i32>,
+}
+
+impl Input {
+    /// Reads the profile, says on stderr what had to be left out, and checks the selection.
+    fn open(&self) -> Result<(Profile, Selection)> {
+        let profile = Profile::open(&self.dir)?;
+        for problem in &profile.problems {
+            eprintln!("unfuse: {problem}");
+        }
+        if profile.groups.is_empty() {
+            bail!("{}: {}", self.dir.display(), why_empty(&profile));
+        }
+        let selection = Selection {
+            query: self.query,
+            stage: self.stage,
+        };
+        if profile.selected(selection).next().is_none() {
+            let (queries, stages) = (list(&profile.queries()), list(&profile.stage_ids()));
+            bail!(
+                "{} has no samples for that query and stage; it has queries {queries} and stages {stages}",
+                self.dir.display()
+            );
+        }
+        Ok((profile, selection))
+    }
+}
+
+fn why_empty(profile: &Profile) -> &'static str {
+    if profile.processes.is_empty() {
+        "the profile is empty: no JVM has written to it. Was the command run by `unfuse run`, or java \
+         started with -agentpath? `unfuse doctor` checks this machine"
+    } else if profile.processes.iter().all(|process| process.rate_hz == 0) {
+        "the profile has no samples: it was taken with rate 0"
+    } else {
+        "the profile has no samples: the JVM ran too shortly, or did no work on the profiled threads. \
+         Try a higher --rate or --agent-options threads=all; `unfuse doctor` checks this machine"
+    }
+}
+
+fn list<T: ToString>(values: &[T]) -> String {
+    if values.is_empty() {
+        return "none".to_owned();
+    }
+    let shown: Vec<String> = values.iter().take(20).map(ToString::to_string).collect();
+    let more = if values.len() > 20 { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// Writes to a file, or to standard output where none is given. A file is written whole or not at all.
+fn write_to(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let Some(path) = path else {
+        let mut out = BufWriter::new(io::stdout().lock());
+        write(&mut out)?;
+        return Ok(out.flush()?);
+    };
+    let advice = || {
+        format!(
+            "cannot write {}; choose another place with -o",
+            path.display()
+        )
+    };
+    let mut bytes = Vec::new();
+    write(&mut bytes)?;
+    File::create(path)
+        .and_then(|mut file| file.write_all(&bytes))
+        .with_context(advice)
+}

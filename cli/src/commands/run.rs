@@ -1,0 +1,198 @@
+//! `unfuse run`: a command with the agent in its JVMs.
+
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
+
+use crate::toolkit;
+
+/// How long to wait for the writers after the command has ended.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Run a spark-submit, pyspark, spark-sql, python or java command under the profiler
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Samples a second of CPU time, for each thread
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub rate: u32,
+    /// Profile directory [default: unfuse-DATE-TIME in this directory]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Profile the driver only; executor processes are started without the agent
+    #[arg(long)]
+    pub driver_only: bool,
+    /// More options for the agent, as in -agentpath (key=value,…)
+    #[arg(long, value_name = "OPTIONS")]
+    pub agent_options: Option<String>,
+    /// The command
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+impl Run {
+    /// Runs the command; the exit code is the command's own.
+    pub fn execute(self) -> Result<ExitCode> {
+        let out = self.out.clone().unwrap_or_else(default_out);
+        let dir = ProfileDir::create(&out)?;
+        let dir = ProfileDir::open(&std::fs::canonicalize(dir.path())?)?;
+        let mut command = self.prepare(dir.path())?;
+        // Ctrl-C is the command's to handle; the profile is wanted all the more then.
+        let ignored = [Signal::SIGINT, Signal::SIGQUIT].map(IgnoredSignal::new);
+        let status = command
+            .status()
+            .with_context(|| format!("cannot run {}", self.command[0].to_string_lossy()));
+        drop(ignored);
+        let status = match status {
+            Ok(status) => status,
+            Err(e) => {
+                eprintln!("unfuse: {e:#}");
+                return Ok(ExitCode::from(127));
+            }
+        };
+        if !LiveMarker::wait_for_all(&dir, PATIENCE) {
+            eprintln!(
+                "unfuse: a profiled process is still running; {} grows until it ends",
+                out.display()
+            );
+        }
+        tell(&dir, &out);
+        Ok(exit_code(status))
+    }
+
+    /// The command with the agent added the way its kind takes it.
+    fn prepare(&self, dir: &Path) -> Result<Command> {
+        let agent = self.agent_flag(dir)?;
+        let program = &self.command[0];
+        let mut command = Command::new(program);
+        if Path::new(program).file_name() == Some(OsStr::new("java")) {
+            command.arg(agent).args(&self.command[1..]);
+        } else {
+            // spark-submit and all that start Spark through it take JVM options for the driver here.
+            let mut options = std::env::var_os("SPARK_SUBMIT_OPTS").unwrap_or_default();
+            if !options.is_empty() {
+                options.push(" ");
+            }
+            options.push(agent);
+            command
+                .args(&self.command[1..])
+                .env("SPARK_SUBMIT_OPTS", options);
+        }
+        Ok(command)
+    }
+
+    fn agent_flag(&self, dir: &Path) -> Result<String> {
+        let library = toolkit::agent_library()?;
+        for path in [dir, &library] {
+            let text = path.to_string_lossy();
+            if text.contains([',', ' ', '"']) {
+                bail!(
+                    "{text}: a path with a comma, a space or a quote cannot be passed to the agent; choose another with --out"
+                );
+            }
+        }
+        let mut flag = format!(
+            "-agentpath:{}=dir={},rate={}",
+            library.display(),
+            dir.display(),
+            self.rate
+        );
+        if !self.driver_only {
+            flag.push_str(",executors=on");
+        }
+        if let Some(more) = &self.agent_options {
+            flag.push(',');
+            flag.push_str(more);
+        }
+        Ok(flag)
+    }
+}
+
+/// A signal that is ignored for as long as this lives.
+struct IgnoredSignal {
+    signal: Signal,
+    before: Option<SigAction>,
+}
+
+impl IgnoredSignal {
+    fn new(signal: Signal) -> Self {
+        // A handler, not SIG_IGN: an ignored signal would stay ignored in the command.
+        let action = SigAction::new(
+            SigHandler::Handler(nothing),
+            SaFlags::SA_RESTART,
+            SigSet::empty(),
+        );
+        // SAFETY: the handler does nothing.
+        let before = unsafe { sigaction(signal, &action) }.ok();
+        Self { signal, before }
+    }
+}
+
+extern "C" fn nothing(_: i32) {}
+
+impl Drop for IgnoredSignal {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // SAFETY: restores what was there.
+            let _ = unsafe { sigaction(self.signal, before) };
+        }
+    }
+}
+
+fn default_out() -> PathBuf {
+    let now = toolkit::local_time("%Y%m%d-%H%M%S");
+    let name = format!("unfuse-{now}");
+    // Two runs in one second get two directories.
+    (1..)
+        .map(|n| {
+            if n == 1 {
+                name.clone()
+            } else {
+                format!("{name}-{n}")
+            }
+        })
+        .map(PathBuf::from)
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| PathBuf::from(name))
+}
+
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    ExitCode::from(code as u8)
+}
+
+/// Where the profile is and what to type next.
+fn tell(dir: &ProfileDir, out: &Path) {
+    let out = out.display();
+    let processes = dir
+        .read::<ProcessRow>()
+        .map(|read| read.rows)
+        .unwrap_or_default();
+    if processes.is_empty() {
+        eprintln!(
+            "unfuse: no JVM was profiled. The command must be java, or start Spark through spark-submit \
+             (pyspark, spark-sql and python with PySpark do); see `unfuse doctor`"
+        );
+        return;
+    }
+    let next = if processes.iter().any(|process| !process.app.is_empty()) {
+        format!("unfuse top {out}   |   unfuse flame {out} -o flame.svg   |   unfuse source {out}")
+    } else {
+        format!("unfuse top {out}   |   unfuse flame {out} --level full -o flame.svg")
+    };
+    let hint = if std::io::stderr().is_terminal() {
+        "\nunfuse: next: "
+    } else {
+        "; next: "
+    };
+    eprintln!("unfuse: profile in {out}{hint}{next}");
+}

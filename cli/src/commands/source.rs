@@ -1,0 +1,100 @@
+//! `unfuse source`: generated code with the share of samples beside each line.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use unfuse_postprocess::{Annotated, AnnotatedLine, annotated};
+
+use super::{Input, write_to};
+
+/// Cold lines shown around hot ones.
+const CONTEXT: usize = 4;
+
+/// Show generated source with the share of samples of each line and its operator
+#[derive(Debug, Args)]
+pub struct Source {
+    #[command(flatten)]
+    input: Input,
+    /// Show every line; cold stretches are cut out otherwise
+    #[arg(long)]
+    all: bool,
+}
+
+impl Source {
+    /// Prints the sources, those with most samples first.
+    pub fn execute(self) -> Result<ExitCode> {
+        let (profile, selection) = self.input.open()?;
+        let sources = annotated(&profile, selection)?;
+        if sources.is_empty() {
+            bail!("no sample of the selection is in generated code; try `unfuse top --by method`");
+        }
+        write_to(None, |out| {
+            for source in &sources {
+                self.print(source, out)?;
+            }
+            Ok(())
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn print(&self, source: &Annotated, out: &mut dyn Write) -> Result<()> {
+        let share = |samples: u64| 100.0 * samples as f64 / source.of.samples.max(1) as f64;
+        let queries: Vec<String> = source.queries.iter().map(ToString::to_string).collect();
+        writeln!(
+            out,
+            "== {} (sources/{}.java), queries {}: {:.1}% of samples",
+            source.class,
+            source.hash,
+            if queries.is_empty() {
+                "-".to_owned()
+            } else {
+                queries.join(", ")
+            },
+            share(source.weight.samples),
+        )?;
+        let mut cut = 0;
+        let mut before: Option<&str> = None;
+        for (index, line) in source.lines.iter().enumerate() {
+            if !self.all && !is_near_hot(&source.lines, index) {
+                cut += 1;
+                continue;
+            }
+            if cut > 0 {
+                writeln!(out, "{:>9}  {:<24} … {cut} lines without samples", "", "")?;
+                cut = 0;
+                before = None;
+            }
+            let operator = line.operator.as_deref();
+            // The operator's name where its region begins, a bar where it goes on.
+            let gutter = match operator {
+                Some(name) if operator != before => name,
+                Some(_) => "|",
+                None => "",
+            };
+            before = operator;
+            let percent = if line.weight.samples > 0 {
+                format!("{:>6.2}%", share(line.weight.samples))
+            } else {
+                String::new()
+            };
+            let gutter: String = gutter.chars().take(24).collect();
+            writeln!(
+                out,
+                "{percent:>8}  {gutter:<24} {:>5}  {}",
+                line.number, line.text
+            )?;
+        }
+        if cut > 0 {
+            writeln!(out, "{:>9}  {:<24} … {cut} lines without samples", "", "")?;
+        }
+        writeln!(out)?;
+        Ok(())
+    }
+}
+
+fn is_near_hot(lines: &[AnnotatedLine], index: usize) -> bool {
+    let near = &lines[index.saturating_sub(CONTEXT)..lines.len().min(index + CONTEXT + 1)];
+    near.iter().any(|line| line.weight.samples > 0)
+}

@@ -1,0 +1,138 @@
+//! Installing what a demo or a test needs into the cache directory: a pinned PySpark with the data
+//! generators, and TPC-H data. What is there already is left alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+
+use crate::toolkit;
+
+/// A Spark that unfuse is tested with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Spark {
+    /// Spark 4.3 (Scala 2.13)
+    #[value(name = "4.3")]
+    V4_3,
+    /// Spark 3.5 (Scala 2.12)
+    #[value(name = "3.5")]
+    V3_5,
+}
+
+impl Spark {
+    fn lock(self) -> &'static str {
+        match self {
+            Self::V4_3 => include_str!("../assets/spark-4.3.lock"),
+            Self::V3_5 => include_str!("../assets/spark-3.5.lock"),
+        }
+    }
+
+    /// Its private virtual environment; the name changes when the lock file does.
+    pub fn home(self) -> Result<PathBuf> {
+        let name = match self {
+            Self::V4_3 => "spark-4.3",
+            Self::V3_5 => "spark-3.5",
+        };
+        let stamp = self
+            .lock()
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+            });
+        Ok(toolkit::cache_dir()?.join(format!("{name}-{:08x}", stamp as u32)))
+    }
+
+    /// Installs it if it is not there; returns its directory (`bin/python`, `bin/spark-submit` …).
+    pub fn install(self) -> Result<PathBuf> {
+        let home = self.home()?;
+        if home.join("installed").exists() {
+            return Ok(home);
+        }
+        fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
+        let lock = home.join("requirements.lock");
+        fs::write(&lock, self.lock())?;
+        run(Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(home.join("venv")))
+        .context("a virtual environment is needed (Debian: apt-get install python3-venv)")?;
+        let pip = home.join("venv/bin/python");
+        run(Command::new(pip)
+            .args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--require-hashes",
+                "--no-deps",
+                "-r",
+            ])
+            .arg(&lock))
+        .context(
+            "PySpark could not be installed from PyPI; check the network or pip's configuration",
+        )?;
+        fs::write(home.join("installed"), "")?;
+        Ok(home)
+    }
+}
+
+/// A program of an installed Spark.
+pub fn program(home: &Path, name: &str) -> PathBuf {
+    home.join("venv/bin").join(name)
+}
+
+/// Makes a command find this Spark's Python first, which spark-submit asks for Spark's own place.
+pub fn inside<'a>(home: &Path, command: &'a mut Command) -> &'a mut Command {
+    let own = home.join("venv/bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(own.clone()).chain(std::env::split_paths(&path));
+    if let Ok(path) = std::env::join_paths(all) {
+        command.env("PATH", path);
+    }
+    command
+        .env("PYSPARK_PYTHON", own.join("python"))
+        .env_remove("SPARK_HOME")
+}
+
+/// TPC-H data as Parquet; `scale` 1 is about 350 MB. Returns the directory.
+pub fn tpch(home: &Path, scale: &str) -> Result<PathBuf> {
+    let dir = toolkit::cache_dir()?.join(format!("tpch-sf{scale}"));
+    if dir.join("complete").exists() {
+        return Ok(dir);
+    }
+    fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    run(Command::new(program(home, "tpchgen-cli"))
+        .args(["parquet", "-s", scale, "--output-dir"])
+        .arg(&dir))
+    .context("the TPC-H data could not be generated")?;
+    fs::write(dir.join("complete"), "")?;
+    Ok(dir)
+}
+
+/// Java 17 or newer, which Spark 4 needs.
+pub fn require_java() -> Result<()> {
+    if toolkit::javas().iter().any(|java| java.release >= 17) {
+        return Ok(());
+    }
+    bail!(
+        "no JDK 17 or newer was found; install one (Debian: apt-get install openjdk-17-jdk, or Temurin \
+         from adoptium.net) and put it on the PATH or set JAVA_HOME"
+    )
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {name}"))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let last: Vec<_> = text.lines().rev().take(3).collect();
+        bail!(
+            "{name} failed: {}",
+            last.into_iter().rev().collect::<Vec<_>>().join(" / ")
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! What the commands need from this machine: the agent, JDKs, Spark, the cache directory.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+/// The agent's library: `UNFUSE_AGENT`, or `libunfuse.so` beside this program.
+pub fn agent_library() -> Result<PathBuf> {
+    if let Some(path) = env::var_os("UNFUSE_AGENT") {
+        let path = PathBuf::from(path);
+        if path.is_file() {
+            return Ok(path);
+        }
+        bail!("UNFUSE_AGENT={}: no such file", path.display());
+    }
+    let program = env::current_exe()?;
+    let beside = program.with_file_name("libunfuse.so");
+    if beside.is_file() {
+        return Ok(beside);
+    }
+    bail!(
+        "libunfuse.so is not beside {}; build it (`make build`) or set UNFUSE_AGENT to its path",
+        program.display()
+    )
+}
+
+/// `~/.cache/unfuse`, where Spark and data are kept.
+pub fn cache_dir() -> Result<PathBuf> {
+    let base = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
+    match base {
+        Some(base) => Ok(base.join("unfuse")),
+        None => {
+            bail!("neither HOME nor XDG_CACHE_HOME is set; set one, Spark and data are kept there")
+        }
+    }
+}
+
+/// A JDK or JRE on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Java {
+    /// Its java program.
+    pub program: PathBuf,
+    /// Feature release, such as 17.
+    pub release: u32,
+    /// What `java -version` calls itself.
+    pub version: String,
+}
+
+/// Every Java found: JAVA_HOME, the PATH, and the usual directories; the newest release last.
+pub fn javas() -> Vec<Java> {
+    let mut homes: Vec<PathBuf> = env::var_os("JAVA_HOME")
+        .map(PathBuf::from)
+        .into_iter()
+        .collect();
+    for root in ["/usr/lib/jvm", "/opt/java", "/opt/jdk"] {
+        homes.push(PathBuf::from(root));
+        homes.extend(
+            std::fs::read_dir(root)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|e| e.path()),
+        );
+    }
+    let on_path = env::var_os("PATH").unwrap_or_default();
+    let candidates = env::split_paths(&on_path)
+        .map(|dir| dir.join("java"))
+        .chain(homes.iter().map(|home| home.join("bin/java")));
+    let mut programs: Vec<PathBuf> = Vec::new();
+    for candidate in candidates {
+        if let Ok(real) = std::fs::canonicalize(candidate)
+            && !programs.contains(&real)
+        {
+            programs.push(real);
+        }
+    }
+    let mut javas: Vec<Java> = programs.into_iter().filter_map(ask).collect();
+    javas.sort_by_key(|java| java.release);
+    javas
+}
+
+fn ask(program: PathBuf) -> Option<Java> {
+    let output = Command::new(&program).arg("-version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    // `openjdk version "17.0.15" 2025-04-15`; before 9 it was "1.8.0_372".
+    let version = text.split('"').nth(1)?.to_owned();
+    let mut numbers = version
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|n| n.parse().ok());
+    let release = match numbers.next()? {
+        1 => numbers.next()?,
+        release => release,
+    };
+    Some(Java {
+        program,
+        release,
+        version,
+    })
+}
+
+/// The local time in a strftime format.
+pub fn local_time(format: &str) -> String {
+    Command::new("date")
+        .arg(format!("+{format}"))
+        .output()
+        .ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok())
+        .map_or_else(|| "profile".to_owned(), |text| text.trim().to_owned())
+}

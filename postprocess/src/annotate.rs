@@ -1,0 +1,139 @@
+//! Generated source with the samples of each line beside it (the thesis's appendix B).
+
+use std::collections::{BTreeMap, HashMap};
+
+use unfuse_format::FormatError;
+
+use crate::plan::Plan;
+use crate::profile::{ExecutionKey, Profile, Selection, Weight, generated_hash};
+use crate::regions::RegionKind;
+
+/// One line of a source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnnotatedLine {
+    /// Line number, from 1.
+    pub number: u32,
+    /// Samples in this line and what it called outside generated code.
+    pub weight: Weight,
+    /// The operator whose region it is in, with `+` for producing and `<` for consuming.
+    pub operator: Option<String>,
+    /// The text.
+    pub text: String,
+}
+
+/// A generated source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Annotated {
+    /// Its hash.
+    pub hash: String,
+    /// The generated class.
+    pub class: String,
+    /// Executions that ran it, in the selection.
+    pub queries: Vec<i64>,
+    /// Samples in all lines.
+    pub weight: Weight,
+    /// Samples of the whole selection.
+    pub of: Weight,
+    /// The lines.
+    pub lines: Vec<AnnotatedLine>,
+}
+
+/// Every generated source with samples in the selection, most samples first. A sample counts at the
+/// line of its innermost generated frame.
+pub fn annotated(profile: &Profile, selection: Selection) -> Result<Vec<Annotated>, FormatError> {
+    let mut all = Weight::default();
+    let mut hot: BTreeMap<&str, HashMap<u32, Weight>> = BTreeMap::new();
+    let mut runs: BTreeMap<&str, Vec<ExecutionKey>> = BTreeMap::new();
+    for (group, weight) in profile.selected(selection) {
+        all.add(*weight);
+        let Some(frames) = profile.stacks.get(&group.stack) else {
+            continue;
+        };
+        let innermost = frames
+            .iter()
+            .rev()
+            .find_map(|frame| Some((generated_hash(&frame.file)?, frame.line)));
+        if let Some((hash, line)) = innermost {
+            hot.entry(hash)
+                .or_default()
+                .entry(line)
+                .or_default()
+                .add(*weight);
+            if let Some(query) = group.query {
+                runs.entry(hash)
+                    .or_default()
+                    .push((group.app.clone(), query));
+            }
+        }
+    }
+    let mut sources = Vec::new();
+    for (hash, lines) in hot {
+        let Some(text) = profile.source(hash)? else {
+            continue;
+        };
+        let mut executions = runs.remove(hash).unwrap_or_default();
+        executions.sort();
+        executions.dedup();
+        sources.push(source(profile, hash, &text, &lines, &executions, all));
+    }
+    sources.sort_by_key(|source| std::cmp::Reverse(source.weight.samples));
+    Ok(sources)
+}
+
+fn source(
+    profile: &Profile,
+    hash: &str,
+    text: &str,
+    hot: &HashMap<u32, Weight>,
+    executions: &[ExecutionKey],
+    of: Weight,
+) -> Annotated {
+    let nodes = executions.iter().find_map(|execution| {
+        let nodes = profile
+            .generated
+            .get(&(execution.clone(), hash.to_owned()))?;
+        Some((profile.plans.get(execution)?, nodes.as_slice()))
+    });
+    let mut weight = Weight::default();
+    let lines = (1..)
+        .zip(text.lines())
+        .map(|(number, text)| {
+            let own = hot.get(&number).copied().unwrap_or_default();
+            weight.add(own);
+            let operator = operator(profile, hash, number, nodes);
+            AnnotatedLine {
+                number,
+                weight: own,
+                operator,
+                text: text.to_owned(),
+            }
+        })
+        .collect();
+    let mut queries: Vec<i64> = executions.iter().map(|(_, query)| *query).collect();
+    queries.dedup();
+    let class = profile.classes.get(hash).cloned().unwrap_or_default();
+    Annotated {
+        hash: hash.to_owned(),
+        class,
+        queries,
+        weight,
+        of,
+        lines,
+    }
+}
+
+fn operator(
+    profile: &Profile,
+    hash: &str,
+    line: u32,
+    nodes: Option<(&Plan, &[usize])>,
+) -> Option<String> {
+    let region = profile.regions.get(hash)?.line(line).last()?;
+    let (plan, nodes) = nodes?;
+    let node = &plan.nodes[*nodes.get(region.id as usize)?];
+    let sign = match region.kind {
+        RegionKind::Produce => '+',
+        RegionKind::Consume => '<',
+    };
+    Some(format!("{sign}{}", node.operator))
+}

@@ -1,0 +1,321 @@
+//! Frames of Spark's own code at which another plan node takes over, outside fused code.
+
+/// Which plan node a boundary frame belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Boundary {
+    /// The nearest node below the current one whose name starts so (a scan under the row conversion).
+    Source(&'static [&'static str]),
+    /// The exchange whose blocks are read.
+    ExchangeRead,
+    /// The exchange whose blocks this stage writes.
+    ExchangeWrite,
+    /// A node of this stage whose name contains one of these.
+    Node(&'static [&'static str]),
+}
+
+use Boundary::{ExchangeRead, ExchangeWrite, Node, Source};
+
+const SCAN: Boundary = Source(&["Scan", "BatchScan", "FileScan"]);
+const WRITE: Boundary = Node(&[
+    "Write",
+    "Insert",
+    "Append",
+    "Overwrite",
+    "CreateTable",
+    "Execute",
+]);
+const PYTHON: Boundary = Node(&["Python", "Pandas", "Arrow"]);
+
+/// Class name prefixes, the more special ones first.
+const RULES: &[(&str, Boundary)] = &[
+    (
+        "org.apache.spark.sql.execution.datasources.FileFormatWriter",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.FileFormatDataWriter",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.SingleDirectoryDataWriter",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.BaseDynamicPartitionDataWriter",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.WriteFilesExec",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.v2.DataWritingSparkTask",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.v2.WritingSparkTask",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.v2.V2TableWriteExec",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.parquet.ParquetWrite",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.parquet.ParquetOutputWriter",
+        WRITE,
+    ),
+    ("org.apache.spark.sql.execution.datasources.", SCAN),
+    ("org.apache.spark.sql.execution.DataSourceScanExec", SCAN),
+    ("org.apache.spark.sql.execution.FileSourceScan", SCAN),
+    (
+        "org.apache.spark.sql.execution.columnar.",
+        Source(&["InMemoryTableScan"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.ShuffledRowRDD",
+        ExchangeRead,
+    ),
+    ("org.apache.spark.rdd.ShuffledRDD", ExchangeRead),
+    (
+        "org.apache.spark.storage.ShuffleBlockFetcherIterator",
+        ExchangeRead,
+    ),
+    (
+        "org.apache.spark.shuffle.BlockStoreShuffleReader",
+        ExchangeRead,
+    ),
+    (
+        "org.apache.spark.shuffle.ShuffleWriteProcessor",
+        ExchangeWrite,
+    ),
+    ("org.apache.spark.shuffle.sort.", ExchangeWrite),
+    (
+        "org.apache.spark.sql.execution.exchange.ShuffleExchangeExec",
+        ExchangeWrite,
+    ),
+    (
+        "org.apache.spark.sql.execution.exchange.BroadcastExchangeExec",
+        Node(&["BroadcastExchange"]),
+    ),
+    ("org.apache.spark.sql.execution.window.", Node(&["Window"])),
+    ("org.apache.spark.sql.execution.python.", PYTHON),
+    ("org.apache.spark.api.python.", PYTHON),
+    ("org.apache.spark.sql.execution.SortExec", Node(&["Sort"])),
+    (
+        "org.apache.spark.sql.execution.UnsafeExternalRowSorter",
+        Node(&["Sort"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.GenerateExec",
+        Node(&["Generate"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.ExpandExec",
+        Node(&["Expand"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.ProjectExec",
+        Node(&["Project"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.FilterExec",
+        Node(&["Filter"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.SampleExec",
+        Node(&["Sample"]),
+    ),
+    ("org.apache.spark.sql.execution.RangeExec", Node(&["Range"])),
+    (
+        "org.apache.spark.sql.execution.ColumnarToRowExec",
+        Node(&["ColumnarToRow"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.RowToColumnarExec",
+        Node(&["RowToColumnar"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.LocalTableScanExec",
+        Node(&["LocalTableScan"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.CollectLimitExec",
+        Node(&["CollectLimit"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.TakeOrderedAndProjectExec",
+        Node(&["TakeOrderedAndProject"]),
+    ),
+    (
+        "org.apache.spark.util.collection.Utils",
+        Node(&["TakeOrderedAndProject"]),
+    ),
+    (
+        "org.apache.spark.util.BoundedPriorityQueue",
+        Node(&["TakeOrderedAndProject"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.aggregate.ObjectHashAggregate",
+        Node(&["ObjectHashAggregate"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.aggregate.ObjectAggregation",
+        Node(&["ObjectHashAggregate"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.aggregate.SortAggregate",
+        Node(&["SortAggregate"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.aggregate.SortBasedAggregation",
+        Node(&["SortAggregate", "Aggregate"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.aggregate.TungstenAggregation",
+        Node(&["HashAggregate"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.aggregate.HashAggregateExec",
+        Node(&["HashAggregate"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.joins.SortMergeJoin",
+        Node(&["SortMergeJoin"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.joins.ShuffledHashJoinExec",
+        Node(&["ShuffledHashJoin"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.joins.BroadcastHashJoinExec",
+        Node(&["BroadcastHashJoin"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.joins.BroadcastNestedLoopJoinExec",
+        Node(&["BroadcastNestedLoopJoin"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.joins.CartesianProductExec",
+        Node(&["CartesianProduct"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.joins.UnsafeCartesianRDD",
+        Node(&["CartesianProduct"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.MapElementsExec",
+        Node(&["MapElements"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.MapPartitionsExec",
+        Node(&["MapPartitions"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.DeserializeToObjectExec",
+        Node(&["DeserializeToObject"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.SerializeFromObjectExec",
+        Node(&["SerializeFromObject"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.MapGroupsExec",
+        Node(&["MapGroups"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.FlatMapGroupsWithState",
+        Node(&["FlatMapGroupsWithState"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.CoGroupExec",
+        Node(&["CoGroup"]),
+    ),
+];
+
+/// The rule for a class.
+pub(crate) fn of(class: &str) -> Option<Boundary> {
+    // Most frames are none of Spark's.
+    if !class.starts_with("org.apache.spark.") {
+        return None;
+    }
+    RULES
+        .iter()
+        .find(|(prefix, _)| class.starts_with(prefix))
+        .map(|(_, boundary)| *boundary)
+}
+
+/// The heading for work of a task that no plan node does, from its frames' classes.
+pub(crate) fn heading<'a>(mut classes: impl Iterator<Item = &'a str> + Clone) -> &'static str {
+    let any = |mut classes: Box<dyn Iterator<Item = &str> + '_>, parts: &[&str]| {
+        classes.any(|class| parts.iter().any(|part| class.contains(part)))
+    };
+    if any(
+        Box::new(classes.clone()),
+        &[
+            "ObjectInputStream",
+            "JavaDeserializationStream",
+            "KryoDeserializ",
+        ],
+    ) {
+        "task: deserialization"
+    } else if any(
+        Box::new(classes.clone()),
+        &[
+            "ObjectOutputStream",
+            "JavaSerializationStream",
+            "KryoSerializ",
+        ],
+    ) {
+        "task: serialization"
+    } else if any(
+        Box::new(classes.clone()),
+        &[
+            "codegen.CodeGenerator",
+            "org.codehaus.janino",
+            "codegen.JaninoCodeCompiler",
+            "codegen.JdkCodeCompiler",
+            "com.sun.tools.javac",
+        ],
+    ) {
+        "task: compiling generated code"
+    } else if classes.any(|class| {
+        class.starts_with("org.apache.spark.executor.")
+            || class.starts_with("org.apache.spark.scheduler.")
+    }) {
+        "task: other"
+    } else {
+        "unattributed"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn special_rules_come_before_general_ones() {
+        for (index, (prefix, _)) in RULES.iter().enumerate() {
+            let shadowed = RULES[..index]
+                .iter()
+                .find(|(earlier, _)| prefix.starts_with(earlier));
+            assert_eq!(shadowed, None, "{prefix} is never reached");
+        }
+    }
+
+    #[test]
+    fn readers_and_writers_of_files_differ() {
+        assert_eq!(
+            of("org.apache.spark.sql.execution.datasources.FileScanRDD$$anon$1"),
+            Some(SCAN)
+        );
+        assert_eq!(
+            of("org.apache.spark.sql.execution.datasources.FileFormatWriter$"),
+            Some(WRITE)
+        );
+        assert_eq!(of("java.lang.String"), None);
+    }
+}

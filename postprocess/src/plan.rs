@@ -1,0 +1,240 @@
+//! The plan of one execution, and finding in it what was generated.
+
+use std::collections::HashSet;
+
+use unfuse_format::{Metric, PlanRow, RegionNode};
+
+/// A node of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanNode {
+    /// Pre-order position; a node that adaptive planning dropped after it ran has an id after the last.
+    pub id: i32,
+    /// Index of the parent in [`Plan::nodes`].
+    pub parent: Option<usize>,
+    /// Name, such as `HashAggregate`.
+    pub operator: String,
+    /// The operator as the plan prints it.
+    pub detail: String,
+    pub(crate) codegen_stage: Option<i32>,
+    pub(crate) region: Option<i32>,
+    pub(crate) metrics: Vec<(i64, String)>,
+}
+
+/// The last plan of an execution.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Nodes; a child comes after its parent.
+    pub nodes: Vec<PlanNode>,
+}
+
+impl Plan {
+    /// Builds a plan from the rows of its highest version.
+    pub(crate) fn from_rows(rows: Vec<PlanRow>) -> Self {
+        let latest = rows.iter().map(|row| row.version).max();
+        let mut rows: Vec<_> = rows
+            .into_iter()
+            .filter(|row| Some(row.version) == latest)
+            .collect();
+        rows.sort_by_key(|row| row.node);
+        rows.dedup_by_key(|row| row.node);
+        let ids: Vec<i32> = rows.iter().map(|row| row.node).collect();
+        let nodes = rows
+            .into_iter()
+            .map(|row| PlanNode {
+                id: row.node,
+                parent: row
+                    .parent
+                    .and_then(|parent| ids.binary_search(&parent).ok()),
+                operator: row.operator.trim().to_owned(),
+                detail: row.detail.trim().to_owned(),
+                codegen_stage: row.codegen_stage,
+                region: row.region,
+                metrics: row
+                    .metrics
+                    .into_iter()
+                    .map(|Metric { id, name, .. }| (id, name))
+                    .collect(),
+            })
+            .collect();
+        Self { nodes }
+    }
+
+    /// The plan nodes of one generated codegen stage, by region id. Codegen stage ids repeat in one
+    /// execution (subqueries count by themselves), so the subtree whose operators match best is taken;
+    /// where none does, the stage was re-planned away and becomes nodes of its own.
+    pub(crate) fn nodes_of(&mut self, codegen_stage: i32, generated: &[RegionNode]) -> Vec<usize> {
+        let best = (0..self.nodes.len())
+            .filter(|at| {
+                self.nodes[*at].codegen_stage == Some(codegen_stage)
+                    && self.nodes[*at].region == Some(0)
+            })
+            .map(|root| self.stage_under(root, codegen_stage, generated.len()))
+            .map(|nodes| (self.likeness(&nodes, generated), nodes))
+            .max_by_key(|(likeness, _)| *likeness);
+        match best {
+            Some((likeness, nodes)) if likeness > 0 && nodes.len() == generated.len() => nodes,
+            _ => self.detach(codegen_stage, generated),
+        }
+    }
+
+    /// Nodes of a codegen stage in order of region ids: they follow its root in pre-order.
+    fn stage_under(&self, root: usize, codegen_stage: i32, most: usize) -> Vec<usize> {
+        let mut nodes = Vec::new();
+        for at in root..self.nodes.len() {
+            let node = &self.nodes[at];
+            let another =
+                at > root && node.region == Some(0) && node.codegen_stage == Some(codegen_stage);
+            if another || nodes.len() >= most {
+                break;
+            }
+            if node.codegen_stage == Some(codegen_stage) && node.region == Some(nodes.len() as i32)
+            {
+                nodes.push(at);
+            }
+        }
+        nodes
+    }
+
+    /// How many operators agree: a name counts one, the whole text ten.
+    fn likeness(&self, nodes: &[usize], generated: &[RegionNode]) -> usize {
+        // WholeStageCodegen itself is in every candidate.
+        nodes
+            .iter()
+            .zip(generated)
+            .skip(1)
+            .map(|(at, other)| {
+                let node = &self.nodes[*at];
+                usize::from(node.operator == other.operator.trim())
+                    + 10 * usize::from(node.detail == other.detail.trim())
+            })
+            .sum()
+    }
+
+    fn detach(&mut self, codegen_stage: i32, generated: &[RegionNode]) -> Vec<usize> {
+        let first = self.nodes.len();
+        let after_last = self.nodes.iter().map(|node| node.id + 1).max().unwrap_or(0);
+        for (position, region) in generated.iter().enumerate() {
+            self.nodes.push(PlanNode {
+                id: after_last + position as i32,
+                parent: position.checked_sub(1).map(|before| first + before),
+                operator: region.operator.trim().to_owned(),
+                detail: region.detail.trim().to_owned(),
+                codegen_stage: Some(codegen_stage),
+                region: Some(region.region),
+                metrics: Vec::new(),
+            });
+        }
+        (first..self.nodes.len()).collect()
+    }
+
+    /// Nodes below `at`, nearest first.
+    pub(crate) fn below(&self, at: usize) -> Vec<usize> {
+        let mut found = vec![at];
+        let mut next = 0;
+        while let Some(parent) = found.get(next).copied() {
+            // Children come after their parent.
+            found.extend(
+                (parent + 1..self.nodes.len()).filter(|c| self.nodes[*c].parent == Some(parent)),
+            );
+            next += 1;
+        }
+        found.remove(0);
+        found
+    }
+
+    /// Whether one of a node's metrics with such a name was updated by the accumulators given.
+    pub(crate) fn updated(&self, at: usize, accumulators: &HashSet<i64>, name: &str) -> bool {
+        self.nodes[at]
+            .metrics
+            .iter()
+            .any(|(id, metric)| accumulators.contains(id) && metric.contains(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(
+        node: i32,
+        parent: Option<i32>,
+        operator: &str,
+        stage: Option<i32>,
+        region: Option<i32>,
+    ) -> PlanRow {
+        PlanRow {
+            node,
+            parent,
+            operator: operator.into(),
+            detail: format!("{operator}#{node}"),
+            codegen_stage: stage,
+            region,
+            ..PlanRow::default()
+        }
+    }
+
+    fn generated(names: &[(&str, &str)]) -> Vec<RegionNode> {
+        names
+            .iter()
+            .enumerate()
+            .map(|(region, (operator, detail))| RegionNode {
+                region: region as i32,
+                operator: (*operator).into(),
+                detail: (*detail).into(),
+            })
+            .collect()
+    }
+
+    /// A query with a subquery: both have a codegen stage 1.
+    fn plan() -> Plan {
+        Plan::from_rows(vec![
+            row(0, None, "WholeStageCodegen (1)", Some(1), Some(0)),
+            row(1, Some(0), "Filter", Some(1), Some(1)),
+            row(2, Some(1), "Scan", None, None),
+            row(3, Some(1), "Subquery", None, None),
+            row(4, Some(3), "WholeStageCodegen (1)", Some(1), Some(0)),
+            row(5, Some(4), "Filter", Some(1), Some(1)),
+        ])
+    }
+
+    #[test]
+    fn stages_with_one_id_are_told_apart_by_their_operators() {
+        let mut plan = plan();
+        let wsc = ("WholeStageCodegen (1)", "");
+        assert_eq!(
+            plan.nodes_of(1, &generated(&[wsc, ("Filter", "Filter#5")])),
+            [4, 5]
+        );
+        assert_eq!(
+            plan.nodes_of(1, &generated(&[wsc, ("Filter", "Filter#1")])),
+            [0, 1]
+        );
+    }
+
+    #[test]
+    fn a_stage_that_left_the_plan_gets_nodes_of_its_own() {
+        let mut plan = plan();
+        let nodes = plan.nodes_of(
+            7,
+            &generated(&[("WholeStageCodegen (7)", ""), ("Sort", "Sort [a]")]),
+        );
+        assert_eq!(nodes, [6, 7]);
+        assert_eq!(
+            (plan.nodes[7].id, plan.nodes[7].operator.as_str()),
+            (7, "Sort")
+        );
+    }
+
+    #[test]
+    fn the_highest_version_counts() {
+        let old = PlanRow {
+            version: 1,
+            ..row(0, None, "Old", None, None)
+        };
+        let new = PlanRow {
+            version: 2,
+            ..row(0, None, "New", None, None)
+        };
+        assert_eq!(Plan::from_rows(vec![old, new]).nodes[0].operator, "New");
+    }
+}

@@ -1,0 +1,301 @@
+//! A profile directory, read and joined.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use unfuse_format::{
+    CodegenRow, ExecutionRow, FormatError, Frame, PlanRow, Problem, ProcessRow, ProfileDir,
+    SampleRow, SourceRow, StackRow, StageRow, Table,
+};
+
+use crate::plan::Plan;
+use crate::regions::RegionMap;
+
+/// An execution of an application.
+pub(crate) type ExecutionKey = (String, i64);
+
+/// Samples that share everything that matters for attribution.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Group {
+    /// Spark application id; empty outside Spark.
+    pub app: String,
+    /// SQL execution id.
+    pub query: Option<i64>,
+    /// Stage id.
+    pub stage: Option<i32>,
+    /// Stage attempt number.
+    pub attempt: Option<i32>,
+    /// Thread name.
+    pub thread: String,
+    /// Stack id.
+    pub stack: i64,
+}
+
+/// Samples and the CPU time they stand for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// Number of samples.
+    pub samples: u64,
+    /// CPU time, ns.
+    pub ns: u64,
+}
+
+impl Weight {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.ns += other.ns;
+    }
+}
+
+/// Which part of a profile is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only this SQL execution.
+    pub query: Option<i64>,
+    /// Only this stage.
+    pub stage: Option<i32>,
+}
+
+/// What is known of a stage attempt.
+#[derive(Debug, Default)]
+pub(crate) struct Stage {
+    pub(crate) execution: Option<i64>,
+    pub(crate) accumulators: HashSet<i64>,
+}
+
+/// A profile in memory.
+#[derive(Debug)]
+pub struct Profile {
+    dir: ProfileDir,
+    /// Samples by group.
+    pub groups: Vec<(Group, Weight)>,
+    pub(crate) stacks: HashMap<i64, Vec<Frame>>,
+    pub(crate) stages: HashMap<(String, i32, i32), Stage>,
+    pub(crate) plans: HashMap<ExecutionKey, Plan>,
+    /// Plan nodes by region id, for each text an execution generated.
+    pub(crate) generated: HashMap<(ExecutionKey, String), Vec<usize>>,
+    pub(crate) regions: HashMap<String, RegionMap>,
+    pub(crate) classes: HashMap<String, String>,
+    /// Text or call site of each execution.
+    pub descriptions: HashMap<ExecutionKey, String>,
+    /// The last word of each profiled process.
+    pub processes: Vec<ProcessRow>,
+    /// Files that had to be left out.
+    pub problems: Vec<Problem>,
+}
+
+impl Profile {
+    /// Reads a profile. Segments that cannot be read are left out and listed in `problems`.
+    pub fn open(root: &Path) -> Result<Self, FormatError> {
+        let dir = ProfileDir::open(root)?;
+        let mut problems = Vec::new();
+        let samples = rows::<SampleRow>(&dir, &mut problems)?;
+        let stacks = rows::<StackRow>(&dir, &mut problems)?;
+        let stage_rows = rows::<StageRow>(&dir, &mut problems)?;
+        let plan_rows = rows::<PlanRow>(&dir, &mut problems)?;
+        let codegen = rows::<CodegenRow>(&dir, &mut problems)?;
+        let executions = rows::<ExecutionRow>(&dir, &mut problems)?;
+        let sources = rows::<SourceRow>(&dir, &mut problems)?;
+        let processes = rows::<ProcessRow>(&dir, &mut problems)?;
+
+        let stages = stages(stage_rows);
+        let mut plans = plans(plan_rows);
+        let generated = generated(codegen, &mut plans);
+        let mut profile = Self {
+            groups: groups(samples, &stages),
+            stacks: stacks
+                .into_iter()
+                .map(|row| (row.stack, row.frames))
+                .collect(),
+            stages,
+            plans,
+            generated,
+            regions: HashMap::new(),
+            classes: sources
+                .into_iter()
+                .map(|row| (row.hash, row.class))
+                .collect(),
+            descriptions: executions
+                .into_iter()
+                .filter(|row| !row.description.is_empty())
+                .map(|row| ((row.app, row.execution), row.description))
+                .collect(),
+            processes: latest(processes),
+            problems,
+            dir,
+        };
+        profile.read_regions()?;
+        Ok(profile)
+    }
+
+    /// The text of a generated source.
+    pub fn source(&self, hash: &str) -> Result<Option<String>, FormatError> {
+        self.dir.source(hash)
+    }
+
+    /// The profile's directory.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Samples of the selection.
+    pub fn selected(&self, selection: Selection) -> impl Iterator<Item = &(Group, Weight)> {
+        self.groups.iter().filter(move |(group, _)| {
+            selection
+                .query
+                .is_none_or(|query| group.query == Some(query))
+                && selection
+                    .stage
+                    .is_none_or(|stage| group.stage == Some(stage))
+        })
+    }
+
+    /// Queries that have samples, ascending.
+    pub fn queries(&self) -> Vec<i64> {
+        sorted(self.groups.iter().filter_map(|(group, _)| group.query))
+    }
+
+    /// Stages that have samples, ascending.
+    pub fn stage_ids(&self) -> Vec<i32> {
+        sorted(self.groups.iter().filter_map(|(group, _)| group.stage))
+    }
+
+    /// Whether a Spark application was profiled.
+    pub fn has_spark(&self) -> bool {
+        self.groups.iter().any(|(group, _)| group.stage.is_some())
+    }
+
+    /// Regions of every generated source that a stack refers to.
+    fn read_regions(&mut self) -> Result<(), FormatError> {
+        let hashes: HashSet<String> = self
+            .stacks
+            .values()
+            .flatten()
+            .filter_map(|frame| generated_hash(&frame.file))
+            .map(str::to_owned)
+            .collect();
+        for hash in hashes {
+            if let Some(text) = self.dir.source(&hash)? {
+                self.regions.insert(hash, RegionMap::parse(&text));
+            } else {
+                let path = self.dir.path().join("sources").join(format!("{hash}.java"));
+                let reason =
+                    "the generated source is missing; its samples have no operators".to_owned();
+                self.problems.push(Problem { path, reason });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The hash in a generated class's source file name, `generated_HASH.java`.
+pub(crate) fn generated_hash(file: &str) -> Option<&str> {
+    file.strip_prefix("generated_")?.strip_suffix(".java")
+}
+
+fn rows<T: Table>(dir: &ProfileDir, problems: &mut Vec<Problem>) -> Result<Vec<T>, FormatError> {
+    let read = dir.read::<T>()?;
+    problems.extend(read.problems);
+    Ok(read.rows)
+}
+
+fn stages(rows: Vec<StageRow>) -> HashMap<(String, i32, i32), Stage> {
+    let mut stages: HashMap<_, Stage> = HashMap::new();
+    for row in rows {
+        let stage = stages.entry((row.app, row.stage, row.attempt)).or_default();
+        stage.execution = row.execution.or(stage.execution);
+        stage
+            .accumulators
+            .extend(row.accumulators.iter().map(|accumulator| accumulator.id));
+    }
+    stages
+}
+
+fn plans(rows: Vec<PlanRow>) -> HashMap<ExecutionKey, Plan> {
+    let mut by_execution: HashMap<ExecutionKey, Vec<PlanRow>> = HashMap::new();
+    for row in rows {
+        by_execution
+            .entry((row.app.clone(), row.execution))
+            .or_default()
+            .push(row);
+    }
+    by_execution
+        .into_iter()
+        .map(|(key, rows)| (key, Plan::from_rows(rows)))
+        .collect()
+}
+
+fn generated(
+    rows: Vec<CodegenRow>,
+    plans: &mut HashMap<ExecutionKey, Plan>,
+) -> HashMap<(ExecutionKey, String), Vec<usize>> {
+    let mut generated = HashMap::new();
+    for row in rows {
+        let Some(execution) = row.execution else {
+            continue;
+        };
+        let key = (row.app, execution);
+        generated.entry((key.clone(), row.hash)).or_insert_with(|| {
+            plans
+                .entry(key)
+                .or_default()
+                .nodes_of(row.codegen_stage, &row.nodes)
+        });
+    }
+    generated
+}
+
+fn groups(
+    rows: Vec<SampleRow>,
+    stages: &HashMap<(String, i32, i32), Stage>,
+) -> Vec<(Group, Weight)> {
+    let mut groups: HashMap<Group, Weight> = HashMap::new();
+    for row in rows {
+        let query = match (row.stage, row.stage_attempt) {
+            (Some(stage), Some(attempt)) => stages
+                .get(&(row.app.clone(), stage, attempt))
+                .and_then(|stage| stage.execution),
+            _ => None,
+        };
+        let group = Group {
+            app: row.app,
+            query,
+            stage: row.stage,
+            attempt: row.stage_attempt,
+            thread: row.thread,
+            stack: row.stack,
+        };
+        groups.entry(group).or_default().add(Weight {
+            samples: row.count,
+            ns: row.weight_ns,
+        });
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by(|(a, _), (b, _)| {
+        (&a.app, a.query, a.stage, a.attempt, &a.thread, a.stack)
+            .cmp(&(&b.app, b.query, b.stage, b.attempt, &b.thread, b.stack))
+    });
+    groups
+}
+
+fn latest(rows: Vec<ProcessRow>) -> Vec<ProcessRow> {
+    let mut by_process: HashMap<(String, u32, i64), ProcessRow> = HashMap::new();
+    for row in rows {
+        let known = by_process
+            .entry((row.host.clone(), row.pid, row.start_ns))
+            .or_default();
+        if row.end_ns >= known.end_ns {
+            *known = row;
+        }
+    }
+    let mut processes: Vec<_> = by_process.into_values().collect();
+    processes.sort_by_key(|process| process.start_ns);
+    processes
+}
+
+fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut values: Vec<T> = values.collect();
+    values.sort();
+    values.dedup();
+    values
+}
