@@ -23,7 +23,7 @@ final class Agent {
         void log(String line);
     }
 
-    private static final Link NATIVE = new Link() {
+    static final Link NATIVE = new Link() {
         @Override
         public void taskStart(int stage, int stageAttempt, long taskAttemptId) {
             Native.taskStart(stage, stageAttempt, taskAttemptId);

@@ -5,6 +5,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.SparkContext;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskFailedReason;
 import org.apache.spark.api.plugin.DriverPlugin;
@@ -117,6 +118,11 @@ public final class UnfusePlugin implements SparkPlugin {
         }
     }
 
+    /** The host that Spark's tasks name; {@code hostname()} fails on executors, whose RPC environment has no address. */
+    private static String executorHost() {
+        return SparkEnv.get().blockManager().blockManagerId().host();
+    }
+
     private static Json app(String id, String name, PluginContext plugin, boolean isDriver) {
         return new Json()
                 .field("type", "app")
@@ -124,7 +130,7 @@ public final class UnfusePlugin implements SparkPlugin {
                 .field("name", name)
                 .field("spark", org.apache.spark.package$.MODULE$.SPARK_VERSION())
                 .field("executor", plugin.executorID())
-                .field("host", isDriver ? plugin.hostname() : null)
+                .field("host", isDriver ? plugin.hostname() : executorHost())
                 .field("driver", isDriver);
     }
 }
