@@ -1,10 +1,11 @@
 //! HotSpot's own description of itself (`gHotSpotVMStructs`), by which debuggers read it: used to
-//! switch frame pointers on without a JVM flag.
+//! switch frame pointers on without a JVM flag, and to tell samplers how to read interpreted frames.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 
 use jvmti_bindings::sys::jni::JavaVM;
+use unfuse_profiler::interpreter::Layout;
 
 /// What became of PreserveFramePointer.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,6 +23,12 @@ pub(crate) fn preserve_frame_pointers(vm: *mut JavaVM) -> FramePointers {
     // SAFETY: `vm` is the VM that loads us; see the functions for what they read.
     unsafe { Library::of(vm).and_then(|library| library.flag("PreserveFramePointer")) }
         .map_or(FramePointers::Unknown, Flag::switch_on)
+}
+
+/// How HotSpot lays out what interpreted frames point to; unknown where it does not say.
+pub(crate) fn layout(vm: *mut JavaVM) -> Layout {
+    // SAFETY: `vm` is the VM that loads us.
+    unsafe { Library::of(vm).and_then(|library| library.layout()) }.unwrap_or_default()
 }
 
 struct Flag {
@@ -71,7 +78,7 @@ impl Library {
         // SAFETY: offsets and addresses below come from the VM's own tables, which describe exactly
         // these reads; every table is terminated as vmStructs.hpp says.
         unsafe {
-            let fields = self.fields()?;
+            let fields = self.fields("JVMFlag")?;
             let size = self.type_size("JVMFlag")?;
             let flags = *fields.get("flags")?.address.cast::<*const u8>();
             let count = *fields.get("numFlags")?.address.cast::<usize>();
@@ -90,8 +97,8 @@ impl Library {
         }
     }
 
-    /// Fields of JVMFlag.
-    unsafe fn fields(&self) -> Option<HashMap<&'static str, Field>> {
+    /// Fields of a type.
+    unsafe fn fields(&self, wanted: &str) -> Option<HashMap<&'static str, Field>> {
         // SAFETY: see `flag`.
         unsafe {
             let table = self.word(c"gHotSpotVMStructs")? as *const u8;
@@ -103,7 +110,7 @@ impl Library {
             let mut fields = HashMap::new();
             let mut entry = table;
             while let Some(owner) = text(*entry.add(type_at).cast()) {
-                if owner == "JVMFlag"
+                if owner == wanted
                     && let Some(name) = text(*entry.add(field_at).cast())
                 {
                     let offset = *entry.add(offset_at).cast::<u64>() as usize;
@@ -113,6 +120,53 @@ impl Library {
                 entry = entry.add(stride);
             }
             Some(fields)
+        }
+    }
+
+    unsafe fn layout(&self) -> Option<Layout> {
+        // SAFETY: see `flag`.
+        unsafe {
+            let method = self.fields("Method")?;
+            let constant = self.fields("ConstMethod")?;
+            let pool = self.fields("ConstantPool")?;
+            let symbol = self.fields("Symbol")?;
+            let offset = |fields: &HashMap<&str, Field>, name: &str| {
+                fields.get(name).map_or(0, |field| field.offset as u64)
+            };
+            let flags = constant.get("_flags._flags").or(constant.get("_flags"))?;
+            let pool_source = offset(&pool, "_source_file_name_index");
+            Some(Layout {
+                method_const_method: offset(&method, "_constMethod"),
+                const_method_size: self.type_size("ConstMethod")? as u64,
+                const_method_constants: offset(&constant, "_constants"),
+                const_method_code_size: offset(&constant, "_code_size"),
+                const_method_flags: flags.offset as u64,
+                const_method_name_index: offset(&constant, "_name_index"),
+                const_method_signature_index: offset(&constant, "_signature_index"),
+                constant_pool_size: self.type_size("ConstantPool")? as u64,
+                constant_pool_holder: offset(&pool, "_pool_holder"),
+                constant_pool_source_file: pool_source,
+                klass_source_file: offset(
+                    &self.fields("InstanceKlass")?,
+                    "_source_file_name_index",
+                ),
+                klass_name: offset(&self.fields("Klass")?, "_name"),
+                symbol_length: offset(&symbol, "_length"),
+                symbol_body: offset(&symbol, "_body"),
+                number_excess: u8::from(self.release() >= 20),
+            })
+        }
+    }
+
+    /// Feature release of the VM, such as 17; 0 if it does not say.
+    unsafe fn release(&self) -> i32 {
+        // SAFETY: see `flag`.
+        unsafe {
+            let fields = self.fields("Abstract_VM_Version").unwrap_or_default();
+            let major = fields
+                .get("_vm_major_version")
+                .filter(|field| !field.address.is_null());
+            major.map_or(0, |field| *field.address.cast::<i32>())
         }
     }
 

@@ -53,7 +53,8 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         log::say(complaint);
     }
     // Forks: first of all, while this process is small and has no threads of its own.
-    let session = unfuse_profiler::launch(&options.config).map_err(|e| e.to_string())?;
+    let session =
+        unfuse_profiler::launch(&options.config, hotspot::layout(vm)).map_err(|e| e.to_string())?;
     if let Some(denied) = session.perf_denied() {
         log::say(format_args!(
             "perf_event_open is not allowed here ({denied}); sampling with CPU timers inside the JVM \

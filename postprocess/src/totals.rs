@@ -130,7 +130,7 @@ fn key(profile: &Profile, group: &Group, by: By) -> Key {
     match by {
         By::Operator => key.owner = Some(Attribution::of(profile, group).owner),
         By::Line => {
-            let innermost = frames.iter().rev().find(|frame| frame.kind == "java");
+            let innermost = frames.iter().rev().find(|frame| !frame.class.is_empty());
             (key.query, key.stage) = (None, None);
             key.name = innermost.map_or_else(|| "[no Java frame]".to_owned(), line_name);
         }

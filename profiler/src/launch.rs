@@ -8,6 +8,7 @@ use unfuse_codemap::CodeMap;
 use unfuse_format::{FormatError, ProfileDir};
 
 use crate::config::{Config, SampleSource};
+use crate::interpreter::Layout;
 use crate::manager::Manager;
 use crate::perf_event;
 use crate::process;
@@ -25,6 +26,9 @@ pub(crate) const STATUS_WRITER_ERRNO: usize = 2;
 pub(crate) const STATUS_LOST_MESSAGES: usize = 3;
 /// Status slot: events that found no room.
 pub(crate) const STATUS_LOST_EVENTS: usize = 4;
+
+/// Status slot: pid of the manager.
+const STATUS_MANAGER: usize = 5;
 
 /// Why profiling cannot start. The JVM runs on without it.
 #[derive(Debug)]
@@ -64,7 +68,7 @@ pub type Launch = Result<Session, LaunchError>;
 
 /// Makes the profile directory and the code map, and forks the manager. To be called before the JVM
 /// has a heap or threads (Agent_OnLoad).
-pub fn launch(config: &Config) -> Launch {
+pub fn launch(config: &Config, layout: Layout) -> Launch {
     let dir = ProfileDir::create(&config.dir).map_err(LaunchError::Directory)?;
     let system = |what| move |e| LaunchError::System(what, e);
     let map =
@@ -91,7 +95,7 @@ pub fn launch(config: &Config) -> Launch {
     // Forked twice, so that the manager is no child of the JVM: programs that wait for "any child"
     // never see it.
     let middle = process::spawn(|| {
-        let _ = process::spawn(|| {
+        let manager = process::spawn(|| {
             let keep = [
                 manager_end.as_raw_fd(),
                 writer_events.as_raw_fd(),
@@ -109,6 +113,7 @@ pub fn launch(config: &Config) -> Launch {
                 to_writer: &samples_out,
                 map: &map,
                 timers: timers.as_ref(),
+                layout,
             };
             let writer = Writer {
                 dir,
@@ -121,9 +126,23 @@ pub fn launch(config: &Config) -> Launch {
             };
             manager.start(writer);
         });
+        if let Ok(manager) = manager {
+            map.status().set(STATUS_MANAGER, manager.as_raw() as u64);
+        }
     })
     .map_err(system("fork"))?;
     let _ = nix::sys::wait::waitpid(middle, None);
+    // Where ptrace is restricted to children, lets the samplers read what the interpreter runs.
+    // SAFETY: a plain system call on integers.
+    unsafe {
+        libc::prctl(
+            libc::PR_SET_PTRACER,
+            map.status().get(STATUS_MANAGER),
+            0,
+            0,
+            0,
+        )
+    };
     Ok(Session {
         map,
         to_manager,

@@ -13,6 +13,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod interpreter;
 mod launch;
 mod manager;
 pub mod maps;

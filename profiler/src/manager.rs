@@ -9,6 +9,7 @@ use nix::unistd::Pid;
 use unfuse_codemap::CodeMap;
 
 use crate::config::Config;
+use crate::interpreter::Layout;
 use crate::process;
 use crate::sampler::{self, Assignment, END_SIGNAL, SourceKind};
 use crate::timer::TimerRings;
@@ -23,6 +24,7 @@ pub(crate) struct Manager<'a> {
     pub(crate) to_writer: &'a OwnedFd,
     pub(crate) map: &'a CodeMap,
     pub(crate) timers: Option<&'a TimerRings>,
+    pub(crate) layout: Layout,
 }
 
 struct Sampler {
@@ -114,6 +116,7 @@ impl Manager<'_> {
                 to_writer: self.to_writer,
                 map: self.map,
                 source,
+                layout: self.layout,
             });
         })
         .ok()

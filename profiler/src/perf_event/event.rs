@@ -16,8 +16,8 @@ use super::ring::Ring;
 /// Bytes of the user stack that come with each sample, to repair callchains that native code broke.
 const STACK_BYTES: u32 = 8 << 10;
 
-/// rbp and rsp (bits of `PERF_REG_X86_BP`, `PERF_REG_X86_SP`).
-const REGISTERS: u64 = 1 << 6 | 1 << 7;
+/// rbp, rsp and r13 (bits of `PERF_REG_X86_BP`, `…_SP`, `…_R13`).
+const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 21;
 
 /// A task-clock event on one thread. Closing it ends the sampling.
 #[derive(Debug)]

@@ -31,8 +31,12 @@ pub struct Sample<'a> {
     pub cpu_time: u64,
     /// Whether the sample hit the kernel.
     pub in_kernel: bool,
+    /// rbp at the time.
+    pub frame_pointer: u64,
     /// rsp at the time.
     pub stack_pointer: u64,
+    /// r13 at the time, where the interpreter keeps its bytecode pointer.
+    pub bytecode_register: u64,
     callchain: &'a [u8],
     stack: &'a [u8],
 }
@@ -41,6 +45,13 @@ impl<'a> Sample<'a> {
     /// User addresses, leaf first.
     pub fn callchain(&self) -> impl Iterator<Item = u64> + 'a {
         words(self.callchain).filter(|ip| *ip < CONTEXT_MARKERS)
+    }
+
+    /// The word at an address, if it lies in the copy of the stack.
+    pub fn stack_word(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.stack_pointer)?).ok()?;
+        let word = self.stack.get(at..at.checked_add(8)?)?;
+        word.try_into().ok().map(u64::from_ne_bytes)
     }
 
     /// Words of the user stack from `stack_pointer` upward.
@@ -116,12 +127,12 @@ impl<'a> Cursor<'a> {
         let cpu_time = self.u64()?;
         let entries = usize::try_from(self.u64()?).ok()?;
         let callchain = self.take(entries.checked_mul(8)?)?;
-        let mut stack_pointer = 0;
         let no_registers = self.u64()? == 0;
-        if !no_registers {
-            let _frame_pointer = self.u64()?;
-            stack_pointer = self.u64()?;
-        }
+        let [frame_pointer, stack_pointer, bytecode_register] = if no_registers {
+            [0; 3]
+        } else {
+            [self.u64()?, self.u64()?, self.u64()?]
+        };
         let reserved = usize::try_from(self.u64()?).ok()?;
         let mut stack: &[u8] = &[];
         if reserved > 0 {
@@ -133,7 +144,9 @@ impl<'a> Cursor<'a> {
             time,
             cpu_time,
             in_kernel,
+            frame_pointer,
             stack_pointer,
+            bytecode_register,
             callchain,
             stack,
         })
@@ -148,7 +161,7 @@ mod tests {
     fn sample_bytes(chain: &[u64], stack: &[u64], valid: u64) -> Vec<u8> {
         let mut body = vec![1, 2, 30, 40, chain.len() as u64];
         body.extend(chain);
-        body.extend([2, 0xb, 0x5]);
+        body.extend([2, 0xb, 0x5, 0x13]);
         body.push(stack.len() as u64 * 8);
         body.extend(stack);
         if !stack.is_empty() {

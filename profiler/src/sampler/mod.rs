@@ -1,6 +1,7 @@
 //! One process for one thread: reads its samples, waits until the code map can know them, resolves,
 //! adds up, and sends the sums to the writer.
 
+mod interpreted;
 mod outbox;
 mod pacer;
 mod raw;
@@ -18,8 +19,10 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use unfuse_codemap::CodeMap;
 
 use crate::clock::monotonic_ns;
+use crate::interpreter::{Layout, Methods};
 use crate::maps::Maps;
 use crate::process;
+use interpreted::Interpreted;
 use outbox::Outbox;
 use raw::RawSamples;
 use resolver::Resolver;
@@ -46,6 +49,7 @@ pub(crate) struct Assignment<'a> {
     pub(crate) to_writer: &'a OwnedFd,
     pub(crate) map: &'a CodeMap,
     pub(crate) source: SourceKind<'a>,
+    pub(crate) layout: Layout,
 }
 
 /// Samples until the thread, the JVM or the manager says it is over.
@@ -59,6 +63,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         to_writer,
         map,
         source,
+        layout,
     } = assignment;
     process::set_title(&format!("unfuse-s-{tid}"));
     let mut source = match Source::open(source, tid, period_ns) {
@@ -73,6 +78,8 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         }
     };
     let Ok(maps) = Maps::open(jvm) else { return };
+    // Without it (ptrace is restricted) interpreted frames keep their general name.
+    let methods = Methods::open(jvm, layout).ok();
     process::drop_capabilities();
     let signals = SigSet::from_iter([END_SIGNAL]);
     let _ = signals.thread_block();
@@ -82,13 +89,14 @@ pub(crate) fn run(assignment: Assignment<'_>) {
 
     let mut raw = RawSamples::default();
     let mut timeline = Timeline::new(map, tid);
-    let mut resolver = Resolver::new(map, maps);
+    let mut interpreted = Interpreted::new(map);
+    let mut resolver = Resolver::new(map, maps, methods);
     let mut outbox = Outbox::new(tid, thread, to_writer);
     let mut sent = Instant::now();
     loop {
         let patience = source.patience(!raw.is_empty() || !outbox.is_empty());
         let over = wait(&source, jvm_ends, &end_requested, patience);
-        source.drain(&mut raw, resolver.maps());
+        source.drain(&mut raw, resolver.maps(), &mut interpreted);
         let ready_before = if over {
             u64::MAX
         } else {

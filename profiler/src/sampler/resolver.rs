@@ -7,8 +7,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use unfuse_codemap::{CodeMap, Kind, Lookup, Resolved};
 use unfuse_format::Frame;
 
+use super::interpreted::{INTERPRETED, INTERPRETER};
 use super::outbox::Outbox;
 use super::raw::RawSample;
+use crate::interpreter::Methods;
 use crate::maps::Maps;
 use crate::wire::WireFrame;
 
@@ -32,16 +34,18 @@ struct Known {
 pub(super) struct Resolver<'a> {
     map: &'a CodeMap,
     maps: Maps,
+    methods: Option<Methods>,
     known: HashMap<u64, Known>,
     resolved: Resolved,
     refreshed: u64,
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(map: &'a CodeMap, maps: Maps) -> Self {
+    pub(super) fn new(map: &'a CodeMap, maps: Maps, methods: Option<Methods>) -> Self {
         Self {
             map,
             maps,
+            methods,
             known: HashMap::new(),
             resolved: Resolved::default(),
             refreshed: 0,
@@ -99,7 +103,14 @@ impl<'a> Resolver<'a> {
         if sample.in_kernel {
             leaf_first.push(frame("kernel", "[kernel]"));
         }
-        for (depth, ip) in chain.iter().enumerate() {
+        let mut words = chain.iter().enumerate();
+        while let Some((depth, ip)) = words.next() {
+            if ip & INTERPRETED != 0
+                && let (Some((_, method)), Some((_, bcp))) = (words.next(), words.next())
+            {
+                leaf_first.push(self.interpreted(*method, *bcp, sample.time));
+                continue;
+            }
             // In the kernel, the user's address is that after the system call.
             let leaf = depth == 0 && !sample.in_kernel;
             match self
@@ -119,7 +130,7 @@ impl<'a> Resolver<'a> {
                         if name == ENTRY_STUB {
                             break;
                         }
-                        let kind = if name == "Interpreter" {
+                        let kind = if name == INTERPRETER {
                             "interpreted"
                         } else {
                             "stub"
@@ -134,6 +145,28 @@ impl<'a> Resolver<'a> {
         }
         leaf_first.reverse();
         leaf_first
+    }
+
+    fn interpreted(&mut self, method: u64, bcp: u64, now: u64) -> WireFrame {
+        let known = self
+            .methods
+            .as_mut()
+            .and_then(|methods| methods.get(method, now));
+        let Some(method) = known else {
+            return frame("interpreted", INTERPRETER);
+        };
+        let bci = method.bci(bcp);
+        let frame = Frame {
+            kind: "interpreted".to_owned(),
+            class: method.class.clone(),
+            method: method.name.clone(),
+            signature: method.signature.clone(),
+            file: method.file.clone(),
+            line: bci.map_or(0, |bci| method.line(bci)),
+            bci: bci.map_or(-1, |bci| bci as i32),
+            inlined: false,
+        };
+        WireFrame { frame, address: 0 }
     }
 
     fn native(&mut self, ip: u64, now: u64) -> WireFrame {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use super::interpreted::Interpreted;
 use super::pacer::Pacer;
 use super::raw::RawSamples;
 use super::repair::{Chain, repair};
@@ -77,7 +78,12 @@ impl<'a> Source<'a> {
     }
 
     /// Moves all samples into `raw`.
-    pub(super) fn drain(&mut self, raw: &mut RawSamples, maps: &Maps) {
+    pub(super) fn drain(
+        &mut self,
+        raw: &mut RawSamples,
+        maps: &Maps,
+        interpreted: &mut Interpreted<'_>,
+    ) {
         match self {
             Self::Perf {
                 event,
@@ -92,7 +98,11 @@ impl<'a> Source<'a> {
                         *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
                         taken += 1;
                         raw.chain().extend(sample.callchain());
-                        let broken = repair(raw.chain(), &sample, maps) == Chain::Broken;
+                        let state = repair(raw.chain(), &sample, maps);
+                        if state == Chain::Whole {
+                            interpreted.mark(raw.chain(), &sample, maps);
+                        }
+                        let broken = state == Chain::Broken;
                         raw.push(sample.time, 1, weight, sample.in_kernel, broken);
                     }
                     Record::Lost(count) => *lost += count,

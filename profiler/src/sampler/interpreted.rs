@@ -1,0 +1,102 @@
+//! Which frames of a callchain are interpreted, and what they interpret.
+//!
+//! In a chain, such a frame is three words: its address with [`INTERPRETED`] set, the `Method*` and the
+//! bytecode pointer. So equal chains are equal words, and nothing needs to be carried beside them.
+
+use unfuse_codemap::{CodeMap, Lookup, Resolved};
+
+use crate::maps::Maps;
+use crate::perf_event::Sample;
+
+/// Set in a chain's word whose next two words are a `Method*` and a bytecode pointer.
+pub(super) const INTERPRETED: u64 = 1 << 63;
+
+/// Slots of an interpreter frame, bytes below its frame pointer (x86-64, JDK 17 to 25).
+const METHOD: u64 = 3 * 8;
+const BYTECODE: u64 = 8 * 8;
+
+/// The name under which the VM reports the interpreter's code.
+pub(super) const INTERPRETER: &str = "Interpreter";
+
+/// Marks interpreted frames.
+pub(super) struct Interpreted<'a> {
+    map: &'a CodeMap,
+    /// Where the interpreter's code is, once seen.
+    code: Option<(u64, u64)>,
+    resolved: Resolved,
+    marked: Vec<u64>,
+}
+
+impl<'a> Interpreted<'a> {
+    pub(super) fn new(map: &'a CodeMap) -> Self {
+        Self {
+            map,
+            code: None,
+            resolved: Resolved::default(),
+            marked: Vec::new(),
+        }
+    }
+
+    /// Follows the frame pointers again, in the sample's copy of the stack, and marks every frame of
+    /// `chain` (leaf first, as the kernel walked it) that is in the interpreter.
+    pub(super) fn mark(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
+        let Some((start, end)) = self.interpreter(chain, sample.time, maps) else {
+            return;
+        };
+        let inside = |ip: u64| (start..end).contains(&ip);
+        if !chain.iter().any(|ip| inside(*ip)) {
+            return;
+        }
+        self.marked.clear();
+        let mut frame = Some(sample.frame_pointer);
+        for (depth, ip) in chain.iter().enumerate() {
+            let described = frame.filter(|_| inside(*ip)).and_then(|frame| {
+                let method = sample.stack_word(frame.checked_sub(METHOD)?)?;
+                let saved = sample.stack_word(frame.checked_sub(BYTECODE)?)?;
+                // The innermost frame keeps the pointer in a register, the slot is out of date.
+                let bcp = if depth == 0 {
+                    sample.bytecode_register
+                } else {
+                    saved
+                };
+                Some((method, bcp))
+            });
+            match described {
+                Some((method, bcp)) => self.marked.extend([ip | INTERPRETED, method, bcp]),
+                None => self.marked.push(*ip),
+            }
+            // The next frame's pointer was saved by this one, if this is how the kernel went on.
+            frame = frame.filter(|frame| {
+                chain
+                    .get(depth + 1)
+                    .is_some_and(|next| sample.stack_word(frame + 8) == Some(*next))
+            });
+            frame = frame.and_then(|frame| sample.stack_word(frame));
+        }
+        std::mem::swap(chain, &mut self.marked);
+    }
+
+    /// The interpreter's code: known from the first frame that is in it.
+    fn interpreter(&mut self, chain: &[u64], time: u64, maps: &Maps) -> Option<(u64, u64)> {
+        if self.code.is_none() {
+            let generated = chain.iter().filter(|ip| maps.in_code_cache(**ip));
+            for ip in generated {
+                let found = self
+                    .map
+                    .reader()
+                    .resolve(*ip, time, false, &mut self.resolved);
+                let is_interpreter = found == Lookup::Found
+                    && self
+                        .resolved
+                        .frames
+                        .first()
+                        .is_some_and(|f| f.method == INTERPRETER);
+                if is_interpreter {
+                    self.code = Some((self.resolved.code_start, self.resolved.code_end));
+                    break;
+                }
+            }
+        }
+        self.code
+    }
+}
