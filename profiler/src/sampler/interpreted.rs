@@ -48,22 +48,27 @@ impl<'a> Interpreted<'a> {
             return;
         }
         self.marked.clear();
-        let mut frame = Some(sample.frame_pointer);
+        let (known_from, mut frame) = first_frame(chain, sample);
         for (depth, ip) in chain.iter().enumerate() {
-            let described = frame.filter(|_| inside(*ip)).and_then(|frame| {
-                let method = sample.stack_word(frame.checked_sub(METHOD)?)?;
-                let saved = sample.stack_word(frame.checked_sub(BYTECODE)?)?;
-                // The innermost frame keeps the pointer in a register, the slot is out of date.
-                let bcp = if depth == 0 {
-                    sample.bytecode_register
-                } else {
-                    saved
-                };
-                Some((method, bcp))
-            });
+            let described = frame
+                .filter(|_| depth >= known_from && inside(*ip))
+                .and_then(|frame| {
+                    let method = sample.stack_word(frame.checked_sub(METHOD)?)?;
+                    let saved = sample.stack_word(frame.checked_sub(BYTECODE)?)?;
+                    // The innermost frame keeps the pointer in a register, the slot is out of date.
+                    let bcp = if depth == 0 {
+                        sample.bytecode_register
+                    } else {
+                        saved
+                    };
+                    Some((method, bcp))
+                });
             match described {
                 Some((method, bcp)) => self.marked.extend([ip | INTERPRETED, method, bcp]),
                 None => self.marked.push(*ip),
+            }
+            if depth < known_from {
+                continue;
             }
             // The next frame's pointer was saved by this one, if this is how the kernel went on.
             frame = frame.filter(|frame| {
@@ -99,4 +104,30 @@ impl<'a> Interpreted<'a> {
         }
         self.code
     }
+}
+
+/// The innermost frame whose pointer is known, by depth. In system calls the kernel does not tell rbp,
+/// and native code may use it for something else: then the place where two frames of the chain link
+/// is looked for in the stack.
+fn first_frame(chain: &[u64], sample: &Sample<'_>) -> (usize, Option<u64>) {
+    let links = |frame: u64, depth: usize| {
+        chain
+            .get(depth + 1)
+            .is_some_and(|ret| sample.stack_word(frame + 8) == Some(*ret))
+    };
+    let own = sample.frame_pointer;
+    if own < u64::MAX - 16 && links(own, 0) {
+        return (0, Some(own));
+    }
+    let found = (0..3).find_map(|depth| {
+        let slots = (0..).map(|slot| sample.stack_pointer + 8 * slot);
+        slots
+            .map_while(|frame| Some((frame, sample.stack_word(frame)?)))
+            .find_map(|(frame, saved)| {
+                let upward = saved > frame && saved < u64::MAX - 16;
+                (upward && links(frame, depth) && links(saved, depth + 1))
+                    .then_some((depth, Some(frame)))
+            })
+    });
+    found.unwrap_or((0, None))
 }

@@ -12,6 +12,11 @@ use crate::perf_event::Sample;
 /// Longest chain, as the kernel's.
 const MAX_FRAMES: usize = 127;
 
+/// Links tried; the true one is among the first.
+const MAX_CANDIDATES: usize = 64;
+/// No frame is larger.
+const LARGEST_FRAME: u64 = 1 << 20;
+
 /// What became of a chain.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Chain {
@@ -34,29 +39,67 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
     let Some(first) = stack.iter().position(|word| in_code(*word)) else {
         return Chain::Broken;
     };
+    let view = View {
+        base: sample.stack_pointer,
+        words: &stack,
+    };
+    // Buffers of native frames hold what earlier calls left there, old links among it. The true link
+    // leads furthest up; an old one breaks off, or joins the true chain further up.
+    let mut best: Option<(u64, Vec<u64>)> = None;
+    let candidates =
+        (first + 1..stack.len().saturating_sub(1)).filter(|at| view.is_link(*at, &in_code));
+    for at in candidates.take(MAX_CANDIDATES) {
+        let found = view.follow(at, &in_code);
+        if best.as_ref().is_none_or(|(reach, _)| found.0 > *reach) {
+            best = Some(found);
+        }
+    }
     // The leaf is true; what followed it was read through a register that was no frame pointer.
     chain.truncate(1);
-    chain.push(stack[first]);
-    let end = base + 8 * stack.len() as u64;
-    let index_of = |address: u64| {
-        (address >= base && address < end && address.is_multiple_of(8))
-            .then(|| ((address - base) / 8) as usize)
-    };
-    let link = (first + 1..stack.len().saturating_sub(1)).find(|at| {
-        let own = base + 8 * *at as u64;
-        stack[*at] > own && stack[*at] - own < (8 << 20) && in_code(stack[at + 1])
-    });
-    let mut at = link;
-    while let Some(index) = at {
-        let (Some(saved), Some(ret)) = (stack.get(index), stack.get(index + 1)) else {
-            break;
-        };
-        chain.push(*ret);
-        let own = base + 8 * index as u64;
-        if chain.len() >= MAX_FRAMES || *saved <= own {
-            break;
-        }
-        at = index_of(*saved);
+    match best {
+        Some((_, callers)) => chain.extend(callers),
+        None => chain.push(stack[first]),
     }
     Chain::Repaired
+}
+
+/// The copy of the stack by address.
+struct View<'a> {
+    base: u64,
+    words: &'a [u64],
+}
+
+impl View<'_> {
+    fn address(&self, index: usize) -> u64 {
+        self.base + 8 * index as u64
+    }
+
+    fn index(&self, address: u64) -> Option<usize> {
+        let offset = address.checked_sub(self.base)?;
+        let index = usize::try_from(offset / 8).ok()?;
+        (offset.is_multiple_of(8) && index + 1 < self.words.len()).then_some(index)
+    }
+
+    /// Whether a frame pointer that leads up and a return address into generated code stand there.
+    fn is_link(&self, at: usize, in_code: &impl Fn(u64) -> bool) -> bool {
+        let (saved, own) = (self.words[at], self.address(at));
+        saved > own && saved - own < LARGEST_FRAME && in_code(self.words[at + 1])
+    }
+
+    /// Return addresses from a link on, and the highest address they lead to.
+    fn follow(&self, from: usize, in_code: &impl Fn(u64) -> bool) -> (u64, Vec<u64>) {
+        let (mut at, mut callers) = (from, Vec::new());
+        loop {
+            callers.push(self.words[at + 1]);
+            let saved = self.words[at];
+            match self.index(saved) {
+                Some(next) if callers.len() < MAX_FRAMES && self.is_link(next, in_code) => {
+                    at = next
+                }
+                // Out of the copy: as far as can be seen.
+                None => return (saved, callers),
+                Some(_) => return (self.address(at), callers),
+            }
+        }
+    }
 }

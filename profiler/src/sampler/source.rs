@@ -99,7 +99,7 @@ impl<'a> Source<'a> {
                         taken += 1;
                         raw.chain().extend(sample.callchain());
                         let state = repair(raw.chain(), &sample, maps);
-                        if state == Chain::Whole {
+                        if state != Chain::Broken {
                             interpreted.mark(raw.chain(), &sample, maps);
                         }
                         let broken = state == Chain::Broken;
