@@ -1,1 +1,154 @@
-//! placeholder
+//! What the end-to-end tests share. They use the front door only: `unfuse`, built in release mode.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The built `unfuse`.
+///
+/// # Panics
+/// If it is not built: `make test` builds it first.
+pub fn unfuse() -> Command {
+    let program = root().join("target/release/unfuse");
+    assert!(
+        program.is_file(),
+        "{} is not built; run `make build`",
+        program.display()
+    );
+    Command::new(program)
+}
+
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The agent.
+pub fn agent() -> PathBuf {
+    root().join("target/release/libunfuse.so")
+}
+
+/// Runs a command and wants it to succeed.
+///
+/// # Panics
+/// With its output if it does not.
+pub fn run(command: &mut Command) -> Output {
+    let output = command
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// Rows of `unfuse top --json` with more arguments.
+pub fn top(profile: &Path, arguments: &[&str]) -> Vec<Value> {
+    let output = run(unfuse()
+        .arg("top")
+        .arg(profile)
+        .arg("--json")
+        .args(arguments));
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("top --json prints JSON");
+    rows.as_array().expect("an array").clone()
+}
+
+/// Samples of the rows that `wanted` accepts.
+pub fn samples(rows: &[Value], wanted: impl Fn(&Value) -> bool) -> u64 {
+    rows.iter()
+        .filter(|row| wanted(row))
+        .filter_map(|row| row["samples"].as_u64())
+        .sum()
+}
+
+/// Every JDK from 17 on that this machine has: the one on the PATH and those in /usr/lib/jvm.
+///
+/// # Panics
+/// If there is none.
+pub fn jdks() -> Vec<PathBuf> {
+    let mut homes: Vec<PathBuf> = std::fs::read_dir("/usr/lib/jvm")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| std::fs::canonicalize(entry.path()).ok())
+        .filter(|home| home.join("bin/javac").exists() && release(home) >= 17)
+        .collect();
+    homes.sort();
+    homes.dedup();
+    assert!(!homes.is_empty(), "no JDK 17 or newer in /usr/lib/jvm");
+    homes
+}
+
+fn release(home: &Path) -> u32 {
+    let output = Command::new(home.join("bin/java")).arg("-version").output();
+    let text = output
+        .map(|o| String::from_utf8_lossy(&o.stderr).into_owned())
+        .unwrap_or_default();
+    let version = text.split('"').nth(1).unwrap_or_default().to_owned();
+    version
+        .split('.')
+        .next()
+        .and_then(|major| major.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Compiles a program of `tests/programs` into `into`.
+pub fn compile(home: &Path, program: &str, into: &Path) {
+    let source = root().join("tests/programs").join(program);
+    run(Command::new(home.join("bin/javac"))
+        .arg("-d")
+        .arg(into)
+        .arg(source));
+}
+
+/// An installed Spark (`unfuse setup`), by version.
+pub fn spark(version: &str) -> PathBuf {
+    let output = run(unfuse().args(["setup", "--spark", version]));
+    PathBuf::from(
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .next()
+            .expect("a path"),
+    )
+}
+
+/// TPC-H data at scale factor 1.
+pub fn tpch() -> PathBuf {
+    let output = run(unfuse().args(["setup", "--tpch", "1"]));
+    PathBuf::from(
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .last()
+            .expect("a path"),
+    )
+}
+
+/// `unfuse run … spark-submit` in an installed Spark.
+pub fn spark_submit(spark: &Path, profile: &Path, options: &[&str]) -> Command {
+    let bin = spark.join("venv/bin");
+    let mut path = bin.clone().into_os_string();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let mut command = unfuse();
+    command
+        .env("PATH", path)
+        .env("PYSPARK_PYTHON", bin.join("python"))
+        .env_remove("SPARK_HOME")
+        .args(["run", "--out"])
+        .arg(profile)
+        .arg("--")
+        .arg(bin.join("spark-submit"))
+        .args([
+            "--conf",
+            "spark.ui.enabled=false",
+            "--conf",
+            "spark.log.level=ERROR",
+        ])
+        .args(options);
+    command
+}

@@ -34,7 +34,6 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
         return Chain::Whole;
     }
     let stack: Vec<u64> = sample.stack().collect();
-    let base = sample.stack_pointer;
     let in_code = |word: u64| maps.in_code_cache(word);
     let Some(first) = stack.iter().position(|word| in_code(*word)) else {
         return Chain::Broken;

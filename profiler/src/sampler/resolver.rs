@@ -103,6 +103,8 @@ impl<'a> Resolver<'a> {
         if sample.in_kernel {
             leaf_first.push(frame("kernel", "[kernel]"));
         }
+        // Where the VM entered Java: the thread's start, or class loading in the midst of it.
+        let mut entered = None;
         let mut words = chain.iter().enumerate();
         while let Some((depth, ip)) = words.next() {
             if ip & INTERPRETED != 0
@@ -128,7 +130,7 @@ impl<'a> Resolver<'a> {
                             .first()
                             .map_or("", |f| f.method.as_str());
                         if name == ENTRY_STUB {
-                            break;
+                            entered = Some(leaf_first.len());
                         }
                         let kind = if name == INTERPRETER {
                             "interpreted"
@@ -142,6 +144,13 @@ impl<'a> Resolver<'a> {
                 }
                 Lookup::NotFound | Lookup::Torn => leaf_first.push(self.native(*ip, sample.time)),
             }
+        }
+        if let Some(root) = entered
+            && !leaf_first[root..]
+                .iter()
+                .any(|wire| !wire.frame.class.is_empty())
+        {
+            leaf_first.truncate(root);
         }
         leaf_first.reverse();
         leaf_first

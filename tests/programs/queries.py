@@ -1,0 +1,28 @@
+"""A few fused queries on TPC-H data, over and over for some seconds."""
+
+import sys
+import time
+
+from pyspark.sql import SparkSession
+
+data, seconds = sys.argv[1], float(sys.argv[2])
+spark = SparkSession.builder.appName("unfuse test").getOrCreate()
+for table in ("lineitem", "supplier", "orders"):
+    spark.read.parquet(f"{data}/{table}.parquet").createOrReplaceTempView(table)
+
+queries = [
+    """SELECT (l_suppkey * 100) + s_nationkey, AVG(l_extendedprice), SUM(l_quantity), AVG(l_discount)
+       FROM lineitem JOIN (SELECT * FROM supplier ORDER BY s_acctbal DESC LIMIT 10000) ON l_suppkey = s_suppkey
+       WHERE l_commitdate > DATE '1993-01-01' GROUP BY (l_suppkey * 100) + s_nationkey""",
+    """SELECT l_returnflag, l_linestatus, SUM(l_quantity), SUM(l_extendedprice * (1 - l_discount)), COUNT(*)
+       FROM lineitem WHERE l_shipdate <= DATE '1998-09-02' GROUP BY l_returnflag, l_linestatus""",
+]
+end = time.time() + seconds
+rounds = 0
+while rounds < 1 or time.time() < end:
+    for query in queries:
+        spark.sql(query).write.format("noop").mode("overwrite").save()
+    rounds += 1
+print(f"rounds {rounds}")
+if len(sys.argv) > 3:
+    sys.exit(int(sys.argv[3]))

@@ -1,0 +1,218 @@
+//! Plain Java programs whose true profile is known.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use unfuse_tests::{agent, compile, jdks, root, run, samples, top, unfuse};
+
+/// The line of `Hot.java` that holds a marker.
+fn marked(marker: &str) -> String {
+    let text =
+        std::fs::read_to_string(root().join("tests/programs/Hot.java")).expect("the program");
+    let line = text
+        .lines()
+        .position(|line| line.contains(marker))
+        .expect("the marker")
+        + 1;
+    format!("(Hot.java:{line})")
+}
+
+fn is(row: &Value, text: &str) -> bool {
+    row["operator"]
+        .as_str()
+        .is_some_and(|name| name.contains(text))
+}
+
+/// Both hot lines, two to one, are nearly all there is.
+fn check_hot(profile: &Path, what: &str) {
+    let rows = top(profile, &["--by", "line"]);
+    let sum = samples(&rows, |row| {
+        is(row, "Hot.sum") && is(row, &marked("HOT sum"))
+    });
+    let mix = samples(&rows, |row| {
+        is(row, "Hot.mix") && is(row, &marked("HOT mix"))
+    });
+    // The program's own thread; others do next to nothing.
+    let all = samples(&rows, |_| true);
+    assert!(all > 150, "{what}: only {all} samples");
+    assert!(
+        (sum + mix) as f64 > 0.85 * all as f64,
+        "{what}: {sum} + {mix} of {all} in the hot lines"
+    );
+    let ratio = sum as f64 / mix as f64;
+    assert!(
+        (1.5..2.7).contains(&ratio),
+        "{what}: sum is {ratio} times mix, truly about 2"
+    );
+}
+
+fn hot(home: &Path, options: &[&str], agent_options: &str, what: &str) {
+    let dir = tempfile::tempdir().expect("a directory");
+    compile(home, "Hot.java", dir.path());
+    let profile = dir.path().join("profile");
+    let mut command = unfuse();
+    command
+        .args(["run", "--out"])
+        .arg(&profile)
+        .args(["--agent-options", agent_options, "--"]);
+    command
+        .arg(home.join("bin/java"))
+        .args(options)
+        .arg("-cp")
+        .arg(dir.path())
+        .args(["Hot", "2500"]);
+    let output = run(&mut command);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "true profile: sum 2500\n",
+        "{what}"
+    );
+    check_hot(&profile, what);
+}
+
+#[test]
+fn every_jdk_gives_the_true_profile() {
+    for home in jdks() {
+        hot(&home, &[], "threads=all", &home.display().to_string());
+    }
+}
+
+#[test]
+fn every_collector_gives_the_true_profile() {
+    let home = &jdks()[0];
+    for collector in [
+        "-XX:+UseSerialGC",
+        "-XX:+UseParallelGC",
+        "-XX:+UseG1GC",
+        "-XX:+UseZGC",
+    ] {
+        hot(home, &[collector], "threads=all", collector);
+    }
+}
+
+#[test]
+fn interpreted_and_c1_code_have_lines_too() {
+    for home in jdks() {
+        for mode in ["-Xint", "-XX:TieredStopAtLevel=1"] {
+            hot(
+                &home,
+                &[mode],
+                "threads=all",
+                &format!("{} {mode}", home.display()),
+            );
+        }
+    }
+}
+
+#[test]
+fn cpu_timers_give_the_same_files() {
+    hot(&jdks()[0], &[], "source=timer", "source=timer");
+}
+
+#[test]
+fn classes_without_line_tables_still_have_methods() {
+    let home = &jdks()[0];
+    let dir = tempfile::tempdir().expect("a directory");
+    let source = root().join("tests/programs/Hot.java");
+    run(Command::new(home.join("bin/javac"))
+        .args(["-g:none", "-d"])
+        .arg(dir.path())
+        .arg(source));
+    let profile = dir.path().join("profile");
+    let mut command = unfuse();
+    command
+        .args(["run", "--out"])
+        .arg(&profile)
+        .arg("--")
+        .arg(home.join("bin/java"));
+    run(command.arg("-cp").arg(dir.path()).args(["Hot", "2000"]));
+    let rows = top(&profile, &["--by", "method"]);
+    let (hot, all) = (
+        samples(&rows, |row| is(row, "Hot.")),
+        samples(&rows, |_| true),
+    );
+    assert!(
+        hot as f64 > 0.8 * all as f64,
+        "{hot} of {all} samples in Hot"
+    );
+}
+
+/// Code is compiled and unloaded all the time; no sample may name a class outside its time.
+#[test]
+fn churning_classes_never_give_a_wrong_method() {
+    for home in jdks() {
+        let dir = tempfile::tempdir().expect("a directory");
+        compile(&home, "Churn.java", dir.path());
+        let profile = dir.path().join("profile");
+        let mut command = unfuse();
+        command
+            .args(["run", "--rate", "1000", "--out"])
+            .arg(&profile)
+            .args(["--agent-options", "map=8", "--"]);
+        command
+            .arg(home.join("bin/java"))
+            .args(["-Xmx256m", "-cp"])
+            .arg(dir.path());
+        let output = run(command.args(["Churn", "15000"]));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let ran: Vec<(String, f64)> = text
+            .lines()
+            .filter(|line| line.starts_with("Gen"))
+            .map(|line| {
+                let mut words = line.split(' ');
+                let name = words.next().expect("a name").to_owned();
+                let mut time = || {
+                    words
+                        .next()
+                        .and_then(|w| w.parse::<f64>().ok())
+                        .expect("a time")
+                };
+                let (from, until) = (time(), time());
+                (name, (until - from) / 1e9)
+            })
+            .collect();
+        assert!(ran.len() > 100, "{} classes came and went", ran.len());
+        let rows = top(&profile, &["--by", "method"]);
+        let all = samples(&rows, |_| true) as f64;
+        for kind in 0..8 {
+            let name = format!("Gen{kind}");
+            let truth: f64 = ran.iter().filter(|(n, _)| *n == name).map(|(_, s)| s).sum();
+            let whole: f64 = ran.iter().map(|(_, s)| s).sum();
+            let seen = samples(&rows, |row| is(row, &format!("{name}.run"))) as f64 / all;
+            let share = truth / whole;
+            assert!(
+                (seen - share).abs() < 0.04,
+                "{}: {name} ran {share:.3} of the time and has {seen:.3} of the samples",
+                home.display()
+            );
+        }
+    }
+}
+
+/// SIGKILL at any moment: what was sampled is there and readable.
+#[test]
+fn a_killed_jvm_leaves_its_profile() {
+    let home = &jdks()[0];
+    let dir = tempfile::tempdir().expect("a directory");
+    compile(home, "Hot.java", dir.path());
+    let profile = dir.path().join("profile");
+    let flag = format!("-agentpath:{}=dir={}", agent().display(), profile.display());
+    let mut java = Command::new(home.join("bin/java"))
+        .arg(flag)
+        .arg("-cp")
+        .arg(dir.path())
+        .args(["Hot", "60000"])
+        .spawn()
+        .expect("java starts");
+    std::thread::sleep(Duration::from_millis(3000));
+    java.kill().expect("a running JVM");
+    java.wait().expect("a killed JVM");
+    let until = Instant::now() + Duration::from_secs(20);
+    while std::fs::read_dir(profile.join("live")).is_ok_and(|mut live| live.next().is_some()) {
+        assert!(Instant::now() < until, "the writer is still at work");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    check_hot(&profile, "killed");
+}
