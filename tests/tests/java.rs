@@ -93,14 +93,52 @@ fn every_collector_gives_the_true_profile() {
 }
 
 #[test]
-fn interpreted_and_c1_code_have_lines_too() {
+fn code_of_the_first_compiler_has_lines_too() {
     for home in jdks() {
-        for mode in ["-Xint", "-XX:TieredStopAtLevel=1"] {
-            hot(
-                &home,
-                &[mode],
-                "threads=all",
-                &format!("{} {mode}", home.display()),
+        let mode = "-XX:TieredStopAtLevel=1";
+        hot(
+            &home,
+            &[mode],
+            "threads=all",
+            &format!("{} {mode}", home.display()),
+        );
+    }
+}
+
+/// In the interpreter every bytecode costs about the same: the loops' own lines count as well.
+#[test]
+fn interpreted_code_has_methods_and_lines() {
+    for home in jdks() {
+        let dir = tempfile::tempdir().expect("a directory");
+        compile(&home, "Hot.java", dir.path());
+        let profile = dir.path().join("profile");
+        let mut command = unfuse();
+        command
+            .args(["run", "--out"])
+            .arg(&profile)
+            .arg("--")
+            .arg(home.join("bin/java"));
+        run(command
+            .arg("-Xint")
+            .arg("-cp")
+            .arg(dir.path())
+            .args(["Hot", "2500"]));
+        let rows = top(&profile, &["--by", "line"]);
+        let all = samples(&rows, |_| true);
+        let inside = samples(&rows, |row| is(row, "Hot.sum(") || is(row, "Hot.mix("));
+        assert!(
+            inside as f64 > 0.85 * all as f64,
+            "{}: {inside} of {all}",
+            home.display()
+        );
+        for method in ["sum", "mix"] {
+            let whole = samples(&rows, |row| is(row, &format!("Hot.{method}(")));
+            let hot = samples(&rows, |row| is(row, &marked(&format!("HOT {method}"))));
+            let share = hot as f64 / whole as f64;
+            assert!(
+                (0.4..0.95).contains(&share),
+                "{}: {share} of {method} in its line",
+                home.display()
             );
         }
     }
