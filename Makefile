@@ -19,14 +19,15 @@ build: tools $(JAR)
 demo: build
 	$(UNFUSE) demo
 
-test: lint test-java test-rust test-spark
+test: lint test-rust test-java test-spark
 
 lint: tools $(JAR)
 	cargo fmt --all --check
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
 
-test-java: tools
-	$(MVN) verify
+# The module's tests run on Spark 3.5 from Maven Central and on the jars of the installed PySpark 4.
+test-java: build
+	$(MVN) verify -Dspark4.jars="$$($(UNFUSE) setup --spark 4.3 | head -1)/venv/lib/$$(ls $$($(UNFUSE) setup --spark 4.3 | head -1)/venv/lib | head -1)/site-packages/pyspark/jars"
 
 # Unit, property and snapshot tests; the end-to-end tests have their own target.
 test-rust: $(JAR)

@@ -92,15 +92,22 @@ fn every_collector_gives_the_true_profile() {
     }
 }
 
+/// HotSpot's first compiler describes calls and branches only: methods are true, lines are coarse.
 #[test]
-fn code_of_the_first_compiler_has_lines_too() {
+fn code_of_the_first_compiler_has_methods() {
     for home in jdks() {
-        let mode = "-XX:TieredStopAtLevel=1";
-        hot(
-            &home,
-            &[mode],
-            "threads=all",
-            &format!("{} {mode}", home.display()),
+        let dir = tempfile::tempdir().expect("a directory");
+        let (sum, mix, all) = methods_of_hot(&home, "-XX:TieredStopAtLevel=1", dir.path());
+        assert!(
+            (sum + mix) as f64 > 0.85 * all as f64,
+            "{}: {sum} + {mix} of {all}",
+            home.display()
+        );
+        let ratio = sum as f64 / mix as f64;
+        assert!(
+            (1.4..2.7).contains(&ratio),
+            "{}: sum is {ratio} times mix",
+            home.display()
         );
     }
 }
@@ -110,29 +117,14 @@ fn code_of_the_first_compiler_has_lines_too() {
 fn interpreted_code_has_methods_and_lines() {
     for home in jdks() {
         let dir = tempfile::tempdir().expect("a directory");
-        compile(&home, "Hot.java", dir.path());
-        let profile = dir.path().join("profile");
-        let mut command = unfuse();
-        command
-            .args(["run", "--out"])
-            .arg(&profile)
-            .arg("--")
-            .arg(home.join("bin/java"));
-        run(command
-            .arg("-Xint")
-            .arg("-cp")
-            .arg(dir.path())
-            .args(["Hot", "2500"]));
-        let rows = top(&profile, &["--by", "line"]);
-        let all = samples(&rows, |_| true);
-        let inside = samples(&rows, |row| is(row, "Hot.sum(") || is(row, "Hot.mix("));
+        let (sum, mix, all) = methods_of_hot(&home, "-Xint", dir.path());
         assert!(
-            inside as f64 > 0.85 * all as f64,
-            "{}: {inside} of {all}",
+            (sum + mix) as f64 > 0.85 * all as f64,
+            "{}: {sum} + {mix} of {all}",
             home.display()
         );
-        for method in ["sum", "mix"] {
-            let whole = samples(&rows, |row| is(row, &format!("Hot.{method}(")));
+        let rows = top(&dir.path().join("profile"), &["--by", "line"]);
+        for (method, whole) in [("sum", sum), ("mix", mix)] {
             let hot = samples(&rows, |row| is(row, &marked(&format!("HOT {method}"))));
             let share = hot as f64 / whole as f64;
             assert!(
@@ -142,6 +134,22 @@ fn interpreted_code_has_methods_and_lines() {
             );
         }
     }
+}
+
+/// Runs Hot in a mode; samples in `sum`, in `mix`, and in all.
+fn methods_of_hot(home: &Path, mode: &str, dir: &Path) -> (u64, u64, u64) {
+    compile(home, "Hot.java", dir);
+    let profile = dir.join("profile");
+    let mut command = unfuse();
+    command
+        .args(["run", "--out"])
+        .arg(&profile)
+        .arg("--")
+        .arg(home.join("bin/java"));
+    run(command.arg(mode).arg("-cp").arg(dir).args(["Hot", "2500"]));
+    let rows = top(&profile, &["--by", "line"]);
+    let of = |method: &str| samples(&rows, |row| is(row, method));
+    (of("Hot.sum("), of("Hot.mix("), samples(&rows, |_| true))
 }
 
 #[test]

@@ -9,6 +9,8 @@ use crate::range::{Frame, Kind};
 
 /// JVMTI may deliver a load this late, ns.
 const LATEST: u64 = 10_000_000_000;
+/// Records looked at for one that came late, once it is clear that none was loaded in time.
+const LATE_STEPS: usize = 256;
 /// Blocks are reused a few times a second at most; so many interruptions do not happen.
 const TRIES: usize = 16;
 
@@ -109,10 +111,15 @@ impl<'a> Reader<'a> {
         let reach = self.words.load(header::MAX_SIZE);
         let mut late: Option<Node<'_>> = None;
         let mut free_since = 0;
+        let mut more = usize::MAX;
         for node in List::new(self.words).from(Key::at(pc)) {
             if node.start().saturating_add(reach) <= pc {
                 break;
             }
+            if more == 0 {
+                break;
+            }
+            more -= 1;
             let contains = pc < node.end() && pc >= node.start();
             let (load, unload) = (node.load_time(), node.unload_time());
             if load <= time && time < unload {
@@ -125,8 +132,9 @@ impl<'a> Reader<'a> {
                         valid_to: unload,
                     });
                 }
-                // Ranges alive at one time do not overlap: nothing lower reaches up to here.
-                break;
+                // Ranges alive at one time do not overlap: nothing lower was alive up to here. One
+                // that came later may still reach.
+                more = more.min(LATE_STEPS);
             }
             if !contains {
                 continue;

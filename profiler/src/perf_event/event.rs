@@ -14,7 +14,7 @@ use super::record::Record;
 use super::ring::Ring;
 
 /// Bytes of the user stack that come with each sample, to repair callchains that native code broke.
-const STACK_BYTES: u32 = 8 << 10;
+const STACK_BYTES: u32 = 16 << 10;
 
 /// rbp, rsp and r13 (bits of `PERF_REG_X86_BP`, `…_SP`, `…_R13`).
 const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 21;
@@ -40,7 +40,7 @@ impl PerfEvent {
         let fd = open_any(tid, period_ns)?;
         // Locked memory is scarce for users who are not root: take what there is.
         let mut refused = None;
-        for pages in [64, 32, 16, 8] {
+        for pages in [128, 64, 32, 16] {
             match Ring::map(fd.as_fd(), pages) {
                 Ok(ring) => {
                     return Ok(Self {
@@ -140,7 +140,7 @@ fn attributes(period_ns: u64, user_only: bool) -> perf_event_attr {
     attr.set_exclude_kernel(u64::from(user_only));
     attr.set_exclude_callchain_kernel(1);
     attr.set_exclude_hv(1);
+    // A watermark of zero is half the ring.
     attr.set_watermark(1);
-    attr.__bindgen_anon_2.wakeup_watermark = 8 * STACK_BYTES;
     attr
 }
