@@ -38,7 +38,6 @@ test-spark: build
 	cargo test --locked --release --package unfuse-tests -- --test-threads=1
 
 bench: build
-	cargo bench --locked --package unfuse-bench
 	target/release/unfuse-bench all
 
 clean:

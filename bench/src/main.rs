@@ -1,2 +1,45 @@
-//! placeholder
-fn main() {}
+//! `unfuse-bench`: measures unfuse and writes the figures to docs/results, each with the command that
+//! made it. Timings on shared machines drift: everything is compared in alternation and reported as
+//! ratios with their spread.
+
+mod codemap;
+mod overhead;
+mod report;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Measure unfuse; results go to docs/results.
+#[derive(Debug, Parser)]
+#[command(name = "unfuse-bench", arg_required_else_help = true)]
+struct Cli {
+    /// Where to write the results
+    #[arg(long, global = true, default_value = "docs/results")]
+    results: PathBuf,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Code map: insert and look up, against a skip list of pointers and a sorted array behind a lock
+    Codemap,
+    /// The canonical query with and without the agent, in alternation
+    Overhead(overhead::Overhead),
+    /// Everything
+    All,
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    match cli.what {
+        What::Codemap => codemap::measure(&cli.results),
+        What::Overhead(overhead) => overhead.measure(&cli.results),
+        What::All => {
+            codemap::measure(&cli.results)?;
+            overhead::Overhead::default().measure(&cli.results)
+        }
+    }
+}

@@ -23,6 +23,7 @@ while rounds < 1 or time.time() < end:
     for query in queries:
         spark.sql(query).write.format("noop").mode("overwrite").save()
     rounds += 1
+spark.stop()
 print(f"rounds {rounds}")
 if len(sys.argv) > 3:
     sys.exit(int(sys.argv[3]))

