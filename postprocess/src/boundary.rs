@@ -248,48 +248,50 @@ pub(crate) fn of(class: &str) -> Option<Boundary> {
         .map(|(_, boundary)| *boundary)
 }
 
-/// The heading for work of a task that no plan node does, from its frames' classes.
-pub(crate) fn heading<'a>(mut classes: impl Iterator<Item = &'a str> + Clone) -> &'static str {
-    let any = |mut classes: Box<dyn Iterator<Item = &str> + '_>, parts: &[&str]| {
-        classes.any(|class| parts.iter().any(|part| class.contains(part)))
-    };
-    if any(
-        Box::new(classes.clone()),
+/// Headings, by what a frame's class contains; the first that fits any frame counts.
+const HEADINGS: &[(&str, &[&str])] = &[
+    (
+        "task: deserialization",
         &[
             "ObjectInputStream",
             "JavaDeserializationStream",
             "KryoDeserializ",
         ],
-    ) {
-        "task: deserialization"
-    } else if any(
-        Box::new(classes.clone()),
+    ),
+    (
+        "task: serialization",
         &[
             "ObjectOutputStream",
             "JavaSerializationStream",
             "KryoSerializ",
         ],
-    ) {
-        "task: serialization"
-    } else if any(
-        Box::new(classes.clone()),
+    ),
+    (
+        "task: compiling generated code",
         &[
             "codegen.CodeGenerator",
             "org.codehaus.janino",
             "codegen.JaninoCodeCompiler",
-            "codegen.JdkCodeCompiler",
             "com.sun.tools.javac",
         ],
-    ) {
-        "task: compiling generated code"
-    } else if classes.any(|class| {
-        class.starts_with("org.apache.spark.executor.")
-            || class.starts_with("org.apache.spark.scheduler.")
-    }) {
-        "task: other"
-    } else {
-        "unattributed"
-    }
+    ),
+    (
+        "task: other",
+        &["org.apache.spark.executor.", "org.apache.spark.scheduler."],
+    ),
+];
+
+/// The heading for work of a task that no plan node does, from its frames' classes.
+pub(crate) fn heading<'a>(classes: impl Iterator<Item = &'a str> + Clone) -> &'static str {
+    let fits = |parts: &[&str]| {
+        classes
+            .clone()
+            .any(|class| parts.iter().any(|part| class.contains(part)))
+    };
+    HEADINGS
+        .iter()
+        .find(|(_, parts)| fits(parts))
+        .map_or("unattributed", |(heading, _)| heading)
 }
 
 #[cfg(test)]
@@ -304,6 +306,17 @@ mod tests {
                 .find(|(earlier, _)| prefix.starts_with(earlier));
             assert_eq!(shadowed, None, "{prefix} is never reached");
         }
+    }
+
+    #[test]
+    fn work_beside_operators_has_headings() {
+        let runner = "org.apache.spark.executor.Executor$TaskRunner";
+        assert_eq!(heading([runner].into_iter()), "task: other");
+        assert_eq!(
+            heading([runner, "java.io.ObjectInputStream"].into_iter()),
+            "task: deserialization"
+        );
+        assert_eq!(heading(["java.lang.String"].into_iter()), "unattributed");
     }
 
     #[test]
