@@ -38,7 +38,7 @@ test-spark: build
 	cargo test --locked --release --package unfuse-tests -- --test-threads=1
 
 bench: build
-	target/release/unfuse-bench all
+	target/release/unfuse-bench codemap
 
 clean:
 	cargo clean

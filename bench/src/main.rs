@@ -3,7 +3,6 @@
 //! ratios with their spread.
 
 mod codemap;
-mod overhead;
 mod report;
 
 use std::path::PathBuf;
@@ -26,20 +25,11 @@ struct Cli {
 enum What {
     /// Code map: insert and look up, against a skip list of pointers and a sorted array behind a lock
     Codemap,
-    /// The canonical query with and without the agent, in alternation
-    Overhead(overhead::Overhead),
-    /// Everything
-    All,
 }
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
     match cli.what {
         What::Codemap => codemap::measure(&cli.results),
-        What::Overhead(overhead) => overhead.measure(&cli.results),
-        What::All => {
-            codemap::measure(&cli.results)?;
-            overhead::Overhead::default().measure(&cli.results)
-        }
     }
 }

@@ -119,10 +119,7 @@ impl ProfileDir {
     }
 }
 
-fn scan_segment<C: Columns>(
-    path: &Path,
-    each: &mut impl FnMut(C::Row<'_>),
-) -> Result<(), String> {
+fn scan_segment<C: Columns>(path: &Path, each: &mut impl FnMut(C::Row<'_>)) -> Result<(), String> {
     let file = File::open(path).map_err(|e| e.to_string())?;
     let unreadable = |e: &dyn std::fmt::Display| format!("not a complete Parquet segment ({e})");
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| unreadable(&e))?;
