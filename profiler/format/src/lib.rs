@@ -27,13 +27,11 @@
 mod dir;
 mod error;
 mod live;
-mod scan;
 mod segment;
 mod tables;
 
 pub use dir::{FORMAT_VERSION, ProfileDir};
 pub use error::{FormatError, Problem};
 pub use live::LiveMarker;
-pub use scan::{Columns, FrameRef, SampleColumns, SampleRef, StackColumns, StackRef};
 pub use segment::{Read, SegmentWriter};
 pub use tables::*;

@@ -101,20 +101,9 @@ pub(crate) fn read_table<T: Table>(folder: &Path) -> Result<Read<T>, FormatError
         rows: Vec::new(),
         problems: Vec::new(),
     };
-    for path in segments(folder)? {
-        match read_parquet(&path) {
-            Ok(rows) => read.rows.extend(rows),
-            Err(reason) => read.problems.push(Problem { path, reason }),
-        }
-    }
-    Ok(read)
-}
-
-/// The segments in a table's folder, in file name order; none where the table was never written.
-pub(crate) fn segments(folder: &Path) -> Result<Vec<PathBuf>, FormatError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(read),
         Err(e) => return Err(FormatError::io(folder)(e)),
     };
     let mut paths: Vec<PathBuf> = entries
@@ -123,7 +112,13 @@ pub(crate) fn segments(folder: &Path) -> Result<Vec<PathBuf>, FormatError> {
         .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
         .collect();
     paths.sort();
-    Ok(paths)
+    for path in paths {
+        match read_parquet(&path) {
+            Ok(rows) => read.rows.extend(rows),
+            Err(reason) => read.problems.push(Problem { path, reason }),
+        }
+    }
+    Ok(read)
 }
 
 fn read_parquet<T: Table>(path: &Path) -> Result<Vec<T>, String> {
