@@ -172,7 +172,7 @@ fn readers_never_see_a_torn_record() {
                         map.writer().maintain(time);
                     }
                     // Still thousands of times what a JIT does, but a look-up gets through at times.
-                    std::thread::sleep(Duration::from_micros(200));
+                    std::thread::sleep(Duration::from_millis(2));
                 }
             });
         }
@@ -192,7 +192,7 @@ fn readers_never_see_a_torn_record() {
                     }
                 }
             }
-            assert!(hits > 100, "only {hits} look-ups found anything");
+            assert!(hits > 50, "only {hits} look-ups found anything");
         });
     });
     let stats = map.stats();
