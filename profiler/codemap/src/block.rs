@@ -82,15 +82,15 @@ pub(crate) fn encode(range: &CodeRange<'_>, height: usize) -> Vec<u64> {
 
 /// Strings of one record, each kept once; a reference is the word where its length stands.
 #[derive(Default)]
-struct Strings {
+struct Strings<'a> {
     words: Vec<u64>,
-    known: Vec<(String, u32)>,
+    known: Vec<(&'a str, u32)>,
 }
 
-impl Strings {
-    fn add(&mut self, text: &str) -> u32 {
+impl<'a> Strings<'a> {
+    fn add(&mut self, text: &'a str) -> u32 {
         let text = &text[..text.floor_char_boundary(LONGEST)];
-        if let Some((_, at)) = self.known.iter().find(|(known, _)| known == text) {
+        if let Some((_, at)) = self.known.iter().find(|(known, _)| *known == text) {
             return *at;
         }
         let at = self.words.len() as u32;
@@ -100,7 +100,7 @@ impl Strings {
             word[..chunk.len()].copy_from_slice(chunk);
             u64::from_le_bytes(word)
         }));
-        self.known.push((text.to_owned(), at));
+        self.known.push((text, at));
         at
     }
 }

@@ -1,7 +1,8 @@
 //! The skip list: lock-free insertion and removal, by word offsets.
 //!
-//! Order: start address downward, then load time downward. So the first node at or after `(pc, ∞)` is
-//! the candidate for `pc`, and older or lower ones follow. Removal marks a node's tower from the top
+//! Order: start address downward, then load time downward, then offset downward, so that no two nodes
+//! are equal and every level has the same order. So the first node at or after `(pc, ∞)` is the
+//! candidate for `pc`, and older or lower ones follow. Removal marks a node's tower from the top
 //! and lets `search` unlink it (Harris 2001).
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +13,9 @@ use crate::block::{LEVELS, MARK, Node};
 /// A place in the order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
-    pub(crate) start: u64,
-    pub(crate) load_time: u64,
+    start: u64,
+    load_time: u64,
+    at: usize,
 }
 
 impl Key {
@@ -22,7 +24,20 @@ impl Key {
         Self {
             start: address,
             load_time: u64::MAX,
+            at: usize::MAX,
         }
+    }
+
+    fn of(node: Node<'_>) -> Self {
+        Self {
+            start: node.start(),
+            load_time: node.load_time(),
+            at: node.at,
+        }
+    }
+
+    fn order(self) -> (u64, u64, usize) {
+        (self.start, self.load_time, self.at)
     }
 }
 
@@ -56,7 +71,7 @@ impl<'a> List<'a> {
 
     fn is_before(self, node: Node<'_>, key: Key) -> bool {
         let start = node.start();
-        start > key.start || (start == key.start && node.load_time() > key.load_time)
+        start > key.start || (start == key.start && Key::of(node).order() > key.order())
     }
 
     /// Finds the place of a key, unlinking marked nodes on the way. Writers only.
@@ -105,10 +120,7 @@ impl<'a> List<'a> {
     /// Links a node whose words are written.
     pub(crate) fn insert(self, at: usize) {
         let node = self.node(at as u64);
-        let key = Key {
-            start: node.start(),
-            load_time: node.load_time(),
-        };
+        let key = Key::of(node);
         for level in 0..node.height() {
             loop {
                 let place = self.search(key);
@@ -137,11 +149,8 @@ impl<'a> List<'a> {
         for level in (0..node.height()).rev() {
             node.next(level).fetch_or(MARK, Ordering::AcqRel);
         }
-        // Equal keys can stand before it; the search goes past all of them.
-        self.search(Key {
-            start: node.start(),
-            load_time: node.load_time().saturating_sub(1),
-        });
+        // On its way to a node's place a search meets the node, and unlinks it.
+        self.search(Key::of(node));
     }
 
     /// Nodes from the key on. Writers and readers; a reader that meets recycled words may see any

@@ -80,4 +80,9 @@ impl CodeMap {
             used_bytes: 8 * word(header::BUMP),
         }
     }
+
+    #[cfg(test)]
+    pub(crate) fn words(&self) -> &[std::sync::atomic::AtomicU64] {
+        self.shared.words()
+    }
 }

@@ -34,8 +34,18 @@ pub struct Mark {
 #[derive(Debug, Clone, Copy)]
 pub struct MarkCursor {
     next: u64,
-    /// Marks overwritten before this reader came to them.
+    /// Marks overwritten before this reader came to them, or never finished by their writers.
     pub lost: u64,
+}
+
+/// In a stamp: its writer is not done.
+const WRITING: u64 = 1;
+/// Marks that may come after one that is still being written before it is given up.
+const PATIENCE: u64 = 1024;
+
+/// A slot's stamp once the ticket's mark is in it; 0 is that of a slot never used.
+fn published(ticket: u64) -> u64 {
+    (ticket + 1) << 1
 }
 
 /// The ring.
@@ -59,13 +69,29 @@ impl<'a> Marks<'a> {
         &self.entries[at..at + MARK_WORDS]
     }
 
-    /// Adds a mark; the oldest is overwritten when the ring is full. Never waits.
+    /// Adds a mark; the oldest is overwritten when the ring is full. Never waits: should its place be
+    /// taken by a writer a whole round behind, the mark is lost, and readers count it.
     pub fn push(&self, mark: &Mark) {
-        let ticket = self.ticket.fetch_add(1, Ordering::AcqRel);
-        let entry = self.entry(ticket);
-        entry[0].store(0, Ordering::Relaxed);
-        // A reader that sees any word below also sees that the stamp is gone.
+        self.write(self.ticket.fetch_add(1, Ordering::AcqRel), mark);
+    }
+
+    /// Takes the ticket's slot, unless another writer is at it or has overtaken this one.
+    fn claim(&self, ticket: u64) -> bool {
+        let stamp = &self.entry(ticket)[0];
+        let claimed = stamp.fetch_update(Ordering::AcqRel, Ordering::Acquire, |before| {
+            (before & WRITING == 0 && before < published(ticket))
+                .then_some(published(ticket) | WRITING)
+        });
+        // A reader that sees any word written from here on also sees that the old stamp is gone.
         fence(Ordering::Release);
+        claimed.is_ok()
+    }
+
+    fn write(&self, ticket: u64, mark: &Mark) {
+        if !self.claim(ticket) {
+            return;
+        }
+        let entry = self.entry(ticket);
         let kind = u64::from(mark.kind == MarkKind::End);
         entry[1].store(mark.time, Ordering::Relaxed);
         entry[2].store(u64::from(mark.tid) | kind << 32, Ordering::Relaxed);
@@ -74,7 +100,7 @@ impl<'a> Marks<'a> {
             Ordering::Relaxed,
         );
         entry[4].store(mark.task as u64, Ordering::Relaxed);
-        entry[0].store(ticket + 1, Ordering::Release);
+        entry[0].store(published(ticket), Ordering::Release);
     }
 
     /// A cursor at the oldest mark that is still there.
@@ -86,7 +112,8 @@ impl<'a> Marks<'a> {
         MarkCursor { next, lost: 0 }
     }
 
-    /// The next mark. `None` when there is none yet, or when the next is just being written.
+    /// The next mark. `None` when there is none yet, or when the next is just being written; one whose
+    /// writer does not finish is given up when many have come after it.
     pub fn next(&self, cursor: &mut MarkCursor) -> Option<Mark> {
         loop {
             let written = self.ticket.load(Ordering::Acquire);
@@ -100,10 +127,16 @@ impl<'a> Marks<'a> {
             }
             let entry = self.entry(cursor.next);
             let stamp = entry[0].load(Ordering::Acquire);
-            if stamp != cursor.next + 1 {
-                if stamp < cursor.next + 1 {
+            if stamp != published(cursor.next) {
+                if stamp & !WRITING > published(cursor.next) {
+                    // Overwritten since `written` was read.
+                    continue;
+                }
+                if written - cursor.next < PATIENCE {
                     return None;
                 }
+                cursor.lost += 1;
+                cursor.next += 1;
                 continue;
             }
             let words: [u64; 5] = std::array::from_fn(|word| entry[word].load(Ordering::Relaxed));
@@ -126,5 +159,74 @@ impl<'a> Marks<'a> {
                 task: words[4] as i64,
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::header;
+
+    fn ring() -> Vec<AtomicU64> {
+        (0..header::BLOCKS).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    fn mark(task: i64) -> Mark {
+        Mark {
+            time: task as u64,
+            tid: 7,
+            kind: MarkKind::End,
+            stage: 3,
+            stage_attempt: 0,
+            task,
+        }
+    }
+
+    #[test]
+    fn a_mark_never_finished_is_given_up() {
+        let words = ring();
+        let marks = Marks::new(&words);
+        let mut cursor = marks.reader();
+        // Its writer got no further than this.
+        marks.ticket.fetch_add(1, Ordering::AcqRel);
+        marks.push(&mark(1));
+        assert_eq!(marks.next(&mut cursor), None, "it may still come");
+        for task in 2..1 + PATIENCE as i64 {
+            marks.push(&mark(task));
+        }
+        assert_eq!(marks.next(&mut cursor), Some(mark(1)));
+        assert_eq!(cursor.lost, 1);
+    }
+
+    #[test]
+    fn a_writer_overtaken_by_a_whole_round_spoils_nothing() {
+        let words = ring();
+        let marks = Marks::new(&words);
+        let slow = marks.ticket.fetch_add(1, Ordering::AcqRel);
+        for task in 1..=MARK_ENTRIES as i64 {
+            marks.push(&mark(task));
+        }
+        marks.write(slow, &mark(0));
+        let mut cursor = marks.reader();
+        for task in 1..=MARK_ENTRIES as i64 {
+            assert_eq!(marks.next(&mut cursor), Some(mark(task)));
+        }
+    }
+
+    #[test]
+    fn a_slot_still_being_written_is_left_to_its_writer() {
+        let words = ring();
+        let marks = Marks::new(&words);
+        let slow = marks.ticket.fetch_add(1, Ordering::AcqRel);
+        assert!(marks.claim(slow));
+        for task in 1..=MARK_ENTRIES as i64 + PATIENCE as i64 {
+            marks.push(&mark(task));
+        }
+        let mut cursor = marks.reader();
+        let got: Vec<i64> =
+            std::iter::from_fn(|| marks.next(&mut cursor).map(|mark| mark.task)).collect();
+        assert!(!got.contains(&(MARK_ENTRIES as i64)), "it had no slot");
+        assert_eq!(got.last(), Some(&(MARK_ENTRIES as i64 + PATIENCE as i64)));
+        assert_eq!(cursor.lost, 1);
     }
 }

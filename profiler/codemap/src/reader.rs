@@ -109,7 +109,8 @@ impl<'a> Reader<'a> {
 
     fn find_unvalidated(&self, pc: u64, time: u64, leaf: bool) -> Option<Found> {
         let reach = self.words.load(header::MAX_SIZE);
-        let mut late: Option<Node<'_>> = None;
+        // With its times: every word is read once, it may change at any moment.
+        let mut late: Option<(u64, u64, Node<'_>)> = None;
         let mut free_since = 0;
         let mut more = usize::MAX;
         for node in List::new(self.words).from(Key::at(pc)) {
@@ -141,17 +142,98 @@ impl<'a> Reader<'a> {
             }
             if unload <= time {
                 free_since = free_since.max(unload);
-            } else if late.is_none_or(|other| load < other.load_time()) {
-                late = Some(node);
+            } else if late.is_none_or(|(earliest, ..)| load < earliest) {
+                late = Some((load, unload, node));
             }
         }
-        let node = late.filter(|node| node.load_time() - time <= LATEST)?;
+        let (load, unload, node) = late.filter(|(load, ..)| load.saturating_sub(time) <= LATEST)?;
         let frame = node.frame_at(pc, leaf)?;
         Some(Found {
             at: node.at,
             frame,
-            valid_from: free_since,
-            valid_to: node.unload_time(),
+            valid_from: free_since.max(load.saturating_sub(LATEST)),
+            valid_to: unload,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::block::LEVELS;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Whatever is in the memory, a look-up ends and does not panic.
+        #[test]
+        fn garbage_is_survived(
+            garbage in proptest::collection::vec(any::<u64>(), 64..512),
+            links in proptest::collection::vec((0usize..512, 0u64..600), 0..300),
+            pcs in proptest::collection::vec((any::<u64>(), any::<u64>()), 1..4),
+        ) {
+            let words: Vec<AtomicU64> = (0..header::BLOCKS)
+                .map(|_| 0)
+                .chain(garbage)
+                .map(AtomicU64::new)
+                .collect();
+            let blocks = words.len() - header::BLOCKS;
+            // Links that lead to words of the garbage, so that it is looked at.
+            for (at, to) in &links {
+                let to = header::BLOCKS as u64 + to;
+                words[header::BLOCKS + at % blocks].store(to, Ordering::Relaxed);
+                words[header::HEAD + at % LEVELS].store(to, Ordering::Relaxed);
+            }
+            words[header::MAX_SIZE].store(u64::from(u32::MAX), Ordering::Relaxed);
+            let reader = Reader::new(&words);
+            let mut found = Resolved::default();
+            for (pc, time) in &pcs {
+                for pc in [*pc, words[header::BLOCKS + *pc as usize % blocks].load(Ordering::Relaxed)] {
+                    for time in [0, *time] {
+                        reader.resolve(pc, time, true, &mut found);
+                        reader.find(pc, time, false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A load time that changes between two looks must not be looked at twice.
+    #[test]
+    fn a_record_rewritten_meanwhile_is_survived() {
+        let map = crate::CodeMap::create(0).unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let range = crate::CodeRange {
+            start: 0x1000,
+            size: 0x100,
+            load_time: 1_000,
+            kind: Kind::Java,
+            methods: &[],
+            frames: &[],
+            pcs: &[crate::PcRec {
+                offset: 1,
+                frame: 0,
+            }],
+        };
+        map.writer().insert(&range).unwrap();
+        let words = map.words();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    for time in [1_000, 1] {
+                        words[header::BLOCKS + 1].store(time, Ordering::Relaxed);
+                    }
+                }
+            });
+            let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for _ in 0..200_000 {
+                    map.reader().find(0x1000, 500, true);
+                }
+            }));
+            stop.store(true, Ordering::Relaxed);
+            assert!(read.is_ok());
+        });
     }
 }

@@ -84,14 +84,18 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// [`Full`] when there is no room; the range is counted as dropped.
     pub fn insert(&self, range: &CodeRange<'_>) -> Result<(), Full> {
-        let inside = Inside::enter(self.local);
         let words = encode(range, self.height());
-        let Some(at) = self.allocate(words.len()) else {
-            drop(inside);
+        let at = self.allocate(words.len()).or_else(|| {
+            // The first call unlinks old ranges, the second frees their blocks.
             self.maintain(range.load_time);
+            self.maintain(range.load_time);
+            self.allocate(words.len())
+        });
+        let Some(at) = at else {
             self.count(header::DROPPED_FULL);
             return Err(Full);
         };
+        let _inside = Inside::enter(self.local);
         // See `Reader::validated`.
         fence(Ordering::Release);
         for (index, word) in words.iter().enumerate() {

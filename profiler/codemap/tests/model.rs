@@ -260,6 +260,59 @@ fn a_full_map_counts_and_keeps_what_it_has() {
     );
 }
 
+/// Equal start and load time: each record must be unlinked before its block is used again.
+#[test]
+fn records_with_equal_keys_are_recycled_one_by_one() {
+    let map = CodeMap::create(4 << 20).unwrap();
+    // Its lower half, which the names tell, is 0 too: the new records fit the old blocks.
+    let later = 100 << 32;
+    for _ in 0..20 {
+        insert(&map, 0x9000, 0x80, 0);
+    }
+    map.writer().maintain(later);
+    map.writer().maintain(later);
+    assert_eq!(map.stats().recycled, 19);
+    for slot in 0..30 {
+        insert(&map, 0x10_000 + slot * 0x100, 0x80, later);
+    }
+    assert!(insert(&map, 0x5000, 0x80, later), "the list has an end");
+    let mut found = Resolved::default();
+    for pc in (0..30)
+        .map(|slot| 0x10_000 + slot * 0x100)
+        .chain([0x9000, 0x5000])
+    {
+        let answer = map.reader().resolve(pc, later, true, &mut found);
+        assert_eq!((answer, found.code_start), (Lookup::Found, pc));
+        check(&found, pc);
+    }
+}
+
+/// An answer from a load that came late holds only as far back as a look-up would give it.
+#[test]
+fn a_late_load_answers_only_for_a_bounded_time() {
+    let map = CodeMap::create(0).unwrap();
+    let (second, load) = (1_000_000_000, 100_000_000_000);
+    insert(&map, 0x4000, 0x80, load);
+    let mut found = Resolved::default();
+    let mut at = |time| map.reader().resolve(0x4000, time, true, &mut found);
+    assert_eq!(at(load - 11 * second), Lookup::NotFound);
+    assert_eq!(at(load - 9 * second), Lookup::Found);
+    assert_eq!(found.valid_from, load - 10 * second);
+}
+
+#[test]
+fn a_full_map_makes_room_of_old_code_by_itself() {
+    let map = CodeMap::create(0).unwrap();
+    let mut kept = 0;
+    while insert(&map, 0x1000 + kept * 0x100, 0x80, kept + 1) {
+        kept += 1;
+    }
+    for slot in 0..100 {
+        map.writer().unload(0x1000 + slot * 0x100, kept + 10);
+    }
+    assert!(insert(&map, 0x9_0000_0000, 0x80, 100_000_000_000));
+}
+
 #[test]
 fn marks_come_in_order_and_a_slow_reader_learns_what_it_missed() {
     let map = CodeMap::create(0).unwrap();
