@@ -24,6 +24,8 @@ pub(crate) mod header {
     pub(crate) const UNLOADED: usize = 6;
     pub(crate) const RECYCLED: usize = 7;
     pub(crate) const DROPPED_FULL: usize = 8;
+    /// Not 0 when a record found no room in the index.
+    pub(crate) const UNINDEXED: usize = 9;
     /// Status words.
     pub(crate) const STATUS: usize = 32;
     pub(crate) const STATUS_WORDS: usize = 32;
@@ -33,8 +35,11 @@ pub(crate) mod header {
     pub(crate) const MARKS: usize = 128;
     pub(crate) const MARK_ENTRIES: usize = 16_384;
     pub(crate) const MARK_WORDS: usize = 8;
-    /// First word of the blocks.
-    pub(crate) const BLOCKS: usize = MARKS + 8 + MARK_ENTRIES * MARK_WORDS;
+    /// The index's pages; more than HotSpot's largest code cache has (2 GiB).
+    pub(crate) const DIRECTORY: usize = MARKS + 8 + MARK_ENTRIES * MARK_WORDS;
+    pub(crate) const DIRECTORY_ENTRIES: usize = 2048;
+    /// First word of the blocks, at the start of a cache line.
+    pub(crate) const BLOCKS: usize = DIRECTORY + DIRECTORY_ENTRIES;
 }
 
 /// Reading words at offsets that may be garbage: one out of range reads as zero.
@@ -55,6 +60,20 @@ impl Words for [AtomicU64] {
         self.get(index)
             .map_or(0, |word| word.load(Ordering::Acquire))
     }
+}
+
+/// The last block keeps this distance from the end, more than a node, which spares readers a check.
+const SPARE: u64 = 32;
+
+/// Words never handed out before, all zero; none if the arena is full.
+pub(crate) fn bump(words: &[AtomicU64], size: usize) -> Option<usize> {
+    let (size, end) = (size as u64, words.len() as u64 - SPARE);
+    words[header::BUMP]
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |at| {
+            (at.checked_add(size)? <= end).then_some(at + size)
+        })
+        .ok()
+        .map(|at| at as usize)
 }
 
 /// A mapping of its own, shared with forked processes.

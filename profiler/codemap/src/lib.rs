@@ -5,6 +5,7 @@
 //!
 //! * [`arena`](mod@arena): the memory as words that are only ever accessed atomically.
 //! * `list`: a lock-free skip list over offsets, by start address downward, newest first.
+//! * `index`: shortcuts into the list by address.
 //! * `block`: one record, self-contained, so that recycling it is freeing one block.
 //! * [`Marks`]: a ring of task starts and ends in the same memory.
 //!
@@ -24,6 +25,7 @@
 
 pub mod arena;
 mod block;
+mod index;
 mod list;
 mod map;
 mod marks;

@@ -9,6 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::header;
 use crate::block::{LEVELS, MARK, Node};
+use crate::index::Index;
+
+/// Steps from a shortcut before the way from the head is tried.
+const LONGEST_WALK: usize = 64;
 
 /// A place in the order.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +32,7 @@ impl Key {
         }
     }
 
-    fn of(node: Node<'_>) -> Self {
+    pub(crate) fn of(node: Node<'_>) -> Self {
         Self {
             start: node.start(),
             load_time: node.load_time(),
@@ -36,8 +40,8 @@ impl Key {
         }
     }
 
-    fn order(self) -> (u64, u64, usize) {
-        (self.start, self.load_time, self.at)
+    pub(crate) fn is_before(self, other: Self) -> bool {
+        (self.start, self.load_time, self.at) > (other.start, other.load_time, other.at)
     }
 }
 
@@ -69,11 +73,6 @@ impl<'a> List<'a> {
         }
     }
 
-    fn is_before(self, node: Node<'_>, key: Key) -> bool {
-        let start = node.start();
-        start > key.start || (start == key.start && Key::of(node).order() > key.order())
-    }
-
     /// Finds the place of a key, unlinking marked nodes on the way. Writers only.
     fn search(self, key: Key) -> Place<'a> {
         'again: loop {
@@ -102,7 +101,7 @@ impl<'a> List<'a> {
                             continue 'again;
                         }
                         at = next & !MARK;
-                    } else if self.is_before(node, key) {
+                    } else if Key::of(node).is_before(key) {
                         before = Some(node);
                         link = node.next(level);
                         at = next;
@@ -140,12 +139,15 @@ impl<'a> List<'a> {
                 }
             }
         }
+        // Before anyone may remove it.
+        Index::new(self.words).add(node);
         node.set_linked();
     }
 
     /// Unlinks a fully linked node from every level.
     pub(crate) fn remove(self, at: usize) {
         let node = self.node(at as u64);
+        Index::new(self.words).replace(node, |address| self.from(Key::at(address)));
         for level in (0..node.height()).rev() {
             node.next(level).fetch_or(MARK, Ordering::AcqRel);
         }
@@ -156,7 +158,10 @@ impl<'a> List<'a> {
     /// Nodes from the key on. Writers and readers; a reader that meets recycled words may see any
     /// nodes, so the walk is bounded and stops at offsets that cannot be.
     pub(crate) fn from(self, key: Key) -> impl Iterator<Item = Node<'a>> {
-        let mut at = self.seek(key);
+        let mut at = match Index::new(self.words).near(key.start) {
+            Some(near) => self.follow(near, key).unwrap_or_else(|| self.seek(key)),
+            None => self.seek(key),
+        };
         let mut steps = 0;
         std::iter::from_fn(move || {
             let node = self.checked(at)?;
@@ -169,6 +174,20 @@ impl<'a> List<'a> {
         })
     }
 
+    /// The first node at or after the key from a shortcut on, if it is not far.
+    fn follow(self, near: u64, key: Key) -> Option<u64> {
+        let mut at = near;
+        for _ in 0..LONGEST_WALK {
+            match self.checked(at) {
+                Some(node) if Key::of(node).is_before(key) => {
+                    at = node.next(0).load(Ordering::Acquire) & !MARK;
+                }
+                _ => return Some(at),
+            }
+        }
+        None
+    }
+
     /// The first node at or after the key, without touching anything.
     fn seek(self, key: Key) -> u64 {
         let mut before: Option<Node<'a>> = None;
@@ -179,7 +198,7 @@ impl<'a> List<'a> {
                 let link = before.map_or_else(|| self.head(level), |node| node.next(level));
                 at = link.load(Ordering::Acquire) & !MARK;
                 match self.checked(at) {
-                    Some(node) if self.is_before(node, key) && steps < 100_000 => {
+                    Some(node) if Key::of(node).is_before(key) && steps < 100_000 => {
                         before = Some(node);
                         steps += 1;
                     }

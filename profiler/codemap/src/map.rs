@@ -10,7 +10,7 @@ use crate::status::Status;
 use crate::writer::{Local, Writer};
 
 /// Smallest map that holds the header and some code.
-const SMALLEST: usize = (header::BLOCKS + 4096) * 8;
+const SMALLEST: usize = (header::BLOCKS + 32_768) * 8;
 
 /// A code map in shared memory. Forked processes share it; only the creating process may write.
 pub struct CodeMap {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use crossbeam_queue::SegQueue;
 
-use crate::arena::{Words, header};
+use crate::arena::{Words, bump, header};
 use crate::block::{LEVELS, Node, encode};
 use crate::list::{Key, List};
 use crate::range::CodeRange;
@@ -203,15 +203,7 @@ impl<'a> Writer<'a> {
         if let Some(at) = self.local.free[class].pop() {
             return Some(at);
         }
-        let size = class_words(class) as u64;
-        // The last block keeps a tower's distance from the end, which spares readers a check.
-        let end = self.words.len() as u64 - (LEVELS as u64 + 8);
-        self.words[header::BUMP]
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |bump| {
-                (bump + size <= end).then_some(bump + size)
-            })
-            .ok()
-            .map(|at| at as usize)
+        bump(self.words, class_words(class))
     }
 
     /// Height of a new tower: one more with probability ¼.
@@ -230,8 +222,9 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Size classes: four to each power of two, so that at most a fifth of a block is waste.
-const CLASSES: usize = 100;
+/// Size classes: four to each power of two, so that at most a fifth of a block is waste, and whole
+/// cache lines, so that a node is in as few as can be.
+const CLASSES: usize = 96;
 
 fn class_of(words: usize) -> usize {
     (0..CLASSES - 1)
@@ -240,5 +233,5 @@ fn class_of(words: usize) -> usize {
 }
 
 fn class_words(class: usize) -> usize {
-    (4 + class % 4) << (class / 4 + 1)
+    (4 + class % 4) << (class / 4 + 3)
 }
