@@ -31,6 +31,20 @@ pub(crate) fn layout(vm: *mut JavaVM) -> Layout {
     unsafe { Library::of(vm).and_then(|library| library.layout()) }.unwrap_or_default()
 }
 
+/// The addresses between which the VM puts generated code, once it is initialised.
+pub(crate) fn code_cache(vm: *mut JavaVM) -> Option<(u64, u64)> {
+    // SAFETY: `vm` is the VM that loads us; the two bounds are words that do not change after start.
+    unsafe {
+        let fields = Library::of(vm)?.fields("CodeCache")?;
+        let bound = |name: &str| {
+            let address = fields.get(name)?.address;
+            (!address.is_null()).then(|| *address.cast::<u64>())
+        };
+        let bounds = (bound("_low_bound")?, bound("_high_bound")?);
+        (0 < bounds.0 && bounds.0 < bounds.1).then_some(bounds)
+    }
+}
+
 struct Flag {
     value: *mut u8,
     /// Lowest four bits: where the value came from, 0 for the default.

@@ -134,8 +134,17 @@ fn enable(agent: &Agent, event: jvmtiEvent) -> Option<()> {
     .ok()
 }
 
-unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, _: *mut JNIEnv, main: jthread) {
+unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthread) {
     with_agent(|agent| {
+        // SAFETY: the JVM passes its own environment; GetJavaVM fills `vm`.
+        let vm = unsafe {
+            let mut vm = ptr::null_mut();
+            let told = ((**jni).GetJavaVM)(jni, &mut vm) == 0;
+            told.then_some(vm)
+        };
+        if let Some((low, high)) = vm.and_then(hotspot::code_cache) {
+            agent.session.set_code_cache(low, high);
+        }
         agent.events.start(agent.session.events());
         threads::announce_existing(agent, main);
         for event in [

@@ -196,7 +196,10 @@ impl Context<'_> {
             }
         };
         match boundary {
-            Boundary::Source(names) => self.nearest(current, named(names, true)),
+            // Where no scan runs, readers' classes do something else, such as footers of files.
+            Boundary::Source(names) => self
+                .nearest(current, named(names, true))
+                .filter(|at| self.accumulators.is_empty() || self.runs(*at)),
             Boundary::Node(names) => self.nearest(current, named(names, false)),
             Boundary::ExchangeRead => self
                 .nearest(current, |plan, at| {

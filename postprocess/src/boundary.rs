@@ -3,9 +3,10 @@
 /// Which plan node a boundary frame belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Boundary {
-    /// The nearest node below the current one whose name starts so (a scan under the row conversion).
+    /// The nearest node of the stage below the current one whose name starts so (a scan under the row
+    /// conversion).
     Source(&'static [&'static str]),
-    /// The exchange whose blocks are read.
+    /// The exchange whose blocks are read; the current node if that is an exchange, which writes.
     ExchangeRead,
     /// The exchange whose blocks this stage writes.
     ExchangeWrite,
@@ -26,6 +27,8 @@ const WRITE: Boundary = Node(&[
 ]);
 const PYTHON: Boundary = Node(&["Python", "Pandas", "Arrow"]);
 
+const SHUFFLE_ROWS: &str = "org.apache.spark.sql.execution.UnsafeRowSerializerInstance";
+
 /// Class name prefixes, the more special ones first.
 const RULES: &[(&str, Boundary)] = &[
     (
@@ -45,6 +48,10 @@ const RULES: &[(&str, Boundary)] = &[
         WRITE,
     ),
     (
+        "org.apache.spark.sql.execution.datasources.DynamicPartitionData",
+        WRITE,
+    ),
+    (
         "org.apache.spark.sql.execution.datasources.WriteFilesExec",
         WRITE,
     ),
@@ -60,6 +67,7 @@ const RULES: &[(&str, Boundary)] = &[
         "org.apache.spark.sql.execution.datasources.v2.V2TableWriteExec",
         WRITE,
     ),
+    ("org.apache.spark.sql.execution.datasources.noop.", WRITE),
     (
         "org.apache.spark.sql.execution.datasources.parquet.ParquetWrite",
         WRITE,
@@ -68,12 +76,101 @@ const RULES: &[(&str, Boundary)] = &[
         "org.apache.spark.sql.execution.datasources.parquet.ParquetOutputWriter",
         WRITE,
     ),
-    ("org.apache.spark.sql.execution.datasources.", SCAN),
+    (
+        "org.apache.spark.sql.execution.datasources.orc.OrcOutputWriter",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.orc.OrcSerializer",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.csv.CsvOutputWriter",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.json.JsonOutputWriter",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.text.TextOutputWriter",
+        WRITE,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.xml.XmlOutputWriter",
+        WRITE,
+    ),
+    ("org.apache.spark.sql.avro.AvroOutputWriter", WRITE),
+    (
+        "org.apache.spark.sql.execution.datasources.FileScanRDD",
+        SCAN,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.RecordReaderIterator",
+        SCAN,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.HadoopFile",
+        SCAN,
+    ),
+    ("org.apache.spark.sql.execution.datasources.parquet.", SCAN),
+    ("org.apache.spark.sql.execution.datasources.orc.", SCAN),
+    ("org.apache.spark.sql.execution.datasources.csv.", SCAN),
+    ("org.apache.spark.sql.execution.datasources.json.", SCAN),
+    ("org.apache.spark.sql.execution.datasources.text.", SCAN),
+    ("org.apache.spark.sql.execution.datasources.xml.", SCAN),
+    (
+        "org.apache.spark.sql.execution.datasources.binaryfile.",
+        SCAN,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.jdbc.JDBCRDD",
+        SCAN,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.v2.DataSourceRDD",
+        SCAN,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.v2.FilePartitionReader",
+        SCAN,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.v2.PartitionReader",
+        SCAN,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.v2.PartitionIterator",
+        SCAN,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.v2.MetricsRowIterator",
+        SCAN,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.v2.MetricsBatchIterator",
+        SCAN,
+    ),
+    (
+        "org.apache.spark.sql.execution.datasources.v2.parquet.",
+        SCAN,
+    ),
+    ("org.apache.spark.sql.execution.datasources.v2.orc.", SCAN),
+    ("org.apache.spark.sql.execution.datasources.v2.csv.", SCAN),
+    ("org.apache.spark.sql.execution.datasources.v2.json.", SCAN),
+    ("org.apache.spark.sql.execution.datasources.v2.text.", SCAN),
+    ("org.apache.spark.sql.execution.datasources.v2.jdbc.", SCAN),
+    ("org.apache.spark.sql.execution.datasources.v2.state.", SCAN),
+    ("org.apache.spark.sql.avro.", SCAN),
+    ("org.apache.spark.rdd.HadoopRDD", SCAN),
+    ("org.apache.spark.rdd.NewHadoopRDD", SCAN),
+    ("org.apache.spark.sql.hive.HadoopTableReader", SCAN),
     ("org.apache.spark.sql.execution.DataSourceScanExec", SCAN),
     ("org.apache.spark.sql.execution.FileSourceScan", SCAN),
+    (SHUFFLE_ROWS, ExchangeRead),
     (
         "org.apache.spark.sql.execution.columnar.",
-        Source(&["InMemoryTableScan"]),
+        Node(&["InMemoryTableScan", "InMemoryRelation"]),
     ),
     (
         "org.apache.spark.sql.execution.ShuffledRowRDD",
@@ -275,6 +372,11 @@ const HEADINGS: &[(&str, &[&str])] = &[
             "com.sun.tools.javac",
         ],
     ),
+    // Packed for the driver or for a broadcast.
+    (
+        "task: result rows",
+        &["org.apache.spark.sql.execution.SparkPlan"],
+    ),
     (
         "task: other",
         &["org.apache.spark.executor.", "org.apache.spark.scheduler."],
@@ -316,6 +418,10 @@ mod tests {
             heading([runner, "java.io.ObjectInputStream"].into_iter()),
             "task: deserialization"
         );
+        assert_eq!(
+            heading([runner, "org.apache.spark.sql.execution.SparkPlan$$Lambda"].into_iter()),
+            "task: result rows"
+        );
         assert_eq!(heading(["java.lang.String"].into_iter()), "unattributed");
     }
 
@@ -328,6 +434,18 @@ mod tests {
         assert_eq!(
             of("org.apache.spark.sql.execution.datasources.FileFormatWriter$"),
             Some(WRITE)
+        );
+        assert_eq!(
+            of("org.apache.spark.sql.execution.datasources.csv.CsvOutputWriter"),
+            Some(WRITE)
+        );
+        assert_eq!(
+            of("org.apache.spark.sql.execution.datasources.csv.CSVFileFormat"),
+            Some(SCAN)
+        );
+        assert_eq!(
+            of("org.apache.spark.sql.execution.datasources.SomethingElse"),
+            None
         );
         assert_eq!(of("java.lang.String"), None);
     }

@@ -13,6 +13,7 @@ mod attribute;
 mod boundary;
 mod flame;
 mod fold;
+mod helpers;
 mod plan;
 mod profile;
 mod regions;

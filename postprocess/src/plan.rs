@@ -127,16 +127,19 @@ impl Plan {
         (first..self.nodes.len()).collect()
     }
 
-    /// Nodes below `at`, nearest first.
+    /// Nodes of the same stage below `at`, nearest first, up to the exchanges it reads.
     pub(crate) fn below(&self, at: usize) -> Vec<usize> {
         let mut found = vec![at];
         let mut next = 0;
         while let Some(parent) = found.get(next).copied() {
+            next += 1;
+            if parent != at && self.nodes[parent].operator.contains("Exchange") {
+                continue;
+            }
             // Children come after their parent.
             found.extend(
                 (parent + 1..self.nodes.len()).filter(|c| self.nodes[*c].parent == Some(parent)),
             );
-            next += 1;
         }
         found.remove(0);
         found

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::helpers;
+
 static MARKER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"/\* (Begin|End)CodeRegion\((PRODUCE|CONSUME)_(\d{1,9})\) \*/")
         .expect("a constant pattern")
@@ -38,13 +40,14 @@ pub struct RegionMap {
 
 impl RegionMap {
     /// Parses a source. An end without a beginning is ignored; a beginning without an end lasts as
-    /// long as the region around it.
+    /// long as the region around it. Helpers outside all regions are in those of their callers.
     pub fn parse(source: &str) -> Self {
         let mut open: Vec<Region> = Vec::new();
-        let lines = source
+        let mut lines: Vec<_> = source
             .lines()
             .map(|line| line_regions(line, &mut open))
             .collect();
+        helpers::resolve(source, &mut lines);
         Self { lines }
     }
 

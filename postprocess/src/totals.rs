@@ -6,7 +6,7 @@ use serde::Serialize;
 use unfuse_format::Frame;
 
 use crate::attribute::{Attribution, Owner};
-use crate::profile::{Group, Profile, Selection, Weight};
+use crate::profile::{Group, Profile, Selection, Weight, generated_hash};
 
 /// What to sum by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,6 +200,10 @@ pub(crate) fn method_name(frame: &Frame) -> String {
     match (frame.class.as_str(), frame.method.as_str()) {
         ("", "Interpreter") => "[interpreter]".to_owned(),
         ("", method) => method.to_owned(),
+        // Janino turns private methods that an inner class may call into `name$`.
+        (class, method) if generated_hash(&frame.file).is_some() => {
+            format!("{class}.{}", method.trim_end_matches('$'))
+        }
         (class, method) => format!("{class}.{method}"),
     }
 }

@@ -29,6 +29,10 @@ pub(crate) const STATUS_LOST_EVENTS: usize = 4;
 
 /// Status slot: pid of the manager.
 const STATUS_MANAGER: usize = 5;
+/// Status: the addresses between which the JVM puts generated code; 0 if it did not say.
+pub(crate) const STATUS_CODE_LOW: usize = 6;
+/// See [`STATUS_CODE_LOW`].
+pub(crate) const STATUS_CODE_HIGH: usize = 7;
 
 /// Why profiling cannot start. The JVM runs on without it.
 #[derive(Debug)]
@@ -217,6 +221,12 @@ impl Session {
     /// The socket to the writer; one thread of the agent's own writes to it.
     pub fn events(&self) -> &UnixStream {
         &self.events
+    }
+
+    /// Tells samplers the addresses between which the JVM puts generated code.
+    pub fn set_code_cache(&self, low: u64, high: u64) {
+        self.map.status().set(STATUS_CODE_LOW, low);
+        self.map.status().set(STATUS_CODE_HIGH, high);
     }
 
     /// Counts events that were dropped for lack of room.

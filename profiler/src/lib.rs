@@ -17,6 +17,7 @@ pub mod interpreter;
 mod launch;
 mod manager;
 pub mod maps;
+mod memory;
 pub mod perf_event;
 mod process;
 mod sampler;

@@ -23,6 +23,8 @@ pub struct Maps {
     file: File,
     mappings: Vec<Mapping>,
     code_cache: (u64, u64),
+    code_cache_told: bool,
+    jvm: (u64, u64),
 }
 
 impl Maps {
@@ -33,9 +35,19 @@ impl Maps {
             file,
             mappings: Vec::new(),
             code_cache: (0, 0),
+            code_cache_told: false,
+            jvm: (0, 0),
         };
         maps.refresh()?;
         Ok(maps)
+    }
+
+    /// Sets where the JVM said that it puts generated code; parts of that are committed as they fill.
+    pub(crate) fn set_code_cache(&mut self, low: u64, high: u64) {
+        if low < high {
+            self.code_cache = (low, high);
+            self.code_cache_told = true;
+        }
     }
 
     /// Reads the maps again.
@@ -44,11 +56,18 @@ impl Maps {
         self.file.seek(SeekFrom::Start(0))?;
         self.file.read_to_string(&mut text)?;
         self.mappings = parse(&text);
-        let anonymous = || self.mappings.iter().filter(|m| m.path.is_empty());
-        // The JVM reserves its code cache in one piece and commits it in parts.
-        let start = anonymous().map(|m| m.start).min().unwrap_or(0);
-        let end = anonymous().map(|m| m.end).max().unwrap_or(0);
-        self.code_cache = (start, end);
+        if !self.code_cache_told {
+            // What the JVM has committed of it so far.
+            let anonymous = || self.mappings.iter().filter(|m| m.path.is_empty());
+            let start = anonymous().map(|m| m.start).min().unwrap_or(0);
+            let end = anonymous().map(|m| m.end).max().unwrap_or(0);
+            self.code_cache = (start, end);
+        }
+        let mut jvm = self
+            .mappings
+            .iter()
+            .filter(|m| m.path.ends_with("/libjvm.so"));
+        self.jvm = jvm.next().map_or((0, 0), |m| (m.start, m.end));
         Ok(())
     }
 
@@ -56,6 +75,11 @@ impl Maps {
     pub fn find(&self, address: u64) -> Option<&Mapping> {
         let after = self.mappings.partition_point(|m| m.start <= address);
         self.mappings[..after].last().filter(|m| address < m.end)
+    }
+
+    /// Whether an address is in HotSpot itself, which keeps frame pointers.
+    pub fn in_jvm(&self, address: u64) -> bool {
+        (self.jvm.0..self.jvm.1).contains(&address)
     }
 
     /// Whether an address lies where the JVM keeps generated code.

@@ -1,12 +1,11 @@
 //! Names of interpreted methods, read from the JVM's memory.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use super::Layout;
 use super::lines::line_of;
+use crate::memory::Memory;
 
 /// Methods remembered; emptied every few seconds too, since metadata of unloaded classes is reused.
 const REMEMBERED: usize = 4096;
@@ -45,22 +44,21 @@ impl InterpretedMethod {
 /// Reads methods of one JVM.
 #[derive(Debug)]
 pub struct Methods {
-    memory: File,
+    memory: Memory,
     layout: Layout,
     known: HashMap<u64, Option<InterpretedMethod>>,
     emptied: u64,
 }
 
 impl Methods {
-    /// Opens the memory of `pid`. To be done before capabilities are dropped.
-    pub fn open(pid: u32, layout: Layout) -> io::Result<Self> {
+    /// Methods in a JVM's memory, if its layout is known.
+    pub(crate) fn new(memory: Memory, layout: Layout) -> io::Result<Self> {
         if !layout.is_known() {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "unknown JVM layout",
             ));
         }
-        let memory = File::open(format!("/proc/{pid}/mem"))?;
         Ok(Self {
             memory,
             layout,
@@ -84,24 +82,26 @@ impl Methods {
 
     fn read(&self, method: u64) -> Option<InterpretedMethod> {
         let l = &self.layout;
-        let constant = self.word(method + l.method_const_method)?;
-        let pool = self.word(constant + l.const_method_constants)?;
-        let holder = self.word(pool + l.constant_pool_holder)?;
-        let entry = |index: u16| self.word(pool + l.constant_pool_size + 8 * u64::from(index));
+        let constant = self.memory.word(method + l.method_const_method)?;
+        let pool = self.memory.word(constant + l.const_method_constants)?;
+        let holder = self.memory.word(pool + l.constant_pool_holder)?;
+        let entry = |index: u16| {
+            self.memory
+                .word(pool + l.constant_pool_size + 8 * u64::from(index))
+        };
         let code = constant + l.const_method_size;
-        let code_size = self.half(constant + l.const_method_code_size)?;
-        let has_lines = self.half(constant + l.const_method_flags)? & 1 != 0;
+        let code_size = self.memory.half(constant + l.const_method_code_size)?;
+        let has_lines = self.memory.half(constant + l.const_method_flags)? & 1 != 0;
         let source = if l.constant_pool_source_file > 0 {
-            self.half(pool + l.constant_pool_source_file)?
+            self.memory.half(pool + l.constant_pool_source_file)?
         } else {
-            self.half(holder + l.klass_source_file)?
+            self.memory.half(holder + l.klass_source_file)?
         };
         let mut line_table = vec![0; if has_lines { 8192 } else { 0 }];
         // Fewer bytes at the end of the mapping are fine.
         let read = self
             .memory
-            .read_at(&mut line_table, code + u64::from(code_size))
-            .unwrap_or(0);
+            .read(&mut line_table, code + u64::from(code_size));
         let mut end = read;
         if let Some(zero) = line_table[..read].iter().position(|byte| *byte == 0) {
             // A zero inside a number only shortens what is kept; most tables end at the first one.
@@ -110,11 +110,14 @@ impl Methods {
         line_table.truncate(end);
         Some(InterpretedMethod {
             class: self
-                .symbol(self.word(holder + l.klass_name)?)?
+                .symbol(self.memory.word(holder + l.klass_name)?)?
                 .replace('/', "."),
-            name: self.symbol(entry(self.half(constant + l.const_method_name_index)?)?)?,
+            name: self.symbol(entry(
+                self.memory.half(constant + l.const_method_name_index)?,
+            )?)?,
             signature: self.symbol(entry(
-                self.half(constant + l.const_method_signature_index)?,
+                self.memory
+                    .half(constant + l.const_method_signature_index)?,
             )?)?,
             file: if source == 0 {
                 String::new()
@@ -129,23 +132,10 @@ impl Methods {
     }
 
     fn symbol(&self, at: u64) -> Option<String> {
-        let length = usize::from(self.half(at + self.layout.symbol_length)?);
+        let length = usize::from(self.memory.half(at + self.layout.symbol_length)?);
         let mut bytes = vec![0; length.min(1024)];
-        self.memory
-            .read_exact_at(&mut bytes, at + self.layout.symbol_body)
-            .ok()?;
+        let read = self.memory.read(&mut bytes, at + self.layout.symbol_body);
+        bytes.truncate(read);
         String::from_utf8(bytes).ok()
-    }
-
-    fn word(&self, at: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        self.memory.read_exact_at(&mut bytes, at).ok()?;
-        Some(u64::from_ne_bytes(bytes))
-    }
-
-    fn half(&self, at: u64) -> Option<u16> {
-        let mut bytes = [0; 2];
-        self.memory.read_exact_at(&mut bytes, at).ok()?;
-        Some(u16::from_ne_bytes(bytes))
     }
 }

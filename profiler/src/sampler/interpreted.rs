@@ -5,7 +5,9 @@
 
 use unfuse_codemap::{CodeMap, Lookup, Resolved};
 
+use super::stack::Stack;
 use crate::maps::Maps;
+use crate::memory::Memory;
 use crate::perf_event::Sample;
 
 /// Set in a chain's word whose next two words are a `Method*` and a bytecode pointer.
@@ -15,12 +17,22 @@ pub(super) const INTERPRETED: u64 = 1 << 63;
 const METHOD: u64 = 3 * 8;
 const BYTECODE: u64 = 8 * 8;
 
+/// Bytes above the copy of the stack that are searched for frames.
+const FURTHER_UP: u64 = 64 << 10;
+/// No frame is larger.
+const LARGEST_FRAME: u64 = 64 << 10;
+/// Links that must fit, at least and at most.
+const SURE: usize = 3;
+const FOLLOWED: usize = 32;
+
 /// The name under which the VM reports the interpreter's code.
 pub(super) const INTERPRETER: &str = "Interpreter";
 
 /// Marks interpreted frames.
 pub(super) struct Interpreted<'a> {
     map: &'a CodeMap,
+    /// The thread's memory, for frames above the sample's copy of the stack.
+    memory: Option<Memory>,
     /// Where the interpreter's code is, once seen.
     code: Option<(u64, u64)>,
     resolved: Resolved,
@@ -28,16 +40,17 @@ pub(super) struct Interpreted<'a> {
 }
 
 impl<'a> Interpreted<'a> {
-    pub(super) fn new(map: &'a CodeMap) -> Self {
+    pub(super) fn new(map: &'a CodeMap, memory: Option<Memory>) -> Self {
         Self {
             map,
+            memory,
             code: None,
             resolved: Resolved::default(),
             marked: Vec::new(),
         }
     }
 
-    /// Follows the frame pointers again, in the sample's copy of the stack, and marks every frame of
+    /// Follows the frame pointers again, in the stack, and marks every frame of
     /// `chain` (leaf first, as the kernel walked it) that is in the interpreter.
     pub(super) fn mark(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
         let Some((start, end)) = self.interpreter(chain, sample.time, maps) else {
@@ -48,13 +61,15 @@ impl<'a> Interpreted<'a> {
             return;
         }
         self.marked.clear();
-        let (known_from, mut frame) = first_frame(chain, sample);
+        let (mut known_from, mut frame) = first_frame(chain, sample);
+        let mut lost = false;
+        let mut stack = Stack::new(sample, self.memory.as_ref());
         for (depth, ip) in chain.iter().enumerate() {
             let described = frame
                 .filter(|_| depth >= known_from && inside(*ip))
                 .and_then(|frame| {
-                    let method = sample.stack_word(frame.checked_sub(METHOD)?)?;
-                    let saved = sample.stack_word(frame.checked_sub(BYTECODE)?)?;
+                    let method = stack.word(frame.checked_sub(METHOD)?)?;
+                    let saved = stack.word(frame.checked_sub(BYTECODE)?)?;
                     // The innermost frame keeps the pointer in a register, the slot is out of date.
                     let bcp = if depth == 0 {
                         sample.bytecode_register
@@ -74,9 +89,17 @@ impl<'a> Interpreted<'a> {
             frame = frame.filter(|frame| {
                 chain
                     .get(depth + 1)
-                    .is_some_and(|next| sample.stack_word(frame + 8) == Some(*next))
+                    .is_some_and(|next| stack.word(frame + 8) == Some(*next))
             });
-            frame = frame.and_then(|frame| sample.stack_word(frame));
+            frame = frame.and_then(|frame| stack.word(frame));
+            if frame.is_none() && !lost {
+                // Only once: what is found further up is walked to the end, or is not there.
+                lost = true;
+                if let Some((found_at, found)) = further_up(&chain[depth + 1..], &mut stack) {
+                    known_from = depth + 1 + found_at;
+                    frame = Some(found);
+                }
+            }
         }
         std::mem::swap(chain, &mut self.marked);
     }
@@ -130,4 +153,33 @@ fn first_frame(chain: &[u64], sample: &Sample<'_>) -> (usize, Option<u64>) {
             })
     });
     found.unwrap_or((0, None))
+}
+
+/// Where the rest of a chain can be followed again: native code may have filled the copy of the stack,
+/// and the frames right above it are gone by now. The first frame, by depth, from which the links in
+/// memory are those of the chain to its end.
+fn further_up(chain: &[u64], stack: &mut Stack<'_>) -> Option<(usize, u64)> {
+    let from = stack.copy_end();
+    for frame in (0..FURTHER_UP / 8).map(|slot| from + 8 * slot) {
+        let (saved, ret) = (stack.word(frame)?, stack.word(frame + 8)?);
+        if saved <= frame || saved - frame > LARGEST_FRAME {
+            continue;
+        }
+        let depths = (0..chain.len().saturating_sub(SURE)).filter(|depth| chain[depth + 1] == ret);
+        for depth in depths {
+            if follows(&chain[depth + 1..], frame, stack) {
+                return Some((depth, frame));
+            }
+        }
+    }
+    None
+}
+
+/// Whether the links from a frame on are the return addresses given, as far as is sure.
+fn follows(returns: &[u64], mut frame: u64, stack: &mut Stack<'_>) -> bool {
+    returns.iter().take(FOLLOWED).all(|ret| {
+        let here = stack.word(frame + 8) == Some(*ret);
+        frame = stack.word(frame).unwrap_or(0);
+        here
+    })
 }

@@ -8,6 +8,7 @@ mod raw;
 mod repair;
 mod resolver;
 mod source;
+mod stack;
 mod timeline;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,7 +21,11 @@ use unfuse_codemap::CodeMap;
 
 use crate::clock::monotonic_ns;
 use crate::interpreter::{Layout, Methods};
+use crate::launch::{
+    STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_SAMPLER_ERRNO, STATUS_SAMPLERS_FAILED,
+};
 use crate::maps::Maps;
+use crate::memory::Memory;
 use crate::process;
 use interpreted::Interpreted;
 use outbox::Outbox;
@@ -69,17 +74,24 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     let mut source = match Source::open(source, tid, period_ns) {
         Ok(source) => source,
         Err(e) => {
-            map.status().set(
-                crate::launch::STATUS_SAMPLER_ERRNO,
-                e.raw_os_error().unwrap_or(-1) as u64,
-            );
-            map.status().add(crate::launch::STATUS_SAMPLERS_FAILED, 1);
+            map.status()
+                .set(STATUS_SAMPLER_ERRNO, e.raw_os_error().unwrap_or(-1) as u64);
+            map.status().add(STATUS_SAMPLERS_FAILED, 1);
             return;
         }
     };
-    let Ok(maps) = Maps::open(jvm) else { return };
+    let Ok(mut maps) = Maps::open(jvm) else {
+        return;
+    };
+    maps.set_code_cache(
+        map.status().get(STATUS_CODE_LOW),
+        map.status().get(STATUS_CODE_HIGH),
+    );
     // Without it (ptrace is restricted) interpreted frames keep their general name.
-    let methods = Methods::open(jvm, layout).ok();
+    let memory = Memory::open(jvm).ok();
+    let methods = memory
+        .as_ref()
+        .and_then(|memory| Methods::new(memory.try_clone().ok()?, layout).ok());
     process::drop_capabilities();
     let signals = SigSet::from_iter([END_SIGNAL]);
     let _ = signals.thread_block();
@@ -89,7 +101,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
 
     let mut raw = RawSamples::default();
     let mut timeline = Timeline::new(map, tid);
-    let mut interpreted = Interpreted::new(map);
+    let mut interpreted = Interpreted::new(map, memory);
     let mut resolver = Resolver::new(map, maps, methods);
     let mut outbox = Outbox::new(tid, thread, to_writer);
     let mut sent = Instant::now();

@@ -4,7 +4,8 @@
 //! without them (a codec called through JNI) uses rbp for something else, and the chain ends before
 //! the first Java frame. The copy of the stack that came with the sample still holds the link that
 //! the first Java frame saved: a pair of a frame pointer that points further up the stack and a
-//! return address into generated code. From there the frame pointers lead on.
+//! return address into generated code. From there the frame pointers lead on. Worse, such code may
+//! have the address of a frame further up in rbp: then the kernel's chain looks whole and is not.
 
 use crate::maps::Maps;
 use crate::perf_event::Sample;
@@ -28,38 +29,56 @@ pub(super) enum Chain {
     Broken,
 }
 
-/// Mends `chain` (leaf first) where it contains no generated code.
+/// Mends `chain` (leaf first) where it contains no generated code, or left some out.
 pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> Chain {
-    if chain.iter().any(|ip| maps.in_code_cache(*ip)) {
+    let in_code = |word: u64| maps.in_code_cache(word);
+    let generated = chain.iter().position(|ip| in_code(*ip));
+    if let Some(first) = generated
+        && chain[..first].iter().all(|ip| maps.in_jvm(*ip))
+    {
         return Chain::Whole;
     }
     let stack: Vec<u64> = sample.stack().collect();
-    let in_code = |word: u64| maps.in_code_cache(word);
     let Some(first) = stack.iter().position(|word| in_code(*word)) else {
-        return Chain::Broken;
+        return match generated {
+            Some(_) => Chain::Whole,
+            None => Chain::Broken,
+        };
     };
     let view = View {
         base: sample.stack_pointer,
         words: &stack,
     };
-    // Buffers of native frames hold what earlier calls left there, old links among it. The true link
-    // leads furthest up; an old one breaks off, or joins the true chain further up.
-    let mut best: Option<(u64, Vec<u64>)> = None;
-    let candidates =
-        (first + 1..stack.len().saturating_sub(1)).filter(|at| view.is_link(*at, &in_code));
-    for at in candidates.take(MAX_CANDIDATES) {
-        let found = view.follow(at, &in_code);
-        if best.as_ref().is_none_or(|(reach, _)| found.0 > *reach) {
-            best = Some(found);
-        }
+    let best = view.best_chain(first, &in_code);
+    if let Some(generated) = generated {
+        return match best.and_then(|callers| left_out(callers, &chain[generated..], &stack)) {
+            Some(callers) => {
+                chain.splice(1..generated, callers);
+                Chain::Repaired
+            }
+            None => Chain::Whole,
+        };
     }
     // The leaf is true; what followed it was read through a register that was no frame pointer.
     chain.truncate(1);
     match best {
-        Some((_, callers)) => chain.extend(callers),
+        Some(callers) => chain.extend(callers),
         None => chain.push(stack[first]),
     }
     Chain::Repaired
+}
+
+/// Callers (leaf first) that the kernel's walk skipped before it came to `walked`: native code had a
+/// frame's address in rbp, but not that of its own frame.
+fn left_out(mut callers: Vec<u64>, walked: &[u64], stack: &[u64]) -> Option<Vec<u64>> {
+    let first = *walked.first()?;
+    match callers.iter().position(|ip| *ip == first) {
+        Some(joins) => callers.truncate(joins),
+        // Further up than the copy goes.
+        None if !stack.contains(&first) => {}
+        None => return None,
+    }
+    (!callers.is_empty()).then_some(callers)
 }
 
 /// The copy of the stack by address.
@@ -77,6 +96,22 @@ impl View<'_> {
         let offset = address.checked_sub(self.base)?;
         let index = usize::try_from(offset / 8).ok()?;
         (offset.is_multiple_of(8) && index + 1 < self.words.len()).then_some(index)
+    }
+
+    /// Return addresses of the innermost link that leads furthest up, from word `first` on. Buffers of
+    /// native frames hold what earlier calls left there, old links among it: such a one breaks off, or
+    /// joins the true chain further up.
+    fn best_chain(&self, first: usize, in_code: &impl Fn(u64) -> bool) -> Option<Vec<u64>> {
+        let mut best: Option<(u64, Vec<u64>)> = None;
+        let candidates = (first.saturating_sub(1)..self.words.len().saturating_sub(1))
+            .filter(|at| self.is_link(*at, in_code));
+        for at in candidates.take(MAX_CANDIDATES) {
+            let found = self.follow(at, in_code);
+            if best.as_ref().is_none_or(|(reach, _)| found.0 > *reach) {
+                best = Some(found);
+            }
+        }
+        best.map(|(_, callers)| callers)
     }
 
     /// Whether a frame pointer that leads up and a return address into generated code stand there.
