@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use unfuse_format::Frame;
 
 use crate::attribute::{Attribution, Owner};
-use crate::profile::{Group, Profile, Selection};
+use crate::profile::{Group, Profile, Selection, Weight};
 use crate::totals::method_name;
 
 /// How much of a stack is kept.
@@ -24,11 +24,14 @@ pub enum Level {
 
 /// Folded stacks of a selection with their sample counts, sorted.
 pub fn folded(profile: &Profile, selection: Selection, level: Level) -> Vec<(String, u64)> {
-    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    let mut sums: BTreeMap<String, Weight> = BTreeMap::new();
     for (group, weight) in profile.selected(selection) {
-        *sums.entry(fold(profile, group, level)).or_default() += weight.samples;
+        sums.entry(fold(profile, group, level))
+            .or_default()
+            .add(*weight);
     }
     sums.into_iter()
+        .map(|(stack, weight)| (stack, weight.samples))
         .filter(|(_, samples)| *samples > 0)
         .collect()
 }

@@ -112,10 +112,11 @@ impl Plan {
 
     fn detach(&mut self, codegen_stage: i32, generated: &[RegionNode]) -> Vec<usize> {
         let first = self.nodes.len();
-        let after_last = self.nodes.iter().map(|node| node.id + 1).max().unwrap_or(0);
+        let ids = self.nodes.iter().map(|node| node.id);
+        let after_last = ids.max().map_or(0, |last| last.saturating_add(1));
         for (position, region) in generated.iter().enumerate() {
             self.nodes.push(PlanNode {
-                id: after_last + position as i32,
+                id: after_last.saturating_add(position as i32),
                 parent: position.checked_sub(1).map(|before| first + before),
                 operator: region.operator.trim().to_owned(),
                 detail: region.detail.trim().to_owned(),

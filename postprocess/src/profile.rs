@@ -41,9 +41,10 @@ pub struct Weight {
 }
 
 impl Weight {
+    /// Saturates: a damaged row may hold any number.
     pub(crate) fn add(&mut self, other: Self) {
-        self.samples += other.samples;
-        self.ns += other.ns;
+        self.samples = self.samples.saturating_add(other.samples);
+        self.ns = self.ns.saturating_add(other.ns);
     }
 }
 

@@ -14,6 +14,9 @@ static MARKER: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a constant pattern")
 });
 
+/// Regions nested deeper are not kept: no plan nests so deep, and every line keeps its own.
+const DEEPEST: usize = 1024;
+
 /// What the code of a region does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegionKind {
@@ -64,9 +67,13 @@ impl RegionMap {
 fn line_regions(line: &str, open: &mut Vec<Region>) -> Vec<Region> {
     let mut around_code = None;
     let mut from = 0;
+    let mut literal = Literal::default();
+    let mut seen = 0;
     for marker in MARKER.captures_iter(line) {
         let Some(whole) = marker.get(0) else { continue };
-        if in_string(&line[..whole.start()]) {
+        literal.pass(&line[seen..whole.start()]);
+        seen = whole.start();
+        if literal.inside {
             continue;
         }
         if !line[from..whole.start()].trim().is_empty() {
@@ -81,7 +88,9 @@ fn line_regions(line: &str, open: &mut Vec<Region>) -> Vec<Region> {
         let Ok(id) = marker[3].parse() else { continue };
         let region = Region { kind, id };
         if &marker[1] == "Begin" {
-            open.push(region);
+            if open.len() < DEEPEST {
+                open.push(region);
+            }
         } else if let Some(at) = open.iter().rposition(|other| *other == region) {
             open.truncate(at);
         }
@@ -89,18 +98,26 @@ fn line_regions(line: &str, open: &mut Vec<Region>) -> Vec<Region> {
     around_code.unwrap_or_else(|| open.clone())
 }
 
-/// Whether text ends inside a string literal. Generated code has no literal over several lines.
-fn in_string(before: &str) -> bool {
-    let (mut inside, mut escaped) = (false, false);
-    for c in before.chars() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if inside => escaped = true,
-            '"' => inside = !inside,
-            _ => {}
+/// Whether the text so far ends inside a string literal. Generated code has no literal over several
+/// lines.
+#[derive(Default)]
+struct Literal {
+    inside: bool,
+    escaped: bool,
+}
+
+impl Literal {
+    /// Goes on over more text of the line.
+    fn pass(&mut self, text: &str) {
+        for c in text.chars() {
+            match c {
+                _ if self.escaped => self.escaped = false,
+                '\\' if self.inside => self.escaped = true,
+                '"' => self.inside = !self.inside,
+                _ => {}
+            }
         }
     }
-    inside
 }
 
 #[cfg(test)]
@@ -153,6 +170,15 @@ mod tests {
         );
         assert_eq!(ids(&map, 4), [1, 2]);
         assert!(ids(&map, 6).is_empty());
+    }
+
+    #[test]
+    fn a_megabyte_of_markers_takes_neither_minutes_nor_gigabytes() {
+        let marker = "/* BeginCodeRegion(PRODUCE_1) */";
+        let one_line = RegionMap::parse(&marker.repeat(30_000));
+        assert_eq!(one_line.line(1).len(), DEEPEST);
+        let lines = RegionMap::parse(&format!("{marker}\n").repeat(30_000));
+        assert_eq!(lines.line(30_000).len(), DEEPEST);
     }
 
     proptest! {

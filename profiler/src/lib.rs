@@ -22,8 +22,12 @@ pub mod perf_event;
 mod process;
 mod sampler;
 pub mod timer;
-mod wire;
+/// Public for `unfuse-fuzz` only.
+#[doc(hidden)]
+pub mod wire;
 mod writer;
 
 pub use config::{Config, SampleSource, Threads};
 pub use launch::{Launch, LaunchError, Session, launch};
+#[doc(hidden)]
+pub use writer::take_events;

@@ -16,7 +16,7 @@ pub(crate) const MAX_PACKET: usize = 256 << 10;
 
 /// From the JVM to the manager.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToManager {
+pub enum ToManager {
     /// Profile this thread from now on; `slot` is its timer's ring, where timers are used.
     Profile {
         tid: u32,
@@ -32,43 +32,43 @@ pub(crate) enum ToManager {
 
 /// The Spark task a sample fell into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct TaskKey {
-    pub(crate) stage: i32,
-    pub(crate) stage_attempt: i32,
-    pub(crate) task: i64,
+pub struct TaskKey {
+    pub stage: i32,
+    pub stage_attempt: i32,
+    pub task: i64,
 }
 
 /// A resolved frame. Native frames carry their address in the library; the writer names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct WireFrame {
-    pub(crate) frame: Frame,
+pub struct WireFrame {
+    pub frame: Frame,
     /// Address within the ELF file `frame.file`, for native frames.
-    pub(crate) address: u64,
+    pub address: u64,
 }
 
 /// Samples with one stack and one task.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct WireSamples {
-    pub(crate) task: Option<TaskKey>,
-    pub(crate) stack: i64,
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-    pub(crate) count: u64,
-    pub(crate) weight_ns: u64,
+pub struct WireSamples {
+    pub task: Option<TaskKey>,
+    pub stack: i64,
+    pub first: u64,
+    pub last: u64,
+    pub count: u64,
+    pub weight_ns: u64,
 }
 
 /// What a sampler counted since its last message.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tally {
-    pub(crate) samples: u64,
-    pub(crate) lost_samples: u64,
-    pub(crate) lost_marks: u64,
-    pub(crate) broken_chains: u64,
+pub struct Tally {
+    pub samples: u64,
+    pub lost_samples: u64,
+    pub lost_marks: u64,
+    pub broken_chains: u64,
 }
 
 /// From a sampler to the writer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToWriter {
+pub enum ToWriter {
     /// A stack that this sampler has not sent before.
     Stack { id: i64, frames: Vec<WireFrame> },
     /// Samples of one thread.
@@ -93,9 +93,19 @@ pub(crate) fn packet_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((a, b))
 }
 
+/// The packet of a message.
+pub fn encode<M: Serialize>(message: &M) -> io::Result<Vec<u8>> {
+    postcard::to_stdvec(message).map_err(io::Error::other)
+}
+
+/// The message of a packet, `None` where it holds none.
+pub fn decode<M: for<'a> Deserialize<'a>>(packet: &[u8]) -> Option<M> {
+    postcard::from_bytes(packet).ok()
+}
+
 /// Sends a message, waiting for room.
 pub(crate) fn send_blocking<M: Serialize>(to: &OwnedFd, message: &M) -> io::Result<()> {
-    let bytes = postcard::to_stdvec(message).map_err(io::Error::other)?;
+    let bytes = encode(message)?;
     loop {
         match sendmsg::<()>(
             to.as_raw_fd(),
@@ -113,7 +123,7 @@ pub(crate) fn send_blocking<M: Serialize>(to: &OwnedFd, message: &M) -> io::Resu
 
 /// Sends a message if there is room at once; the JVM's threads use this one.
 pub(crate) fn send_at_once<M: Serialize>(to: &OwnedFd, message: &M) -> io::Result<()> {
-    let bytes = postcard::to_stdvec(message).map_err(io::Error::other)?;
+    let bytes = encode(message)?;
     send(
         to.as_raw_fd(),
         &bytes,
@@ -144,10 +154,7 @@ pub(crate) fn receive<M: for<'a> Deserialize<'a>>(
     };
     match received {
         Ok(0) => Incoming::Closed,
-        Ok(bytes) => match postcard::from_bytes(&buffer[..bytes]) {
-            Ok(message) => Incoming::Message(message),
-            Err(_) => Incoming::Empty,
-        },
+        Ok(bytes) => decode(&buffer[..bytes]).map_or(Incoming::Empty, Incoming::Message),
         Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => Incoming::Empty,
         Err(_) => Incoming::Closed,
     }

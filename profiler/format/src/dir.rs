@@ -15,6 +15,9 @@ pub const FORMAT_VERSION: u32 = 1;
 
 const MANIFEST: &str = "unfuse.json";
 
+/// Longest hash of a source, in hexadecimal digits.
+const LONGEST_HASH: usize = 64;
+
 #[derive(Serialize, Deserialize)]
 struct Manifest {
     format: u32,
@@ -111,13 +114,22 @@ impl ProfileDir {
 
     /// The text of one generated source, `None` where it was not saved.
     pub fn source(&self, hash: &str) -> Result<Option<String>, FormatError> {
+        if !is_hash(hash) {
+            return Ok(None);
+        }
         let path = self.root.join("sources").join(format!("{hash}.java"));
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(text)),
+        match fs::read(&path) {
+            // A damaged byte costs its character, not the source.
+            Ok(text) => Ok(Some(String::from_utf8_lossy(&text).into_owned())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(FormatError::Io { path, source }),
         }
     }
+}
+
+/// Whether a text can be a hash, and not a path that leads elsewhere or that no system takes.
+fn is_hash(text: &str) -> bool {
+    text.len() <= LONGEST_HASH && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Makes a directory and its parents, readable by the user only.

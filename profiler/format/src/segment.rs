@@ -1,8 +1,10 @@
 //! Segments: a bounded buffer of rows that becomes one Parquet file.
 
 use std::fs::{self, File};
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
+use arrow_array::RecordBatchReader;
 use arrow_schema::FieldRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -113,7 +115,11 @@ pub(crate) fn read_table<T: Table>(folder: &Path) -> Result<Read<T>, FormatError
         .collect();
     paths.sort();
     for path in paths {
-        match read_parquet(&path) {
+        // The Parquet reader panics over some damage that it should refuse.
+        let rows = catch_unwind(|| read_parquet(&path)).unwrap_or_else(|_| {
+            Err("damaged beyond what the Parquet reader understands".to_owned())
+        });
+        match rows {
             Ok(rows) => read.rows.extend(rows),
             Err(reason) => read.problems.push(Problem { path, reason }),
         }
@@ -127,6 +133,10 @@ fn read_parquet<T: Table>(path: &Path) -> Result<Vec<T>, String> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(file)
         .and_then(ParquetRecordBatchReaderBuilder::build)
         .map_err(|e| unreadable(&e))?;
+    if reader.schema().fields().is_empty() {
+        // Without a column nothing bounds the rows that its header claims.
+        return Err(format!("it has no columns of table {}", T::NAME));
+    }
     let mut rows = Vec::new();
     for batch in reader {
         let batch = batch.map_err(|e| unreadable(&e))?;

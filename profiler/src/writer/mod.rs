@@ -68,6 +68,18 @@ impl Writer<'_> {
     }
 }
 
+/// Takes a stream of events as the writer does; returns how many there were. For `unfuse-fuzz` only.
+#[doc(hidden)]
+pub fn take_events(dir: &ProfileDir, stream: &[u8]) -> usize {
+    let mut tables = Tables::new(dir.clone(), "fuzz");
+    let events = Events::default().feed(stream);
+    let count = events.len();
+    for event in events {
+        tables.record(event);
+    }
+    count
+}
+
 struct Work {
     tables: Tables,
     clock: EpochOffset,

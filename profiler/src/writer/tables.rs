@@ -116,7 +116,9 @@ impl Tables {
 
     /// The fields of an event are named like the columns of its table.
     fn add<T: Table>(&mut self, mut event: Value, push: impl FnOnce(&mut Self, T)) {
-        event["app"] = Value::String(self.process.app.clone());
+        if let Value::Object(fields) = &mut event {
+            fields.insert("app".to_owned(), Value::String(self.process.app.clone()));
+        }
         match serde_json::from_value(event) {
             Ok(row) => push(self, row),
             Err(_) => self.process.lost_events += 1,

@@ -1,0 +1,241 @@
+//! Writes the corpus anew, after a change of a format: `cargo run -p unfuse-fuzz --bin corpus`.
+//! Files it does not know, such as inputs that crashed, are left alone.
+
+use std::fs;
+use std::path::Path;
+
+use unfuse_format::{
+    CodegenRow, ExecutionRow, Frame, PlanRow, ProcessRow, ProfileDir, SampleRow, SegmentWriter,
+    SourceRow, StackRow, StageRow, Table,
+};
+use unfuse_fuzz::corpus_dir;
+use unfuse_profiler::wire::{self, Tally, TaskKey, ToManager, ToWriter, WireFrame, WireSamples};
+
+/// The stage of the recorded profile that the segments are of, and how many of its samples.
+const STAGE: i32 = 7;
+const SAMPLES: usize = 12;
+
+fn main() {
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/fixtures/canonical");
+    records();
+    options();
+    messages();
+    events();
+    regions(&recorded);
+    segments(&recorded);
+}
+
+fn save(target: &str, name: &str, bytes: &[u8]) {
+    let dir = corpus_dir(target);
+    fs::create_dir_all(&dir).expect("the corpus's folder");
+    fs::write(dir.join(name), bytes).expect("a file of the corpus");
+}
+
+/// As the kernel writes them for the sample type that `perf_event::event` asks for.
+fn records() {
+    const SAMPLE: u32 = 9;
+    const LOST: u32 = 2;
+    const LOST_SAMPLES: u32 = 13;
+    const USER: u16 = 2;
+    let record = |kind: u32, words: &[u64]| -> Vec<u8> {
+        let size = 8 + 8 * words.len() as u16;
+        let mut bytes = kind.to_ne_bytes().to_vec();
+        bytes.extend(USER.to_ne_bytes());
+        bytes.extend(size.to_ne_bytes());
+        bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        bytes
+    };
+    let (user, stack) = (-512i64 as u64, 0x7f12_3456_7000u64);
+    let head = [0x7f00_1234, 42 << 32 | 42, 1_000_000_007, 5_000_000];
+    let chain = [4, user, 0x7f00_1234, 0x7f00_2234, 0x7f00_3234];
+    let registers = [2, stack + 16, stack, 0x7f00_9999];
+    let copied = [32, 1, stack + 32, stack + 24, 0x7f00_2234, 24];
+    let whole = [&head[..], &chain, &registers, &copied].concat();
+    let bare = [&head[..], &[0, 0, 0]].concat();
+    save("record", "sample", &record(SAMPLE, &whole));
+    save("record", "sample-without-stack", &record(SAMPLE, &bare));
+    save("record", "lost", &record(LOST, &[7, 3]));
+    save("record", "lost-samples", &record(LOST_SAMPLES, &[5]));
+}
+
+fn options() {
+    let all = "dir=/tmp/profile,rate=200,threads=task,source=timer,map=64,executors=on";
+    save("options", "all", all.as_bytes());
+    save(
+        "options",
+        "wrong",
+        b"colour=red,rate=fast,dir=,map=3,threads",
+    );
+    save("options", "empty-parts", b",,rate=0,,");
+}
+
+fn messages() {
+    let save = |name: &str, packet: std::io::Result<Vec<u8>>| {
+        save("wire", name, &packet.expect("a message has a packet"));
+    };
+    let thread = "Executor task launch worker for task 0.0 in stage 7.0".to_owned();
+    let profile = ToManager::Profile {
+        tid: 4711,
+        name: thread.clone(),
+        task: true,
+        slot: Some(3),
+    };
+    save("profile", wire::encode(&profile));
+    save("ended", wire::encode(&ToManager::Ended { tid: 4711 }));
+    save("tasks-only", wire::encode(&ToManager::TasksOnly));
+    let frame = Frame {
+        kind: "java".into(),
+        class: "java.util.HashMap".into(),
+        method: "get".into(),
+        signature: "(Ljava/lang/Object;)Ljava/lang/Object;".into(),
+        file: "HashMap.java".into(),
+        line: 556,
+        bci: -1,
+        inlined: true,
+    };
+    let stack = ToWriter::Stack {
+        id: -7,
+        frames: vec![WireFrame { frame, address: 0 }; 2],
+    };
+    save("stack", wire::encode(&stack));
+    let task = Some(TaskKey {
+        stage: STAGE,
+        stage_attempt: 0,
+        task: 12,
+    });
+    let row = WireSamples {
+        task,
+        stack: -7,
+        first: 1,
+        last: 2,
+        count: 3,
+        weight_ns: 15_000_000,
+    };
+    let samples = ToWriter::Samples {
+        tid: 4711,
+        thread,
+        rows: vec![row],
+    };
+    save("samples", wire::encode(&samples));
+    save("tally", wire::encode(&ToWriter::Tally(Tally::default())));
+}
+
+fn events() {
+    let stream = [
+        r#"{"type":"app","app":"local-1","name":"job","spark":"4.0.1","executor":"driver"}"#,
+        r#"{"type":"source","hash":"00aa","text":"class G {}","class":"G","codegen_stage":1}"#,
+        r#"{"type":"plan","execution":1,"version":2,"time":5,"description":"count","nodes":[{"node":0,"operator":"Sort","detail":"Sort [a]","metrics":[{"id":4,"name":"rows","kind":"sum"}]},{"node":1,"parent":0,"operator":"Scan"}]}"#,
+        r#"{"type":"codegen","execution":1,"codegen_stage":1,"hash":"00aa","nodes":[{"region":0,"operator":"Sort","detail":""}]}"#,
+        r#"{"type":"stage","stage":7,"attempt":0,"submitted":1,"completed":2,"accumulators":[{"id":4,"value":"9"}],"scopes":["Sort"]}"#,
+        r#"{"type":"task","stage":7,"task":12,"index":0,"status":"SUCCESS","cpu_ns":5}"#,
+        r#"{"type":"execution_end","execution":1,"time":9,"error":null}"#,
+    ];
+    let framed = |text: &str| [&(text.len() as u32).to_ne_bytes()[..], text.as_bytes()].concat();
+    save("events", "application", &stream.map(framed).concat());
+    // Events whose parts are not what they should be.
+    let odd = r#"{"type":"plan","execution":1,"nodes":[1,null,"text",[2]]}"#;
+    save("events", "odd-nodes", &framed(odd));
+}
+
+fn regions(recorded: &Path) {
+    for hash in ["6558c47aec82c41d", "b2f7b5123850d309", "c19d6633cb17d8e4"] {
+        let name = format!("{hash}.java");
+        let text = fs::read(recorded.join("sources").join(&name)).expect("a recorded source");
+        save("regions", &name, &text);
+    }
+}
+
+/// One segment of each table, cut down to some samples of a stage and what explains them.
+fn segments(recorded: &Path) {
+    let dir = ProfileDir::open(recorded).expect("the recorded profile");
+    let samples: Vec<SampleRow> = rows(&dir, |row: &SampleRow| row.stage == Some(STAGE));
+    let mut samples = samples[..SAMPLES].to_vec();
+    let mut stacks: Vec<StackRow> = rows(&dir, |row: &StackRow| {
+        samples.iter().any(|sample| sample.stack == row.stack)
+    });
+    // One more in a source whose text is up to the target.
+    let stack = 1;
+    let frames = vec![Frame {
+        file: "generated_anything.java".to_owned(),
+        line: 1,
+        ..Frame::default()
+    }];
+    stacks.push(StackRow { stack, frames });
+    samples.push(SampleRow {
+        stack,
+        ..samples[0].clone()
+    });
+    let stages: Vec<StageRow> = rows(&dir, |row: &StageRow| row.stage == STAGE);
+    let query = stages.iter().find_map(|row| row.execution);
+    let plans: Vec<PlanRow> = rows(&dir, |row: &PlanRow| Some(row.execution) == query);
+    let last = plans.iter().map(|row| row.version).max();
+    let last_plan = |row: &PlanRow| Some(row.execution) == query && Some(row.version) == last;
+    odd_segments(&samples[0], &plans[0]);
+    segment(samples);
+    segment(stacks);
+    segment(stages);
+    segment(rows(&dir, last_plan));
+    segment(rows(&dir, |row: &CodegenRow| row.execution == query));
+    segment(rows(&dir, |row: &ExecutionRow| {
+        Some(row.execution) == query
+    }));
+    segment(rows(&dir, |_: &SourceRow| true));
+    segment(rows(&dir, |row: &ProcessRow| row.samples > 0));
+}
+
+fn rows<T: Table>(dir: &ProfileDir, wanted: impl Fn(&T) -> bool) -> Vec<T> {
+    let rows = dir.read::<T>().expect("a recorded table").rows;
+    rows.into_iter().filter(wanted).collect()
+}
+
+/// Whole segments with values that no writer means.
+fn odd_segments(sample: &SampleRow, node: &PlanRow) {
+    let endless = SampleRow {
+        count: u64::MAX,
+        weight_ns: u64::MAX,
+        ..sample.clone()
+    };
+    save_segment("odd-counts", vec![endless.clone(), endless]);
+    let node = PlanRow {
+        node: i32::MAX,
+        parent: Some(i32::MAX),
+        version: i32::MAX,
+        ..node.clone()
+    };
+    save_segment("odd-node", vec![node]);
+    let files = [
+        "generated_../../up.java",
+        "generated_nul\0.java",
+        "generated_.java",
+        &format!("generated_{}.java", "long".repeat(100)),
+    ];
+    let frames = files.map(|file| Frame {
+        file: file.to_owned(),
+        ..Frame::default()
+    });
+    let stack = sample.stack;
+    save_segment(
+        "odd-files",
+        vec![StackRow {
+            stack,
+            frames: frames.into(),
+        }],
+    );
+}
+
+fn segment<T: Table>(rows: Vec<T>) {
+    save_segment(T::NAME, rows);
+}
+
+fn save_segment<T: Table>(name: &str, rows: Vec<T>) {
+    let tmp = tempfile::tempdir().expect("a temporary directory");
+    let dir = ProfileDir::create(tmp.path()).expect("a profile directory");
+    let mut writer = SegmentWriter::new(&dir, "corpus");
+    for row in rows {
+        writer.push(row);
+    }
+    writer.flush().expect("a segment is written");
+    let path = tmp.path().join(T::NAME).join("corpus-00000.parquet");
+    let bytes = fs::read(path).expect("a segment");
+    save("profile", &format!("{name}.parquet"), &bytes);
+}

@@ -1,0 +1,51 @@
+//! Fuzz targets for everything that reads bytes from outside its own process.
+//!
+//! Each file of `tests/` is a target with two tests: `NAME` replays the files of
+//! `tests/__fuzz__/NAME/corpus` (and `crashes`) and goes on with random bytes, `NAME_edited` takes
+//! edited copies of these files. `cargo test` gives each about three seconds, on stable:
+//!
+//! ```text
+//! CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true BOLERO_RANDOM_TEST_TIME_MS=600000 TMPDIR=/dev/shm \
+//!     cargo test --release -p unfuse-fuzz --test profile
+//! ```
+//!
+//! runs longer, and `cargo bolero test -p unfuse-fuzz NAME` (cargo-bolero, nightly) lets libFuzzer
+//! choose. An input that crashed stays in the corpus.
+
+mod edited;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use edited::Edited;
+
+/// What one test of `cargo test` may take, the corpus included.
+pub const TEST_TIME: Duration = Duration::from_secs(3);
+
+/// The folder of a target's corpus.
+pub fn corpus_dir(target: &str) -> PathBuf {
+    [
+        env!("CARGO_MANIFEST_DIR"),
+        "tests/__fuzz__",
+        target,
+        "corpus",
+    ]
+    .iter()
+    .collect()
+}
+
+/// A target's corpus, in file name order.
+pub fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let dir = corpus_dir(target);
+    let mut paths: Vec<PathBuf> = fs::read_dir(&dir)
+        .unwrap_or_else(|e| panic!("{}: {e}", dir.display()))
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    paths
+        .iter()
+        .map(|path| fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+        .collect()
+}

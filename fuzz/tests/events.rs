@@ -1,0 +1,30 @@
+//! The JVM's event stream.
+
+use bolero::check;
+use unfuse_format::ProfileDir;
+use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_profiler::take_events;
+
+#[test]
+fn events() {
+    let (_tmp, dir) = profile();
+    check!()
+        .with_test_time(TEST_TIME)
+        .for_each(|bytes| assert!(take_events(&dir, bytes) <= bytes.len() / 4));
+}
+
+#[test]
+fn events_edited() {
+    let (_tmp, dir) = profile();
+    check!()
+        .with_test_time(TEST_TIME)
+        .with_generator(Edited::corpus("events"))
+        .for_each(|bytes| assert!(take_events(&dir, bytes) <= bytes.len() / 4));
+}
+
+/// Nothing is written to it, but a writer has one.
+fn profile() -> (tempfile::TempDir, ProfileDir) {
+    let tmp = tempfile::tempdir().expect("a temporary directory");
+    let dir = ProfileDir::create(tmp.path()).expect("a profile directory");
+    (tmp, dir)
+}

@@ -1,0 +1,109 @@
+//! A segment of arbitrary bytes inside an otherwise good profile.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use bolero::check;
+use tempfile::TempDir;
+use unfuse_format::{ProfileDir, Table};
+use unfuse_fuzz::{Edited, TEST_TIME, corpus_dir};
+use unfuse_postprocess::{By, Level, Profile, Selection, Totals, annotated, folded};
+
+#[test]
+fn profile() {
+    let profile = Surrounding::new();
+    check!()
+        .with_test_time(TEST_TIME)
+        .for_each(|bytes| profile.read_with(bytes));
+}
+
+#[test]
+fn profile_edited() {
+    let profile = Surrounding::new();
+    check!()
+        .with_test_time(TEST_TIME)
+        .with_generator(Edited::corpus("profile"))
+        .for_each(|bytes| profile.read_with(bytes));
+}
+
+#[test]
+fn the_surrounding_profile_has_answers() {
+    let profile = Surrounding::new();
+    let read = Profile::open(profile.tmp.path()).expect("a good profile");
+    let totals = Totals::of(&read, Selection::default(), By::Operator);
+    assert!(totals.rows.iter().any(|row| row.node_id.is_some()));
+    assert!(
+        !annotated(&read, Selection::default())
+            .expect("sources")
+            .is_empty()
+    );
+}
+
+const RECORDED_SOURCES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../cli/tests/fixtures/canonical/sources"
+);
+
+/// The tables that answers come from; `tasks` is for other readers of the profile.
+const TABLES: [&str; 8] = [
+    unfuse_format::SampleRow::NAME,
+    unfuse_format::StackRow::NAME,
+    unfuse_format::ProcessRow::NAME,
+    unfuse_format::SourceRow::NAME,
+    unfuse_format::CodegenRow::NAME,
+    unfuse_format::PlanRow::NAME,
+    unfuse_format::ExecutionRow::NAME,
+    unfuse_format::StageRow::NAME,
+];
+
+/// A profile of the corpus's good segments, `TABLE.parquet`, and of one file that may be anything. The
+/// file is a segment of every table, for the name of its folder is all that tells which, and a source.
+struct Surrounding {
+    tmp: TempDir,
+    anything: PathBuf,
+}
+
+impl Surrounding {
+    fn new() -> Self {
+        let tmp = tempfile::tempdir().expect("a temporary directory");
+        let anything = tmp.path().join("anything");
+        ProfileDir::create(tmp.path()).expect("a profile directory");
+        for table in TABLES {
+            let folder = tmp.path().join(table);
+            fs::create_dir(&folder).expect("a table's folder");
+            let good = corpus_dir("profile").join(table).with_extension("parquet");
+            fs::copy(good, folder.join("good.parquet")).expect("a segment of the corpus");
+            symlink(&anything, folder.join("anything.parquet")).expect("a link");
+        }
+        let sources = tmp.path().join("sources");
+        fs::create_dir(&sources).expect("the sources' folder");
+        symlink(&anything, sources.join("anything.java")).expect("a link");
+        for entry in fs::read_dir(RECORDED_SOURCES).expect("sources").flatten() {
+            let link = sources.join(entry.file_name());
+            symlink(entry.path(), link).expect("a link");
+        }
+        Self { tmp, anything }
+    }
+
+    fn read_with(&self, bytes: &[u8]) {
+        // A new file each time: some file systems flush a file that is cut and written again.
+        let _ = fs::remove_file(&self.anything);
+        fs::write(&self.anything, bytes).expect("a file is written");
+        let read = Profile::open(self.tmp.path()).expect("one bad segment spoils no profile");
+        let all = Selection::default();
+        for by in [
+            By::Operator,
+            By::Line,
+            By::Method,
+            By::Stage,
+            By::Query,
+            By::Thread,
+        ] {
+            let _ = Totals::of(&read, all, by);
+        }
+        let _ = folded(&read, all, Level::Operator);
+        let _ = folded(&read, all, Level::Full);
+        annotated(&read, all).expect("one bad segment spoils no source");
+    }
+}

@@ -1,0 +1,28 @@
+//! Messages between our processes.
+
+use bolero::check;
+use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_profiler::wire::{ToManager, ToWriter, decode, encode};
+
+#[test]
+fn wire() {
+    check!().with_test_time(TEST_TIME).for_each(read);
+}
+
+#[test]
+fn wire_edited() {
+    check!()
+        .with_test_time(TEST_TIME)
+        .with_generator(Edited::corpus("wire"))
+        .for_each(|bytes| read(bytes));
+}
+
+/// A packet may come to either end. What one decodes, it would send in no more bytes.
+fn read(packet: &[u8]) {
+    if let Some(message) = decode::<ToManager>(packet) {
+        assert!(encode(&message).expect("it came from bytes").len() <= packet.len());
+    }
+    if let Some(message) = decode::<ToWriter>(packet) {
+        assert!(encode(&message).expect("it came from bytes").len() <= packet.len());
+    }
+}
