@@ -3,7 +3,10 @@
 //! ratios with their spread.
 
 mod codemap;
+mod overhead;
 mod report;
+mod spark;
+mod tools;
 
 use std::path::PathBuf;
 
@@ -25,11 +28,13 @@ struct Cli {
 enum What {
     /// Code map: insert and look up, against a skip list of pointers and a sorted array behind a lock
     Codemap,
+    Overhead(overhead::Overhead),
 }
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
     match cli.what {
         What::Codemap => codemap::measure(&cli.results),
+        What::Overhead(overhead) => overhead.measure(&cli.results),
     }
 }

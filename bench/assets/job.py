@@ -1,0 +1,57 @@
+"""A benchmark's job: runs SQL statements in rounds and prints what each round took, as JSON lines.
+
+Arguments: data directory, file of {"warm_up": n, "rounds": n, "queries": {name: sql}}.
+A round's CPU times are of the JVM, and of the profiler's processes beside it.
+"""
+import glob
+import json
+import os
+import sys
+import time
+
+from pyspark.sql import SparkSession
+
+TICK = os.sysconf("SC_CLK_TCK")
+JVM = os.getppid()
+
+
+def ticks(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def cpu_seconds():
+    """Of the JVM, and of our processes (named unfuse-…)."""
+    beside = 0
+    for path in glob.glob("/proc/[0-9]*/comm"):
+        try:
+            with open(path) as comm:
+                if comm.read().startswith("unfuse-"):
+                    beside += ticks(path.split("/")[2])
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # ended meanwhile
+    return ticks(JVM) / TICK, beside / TICK
+
+
+spark = SparkSession.builder.getOrCreate()
+with open(sys.argv[2]) as file:
+    work = json.load(file)
+for path in sorted(glob.glob(sys.argv[1] + "/*.parquet")):
+    spark.read.parquet(path).createOrReplaceTempView(os.path.basename(path)[: -len(".parquet")])
+
+for number in range(-work["warm_up"], work["rounds"]):
+    for name, sql in work["queries"].items():
+        spark.sparkContext.setJobDescription(f"{name} {number}")
+        cpu, wall = cpu_seconds(), time.time()
+        spark.sql(sql).write.format("noop").mode("overwrite").save()
+        now, wall = cpu_seconds(), time.time() - wall
+        result = {
+            "query": name,
+            "round": number,
+            "wall_s": wall,
+            "jvm_cpu_s": now[0] - cpu[0],
+            "beside_cpu_s": now[1] - cpu[1],
+        }
+        print("RESULT " + json.dumps(result), flush=True)
+spark.stop()

@@ -1,0 +1,199 @@
+//! Runs SQL on an installed Spark, with or without a profiler, and reads back what it took.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+/// A Spark and data to run on.
+pub struct Spark {
+    unfuse: PathBuf,
+    home: PathBuf,
+    data: PathBuf,
+    scratch: tempfile::TempDir,
+}
+
+/// What to run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Work {
+    /// Rounds that are run first and not reported.
+    pub warm_up: u32,
+    /// Rounds that count.
+    pub rounds: u32,
+    /// SQL by name.
+    pub queries: BTreeMap<String, String>,
+}
+
+/// What the JVM is run with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tool {
+    /// Nothing.
+    None,
+    /// unfuse's agent at a rate, Hz, with more of its options (`,key=value`).
+    Unfuse(u32, &'static str),
+    /// Other Java options and Spark settings (`key=value`).
+    Other {
+        /// For the driver's JVM.
+        java: Vec<String>,
+        /// For Spark.
+        conf: Vec<String>,
+    },
+}
+
+/// One query in one round.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Round {
+    /// Name of the query.
+    pub query: String,
+    /// Number of the round; those to warm up are negative.
+    pub round: i32,
+    /// Wall time, s.
+    pub wall_s: f64,
+    /// CPU time of the JVM, s.
+    pub jvm_cpu_s: f64,
+    /// CPU time of the profiler's processes, s.
+    pub beside_cpu_s: f64,
+}
+
+/// What a run left.
+pub struct Run {
+    /// Rounds that count, in order.
+    pub rounds: Vec<Round>,
+    /// The profile, if unfuse made one.
+    pub profile: PathBuf,
+    /// Spark's event log.
+    pub event_log: PathBuf,
+}
+
+impl Spark {
+    /// Installs Spark 4.3 and TPC-H data of a scale factor, if they are not there.
+    pub fn install(scale: &str) -> Result<Self> {
+        let unfuse = std::env::current_exe()?.with_file_name("unfuse");
+        let last_line = |arguments: &[&str]| -> Result<PathBuf> {
+            let output = Command::new(&unfuse)
+                .args(arguments)
+                .output()
+                .with_context(|| format!("cannot run {}; `make build` first", unfuse.display()))?;
+            if !output.status.success() {
+                bail!("{}", String::from_utf8_lossy(&output.stderr));
+            }
+            let text = String::from_utf8(output.stdout)?;
+            text.lines()
+                .last()
+                .map(PathBuf::from)
+                .context("unfuse setup prints a path")
+        };
+        Ok(Self {
+            home: last_line(&["setup", "--spark", "4.3"])?,
+            data: last_line(&["setup", "--tpch", scale])?,
+            scratch: tempfile::tempdir()?,
+            unfuse,
+        })
+    }
+
+    /// Runs the work in a JVM of its own. Two task threads.
+    ///
+    /// # Errors
+    /// With Spark's last words if the job fails.
+    pub fn run(&self, work: &Work, tool: &Tool) -> Result<Run> {
+        let dir = tempfile::Builder::new()
+            .prefix("run-")
+            .tempdir_in(&self.scratch)?
+            .keep();
+        let (profile, event_log) = (dir.join("profile"), dir.join("events"));
+        fs::create_dir(&event_log)?;
+        fs::write(dir.join("job.py"), include_str!("../assets/job.py"))?;
+        fs::write(dir.join("work.json"), serde_json::to_vec(work)?)?;
+        let mut command = self.submit(tool, &profile);
+        command
+            .args(["--master", "local[2]", "--driver-memory", "3g"])
+            .args(["--conf", "spark.ui.enabled=false"])
+            .args(["--conf", "spark.log.level=ERROR"])
+            .args(["--conf", "spark.eventLog.enabled=true"])
+            .arg("--conf")
+            .arg(format!("spark.eventLog.dir=file://{}", event_log.display()))
+            .args(["--conf", "spark.eventLog.compress=false"])
+            .args(["--conf", "spark.eventLog.rolling.enabled=false"])
+            .arg(dir.join("job.py"))
+            .arg(&self.data)
+            .arg(dir.join("work.json"));
+        let output = command.output().context("cannot run spark-submit")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut rounds = Vec::new();
+        for line in text.lines().filter_map(|line| line.strip_prefix("RESULT ")) {
+            rounds.push(serde_json::from_str::<Round>(line)?);
+        }
+        let wanted = (work.warm_up + work.rounds) as usize * work.queries.len();
+        if !output.status.success() || rounds.len() != wanted {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let last: Vec<&str> = errors.lines().rev().take(12).collect();
+            bail!(
+                "the job failed ({}):\n{}",
+                output.status,
+                last.into_iter().rev().collect::<Vec<_>>().join("\n")
+            );
+        }
+        rounds.retain(|round| round.round >= 0);
+        let event_log = fs::read_dir(&event_log)?
+            .next()
+            .context("Spark wrote no event log")??
+            .path();
+        Ok(Run {
+            rounds,
+            profile,
+            event_log,
+        })
+    }
+
+    fn submit(&self, tool: &Tool, profile: &Path) -> Command {
+        let bin = self.home.join("venv/bin");
+        let submit = bin.join("spark-submit");
+        let mut command = match tool {
+            Tool::None | Tool::Other { .. } => Command::new(submit),
+            // Rate 0 and special options are for the agent alone, so it is given by hand.
+            Tool::Unfuse(rate, options) => {
+                let agent = self.unfuse.with_file_name("libunfuse.so");
+                let mut command = Command::new(submit);
+                command.arg("--conf").arg(format!(
+                    "spark.driver.extraJavaOptions=-agentpath:{}=dir={},rate={rate}{options}",
+                    agent.display(),
+                    profile.display()
+                ));
+                command
+            }
+        };
+        if let Tool::Other { java, conf } = tool {
+            if !java.is_empty() {
+                command
+                    .arg("--conf")
+                    .arg(format!("spark.driver.extraJavaOptions={}", java.join(" ")));
+            }
+            for setting in conf {
+                command.arg("--conf").arg(setting);
+            }
+        }
+        let path = std::env::var("PATH").unwrap_or_default();
+        command
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .env("PYSPARK_PYTHON", bin.join("python"))
+            .env_remove("SPARK_HOME");
+        command
+    }
+}
+
+/// TPC-H queries by name (`q01` …), with the specification's validation parameters.
+pub fn tpch_queries() -> BTreeMap<String, String> {
+    include_str!("../assets/tpch.sql")
+        .split("-- ")
+        .filter_map(|part| {
+            let (name, sql) = part.split_once('\n')?;
+            name.starts_with('q').then(|| {
+                let sql = sql.trim().trim_end_matches(';');
+                (name.trim().to_owned(), sql.to_owned())
+            })
+        })
+        .collect()
+}
