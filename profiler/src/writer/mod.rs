@@ -62,9 +62,14 @@ impl Writer<'_> {
             stacks: HashSet::new(),
             events: Events::default(),
         };
+        // At once, so that even a profile that cannot grow says which JVM it is of.
+        let _ = work.flush(&self, false);
         work.serve(&self);
-        work.flush(&self, true);
-        drop(live);
+        let written = work.flush(&self, true);
+        match (live, written) {
+            (Ok(live), Err(errno)) => live.fail(errno),
+            (live, _) => drop(live),
+        }
     }
 }
 
@@ -82,7 +87,7 @@ impl Work {
         let _ = writer.events.set_nonblocking(true);
         let (mut samplers_gone, mut jvm_gone) = (false, false);
         let mut buffer = Vec::new();
-        let mut flushed = Instant::now();
+        let (mut flushed, mut failing) = (Instant::now(), false);
         while !(samplers_gone && jvm_gone) {
             let mut fds = Vec::new();
             if !samplers_gone {
@@ -106,8 +111,9 @@ impl Work {
                 }
             }
             jvm_gone |= self.read_events(&writer.events);
-            if flushed.elapsed() >= FLUSH_EVERY || self.tables.is_large() {
-                self.flush(writer, false);
+            // What cannot be written stays large; trying again at once would only burn CPU.
+            if flushed.elapsed() >= FLUSH_EVERY || (self.tables.is_large() && !failing) {
+                failing = self.flush(writer, false).is_err();
                 flushed = Instant::now();
             }
         }
@@ -178,13 +184,15 @@ impl Work {
         }
     }
 
-    fn flush(&mut self, writer: &Writer<'_>, last: bool) {
+    fn flush(&mut self, writer: &Writer<'_>, last: bool) -> Result<(), i32> {
         let process = &mut self.tables.process;
         process.end_ns = self.clock.epoch_ns(crate::clock::monotonic_ns());
         process.lost_ranges = writer.map.stats().dropped_full;
         process.lost_events = writer.map.status().get(STATUS_LOST_EVENTS);
-        if let Err(errno) = self.tables.flush(last) {
+        let written = self.tables.flush(last);
+        if let Err(errno) = written {
             writer.map.status().set(STATUS_WRITER_ERRNO, errno as u64);
         }
+        written
     }
 }
