@@ -21,6 +21,7 @@ pub mod perf_event;
 mod process;
 mod sampler;
 pub mod timer;
+mod waiting;
 mod wire;
 mod writer;
 

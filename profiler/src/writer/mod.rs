@@ -15,7 +15,9 @@ use unfuse_codemap::CodeMap;
 use unfuse_format::{LiveMarker, ProfileDir, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
-use crate::launch::{STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO};
+use crate::launch::{
+    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO,
+};
 use crate::wire::{Incoming, Tally, ToWriter, receive};
 use events::Events;
 use symbols::Symbols;
@@ -189,6 +191,8 @@ impl Work {
         process.end_ns = self.clock.epoch_ns(crate::clock::monotonic_ns());
         process.lost_ranges = writer.map.stats().dropped_full;
         process.lost_events = writer.map.status().get(STATUS_LOST_EVENTS);
+        process.brief_threads = writer.map.status().get(STATUS_BRIEF_THREADS);
+        process.brief_ns = writer.map.status().get(STATUS_BRIEF_NS);
         let written = self.tables.flush(last);
         if let Err(errno) = written {
             writer.map.status().set(STATUS_WRITER_ERRNO, errno as u64);
