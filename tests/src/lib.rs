@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-pub use churn::Churned;
+pub use churn::{Churned, Compared};
 pub use processes::{Mark, signal, thread};
 
 /// The built `unfuse`.

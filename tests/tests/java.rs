@@ -197,13 +197,7 @@ fn churning_classes_never_give_a_wrong_method() {
         let output = run(command.args(["Churn", "15000"]));
         let ran = Churned::read(&output.stdout);
         assert!(ran.classes() > 100, "{} came and went", ran.classes());
-        for (name, truth, seen) in ran.shares(&profile) {
-            assert!(
-                (seen - truth).abs() < 0.04,
-                "{}: {name} ran {truth:.3} of the time and has {seen:.3} of the samples",
-                home.display()
-            );
-        }
+        ran.compare(&profile).check(&home.display().to_string());
     }
 }
 
