@@ -43,9 +43,7 @@ pub(crate) unsafe extern "system" fn thread_end(_: *mut jvmtiEnv, _: *mut JNIEnv
                 && announced.known
             {
                 *announced = Announced::default();
-                agent
-                    .session
-                    .thread_ended(nix::unistd::gettid().as_raw() as u32);
+                agent.session.this_thread_ended();
             }
         });
     });

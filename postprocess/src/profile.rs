@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use unfuse_format::{
-    CodegenRow, ExecutionRow, FormatError, Frame, PlanRow, Problem, ProcessRow, ProfileDir,
-    SampleRow, SourceRow, StackRow, StageRow, Table,
+    CodegenRow, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow, Problem, ProcessRow,
+    ProfileDir, SampleRow, SourceRow, StackRow, StageRow, Table,
 };
 
 use crate::plan::Plan;
@@ -83,6 +83,8 @@ pub struct Profile {
     pub processes: Vec<ProcessRow>,
     /// Files that had to be left out.
     pub problems: Vec<Problem>,
+    /// Why writers could not write everything.
+    pub failures: Vec<std::io::Error>,
 }
 
 impl Profile {
@@ -123,6 +125,7 @@ impl Profile {
                 .collect(),
             processes: latest(processes),
             problems,
+            failures: LiveMarker::failures(&dir),
             dir,
         };
         profile.read_regions()?;

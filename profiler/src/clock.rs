@@ -22,6 +22,23 @@ fn read(clock: libc::clockid_t) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// What to add to the kernel's own CLOCK_MONOTONIC, in which perf_event stamps its records, to get ours:
+/// not zero in a time namespace, as some containers have one.
+pub fn namespace_offset_ns() -> i64 {
+    std::fs::read_to_string("/proc/self/timens_offsets")
+        .ok()
+        .and_then(|text| parse_offset(&text))
+        .unwrap_or(0)
+}
+
+/// `monotonic SECONDS NANOSECONDS`, among other clocks.
+fn parse_offset(text: &str) -> Option<i64> {
+    let line = text.lines().find_map(|l| l.strip_prefix("monotonic"))?;
+    let mut numbers = line.split_whitespace().map(str::parse::<i64>);
+    let (seconds, ns) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    seconds.checked_mul(1_000_000_000)?.checked_add(ns)
+}
+
 /// What to add to a monotonic time to get ns since the epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct EpochOffset(i64);
@@ -38,5 +55,18 @@ impl EpochOffset {
     /// A monotonic time as ns since the epoch.
     pub fn epoch_ns(self, monotonic: u64) -> i64 {
         monotonic as i64 + self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_of_a_time_namespace_are_read() {
+        let text = "monotonic       -100  20\nboottime           7         0\n";
+        assert_eq!(parse_offset(text), Some(-99_999_999_980));
+        assert_eq!(parse_offset("monotonic x 1"), None);
+        assert_eq!(parse_offset(""), None);
     }
 }

@@ -1,9 +1,10 @@
 //! Starting it all from the JVM, and what the JVM keeps in its hand.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
 use unfuse_format::{FormatError, ProfileDir};
 
@@ -13,7 +14,7 @@ use crate::manager::Manager;
 use crate::perf_event;
 use crate::process;
 use crate::timer::TimerRings;
-use crate::wire::{ToManager, packet_pair, send_at_once};
+use crate::wire::{ToManager, packet_pair, send_at_once, stream_pair};
 use crate::writer::Writer;
 
 /// Status slot: errno of the last sampler that could not open its event.
@@ -22,17 +23,24 @@ pub(crate) const STATUS_SAMPLER_ERRNO: usize = 0;
 pub(crate) const STATUS_SAMPLERS_FAILED: usize = 1;
 /// Status slot: errno of the writer's last failed write.
 pub(crate) const STATUS_WRITER_ERRNO: usize = 2;
-/// Status slot: messages to the manager that found no room.
-pub(crate) const STATUS_LOST_MESSAGES: usize = 3;
+/// Status slot: threads the manager could not be told of.
+pub(crate) const STATUS_LOST_THREADS: usize = 3;
 /// Status slot: events that found no room.
 pub(crate) const STATUS_LOST_EVENTS: usize = 4;
-
 /// Status slot: pid of the manager.
 const STATUS_MANAGER: usize = 5;
+/// Status slot: samplers that crashed or were killed.
+pub(crate) const STATUS_SAMPLERS_DIED: usize = 6;
+/// Status slot: threads that ended before they were worth a sampler.
+pub(crate) const STATUS_BRIEF_THREADS: usize = 7;
+/// Status slot: their CPU time, ns.
+pub(crate) const STATUS_BRIEF_NS: usize = 8;
 /// Status: the addresses between which the JVM puts generated code; 0 if it did not say.
-pub(crate) const STATUS_CODE_LOW: usize = 6;
+pub(crate) const STATUS_CODE_LOW: usize = 9;
 /// See [`STATUS_CODE_LOW`].
-pub(crate) const STATUS_CODE_HIGH: usize = 7;
+pub(crate) const STATUS_CODE_HIGH: usize = 10;
+/// Longest thread name that is kept, bytes.
+const LONGEST_NAME: usize = 512;
 
 /// Why profiling cannot start. The JVM runs on without it.
 #[derive(Debug)]
@@ -61,7 +69,7 @@ impl std::fmt::Display for LaunchError {
 /// The running profiler as the JVM sees it. Nothing here waits for anyone.
 pub struct Session {
     map: CodeMap,
-    to_manager: OwnedFd,
+    to_manager: UnixStream,
     events: UnixStream,
     timers: Option<TimerRings>,
     perf_denied: Option<io::Error>,
@@ -90,7 +98,7 @@ pub fn launch(config: &Config, layout: Layout) -> Launch {
     } else {
         None
     };
-    let (to_manager, manager_end) = packet_pair().map_err(system("make a socket"))?;
+    let (to_manager, manager_end) = stream_pair().map_err(system("make a socket"))?;
     let (events, writer_events) = UnixStream::pair().map_err(system("make a socket"))?;
     let (samples_in, samples_out) = packet_pair().map_err(system("make a socket"))?;
     let jvm = std::process::id();
@@ -181,30 +189,42 @@ impl Session {
             _ => None,
         };
         let slot = timer.as_ref().map(|t| t.slot());
-        self.tell(&ToManager::Profile {
-            tid,
-            name: name.to_owned(),
-            task,
-            slot,
-        });
+        let told = self.profile(tid, name, task, slot);
+        if !told && let (Some(rings), Some(slot)) = (&self.timers, slot) {
+            // No sampler will ever read it.
+            drop(timer);
+            rings.slot(slot).free();
+            return None;
+        }
         timer
     }
 
     /// Asks for a sampler for another thread (those that started before the agent could see them).
     pub fn profile_thread(&self, tid: u32, name: &str) {
         if self.timers.is_none() {
-            self.tell(&ToManager::Profile {
-                tid,
-                name: name.to_owned(),
-                task: false,
-                slot: None,
-            });
+            self.profile(tid, name, false, None);
         }
     }
 
-    /// Says that a thread has ended, so that its id may come round again.
-    pub fn thread_ended(&self, tid: u32) {
-        self.tell(&ToManager::Ended { tid });
+    fn profile(&self, tid: u32, name: &str, task: bool, slot: Option<u32>) -> bool {
+        let told = self.tell(&ToManager::Profile {
+            tid,
+            name: name[..name.floor_char_boundary(LONGEST_NAME)].to_owned(),
+            task,
+            slot,
+        });
+        if !told {
+            self.map.status().add(STATUS_LOST_THREADS, 1);
+        }
+        told
+    }
+
+    /// Says that the calling thread ends, so that its id may come round again.
+    pub fn this_thread_ended(&self) {
+        self.tell(&ToManager::Ended {
+            tid: nix::unistd::gettid().as_raw() as u32,
+            cpu_ns: crate::clock::thread_cpu_ns(),
+        });
     }
 
     /// From now on only threads that run Spark tasks.
@@ -212,10 +232,8 @@ impl Session {
         self.tell(&ToManager::TasksOnly);
     }
 
-    fn tell(&self, message: &ToManager) {
-        if send_at_once(&self.to_manager, message).is_err() {
-            self.map.status().add(STATUS_LOST_MESSAGES, 1);
-        }
+    fn tell(&self, message: &ToManager) -> bool {
+        send_at_once(&self.to_manager, message).is_ok()
     }
 
     /// The socket to the writer; one thread of the agent's own writes to it.
@@ -238,18 +256,45 @@ impl Session {
     pub fn failure(&self) -> Option<String> {
         let status = self.map.status();
         let error = |slot| io::Error::from_raw_os_error(status.get(slot) as i32);
+        if hung_up(&self.events) {
+            return Some(
+                "the writer process was killed; the profile ends with its last write".to_owned(),
+            );
+        }
+        if hung_up(&self.to_manager) {
+            return Some(
+                "the manager process was killed; threads that started later are not in the profile"
+                    .to_owned(),
+            );
+        }
         if status.get(STATUS_WRITER_ERRNO) != 0 {
             let e = error(STATUS_WRITER_ERRNO);
             return Some(format!("the profile cannot be written any more: {e}"));
         }
-        // ESRCH: the thread was gone before its sampler looked, which is no failure.
-        let samplers = status.get(STATUS_SAMPLER_ERRNO);
-        if samplers != 0 && samplers != libc::ESRCH as u64 {
+        if status.get(STATUS_SAMPLER_ERRNO) != 0 {
             let e = error(STATUS_SAMPLER_ERRNO);
             return Some(format!(
                 "a sampler could not start: {e} (run `unfuse doctor`)"
             ));
         }
+        let died = status.get(STATUS_SAMPLERS_DIED);
+        if died > 0 {
+            return Some(format!(
+                "samples of {died} thread(s) are missing: their sampler processes were killed"
+            ));
+        }
+        let lost = status.get(STATUS_LOST_THREADS);
+        if lost > 0 {
+            return Some(format!(
+                "{lost} thread(s) are not in the profile: too many started at once"
+            ));
+        }
         None
     }
+}
+
+/// Whether the other end of a socket is closed.
+fn hung_up(socket: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(socket.as_fd(), PollFlags::empty())];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }

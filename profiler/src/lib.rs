@@ -22,6 +22,7 @@ pub mod perf_event;
 mod process;
 mod sampler;
 pub mod timer;
+mod waiting;
 /// Public for `unfuse-fuzz` only.
 #[doc(hidden)]
 pub mod wire;

@@ -19,9 +19,9 @@ pub(crate) fn spawn(body: impl FnOnce()) -> io::Result<nix::unistd::Pid> {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
             // A panic must not unwind into the frames of the JVM that this process was copied from.
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
             // SAFETY: ends this process without running the JVM's atexit handlers.
-            unsafe { libc::_exit(0) }
+            unsafe { libc::_exit(i32::from(ended.is_err())) }
         }
     }
 }
@@ -50,17 +50,30 @@ pub(crate) fn detach(keep: &[RawFd]) {
         Signal::SIGHUP,
         Signal::SIGQUIT,
         Signal::SIGPIPE,
+        // A file that may not grow is an error to report, like a full disk.
+        Signal::SIGXFSZ,
     ] {
         // SAFETY: ignoring a signal runs no code.
         let _ = unsafe { sigaction(signal, &ignore) };
     }
-    let reap = SigAction::new(SigHandler::SigDfl, SaFlags::SA_NOCLDWAIT, SigSet::empty());
-    // SAFETY: the default disposition runs no code; SA_NOCLDWAIT leaves no zombies.
-    let _ = unsafe { sigaction(Signal::SIGCHLD, &reap) };
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // The JVM's handlers would write its crash report for a crash of ours.
+    for signal in [
+        Signal::SIGSEGV,
+        Signal::SIGBUS,
+        Signal::SIGFPE,
+        Signal::SIGILL,
+        Signal::SIGTRAP,
+        Signal::SIGCHLD,
+    ] {
+        // SAFETY: the default disposition runs no code.
+        let _ = unsafe { sigaction(signal, &default) };
+    }
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
 }
 
-fn close_all_but(keep: &[RawFd]) {
+/// Closes every descriptor but the standard streams and those in `keep`.
+pub(crate) fn close_all_but(keep: &[RawFd]) {
     let mut keep: Vec<u32> = keep.iter().map(|fd| *fd as u32).chain([0, 1, 2]).collect();
     keep.sort_unstable();
     let mut next = 0;

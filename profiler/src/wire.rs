@@ -3,10 +3,11 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockType, recvmsg, send, sendmsg, setsockopt, socketpair,
-    sockopt,
+    AddressFamily, MsgFlags, SockFlag, SockType, recv, recvmsg, send, sendmsg, setsockopt,
+    socketpair, sockopt,
 };
 use serde::{Deserialize, Serialize};
 use unfuse_format::Frame;
@@ -24,8 +25,8 @@ pub enum ToManager {
         task: bool,
         slot: Option<u32>,
     },
-    /// The thread is gone.
-    Ended { tid: u32 },
+    /// The thread is gone, after so much CPU time.
+    Ended { tid: u32, cpu_ns: u64 },
     /// Only task threads from now on: end the other samplers.
     TasksOnly,
 }
@@ -121,9 +122,14 @@ pub(crate) fn send_blocking<M: Serialize>(to: &OwnedFd, message: &M) -> io::Resu
     }
 }
 
-/// Sends a message if there is room at once; the JVM's threads use this one.
-pub(crate) fn send_at_once<M: Serialize>(to: &OwnedFd, message: &M) -> io::Result<()> {
-    let bytes = encode(message)?;
+/// Sends a message on a stream if there is room at once; the JVM's threads use this one.
+///
+/// A stream holds hundreds of small messages, where a packet socket holds `net.unix.max_dgram_qlen` of
+/// them, often 10. Messages of several threads do not mix: the kernel takes a small one whole or not at all.
+pub(crate) fn send_at_once<M: Serialize>(to: &UnixStream, message: &M) -> io::Result<()> {
+    let message = encode(message)?;
+    let mut bytes = (message.len() as u32).to_ne_bytes().to_vec();
+    bytes.extend(message);
     send(
         to.as_raw_fd(),
         &bytes,
@@ -132,7 +138,49 @@ pub(crate) fn send_at_once<M: Serialize>(to: &OwnedFd, message: &M) -> io::Resul
     Ok(())
 }
 
-/// What came in on a packet socket.
+/// Messages put together again from a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    buffer: Vec<u8>,
+}
+
+impl Messages {
+    /// The next message, without waiting. One that cannot be decoded is skipped.
+    pub(crate) fn receive<M: for<'a> Deserialize<'a>>(&mut self, from: &UnixStream) -> Incoming<M> {
+        let mut chunk = [0u8; 16 << 10];
+        loop {
+            while let Some((length, rest)) = self.buffer.split_first_chunk::<4>() {
+                let length = u32::from_ne_bytes(*length) as usize;
+                let Some(bytes) = rest.get(..length) else {
+                    break;
+                };
+                let message = postcard::from_bytes(bytes);
+                self.buffer.drain(..4 + length);
+                if let Ok(message) = message {
+                    return Incoming::Message(message);
+                }
+            }
+            match recv(from.as_raw_fd(), &mut chunk, MsgFlags::MSG_DONTWAIT) {
+                Ok(0) => return Incoming::Closed,
+                Ok(bytes) => self.buffer.extend_from_slice(&chunk[..bytes]),
+                Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => {
+                    return Incoming::Empty;
+                }
+                Err(_) => return Incoming::Closed,
+            }
+        }
+    }
+}
+
+/// A pair of streams, close-on-exec, with much room.
+pub(crate) fn stream_pair() -> io::Result<(UnixStream, UnixStream)> {
+    let (a, b) = UnixStream::pair()?;
+    // As much as the system allows; a refusal is no failure.
+    let _ = setsockopt(&a, sockopt::SndBuf, &(4 * MAX_PACKET));
+    Ok((a, b))
+}
+
+/// What came in on a socket.
 pub(crate) enum Incoming<M> {
     /// A message.
     Message(M),
@@ -157,5 +205,37 @@ pub(crate) fn receive<M: for<'a> Deserialize<'a>>(
         Ok(bytes) => decode(&buffer[..bytes]).map_or(Incoming::Empty, Incoming::Message),
         Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => Incoming::Empty,
         Err(_) => Incoming::Closed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_holds_a_burst_and_gives_it_back_in_order() {
+        let (to, from) = stream_pair().unwrap();
+        let sent = (0..200u32)
+            .take_while(|tid| {
+                let ended = ToManager::Ended {
+                    tid: *tid,
+                    cpu_ns: u64::MAX,
+                };
+                send_at_once(&to, &ended).is_ok()
+            })
+            .count();
+        assert_eq!(sent, 200);
+        drop(to);
+        let mut messages = Messages::default();
+        for expected in 0..200 {
+            match messages.receive(&from) {
+                Incoming::Message(ToManager::Ended { tid, .. }) => assert_eq!(tid, expected),
+                _ => panic!("message {expected} is missing"),
+            }
+        }
+        assert!(matches!(
+            messages.receive::<ToManager>(&from),
+            Incoming::Closed
+        ));
     }
 }

@@ -1,3 +1,5 @@
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.ArrayList;
 import java.util.List;
 import javax.tools.ToolProvider;
@@ -6,8 +8,8 @@ import java.nio.file.*;
 
 /**
  * Loads the same class text under many names in loaders that are dropped, so that compiled code comes and goes and addresses
- * are used again. Prints, for each class, when it ran (CLOCK_MONOTONIC ns): a sample of a class outside its time would be a
- * wrong method.
+ * are used again. Prints, for each class, the thread's CPU time (ns) before and after it ran: a sample of a class outside its
+ * time would be a wrong method.
  */
 public class Churn {
     public static void main(String[] args) throws Exception {
@@ -26,6 +28,7 @@ public class Churn {
         if (ToolProvider.getSystemJavaCompiler().run(null, null, System.err, files.toArray(new String[0])) != 0) {
             throw new IllegalStateException("the classes do not compile");
         }
+        ThreadMXBean cpu = ManagementFactory.getThreadMXBean();
         byte[][] code = new byte[kinds][];
         for (int k = 0; k < kinds; k++) {
             code[k] = Files.readAllBytes(dir.resolve("Gen" + k + ".class"));
@@ -43,12 +46,12 @@ public class Churn {
                 }
             };
             var run = loader.loadClass(name).getMethod("run", long.class);
-            long from = System.nanoTime();
-            long until = from + 60_000_000L;
+            long from = cpu.getCurrentThreadCpuTime();
+            long until = System.nanoTime() + 60_000_000L;
             while (System.nanoTime() < until) {
                 x = (Long) run.invoke(null, x);
             }
-            System.out.println(name + " " + from + " " + System.nanoTime());
+            System.out.println(name + " " + from + " " + cpu.getCurrentThreadCpuTime());
             loaded++;
             if (round % 10 == 9) {
                 System.gc();

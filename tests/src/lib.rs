@@ -1,9 +1,15 @@
 //! What the end-to-end tests share. They use the front door only: `unfuse`, built in release mode.
 
+mod churn;
+mod processes;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+
+pub use churn::{Churned, Compared};
+pub use processes::{Mark, signal, thread};
 
 /// The built `unfuse`.
 ///
@@ -66,6 +72,13 @@ pub fn samples(rows: &[Value], wanted: impl Fn(&Value) -> bool) -> u64 {
         .sum()
 }
 
+/// Whether a row of `unfuse top` is of something with this text in its name.
+pub fn is(row: &Value, text: &str) -> bool {
+    row["operator"]
+        .as_str()
+        .is_some_and(|name| name.contains(text))
+}
+
 /// Every JDK from 17 on that this machine has: the one on the PATH and those in /usr/lib/jvm.
 ///
 /// # Panics
@@ -97,10 +110,12 @@ fn release(home: &Path) -> u32 {
         .unwrap_or(0)
 }
 
-/// Compiles a program of `tests/programs` into `into`.
+/// Compiles a program of `tests/programs` into `into`; it may use those that are there already.
 pub fn compile(home: &Path, program: &str, into: &Path) {
     let source = root().join("tests/programs").join(program);
     run(Command::new(home.join("bin/javac"))
+        .arg("-cp")
+        .arg(into)
         .arg("-d")
         .arg(into)
         .arg(source));

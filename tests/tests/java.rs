@@ -4,8 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-use unfuse_tests::{agent, compile, jdks, root, run, samples, top, unfuse};
+use unfuse_tests::{Churned, agent, compile, is, jdks, root, run, samples, top, unfuse};
 
 /// The line of `Hot.java` that holds a marker.
 fn marked(marker: &str) -> String {
@@ -17,12 +16,6 @@ fn marked(marker: &str) -> String {
         .expect("the marker")
         + 1;
     format!("(Hot.java:{line})")
-}
-
-fn is(row: &Value, text: &str) -> bool {
-    row["operator"]
-        .as_str()
-        .is_some_and(|name| name.contains(text))
 }
 
 /// Both hot lines, two to one, are nearly all there is.
@@ -202,38 +195,9 @@ fn churning_classes_never_give_a_wrong_method() {
             .args(["-Xmx256m", "-cp"])
             .arg(dir.path());
         let output = run(command.args(["Churn", "15000"]));
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let ran: Vec<(String, f64)> = text
-            .lines()
-            .filter(|line| line.starts_with("Gen"))
-            .map(|line| {
-                let mut words = line.split(' ');
-                let name = words.next().expect("a name").to_owned();
-                let mut time = || {
-                    words
-                        .next()
-                        .and_then(|w| w.parse::<f64>().ok())
-                        .expect("a time")
-                };
-                let (from, until) = (time(), time());
-                (name, (until - from) / 1e9)
-            })
-            .collect();
-        assert!(ran.len() > 100, "{} classes came and went", ran.len());
-        let rows = top(&profile, &["--by", "method"]);
-        let all = samples(&rows, |_| true) as f64;
-        for kind in 0..8 {
-            let name = format!("Gen{kind}");
-            let truth: f64 = ran.iter().filter(|(n, _)| *n == name).map(|(_, s)| s).sum();
-            let whole: f64 = ran.iter().map(|(_, s)| s).sum();
-            let seen = samples(&rows, |row| is(row, &format!("{name}.run"))) as f64 / all;
-            let share = truth / whole;
-            assert!(
-                (seen - share).abs() < 0.04,
-                "{}: {name} ran {share:.3} of the time and has {seen:.3} of the samples",
-                home.display()
-            );
-        }
+        let ran = Churned::read(&output.stdout);
+        assert!(ran.classes() > 100, "{} came and went", ran.classes());
+        ran.compare(&profile).check(&home.display().to_string());
     }
 }
 

@@ -38,6 +38,9 @@ impl Input {
         for problem in &profile.problems {
             eprintln!("unfuse: {problem}");
         }
+        for failure in &profile.failures {
+            eprintln!("unfuse: the profile is not complete, writing it failed: {failure}");
+        }
         if profile.groups.is_empty() {
             bail!("{}: {}", self.dir.display(), why_empty(&profile));
         }
@@ -60,6 +63,8 @@ fn why_empty(profile: &Profile) -> &'static str {
     if profile.processes.is_empty() {
         "the profile is empty: no JVM has written to it. Was the command run by `unfuse run`, or java \
          started with -agentpath? `unfuse doctor` checks this machine"
+    } else if !profile.failures.is_empty() {
+        "the profile has no samples: they could not be written"
     } else if profile.processes.iter().all(|process| process.rate_hz == 0) {
         "the profile has no samples: it was taken with rate 0"
     } else {

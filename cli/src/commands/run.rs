@@ -57,6 +57,11 @@ impl Run {
                 return Ok(ExitCode::from(127));
             }
         };
+        if !dir.is_there() {
+            let out = out.display();
+            eprintln!("unfuse: {out} was deleted while the command ran; there is no profile");
+            return Ok(exit_code(status));
+        }
         if !LiveMarker::wait_for_all(&dir, PATIENCE) {
             eprintln!(
                 "unfuse: a profiled process is still running; {} grows until it ends",
@@ -189,6 +194,9 @@ fn tell(dir: &ProfileDir, out: &Path) {
     } else {
         format!("unfuse top {out}   |   unfuse flame {out} --level full -o flame.svg")
     };
+    for failure in LiveMarker::failures(dir) {
+        eprintln!("unfuse: the profile is not complete, writing to {out} failed: {failure}");
+    }
     let hint = if std::io::stderr().is_terminal() {
         "\nunfuse: next: "
     } else {

@@ -89,7 +89,15 @@ fn footnotes(profile: &Profile) -> String {
     let sum = |count: fn(&unfuse_format::ProcessRow) -> u64| -> u64 {
         profile.processes.iter().map(count).sum()
     };
+    let brief_s = sum(|p| p.brief_ns) as f64 / 1e9;
+    let brief = format!("threads ended before they could be sampled; they used {brief_s:.1} s");
+    let brief_threads = if brief_s < 0.05 {
+        0
+    } else {
+        sum(|p| p.brief_threads)
+    };
     [
+        (brief_threads, brief.as_str()),
         (sum(|p| p.lost_samples), "samples were lost by the kernel"),
         (
             sum(|p| p.lost_ranges),

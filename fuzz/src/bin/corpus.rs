@@ -81,7 +81,13 @@ fn messages() {
         slot: Some(3),
     };
     save("profile", wire::encode(&profile));
-    save("ended", wire::encode(&ToManager::Ended { tid: 4711 }));
+    save(
+        "ended",
+        wire::encode(&ToManager::Ended {
+            tid: 4711,
+            cpu_ns: 20_000_000,
+        }),
+    );
     save("tasks-only", wire::encode(&ToManager::TasksOnly));
     let frame = Frame {
         kind: "java".into(),

@@ -92,6 +92,10 @@ impl<'a> Writer<'a> {
             self.allocate(words.len())
         });
         let Some(at) = at else {
+            // What was there before is gone, whether or not the new code fits.
+            let _inside = Inside::enter(self.local);
+            self.unload_overlapping(range);
+            self.count(header::VERSION);
             self.count(header::DROPPED_FULL);
             return Err(Full);
         };

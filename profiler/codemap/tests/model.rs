@@ -246,6 +246,14 @@ fn a_full_map_counts_and_keeps_what_it_has() {
         );
         check(&found, pc);
     }
+    // Code that does not fit still ends what was at its place: no answer is better than a wrong one.
+    assert!(!insert(&map, 0x1000, 0x80, kept + 5));
+    let old = |time| {
+        map.reader()
+            .resolve(0x1010, time, true, &mut Resolved::default())
+    };
+    assert_eq!(old(kept + 4), Lookup::Found);
+    assert_ne!(old(kept + 6), Lookup::Found);
     // When old code has gone, there is room again.
     let later = 100_000_000_000;
     for slot in 0..kept {

@@ -88,6 +88,12 @@ impl ProfileDir {
         })
     }
 
+    /// Whether the profile is still there. Who deletes the directory of a running job does not want it
+    /// back, so writers ask before they write.
+    pub fn is_there(&self) -> bool {
+        self.root.join(MANIFEST).exists()
+    }
+
     /// The directory's path.
     pub fn path(&self) -> &Path {
         &self.root
@@ -101,7 +107,7 @@ impl ProfileDir {
     /// Keeps the text of one generated source under its hash; a text already there is left alone.
     pub fn save_source(&self, hash: &str, text: &str) -> Result<(), FormatError> {
         let dir = self.root.join("sources");
-        private_dir(&dir).map_err(FormatError::unwritable(&dir))?;
+        private_folder(&dir).map_err(FormatError::unwritable(&dir))?;
         let path = dir.join(format!("{hash}.java"));
         if path.exists() {
             return Ok(());
@@ -138,6 +144,14 @@ pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(path)
+}
+
+/// Makes a folder of the profile, readable by the user only. The profile directory itself must exist.
+pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -2,13 +2,20 @@
 //!
 //! The writer process outlives the JVM by a moment. Whoever wants the whole profile (`unfuse run`)
 //! waits until no marker is locked; a marker of a killed writer is unlocked by the kernel.
+//!
+//! A writer that could not write everything leaves its marker behind under a name that says why. Renaming
+//! works on a full disk, where a message could not be written.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::dir::private_dir;
+use crate::dir::private_folder;
 use crate::{FormatError, ProfileDir};
+
+/// Between a marker's name and the errno of its writer.
+const FAILED: &str = ".failed-";
 
 /// Held by a writer for as long as it writes; dropping it says the profile is complete.
 #[derive(Debug)]
@@ -21,7 +28,7 @@ impl LiveMarker {
     /// Announces the writer called `name` (`HOST-PID`).
     pub fn hold(dir: &ProfileDir, name: &str) -> Result<Self, FormatError> {
         let folder = dir.path().join("live");
-        private_dir(&folder).map_err(FormatError::unwritable(&folder))?;
+        private_folder(&folder).map_err(FormatError::unwritable(&folder))?;
         let path = folder.join(name);
         let file = File::create(&path).map_err(FormatError::unwritable(&path))?;
         file.lock().map_err(FormatError::io(&path))?;
@@ -29,6 +36,26 @@ impl LiveMarker {
             path,
             _locked: file,
         })
+    }
+
+    /// Says that the profile is not complete, and why.
+    pub fn fail(self, errno: i32) {
+        let mut name = self.path.clone().into_os_string();
+        name.push(format!("{FAILED}{errno}"));
+        let _ = fs::rename(&self.path, name);
+    }
+
+    /// Why writers of this directory could not write everything.
+    pub fn failures(dir: &ProfileDir) -> Vec<io::Error> {
+        let entries = fs::read_dir(dir.path().join("live")).into_iter().flatten();
+        entries
+            .flatten()
+            .filter_map(|entry| {
+                let name = entry.file_name();
+                let (_, errno) = name.to_str()?.rsplit_once(FAILED)?;
+                Some(io::Error::from_raw_os_error(errno.parse().ok()?))
+            })
+            .collect()
     }
 
     /// Waits until no writer of this directory is at work, at most `patience`.

@@ -11,7 +11,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-use crate::dir::private_dir;
+use crate::dir::private_folder;
 use crate::{FormatError, Problem, ProfileDir, Table};
 
 /// Collects rows of one table and writes them as numbered segments.
@@ -50,7 +50,7 @@ impl<T: Table> SegmentWriter<T> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        private_dir(&self.folder).map_err(FormatError::unwritable(&self.folder))?;
+        private_folder(&self.folder).map_err(FormatError::unwritable(&self.folder))?;
         let path = loop {
             let path = self
                 .folder
@@ -64,15 +64,19 @@ impl<T: Table> SegmentWriter<T> {
         let aside = path.with_extension("tmp");
         write_parquet(&aside, &self.rows)
             .and_then(|()| fs::rename(&aside, &path))
-            .map_err(FormatError::unwritable(&path))?;
+            .map_err(|e| {
+                // Half a segment would take room that the next one may need.
+                let _ = fs::remove_file(&aside);
+                FormatError::unwritable(&path)(e)
+            })?;
         self.next += 1;
         self.rows.clear();
         Ok(())
     }
 
-    /// Gives up the rows of the open segment; returns how many were lost.
-    pub fn discard(&mut self) -> usize {
-        std::mem::take(&mut self.rows).len()
+    /// Gives up the rows of the open segment; they are the caller's.
+    pub fn discard(&mut self) -> Vec<T> {
+        std::mem::take(&mut self.rows)
     }
 }
 
@@ -82,11 +86,12 @@ fn write_parquet<T: Table>(path: &Path, rows: &[T]) -> std::io::Result<()> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .build();
-    let file = File::create(path)?;
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties))?;
+    // In memory first: the Parquet writer's errors do not say what the system said.
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
     writer.write(&batch)?;
     writer.close()?;
-    Ok(())
+    fs::write(path, bytes)
 }
 
 /// The rows of a table and the segments that could not be read.

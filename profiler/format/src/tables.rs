@@ -148,6 +148,10 @@ pub struct ProcessRow {
     pub lost_events: u64,
     /// Callchains that ended before the thread's first frame.
     pub broken_chains: u64,
+    /// Threads that ended before they could be sampled.
+    pub brief_threads: u64,
+    /// CPU time of such threads, as far as it is known, ns.
+    pub brief_ns: u64,
 }
 
 /// Which generated class was compiled from which text.

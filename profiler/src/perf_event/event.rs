@@ -12,6 +12,7 @@ use sys::bindings::{
 
 use super::record::Record;
 use super::ring::Ring;
+use crate::clock::namespace_offset_ns;
 
 /// Bytes of the user stack that come with each sample, to repair callchains that native code broke.
 const STACK_BYTES: u32 = 16 << 10;
@@ -25,6 +26,7 @@ pub struct PerfEvent {
     fd: OwnedFd,
     ring: Ring,
     period_ns: u64,
+    clock_offset: i64,
 }
 
 impl PerfEvent {
@@ -47,6 +49,7 @@ impl PerfEvent {
                         fd,
                         ring,
                         period_ns,
+                        clock_offset: namespace_offset_ns(),
                     });
                 }
                 Err(e) => refused = Some(e),
@@ -56,8 +59,14 @@ impl PerfEvent {
     }
 
     /// Hands every record in the ring to `each`, oldest first.
-    pub fn drain(&mut self, each: impl FnMut(Record<'_>)) {
-        self.ring.drain(each);
+    pub fn drain(&mut self, mut each: impl FnMut(Record<'_>)) {
+        let offset = self.clock_offset;
+        self.ring.drain(|mut record| {
+            if let Record::Sample(sample) = &mut record {
+                sample.time = sample.time.wrapping_add_signed(offset);
+            }
+            each(record);
+        });
     }
 
     /// CPU time of the thread since the event was opened, ns.

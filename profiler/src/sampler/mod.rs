@@ -73,6 +73,11 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     process::set_title(&format!("unfuse-s-{tid}"));
     let mut source = match Source::open(source, tid, period_ns) {
         Ok(source) => source,
+        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {
+            // Gone already; its CPU time nobody knows.
+            map.status().add(crate::launch::STATUS_BRIEF_THREADS, 1);
+            return;
+        }
         Err(e) => {
             map.status()
                 .set(STATUS_SAMPLER_ERRNO, e.raw_os_error().unwrap_or(-1) as u64);
@@ -105,6 +110,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     let mut resolver = Resolver::new(map, maps, methods);
     let mut outbox = Outbox::new(tid, thread, to_writer);
     let mut sent = Instant::now();
+    let mut taken = 0;
     loop {
         let patience = source.patience(!raw.is_empty() || !outbox.is_empty());
         let over = wait(&source, jvm_ends, &end_requested, patience);
@@ -117,9 +123,15 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         if raw.has_before(ready_before) {
             timeline.update();
             raw.take_before(ready_before, |sample, chain| {
+                taken += sample.count;
                 let stack = resolver.resolve(sample, chain, &mut outbox);
                 outbox.count(timeline.task_at(sample.time), stack, sample);
             });
+        }
+        if over && taken == 0 && !has_ended(jvm_ends) {
+            map.status().add(crate::launch::STATUS_BRIEF_THREADS, 1);
+            map.status()
+                .add(crate::launch::STATUS_BRIEF_NS, source.cpu_time_ns());
         }
         if over || sent.elapsed() >= SEND_EVERY || outbox.is_large() {
             outbox.tally(source.take_lost(), timeline.take_lost());
@@ -131,6 +143,12 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             sent = Instant::now();
         }
     }
+}
+
+/// Whether the process behind a pidfd has ended.
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// Waits for samples, at most `patience`; returns whether sampling is over.

@@ -72,6 +72,14 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// CPU time of the thread since the source was opened, as far as it is known, ns.
+    pub(super) fn cpu_time_ns(&self) -> u64 {
+        match self {
+            Self::Perf { event, .. } => event.cpu_time_ns().unwrap_or(0),
+            Self::Timer { .. } => 0,
+        }
+    }
+
     /// Whether the thread is known to have ended (perf says so through its descriptor).
     pub(super) fn thread_ended(&self) -> bool {
         matches!(self, Self::Timer { ended: true, .. })

@@ -25,6 +25,8 @@ const CPU_AT_START: usize = 5;
 
 /// Marks a slot whose thread has ended and whose sampler has not read the rest yet.
 const RELEASED: u64 = u64::MAX;
+/// Marks a slot that nobody reads any more, whose thread still ticks.
+const ABANDONED: u64 = u64::MAX - 1;
 
 /// All rings. The mapping is shared with forked processes and lives as long as the process.
 #[derive(Debug, Clone, Copy)]
@@ -117,12 +119,19 @@ impl Slot<'_> {
 
     /// The thread has ended; the sampler frees the slot when it has read the rest.
     pub(super) fn release(&self) {
-        self.words[OWNER].store(RELEASED, Ordering::Release);
+        self.leave(ABANDONED, RELEASED);
     }
 
-    /// Gives the slot to whoever needs one.
+    /// The sampler has ended; the slot is free for another thread once its own has ended too.
     pub fn free(&self) {
-        self.words[OWNER].store(0, Ordering::Release);
+        self.leave(RELEASED, ABANDONED);
+    }
+
+    /// The later of the two that leave frees the slot.
+    fn leave(&self, other_left: u64, left: u64) {
+        let _ = self.words[OWNER].fetch_update(Ordering::AcqRel, Ordering::Acquire, |owner| {
+            Some(if owner == other_left { 0 } else { left })
+        });
     }
 
     /// Samples lost for lack of room since the last call.
@@ -178,6 +187,26 @@ impl Slot<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slot_is_free_when_both_its_thread_and_its_sampler_have_ended() {
+        let rings = TimerRings::create().unwrap();
+        let slot = rings.slot(0);
+        for sampler_first in [true, false] {
+            slot.words[OWNER].store(42, Ordering::Relaxed);
+            let owner = || slot.words[OWNER].load(Ordering::Relaxed);
+            if sampler_first {
+                slot.free();
+                assert_ne!(owner(), 0, "its thread still writes");
+                slot.release();
+            } else {
+                slot.release();
+                assert!(slot.is_released());
+                slot.free();
+            }
+            assert_eq!(owner(), 0);
+        }
+    }
 
     #[test]
     fn samples_come_out_as_they_went_in_and_a_full_ring_counts() {

@@ -15,7 +15,9 @@ use unfuse_codemap::CodeMap;
 use unfuse_format::{LiveMarker, ProfileDir, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
-use crate::launch::{STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO};
+use crate::launch::{
+    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO,
+};
 use crate::wire::{Incoming, Tally, ToWriter, receive};
 use events::Events;
 use symbols::Symbols;
@@ -62,9 +64,14 @@ impl Writer<'_> {
             stacks: HashSet::new(),
             events: Events::default(),
         };
+        // At once, so that even a profile that cannot grow says which JVM it is of.
+        let _ = work.flush(&self, false);
         work.serve(&self);
-        work.flush(&self, true);
-        drop(live);
+        let written = work.flush(&self, true);
+        match (live, written) {
+            (Ok(live), Err(errno)) => live.fail(errno),
+            (live, _) => drop(live),
+        }
     }
 }
 
@@ -94,7 +101,7 @@ impl Work {
         let _ = writer.events.set_nonblocking(true);
         let (mut samplers_gone, mut jvm_gone) = (false, false);
         let mut buffer = Vec::new();
-        let mut flushed = Instant::now();
+        let (mut flushed, mut failing) = (Instant::now(), false);
         while !(samplers_gone && jvm_gone) {
             let mut fds = Vec::new();
             if !samplers_gone {
@@ -118,8 +125,9 @@ impl Work {
                 }
             }
             jvm_gone |= self.read_events(&writer.events);
-            if flushed.elapsed() >= FLUSH_EVERY || self.tables.is_large() {
-                self.flush(writer, false);
+            // What cannot be written stays large; trying again at once would only burn CPU.
+            if flushed.elapsed() >= FLUSH_EVERY || (self.tables.is_large() && !failing) {
+                failing = self.flush(writer, false).is_err();
                 flushed = Instant::now();
             }
         }
@@ -190,13 +198,17 @@ impl Work {
         }
     }
 
-    fn flush(&mut self, writer: &Writer<'_>, last: bool) {
+    fn flush(&mut self, writer: &Writer<'_>, last: bool) -> Result<(), i32> {
         let process = &mut self.tables.process;
         process.end_ns = self.clock.epoch_ns(crate::clock::monotonic_ns());
         process.lost_ranges = writer.map.stats().dropped_full;
         process.lost_events = writer.map.status().get(STATUS_LOST_EVENTS);
-        if let Err(errno) = self.tables.flush(last) {
+        process.brief_threads = writer.map.status().get(STATUS_BRIEF_THREADS);
+        process.brief_ns = writer.map.status().get(STATUS_BRIEF_NS);
+        let written = self.tables.flush(last);
+        if let Err(errno) = written {
             writer.map.status().set(STATUS_WRITER_ERRNO, errno as u64);
         }
+        written
     }
 }

@@ -127,6 +127,10 @@ impl Tables {
 
     /// Writes everything; on a failure keeps what it can for the next time and returns the errno.
     pub(super) fn flush(&mut self, last: bool) -> Result<(), i32> {
+        if !self.dir.is_there() {
+            self.discard();
+            return Err(libc::ENOENT);
+        }
         let mut done = Ok(());
         let mut note = |result: Result<(), FormatError>| {
             if let Err(e) = result {
@@ -140,24 +144,46 @@ impl Tables {
             note(saved);
             keep
         });
-        self.processes.push(self.process.clone());
         // Stacks before samples: a reader of a killed profile finds every stack it meets.
-        note(flush(&mut self.stacks));
-        note(flush(&mut self.samples));
+        match flush(&mut self.stacks) {
+            Ok(()) => note(flush(&mut self.samples)),
+            failed => note(failed),
+        }
+        if self.samples.pending() > MOST {
+            let lost = self.samples.discard();
+            self.process.lost_samples += lost.iter().map(|row| row.count).sum::<u64>();
+        }
         note(flush(&mut self.sources));
         note(flush(&mut self.codegen));
         note(flush(&mut self.plans));
         note(flush(&mut self.executions));
         note(flush(&mut self.stages));
         note(flush(&mut self.tasks));
+        // The last word counts; older ones that could not be written are not needed.
+        self.processes.discard();
+        self.processes.push(self.process.clone());
         note(flush(&mut self.processes));
         done
+    }
+
+    /// Drops everything: the profile was deleted.
+    fn discard(&mut self) {
+        self.unsaved.clear();
+        self.samples.discard();
+        self.stacks.discard();
+        self.sources.discard();
+        self.codegen.discard();
+        self.plans.discard();
+        self.executions.discard();
+        self.stages.discard();
+        self.tasks.discard();
     }
 }
 
 fn flush<T: Table>(segment: &mut SegmentWriter<T>) -> Result<(), FormatError> {
     let flushed = segment.flush();
-    if flushed.is_err() && segment.pending() > MOST {
+    // Samples are dropped by their own rule, which counts them.
+    if flushed.is_err() && segment.pending() > MOST && T::NAME != SampleRow::NAME {
         segment.discard();
     }
     flushed

@@ -1,0 +1,91 @@
+//! Processes of ours that serve one profiled JVM.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const MARK: &str = "UNFUSE_TEST_MARK";
+
+/// Marks a command, so that the processes that profile its JVMs can be told from all others: they are
+/// forked from the JVM and keep its environment.
+#[derive(Debug)]
+pub struct Mark(String);
+
+impl Mark {
+    /// Marks a command. `unique` is a path or name that no other test uses.
+    pub fn on(command: &mut Command, unique: &Path) -> Self {
+        let value = unique.display().to_string();
+        command.env(MARK, &value);
+        Self(format!("{MARK}={value}"))
+    }
+
+    /// Pids of the running processes with this mark whose name begins with `name`: `unfuse-manager`,
+    /// `unfuse-writer`, `unfuse-s-TID`, `java`.
+    pub fn running(&self, name: &str) -> Vec<i32> {
+        let processes = fs::read_dir("/proc").expect("/proc").flatten();
+        processes
+            .filter_map(|entry| {
+                let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+                let comm = fs::read_to_string(entry.path().join("comm")).ok()?;
+                // Ours is one word here, and not cut like the other.
+                let title = fs::read(entry.path().join("cmdline")).ok()?;
+                // The environment of a zombie is empty.
+                let environment = fs::read(entry.path().join("environ")).ok()?;
+                let marked = environment
+                    .split(|b| *b == 0)
+                    .any(|variable| variable == self.0.as_bytes());
+                let named = comm.starts_with(name) || title.starts_with(name.as_bytes());
+                (marked && named).then_some(pid)
+            })
+            .collect()
+    }
+
+    /// Waits for a process with this mark and name.
+    ///
+    /// # Panics
+    /// If there is none after a long time.
+    pub fn wait_for(&self, name: &str) -> i32 {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            if let Some(pid) = self.running(name).first() {
+                return *pid;
+            }
+            assert!(Instant::now() < until, "no {name} came up");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until no process with this mark is left.
+    ///
+    /// # Panics
+    /// If one stays.
+    pub fn wait_for_end(&self) {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let left = self.running("");
+            if left.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < until, "still running: {left:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// Sends a signal to a process.
+///
+/// # Panics
+/// If there is no such process.
+pub fn signal(pid: i32, signal: &str) {
+    crate::run(Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]));
+}
+
+/// The thread of a process that the kernel knows by this name (15 bytes of it).
+pub fn thread(pid: i32, name: &str) -> Option<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    tasks.flatten().find_map(|task| {
+        let comm = fs::read_to_string(task.path().join("comm")).ok()?;
+        (comm.trim_end() == name).then(|| task.file_name().to_str()?.parse().ok())?
+    })
+}
