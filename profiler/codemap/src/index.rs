@@ -5,21 +5,20 @@
 //! the list. A slot is right before `insert` returns and after `remove` returns; between, it lacks what
 //! the list itself could lack as well. It never names a record that was unlinked.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
 use crate::arena::{Words, bump, header};
 use crate::block::Node;
 use crate::list::Key;
+use crate::sync::{AtomicU64, Ordering, fence, sized};
 
 /// Bytes of a slot, as a power of two: about the smallest common method.
 const SLOT_BITS: u32 = 9;
 /// Slots of a page, as a power of two: 2 MiB of code, close together for the sake of the TLB.
-const PAGE_BITS: u32 = 12;
+const PAGE_BITS: u32 = sized(12, 1) as u32;
 const PAGE_SLOTS: usize = 1 << PAGE_BITS;
 /// Slots looked at for one that is not empty.
-const SCAN: u64 = 64;
+const SCAN: u64 = sized(64, 2) as u64;
 /// Directory entries looked at for a page.
-const PROBES: usize = 8;
+const PROBES: usize = sized(8, 2);
 
 /// The shortcuts of an arena. The directory's entries are `page << 32 | first word of its slots`; pages
 /// stay, code comes back to the same addresses.

@@ -31,7 +31,9 @@ mod map;
 mod marks;
 mod range;
 mod reader;
+mod shared;
 mod status;
+mod sync;
 mod writer;
 
 pub use map::{CodeMap, Stats};

@@ -5,11 +5,10 @@
 //! candidate for `pc`, and older or lower ones follow. Removal marks a node's tower from the top
 //! and lets `search` unlink it (Harris 2001).
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::arena::header;
 use crate::block::{LEVELS, MARK, Node};
 use crate::index::Index;
+use crate::sync::{AtomicU64, Ordering};
 
 /// Steps from a shortcut before the way from the head is tried.
 const LONGEST_WALK: usize = 64;

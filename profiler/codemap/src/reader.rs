@@ -1,11 +1,10 @@
 //! Looking addresses up, in any process, while writers write.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
 use crate::arena::{Words, header};
 use crate::block::Node;
 use crate::list::{Key, List};
 use crate::range::{Frame, Kind};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// JVMTI may deliver a load this late, ns.
 const LATEST: u64 = 10_000_000_000;
@@ -157,7 +156,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use proptest::prelude::*;
 

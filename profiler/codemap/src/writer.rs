@@ -1,13 +1,10 @@
 //! Inserting, unloading, recycling: the JVM's side. Nothing here waits.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-
-use crossbeam_queue::SegQueue;
-
 use crate::arena::{Words, bump, header};
 use crate::block::{LEVELS, Node, encode};
 use crate::list::{Key, List};
 use crate::range::CodeRange;
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, SegQueue, fence, sized};
 
 /// How long an unloaded range stays known, ns: longer than any sample waits to be resolved.
 const RETENTION: u64 = 30_000_000_000;
@@ -224,7 +221,7 @@ impl<'a> Writer<'a> {
 
 /// Size classes: four to each power of two, so that at most a fifth of a block is waste, and whole
 /// cache lines, so that a node is in as few as can be.
-const CLASSES: usize = 96;
+const CLASSES: usize = sized(96, 8);
 
 fn class_of(words: usize) -> usize {
     (0..CLASSES - 1)
@@ -233,5 +230,5 @@ fn class_of(words: usize) -> usize {
 }
 
 fn class_words(class: usize) -> usize {
-    (4 + class % 4) << (class / 4 + 3)
+    (4 + class % 4) << (class / 4 + sized(3, 1))
 }
