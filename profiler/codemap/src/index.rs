@@ -69,12 +69,11 @@ impl<'a> Index<'a> {
         });
     }
 
-    /// Takes a record out before it is unlinked. One caller at a time; `from` gives the linked records
-    /// from an address down.
-    pub(crate) fn replace<I>(self, node: Node<'a>, from: impl Fn(u64) -> I)
-    where
-        I: Iterator<Item = Node<'a>>,
-    {
+    /// Takes a record out before it is unlinked. One caller at a time.
+    ///
+    /// What comes next is read from the record itself: a way through the index would start at what
+    /// this has just put there, and miss an insert between the two.
+    pub(crate) fn replace(self, node: Node<'a>) {
         let start = node.start();
         let Some(slot) = self.slot(start) else { return };
         let mut known = slot.load(Ordering::Acquire);
@@ -82,19 +81,20 @@ impl<'a> Index<'a> {
             return;
         }
         loop {
-            let first = from(start | ((1 << SLOT_BITS) - 1))
-                .find(|other| other.at != node.at)
-                .filter(|other| other.start() >> SLOT_BITS == start >> SLOT_BITS)
-                .map_or(0, |other| other.at as u64);
+            let next = node.next(0).load(Ordering::Acquire);
+            let in_slot = next != 0 && self.node(next).start() >> SLOT_BITS == start >> SLOT_BITS;
+            let first = if in_slot { next } else { 0 };
             if first == known {
                 return;
             }
-            // Done when a look at the list finds nothing better than what is there: an insert that
-            // found `node` still there has left the slot to this loop.
             known = match slot.compare_exchange(known, first, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => first,
+                // An insert has put a record there that comes first.
+                Err(other) if Key::of(self.node(other)).is_before(Key::of(node)) => return,
                 Err(other) => other,
             };
+            // Done when another look at the list finds nothing better than what is there: an insert
+            // that found `node` still there has left the slot to this loop.
             fence(Ordering::SeqCst);
         }
     }

@@ -146,7 +146,7 @@ impl<'a> List<'a> {
     /// Unlinks a fully linked node from every level.
     pub(crate) fn remove(self, at: usize) {
         let node = self.node(at as u64);
-        Index::new(self.words).replace(node, |address| self.from(Key::at(address)));
+        Index::new(self.words).replace(node);
         for level in (0..node.height()).rev() {
             node.next(level).fetch_or(MARK, Ordering::AcqRel);
         }
