@@ -11,7 +11,7 @@ use crate::list::Key;
 use crate::sync::{AtomicU64, Ordering, fence, sized};
 
 /// Bytes of a slot, as a power of two: about the smallest common method.
-const SLOT_BITS: u32 = 9;
+pub(crate) const SLOT_BITS: u32 = 9;
 /// Slots of a page, as a power of two: 2 MiB of code, close together for the sake of the TLB.
 const PAGE_BITS: u32 = sized(12, 1) as u32;
 const PAGE_SLOTS: usize = 1 << PAGE_BITS;

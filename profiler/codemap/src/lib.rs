@@ -29,6 +29,8 @@ mod index;
 mod list;
 mod map;
 mod marks;
+#[cfg(all(test, loom))]
+mod models;
 mod range;
 mod reader;
 mod shared;

@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Runs `read` until no block was released for reuse meanwhile.
-    fn validated<T>(&self, mut read: impl FnMut(&Self) -> T) -> Option<T> {
+    pub(crate) fn validated<T>(&self, mut read: impl FnMut(&Self) -> T) -> Option<T> {
         for _ in 0..TRIES {
             let before = self.words.acquire(header::RECLAIM_SEQ);
             let result = read(self);

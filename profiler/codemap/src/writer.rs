@@ -121,7 +121,11 @@ impl<'a> Writer<'a> {
 
     /// Recycles some ranges that were unloaded long before `now`, if nobody else is at it.
     pub fn maintain(&self, now: u64) {
-        if self.local.recycling.swap(1, Ordering::Acquire) != 0 {
+        let mine =
+            self.local
+                .recycling
+                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        if mine.is_err() {
             return;
         }
         let _inside = Inside::enter(self.local);
