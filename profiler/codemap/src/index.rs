@@ -16,7 +16,7 @@ pub(crate) const SLOT_BITS: u32 = 9;
 const PAGE_BITS: u32 = sized(12, 1) as u32;
 const PAGE_SLOTS: usize = 1 << PAGE_BITS;
 /// Slots looked at for one that is not empty.
-const SCAN: u64 = sized(64, 2) as u64;
+pub(crate) const SCAN: u64 = sized(64, 2) as u64;
 /// Directory entries looked at for a page.
 const PROBES: usize = sized(8, 2);
 
