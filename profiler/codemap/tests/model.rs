@@ -1,4 +1,5 @@
 //! The map against a simple model, under threads, across processes, full, and on garbage.
+#![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -86,7 +87,7 @@ struct Range {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 200 }))]
 
     /// Live ranges never overlap (a new one ends those under it), and every look-up at a time finds
     /// what the model says was there.
@@ -201,6 +202,7 @@ fn readers_never_see_a_torn_record() {
 
 /// The reader is another process, as samplers are.
 #[test]
+#[cfg_attr(miri, ignore = "forks")]
 fn another_process_reads_while_this_one_writes() {
     let map = CodeMap::create(8 << 20).unwrap();
     // SAFETY: the child only reads the map and exits.
