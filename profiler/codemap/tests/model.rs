@@ -193,11 +193,14 @@ fn readers_never_see_a_torn_record() {
                     }
                 }
             }
-            assert!(hits > 50, "only {hits} look-ups found anything");
+            assert!(
+                hits > 50 || cfg!(miri),
+                "only {hits} look-ups found anything"
+            );
         });
     });
     let stats = map.stats();
-    assert!(stats.recycled > 1000, "{stats:?}");
+    assert!(stats.recycled > 1000 || cfg!(miri), "{stats:?}");
 }
 
 /// The reader is another process, as samplers are.
@@ -231,6 +234,7 @@ fn another_process_reads_while_this_one_writes() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "fills a map, which takes long")]
 fn a_full_map_counts_and_keeps_what_it_has() {
     let map = CodeMap::create(0).unwrap();
     let mut kept = 0;
@@ -303,6 +307,7 @@ fn a_late_load_answers_only_for_a_bounded_time() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "fills a map, which takes long")]
 fn a_full_map_makes_room_of_old_code_by_itself() {
     let map = CodeMap::create(0).unwrap();
     let mut kept = 0;
@@ -316,6 +321,7 @@ fn a_full_map_makes_room_of_old_code_by_itself() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "the ring is smaller there")]
 fn marks_come_in_order_and_a_slow_reader_learns_what_it_missed() {
     let map = CodeMap::create(0).unwrap();
     let mut cursor = map.marks().reader();
