@@ -5,11 +5,12 @@ JAR := spark-patches/target/unfuse-spark.jar
 JAVA_SOURCES := spark-patches/pom.xml $(shell find spark-patches/src -type f 2>/dev/null)
 UNFUSE := target/release/unfuse
 
-.PHONY: help build demo test test-java test-rust test-spark lint bench clean
+.PHONY: help build demo test test-java test-rust test-loom test-miri test-spark lint bench clean
 
 help:
 	@echo "make demo    profile a TPC-H query on local Spark and show the result"
 	@echo "make test    everything CI runs: format, lints, unit tests, end-to-end tests on real Spark"
+	@echo "make test-miri  the code map's tests under miri (minutes; needs a nightly toolchain)"
 	@echo "make build   target/release/unfuse and target/release/libunfuse.so"
 	@echo "make bench   the benchmarks of docs/results (takes long)"
 
@@ -19,7 +20,7 @@ build: tools $(JAR)
 demo: build
 	$(UNFUSE) demo
 
-test: lint test-rust test-java test-spark
+test: lint test-rust test-loom test-java test-spark
 
 lint: tools $(JAR)
 	cargo fmt --all --check
@@ -32,6 +33,16 @@ test-java: build
 # Unit, property and snapshot tests; the end-to-end tests have their own target.
 test-rust: $(JAR)
 	cargo test --locked --workspace --exclude unfuse-tests
+
+# Every interleaving of small programs over the code map, which is built on loom's atomics for it.
+test-loom:
+	RUSTFLAGS="$$RUSTFLAGS --cfg loom" cargo test --locked --release --package unfuse-codemap --lib --target-dir target/loom -- models
+
+# Its tests once more, interpreted: undefined behaviour and data races. They look at the clock and at files.
+# Stacked borrows allow all references to atomics anything, but visit every word of the map to find that out.
+test-miri:
+	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "miri is missing: rustup toolchain install nightly --component miri --component rust-src"; exit 1; }
+	MIRIFLAGS="$$MIRIFLAGS -Zmiri-disable-isolation -Zmiri-disable-stacked-borrows" cargo +nightly miri test --locked --package unfuse-codemap --target-dir target/miri
 
 test-spark: build
 	$(UNFUSE) setup --spark 4.3 --spark 3.5 --tpch 1

@@ -3,14 +3,12 @@
 //! No reference to plain shared bytes exists anywhere, so no race is undefined behaviour; what a
 //! reader makes of words that change under it is decided by the checks in `reader`.
 
-use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use memmap2::{MmapOptions, MmapRaw};
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use crate::sync::{AtomicU64, Ordering, sized};
 
 /// Words of the header.
 pub(crate) mod header {
+    use super::sized;
+
     /// First word not yet handed out.
     pub(crate) const BUMP: usize = 1;
     /// Raised by every insert and unload.
@@ -27,17 +25,17 @@ pub(crate) mod header {
     /// Not 0 when a record found no room in the index.
     pub(crate) const UNINDEXED: usize = 9;
     /// Status words.
-    pub(crate) const STATUS: usize = 32;
-    pub(crate) const STATUS_WORDS: usize = 32;
+    pub(crate) const STATUS: usize = sized(32, 10);
+    pub(crate) const STATUS_WORDS: usize = sized(32, 1);
     /// Tower of the list's head.
-    pub(crate) const HEAD: usize = 64;
-    /// The mark ring.
-    pub(crate) const MARKS: usize = 128;
-    pub(crate) const MARK_ENTRIES: usize = 16_384;
+    pub(crate) const HEAD: usize = sized(64, 11);
+    /// The mark ring; smaller under miri, where the tests fill it word by word.
+    pub(crate) const MARKS: usize = sized(128, 13);
+    pub(crate) const MARK_ENTRIES: usize = sized(if cfg!(miri) { 1088 } else { 16_384 }, 2);
     pub(crate) const MARK_WORDS: usize = 8;
     /// The index's pages; more than HotSpot's largest code cache has (2 GiB).
     pub(crate) const DIRECTORY: usize = MARKS + 8 + MARK_ENTRIES * MARK_WORDS;
-    pub(crate) const DIRECTORY_ENTRIES: usize = 2048;
+    pub(crate) const DIRECTORY_ENTRIES: usize = sized(2048, 2);
     /// First word of the blocks, at the start of a cache line.
     pub(crate) const BLOCKS: usize = DIRECTORY + DIRECTORY_ENTRIES;
 }
@@ -63,7 +61,7 @@ impl Words for [AtomicU64] {
 }
 
 /// The last block keeps this distance from the end, more than a node, which spares readers a check.
-const SPARE: u64 = 32;
+const SPARE: u64 = sized(32, 8) as u64;
 
 /// Words never handed out before, all zero; none if the arena is full.
 pub(crate) fn bump(words: &[AtomicU64], size: usize) -> Option<usize> {
@@ -74,24 +72,4 @@ pub(crate) fn bump(words: &[AtomicU64], size: usize) -> Option<usize> {
         })
         .ok()
         .map(|at| at as usize)
-}
-
-/// A mapping of its own, shared with forked processes.
-#[derive(Debug)]
-pub(crate) struct Shared(MmapRaw);
-
-impl Shared {
-    /// `bytes` of zeroed memory, used only as it is touched.
-    pub(crate) fn create(bytes: usize) -> io::Result<Self> {
-        let fd = memfd_create(c"unfuse-codemap", MFdFlags::MFD_CLOEXEC)?;
-        let file = std::fs::File::from(fd);
-        file.set_len(bytes as u64)?;
-        Ok(Self(MmapOptions::new().len(bytes).map_raw(&file)?))
-    }
-
-    pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is page-aligned, lives as long as `self`, holds no padding, and nobody
-        // accesses it but through these atomics.
-        unsafe { std::slice::from_raw_parts(self.0.as_mut_ptr().cast(), self.0.len() / 8) }
-    }
 }

@@ -11,13 +11,12 @@
 //!
 //! What a look-up reads stands first and, in most records, in the block's first two cache lines.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::arena::Words;
 use crate::range::{CodeRange, Frame, FrameRec, Kind};
+use crate::sync::{AtomicU64, Ordering, sized};
 
 /// Levels of the list.
-pub(crate) const LEVELS: usize = 16;
+pub(crate) const LEVELS: usize = sized(16, 2);
 /// Set in a tower's word when its node is being removed.
 pub(crate) const MARK: u64 = 1 << 63;
 

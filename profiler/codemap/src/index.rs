@@ -5,21 +5,20 @@
 //! the list. A slot is right before `insert` returns and after `remove` returns; between, it lacks what
 //! the list itself could lack as well. It never names a record that was unlinked.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
 use crate::arena::{Words, bump, header};
 use crate::block::Node;
 use crate::list::Key;
+use crate::sync::{AtomicU64, Ordering, fence, sized};
 
 /// Bytes of a slot, as a power of two: about the smallest common method.
-const SLOT_BITS: u32 = 9;
+pub(crate) const SLOT_BITS: u32 = 9;
 /// Slots of a page, as a power of two: 2 MiB of code, close together for the sake of the TLB.
-const PAGE_BITS: u32 = 12;
+const PAGE_BITS: u32 = sized(12, 1) as u32;
 const PAGE_SLOTS: usize = 1 << PAGE_BITS;
 /// Slots looked at for one that is not empty.
-const SCAN: u64 = 64;
+pub(crate) const SCAN: u64 = sized(64, 2) as u64;
 /// Directory entries looked at for a page.
-const PROBES: usize = 8;
+const PROBES: usize = sized(8, 2);
 
 /// The shortcuts of an arena. The directory's entries are `page << 32 | first word of its slots`; pages
 /// stay, code comes back to the same addresses.
@@ -70,12 +69,11 @@ impl<'a> Index<'a> {
         });
     }
 
-    /// Takes a record out before it is unlinked. One caller at a time; `from` gives the linked records
-    /// from an address down.
-    pub(crate) fn replace<I>(self, node: Node<'a>, from: impl Fn(u64) -> I)
-    where
-        I: Iterator<Item = Node<'a>>,
-    {
+    /// Takes a record out before it is unlinked. One caller at a time.
+    ///
+    /// What comes next is read from the record itself: a way through the index would start at what
+    /// this has just put there, and miss an insert between the two.
+    pub(crate) fn replace(self, node: Node<'a>) {
         let start = node.start();
         let Some(slot) = self.slot(start) else { return };
         let mut known = slot.load(Ordering::Acquire);
@@ -83,19 +81,20 @@ impl<'a> Index<'a> {
             return;
         }
         loop {
-            let first = from(start | ((1 << SLOT_BITS) - 1))
-                .find(|other| other.at != node.at)
-                .filter(|other| other.start() >> SLOT_BITS == start >> SLOT_BITS)
-                .map_or(0, |other| other.at as u64);
+            let next = node.next(0).load(Ordering::Acquire);
+            let in_slot = next != 0 && self.node(next).start() >> SLOT_BITS == start >> SLOT_BITS;
+            let first = if in_slot { next } else { 0 };
             if first == known {
                 return;
             }
-            // Done when a look at the list finds nothing better than what is there: an insert that
-            // found `node` still there has left the slot to this loop.
             known = match slot.compare_exchange(known, first, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => first,
+                // An insert has put a record there that comes first.
+                Err(other) if Key::of(self.node(other)).is_before(Key::of(node)) => return,
                 Err(other) => other,
             };
+            // Done when another look at the list finds nothing better than what is there: an insert
+            // that found `node` still there has left the slot to this loop.
             fence(Ordering::SeqCst);
         }
     }

@@ -29,9 +29,13 @@ mod index;
 mod list;
 mod map;
 mod marks;
+#[cfg(all(test, loom))]
+mod models;
 mod range;
 mod reader;
+mod shared;
 mod status;
+mod sync;
 mod writer;
 
 pub use map::{CodeMap, Stats};

@@ -5,11 +5,10 @@
 //! candidate for `pc`, and older or lower ones follow. Removal marks a node's tower from the top
 //! and lets `search` unlink it (Harris 2001).
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::arena::header;
 use crate::block::{LEVELS, MARK, Node};
 use crate::index::Index;
+use crate::sync::{AtomicU64, Ordering};
 
 /// Steps from a shortcut before the way from the head is tried.
 const LONGEST_WALK: usize = 64;
@@ -147,7 +146,7 @@ impl<'a> List<'a> {
     /// Unlinks a fully linked node from every level.
     pub(crate) fn remove(self, at: usize) {
         let node = self.node(at as u64);
-        Index::new(self.words).replace(node, |address| self.from(Key::at(address)));
+        Index::new(self.words).replace(node);
         for level in (0..node.height()).rev() {
             node.next(level).fetch_or(MARK, Ordering::AcqRel);
         }

@@ -1,16 +1,17 @@
 //! The map as its creator holds it.
 
 use std::io;
-use std::sync::atomic::Ordering;
 
-use crate::arena::{Shared, Words, header};
+use crate::arena::{Words, header};
 use crate::marks::Marks;
 use crate::reader::Reader;
+use crate::shared::Shared;
 use crate::status::Status;
+use crate::sync::{Ordering, sized};
 use crate::writer::{Local, Writer};
 
 /// Smallest map that holds the header and some code.
-const SMALLEST: usize = (header::BLOCKS + 32_768) * 8;
+const SMALLEST: usize = (header::BLOCKS + sized(32_768, 72)) * 8;
 
 /// A code map in shared memory. Forked processes share it; only the creating process may write.
 pub struct CodeMap {
@@ -36,7 +37,7 @@ pub struct Stats {
 impl CodeMap {
     /// A map of `bytes` of address space; memory is used as it fills. At least 1.3 MiB.
     pub fn create(bytes: usize) -> io::Result<Self> {
-        let shared = Shared::create(bytes.max(SMALLEST).next_multiple_of(4096))?;
+        let shared = Shared::create(bytes.max(SMALLEST))?;
         shared.words()[header::BUMP].store(header::BLOCKS as u64, Ordering::Release);
         Ok(Self {
             shared,
@@ -82,7 +83,7 @@ impl CodeMap {
     }
 
     #[cfg(test)]
-    pub(crate) fn words(&self) -> &[std::sync::atomic::AtomicU64] {
+    pub(crate) fn words(&self) -> &[crate::sync::AtomicU64] {
         self.shared.words()
     }
 }

@@ -1,8 +1,7 @@
 //! Task marks: a ring that many threads write and samplers read at their leisure.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
 use crate::arena::header::{MARK_ENTRIES, MARK_WORDS, MARKS};
+use crate::sync::{AtomicU64, Ordering, fence, sized};
 
 /// Whether a task begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +40,7 @@ pub struct MarkCursor {
 /// In a stamp: its writer is not done.
 const WRITING: u64 = 1;
 /// Marks that may come after one that is still being written before it is given up.
-const PATIENCE: u64 = 1024;
+const PATIENCE: u64 = sized(1024, 2) as u64;
 
 /// A slot's stamp once the ticket's mark is in it; 0 is that of a slot never used.
 fn published(ticket: u64) -> u64 {
@@ -162,7 +161,7 @@ impl<'a> Marks<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::arena::header;

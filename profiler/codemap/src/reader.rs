@@ -1,11 +1,10 @@
 //! Looking addresses up, in any process, while writers write.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
 use crate::arena::{Words, header};
 use crate::block::Node;
 use crate::list::{Key, List};
 use crate::range::{Frame, Kind};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// JVMTI may deliver a load this late, ns.
 const LATEST: u64 = 10_000_000_000;
@@ -93,7 +92,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Runs `read` until no block was released for reuse meanwhile.
-    fn validated<T>(&self, mut read: impl FnMut(&Self) -> T) -> Option<T> {
+    pub(crate) fn validated<T>(&self, mut read: impl FnMut(&Self) -> T) -> Option<T> {
         for _ in 0..TRIES {
             let before = self.words.acquire(header::RECLAIM_SEQ);
             let result = read(self);
@@ -157,7 +156,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use proptest::prelude::*;
 
@@ -165,13 +164,15 @@ mod tests {
     use crate::block::LEVELS;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(48))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
 
         /// Whatever is in the memory, a look-up ends and does not panic.
         #[test]
         fn garbage_is_survived(
             garbage in proptest::collection::vec(any::<u64>(), 64..512),
             links in proptest::collection::vec((0usize..512, 0u64..600), 0..300),
+            pages in proptest::collection::vec((any::<u64>(), any::<u32>(), 0u64..600, any::<bool>()), 0..6),
+            unindexed in any::<bool>(),
             pcs in proptest::collection::vec((any::<u64>(), any::<u64>()), 1..4),
         ) {
             let words: Vec<AtomicU64> = (0..header::BLOCKS)
@@ -186,12 +187,20 @@ mod tests {
                 words[header::BLOCKS + at % blocks].store(to, Ordering::Relaxed);
                 words[header::HEAD + at % LEVELS].store(to, Ordering::Relaxed);
             }
+            // Index pages, of which some have their slots in the garbage.
+            for (page, anywhere, within, near) in &pages {
+                let slots = if *near { header::BLOCKS as u64 + within } else { u64::from(*anywhere) };
+                let entry = header::DIRECTORY + *page as usize % header::DIRECTORY_ENTRIES;
+                words[entry].store(page << 32 | slots, Ordering::Relaxed);
+            }
+            words[header::UNINDEXED].store(u64::from(unindexed), Ordering::Relaxed);
             words[header::MAX_SIZE].store(u64::from(u32::MAX), Ordering::Relaxed);
             let reader = Reader::new(&words);
             let mut found = Resolved::default();
-            for (pc, time) in &pcs {
-                for pc in [*pc, words[header::BLOCKS + *pc as usize % blocks].load(Ordering::Relaxed)] {
-                    for time in [0, *time] {
+            let pages = pages.iter().map(|(page, _, within, _)| (page << 21 | within << 9, *page));
+            for (pc, time) in pcs.into_iter().chain(pages) {
+                for pc in [pc, words[header::BLOCKS + pc as usize % blocks].load(Ordering::Relaxed)] {
+                    for time in [0, time] {
                         reader.resolve(pc, time, true, &mut found);
                         reader.find(pc, time, false);
                     }
@@ -228,7 +237,7 @@ mod tests {
                 }
             });
             let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                for _ in 0..200_000 {
+                for _ in 0..if cfg!(miri) { 200 } else { 200_000 } {
                     map.reader().find(0x1000, 500, true);
                 }
             }));

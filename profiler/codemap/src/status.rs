@@ -1,8 +1,7 @@
 //! A few words by which our processes tell the JVM how they are.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::arena::header::{STATUS, STATUS_WORDS};
+use crate::sync::{AtomicU64, Ordering};
 
 /// Status words; what each means is the users' business. A slot out of range is no slot.
 #[derive(Clone, Copy)]

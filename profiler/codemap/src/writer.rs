@@ -1,13 +1,10 @@
 //! Inserting, unloading, recycling: the JVM's side. Nothing here waits.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-
-use crossbeam_queue::SegQueue;
-
 use crate::arena::{Words, bump, header};
 use crate::block::{LEVELS, Node, encode};
 use crate::list::{Key, List};
 use crate::range::CodeRange;
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, SegQueue, fence, sized};
 
 /// How long an unloaded range stays known, ns: longer than any sample waits to be resolved.
 const RETENTION: u64 = 30_000_000_000;
@@ -128,7 +125,11 @@ impl<'a> Writer<'a> {
 
     /// Recycles some ranges that were unloaded long before `now`, if nobody else is at it.
     pub fn maintain(&self, now: u64) {
-        if self.local.recycling.swap(1, Ordering::Acquire) != 0 {
+        let mine =
+            self.local
+                .recycling
+                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        if mine.is_err() {
             return;
         }
         let _inside = Inside::enter(self.local);
@@ -228,7 +229,7 @@ impl<'a> Writer<'a> {
 
 /// Size classes: four to each power of two, so that at most a fifth of a block is waste, and whole
 /// cache lines, so that a node is in as few as can be.
-const CLASSES: usize = 96;
+const CLASSES: usize = sized(96, 8);
 
 fn class_of(words: usize) -> usize {
     (0..CLASSES - 1)
@@ -237,5 +238,5 @@ fn class_of(words: usize) -> usize {
 }
 
 fn class_words(class: usize) -> usize {
-    (4 + class % 4) << (class / 4 + 3)
+    (4 + class % 4) << (class / 4 + sized(3, 1))
 }

@@ -1,4 +1,5 @@
 //! The map against a simple model, under threads, across processes, full, and on garbage.
+#![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -86,7 +87,7 @@ struct Range {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 200 }))]
 
     /// Live ranges never overlap (a new one ends those under it), and every look-up at a time finds
     /// what the model says was there.
@@ -192,15 +193,19 @@ fn readers_never_see_a_torn_record() {
                     }
                 }
             }
-            assert!(hits > 50, "only {hits} look-ups found anything");
+            assert!(
+                hits > 50 || cfg!(miri),
+                "only {hits} look-ups found anything"
+            );
         });
     });
     let stats = map.stats();
-    assert!(stats.recycled > 1000, "{stats:?}");
+    assert!(stats.recycled > 1000 || cfg!(miri), "{stats:?}");
 }
 
 /// The reader is another process, as samplers are.
 #[test]
+#[cfg_attr(miri, ignore = "forks")]
 fn another_process_reads_while_this_one_writes() {
     let map = CodeMap::create(8 << 20).unwrap();
     // SAFETY: the child only reads the map and exits.
@@ -229,6 +234,7 @@ fn another_process_reads_while_this_one_writes() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "fills a map, which takes long")]
 fn a_full_map_counts_and_keeps_what_it_has() {
     let map = CodeMap::create(0).unwrap();
     let mut kept = 0;
@@ -309,6 +315,7 @@ fn a_late_load_answers_only_for_a_bounded_time() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "fills a map, which takes long")]
 fn a_full_map_makes_room_of_old_code_by_itself() {
     let map = CodeMap::create(0).unwrap();
     let mut kept = 0;
@@ -322,6 +329,7 @@ fn a_full_map_makes_room_of_old_code_by_itself() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "the ring is smaller there")]
 fn marks_come_in_order_and_a_slow_reader_learns_what_it_missed() {
     let map = CodeMap::create(0).unwrap();
     let mut cursor = map.marks().reader();

@@ -1,0 +1,58 @@
+//! Where the words are: a mapping shared with forked processes.
+
+use std::io;
+
+#[cfg(not(loom))]
+use memmap2::{MmapOptions, MmapRaw};
+
+use crate::sync::AtomicU64;
+
+/// A mapping of its own, shared with forked processes.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub(crate) struct Shared(MmapRaw);
+
+#[cfg(not(loom))]
+impl Shared {
+    /// At least `bytes` of zeroed memory, used only as it is touched.
+    pub(crate) fn create(bytes: usize) -> io::Result<Self> {
+        Self::map(bytes.next_multiple_of(4096)).map(Self)
+    }
+
+    #[cfg(not(miri))]
+    fn map(bytes: usize) -> io::Result<MmapRaw> {
+        use nix::sys::memfd::{MFdFlags, memfd_create};
+
+        let fd = memfd_create(c"unfuse-codemap", MFdFlags::MFD_CLOEXEC)?;
+        let file = std::fs::File::from(fd);
+        file.set_len(bytes as u64)?;
+        MmapOptions::new().len(bytes).map_raw(&file)
+    }
+
+    /// miri knows neither memfds nor forks.
+    #[cfg(miri)]
+    fn map(bytes: usize) -> io::Result<MmapRaw> {
+        Ok(MmapOptions::new().len(bytes).map_anon()?.into())
+    }
+
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is page-aligned, lives as long as `self`, holds no padding, and nobody
+        // accesses it but through these atomics.
+        unsafe { std::slice::from_raw_parts(self.0.as_mut_ptr().cast(), self.0.len() / 8) }
+    }
+}
+
+/// In the models: loom's atomics are no plain words, and there is one process.
+#[cfg(loom)]
+pub(crate) struct Shared(Box<[AtomicU64]>);
+
+#[cfg(loom)]
+impl Shared {
+    pub(crate) fn create(bytes: usize) -> io::Result<Self> {
+        Ok(Self((0..bytes / 8).map(|_| AtomicU64::new(0)).collect()))
+    }
+
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        &self.0
+    }
+}
