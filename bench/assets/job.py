@@ -1,6 +1,7 @@
 """A benchmark's job: runs SQL statements in rounds and prints what each round took, as JSON lines.
 
-Arguments: data directory, file of {"warm_up": n, "rounds": n, "queries": {name: sql}}.
+Arguments: data directory, file of {"warm_up": n, "rounds": n, "queries": {name: sql}}; with
+"async_profiler": {"library": path, "interval": "5ms", "into": directory} each query is sampled by it.
 A round's CPU times are of the JVM, and of the profiler's processes beside it.
 """
 import glob
@@ -40,12 +41,20 @@ with open(sys.argv[2]) as file:
 for path in sorted(glob.glob(sys.argv[1] + "/*.parquet")):
     spark.read.parquet(path).createOrReplaceTempView(os.path.basename(path)[: -len(".parquet")])
 
+asked = work.get("async_profiler")
+if asked:
+    sampler = spark._jvm.one.profiler.AsyncProfiler.getInstance(asked["library"])
+
 for number in range(-work["warm_up"], work["rounds"]):
     for name, sql in work["queries"].items():
         spark.sparkContext.setJobDescription(f"{name} {number}")
+        if asked:
+            sampler.execute(f"start,event=cpu,interval={asked['interval']}")
         cpu, wall = cpu_seconds(), time.time()
         spark.sql(sql).write.format("noop").mode("overwrite").save()
         now, wall = cpu_seconds(), time.time() - wall
+        if asked:
+            sampler.execute(f"stop,file={asked['into']}/{name}_{number}.collapsed,collapsed")
         result = {
             "query": name,
             "round": number,

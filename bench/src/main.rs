@@ -2,9 +2,13 @@
 //! made it. Timings on shared machines drift: everything is compared in alternation and reported as
 //! ratios with their spread.
 
+mod accuracy;
 mod codemap;
+mod event_log;
 mod overhead;
+mod plot;
 mod report;
+mod sampler;
 mod spark;
 mod tools;
 
@@ -29,12 +33,16 @@ enum What {
     /// Code map: insert and look up, against a skip list of pointers and a sorted array behind a lock
     Codemap,
     Overhead(overhead::Overhead),
+    Accuracy(accuracy::Accuracy),
+    Sampler(sampler::Sampler),
 }
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
     match cli.what {
         What::Codemap => codemap::measure(&cli.results),
+        What::Accuracy(accuracy) => accuracy.measure(&cli.results),
+        What::Sampler(sampler) => sampler.measure(&cli.results),
         What::Overhead(overhead) => overhead.measure(&cli.results),
     }
 }

@@ -8,13 +8,9 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::spark::{Round, Spark, Tool, Work, tpch_queries};
+use crate::spark::{Round, Spark, Tool, Work, canonical, tpch_queries};
 use crate::{report, tools};
 
-/// The thesis's listing 3.1: scan, filter, join, aggregate.
-const CANONICAL: &str = "SELECT (l_suppkey * 100) + s_nationkey, AVG(l_extendedprice), SUM(l_quantity), AVG(l_discount)
-FROM lineitem JOIN (SELECT * FROM supplier ORDER BY s_acctbal DESC LIMIT 10000) ON l_suppkey = s_suppkey
-WHERE l_commitdate > DATE '1993-01-01' GROUP BY (l_suppkey * 100) + s_nationkey";
 /// Section 5.3's cross section of TPC-H.
 const SECTION_5_3: [&str; 6] = ["q01", "q03", "q06", "q08", "q09", "q18"];
 /// Many tasks of a few milliseconds.
@@ -79,6 +75,7 @@ impl Overhead {
             warm_up: self.warm_up,
             rounds: self.rounds,
             queries: self.queries.sql(),
+            async_profiler: None,
         };
         let bar = ProgressBar::new(u64::from(self.runs) * contenders.len() as u64).with_style(
             ProgressStyle::with_template("[{bar:24}] {pos} of {len} runs, {msg}, {elapsed}")?,
@@ -113,7 +110,7 @@ impl Overhead {
             tools.push((format!("unfuse, {rate} Hz"), Tool::Unfuse(*rate, "")));
         }
         if self.async_profiler {
-            let library = tools::async_profiler()?;
+            let library = tools::async_profiler()?.library;
             for event in ["cpu", "ctimer"] {
                 let agent = format!(
                     "-agentpath:{}=start,event={event},interval=5ms,file=/dev/null,collapsed",
@@ -238,7 +235,11 @@ impl Set {
     fn sql(self) -> BTreeMap<String, String> {
         let one = |sql: &str| BTreeMap::from([(self.name().to_owned(), sql.to_owned())]);
         match self {
-            Self::Canonical => one(CANONICAL),
+            Self::Canonical => one(&canonical(
+                "l_commitdate",
+                "l_suppkey",
+                "(l_suppkey * 100) + s_nationkey",
+            )),
             Self::Fine => one(FINE),
             Self::Tpch => tpch_queries(),
             Self::Six => tpch_queries()

@@ -25,6 +25,20 @@ pub struct Work {
     pub rounds: u32,
     /// SQL by name.
     pub queries: BTreeMap<String, String>,
+    /// Whether async-profiler samples each query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub async_profiler: Option<AsyncProfiler>,
+}
+
+/// How async-profiler samples; it leaves `QUERY_ROUND.collapsed`.
+#[derive(Debug, Clone, Serialize)]
+pub struct AsyncProfiler {
+    /// Its native library.
+    pub library: PathBuf,
+    /// CPU time between samples, such as `5ms`.
+    pub interval: String,
+    /// Directory of the results.
+    pub into: PathBuf,
 }
 
 /// What the JVM is run with.
@@ -92,6 +106,11 @@ impl Spark {
             scratch: tempfile::tempdir()?,
             unfuse,
         })
+    }
+
+    /// A directory that goes away with this.
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
     }
 
     /// Runs the work in a JVM of its own. Two task threads.
@@ -196,4 +215,14 @@ pub fn tpch_queries() -> BTreeMap<String, String> {
             })
         })
         .collect()
+}
+
+/// The thesis's listing 3.1 (scan, filter, join, aggregate) over the filtered date, the join key of
+/// the streamed side, and the grouping key.
+pub fn canonical(date: &str, join_key: &str, group: &str) -> String {
+    format!(
+        "SELECT {group}, AVG(l_extendedprice), SUM(l_quantity), AVG(l_discount)
+FROM lineitem JOIN (SELECT * FROM supplier ORDER BY s_acctbal DESC LIMIT 10000) ON {join_key} = s_suppkey
+WHERE {date} > DATE '1993-01-01' GROUP BY {group}"
+    )
 }

@@ -1,0 +1,398 @@
+//! The experiment of the thesis's section 5.2: overhead put into one operator of the canonical query,
+//! and how much of it a profiler finds there.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use unfuse_postprocess::{By, Profile, Selection, Totals};
+
+use crate::event_log::executions;
+use crate::plot::{self, Bar};
+use crate::spark::{AsyncProfiler, Run, Spark, Tool, Work, canonical};
+use crate::{report, tools};
+
+/// Overhead put into one operator of the canonical query, and how much of it is found there
+#[derive(Debug, Args)]
+pub struct Accuracy {
+    /// Rates, Hz
+    #[arg(long, value_delimiter = ',', default_value = "2,20,200,1000")]
+    pub rates: Vec<u32>,
+    /// Runs of each query that count
+    #[arg(long, default_value_t = 5)]
+    pub runs: u32,
+    /// Runs before
+    #[arg(long, default_value_t = 3)]
+    pub warm_up: u32,
+    /// How much work the identity function does: so many SHA-256 sums a row
+    #[arg(long, default_value_t = 6)]
+    pub work: u32,
+    /// Also async-profiler with Spark's consume functions split (MLSS) and not
+    #[arg(long)]
+    pub async_profiler: bool,
+}
+
+/// The operators of the pipeline, as the columns of table A.1.
+const OPERATORS: [&str; 4] = ["scan", "filter", "join", "aggregate"];
+
+/// Samples of one run, by operator, and Spark's CPU time.
+#[derive(Debug, Clone)]
+struct Distribution {
+    operators: [f64; 4],
+    all: f64,
+    cpu_s: f64,
+}
+
+/// A profiler at a rate.
+struct Subject {
+    name: String,
+    rate: u32,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unfuse,
+    /// async-profiler; whether consume functions are split.
+    Methods(bool),
+}
+
+/// What came out for one altered operator.
+struct Outcome {
+    operator: usize,
+    /// Each run's o, t (s) and E.
+    runs: Vec<(Distribution, f64, f64, f64)>,
+}
+
+impl Accuracy {
+    /// Measures and writes `accuracy.md` and `accuracy.svg`.
+    pub fn measure(&self, results: &Path) -> Result<()> {
+        if self.runs == 0 || self.rates.is_empty() {
+            bail!("--runs and --rates must not be empty");
+        }
+        let spark = Spark::install("1")?;
+        let subjects = self.subjects();
+        let bar = ProgressBar::new(subjects.len() as u64).with_style(ProgressStyle::with_template(
+            "[{bar:24}] {pos} of {len}, {msg}, {elapsed}",
+        )?);
+        let (mut summary, mut tables, mut bars) = (String::new(), String::new(), Vec::new());
+        for subject in &subjects {
+            bar.set_message(subject.name.clone());
+            let measured = self.run(&spark, subject)?;
+            let reference = &measured["reference"];
+            let outcomes: Vec<Outcome> = (1..OPERATORS.len())
+                .map(|operator| outcome(operator, reference, &measured[OPERATORS[operator]]))
+                .collect();
+            summary += &summary_row(&subject.name, reference, &outcomes);
+            tables += &table(&subject.name, reference, &outcomes);
+            for outcome in &outcomes {
+                let errors: Vec<f64> = outcome.runs.iter().map(|run| run.3.abs()).collect();
+                let (mean, half) = report::mean_and_half_width(&errors);
+                bars.push(Bar {
+                    group: subject.name.clone(),
+                    series: OPERATORS[outcome.operator].to_owned(),
+                    value: 100.0 * mean,
+                    error: 100.0 * half,
+                });
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        fs::create_dir_all(results)?;
+        plot::bars(
+            &results.join("accuracy.svg"),
+            "mean |E|, % (95% confidence interval)",
+            &bars,
+        )?;
+        let body = format!(
+            "{}{summary}\n![mean error](accuracy.svg)\n\n{tables}",
+            self.head()
+        );
+        report::write(
+            results,
+            "accuracy",
+            &format!("unfuse-bench accuracy {}", self.arguments()),
+            &body,
+        )
+    }
+
+    fn head(&self) -> String {
+        format!(
+            "The experiment of section 5.2: TPC-H SF 1, canonical query, local[2], Spark 4.3; {} runs of the reference \
+             and of each altered query after {} to warm up, in one JVM for each row. The identity function is {} \
+             nested SHA-256 sums of a row's values, whose length, less 64, is added to the expression. \
+             E = (o − t) / t with t = T − mean T of the reference (Spark's CPU time of the stage) and \
+             o = T (s − mean s of the reference) / S.\n\n\
+             | profiler | mean \\|E\\| filter, % | join, % | aggregate, % | mean E (bias) filter, join, aggregate, % | \
+             in no operator, % | \n|---|---|---|---|---|---|\n",
+            self.runs, self.warm_up, self.work
+        )
+    }
+
+    fn arguments(&self) -> String {
+        let rates: Vec<String> = self.rates.iter().map(u32::to_string).collect();
+        format!(
+            "--rates {} --runs {} --warm-up {} --work {}{}",
+            rates.join(","),
+            self.runs,
+            self.warm_up,
+            self.work,
+            if self.async_profiler {
+                " --async-profiler"
+            } else {
+                ""
+            }
+        )
+    }
+
+    fn subjects(&self) -> Vec<Subject> {
+        let mut subjects = Vec::new();
+        let kinds: &[(&str, Kind)] = &[
+            ("unfuse", Kind::Unfuse),
+            ("async-profiler, consume split (MLSS)", Kind::Methods(true)),
+            ("async-profiler, not split", Kind::Methods(false)),
+        ];
+        for (name, kind) in kinds {
+            if *kind != Kind::Unfuse && !self.async_profiler {
+                continue;
+            }
+            for rate in &self.rates {
+                subjects.push(Subject {
+                    name: format!("{name}, {rate} Hz"),
+                    rate: *rate,
+                    kind: *kind,
+                });
+            }
+        }
+        subjects
+    }
+
+    /// The reference and the three altered queries.
+    fn queries(&self) -> BTreeMap<String, String> {
+        let (date, key, group) = (
+            "l_commitdate",
+            "l_suppkey",
+            "(l_suppkey * 100) + s_nationkey",
+        );
+        // No column that the reference does not read, so that the scan stays the same.
+        let zero = |columns: &str| {
+            let mut work = format!("concat_ws('-', {columns})");
+            for _ in 0..self.work {
+                work = format!("sha2({work}, 256)");
+            }
+            format!("(length({work}) - 64)")
+        };
+        let filter = format!("date_add({date}, {})", zero("l_suppkey, l_commitdate"));
+        let join = format!("{key} + {}", zero("l_suppkey, l_quantity"));
+        let aggregate = format!("{group} + {}", zero("l_suppkey, s_nationkey"));
+        BTreeMap::from([
+            ("reference".to_owned(), canonical(date, key, group)),
+            ("filter".to_owned(), canonical(&filter, key, group)),
+            ("join".to_owned(), canonical(date, &join, group)),
+            ("aggregate".to_owned(), canonical(date, key, &aggregate)),
+        ])
+    }
+
+    /// Distributions of the runs, by query.
+    fn run(&self, spark: &Spark, subject: &Subject) -> Result<BTreeMap<String, Vec<Distribution>>> {
+        let mut work = Work {
+            warm_up: self.warm_up,
+            rounds: self.runs,
+            queries: self.queries(),
+            async_profiler: None,
+        };
+        let tool = match subject.kind {
+            Kind::Unfuse => Tool::Unfuse(subject.rate, ""),
+            Kind::Methods(split) => {
+                let profiler = tools::async_profiler()?;
+                work.async_profiler = Some(AsyncProfiler {
+                    library: profiler.library,
+                    interval: format!("{}us", 1_000_000 / subject.rate),
+                    into: spark.scratch().to_owned(),
+                });
+                Tool::Other {
+                    java: Vec::new(),
+                    conf: vec![
+                        format!("spark.driver.extraClassPath={}", profiler.jar.display()),
+                        format!("spark.sql.codegen.splitConsumeFuncByOperator={split}"),
+                    ],
+                }
+            }
+        };
+        let run = spark.run(&work, &tool)?;
+        let mut found: BTreeMap<String, Vec<Distribution>> = BTreeMap::new();
+        let profile = match subject.kind {
+            Kind::Unfuse => Some(Profile::open(&run.profile)?),
+            Kind::Methods(_) => None,
+        };
+        for execution in executions(&run.event_log)? {
+            let Some((query, round)) = execution.description.split_once(' ') else {
+                continue;
+            };
+            if !work.queries.contains_key(query) || round.starts_with('-') {
+                continue;
+            }
+            let (operators, all) = match &profile {
+                Some(profile) => ours(profile, execution.id, execution.stage),
+                None => by_methods(spark.scratch(), query, round)?,
+            };
+            found
+                .entry(query.to_owned())
+                .or_default()
+                .push(Distribution {
+                    operators,
+                    all,
+                    cpu_s: execution.cpu_s,
+                });
+        }
+        if found.len() != work.queries.len() {
+            bail!("the event log {} lacks queries", run.event_log.display());
+        }
+        drop_run(&run);
+        Ok(found)
+    }
+}
+
+/// Profiles of many runs fill a disk.
+fn drop_run(run: &Run) {
+    let _ = run.event_log.ancestors().nth(2).map(fs::remove_dir_all);
+}
+
+/// Samples by operator in a stage of a profile, and all of the stage.
+fn ours(profile: &Profile, query: i64, stage: i32) -> ([f64; 4], f64) {
+    let selection = Selection {
+        query: Some(query),
+        stage: Some(stage),
+    };
+    let totals = Totals::of(profile, selection, By::Operator);
+    let mut operators = [0.0; 4];
+    for row in totals.rows.iter().filter(|row| !row.heading) {
+        let place = match row.operator.as_str() {
+            "Filter" => 1,
+            "BroadcastHashJoin" => 2,
+            // The projection computes the grouping key.
+            "HashAggregate" | "Project" => 3,
+            name if name.contains("Scan") || name == "ColumnarToRow" => 0,
+            _ => continue,
+        };
+        operators[place] += row.samples as f64;
+    }
+    (operators, totals.samples as f64)
+}
+
+/// As much as methods tell: a consume function split off is named after its operator; what is in the
+/// main loop itself can only be put down to the scan that drives it.
+fn by_methods(dir: &Path, query: &str, round: &str) -> Result<([f64; 4], f64)> {
+    let path = dir.join(format!("{query}_{round}.collapsed"));
+    let text = fs::read_to_string(&path)
+        .with_context(|| format!("async-profiler left no {}", path.display()))?;
+    fs::remove_file(&path)?;
+    let mut by_class: BTreeMap<&str, ([f64; 4], f64)> = BTreeMap::new();
+    for line in text.lines() {
+        let Some((stack, count)) = line.rsplit_once(' ') else {
+            continue;
+        };
+        let count: f64 = count.parse().unwrap_or(0.0);
+        let innermost = stack
+            .rsplit(';')
+            .find(|frame| frame.contains("GeneratedIteratorForCodegenStage"));
+        let Some((class, method)) = innermost.and_then(|frame| frame.rsplit_once('.')) else {
+            continue;
+        };
+        let place = match method {
+            _ if method.starts_with("filter_") => 1,
+            _ if method.starts_with("bhj_") => 2,
+            _ if method.starts_with("hashAgg_doConsume")
+                || method.starts_with("hashAgg_doAggregate_")
+                || method.starts_with("project_") =>
+            {
+                3
+            }
+            _ => 0,
+        };
+        let entry = by_class.entry(class).or_default();
+        entry.0[place] += count;
+        entry.1 += count;
+    }
+    // The pipeline is the class with most samples; other stages are left out.
+    let pipeline = by_class.into_values().max_by(|a, b| a.1.total_cmp(&b.1));
+    Ok(pipeline.unwrap_or_default())
+}
+
+/// E of each run with overhead in `operator`.
+fn outcome(operator: usize, reference: &[Distribution], altered: &[Distribution]) -> Outcome {
+    let mean = |of: &dyn Fn(&Distribution) -> f64| {
+        reference.iter().map(of).sum::<f64>() / reference.len() as f64
+    };
+    let base_cpu = mean(&|run| run.cpu_s);
+    let base_samples = mean(&|run| run.operators[operator]);
+    let runs = altered
+        .iter()
+        .map(|run| {
+            let expected = run.cpu_s - base_cpu;
+            let observed = run.cpu_s * (run.operators[operator] - base_samples) / run.all.max(1.0);
+            let error = (observed - expected) / expected;
+            (run.clone(), observed, expected, error)
+        })
+        .collect();
+    Outcome { operator, runs }
+}
+
+fn summary_row(name: &str, reference: &[Distribution], outcomes: &[Outcome]) -> String {
+    let mut row = format!("| {name} |");
+    let mut bias = Vec::new();
+    for outcome in outcomes {
+        let errors: Vec<f64> = outcome.runs.iter().map(|run| 100.0 * run.3).collect();
+        let absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+        let (mean, half) = report::mean_and_half_width(&absolute);
+        let _ = write!(row, " {mean:.2} ± {half:.2} |");
+        bias.push(format!("{:+.2}", report::mean_and_half_width(&errors).0));
+    }
+    let runs = || {
+        let altered = outcomes.iter().flat_map(|outcome| &outcome.runs);
+        reference.iter().chain(altered.map(|run| &run.0))
+    };
+    let all: f64 = runs().map(|run| run.all).sum();
+    let in_operators: f64 = runs().map(|run| run.operators.iter().sum::<f64>()).sum();
+    let _ = writeln!(
+        row,
+        " {} | {:.2} |",
+        bias.join(", "),
+        100.0 * (1.0 - in_operators / all)
+    );
+    row
+}
+
+/// Every run, as table A.1.
+fn table(name: &str, reference: &[Distribution], outcomes: &[Outcome]) -> String {
+    let mut table = format!(
+        "### {name}\n\n| test | scan | filter | join | aggregate | other | S | T, s | o, s | t, s | E |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|\n"
+    );
+    let row = |test: &str, run: &Distribution, rest: &str| {
+        let [scan, filter, join, aggregate] = run.operators;
+        let other = run.all - run.operators.iter().sum::<f64>();
+        format!(
+            "| {test} | {scan} | {filter} | {join} | {aggregate} | {other} | {} | {:.3} | {rest} |\n",
+            run.all, run.cpu_s
+        )
+    };
+    for run in reference {
+        table += &row("reference", run, " | | ");
+    }
+    for outcome in outcomes {
+        for (run, observed, expected, error) in &outcome.runs {
+            let rest = format!("{observed:.3} | {expected:.3} | {:+.2}%", 100.0 * error);
+            table += &row(
+                &format!("altered {}", OPERATORS[outcome.operator]),
+                run,
+                &rest,
+            );
+        }
+    }
+    table + "\n"
+}

@@ -1,0 +1,120 @@
+//! Grouped bars with error bars, as SVG.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use plotters::prelude::*;
+
+/// One bar.
+pub struct Bar {
+    /// What stands together.
+    pub group: String,
+    /// Which of its bars.
+    pub series: String,
+    /// Height.
+    pub value: f64,
+    /// Half the length of its error bar.
+    pub error: f64,
+}
+
+const COLOURS: [RGBColor; 4] = [
+    RGBColor(76, 120, 168),
+    RGBColor(245, 133, 24),
+    RGBColor(84, 162, 75),
+    RGBColor(178, 121, 162),
+];
+
+/// Draws the bars; groups and series in the order of their first bars.
+pub fn bars(path: &Path, title: &str, bars: &[Bar]) -> Result<()> {
+    draw(path, title, bars).map_err(|e| anyhow!("cannot draw {}: {e}", path.display()))
+}
+
+fn draw(path: &Path, title: &str, bars: &[Bar]) -> Result<(), Box<dyn std::error::Error>> {
+    let names = |of: fn(&Bar) -> &String| {
+        let mut names: Vec<&String> = Vec::new();
+        for bar in bars {
+            if !names.contains(&of(bar)) {
+                names.push(of(bar));
+            }
+        }
+        names
+    };
+    let (groups, series) = (names(|bar| &bar.group), names(|bar| &bar.series));
+    let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
+    let top = bars
+        .iter()
+        .map(|bar| bar.value + finite(bar.error))
+        .fold(0.1, f64::max)
+        .min(120.0);
+    let height = 60 + 44 * groups.len() as u32 + 60;
+    let root = SVGBackend::new(path, (900, height)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&root)
+        .caption(title, ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(30)
+        .y_label_area_size(280)
+        .build_cartesian_2d(0.0..top * 1.05, 0.0..groups.len() as f64)?;
+    let label = |place: &f64| {
+        // Labels stand in the middle of a group's bars.
+        let at = place.floor() as usize;
+        let name = groups
+            .len()
+            .checked_sub(at + 1)
+            .and_then(|at| groups.get(at));
+        name.map_or_else(String::new, |name| (*name).clone())
+    };
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .y_labels(0)
+        .x_label_style(("sans-serif", 13))
+        .draw()?;
+    for at in 0..groups.len() {
+        let place = at as f64 + 0.5;
+        let (_, y) = chart.backend_coord(&(0.0, place));
+        let style = ("sans-serif", 13).into_font().color(&BLACK);
+        root.draw(&Text::new(label(&place), (12, y - 7), style))?;
+    }
+    for (colour, name) in COLOURS.iter().cycle().zip(&series) {
+        let at = series.iter().position(|other| other == name).unwrap_or(0) as f64;
+        let width = 0.8 / series.len() as f64;
+        let own: Vec<&Bar> = bars.iter().filter(|bar| bar.series == **name).collect();
+        let low = |bar: &Bar| {
+            let group = groups.iter().position(|group| **group == bar.group);
+            (groups.len() - 1 - group.unwrap_or(0)) as f64 + 0.9 - width * (at + 1.0)
+        };
+        chart
+            .draw_series(own.iter().map(|bar| {
+                Rectangle::new(
+                    [
+                        (0.0, low(bar)),
+                        (bar.value.min(top), low(bar) + width * 0.9),
+                    ],
+                    colour.filled(),
+                )
+            }))?
+            .label(name.as_str())
+            .legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], colour.filled()));
+        chart.draw_series(own.iter().map(|bar| {
+            let y = low(bar) + width * 0.45;
+            let error = finite(bar.error);
+            PathElement::new(
+                vec![
+                    ((bar.value - error).max(0.0), y),
+                    ((bar.value + error).min(top), y),
+                ],
+                BLACK.stroke_width(1),
+            )
+        }))?;
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerRight)
+        .border_style(BLACK)
+        .background_style(WHITE.mix(0.8))
+        .label_font(("sans-serif", 13))
+        .draw()?;
+    root.present()?;
+    Ok(())
+}
