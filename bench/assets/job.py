@@ -1,6 +1,7 @@
 """A benchmark's job: runs SQL statements in rounds and prints what each round took, as JSON lines.
 
 Arguments: data directory, file of {"warm_up": n, "rounds": n, "queries": {name: sql}}; with
+"spin": true a function spin(value, rounds) is there, see Spin.java; with
 "async_profiler": {"library": path, "interval": "5ms", "into": directory} each query is sampled by it.
 A round's CPU times are of the JVM, and of the profiler's processes beside it.
 """
@@ -41,6 +42,8 @@ with open(sys.argv[2]) as file:
 for path in sorted(glob.glob(sys.argv[1] + "/*.parquet")):
     spark.read.parquet(path).createOrReplaceTempView(os.path.basename(path)[: -len(".parquet")])
 
+if work["spin"]:
+    spark.udf.registerJavaFunction("spin", "Spin", "long")
 asked = work.get("async_profiler")
 if asked:
     sampler = spark._jvm.one.profiler.AsyncProfiler.getInstance(asked["library"])

@@ -28,8 +28,8 @@ pub struct Accuracy {
     /// Runs before
     #[arg(long, default_value_t = 3)]
     pub warm_up: u32,
-    /// How much work the identity function does: so many SHA-256 sums a row
-    #[arg(long, default_value_t = 6)]
+    /// How much work the identity function does: rounds of arithmetic a row
+    #[arg(long, default_value_t = 2500)]
     pub work: u32,
     /// Also async-profiler with Spark's consume functions split (MLSS) and not
     #[arg(long)]
@@ -123,8 +123,8 @@ impl Accuracy {
     fn head(&self) -> String {
         format!(
             "The experiment of section 5.2: TPC-H SF 1, canonical query, local[2], Spark 4.3; {} runs of the reference \
-             and of each altered query after {} to warm up, in one JVM for each row. The identity function is {} \
-             nested SHA-256 sums of a row's values, whose length, less 64, is added to the expression. \
+             and of each altered query after {} to warm up, in one JVM for each row. The identity function does {} \
+             rounds of arithmetic a row, in a Java UDF. \
              E = (o − t) / t with t = T − mean T of the reference (Spark's CPU time of the stage) and \
              o = T (s − mean s of the reference) / S.\n\n\
              | profiler | mean \\|E\\| filter, % | join, % | aggregate, % | mean E (bias) filter, join, aggregate, % | \
@@ -178,17 +178,10 @@ impl Accuracy {
             "l_suppkey",
             "(l_suppkey * 100) + s_nationkey",
         );
+        let spin = |value: &str| format!("spin({value}, {})", self.work);
         // No column that the reference does not read, so that the scan stays the same.
-        let zero = |columns: &str| {
-            let mut work = format!("concat_ws('-', {columns})");
-            for _ in 0..self.work {
-                work = format!("sha2({work}, 256)");
-            }
-            format!("(length({work}) - 64)")
-        };
-        let filter = format!("date_add({date}, {})", zero("l_suppkey, l_commitdate"));
-        let join = format!("{key} + {}", zero("l_suppkey, l_quantity"));
-        let aggregate = format!("{group} + {}", zero("l_suppkey, s_nationkey"));
+        let filter = format!("date_add({date}, cast({} - {key} AS int))", spin(key));
+        let (join, aggregate) = (spin(key), spin(group));
         BTreeMap::from([
             ("reference".to_owned(), canonical(date, key, group)),
             ("filter".to_owned(), canonical(&filter, key, group)),
@@ -203,6 +196,7 @@ impl Accuracy {
             warm_up: self.warm_up,
             rounds: self.runs,
             queries: self.queries(),
+            spin: true,
             async_profiler: None,
         };
         let tool = match subject.kind {

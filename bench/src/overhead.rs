@@ -75,6 +75,7 @@ impl Overhead {
             warm_up: self.warm_up,
             rounds: self.rounds,
             queries: self.queries.sql(),
+            spin: false,
             async_profiler: None,
         };
         let bar = ProgressBar::new(u64::from(self.runs) * contenders.len() as u64).with_style(

@@ -25,6 +25,8 @@ pub struct Work {
     pub rounds: u32,
     /// SQL by name.
     pub queries: BTreeMap<String, String>,
+    /// Whether the queries use `spin(value, rounds)`, the identity with work.
+    pub spin: bool,
     /// Whether async-profiler samples each query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub async_profiler: Option<AsyncProfiler>,
@@ -127,6 +129,9 @@ impl Spark {
         fs::write(dir.join("job.py"), include_str!("../assets/job.py"))?;
         fs::write(dir.join("work.json"), serde_json::to_vec(work)?)?;
         let mut command = self.submit(tool, &profile);
+        if work.spin {
+            command.arg("--jars").arg(self.spin_jar(&dir)?);
+        }
         command
             .args(["--master", "local[2]", "--driver-memory", "3g"])
             .args(["--conf", "spark.ui.enabled=false"])
@@ -165,6 +170,36 @@ impl Spark {
             profile,
             event_log,
         })
+    }
+
+    fn spin_jar(&self, dir: &Path) -> Result<PathBuf> {
+        let lib = fs::read_dir(self.home.join("venv/lib"))?
+            .next()
+            .context("an empty virtual environment")??
+            .path();
+        let source = dir.join("Spin.java");
+        fs::write(&source, include_str!("../assets/Spin.java"))?;
+        let jar = dir.join("spin.jar");
+        let mut compile = Command::new("javac");
+        compile
+            .arg("-cp")
+            .arg(lib.join("site-packages/pyspark/jars/*"))
+            .arg("-d")
+            .arg(dir)
+            .arg(&source);
+        let mut pack = Command::new("jar");
+        pack.arg("cf")
+            .arg(&jar)
+            .arg("-C")
+            .arg(dir)
+            .arg("Spin.class");
+        for command in [&mut compile, &mut pack] {
+            let output = command.output().context("a JDK is needed")?;
+            if !output.status.success() {
+                bail!("{}", String::from_utf8_lossy(&output.stderr));
+            }
+        }
+        Ok(jar)
     }
 
     fn submit(&self, tool: &Tool, profile: &Path) -> Command {
