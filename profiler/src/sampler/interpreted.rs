@@ -92,7 +92,8 @@ impl<'a> Interpreted<'a> {
                     .is_some_and(|next| stack.word(frame + 8) == Some(*next))
             });
             frame = frame.and_then(|frame| stack.word(frame));
-            if frame.is_none() && !lost {
+            // Towards the thread's start there is nothing left to name.
+            if frame.is_none() && !lost && chain[depth + 1..].iter().any(|ip| inside(*ip)) {
                 // Only once: what is found further up is walked to the end, or is not there.
                 lost = true;
                 if let Some((found_at, found)) = further_up(&chain[depth + 1..], &mut stack) {

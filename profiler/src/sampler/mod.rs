@@ -39,7 +39,7 @@ pub(crate) use source::SourceKind;
 /// How long samples wait for late JVMTI events before they are resolved.
 const GRACE_NS: u64 = 1_000_000_000;
 /// How often sums are sent.
-const SEND_EVERY: Duration = Duration::from_secs(1);
+const SEND_EVERY: Duration = Duration::from_secs(2);
 
 /// The signal by which the manager ends a sampler early.
 pub(crate) const END_SIGNAL: Signal = Signal::SIGUSR1;

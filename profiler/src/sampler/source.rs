@@ -67,7 +67,8 @@ impl<'a> Source<'a> {
     pub(super) fn patience(&self, work_pending: bool) -> Duration {
         match (self, work_pending) {
             (Self::Perf { .. }, false) => Duration::from_secs(10),
-            (Self::Perf { .. }, true) => Duration::from_millis(500),
+            // A wake-up costs more than the few samples that a mostly idle thread has.
+            (Self::Perf { .. }, true) => Duration::from_secs(2),
             (Self::Timer { .. }, _) => Duration::from_millis(200),
         }
     }
