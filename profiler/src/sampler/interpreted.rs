@@ -1,17 +1,20 @@
 //! Which frames of a callchain are interpreted, and what they interpret.
 //!
-//! In a chain, such a frame is three words: its address with [`INTERPRETED`] set, the `Method*` and the
-//! bytecode pointer. So equal chains are equal words, and nothing needs to be carried beside them.
+//! In a chain, such a frame is one word of its own kind: the number of the method and the index of the
+//! bytecode. So equal chains are equal words, and nothing needs to be carried beside them.
 
 use unfuse_codemap::{CodeMap, Lookup, Resolved};
 
 use super::stack::Stack;
+use crate::interpreter::{InterpretedMethod, Methods};
 use crate::maps::Maps;
 use crate::memory::Memory;
 use crate::perf_event::Sample;
 
-/// Set in a chain's word whose next two words are a `Method*` and a bytecode pointer.
-pub(super) const INTERPRETED: u64 = 1 << 63;
+/// Set in a chain's word that is no address but a method (above bit 32) and a bytecode index.
+const INTERPRETED: u64 = 1 << 63;
+/// In place of a bytecode index that is not known.
+const NO_BCI: u64 = u32::MAX as u64;
 
 /// Slots of an interpreter frame, bytes below its frame pointer (x86-64, JDK 17 to 25).
 const METHOD: u64 = 3 * 8;
@@ -33,6 +36,7 @@ pub(super) struct Interpreted<'a> {
     map: &'a CodeMap,
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
+    methods: Option<Methods>,
     /// Where the interpreter's code is, once seen.
     code: Option<(u64, u64)>,
     resolved: Resolved,
@@ -40,14 +44,32 @@ pub(super) struct Interpreted<'a> {
 }
 
 impl<'a> Interpreted<'a> {
-    pub(super) fn new(map: &'a CodeMap, memory: Option<Memory>) -> Self {
+    pub(super) fn new(map: &'a CodeMap, memory: Option<Memory>, methods: Option<Methods>) -> Self {
         Self {
             map,
             memory,
+            methods,
             code: None,
             resolved: Resolved::default(),
             marked: Vec::new(),
         }
+    }
+
+    /// To be called before each batch of samples; methods are named as they are now.
+    pub(super) fn begin(&mut self, now: u64) {
+        if let Some(methods) = &mut self.methods {
+            methods.begin(now);
+        }
+    }
+
+    /// The method and the bytecode index, if known, of a marked word.
+    pub(super) fn get(&self, word: u64) -> Option<(&InterpretedMethod, Option<u16>)> {
+        if word & INTERPRETED == 0 {
+            return None;
+        }
+        let method = (word & !INTERPRETED) >> 32;
+        let method = self.methods.as_ref()?.get(u32::try_from(method).ok()?)?;
+        Some((method, u16::try_from(word & NO_BCI).ok()))
     }
 
     /// Follows the frame pointers again, in the stack, and marks every frame of
@@ -78,10 +100,13 @@ impl<'a> Interpreted<'a> {
                     };
                     Some((method, bcp))
                 });
-            match described {
-                Some((method, bcp)) => self.marked.extend([ip | INTERPRETED, method, bcp]),
-                None => self.marked.push(*ip),
-            }
+            let word = described.and_then(|(method, bcp)| {
+                let methods = self.methods.as_mut()?;
+                let number = methods.number(method)?;
+                let bci = methods.get(number)?.bci(bcp).map_or(NO_BCI, u64::from);
+                Some(INTERPRETED | u64::from(number) << 32 | bci)
+            });
+            self.marked.push(word.unwrap_or(*ip));
             if depth < known_from {
                 continue;
             }

@@ -8,6 +8,7 @@ use super::interpreted::Interpreted;
 use super::pacer::Pacer;
 use super::raw::RawSamples;
 use super::repair::{Chain, repair};
+use crate::clock::monotonic_ns;
 use crate::maps::Maps;
 use crate::perf_event::{PerfEvent, Record};
 use crate::timer::{Slot, TimerRings};
@@ -100,6 +101,7 @@ impl<'a> Source<'a> {
                 lost,
             } => {
                 let mut taken = 0;
+                interpreted.begin(monotonic_ns());
                 event.drain(|record| match record {
                     Record::Sample(sample) => {
                         let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
