@@ -31,6 +31,8 @@ pub struct Sample<'a> {
     pub cpu_time: u64,
     /// Whether the sample hit the kernel.
     pub in_kernel: bool,
+    /// rbx at the time, where the interpreter has the `Method*` while it makes the frame.
+    pub method_register: u64,
     /// rbp at the time.
     pub frame_pointer: u64,
     /// rsp at the time.
@@ -128,11 +130,18 @@ impl<'a> Cursor<'a> {
         let entries = usize::try_from(self.u64()?).ok()?;
         let callchain = self.take(entries.checked_mul(8)?)?;
         let no_registers = self.u64()? == 0;
-        let [frame_pointer, stack_pointer, bytecode_register] = if no_registers {
-            [0; 3]
-        } else {
-            [self.u64()?, self.u64()?, self.u64()?]
-        };
+        let mut registers = [0; 4];
+        if !no_registers {
+            for register in &mut registers {
+                *register = self.u64()?;
+            }
+        }
+        let [
+            method_register,
+            frame_pointer,
+            stack_pointer,
+            bytecode_register,
+        ] = registers;
         let reserved = usize::try_from(self.u64()?).ok()?;
         let mut stack: &[u8] = &[];
         if reserved > 0 {
@@ -144,6 +153,7 @@ impl<'a> Cursor<'a> {
             time,
             cpu_time,
             in_kernel,
+            method_register,
             frame_pointer,
             stack_pointer,
             bytecode_register,
@@ -161,7 +171,7 @@ mod tests {
     fn sample_bytes(chain: &[u64], stack: &[u64], valid: u64) -> Vec<u8> {
         let mut body = vec![1, 2, 30, 40, chain.len() as u64];
         body.extend(chain);
-        body.extend([2, 0xb, 0x5, 0x13]);
+        body.extend([2, 0xc, 0xb, 0x5, 0x13]);
         body.push(stack.len() as u64 * 8);
         body.extend(stack);
         if !stack.is_empty() {

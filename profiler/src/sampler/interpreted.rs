@@ -5,6 +5,7 @@
 
 use unfuse_codemap::{CodeMap, Lookup, Resolved};
 
+use super::leaf;
 use super::stack::Stack;
 use crate::interpreter::{InterpretedMethod, Methods};
 use crate::maps::Maps;
@@ -72,6 +73,17 @@ impl<'a> Interpreted<'a> {
         Some((method, u16::try_from(word & NO_BCI).ok()))
     }
 
+    /// Puts the caller into `chain` that the kernel left out; the interpreter's code is another matter.
+    pub(super) fn complete(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
+        let Some(leaf) = chain.first().copied().filter(|ip| maps.in_code_cache(*ip)) else {
+            return;
+        };
+        let interpreter = self.interpreter(chain, sample.time, maps);
+        if interpreter.is_none_or(|(start, end)| !(start..end).contains(&leaf)) {
+            leaf::complete(chain, sample, maps, self.memory.as_ref());
+        }
+    }
+
     /// Follows the frame pointers again, in the stack, and marks every frame of
     /// `chain` (leaf first, as the kernel walked it) that is in the interpreter.
     pub(super) fn mark(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
@@ -90,15 +102,19 @@ impl<'a> Interpreted<'a> {
             let described = frame
                 .filter(|_| depth >= known_from && inside(*ip))
                 .and_then(|frame| {
-                    let method = stack.word(frame.checked_sub(METHOD)?)?;
-                    let saved = stack.word(frame.checked_sub(BYTECODE)?)?;
-                    // The innermost frame keeps the pointer in a register, the slot is out of date.
-                    let bcp = if depth == 0 {
-                        sample.bytecode_register
+                    let slot = frame.checked_sub(METHOD)?;
+                    if depth > 0 {
+                        let saved = stack.word(frame.checked_sub(BYTECODE)?)?;
+                        return Some((stack.word(slot)?, saved));
+                    }
+                    // The innermost frame keeps the pointer in a register, the slot is out of date. A
+                    // frame that is just being made has not even the method in it.
+                    let method = if slot < sample.stack_pointer {
+                        sample.method_register
                     } else {
-                        saved
+                        stack.word(slot)?
                     };
-                    Some((method, bcp))
+                    Some((method, sample.bytecode_register))
                 });
             let word = described.and_then(|(method, bcp)| {
                 let methods = self.methods.as_mut()?;
@@ -164,8 +180,11 @@ fn first_frame(chain: &[u64], sample: &Sample<'_>) -> (usize, Option<u64>) {
             .is_some_and(|ret| sample.stack_word(frame + 8) == Some(*ret))
     };
     let own = sample.frame_pointer;
-    if own < u64::MAX - 16 && links(own, 0) {
-        return (0, Some(own));
+    // A leaf without a frame leaves the register to its caller.
+    if own < u64::MAX - 16
+        && let Some(depth) = (0..2).find(|depth| links(own, *depth))
+    {
+        return (depth, Some(own));
     }
     let found = (0..3).find_map(|depth| {
         let slots = (0..).map(|slot| sample.stack_pointer + 8 * slot);

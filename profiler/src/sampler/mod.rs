@@ -2,6 +2,7 @@
 //! adds up, and sends the sums to the writer.
 
 mod interpreted;
+mod leaf;
 mod outbox;
 mod pacer;
 mod raw;

@@ -108,6 +108,7 @@ impl<'a> Source<'a> {
                         *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
                         taken += 1;
                         raw.chain().extend(sample.callchain());
+                        interpreted.complete(raw.chain(), &sample, maps);
                         let state = repair(raw.chain(), &sample, maps);
                         if state != Chain::Broken {
                             interpreted.mark(raw.chain(), &sample, maps);
