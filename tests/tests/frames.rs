@@ -9,6 +9,9 @@ use unfuse_tests::{compile, jdks, root, run, unfuse};
 /// Samples a second of CPU time.
 const RATE: f64 = 1000.0;
 
+/// What frames are called that are not known.
+const NAMELESS: [&str; 4] = ["[unknown]", "[code cache]", "[interpreter]", ""];
+
 /// A program that ran under the profiler.
 struct Ran {
     what: String,
@@ -85,22 +88,27 @@ impl Ran {
         format!("{file}@L{}", line.expect("the marker") + 1)
     }
 
-    /// Nearly every sample has a leaf with a name of its own.
+    /// Nearly every sample has a leaf with a name of its own, and callers that have.
     fn check_names(&self) {
         let all = self.samples(|_| true);
-        let nameless = |stack: &[String]| {
-            let leaf = stack.iter().rfind(|part| !is_place(part));
-            ["[unknown]", "[code cache]", "[interpreter]", ""]
-                .contains(&leaf.map_or("", String::as_str))
-        };
-        let lost = self.samples(nameless);
-        let mut worst: Vec<_> = self.stacks.iter().filter(|(s, _)| nameless(s)).collect();
+        let nameless = |part: &String| NAMELESS.contains(&part.as_str());
+        let leaves =
+            self.samples(|stack| stack.iter().rfind(|p| !is_place(p)).is_some_and(nameless));
+        let anywhere = self.samples(|stack| stack.iter().any(nameless));
+        let mut worst: Vec<_> = self
+            .stacks
+            .iter()
+            .filter(|(s, _)| s.iter().any(nameless))
+            .collect();
         worst.sort_by(|a, b| b.1.total_cmp(&a.1));
-        worst.truncate(5);
-        eprintln!("{}: {lost} of {all} without a name", self.what);
+        worst.truncate(3);
+        eprintln!(
+            "{}: {leaves} leaves of {all} without a name, {anywhere} with one somewhere",
+            self.what
+        );
         assert!(
-            lost <= 0.03 * all,
-            "{}: {lost} of {all} samples have no name: {worst:#?}",
+            leaves <= 0.02 * all && anywhere <= 0.03 * all,
+            "{}: {leaves} leaves of {all} have no name, {anywhere} stacks have such a frame: {worst:?}",
             self.what
         );
     }
@@ -173,7 +181,7 @@ fn deoptimised_and_recompiled_code() {
             ("Deopt.branches", "HOT branches"),
         ] {
             let line = ran.marked(marker);
-            ran.check_within(part, 0.9, |frame| frame == line);
+            ran.check_within(part, 0.8, |frame| frame == line);
         }
     }
 }
@@ -213,7 +221,7 @@ fn calls_with_many_receivers() {
             ("Calls.byInterface", "HOT interface"),
         ] {
             let line = ran.marked(marker);
-            ran.check_within(part, 0.9, |frame| frame == line);
+            ran.check_within(part, 0.8, |frame| frame == line);
         }
         ran.check_within("Calls.byInterface", 0.05, |frame| frame == "itable stub");
     }
@@ -277,7 +285,7 @@ fn virtual_threads() {
         });
         let ratio = parts[1] / parts[0];
         eprintln!("{}: {ratio}", ran.what);
-        assert!((1.7..2.3).contains(&ratio), "{}: {parts:?}", ran.what);
+        assert!((1.6..2.4).contains(&ratio), "{}: {parts:?}", ran.what);
         // Whose frames they are stands below.
         for part in ["Virtual.once", "Virtual.twice"] {
             let called = ran.samples(|stack| {
