@@ -163,7 +163,7 @@ impl Methods {
             file: if source == 0 {
                 String::new()
             } else {
-                entry(source)?
+                entry(source).unwrap_or_default()
             },
         };
         let place = Place {
@@ -188,6 +188,9 @@ impl Methods {
 
     fn symbol(&self, symbol: u64) -> Option<String> {
         let length = self.memory.half(at(symbol, self.layout.symbol_length)?)?;
+        if length == 0 {
+            return None;
+        }
         let mut bytes = vec![0; usize::from(length).min(1024)];
         let read = self
             .memory

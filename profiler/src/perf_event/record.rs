@@ -10,6 +10,8 @@ pub(super) const HEADER_BYTES: usize = 8;
 
 /// Callchain entries from here on are context markers, not addresses (`PERF_CONTEXT_MAX`).
 const CONTEXT_MARKERS: u64 = (-4095i64) as u64;
+/// But this one was in the place of a return address.
+pub(crate) const NO_ADDRESS: u64 = u64::MAX;
 
 /// One record.
 #[derive(Debug, PartialEq)]
@@ -44,9 +46,9 @@ pub struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// User addresses, leaf first.
+    /// User addresses, leaf first; what stood in the place of one may be `NO_ADDRESS`.
     pub fn callchain(&self) -> impl Iterator<Item = u64> + 'a {
-        words(self.callchain).filter(|ip| *ip < CONTEXT_MARKERS)
+        words(self.callchain).filter(|ip| *ip < CONTEXT_MARKERS || *ip == NO_ADDRESS)
     }
 
     /// The word at an address, if it lies in the copy of the stack.

@@ -6,7 +6,7 @@
 use unfuse_codemap::{CodeMap, Lookup, Resolved};
 
 use super::leaf;
-use super::stack::Stack;
+use super::stack::{Stack, return_address};
 use crate::interpreter::{InterpretedMethod, Methods};
 use crate::maps::Maps;
 use crate::memory::Memory;
@@ -75,6 +75,7 @@ impl<'a> Interpreted<'a> {
 
     /// Puts the caller into `chain` that the kernel left out; the interpreter's code is another matter.
     pub(super) fn complete(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
+        leaf::complete_barriers(chain, sample);
         let Some(leaf) = chain.first().copied().filter(|ip| maps.in_code_cache(*ip)) else {
             return;
         };
@@ -118,7 +119,11 @@ impl<'a> Interpreted<'a> {
                 });
             let word = described.and_then(|(method, bcp)| {
                 let methods = self.methods.as_mut()?;
-                let number = methods.number(method)?;
+                // Compiled callers have another kind of frame, and leave the method in the register.
+                let register = || (depth == 0).then_some(sample.method_register);
+                let number = methods
+                    .number(method)
+                    .or_else(|| methods.number(register()?))?;
                 let bci = methods.get(number)?.bci(bcp).map_or(NO_BCI, u64::from);
                 Some(INTERPRETED | u64::from(number) << 32 | bci)
             });
@@ -130,7 +135,7 @@ impl<'a> Interpreted<'a> {
             frame = frame.filter(|frame| {
                 chain
                     .get(depth + 1)
-                    .is_some_and(|next| stack.word(frame + 8) == Some(*next))
+                    .is_some_and(|next| stack.return_address(*frame) == Some(*next))
             });
             frame = frame.and_then(|frame| stack.word(frame));
             if frame.is_none() && !lost {
@@ -177,7 +182,7 @@ fn first_frame(chain: &[u64], sample: &Sample<'_>) -> (usize, Option<u64>) {
     let links = |frame: u64, depth: usize| {
         chain
             .get(depth + 1)
-            .is_some_and(|ret| sample.stack_word(frame + 8) == Some(*ret))
+            .is_some_and(|ret| return_address(frame, |at| sample.stack_word(at)) == Some(*ret))
     };
     let own = sample.frame_pointer;
     // A leaf without a frame leaves the register to its caller.
@@ -205,7 +210,7 @@ fn first_frame(chain: &[u64], sample: &Sample<'_>) -> (usize, Option<u64>) {
 fn further_up(chain: &[u64], stack: &mut Stack<'_>) -> Option<(usize, u64)> {
     let from = stack.copy_end();
     for frame in (0..FURTHER_UP / 8).map(|slot| from + 8 * slot) {
-        let (saved, ret) = (stack.word(frame)?, stack.word(frame + 8)?);
+        let (saved, ret) = (stack.word(frame)?, stack.return_address(frame)?);
         if saved <= frame || saved - frame > LARGEST_FRAME {
             continue;
         }
@@ -222,7 +227,7 @@ fn further_up(chain: &[u64], stack: &mut Stack<'_>) -> Option<(usize, u64)> {
 /// Whether the links from a frame on are the return addresses given, as far as is sure.
 fn follows(returns: &[u64], mut frame: u64, stack: &mut Stack<'_>) -> bool {
     returns.iter().take(FOLLOWED).all(|ret| {
-        let here = stack.word(frame + 8) == Some(*ret);
+        let here = stack.return_address(frame) == Some(*ret);
         frame = stack.word(frame).unwrap_or(0);
         here
     })

@@ -4,10 +4,10 @@
 //! caller's caller for the caller. Small methods spend much of their time there, and vtable and itable
 //! stubs all of it. The return address is on top of the stack then, or where the prologue says.
 
-use super::stack::Stack;
+use super::stack::{Stack, return_address};
 use crate::maps::Maps;
 use crate::memory::Memory;
-use crate::perf_event::Sample;
+use crate::perf_event::{NO_ADDRESS, Sample};
 
 /// Longest chain, as the kernel's.
 const MAX_FRAMES: usize = 127;
@@ -58,6 +58,26 @@ pub(super) fn complete(
     }
 }
 
+/// Puts in the methods whose entry barriers run; the kernel found no address there.
+pub(super) fn complete_barriers(chain: &mut Vec<u64>, sample: &Sample<'_>) {
+    if !chain.contains(&NO_ADDRESS) {
+        return;
+    }
+    let word = |address| sample.stack_word(address);
+    let mut frame = sample.frame_pointer;
+    for ret in &mut chain[1..] {
+        if frame.checked_add(8).and_then(word) != Some(*ret) {
+            break;
+        }
+        if let Some(address) = return_address(frame, word) {
+            *ret = address;
+        }
+        let Some(saved) = word(frame) else { break };
+        frame = saved;
+    }
+    chain.retain(|address| *address != NO_ADDRESS);
+}
+
 /// Where the return address is, if the frame is not as the kernel supposes.
 fn find(
     code: &[u8; BEFORE + AFTER],
@@ -100,7 +120,7 @@ fn walk(mut frame: u64, stack: &mut Stack<'_>) -> Vec<u64> {
     let mut callers = Vec::new();
     while callers.len() < MAX_FRAMES
         && let Some(saved) = stack.word(frame)
-        && let Some(ret) = frame.checked_add(8).and_then(|slot| stack.word(slot))
+        && let Some(ret) = stack.return_address(frame)
         && ret != 0
     {
         callers.push(ret);
