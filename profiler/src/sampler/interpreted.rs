@@ -76,13 +76,18 @@ impl<'a> Interpreted<'a> {
     /// Puts the caller into `chain` that the kernel left out; the interpreter's code is another matter.
     pub(super) fn complete(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
         leaf::complete_barriers(chain, sample);
-        let Some(leaf) = chain.first().copied().filter(|ip| maps.in_code_cache(*ip)) else {
-            return;
-        };
-        let interpreter = self.interpreter(chain, sample.time, maps);
-        if interpreter.is_none_or(|(start, end)| !(start..end).contains(&leaf)) {
+        if self.leaf_is_compiled(chain, sample.time, maps) {
             leaf::complete(chain, sample, maps, self.memory.as_ref());
         }
+    }
+
+    /// Whether the leaf is generated code, other than the interpreter's.
+    pub(super) fn leaf_is_compiled(&mut self, chain: &[u64], time: u64, maps: &Maps) -> bool {
+        let Some(leaf) = chain.first().filter(|ip| maps.in_code_cache(**ip)) else {
+            return false;
+        };
+        self.interpreter(chain, time, maps)
+            .is_none_or(|(start, end)| !(start..end).contains(leaf))
     }
 
     /// Follows the frame pointers again, in the stack, and marks every frame of

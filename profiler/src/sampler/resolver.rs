@@ -36,7 +36,6 @@ pub(super) struct Resolver<'a> {
     maps: Maps,
     known: HashMap<u64, Known>,
     resolved: Resolved,
-    refreshed: u64,
 }
 
 impl<'a> Resolver<'a> {
@@ -46,12 +45,11 @@ impl<'a> Resolver<'a> {
             maps,
             known: HashMap::new(),
             resolved: Resolved::default(),
-            refreshed: 0,
         }
     }
 
-    pub(super) fn maps(&self) -> &Maps {
-        &self.maps
+    pub(super) fn maps(&mut self) -> &mut Maps {
+        &mut self.maps
     }
 
     /// The id of the sample's stack; a stack not seen before goes to the outbox.
@@ -139,7 +137,7 @@ impl<'a> Resolver<'a> {
                         leaf_first.extend(self.resolved.frames.drain(..).rev().map(java_frame));
                     }
                 }
-                Lookup::NotFound | Lookup::Torn => leaf_first.push(self.native(*ip, sample.time)),
+                Lookup::NotFound | Lookup::Torn => leaf_first.push(self.native(*ip)),
             }
         }
         if let Some(root) = entered
@@ -153,12 +151,7 @@ impl<'a> Resolver<'a> {
         leaf_first
     }
 
-    fn native(&mut self, ip: u64, now: u64) -> WireFrame {
-        // A library may have been loaded since; look again, but not for every stray address.
-        if self.maps.find(ip).is_none() && now.saturating_sub(self.refreshed) > 1_000_000_000 {
-            self.refreshed = now;
-            let _ = self.maps.refresh();
-        }
+    fn native(&self, ip: u64) -> WireFrame {
         match self.maps.find(ip) {
             Some(mapping) if !mapping.path.is_empty() => WireFrame {
                 frame: Frame {
