@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
+/// How often the maps are read again at most.
+const REFRESH_NS: u64 = 200_000_000;
+
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
@@ -25,6 +28,7 @@ pub struct Maps {
     code_cache: (u64, u64),
     code_cache_told: bool,
     jvm: (u64, u64),
+    refreshed: u64,
 }
 
 impl Maps {
@@ -37,6 +41,7 @@ impl Maps {
             code_cache: (0, 0),
             code_cache_told: false,
             jvm: (0, 0),
+            refreshed: 0,
         };
         maps.refresh()?;
         Ok(maps)
@@ -55,7 +60,12 @@ impl Maps {
         let mut text = String::new();
         self.file.seek(SeekFrom::Start(0))?;
         self.file.read_to_string(&mut text)?;
-        self.mappings = parse(&text);
+        let mappings = parse(&text);
+        if mappings.is_empty() {
+            // The process has ended; where everything was is still worth knowing.
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        self.mappings = mappings;
         if !self.code_cache_told {
             // What the JVM has committed of it so far.
             let anonymous = || self.mappings.iter().filter(|m| m.path.is_empty());
@@ -69,6 +79,16 @@ impl Maps {
             .filter(|m| m.path.ends_with("/libjvm.so"));
         self.jvm = jvm.next().map_or((0, 0), |m| (m.start, m.end));
         Ok(())
+    }
+
+    /// Reads the maps again where an address lies in none (a library has been loaded), but not for every
+    /// stray one. To be done while the process lives.
+    pub(crate) fn keep_up(&mut self, addresses: &[u64], now: u64) {
+        let known = |ip: &u64| self.in_code_cache(*ip) || self.find(*ip).is_some();
+        if now.saturating_sub(self.refreshed) > REFRESH_NS && !addresses.iter().all(known) {
+            self.refreshed = now;
+            let _ = self.refresh();
+        }
     }
 
     /// The mapping an address is in.

@@ -48,7 +48,7 @@ fn records() {
     let (user, stack) = (-512i64 as u64, 0x7f12_3456_7000u64);
     let head = [0x7f00_1234, 42 << 32 | 42, 1_000_000_007, 5_000_000];
     let chain = [4, user, 0x7f00_1234, 0x7f00_2234, 0x7f00_3234];
-    let registers = [2, stack + 16, stack, 0x7f00_9999];
+    let registers = [2, 0x7f00_8888, stack + 16, stack, 0x7f00_9999];
     let copied = [32, 1, stack + 32, stack + 24, 0x7f00_2234, 24];
     let whole = [&head[..], &chain, &registers, &copied].concat();
     let bare = [&head[..], &[0, 0, 0]].concat();

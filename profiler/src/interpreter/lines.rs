@@ -31,6 +31,19 @@ pub(super) fn line_of(table: &[u8], bci: u32, excess: u8) -> u32 {
     u32::try_from(best.1).unwrap_or(0)
 }
 
+/// Bytes of the table at the start of `bytes`, its end mark included; all of them where there is none.
+pub(super) fn table_length(bytes: &[u8], excess: u8) -> usize {
+    let mut reader = Reader { bytes, excess };
+    loop {
+        match reader.byte() {
+            Some(0) => return bytes.len() - reader.bytes.len(),
+            Some(0xff) if reader.signed().is_some() && reader.signed().is_some() => {}
+            Some(0xff) | None => return bytes.len(),
+            Some(_) => {}
+        }
+    }
+}
+
 struct Reader<'a> {
     bytes: &'a [u8],
     excess: u8,
@@ -101,6 +114,8 @@ mod tests {
             let mut bci = 0;
             let pairs: Vec<(u32, u32)> = steps.iter().map(|(by, line)| { bci += by; (bci, *line) }).collect();
             let table = compress(&pairs, excess);
+            let followed = [&table[..], &[0x77; 20]].concat();
+            prop_assert_eq!(table_length(&followed, excess), table.len());
             for (bci, line) in &pairs {
                 prop_assert_eq!(line_of(&table, *bci, excess), *line);
             }
@@ -111,6 +126,7 @@ mod tests {
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100), bci in any::<u32>()) {
             line_of(&bytes, bci, 0);
             line_of(&bytes, bci, 1);
+            prop_assert!(table_length(&bytes, 0) <= bytes.len());
         }
     }
 }

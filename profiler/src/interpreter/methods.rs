@@ -4,16 +4,27 @@ use std::collections::HashMap;
 use std::io;
 
 use super::Layout;
-use super::lines::line_of;
+use super::lines::{line_of, table_length};
 use crate::memory::Memory;
 
-/// Methods remembered; emptied every few seconds too, since metadata of unloaded classes is reused.
+/// Methods remembered before those that nobody needs any more are dropped.
 const REMEMBERED: usize = 4096;
-const REMEMBER_NS: u64 = 10_000_000_000;
+/// Samples wait for less than this between being named and being resolved.
+const NEEDED_NS: u64 = 15_000_000_000;
 
 /// A method that was interpreted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterpretedMethod {
+    /// Its names.
+    pub names: Names,
+    place: Place,
+    line_table: Vec<u8>,
+    excess: u8,
+}
+
+/// What a method is called.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Names {
     /// Binary class name with dots.
     pub class: String,
     /// Method name.
@@ -22,32 +33,44 @@ pub struct InterpretedMethod {
     pub signature: String,
     /// Source file.
     pub file: String,
+}
+
+/// Where its bytecodes are, and how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
     code: u64,
-    code_size: u16,
-    line_table: Vec<u8>,
-    excess: u8,
+    size: u16,
+    has_lines: bool,
 }
 
 impl InterpretedMethod {
     /// The bytecode index of a bytecode pointer, if it points into this method.
-    pub fn bci(&self, bcp: u64) -> Option<u32> {
-        let bci = bcp.checked_sub(self.code)?;
-        (bci < u64::from(self.code_size)).then_some(bci as u32)
+    pub fn bci(&self, bcp: u64) -> Option<u16> {
+        let bci = bcp.checked_sub(self.place.code)?;
+        (bci < u64::from(self.place.size)).then_some(bci as u16)
     }
 
     /// The line of a bytecode, 0 where unknown.
-    pub fn line(&self, bci: u32) -> u32 {
-        line_of(&self.line_table, bci, self.excess)
+    pub fn line(&self, bci: u16) -> u32 {
+        line_of(&self.line_table, u32::from(bci), self.excess)
     }
 }
 
 /// Reads methods of one JVM.
+///
+/// Metadata of unloaded classes is reused, so an address says nothing later. A method is read anew at
+/// each [`Methods::begin`], soon after the samples were taken, and gets a number that is its own forever.
 #[derive(Debug)]
 pub struct Methods {
     memory: Memory,
     layout: Layout,
-    known: HashMap<u64, Option<InterpretedMethod>>,
-    emptied: u64,
+    /// What stood at each address since `begin`.
+    current: HashMap<u64, Option<u32>>,
+    numbers: HashMap<(Names, Place), u32>,
+    /// Methods by number, and when they were last met.
+    methods: HashMap<u32, (InterpretedMethod, u64)>,
+    next: u32,
+    now: u64,
 }
 
 impl Methods {
@@ -62,80 +85,145 @@ impl Methods {
         Ok(Self {
             memory,
             layout,
-            known: HashMap::new(),
-            emptied: 0,
+            current: HashMap::new(),
+            numbers: HashMap::new(),
+            methods: HashMap::new(),
+            next: 0,
+            now: 0,
         })
     }
 
-    /// The method at a `Method*`; `None` if what is there is no method.
-    pub fn get(&mut self, method: u64, now: u64) -> Option<&InterpretedMethod> {
-        if self.known.len() >= REMEMBERED || now.saturating_sub(self.emptied) > REMEMBER_NS {
-            self.known.clear();
-            self.emptied = now;
+    /// From here on, addresses mean what is there now.
+    pub fn begin(&mut self, now: u64) {
+        self.current.clear();
+        self.now = now;
+        if self.methods.len() >= REMEMBERED {
+            self.methods.retain(|_, (_, met)| *met + NEEDED_NS > now);
+            let methods = &self.methods;
+            self.numbers
+                .retain(|_, number| methods.contains_key(number));
         }
-        if !self.known.contains_key(&method) {
-            let read = self.read(method);
-            self.known.insert(method, read);
-        }
-        self.known.get(&method)?.as_ref()
     }
 
-    fn read(&self, method: u64) -> Option<InterpretedMethod> {
-        let l = &self.layout;
-        let constant = self.memory.word(method + l.method_const_method)?;
-        let pool = self.memory.word(constant + l.const_method_constants)?;
-        let holder = self.memory.word(pool + l.constant_pool_holder)?;
-        let entry = |index: u16| {
-            self.memory
-                .word(pool + l.constant_pool_size + 8 * u64::from(index))
-        };
-        let code = constant + l.const_method_size;
-        let code_size = self.memory.half(constant + l.const_method_code_size)?;
-        let has_lines = self.memory.half(constant + l.const_method_flags)? & 1 != 0;
-        let source = if l.constant_pool_source_file > 0 {
-            self.memory.half(pool + l.constant_pool_source_file)?
-        } else {
-            self.memory.half(holder + l.klass_source_file)?
-        };
-        let mut line_table = vec![0; if has_lines { 8192 } else { 0 }];
-        // Fewer bytes at the end of the mapping are fine.
-        let read = self
-            .memory
-            .read(&mut line_table, code + u64::from(code_size));
-        let mut end = read;
-        if let Some(zero) = line_table[..read].iter().position(|byte| *byte == 0) {
-            // A zero inside a number only shortens what is kept; most tables end at the first one.
-            end = if l.number_excess > 0 { zero + 1 } else { read };
+    /// The number of the method at a `Method*`; `None` if what is there is no method.
+    pub fn number(&mut self, method: u64) -> Option<u32> {
+        if let Some(known) = self.current.get(&method) {
+            return *known;
         }
-        line_table.truncate(end);
-        Some(InterpretedMethod {
-            class: self
-                .symbol(self.memory.word(holder + l.klass_name)?)?
-                .replace('/', "."),
-            name: self.symbol(entry(
-                self.memory.half(constant + l.const_method_name_index)?,
-            )?)?,
-            signature: self.symbol(entry(
-                self.memory
-                    .half(constant + l.const_method_signature_index)?,
-            )?)?,
+        let number = self.read(method);
+        self.current.insert(method, number);
+        number
+    }
+
+    /// The method with a number.
+    pub fn get(&self, number: u32) -> Option<&InterpretedMethod> {
+        self.methods.get(&number).map(|(method, _)| method)
+    }
+
+    fn read(&mut self, method: u64) -> Option<u32> {
+        let (names, place) = self.describe(method)?;
+        if let Some(number) = self.numbers.get(&(names.clone(), place)) {
+            self.methods.get_mut(number)?.1 = self.now;
+            return Some(*number);
+        }
+        let line_table = self.line_table(place);
+        let number = self.next;
+        self.next = (self.next + 1) & NUMBER_BITS;
+        self.numbers.insert((names.clone(), place), number);
+        let method = InterpretedMethod {
+            names,
+            place,
+            line_table,
+            excess: self.layout.number_excess,
+        };
+        self.methods.insert(number, (method, self.now));
+        Some(number)
+    }
+
+    fn describe(&self, method: u64) -> Option<(Names, Place)> {
+        let l = &self.layout;
+        let constant = self.memory.word(at(method, l.method_const_method)?)?;
+        let pool = self.memory.word(at(constant, l.const_method_constants)?)?;
+        let holder = self.memory.word(at(pool, l.constant_pool_holder)?)?;
+        let half = |from: u64, offset: u64| self.memory.half(at(from, offset)?);
+        let entry = |index: u16| {
+            let offset = l.constant_pool_size + 8 * u64::from(index);
+            self.symbol(self.memory.word(at(pool, offset)?)?)
+        };
+        let source = if l.constant_pool_source_file > 0 {
+            half(pool, l.constant_pool_source_file)?
+        } else {
+            half(holder, l.klass_source_file)?
+        };
+        let class = self.symbol(self.memory.word(at(holder, l.klass_name)?)?)?;
+        let names = Names {
+            class: binary_name(&class),
+            name: entry(half(constant, l.const_method_name_index)?)?,
+            signature: entry(half(constant, l.const_method_signature_index)?)?,
             file: if source == 0 {
                 String::new()
             } else {
-                self.symbol(entry(source)?)?
+                entry(source).unwrap_or_default()
             },
-            code,
-            code_size,
-            line_table,
-            excess: l.number_excess,
-        })
+        };
+        let place = Place {
+            code: at(constant, l.const_method_size)?,
+            size: half(constant, l.const_method_code_size)?,
+            has_lines: half(constant, l.const_method_flags)? & 1 != 0,
+        };
+        Some((names, place))
     }
 
-    fn symbol(&self, at: u64) -> Option<String> {
-        let length = usize::from(self.memory.half(at + self.layout.symbol_length)?);
-        let mut bytes = vec![0; length.min(1024)];
-        let read = self.memory.read(&mut bytes, at + self.layout.symbol_body);
+    /// The line table, which follows the bytecodes.
+    fn line_table(&self, place: Place) -> Vec<u8> {
+        let mut table = vec![0; if place.has_lines { 8192 } else { 0 }];
+        let read = at(place.code, u64::from(place.size))
+            // Fewer bytes at the end of the mapping are fine.
+            .map_or(0, |from| self.memory.read(&mut table, from));
+        table.truncate(read);
+        table.truncate(table_length(&table, self.layout.number_excess));
+        table.shrink_to_fit();
+        table
+    }
+
+    fn symbol(&self, symbol: u64) -> Option<String> {
+        let length = self.memory.half(at(symbol, self.layout.symbol_length)?)?;
+        if length == 0 {
+            return None;
+        }
+        let mut bytes = vec![0; usize::from(length).min(1024)];
+        let read = self
+            .memory
+            .read(&mut bytes, at(symbol, self.layout.symbol_body)?);
         bytes.truncate(read);
         String::from_utf8(bytes).ok()
+    }
+}
+
+/// Numbers have this many bits, so that they fit into a chain's word.
+const NUMBER_BITS: u32 = (1 << 30) - 1;
+
+/// An address; what is read as a pointer may be anything.
+fn at(from: u64, offset: u64) -> Option<u64> {
+    from.checked_add(offset)
+}
+
+/// The name as JVMTI gives it for compiled code: dots, also before the suffix of a hidden class.
+fn binary_name(symbol: &str) -> String {
+    let mut name = symbol.replace('/', ".");
+    if let Some(plus) = name.rfind("+0x") {
+        name.replace_range(plus..=plus, ".");
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_compiled_code() {
+        assert_eq!(binary_name("java/util/Map$Entry"), "java.util.Map$Entry");
+        assert_eq!(binary_name("a/Hot$$Lambda+0x00ab"), "a.Hot$$Lambda.0x00ab");
     }
 }

@@ -8,7 +8,7 @@
 mod lines;
 mod methods;
 
-pub use methods::{InterpretedMethod, Methods};
+pub use methods::{InterpretedMethod, Methods, Names};
 
 /// Where HotSpot keeps what, in bytes from the start of each structure. All zero: not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

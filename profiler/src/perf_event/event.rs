@@ -17,8 +17,8 @@ use crate::clock::namespace_offset_ns;
 /// Bytes of the user stack that come with each sample, to repair callchains that native code broke.
 const STACK_BYTES: u32 = 16 << 10;
 
-/// rbp, rsp and r13 (bits of `PERF_REG_X86_BP`, `…_SP`, `…_R13`).
-const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 21;
+/// rbx, rbp, rsp and r13 (bits of `PERF_REG_X86_BX`, `…_BP`, `…_SP`, `…_R13`).
+const REGISTERS: u64 = 1 << 1 | 1 << 6 | 1 << 7 | 1 << 21;
 
 /// A task-clock event on one thread. Closing it ends the sampling.
 #[derive(Debug)]

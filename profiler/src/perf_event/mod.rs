@@ -5,4 +5,5 @@ mod record;
 mod ring;
 
 pub use event::{PerfEvent, probe};
+pub(crate) use record::NO_ADDRESS;
 pub use record::{Record, Sample};

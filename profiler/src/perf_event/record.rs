@@ -10,6 +10,8 @@ pub(super) const HEADER_BYTES: usize = 8;
 
 /// Callchain entries from here on are context markers, not addresses (`PERF_CONTEXT_MAX`).
 const CONTEXT_MARKERS: u64 = (-4095i64) as u64;
+/// But this one was in the place of a return address.
+pub(crate) const NO_ADDRESS: u64 = u64::MAX;
 
 /// One record.
 #[derive(Debug, PartialEq)]
@@ -31,6 +33,8 @@ pub struct Sample<'a> {
     pub cpu_time: u64,
     /// Whether the sample hit the kernel.
     pub in_kernel: bool,
+    /// rbx at the time, where the interpreter has the `Method*` while it makes the frame.
+    pub method_register: u64,
     /// rbp at the time.
     pub frame_pointer: u64,
     /// rsp at the time.
@@ -42,9 +46,9 @@ pub struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// User addresses, leaf first.
+    /// User addresses, leaf first; what stood in the place of one may be `NO_ADDRESS`.
     pub fn callchain(&self) -> impl Iterator<Item = u64> + 'a {
-        words(self.callchain).filter(|ip| *ip < CONTEXT_MARKERS)
+        words(self.callchain).filter(|ip| *ip < CONTEXT_MARKERS || *ip == NO_ADDRESS)
     }
 
     /// The word at an address, if it lies in the copy of the stack.
@@ -128,11 +132,18 @@ impl<'a> Cursor<'a> {
         let entries = usize::try_from(self.u64()?).ok()?;
         let callchain = self.take(entries.checked_mul(8)?)?;
         let no_registers = self.u64()? == 0;
-        let [frame_pointer, stack_pointer, bytecode_register] = if no_registers {
-            [0; 3]
-        } else {
-            [self.u64()?, self.u64()?, self.u64()?]
-        };
+        let mut registers = [0; 4];
+        if !no_registers {
+            for register in &mut registers {
+                *register = self.u64()?;
+            }
+        }
+        let [
+            method_register,
+            frame_pointer,
+            stack_pointer,
+            bytecode_register,
+        ] = registers;
         let reserved = usize::try_from(self.u64()?).ok()?;
         let mut stack: &[u8] = &[];
         if reserved > 0 {
@@ -144,6 +155,7 @@ impl<'a> Cursor<'a> {
             time,
             cpu_time,
             in_kernel,
+            method_register,
             frame_pointer,
             stack_pointer,
             bytecode_register,
@@ -161,7 +173,7 @@ mod tests {
     fn sample_bytes(chain: &[u64], stack: &[u64], valid: u64) -> Vec<u8> {
         let mut body = vec![1, 2, 30, 40, chain.len() as u64];
         body.extend(chain);
-        body.extend([2, 0xb, 0x5, 0x13]);
+        body.extend([2, 0xc, 0xb, 0x5, 0x13]);
         body.push(stack.len() as u64 * 8);
         body.extend(stack);
         if !stack.is_empty() {

@@ -1,17 +1,21 @@
 //! Which frames of a callchain are interpreted, and what they interpret.
 //!
-//! In a chain, such a frame is three words: its address with [`INTERPRETED`] set, the `Method*` and the
-//! bytecode pointer. So equal chains are equal words, and nothing needs to be carried beside them.
+//! In a chain, such a frame is one word of its own kind: the number of the method and the index of the
+//! bytecode. So equal chains are equal words, and nothing needs to be carried beside them.
 
 use unfuse_codemap::{CodeMap, Lookup, Resolved};
 
-use super::stack::Stack;
+use super::leaf;
+use super::stack::{Stack, return_address};
+use crate::interpreter::{InterpretedMethod, Methods};
 use crate::maps::Maps;
 use crate::memory::Memory;
 use crate::perf_event::Sample;
 
-/// Set in a chain's word whose next two words are a `Method*` and a bytecode pointer.
-pub(super) const INTERPRETED: u64 = 1 << 63;
+/// Set in a chain's word that is no address but a method (above bit 32) and a bytecode index.
+const INTERPRETED: u64 = 1 << 63;
+/// In place of a bytecode index that is not known.
+const NO_BCI: u64 = u32::MAX as u64;
 
 /// Slots of an interpreter frame, bytes below its frame pointer (x86-64, JDK 17 to 25).
 const METHOD: u64 = 3 * 8;
@@ -33,6 +37,7 @@ pub(super) struct Interpreted<'a> {
     map: &'a CodeMap,
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
+    methods: Option<Methods>,
     /// Where the interpreter's code is, once seen.
     code: Option<(u64, u64)>,
     resolved: Resolved,
@@ -40,14 +45,49 @@ pub(super) struct Interpreted<'a> {
 }
 
 impl<'a> Interpreted<'a> {
-    pub(super) fn new(map: &'a CodeMap, memory: Option<Memory>) -> Self {
+    pub(super) fn new(map: &'a CodeMap, memory: Option<Memory>, methods: Option<Methods>) -> Self {
         Self {
             map,
             memory,
+            methods,
             code: None,
             resolved: Resolved::default(),
             marked: Vec::new(),
         }
+    }
+
+    /// To be called before each batch of samples; methods are named as they are now.
+    pub(super) fn begin(&mut self, now: u64) {
+        if let Some(methods) = &mut self.methods {
+            methods.begin(now);
+        }
+    }
+
+    /// The method and the bytecode index, if known, of a marked word.
+    pub(super) fn get(&self, word: u64) -> Option<(&InterpretedMethod, Option<u16>)> {
+        if word & INTERPRETED == 0 {
+            return None;
+        }
+        let method = (word & !INTERPRETED) >> 32;
+        let method = self.methods.as_ref()?.get(u32::try_from(method).ok()?)?;
+        Some((method, u16::try_from(word & NO_BCI).ok()))
+    }
+
+    /// Puts the caller into `chain` that the kernel left out; the interpreter's code is another matter.
+    pub(super) fn complete(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
+        leaf::complete_barriers(chain, sample);
+        if self.leaf_is_compiled(chain, sample.time, maps) {
+            leaf::complete(chain, sample, maps, self.memory.as_ref());
+        }
+    }
+
+    /// Whether the leaf is generated code, other than the interpreter's.
+    pub(super) fn leaf_is_compiled(&mut self, chain: &[u64], time: u64, maps: &Maps) -> bool {
+        let Some(leaf) = chain.first().filter(|ip| maps.in_code_cache(**ip)) else {
+            return false;
+        };
+        self.interpreter(chain, time, maps)
+            .is_none_or(|(start, end)| !(start..end).contains(leaf))
     }
 
     /// Follows the frame pointers again, in the stack, and marks every frame of
@@ -68,20 +108,31 @@ impl<'a> Interpreted<'a> {
             let described = frame
                 .filter(|_| depth >= known_from && inside(*ip))
                 .and_then(|frame| {
-                    let method = stack.word(frame.checked_sub(METHOD)?)?;
-                    let saved = stack.word(frame.checked_sub(BYTECODE)?)?;
-                    // The innermost frame keeps the pointer in a register, the slot is out of date.
-                    let bcp = if depth == 0 {
-                        sample.bytecode_register
+                    let slot = frame.checked_sub(METHOD)?;
+                    if depth > 0 {
+                        let saved = stack.word(frame.checked_sub(BYTECODE)?)?;
+                        return Some((stack.word(slot)?, saved));
+                    }
+                    // The innermost frame keeps the pointer in a register, the slot is out of date. A
+                    // frame that is just being made has not even the method in it.
+                    let method = if slot < sample.stack_pointer {
+                        sample.method_register
                     } else {
-                        saved
+                        stack.word(slot)?
                     };
-                    Some((method, bcp))
+                    Some((method, sample.bytecode_register))
                 });
-            match described {
-                Some((method, bcp)) => self.marked.extend([ip | INTERPRETED, method, bcp]),
-                None => self.marked.push(*ip),
-            }
+            let word = described.and_then(|(method, bcp)| {
+                let methods = self.methods.as_mut()?;
+                // Compiled callers have another kind of frame, and leave the method in the register.
+                let register = || (depth == 0).then_some(sample.method_register);
+                let number = methods
+                    .number(method)
+                    .or_else(|| methods.number(register()?))?;
+                let bci = methods.get(number)?.bci(bcp).map_or(NO_BCI, u64::from);
+                Some(INTERPRETED | u64::from(number) << 32 | bci)
+            });
+            self.marked.push(word.unwrap_or(*ip));
             if depth < known_from {
                 continue;
             }
@@ -89,7 +140,7 @@ impl<'a> Interpreted<'a> {
             frame = frame.filter(|frame| {
                 chain
                     .get(depth + 1)
-                    .is_some_and(|next| stack.word(frame + 8) == Some(*next))
+                    .is_some_and(|next| stack.return_address(*frame) == Some(*next))
             });
             frame = frame.and_then(|frame| stack.word(frame));
             // Towards the thread's start there is nothing left to name.
@@ -137,11 +188,14 @@ fn first_frame(chain: &[u64], sample: &Sample<'_>) -> (usize, Option<u64>) {
     let links = |frame: u64, depth: usize| {
         chain
             .get(depth + 1)
-            .is_some_and(|ret| sample.stack_word(frame + 8) == Some(*ret))
+            .is_some_and(|ret| return_address(frame, |at| sample.stack_word(at)) == Some(*ret))
     };
     let own = sample.frame_pointer;
-    if own < u64::MAX - 16 && links(own, 0) {
-        return (0, Some(own));
+    // A leaf without a frame leaves the register to its caller.
+    if own < u64::MAX - 16
+        && let Some(depth) = (0..2).find(|depth| links(own, *depth))
+    {
+        return (depth, Some(own));
     }
     let found = (0..3).find_map(|depth| {
         let slots = (0..).map(|slot| sample.stack_pointer + 8 * slot);
@@ -162,7 +216,7 @@ fn first_frame(chain: &[u64], sample: &Sample<'_>) -> (usize, Option<u64>) {
 fn further_up(chain: &[u64], stack: &mut Stack<'_>) -> Option<(usize, u64)> {
     let from = stack.copy_end();
     for frame in (0..FURTHER_UP / 8).map(|slot| from + 8 * slot) {
-        let (saved, ret) = (stack.word(frame)?, stack.word(frame + 8)?);
+        let (saved, ret) = (stack.word(frame)?, stack.return_address(frame)?);
         if saved <= frame || saved - frame > LARGEST_FRAME {
             continue;
         }
@@ -179,7 +233,7 @@ fn further_up(chain: &[u64], stack: &mut Stack<'_>) -> Option<(usize, u64)> {
 /// Whether the links from a frame on are the return addresses given, as far as is sure.
 fn follows(returns: &[u64], mut frame: u64, stack: &mut Stack<'_>) -> bool {
     returns.iter().take(FOLLOWED).all(|ret| {
-        let here = stack.word(frame + 8) == Some(*ret);
+        let here = stack.return_address(frame) == Some(*ret);
         frame = stack.word(frame).unwrap_or(0);
         here
     })

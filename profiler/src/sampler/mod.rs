@@ -2,6 +2,7 @@
 //! adds up, and sends the sums to the writer.
 
 mod interpreted;
+mod leaf;
 mod outbox;
 mod pacer;
 mod raw;
@@ -106,8 +107,8 @@ pub(crate) fn run(assignment: Assignment<'_>) {
 
     let mut raw = RawSamples::default();
     let mut timeline = Timeline::new(map, tid);
-    let mut interpreted = Interpreted::new(map, memory);
-    let mut resolver = Resolver::new(map, maps, methods);
+    let mut interpreted = Interpreted::new(map, memory, methods);
+    let mut resolver = Resolver::new(map, maps);
     let mut outbox = Outbox::new(tid, thread, to_writer);
     let mut sent = Instant::now();
     let mut taken = 0;
@@ -124,7 +125,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             timeline.update();
             raw.take_before(ready_before, |sample, chain| {
                 taken += sample.count;
-                let stack = resolver.resolve(sample, chain, &mut outbox);
+                let stack = resolver.resolve(sample, chain, &interpreted, &mut outbox);
                 outbox.count(timeline.task_at(sample.time), stack, sample);
             });
         }

@@ -7,10 +7,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use unfuse_codemap::{CodeMap, Kind, Lookup, Resolved};
 use unfuse_format::Frame;
 
-use super::interpreted::{INTERPRETED, INTERPRETER};
+use super::interpreted::{INTERPRETER, Interpreted};
 use super::outbox::Outbox;
 use super::raw::RawSample;
-use crate::interpreter::Methods;
+use crate::interpreter::InterpretedMethod;
 use crate::maps::Maps;
 use crate::wire::WireFrame;
 
@@ -34,26 +34,22 @@ struct Known {
 pub(super) struct Resolver<'a> {
     map: &'a CodeMap,
     maps: Maps,
-    methods: Option<Methods>,
     known: HashMap<u64, Known>,
     resolved: Resolved,
-    refreshed: u64,
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(map: &'a CodeMap, maps: Maps, methods: Option<Methods>) -> Self {
+    pub(super) fn new(map: &'a CodeMap, maps: Maps) -> Self {
         Self {
             map,
             maps,
-            methods,
             known: HashMap::new(),
             resolved: Resolved::default(),
-            refreshed: 0,
         }
     }
 
-    pub(super) fn maps(&self) -> &Maps {
-        &self.maps
+    pub(super) fn maps(&mut self) -> &mut Maps {
+        &mut self.maps
     }
 
     /// The id of the sample's stack; a stack not seen before goes to the outbox.
@@ -61,6 +57,7 @@ impl<'a> Resolver<'a> {
         &mut self,
         sample: &RawSample,
         chain: &[u64],
+        interpreted: &Interpreted<'_>,
         outbox: &mut Outbox<'_>,
     ) -> i64 {
         let version = self.map.version();
@@ -74,7 +71,7 @@ impl<'a> Resolver<'a> {
             return known.stack;
         }
         let mut window = (0, u64::MAX);
-        let frames = self.frames(sample, chain, &mut window);
+        let frames = self.frames(sample, chain, interpreted, &mut window);
         let stack = outbox.stack(frames);
         if self.known.len() >= CACHE_ENTRIES {
             self.known.clear();
@@ -97,6 +94,7 @@ impl<'a> Resolver<'a> {
         &mut self,
         sample: &RawSample,
         chain: &[u64],
+        interpreted: &Interpreted<'_>,
         window: &mut (u64, u64),
     ) -> Vec<WireFrame> {
         let mut leaf_first = Vec::with_capacity(chain.len() + 8);
@@ -105,12 +103,9 @@ impl<'a> Resolver<'a> {
         }
         // Where the VM entered Java: the thread's start, or class loading in the midst of it.
         let mut entered = None;
-        let mut words = chain.iter().enumerate();
-        while let Some((depth, ip)) = words.next() {
-            if ip & INTERPRETED != 0
-                && let (Some((_, method)), Some((_, bcp))) = (words.next(), words.next())
-            {
-                leaf_first.push(self.interpreted(*method, *bcp, sample.time));
+        for (depth, ip) in chain.iter().enumerate() {
+            if let Some((method, bci)) = interpreted.get(*ip) {
+                leaf_first.push(interpreted_frame(method, bci));
                 continue;
             }
             // In the kernel, the user's address is that after the system call.
@@ -142,7 +137,7 @@ impl<'a> Resolver<'a> {
                         leaf_first.extend(self.resolved.frames.drain(..).rev().map(java_frame));
                     }
                 }
-                Lookup::NotFound | Lookup::Torn => leaf_first.push(self.native(*ip, sample.time)),
+                Lookup::NotFound | Lookup::Torn => leaf_first.push(self.native(*ip)),
             }
         }
         if let Some(root) = entered
@@ -156,34 +151,7 @@ impl<'a> Resolver<'a> {
         leaf_first
     }
 
-    fn interpreted(&mut self, method: u64, bcp: u64, now: u64) -> WireFrame {
-        let known = self
-            .methods
-            .as_mut()
-            .and_then(|methods| methods.get(method, now));
-        let Some(method) = known else {
-            return frame("interpreted", INTERPRETER);
-        };
-        let bci = method.bci(bcp);
-        let frame = Frame {
-            kind: "interpreted".to_owned(),
-            class: method.class.clone(),
-            method: method.name.clone(),
-            signature: method.signature.clone(),
-            file: method.file.clone(),
-            line: bci.map_or(0, |bci| method.line(bci)),
-            bci: bci.map_or(-1, |bci| bci as i32),
-            inlined: false,
-        };
-        WireFrame { frame, address: 0 }
-    }
-
-    fn native(&mut self, ip: u64, now: u64) -> WireFrame {
-        // A library may have been loaded since; look again, but not for every stray address.
-        if self.maps.find(ip).is_none() && now.saturating_sub(self.refreshed) > 1_000_000_000 {
-            self.refreshed = now;
-            let _ = self.maps.refresh();
-        }
+    fn native(&self, ip: u64) -> WireFrame {
         match self.maps.find(ip) {
             Some(mapping) if !mapping.path.is_empty() => WireFrame {
                 frame: Frame {
@@ -204,6 +172,21 @@ fn frame(kind: &str, method: &str) -> WireFrame {
         method: method.to_owned(),
         bci: -1,
         ..Frame::default()
+    };
+    WireFrame { frame, address: 0 }
+}
+
+fn interpreted_frame(method: &InterpretedMethod, bci: Option<u16>) -> WireFrame {
+    let names = method.names.clone();
+    let frame = Frame {
+        kind: "interpreted".to_owned(),
+        class: names.class,
+        method: names.name,
+        signature: names.signature,
+        file: names.file,
+        line: bci.map_or(0, |bci| method.line(bci)),
+        bci: bci.map_or(-1, i32::from),
+        inlined: false,
     };
     WireFrame { frame, address: 0 }
 }

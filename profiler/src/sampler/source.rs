@@ -8,6 +8,7 @@ use super::interpreted::Interpreted;
 use super::pacer::Pacer;
 use super::raw::RawSamples;
 use super::repair::{Chain, repair};
+use crate::clock::monotonic_ns;
 use crate::maps::Maps;
 use crate::perf_event::{PerfEvent, Record};
 use crate::timer::{Slot, TimerRings};
@@ -90,7 +91,7 @@ impl<'a> Source<'a> {
     pub(super) fn drain(
         &mut self,
         raw: &mut RawSamples,
-        maps: &Maps,
+        maps: &mut Maps,
         interpreted: &mut Interpreted<'_>,
     ) {
         match self {
@@ -101,12 +102,16 @@ impl<'a> Source<'a> {
                 lost,
             } => {
                 let mut taken = 0;
+                let now = monotonic_ns();
+                interpreted.begin(now);
                 event.drain(|record| match record {
                     Record::Sample(sample) => {
                         let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
                         *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
                         taken += 1;
                         raw.chain().extend(sample.callchain());
+                        maps.keep_up(raw.chain(), now);
+                        interpreted.complete(raw.chain(), &sample, maps);
                         let state = repair(raw.chain(), &sample, maps);
                         if state != Chain::Broken {
                             interpreted.mark(raw.chain(), &sample, maps);
@@ -134,7 +139,14 @@ impl<'a> Source<'a> {
                 slot.drain(|sample| {
                     let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
                     *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
-                    raw.chain().extend(sample.chain);
+                    let (frameless, chain) = sample.chain.split_first().unwrap_or((&0, &[]));
+                    raw.chain().extend(chain);
+                    maps.keep_up(raw.chain(), sample.time);
+                    if maps.in_code_cache(*frameless)
+                        && interpreted.leaf_is_compiled(raw.chain(), sample.time, maps)
+                    {
+                        raw.chain().insert(1, *frameless);
+                    }
                     let broken = !raw.chain().iter().any(|ip| maps.in_code_cache(*ip));
                     // CPU timers tick with the scheduler, often slower than asked: a tick that
                     // stands for several periods counts as several samples.

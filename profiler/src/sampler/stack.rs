@@ -2,10 +2,19 @@
 //! now. Frames that far up change slowly; whoever reads there checks that the links still fit.
 
 use crate::memory::Memory;
-use crate::perf_event::Sample;
+use crate::perf_event::{NO_ADDRESS, Sample};
 
 /// Bytes read at once.
 const CHUNK: usize = 4096;
+
+/// The return address of a frame. In HotSpot's stub for the barrier at a method's entry, -1 stands between
+/// it and the saved frame pointer.
+pub(super) fn return_address(frame: u64, mut word: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
+    match word(frame.checked_add(8)?)? {
+        NO_ADDRESS => word(frame.checked_add(16)?),
+        address => Some(address),
+    }
+}
 
 /// Words of a stack by address.
 pub(super) struct Stack<'a> {
@@ -29,6 +38,11 @@ impl<'a> Stack<'a> {
     /// The first address above the copy.
     pub(super) fn copy_end(&self) -> u64 {
         self.sample.stack_pointer + 8 * self.sample.stack().count() as u64
+    }
+
+    /// The return address of a frame.
+    pub(super) fn return_address(&mut self, frame: u64) -> Option<u64> {
+        return_address(frame, |address| self.word(address))
     }
 
     /// The word at an address, from the copy or from memory.

@@ -91,7 +91,8 @@ pub struct TimerSample {
     pub time: u64,
     /// CPU time of the thread, ns.
     pub cpu_time: u64,
-    /// Addresses, leaf first.
+    /// The leaf's return address, should it be generated code without a frame, or 0; then addresses,
+    /// leaf first.
     pub chain: Vec<u64>,
 }
 

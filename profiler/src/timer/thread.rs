@@ -100,18 +100,15 @@ extern "C" fn on_tick(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut 
         && let Some(rings) = rings
     {
         let slot = rings.slot(slot);
-        let mut chain = [0u64; walk::MAX_FRAMES];
-        let frames = walk::frames(
-            registers[libc::REG_RIP as usize] as u64,
-            registers[libc::REG_RSP as usize] as u64,
-            registers[libc::REG_RBP as usize] as u64,
-            slot.stack_end(),
-            &mut chain,
-        );
+        let mut chain = [0u64; 1 + walk::MAX_FRAMES];
+        let [rip, rsp, rbp] = [libc::REG_RIP, libc::REG_RSP, libc::REG_RBP]
+            .map(|register| registers[register as usize] as u64);
+        chain[0] = walk::frameless_return(rsp, rbp, slot.stack_end());
+        let frames = walk::frames(rip, rsp, rbp, slot.stack_end(), &mut chain[1..]);
         slot.push(
             clock::monotonic_ns(),
             clock::thread_cpu_ns(),
-            &chain[..frames],
+            &chain[..=frames],
         );
     }
     // SAFETY: as above.
