@@ -233,14 +233,13 @@ fn calls_with_many_receivers() {
     }
 }
 
-/// CPU timers tick every few milliseconds: fewer samples. Their signal handler does not read code, so that
-/// while a small method makes its frame, its caller stays unknown.
+/// CPU timers tick every few milliseconds: fewer samples, the same callers.
 #[test]
 fn calls_by_cpu_timers() {
     for home in jdks() {
         let ran = profiled_by(&home, "timer", &["-XX:+UseSerialGC"], "Calls", "2000");
         // A tick stands for several samples.
-        ran.check_shares(0.5, 4.0);
+        ran.check_shares(0.85, 4.0);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::interpreter::{InterpretedMethod, Methods};
 use crate::maps::Maps;
 use crate::memory::Memory;
 use crate::perf_event::Sample;
+use crate::timer::TOP_WORDS;
 
 /// Set in a chain's word that is no address but a method (above bit 32) and a bytecode index.
 const INTERPRETED: u64 = 1 << 63;
@@ -81,8 +82,21 @@ impl<'a> Interpreted<'a> {
         }
     }
 
+    /// The same for a sample that came with the top of the stack only.
+    pub(super) fn complete_by_top(
+        &mut self,
+        chain: &mut Vec<u64>,
+        time: u64,
+        top: &[u64; TOP_WORDS],
+        maps: &Maps,
+    ) {
+        if self.leaf_is_compiled(chain, time, maps) {
+            leaf::complete_by_top(chain, top, maps, self.memory.as_ref());
+        }
+    }
+
     /// Whether the leaf is generated code, other than the interpreter's.
-    pub(super) fn leaf_is_compiled(&mut self, chain: &[u64], time: u64, maps: &Maps) -> bool {
+    fn leaf_is_compiled(&mut self, chain: &[u64], time: u64, maps: &Maps) -> bool {
         let Some(leaf) = chain.first().filter(|ip| maps.in_code_cache(**ip)) else {
             return false;
         };

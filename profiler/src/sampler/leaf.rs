@@ -8,6 +8,7 @@ use super::stack::{Stack, return_address};
 use crate::maps::Maps;
 use crate::memory::Memory;
 use crate::perf_event::{NO_ADDRESS, Sample};
+use crate::timer::TOP_WORDS;
 
 /// Longest chain, as the kernel's.
 const MAX_FRAMES: usize = 127;
@@ -35,9 +36,7 @@ pub(super) fn complete(
     let Some(leaf) = chain.first().copied() else {
         return;
     };
-    let code = memory
-        .and_then(|memory| memory.array(leaf.checked_sub(BEFORE as u64)?))
-        .unwrap_or_default();
+    let code = code_around(leaf, memory);
     let word = |address| sample.stack_word(address);
     let registers = (sample.stack_pointer, sample.frame_pointer);
     let in_code = |address: u64| maps.in_code_cache(address);
@@ -56,6 +55,41 @@ pub(super) fn complete(
         }
         None => {}
     }
+}
+
+/// The same where only the stack and frame pointers and the words on top of the stack are known.
+pub(super) fn complete_by_top(
+    chain: &mut Vec<u64>,
+    top: &[u64; TOP_WORDS],
+    maps: &Maps,
+    memory: Option<&Memory>,
+) {
+    let Some(leaf) = chain.first().copied() else {
+        return;
+    };
+    let [rsp, rbp, words @ ..] = top;
+    let word = |address: u64| {
+        let offset = usize::try_from(address.checked_sub(*rsp)?).ok()?;
+        words.get(offset / 8).filter(|_| offset % 8 == 0).copied()
+    };
+    let in_code = |address: u64| maps.in_code_cache(address);
+    let found = find(&code_around(leaf, memory), (*rsp, *rbp), word, in_code);
+    let (slot, kept) = match found {
+        Some(Return::Slot(slot)) => (Some(slot), chain.len()),
+        // What was read through rbp is not true, and what is further up is not known.
+        Some(Return::Frame(frame)) => (frame.checked_add(8), 1),
+        None => return,
+    };
+    if let Some(caller) = slot.and_then(word).filter(|caller| in_code(*caller)) {
+        chain.truncate(kept);
+        chain.insert(1, caller);
+    }
+}
+
+fn code_around(leaf: u64, memory: Option<&Memory>) -> [u8; BEFORE + AFTER] {
+    memory
+        .and_then(|memory| memory.array(leaf.checked_sub(BEFORE as u64)?))
+        .unwrap_or_default()
 }
 
 /// Puts in the methods whose entry barriers run; the kernel found no address there.

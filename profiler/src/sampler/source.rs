@@ -139,14 +139,12 @@ impl<'a> Source<'a> {
                 slot.drain(|sample| {
                     let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
                     *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
-                    let (frameless, chain) = sample.chain.split_first().unwrap_or((&0, &[]));
+                    let Some((top, chain)) = sample.chain.split_first_chunk() else {
+                        return;
+                    };
                     raw.chain().extend(chain);
                     maps.keep_up(raw.chain(), sample.time);
-                    if maps.in_code_cache(*frameless)
-                        && interpreted.leaf_is_compiled(raw.chain(), sample.time, maps)
-                    {
-                        raw.chain().insert(1, *frameless);
-                    }
+                    interpreted.complete_by_top(raw.chain(), sample.time, top, maps);
                     let broken = !raw.chain().iter().any(|ip| maps.in_code_cache(*ip));
                     // CPU timers tick with the scheduler, often slower than asked: a tick that
                     // stands for several periods counts as several samples.

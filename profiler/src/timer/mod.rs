@@ -8,5 +8,7 @@ mod rings;
 mod thread;
 mod walk;
 
+pub(crate) use walk::TOP_WORDS;
+
 pub use rings::{Slot, TimerRings, TimerSample};
 pub use thread::ThreadTimer;

@@ -91,8 +91,7 @@ pub struct TimerSample {
     pub time: u64,
     /// CPU time of the thread, ns.
     pub cpu_time: u64,
-    /// The leaf's return address, should it be generated code without a frame, or 0; then addresses,
-    /// leaf first.
+    /// The top of the stack (`TOP_WORDS` words), then addresses, leaf first.
     pub chain: Vec<u64>,
 }
 

@@ -100,15 +100,17 @@ extern "C" fn on_tick(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut 
         && let Some(rings) = rings
     {
         let slot = rings.slot(slot);
-        let mut chain = [0u64; 1 + walk::MAX_FRAMES];
+        let mut words = [0u64; walk::TOP_WORDS + walk::MAX_FRAMES];
         let [rip, rsp, rbp] = [libc::REG_RIP, libc::REG_RSP, libc::REG_RBP]
             .map(|register| registers[register as usize] as u64);
-        chain[0] = walk::frameless_return(rsp, rbp, slot.stack_end());
-        let frames = walk::frames(rip, rsp, rbp, slot.stack_end(), &mut chain[1..]);
+        let end = slot.stack_end();
+        let (top, chain) = words.split_at_mut(walk::TOP_WORDS);
+        top.copy_from_slice(&walk::top(rsp, rbp, end));
+        let frames = walk::frames(rip, rsp, rbp, end, chain);
         slot.push(
             clock::monotonic_ns(),
             clock::thread_cpu_ns(),
-            &chain[..=frames],
+            &words[..walk::TOP_WORDS + frames],
         );
     }
     // SAFETY: as above.

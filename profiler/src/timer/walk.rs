@@ -1,5 +1,8 @@
 //! Following frame pointers up the thread's own stack.
 
+/// Words that [`top`] gives.
+pub(crate) const TOP_WORDS: usize = 8;
+
 /// Longest chain, as the kernel's.
 pub(super) const MAX_FRAMES: usize = 127;
 
@@ -36,22 +39,23 @@ pub(super) fn frames(rip: u64, rsp: u64, rbp: u64, stack_end: u64, chain: &mut [
     frames
 }
 
-/// The return address of code that has no frame, if what is interrupted is generated code: in a frame,
-/// the stack pointer is a multiple of 16. 0 where there is none. Async-signal-safe.
-pub(super) fn frameless_return(rsp: u64, rbp: u64, stack_end: u64) -> u64 {
-    if !rsp.is_multiple_of(8) || rsp.checked_add(16).is_none_or(|end| end > stack_end) {
-        return 0;
+/// The stack pointer, the frame pointer, and the words on top of the stack: enough to find the caller of
+/// code that has no frame. Async-signal-safe; words above `stack_end` are 0.
+pub(super) fn top(rsp: u64, rbp: u64, stack_end: u64) -> [u64; TOP_WORDS] {
+    let mut top = [0; TOP_WORDS];
+    top[0] = rsp;
+    top[1] = rbp;
+    let mut at = rsp;
+    for word in &mut top[2..] {
+        if !at.is_multiple_of(8) || at.checked_add(8).is_none_or(|end| end > stack_end) {
+            break;
+        }
+        // SAFETY: [at, at + 8) lies between the stack pointer of the thread on which this runs and the
+        // end of its stack.
+        *word = unsafe { *(at as *const u64) };
+        at += 8;
     }
-    // SAFETY: [rsp, rsp + 16) is the top of the stack of the thread on which this runs.
-    let (top, second) = unsafe { (*(rsp as *const u64), *((rsp + 8) as *const u64)) };
-    if rsp % 16 == 8 {
-        top
-    } else if top == rbp && rbp > rsp {
-        // rbp has been saved, and nothing else yet.
-        second
-    } else {
-        0
-    }
+    top
 }
 
 #[cfg(test)]
@@ -59,18 +63,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_frame_the_return_address_is_on_top() {
-        #[repr(align(16))]
-        struct Words([u64; 8]);
-        let mut stack = Box::new(Words([0, 111, 0, 222, 0, 0, 0, 0]));
-        let base = stack.0.as_ptr() as u64;
-        stack.0[2] = base + 48;
+    fn the_top_ends_with_the_stack() {
+        let mut stack = Box::new([7u64; 8]);
+        let base = stack.as_ptr() as u64;
         std::hint::black_box(&mut stack);
-        let end = base + 64;
-        assert_eq!(frameless_return(base + 8, base + 48, end), 111);
-        assert_eq!(frameless_return(base + 16, base + 48, end), 222);
-        assert_eq!(frameless_return(base, base + 48, end), 0);
-        assert_eq!(frameless_return(base + 56, base + 56, end), 0);
+        assert_eq!(top(base, 1, base + 64), [base, 1, 7, 7, 7, 7, 7, 7]);
+        assert_eq!(
+            top(base + 48, 1, base + 64),
+            [base + 48, 1, 7, 7, 0, 0, 0, 0]
+        );
+        assert_eq!(top(base + 1, 1, base + 64)[2..], [0; 6]);
     }
 
     #[test]
