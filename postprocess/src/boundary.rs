@@ -27,8 +27,6 @@ const WRITE: Boundary = Node(&[
 ]);
 const PYTHON: Boundary = Node(&["Python", "Pandas", "Arrow"]);
 
-const SHUFFLE_ROWS: &str = "org.apache.spark.sql.execution.UnsafeRowSerializerInstance";
-
 /// Class name prefixes, the more special ones first.
 const RULES: &[(&str, Boundary)] = &[
     (
@@ -167,7 +165,10 @@ const RULES: &[(&str, Boundary)] = &[
     ("org.apache.spark.sql.hive.HadoopTableReader", SCAN),
     ("org.apache.spark.sql.execution.DataSourceScanExec", SCAN),
     ("org.apache.spark.sql.execution.FileSourceScan", SCAN),
-    (SHUFFLE_ROWS, ExchangeRead),
+    (
+        "org.apache.spark.sql.execution.UnsafeRowSerializerInstance",
+        ExchangeRead,
+    ),
     (
         "org.apache.spark.sql.execution.columnar.",
         Node(&["InMemoryTableScan", "InMemoryRelation"]),

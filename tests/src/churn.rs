@@ -2,13 +2,43 @@
 
 use std::path::Path;
 
-use crate::{is, samples, top};
+use crate::{compile, is, run, samples, top, unfuse};
 
 /// Classes that came and went, each with the CPU time it had.
 #[derive(Debug)]
 pub struct Churned(Vec<(String, f64)>);
 
 impl Churned {
+    /// Runs the program under `unfuse run`, with options of its own and of the JVM, and compares it with
+    /// its profile.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn profiled(
+        home: &Path,
+        options: &[&str],
+        jvm: &[&str],
+        milliseconds: u32,
+    ) -> (Self, Compared) {
+        let dir = tempfile::tempdir().expect("a directory");
+        compile(home, "Churn.java", dir.path());
+        let profile = dir.path().join("profile");
+        let mut command = unfuse();
+        command
+            .args(["run", "--rate", "1000", "--out"])
+            .arg(&profile)
+            .args(options)
+            .arg("--")
+            .arg(home.join("bin/java"))
+            .args(jvm)
+            .arg("-cp")
+            .arg(dir.path())
+            .args(["Churn", &milliseconds.to_string()]);
+        let ran = Self::read(&run(&mut command).stdout);
+        let compared = ran.compare(&profile);
+        (ran, compared)
+    }
+
     /// Reads the program's output: `NAME FROM UNTIL`.
     ///
     /// # Panics

@@ -182,22 +182,10 @@ fn classes_without_line_tables_still_have_methods() {
 #[test]
 fn churning_classes_never_give_a_wrong_method() {
     for home in jdks() {
-        let dir = tempfile::tempdir().expect("a directory");
-        compile(&home, "Churn.java", dir.path());
-        let profile = dir.path().join("profile");
-        let mut command = unfuse();
-        command
-            .args(["run", "--rate", "1000", "--out"])
-            .arg(&profile)
-            .args(["--agent-options", "map=8", "--"]);
-        command
-            .arg(home.join("bin/java"))
-            .args(["-Xmx256m", "-cp"])
-            .arg(dir.path());
-        let output = run(command.args(["Churn", "15000"]));
-        let ran = Churned::read(&output.stdout);
+        let options = ["--agent-options", "map=8"];
+        let (ran, compared) = Churned::profiled(&home, &options, &["-Xmx256m"], 15_000);
         assert!(ran.classes() > 100, "{} came and went", ran.classes());
-        ran.compare(&profile).check(&home.display().to_string());
+        compared.check(&home.display().to_string());
     }
 }
 

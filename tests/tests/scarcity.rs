@@ -188,19 +188,9 @@ fn a_full_code_map_names_nothing_wrongly() {
 #[test]
 fn a_tiny_code_cache_gives_the_true_profile() {
     for home in jdks() {
-        let dir = tempfile::tempdir().expect("a directory");
-        compile(&home, "Churn.java", dir.path());
-        let profile = dir.path().join("profile");
-        let mut command = unfuse();
-        command
-            .args(["run", "--rate", "1000", "--out"])
-            .arg(&profile);
-        command.arg("--").arg(home.join("bin/java"));
-        command.args(["-XX:ReservedCodeCacheSize=3m", "-XX:-SegmentedCodeCache"]);
-        command.arg("-cp").arg(dir.path()).args(["Churn", "12000"]);
-        let output = run(&mut command);
-        let ran = Churned::read(&output.stdout);
-        ran.compare(&profile).check(&home.display().to_string());
+        let jvm = ["-XX:ReservedCodeCacheSize=3m", "-XX:-SegmentedCodeCache"];
+        let (_, compared) = Churned::profiled(&home, &[], &jvm, 12_000);
+        compared.check(&home.display().to_string());
     }
 }
 

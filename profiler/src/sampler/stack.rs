@@ -20,7 +20,8 @@ pub(super) fn return_address(frame: u64, mut word: impl FnMut(u64) -> Option<u64
 pub(super) struct Stack<'a> {
     sample: &'a Sample<'a>,
     memory: Option<&'a Memory>,
-    chunk: Box<[u8; CHUNK]>,
+    /// Empty until something is read: most samples' copies reach far enough.
+    chunk: Vec<u8>,
     /// Address and length of what is in the chunk.
     held: (u64, usize),
 }
@@ -30,7 +31,7 @@ impl<'a> Stack<'a> {
         Self {
             sample,
             memory,
-            chunk: Box::new([0; CHUNK]),
+            chunk: Vec::new(),
             held: (0, 0),
         }
     }
@@ -59,7 +60,8 @@ impl<'a> Stack<'a> {
         };
         if inside(self.held).is_none() {
             let from = address & !(CHUNK as u64 - 1);
-            self.held = (from, memory.read(&mut self.chunk[..], from));
+            self.chunk.resize(CHUNK, 0);
+            self.held = (from, memory.read(&mut self.chunk, from));
         }
         let at = inside(self.held)?;
         let word = self.chunk.get(at..at + 8)?;
