@@ -95,6 +95,8 @@ pub(crate) unsafe extern "system" fn dynamic_code_generated(
             size: length.max(0) as u32,
             load_time: now,
             kind: Kind::Stub,
+            frame_words: 0,
+            sparse: false,
             methods: &[method],
             frames: &[FrameRec {
                 parent: OUTERMOST,
@@ -196,6 +198,8 @@ impl<'a> Builder<'a> {
             size,
             load_time,
             kind: Kind::Java,
+            frame_words: 0,
+            sparse: false,
             methods: &methods,
             frames: &self.frames,
             pcs: &self.pcs,

@@ -22,7 +22,8 @@ use unfuse_codemap::CodeMap;
 use crate::clock::monotonic_ns;
 use crate::interpreter::{Layout, Methods};
 use crate::launch::{
-    STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_SAMPLER_ERRNO, STATUS_SAMPLERS_FAILED,
+    STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_SAMPLER_ERRNO,
+    STATUS_SAMPLERS_FAILED,
 };
 use crate::maps::Maps;
 use crate::memory::Memory;
@@ -104,6 +105,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         return;
     };
 
+    let attached = map.status().get(STATUS_ATTACHED) != 0;
     let mut raw = RawSamples::default();
     let mut timeline = Timeline::new(map, tid);
     let mut interpreted = Interpreted::new(map, memory);
@@ -115,6 +117,10 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         let patience = source.patience(!raw.is_empty() || !outbox.is_empty());
         let over = wait(&source, jvm_ends, &end_requested, patience);
         source.drain(&mut raw, resolver.maps(), &mut interpreted);
+        if over && attached && has_ended(jvm_ends) {
+            // The JVM goes on, and may still have to tell of code that was sampled.
+            std::thread::sleep(Duration::from_nanos(GRACE_NS));
+        }
         let ready_before = if over {
             u64::MAX
         } else {
