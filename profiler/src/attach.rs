@@ -15,7 +15,7 @@
 //! ends, its sockets close, the samplers finish and the agent leaves.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
@@ -165,14 +165,14 @@ impl Recorder {
     pub fn meet(self) -> Result<Met, RecordError> {
         let control = self.accept().map_err(RecordError::Silent)?;
         let handed = [self.memory.as_raw_fd(), self.to_manager.as_raw_fd()];
-        sendmsg::<()>(
+        let sent = sendmsg::<()>(
             control.as_raw_fd(),
             &[IoSlice::new(&[0])],
             &[ControlMessage::ScmRights(&handed)],
             MsgFlags::MSG_NOSIGNAL,
             None,
-        )
-        .map_err(|e| RecordError::Silent(e.into()))?;
+        );
+        // One that refuses may have hung up already, but has said why.
         match receive(&control, DESCRIBING) {
             Ok(FromAgent::Ready { layout, recompiles }) => Ok(Met {
                 recorder: self,
@@ -182,7 +182,7 @@ impl Recorder {
             }),
             Ok(FromAgent::Failed(reason)) => Err(RecordError::Refused(reason)),
             Ok(_) => Err(RecordError::Silent(io::ErrorKind::InvalidData.into())),
-            Err(e) => Err(RecordError::Silent(e)),
+            Err(e) => Err(RecordError::Silent(sent.err().map_or(e, io::Error::from))),
         }
     }
 
@@ -220,6 +220,11 @@ impl Met {
     /// Whether the JVM now compiles anew what it had compiled.
     pub fn recompiles(&self) -> bool {
         self.recompiles
+    }
+
+    /// Waits so long, or until `stop` polls readable or the agent hangs up.
+    pub fn wait(&self, duration: Duration, stop: impl AsFd) {
+        wait(duration, &[self.control.as_fd(), stop.as_fd()]);
     }
 
     /// Begins to sample.
@@ -278,24 +283,7 @@ pub struct Recording {
 impl Recording {
     /// Waits so long, or until the JVM ends or `stop` polls readable.
     pub fn wait(&self, duration: Duration, stop: impl AsFd) {
-        let until = Instant::now() + duration;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let mut fds = [
-                PollFd::new(self.jvm_ends.as_fd(), PollFlags::POLLIN),
-                PollFd::new(stop.as_fd(), PollFlags::POLLIN),
-            ];
-            // Rounded up, not to wake too early.
-            let timeout = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
-            match poll(
-                &mut fds,
-                PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX),
-            ) {
-                Ok(0) if Instant::now() < until => {}
-                Err(nix::errno::Errno::EINTR) => {}
-                _ => return,
-            }
-        }
+        wait(duration, &[self.jvm_ends.as_fd(), stop.as_fd()]);
     }
 
     /// Ends the sampling; samplers and writer finish what they have.
@@ -325,6 +313,28 @@ impl Recording {
     /// A failure that the user should know.
     pub fn failure(&self) -> Option<String> {
         failure_in(&self.map)
+    }
+}
+
+/// Waits until one of the descriptors polls readable, at most so long.
+fn wait(duration: Duration, descriptors: &[BorrowedFd<'_>]) {
+    let until = Instant::now() + duration;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut fds: Vec<_> = descriptors
+            .iter()
+            .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+            .collect();
+        // Rounded up, not to wake too early.
+        let timeout = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
+        match poll(
+            &mut fds,
+            PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX),
+        ) {
+            Ok(0) if Instant::now() < until => {}
+            Err(nix::errno::Errno::EINTR) => {}
+            _ => return,
+        }
     }
 }
 
