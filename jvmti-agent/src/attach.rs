@@ -22,7 +22,7 @@ use crate::hotspot::{self, NativeThreads};
 use crate::methods::Methods;
 use crate::onload::{enable, set_event};
 use crate::options::Options;
-use crate::recompile::recompile_all;
+use crate::recompile::recompile;
 use crate::{code_events, threads};
 
 /// How long callbacks that are under way may take.
@@ -172,9 +172,10 @@ fn come(vm: &Vm, env: &JniEnv, session: Session, options: Options) -> Result<boo
         }
         listen(agent).ok_or("this JVM refuses the events the profiler needs")?;
         let described = hotspot::describe_code(vm.raw());
-        let recompiles = described == Some(false) && !keep_code && recompile_all(agent, env);
-        code_events::replay(agent, described == Some(true));
-        Ok(recompiles)
+        let methods = code_events::replay(agent, described == Some(true));
+        Ok(described == Some(false)
+            && !keep_code
+            && recompile(agent, env, &methods, hotspot::release(vm.raw())))
     })
     .unwrap_or_else(|| Err("the agent failed".to_owned()))
 }

@@ -1,6 +1,6 @@
 //! JIT events → code map.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
@@ -22,10 +22,13 @@ const OUTERMOST: u32 = u32::MAX;
 thread_local! {
     /// Set while this thread hears of code that was compiled before anyone asked for descriptions.
     static REPLAYING: Cell<bool> = const { Cell::new(false) };
+    /// The methods of that code.
+    static REPLAYED: RefCell<Vec<jmethodID>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Hears of all the code there is; `described` says that its descriptions are as good as those of new code.
-pub(crate) fn replay(agent: &Agent, described: bool) {
+/// Returns the methods for which they are not.
+pub(crate) fn replay(agent: &Agent, described: bool) -> Vec<jmethodID> {
     for event in [
         JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
         JVMTI_EVENT_COMPILED_METHOD_LOAD,
@@ -34,6 +37,7 @@ pub(crate) fn replay(agent: &Agent, described: bool) {
         let _ = agent.jvmti.generate_events(event);
         REPLAYING.set(false);
     }
+    REPLAYED.take()
 }
 
 /// Whether its own event has told of the code that is there now, and better.
@@ -93,6 +97,9 @@ pub(crate) unsafe extern "system" fn compiled_method_load(
             });
         }
         if !(REPLAYING.get() && is_known(agent, start, now)) {
+            if REPLAYING.get() {
+                REPLAYED.with_borrow_mut(|replayed| replayed.push(method));
+            }
             builder.insert(code_size as u32, now);
         }
     });

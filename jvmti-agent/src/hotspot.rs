@@ -45,6 +45,12 @@ pub(crate) fn describe_code(vm: *mut JavaVM) -> Option<bool> {
     Some(value.swap(1, Ordering::Relaxed) != 0)
 }
 
+/// Feature release of the VM, such as 17; 0 if it does not say.
+pub(crate) fn release(vm: *mut JavaVM) -> i32 {
+    // SAFETY: `vm` is the VM that loads us.
+    unsafe { Library::of(vm).map_or(0, |library| library.release()) }
+}
+
 /// How HotSpot keeps the ids that the kernel has for its threads.
 pub(crate) struct NativeThreads {
     eetop: jfieldID,
