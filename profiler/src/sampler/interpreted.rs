@@ -14,8 +14,8 @@ use crate::perf_event::Sample;
 pub(super) const INTERPRETED: u64 = 1 << 63;
 
 /// Slots of an interpreter frame, bytes below its frame pointer (x86-64, JDK 17 to 25).
-const METHOD: u64 = 3 * 8;
-const BYTECODE: u64 = 8 * 8;
+pub(super) const METHOD: u64 = 3 * 8;
+pub(super) const BYTECODE: u64 = 8 * 8;
 
 /// Bytes above the copy of the stack that are searched for frames.
 const FURTHER_UP: u64 = 64 << 10;

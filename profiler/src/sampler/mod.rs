@@ -10,6 +10,7 @@ mod resolver;
 mod source;
 mod stack;
 mod timeline;
+mod unwind;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -27,13 +28,16 @@ use crate::launch::{
 };
 use crate::maps::Maps;
 use crate::memory::Memory;
+use crate::perf_event::Sample;
 use crate::process;
 use interpreted::Interpreted;
 use outbox::Outbox;
 use raw::RawSamples;
+use repair::Chain;
 use resolver::Resolver;
 use source::Source;
 use timeline::Timeline;
+use unwind::Unwinder;
 
 pub(crate) use source::SourceKind;
 
@@ -56,6 +60,29 @@ pub(crate) struct Assignment<'a> {
     pub(crate) map: &'a CodeMap,
     pub(crate) source: SourceKind<'a>,
     pub(crate) layout: Layout,
+}
+
+/// How the kernel's callchains are made true.
+enum Chains<'a> {
+    /// The JVM keeps frame pointers.
+    Pointers(Interpreted<'a>),
+    /// It ran before we came, and does not.
+    Sizes(Unwinder<'a>),
+}
+
+impl Chains<'_> {
+    fn mend(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> Chain {
+        match self {
+            Self::Pointers(interpreted) => {
+                let state = repair::repair(chain, sample, maps);
+                if state != Chain::Broken {
+                    interpreted.mark(chain, sample, maps);
+                }
+                state
+            }
+            Self::Sizes(unwinder) => unwinder.unwind(chain, sample, maps),
+        }
+    }
 }
 
 /// Samples until the thread, the JVM or the manager says it is over.
@@ -108,7 +135,11 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     let attached = map.status().get(STATUS_ATTACHED) != 0;
     let mut raw = RawSamples::default();
     let mut timeline = Timeline::new(map, tid);
-    let mut interpreted = Interpreted::new(map, memory);
+    let mut chains = if attached {
+        Chains::Sizes(Unwinder::new(map, memory))
+    } else {
+        Chains::Pointers(Interpreted::new(map, memory))
+    };
     let mut resolver = Resolver::new(map, maps, methods);
     let mut outbox = Outbox::new(tid, thread, to_writer);
     let mut sent = Instant::now();
@@ -116,7 +147,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     loop {
         let patience = source.patience(!raw.is_empty() || !outbox.is_empty());
         let over = wait(&source, jvm_ends, &end_requested, patience);
-        source.drain(&mut raw, resolver.maps(), &mut interpreted);
+        source.drain(&mut raw, resolver.maps(), &mut chains);
         if over && attached && has_ended(jvm_ends) {
             // The JVM goes on, and may still have to tell of code that was sampled.
             std::thread::sleep(Duration::from_nanos(GRACE_NS));

@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::interpreted::Interpreted;
+use super::Chains;
 use super::pacer::Pacer;
 use super::raw::RawSamples;
-use super::repair::{Chain, repair};
+use super::repair::Chain;
 use crate::maps::Maps;
 use crate::perf_event::{PerfEvent, Record};
 use crate::timer::{Slot, TimerRings};
@@ -86,12 +86,7 @@ impl<'a> Source<'a> {
     }
 
     /// Moves all samples into `raw`.
-    pub(super) fn drain(
-        &mut self,
-        raw: &mut RawSamples,
-        maps: &Maps,
-        interpreted: &mut Interpreted<'_>,
-    ) {
+    pub(super) fn drain(&mut self, raw: &mut RawSamples, maps: &Maps, chains: &mut Chains<'_>) {
         match self {
             Self::Perf {
                 event,
@@ -106,11 +101,7 @@ impl<'a> Source<'a> {
                         *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
                         taken += 1;
                         raw.chain().extend(sample.callchain());
-                        let state = repair(raw.chain(), &sample, maps);
-                        if state != Chain::Broken {
-                            interpreted.mark(raw.chain(), &sample, maps);
-                        }
-                        let broken = state == Chain::Broken;
+                        let broken = chains.mend(raw.chain(), &sample, maps) == Chain::Broken;
                         raw.push(sample.time, 1, weight, sample.in_kernel, broken);
                     }
                     Record::Lost(count) => *lost += count,
