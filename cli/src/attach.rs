@@ -68,7 +68,7 @@ impl Jvm {
         if !maps.lines().any(|line| line.ends_with("/libjvm.so")) {
             bail!("process {pid} is not a HotSpot JVM (it has not loaded libjvm.so)");
         }
-        for space in ["pid", "mnt", "net"] {
+        for space in ["pid", "net"] {
             let of = |path: &Path| fs::read_link(path.join("ns").join(space)).ok();
             if of(&proc) != of(Path::new("/proc/self")) {
                 bail!(
@@ -90,7 +90,7 @@ impl Jvm {
         let caught = field("SigCgt").and_then(|mask| u64::from_str_radix(mask, 16).ok());
         let takes_quit = caught.is_some_and(|mask| mask >> (Signal::SIGQUIT as u32 - 1) & 1 != 0);
         if !takes_quit && UnixStream::connect(jvm.socket()).is_err() {
-            bail!("JVM {pid} takes no SIGQUIT (it runs with -Xrs, or has just been started)");
+            bail!("JVM {pid} does not listen for tools yet; try again in a moment");
         }
         Ok(jvm)
     }
@@ -130,6 +130,15 @@ impl Jvm {
     /// # Errors
     /// Where the JVM does not listen, or says that it did not load it.
     pub fn load(&self, library: &Path, options: &str) -> Result<()> {
+        let file = |path: &Path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+        let inside = self.root.join(library.strip_prefix("/").unwrap_or(library));
+        if file(&inside).is_none() || file(&inside) != file(library) {
+            bail!(
+                "JVM {} has another file system, without {}; install unfuse where both see it",
+                self.pid,
+                library.display()
+            );
+        }
         let mut stream = self.connect()?;
         stream.set_read_timeout(Some(LOADS))?;
         let command = format!("1\0load\0{}\0true\0{options}\0", library.display());
@@ -226,7 +235,10 @@ mod tests {
             can_attach(b"..sun.rt.jvmCapabilities\0\0\x0010100"),
             Some(true)
         );
-        assert_eq!(can_attach(b"sun.rt.jvmCapabilities\x0010100"), Some(false));
+        assert_eq!(
+            can_attach(b"sun.rt.jvmCapabilities\0\x0001000"),
+            Some(false)
+        );
         assert_eq!(can_attach(b"sun.rt.jvmCapabilities\0"), None);
         assert_eq!(can_attach(b"else"), None);
     }

@@ -74,6 +74,7 @@ impl Record {
                 return Err(e);
             }
         };
+        wait_for_writer(&dir);
         recording.wait(self.duration, &stop);
         recording.stop();
         if !LiveMarker::wait_for_all(&dir, PATIENCE) {
@@ -119,6 +120,17 @@ impl Record {
             met.wait(WARM_UP, stop);
         }
         met.go().with_context(profiling)
+    }
+}
+
+/// Until it has announced itself, so that its end can be waited for.
+fn wait_for_writer(dir: &ProfileDir) {
+    let live = dir.path().join("live");
+    for _ in 0..200 {
+        if std::fs::read_dir(&live).is_ok_and(|mut live| live.next().is_some()) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
