@@ -77,6 +77,9 @@ impl Jvm {
                 );
             }
         }
+        if field("State").is_some_and(|state| state.starts_with(['T', 't'])) {
+            bail!("process {pid} is stopped; let it go on first (kill -CONT {pid})");
+        }
         let jvm = Self {
             pid,
             root: proc.join("root"),

@@ -301,7 +301,7 @@ impl Recording {
     ///
     /// # Errors
     /// Where the agent does not say so in time.
-    pub fn leave(mut self) -> io::Result<()> {
+    pub fn leave(&mut self) -> io::Result<()> {
         self.stop();
         self.control.shutdown(std::net::Shutdown::Write)?;
         match receive(&self.control, LEAVING)? {

@@ -80,20 +80,18 @@ impl Record {
         if !LiveMarker::wait_for_all(&dir, PATIENCE) {
             eprintln!("unfuse: {} is still being written", out.display());
         }
-        let ended = recording.jvm_has_ended();
         if let Some(failure) = recording.failure() {
             eprintln!("unfuse: {failure}");
         }
-        if let Err(e) = recording.leave()
-            && !ended
-        {
-            eprintln!(
+        match recording.leave() {
+            _ if recording.jvm_has_ended() => {
+                eprintln!("unfuse: JVM {} ended before the time was over", self.pid);
+            }
+            Ok(()) => {}
+            Err(e) => eprintln!(
                 "unfuse: the agent has not left JVM {} in time ({e})",
                 self.pid
-            );
-        }
-        if ended {
-            eprintln!("unfuse: JVM {} ended before the time was over", self.pid);
+            ),
         }
         tell(&dir, &out);
         Ok(ExitCode::SUCCESS)
