@@ -31,6 +31,8 @@ impl Ranges for Ours {
             size: SIZE as u32 - 0x40,
             load_time: time,
             kind: Kind::Java,
+            frame_words: 0,
+            sparse: false,
             methods: &[Method {
                 class: "a.B",
                 name: "c",

@@ -1,5 +1,6 @@
 //! `unfuse`: takes Spark's fused pipelines apart.
 
+mod attach;
 mod commands;
 mod setup;
 mod table;
@@ -24,6 +25,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(commands::run::Run),
+    Record(commands::record::Record),
     Top(commands::top::Top),
     Flame(commands::flame::Flame),
     Source(commands::source::Source),
@@ -36,6 +38,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(run) => run.execute(),
+        Command::Record(record) => record.execute(),
         Command::Top(top) => top.execute(),
         Command::Flame(flame) => flame.execute(),
         Command::Source(source) => source.execute(),

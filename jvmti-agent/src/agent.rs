@@ -1,16 +1,19 @@
 //! The one agent of this process.
 
-use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use jvmti_bindings::env::Jvmti;
 use unfuse_profiler::Session;
 
+use crate::code_blobs::CodeBlobs;
 use crate::event_queue::EventQueue;
 use crate::methods::Methods;
 use crate::options::Options;
 
-/// Everything the callbacks share; set once in Agent_OnLoad, never taken down.
+/// Everything the callbacks share. Set in Agent_OnLoad it stays; one that was loaded into a running JVM
+/// is taken out again.
 pub(crate) struct Agent {
     pub(crate) options: Options,
     pub(crate) session: Session,
@@ -21,6 +24,10 @@ pub(crate) struct Agent {
     pub(crate) tasks_only: AtomicBool,
     /// The -agentpath flag for executors, where they are to have one.
     pub(crate) executor_flag: Option<String>,
+    /// Tells one recording of this JVM from the next.
+    pub(crate) number: u32,
+    /// Where frames are walked by their sizes: how to find these.
+    pub(crate) code_blobs: Option<CodeBlobs>,
 }
 
 // SAFETY: the JVMTI environment and the VM are process-wide handles that any thread may use; the rest
@@ -29,21 +36,65 @@ unsafe impl Send for Agent {}
 // SAFETY: as above.
 unsafe impl Sync for Agent {}
 
-static AGENT: OnceLock<Agent> = OnceLock::new();
+static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
+/// Callbacks that may hold a reference to the agent.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
-/// The agent, once it is loaded.
-pub(crate) fn agent() -> Option<&'static Agent> {
-    AGENT.get()
+/// Says that a callback is inside, for as long as it lives.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether this JVM is being profiled.
+pub(crate) fn is_installed() -> bool {
+    !AGENT.load(Ordering::SeqCst).is_null()
 }
 
 /// Makes `agent` the agent; false if there is one already (two -agentpath flags).
 pub(crate) fn install(agent: Agent) -> bool {
-    AGENT.set(agent).is_ok()
+    let agent = Box::into_raw(Box::new(agent));
+    let first = AGENT.compare_exchange(ptr::null_mut(), agent, Ordering::SeqCst, Ordering::SeqCst);
+    if first.is_err() {
+        // SAFETY: made above, and nobody else has seen it.
+        drop(unsafe { Box::from_raw(agent) });
+    }
+    first.is_ok()
+}
+
+/// Takes the agent out and waits until no callback uses it any more, at most `patience`. After that it
+/// stays in memory for good, and none is returned.
+pub(crate) fn remove(patience: Duration) -> Option<Box<Agent>> {
+    let agent = AGENT.swap(ptr::null_mut(), Ordering::SeqCst);
+    if agent.is_null() {
+        return None;
+    }
+    let until = Instant::now() + patience;
+    while INSIDE.load(Ordering::SeqCst) > 0 {
+        if Instant::now() >= until {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // SAFETY: made by `install` and taken out by this call only. Whoever was inside before the swap has
+    // left; whoever entered after it has found no agent.
+    Some(unsafe { Box::from_raw(agent) })
 }
 
 /// Runs the body of a callback: with the agent, and without letting a panic into the JVM.
-pub(crate) fn with_agent(body: impl FnOnce(&'static Agent)) {
-    if let Some(agent) = agent() {
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(agent)));
-    }
+pub(crate) fn with_agent<T>(body: impl FnOnce(&Agent) -> T) -> Option<T> {
+    let _inside = Inside::enter();
+    // SAFETY: `remove` frees the agent only when nobody is inside.
+    let agent = unsafe { AGENT.load(Ordering::SeqCst).as_ref() }?;
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(agent))).ok()
 }

@@ -1,11 +1,15 @@
 //! JIT events → code map.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
 use jvmti_bindings::sys::jni::{jint, jmethodID};
-use jvmti_bindings::sys::jvmti::{jvmtiAddrLocationMap, jvmtiEnv};
+use jvmti_bindings::sys::jvmti::{
+    JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_DYNAMIC_CODE_GENERATED, jvmtiAddrLocationMap,
+    jvmtiEnv,
+};
 use unfuse_codemap::{CodeRange, FrameRec, Kind, Method as MapMethod, PcRec};
 use unfuse_profiler::clock::monotonic_ns;
 
@@ -14,6 +18,41 @@ use crate::inline_records::{DescribedPc, described_pcs};
 use crate::methods::Method;
 
 const OUTERMOST: u32 = u32::MAX;
+
+thread_local! {
+    /// Set while this thread hears of code that was compiled before anyone asked for descriptions.
+    static REPLAYING: Cell<bool> = const { Cell::new(false) };
+    /// The methods of that code.
+    static REPLAYED: RefCell<Vec<jmethodID>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Hears of all the code there is; `described` says that its descriptions are as good as those of new code.
+/// Returns the methods for which they are not.
+pub(crate) fn replay(agent: &Agent, described: bool) -> Vec<jmethodID> {
+    for event in [
+        JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
+        JVMTI_EVENT_COMPILED_METHOD_LOAD,
+    ] {
+        REPLAYING.set(!described && event == JVMTI_EVENT_COMPILED_METHOD_LOAD);
+        let _ = agent.jvmti.generate_events(event);
+        REPLAYING.set(false);
+    }
+    REPLAYED.take()
+}
+
+/// Whether its own event has told of the code that is there now, and better.
+fn is_known(agent: &Agent, start: u64, now: u64) -> bool {
+    let shape = agent.session.map().reader().shape(start, now);
+    shape.is_some_and(|shape| shape.code_start == start)
+}
+
+/// Words of the frame of the code at an address, 0 where unknown or not needed.
+fn frame_words(agent: &Agent, code_start: u64) -> u32 {
+    let blobs = agent.code_blobs.as_ref();
+    blobs
+        .and_then(|blobs| blobs.frame_words(code_start))
+        .unwrap_or(0)
+}
 
 pub(crate) unsafe extern "system" fn compiled_method_load(
     _: *mut jvmtiEnv,
@@ -57,7 +96,12 @@ pub(crate) unsafe extern "system" fn compiled_method_load(
                 bcis: &[-1],
             });
         }
-        builder.insert(code_size as u32, now);
+        if !(REPLAYING.get() && is_known(agent, start, now)) {
+            if REPLAYING.get() {
+                REPLAYED.with_borrow_mut(|replayed| replayed.push(method));
+            }
+            builder.insert(code_size as u32, now);
+        }
     });
 }
 
@@ -95,6 +139,8 @@ pub(crate) unsafe extern "system" fn dynamic_code_generated(
             size: length.max(0) as u32,
             load_time: now,
             kind: Kind::Stub,
+            frame_words: frame_words(agent, address as u64),
+            sparse: false,
             methods: &[method],
             frames: &[FrameRec {
                 parent: OUTERMOST,
@@ -196,6 +242,8 @@ impl<'a> Builder<'a> {
             size,
             load_time,
             kind: Kind::Java,
+            frame_words: frame_words(self.agent, self.start),
+            sparse: REPLAYING.get(),
             methods: &methods,
             frames: &self.frames,
             pcs: &self.pcs,

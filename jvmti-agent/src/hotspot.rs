@@ -3,9 +3,14 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use jvmti_bindings::sys::jni::JavaVM;
+use jvmti_bindings::env::JniEnv;
+use jvmti_bindings::sys::jni::{JavaVM, jfieldID, jthread};
 use unfuse_profiler::interpreter::Layout;
+
+use crate::code_blobs::{CodeBlobs, CodeHeap};
+use crate::memory;
 
 /// What became of PreserveFramePointer.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +28,108 @@ pub(crate) fn preserve_frame_pointers(vm: *mut JavaVM) -> FramePointers {
     // SAFETY: `vm` is the VM that loads us; see the functions for what they read.
     unsafe { Library::of(vm).and_then(|library| library.flag("PreserveFramePointer")) }
         .map_or(FramePointers::Unknown, Flag::switch_on)
+}
+
+/// Makes the compilers describe every instruction from now on, for as long as the JVM lives: the code is the
+/// same, only what is known of it is more. Returns whether they did so before; `None` where that cannot be
+/// told or is not wanted.
+pub(crate) fn describe_code(vm: *mut JavaVM) -> Option<bool> {
+    // SAFETY: `vm` is the VM that loads us.
+    let flag = unsafe { Library::of(vm).and_then(|library| library.flag("DebugNonSafepoints")) }?;
+    // SAFETY: `value` is the flag's variable, a byte.
+    let value = unsafe { AtomicU8::from_ptr(flag.value) };
+    if flag.origin & 0xf != 0 && value.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    // Each compilation reads it once, at its beginning; either value is good for it.
+    Some(value.swap(1, Ordering::Relaxed) != 0)
+}
+
+/// Feature release of the VM, such as 17; 0 if it does not say.
+pub(crate) fn release(vm: *mut JavaVM) -> i32 {
+    // SAFETY: `vm` is the VM that loads us.
+    unsafe { Library::of(vm).map_or(0, |library| library.release()) }
+}
+
+/// How HotSpot keeps the ids that the kernel has for its threads.
+pub(crate) struct NativeThreads {
+    eetop: jfieldID,
+    os_thread: u64,
+    thread_id: u64,
+}
+
+impl NativeThreads {
+    /// `None` where this JVM does not say.
+    pub(crate) fn of(vm: *mut JavaVM, env: &JniEnv) -> Option<Self> {
+        // SAFETY: `vm` is the VM that loads us; the class of the field is the one it is asked of.
+        unsafe {
+            let library = Library::of(vm)?;
+            let offset =
+                |kind: &str, name: &str| Some(library.fields(kind)?.get(name)?.offset as u64);
+            let class = env.find_class("java/lang/Thread")?;
+            let eetop = env.get_field_id(class, "eetop", "J");
+            env.delete_local_ref(class);
+            if env.exception_check() {
+                env.exception_clear();
+            }
+            Some(Self {
+                eetop: eetop?,
+                os_thread: offset("JavaThread", "_osthread")
+                    .or_else(|| offset("Thread", "_osthread"))?,
+                thread_id: offset("OSThread", "_thread_id")?,
+            })
+        }
+    }
+
+    /// The kernel's id of a thread. One that ends meanwhile has none, or that of nobody.
+    pub(crate) fn tid(&self, env: &JniEnv, thread: jthread) -> Option<u32> {
+        // SAFETY: a live thread reference and a field of its class.
+        let native = unsafe { env.get_long_field(thread, self.eetop) } as u64;
+        if native == 0 {
+            return None;
+        }
+        let os_thread: u64 = memory::word(native.checked_add(self.os_thread)?)?;
+        let tid = memory::half_word(os_thread.checked_add(self.thread_id)?)?;
+        std::path::Path::new(&format!("/proc/self/task/{tid}"))
+            .exists()
+            .then_some(tid)
+    }
+}
+
+/// What is needed to find the frame sizes of compiled code.
+pub(crate) fn code_blobs(vm: *mut JavaVM) -> Option<CodeBlobs> {
+    // SAFETY: `vm` is the VM that loads us; see `flag` for its tables. Everything they lead to is read
+    // through `memory`, which tells where nothing is.
+    unsafe {
+        let library = Library::of(vm)?;
+        let offset = |kind: &str, name: &str| Some(library.fields(kind)?.get(name)?.offset as u64);
+        let array = memory::word(library.fields("CodeCache")?.get("_heaps")?.address as u64)?;
+        let count = memory::half_word(array + offset("GrowableArrayBase", "_len")?)?;
+        let data = memory::word(array + offset("GrowableArray<int>", "_data")?)?;
+        let low = offset("VirtualSpace", "_low")?;
+        let high = offset("VirtualSpace", "_high_boundary")?;
+        let code = offset("CodeHeap", "_memory")?;
+        let segments = offset("CodeHeap", "_segmap")?;
+        let shift = offset("CodeHeap", "_log2_segment_size")?;
+        let heaps = (0..u64::from(count.min(16))).map_while(|index| {
+            let heap = memory::word(data + 8 * index)?;
+            Some(CodeHeap {
+                low: memory::word(heap + code + low)?,
+                high: memory::word(heap + code + high)?,
+                segment_map: memory::word(heap + segments + low)?,
+                segment_shift: memory::half_word(heap + shift)?.min(20),
+            })
+        });
+        let blob = library.fields("CodeBlob")?;
+        let at = |name: &str| blob.get(name).map(|field| field.offset as u64);
+        Some(CodeBlobs {
+            heaps: heaps.collect(),
+            header: library.type_size("HeapBlock")? as u64,
+            code_begin: at("_code_begin"),
+            code_offset: at("_code_offset"),
+            frame_size: at("_frame_size")?,
+        })
+    }
 }
 
 /// How HotSpot lays out what interpreted frames point to; unknown where it does not say.

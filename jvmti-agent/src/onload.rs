@@ -1,4 +1,4 @@
-//! Agent_OnLoad and the VM's life events.
+//! Agent_OnLoad, Agent_OnAttach and the VM's life events.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
@@ -14,12 +14,12 @@ use jvmti_bindings::sys::jvmti::{
     jvmtiEventCallbacks,
 };
 
-use crate::agent::{Agent, agent, install, with_agent};
+use crate::agent::{Agent, install, is_installed, with_agent};
 use crate::event_queue::EventQueue;
 use crate::hotspot::{self, FramePointers};
 use crate::methods::Methods;
 use crate::options::Options;
-use crate::{classes, code_events, log, threads};
+use crate::{attach, classes, code_events, log, threads};
 
 /// The JVM's entry. Whatever happens, the JVM starts.
 ///
@@ -38,7 +38,7 @@ pub unsafe extern "system" fn Agent_OnLoad(
             // SAFETY: the JVM passes a NUL-terminated string.
             unsafe { CStr::from_ptr(options) }.to_owned()
         };
-        if agent().is_some() {
+        if is_installed() {
             log::say("loaded twice; the first -agentpath counts");
         } else if let Err(reason) = load(vm, text) {
             log::say(format_args!("not profiling: {reason}"));
@@ -94,14 +94,17 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         events: EventQueue::new(),
         tasks_only: AtomicBool::new(false),
         executor_flag,
+        number: 0,
+        code_blobs: None,
     });
     debug_assert!(installed);
-    listen().ok_or_else(|| "this JVM refuses the events the profiler needs".to_owned())
+    with_agent(listen)
+        .flatten()
+        .ok_or_else(|| "this JVM refuses the events the profiler needs".to_owned())
 }
 
 /// Registers callbacks. Stubs are generated before VMInit, so code events begin now.
-fn listen() -> Option<()> {
-    let agent = agent()?;
+fn listen(agent: &Agent) -> Option<()> {
     let mut callbacks = jvmtiEventCallbacks::default();
     callbacks.VMInit = Some(vm_init);
     callbacks.VMDeath = Some(vm_death);
@@ -124,12 +127,16 @@ fn listen() -> Option<()> {
     Some(())
 }
 
-fn enable(agent: &Agent, event: jvmtiEvent) -> Option<()> {
-    // SAFETY: a global enabling (no thread) of an event whose callback is set.
+pub(crate) fn enable(agent: &Agent, event: jvmtiEvent) -> Option<()> {
+    set_event(agent, event, true)
+}
+
+pub(crate) fn set_event(agent: &Agent, event: jvmtiEvent, on: bool) -> Option<()> {
+    // SAFETY: a global switching (no thread) of an event whose callback is set.
     unsafe {
         agent
             .jvmti
-            .set_event_notification_mode(true, event, ptr::null_mut())
+            .set_event_notification_mode(on, event, ptr::null_mut())
     }
     .ok()
 }
@@ -145,7 +152,9 @@ unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthr
         if let Some((low, high)) = vm.and_then(hotspot::code_cache) {
             agent.session.set_code_cache(low, high);
         }
-        agent.events.start(agent.session.events());
+        if let Some(events) = agent.session.events() {
+            agent.events.start(events);
+        }
         threads::announce_existing(agent, main);
         for event in [
             JVMTI_EVENT_THREAD_START,
@@ -164,6 +173,36 @@ unsafe extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
             log::say(failure);
         }
     });
+}
+
+/// The JVM's entry for an agent that is loaded while it runs, on a thread of its own for such things,
+/// which therefore is only asked to start ours.
+///
+/// # Safety
+/// Called by the JVM, with its own arguments.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnAttach(
+    vm: *mut JavaVM,
+    options: *mut c_char,
+    _: *mut c_void,
+) -> jint {
+    let started = std::panic::catch_unwind(|| {
+        let text = if options.is_null() {
+            CString::default()
+        } else {
+            // SAFETY: the JVM passes a NUL-terminated string.
+            unsafe { CStr::from_ptr(options) }.to_owned()
+        };
+        attach::start(vm, Options::parse(&text.to_string_lossy()))
+    });
+    match started {
+        Ok(Ok(())) => 0,
+        Ok(Err(reason)) => {
+            log::say(format_args!("not profiling: {reason}"));
+            -1
+        }
+        Err(_) => -1,
+    }
 }
 
 /// The path of this library.

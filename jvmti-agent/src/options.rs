@@ -11,6 +11,10 @@ pub struct Options {
     pub config: Config,
     /// Whether executors that the driver starts get the agent too.
     pub executors: bool,
+    /// The name of the recorder that has loaded the agent into a running JVM.
+    pub attach: Option<String>,
+    /// Whether such a JVM may keep the code it has compiled, whose lines are not described.
+    pub keep_code: bool,
     /// What was not understood; the rest holds.
     pub complaints: Vec<String>,
 }
@@ -68,6 +72,9 @@ impl Options {
                     _ => return Err(wrong("on or off is expected")),
                 }
             }
+            // Not for users: `unfuse record` says these.
+            "attach" => self.attach = Some(value.to_owned()),
+            "keep-code" => self.keep_code = value == "on",
             _ => {
                 return Err(format!(
                     "unknown option {key:?} ignored; there are: {KNOWN}"

@@ -5,16 +5,20 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::atomic::Ordering;
 
+use jvmti_bindings::env::JniEnv;
 use jvmti_bindings::sys::jni::{JNIEnv, jthread};
 use jvmti_bindings::sys::jvmti::jvmtiEnv;
 use unfuse_profiler::Threads;
 use unfuse_profiler::timer::ThreadTimer;
 
 use crate::agent::{Agent, with_agent};
+use crate::hotspot::NativeThreads;
 
-/// What this thread has been told the manager.
+/// What the manager has been told of this thread.
 #[derive(Default)]
 struct Announced {
+    /// In which recording; those of an earlier one do not count.
+    number: u32,
     known: bool,
     task: bool,
     timer: Option<ThreadTimer>,
@@ -41,6 +45,7 @@ pub(crate) unsafe extern "system" fn thread_end(_: *mut jvmtiEnv, _: *mut JNIEnv
         let _ = ANNOUNCED.try_with(|announced| {
             if let Ok(mut announced) = announced.try_borrow_mut()
                 && announced.known
+                && announced.number == agent.number
             {
                 *announced = Announced::default();
                 agent.session.this_thread_ended();
@@ -102,6 +107,20 @@ pub(crate) fn announce_existing(agent: &Agent, main: jthread) {
     }
 }
 
+/// Threads of a JVM that has run for some time, by the ids that HotSpot keeps of them.
+pub(crate) fn announce_running(agent: &Agent, env: &JniEnv, native: &NativeThreads) {
+    let own = nix::unistd::gettid().as_raw() as u32;
+    for thread in agent.jvmti.get_all_threads().unwrap_or_default() {
+        let tid = native.tid(env, thread).filter(|tid| *tid != own);
+        if let Some(tid) = tid {
+            agent.session.profile_thread(tid, &name_of(agent, thread));
+        }
+        // SAFETY: a local reference of this thread, not used again; a native thread has no frame that
+        // would free it.
+        unsafe { env.delete_local_ref(thread) };
+    }
+}
+
 fn profiles_all(agent: &Agent) -> bool {
     match agent.options.config.threads {
         Threads::All => true,
@@ -114,7 +133,7 @@ fn announce(agent: &Agent, name: &str, task: bool) {
     let _ = ANNOUNCED.try_with(|announced| {
         if let Ok(mut announced) = announced.try_borrow_mut() {
             // The VM announces the main thread twice (VMInit, ThreadStart).
-            if announced.known && (announced.task || !task) {
+            if announced.number == agent.number && announced.known && (announced.task || !task) {
                 return;
             }
             // The old timer goes first: a thread has one.
@@ -123,6 +142,7 @@ fn announce(agent: &Agent, name: &str, task: bool) {
                 .session
                 .profile_this_thread(name, task, agent.options.period_ns());
             *announced = Announced {
+                number: agent.number,
                 known: true,
                 task,
                 timer,

@@ -1,7 +1,7 @@
 //! Starting it all from the JVM, and what the JVM keeps in its hand.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -39,6 +39,8 @@ pub(crate) const STATUS_BRIEF_NS: usize = 8;
 pub(crate) const STATUS_CODE_LOW: usize = 9;
 /// See [`STATUS_CODE_LOW`].
 pub(crate) const STATUS_CODE_HIGH: usize = 10;
+/// Status: 1 where the JVM ran before the agent came: nobody asked its compilers for frame pointers.
+pub(crate) const STATUS_ATTACHED: usize = 11;
 /// Longest thread name that is kept, bytes.
 const LONGEST_NAME: usize = 512;
 
@@ -70,7 +72,8 @@ impl std::fmt::Display for LaunchError {
 pub struct Session {
     map: CodeMap,
     to_manager: UnixStream,
-    events: UnixStream,
+    /// None where no events are sent (attached to a running JVM).
+    events: Option<UnixStream>,
     timers: Option<TimerRings>,
     perf_denied: Option<io::Error>,
 }
@@ -100,71 +103,132 @@ pub fn launch(config: &Config, layout: Layout) -> Launch {
     };
     let (to_manager, manager_end) = stream_pair().map_err(system("make a socket"))?;
     let (events, writer_events) = UnixStream::pair().map_err(system("make a socket"))?;
-    let (samples_in, samples_out) = packet_pair().map_err(system("make a socket"))?;
     let jvm = std::process::id();
     let jvm_ends = process::pidfd(jvm as i32).map_err(system("watch the JVM"))?;
-
-    // Forked twice, so that the manager is no child of the JVM: programs that wait for "any child"
-    // never see it.
-    let middle = process::spawn(|| {
-        let manager = process::spawn(|| {
-            let keep = [
-                manager_end.as_raw_fd(),
-                writer_events.as_raw_fd(),
-                samples_in.as_raw_fd(),
-                samples_out.as_raw_fd(),
-                jvm_ends.as_raw_fd(),
-            ];
-            process::detach(&keep);
-            process::set_title("unfuse-manager");
-            let manager = Manager {
-                config,
-                jvm,
-                jvm_ends: &jvm_ends,
-                from_jvm: &manager_end,
-                to_writer: &samples_out,
-                map: &map,
-                timers: timers.as_ref(),
-                layout,
-            };
-            let writer = Writer {
-                dir,
-                rate_hz: config.rate_hz,
-                source: if timers.is_some() { "timer" } else { "perf" },
-                jvm,
-                samples: samples_in,
-                events: writer_events,
-                map: &map,
-            };
-            manager.start(writer);
-        });
-        if let Ok(manager) = manager {
-            map.status().set(STATUS_MANAGER, manager.as_raw() as u64);
-        }
-    })
-    .map_err(system("fork"))?;
-    let _ = nix::sys::wait::waitpid(middle, None);
-    // Where ptrace is restricted to children, lets the samplers read what the interpreter runs.
-    // SAFETY: a plain system call on integers.
-    unsafe {
-        libc::prctl(
-            libc::PR_SET_PTRACER,
-            map.status().get(STATUS_MANAGER),
-            0,
-            0,
-            0,
-        )
+    let crew = Crew {
+        config,
+        dir,
+        jvm,
+        ends: jvm_ends,
+        from_jvm: manager_end,
+        events: writer_events,
+        map: &map,
+        timers: timers.as_ref(),
+        layout,
     };
-    Ok(Session {
+    crew.start()
+        .map_err(|(what, e)| LaunchError::System(what, e))?;
+    let session = Session {
         map,
         to_manager,
-        events,
+        events: Some(events),
         timers,
         perf_denied,
-    })
+    };
+    session.let_samplers_read();
+    Ok(session)
+}
+
+/// What the processes beside the JVM are started with.
+pub(crate) struct Crew<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) dir: ProfileDir,
+    pub(crate) jvm: u32,
+    /// Polls readable when it is over.
+    pub(crate) ends: OwnedFd,
+    pub(crate) from_jvm: UnixStream,
+    pub(crate) events: UnixStream,
+    pub(crate) map: &'a CodeMap,
+    pub(crate) timers: Option<&'a TimerRings>,
+    pub(crate) layout: Layout,
+}
+
+impl Crew<'_> {
+    /// Forks the manager, which forks the others. On an error, also says what it was for.
+    pub(crate) fn start(self) -> Result<(), (&'static str, io::Error)> {
+        let Self {
+            config,
+            dir,
+            jvm,
+            ends,
+            from_jvm,
+            events,
+            map,
+            timers,
+            layout,
+        } = self;
+        let (samples_in, samples_out) = packet_pair().map_err(|e| ("make a socket", e))?;
+        // Forked twice, so that the manager is no child of the JVM: programs that wait for "any child"
+        // never see it.
+        let middle = process::spawn(|| {
+            let manager = process::spawn(|| {
+                let keep = [
+                    from_jvm.as_raw_fd(),
+                    events.as_raw_fd(),
+                    samples_in.as_raw_fd(),
+                    samples_out.as_raw_fd(),
+                    ends.as_raw_fd(),
+                ];
+                process::detach(&keep);
+                process::set_title("unfuse-manager");
+                let manager = Manager {
+                    config,
+                    jvm,
+                    jvm_ends: &ends,
+                    from_jvm: &from_jvm,
+                    to_writer: &samples_out,
+                    map,
+                    timers,
+                    layout,
+                };
+                let writer = Writer {
+                    dir,
+                    rate_hz: config.rate_hz,
+                    source: if timers.is_some() { "timer" } else { "perf" },
+                    jvm,
+                    samples: samples_in,
+                    events,
+                    map,
+                };
+                manager.start(writer);
+            });
+            if let Ok(manager) = manager {
+                map.status().set(STATUS_MANAGER, manager.as_raw() as u64);
+            }
+        })
+        .map_err(|e| ("fork", e))?;
+        let _ = nix::sys::wait::waitpid(middle, None);
+        Ok(())
+    }
 }
 
 impl Session {
+    /// The session of a JVM that ran before: another process made the map and looks after the crew.
+    pub(crate) fn attached(map: CodeMap, to_manager: UnixStream) -> Self {
+        Self {
+            map,
+            to_manager,
+            events: None,
+            timers: None,
+            perf_denied: None,
+        }
+    }
+
+    /// Where ptrace is restricted to children, lets the samplers read what the interpreter runs.
+    pub fn let_samplers_read(&self) {
+        self.set_tracer(self.map.status().get(STATUS_MANAGER));
+    }
+
+    /// Takes that back.
+    pub fn let_nobody_read(&self) {
+        self.set_tracer(0);
+    }
+
+    fn set_tracer(&self, pid: u64) {
+        // SAFETY: a plain system call on integers.
+        unsafe { libc::prctl(libc::PR_SET_PTRACER, pid, 0, 0, 0) };
+    }
+
     /// The code map, which the agent writes.
     pub fn map(&self) -> &CodeMap {
         &self.map
@@ -237,8 +301,8 @@ impl Session {
     }
 
     /// The socket to the writer; one thread of the agent's own writes to it.
-    pub fn events(&self) -> &UnixStream {
-        &self.events
+    pub fn events(&self) -> Option<&UnixStream> {
+        self.events.as_ref()
     }
 
     /// Tells samplers the addresses between which the JVM puts generated code.
@@ -254,9 +318,7 @@ impl Session {
 
     /// A failure of our processes that the user should know, once: what and errno.
     pub fn failure(&self) -> Option<String> {
-        let status = self.map.status();
-        let error = |slot| io::Error::from_raw_os_error(status.get(slot) as i32);
-        if hung_up(&self.events) {
+        if self.events.as_ref().is_some_and(hung_up) {
             return Some(
                 "the writer process was killed; the profile ends with its last write".to_owned(),
             );
@@ -267,30 +329,37 @@ impl Session {
                     .to_owned(),
             );
         }
-        if status.get(STATUS_WRITER_ERRNO) != 0 {
-            let e = error(STATUS_WRITER_ERRNO);
-            return Some(format!("the profile cannot be written any more: {e}"));
-        }
-        if status.get(STATUS_SAMPLER_ERRNO) != 0 {
-            let e = error(STATUS_SAMPLER_ERRNO);
-            return Some(format!(
-                "a sampler could not start: {e} (run `unfuse doctor`)"
-            ));
-        }
-        let died = status.get(STATUS_SAMPLERS_DIED);
-        if died > 0 {
-            return Some(format!(
-                "samples of {died} thread(s) are missing: their sampler processes were killed"
-            ));
-        }
-        let lost = status.get(STATUS_LOST_THREADS);
-        if lost > 0 {
-            return Some(format!(
-                "{lost} thread(s) are not in the profile: too many started at once"
-            ));
-        }
-        None
+        failure_in(&self.map)
     }
+}
+
+/// What went wrong by the status words.
+pub(crate) fn failure_in(map: &CodeMap) -> Option<String> {
+    let status = map.status();
+    let error = |slot| io::Error::from_raw_os_error(status.get(slot) as i32);
+    if status.get(STATUS_WRITER_ERRNO) != 0 {
+        let e = error(STATUS_WRITER_ERRNO);
+        return Some(format!("the profile cannot be written any more: {e}"));
+    }
+    if status.get(STATUS_SAMPLER_ERRNO) != 0 {
+        let e = error(STATUS_SAMPLER_ERRNO);
+        return Some(format!(
+            "a sampler could not start: {e} (run `unfuse doctor`)"
+        ));
+    }
+    let died = status.get(STATUS_SAMPLERS_DIED);
+    if died > 0 {
+        return Some(format!(
+            "samples of {died} thread(s) are missing: their sampler processes were killed"
+        ));
+    }
+    let lost = status.get(STATUS_LOST_THREADS);
+    if lost > 0 {
+        return Some(format!(
+            "{lost} thread(s) are not in the profile: too many started at once"
+        ));
+    }
+    None
 }
 
 /// Whether the other end of a socket is closed.

@@ -7,10 +7,12 @@
 //!
 //! The JVM only writes: to the code map (shared memory), to a socket that names threads to profile,
 //! and to a socket that carries events. Samplers only read the code map. Every process ends with the
-//! JVM: all of them watch its pidfd, and a SIGKILL of the JVM loses nothing that was sampled.
+//! JVM (or the recording): all of them watch its pidfd, and a SIGKILL of the JVM loses nothing that was sampled.
 //!
-//! [`launch`] is the door the agent uses; everything else follows from it.
+//! [`launch`] is the door the agent uses; everything else follows from it. For a JVM that runs already,
+//! `unfuse record` forks the processes instead, see [`attach`].
 
+pub mod attach;
 pub mod clock;
 pub mod config;
 pub mod interpreter;

@@ -4,6 +4,7 @@ pub mod demo;
 pub mod doctor;
 pub mod export;
 pub mod flame;
+pub mod record;
 pub mod run;
 pub mod setup;
 pub mod source;

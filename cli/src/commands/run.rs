@@ -15,7 +15,7 @@ use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
 use crate::toolkit;
 
 /// How long to wait for the writers after the command has ended.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Run a spark-submit, pyspark, spark-sql, python or java command under the profiler
 #[derive(Debug, Args)]
@@ -151,7 +151,7 @@ impl Drop for IgnoredSignal {
     }
 }
 
-fn default_out() -> PathBuf {
+pub(super) fn default_out() -> PathBuf {
     let now = toolkit::local_time("%Y%m%d-%H%M%S");
     let name = format!("unfuse-{now}");
     // Two runs in one second get two directories.
@@ -176,7 +176,7 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 }
 
 /// Where the profile is and what to type next.
-fn tell(dir: &ProfileDir, out: &Path) {
+pub(super) fn tell(dir: &ProfileDir, out: &Path) {
     let out = out.display();
     let processes = dir
         .read::<ProcessRow>()

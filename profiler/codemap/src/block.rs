@@ -3,7 +3,7 @@
 //! ```text
 //! 0  start address
 //! 1  load time          2  unload time (u64::MAX while loaded)
-//! 3  size | kind << 32 | height << 40 | linked << 48
+//! 3  size | kind << 32 | height << 40 | linked << 48 | words of a frame << 49 | sparse << 63
 //! 4  words of the block | payload's first word << 32 (from the block's start)
 //! 5… tower: word index of the next node on each level, MARK when being removed
 //! payload: counts, pcs (1 word), frames (2), methods (2), strings (length, bytes)
@@ -28,6 +28,10 @@ const EXTENT: usize = 4;
 pub(crate) const TOWER: usize = 5;
 
 const LINKED: u64 = 1 << 48;
+const FRAME_SHIFT: u32 = 49;
+/// Larger frames count as unknown.
+const LARGEST_FRAME: u32 = 0x3fff;
+const SPARSE: u64 = 1 << 63;
 
 /// Longest string kept.
 const LONGEST: usize = 4096;
@@ -64,6 +68,12 @@ pub(crate) fn encode(range: &CodeRange<'_>, height: usize) -> Vec<u64> {
         Kind::Stub => 1,
     };
     words[SHAPE] = u64::from(range.size) | kind << 32 | (height as u64) << 40;
+    if range.frame_words <= LARGEST_FRAME {
+        words[SHAPE] |= u64::from(range.frame_words) << FRAME_SHIFT;
+    }
+    if range.sparse {
+        words[SHAPE] |= SPARSE;
+    }
     words.push(pair(methods.len() as u32, range.frames.len() as u32));
     words.push(pair(range.pcs.len() as u32, strings.words.len() as u32));
     words.extend(range.pcs.iter().map(|pc| pair(pc.offset, pc.frame)));
@@ -147,6 +157,14 @@ impl<'a> Node<'a> {
         } else {
             Kind::Stub
         }
+    }
+
+    pub(crate) fn frame_words(self) -> u32 {
+        (self.words.load(self.at + SHAPE) >> FRAME_SHIFT) as u32 & LARGEST_FRAME
+    }
+
+    pub(crate) fn is_sparse(self) -> bool {
+        self.words.load(self.at + SHAPE) & SPARSE != 0
     }
 
     pub(crate) fn height(self) -> usize {

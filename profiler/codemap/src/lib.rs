@@ -13,7 +13,7 @@
 //! use unfuse_codemap::*;
 //! let map = CodeMap::create(1 << 20).unwrap();
 //! map.writer().insert(&CodeRange {
-//!     start: 0x1000, size: 0x100, load_time: 5, kind: Kind::Java,
+//!     start: 0x1000, size: 0x100, load_time: 5, kind: Kind::Java, frame_words: 0, sparse: false,
 //!     methods: &[Method { class: "A", name: "m", signature: "()V", file: "A.java" }],
 //!     frames: &[FrameRec { parent: u32::MAX, method: 0, bci: 0, line: 7 }],
 //!     pcs: &[PcRec { offset: 0x20, frame: 0 }],
@@ -41,6 +41,6 @@ mod writer;
 pub use map::{CodeMap, Stats};
 pub use marks::{Mark, MarkCursor, MarkKind, Marks};
 pub use range::{CodeRange, Frame, FrameRec, Kind, Method, PcRec};
-pub use reader::{Found, Lookup, Reader, Resolved};
+pub use reader::{Found, Lookup, Reader, Resolved, Shape};
 pub use status::Status;
 pub use writer::{Full, Writer};

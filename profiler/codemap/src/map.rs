@@ -45,6 +45,31 @@ impl CodeMap {
         })
     }
 
+    /// A map of `bytes` that another process is to write: its memory can be handed over as the descriptor.
+    #[cfg(not(any(loom, miri)))]
+    pub fn create_for_another(bytes: usize) -> io::Result<(Self, std::os::fd::OwnedFd)> {
+        let (shared, memory) = Shared::create_sealed(bytes.max(SMALLEST))?;
+        shared.words()[header::BUMP].store(header::BLOCKS as u64, Ordering::Release);
+        let map = Self {
+            shared,
+            local: Local::default(),
+        };
+        Ok((map, memory))
+    }
+
+    /// The map behind a descriptor of [`CodeMap::create_for_another`]; the caller is its only writer.
+    ///
+    /// # Errors
+    /// If the memory is too small, or could be made so while it is in use.
+    #[cfg(not(any(loom, miri)))]
+    pub fn of_another(memory: std::os::fd::OwnedFd) -> io::Result<Self> {
+        let shared = Shared::open_sealed(memory, SMALLEST)?;
+        Ok(Self {
+            shared,
+            local: Local::default(),
+        })
+    }
+
     /// The writing side; any thread of the creating process.
     pub fn writer(&self) -> Writer<'_> {
         Writer::new(self.shared.words(), &self.local)

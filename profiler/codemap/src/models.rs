@@ -42,6 +42,8 @@ fn insert(map: &CodeMap, start: u64, load_time: u64) {
         size: 16,
         load_time,
         kind: Kind::Java,
+        frame_words: 0,
+        sparse: false,
         methods: &[],
         frames: &[FrameRec {
             parent: FrameRec::OUTERMOST,

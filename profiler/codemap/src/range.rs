@@ -21,6 +21,11 @@ pub struct CodeRange<'a> {
     pub load_time: u64,
     /// What it is.
     pub kind: Kind,
+    /// Words of its stack frame, return address included; 0 where unknown.
+    pub frame_words: u32,
+    /// Whether only calls and the like are described, as in code that was compiled before anyone asked for
+    /// more: then the line of an instruction between them is not known.
+    pub sparse: bool,
     /// The methods its frames refer to.
     pub methods: &'a [Method<'a>],
     /// Inline chains as a tree.

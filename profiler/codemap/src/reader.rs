@@ -41,6 +41,19 @@ pub struct Resolved {
     pub frames: Vec<Frame>,
 }
 
+/// How to get past a piece of code on the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Kind of the code.
+    pub kind: Kind,
+    /// First address of its range.
+    pub code_start: u64,
+    /// Address after its last.
+    pub code_end: u64,
+    /// Words of its frame, return address included; 0 where unknown.
+    pub frame_words: u32,
+}
+
 /// A record found, not yet decoded.
 #[derive(Debug, Clone, Copy)]
 pub struct Found {
@@ -71,6 +84,12 @@ impl<'a> Reader<'a> {
                 at: found.at,
             };
             node.decode(found.frame, &mut out.frames);
+            if leaf
+                && node.is_sparse()
+                && let Some(innermost) = out.frames.last_mut()
+            {
+                (innermost.line, innermost.bci) = (0, -1);
+            }
             out.kind = node.kind();
             out.code_start = node.start();
             out.code_end = node.end();
@@ -83,6 +102,24 @@ impl<'a> Reader<'a> {
             Some(None) => Lookup::NotFound,
             None => Lookup::Torn,
         }
+    }
+
+    /// What a walk up the stack needs to know of the code a return address is in.
+    pub fn shape(&self, pc: u64, time: u64) -> Option<Shape> {
+        self.validated(|reader| {
+            let found = reader.find_unvalidated(pc, time, false)?;
+            let node = Node {
+                words: reader.words,
+                at: found.at,
+            };
+            Some(Shape {
+                kind: node.kind(),
+                code_start: node.start(),
+                code_end: node.end(),
+                frame_words: node.frame_words(),
+            })
+        })
+        .flatten()
     }
 
     /// The look-up alone, without decoding names (for measuring; the handle tells nothing else).
@@ -219,6 +256,8 @@ mod tests {
             size: 0x100,
             load_time: 1_000,
             kind: Kind::Java,
+            frame_words: 0,
+            sparse: false,
             methods: &[],
             frames: &[],
             pcs: &[crate::PcRec {

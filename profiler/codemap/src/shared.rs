@@ -2,6 +2,11 @@
 
 use std::io;
 
+#[cfg(not(any(loom, miri)))]
+use std::fs::File;
+#[cfg(not(any(loom, miri)))]
+use std::os::fd::OwnedFd;
+
 #[cfg(not(loom))]
 use memmap2::{MmapOptions, MmapRaw};
 
@@ -29,6 +34,35 @@ impl Shared {
         MmapOptions::new().len(bytes).map_raw(&file)
     }
 
+    /// As `create`, with the descriptor; nobody can take the memory away from under a mapping.
+    #[cfg(not(miri))]
+    pub(crate) fn create_sealed(bytes: usize) -> io::Result<(Self, OwnedFd)> {
+        use nix::fcntl::{FcntlArg, fcntl};
+        use nix::sys::memfd::{MFdFlags, memfd_create};
+
+        let bytes = bytes.next_multiple_of(4096);
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        let file = File::from(memfd_create(c"unfuse-codemap", flags)?);
+        file.set_len(bytes as u64)?;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals()))?;
+        let mapping = MmapOptions::new().len(bytes).map_raw(&file)?;
+        Ok((Self(mapping), file.into()))
+    }
+
+    /// The memory behind a descriptor of `create_sealed`, if it is as large as that.
+    #[cfg(not(miri))]
+    pub(crate) fn open_sealed(memory: OwnedFd, least: usize) -> io::Result<Self> {
+        use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+
+        let file = File::from(memory);
+        let sealed = SealFlag::from_bits_truncate(fcntl(&file, FcntlArg::F_GET_SEALS)?);
+        let bytes = file.metadata()?.len() as usize;
+        if !sealed.contains(seals()) || bytes < least {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(Self(MmapOptions::new().len(bytes).map_raw(&file)?))
+    }
+
     /// miri knows neither memfds nor forks.
     #[cfg(miri)]
     fn map(bytes: usize) -> io::Result<MmapRaw> {
@@ -40,6 +74,12 @@ impl Shared {
         // accesses it but through these atomics.
         unsafe { std::slice::from_raw_parts(self.0.as_mut_ptr().cast(), self.0.len() / 8) }
     }
+}
+
+#[cfg(not(any(loom, miri)))]
+fn seals() -> nix::fcntl::SealFlag {
+    use nix::fcntl::SealFlag;
+    SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL
 }
 
 /// In the models: loom's atomics are no plain words, and there is one process.

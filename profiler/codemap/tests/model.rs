@@ -19,6 +19,8 @@ fn insert(map: &CodeMap, start: u64, size: u32, load_time: u64) -> bool {
             size,
             load_time,
             kind: Kind::Java,
+            frame_words: 0,
+            sparse: false,
             methods: &[
                 Method {
                     class: &class,

@@ -8,10 +8,12 @@
 mod lines;
 mod methods;
 
+use serde::{Deserialize, Serialize};
+
 pub use methods::{InterpretedMethod, Methods, Names};
 
 /// Where HotSpot keeps what, in bytes from the start of each structure. All zero: not known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
     /// `Method::_constMethod`.
     pub method_const_method: u64,

@@ -14,13 +14,13 @@ use crate::perf_event::Sample;
 use crate::timer::TOP_WORDS;
 
 /// Set in a chain's word that is no address but a method (above bit 32) and a bytecode index.
-const INTERPRETED: u64 = 1 << 63;
+pub(super) const INTERPRETED: u64 = 1 << 63;
 /// In place of a bytecode index that is not known.
 const NO_BCI: u64 = u32::MAX as u64;
 
 /// Slots of an interpreter frame, bytes below its frame pointer (x86-64, JDK 17 to 25).
-const METHOD: u64 = 3 * 8;
-const BYTECODE: u64 = 8 * 8;
+pub(super) const METHOD: u64 = 3 * 8;
+pub(super) const BYTECODE: u64 = 8 * 8;
 
 /// Bytes above the copy of the stack that are searched for frames.
 const FURTHER_UP: u64 = 64 << 10;
@@ -33,12 +33,48 @@ const FOLLOWED: usize = 32;
 /// The name under which the VM reports the interpreter's code.
 pub(super) const INTERPRETER: &str = "Interpreter";
 
+/// Words of chains for interpreted frames, and the methods they stand for.
+pub(super) struct Words {
+    methods: Option<Methods>,
+}
+
+impl Words {
+    pub(super) fn new(methods: Option<Methods>) -> Self {
+        Self { methods }
+    }
+
+    /// To be called before each batch of samples; methods are named as they are now.
+    pub(super) fn begin(&mut self, now: u64) {
+        if let Some(methods) = &mut self.methods {
+            methods.begin(now);
+        }
+    }
+
+    /// The word for a `Method*` and a bytecode pointer; none if there is no method.
+    pub(super) fn word(&mut self, method: u64, bcp: u64) -> Option<u64> {
+        let methods = self.methods.as_mut()?;
+        let number = methods.number(method)?;
+        let bci = methods.get(number)?.bci(bcp).map_or(NO_BCI, u64::from);
+        Some(INTERPRETED | u64::from(number) << 32 | bci)
+    }
+
+    /// The method and the bytecode index, if known, of a marked word.
+    pub(super) fn get(&self, word: u64) -> Option<(&InterpretedMethod, Option<u16>)> {
+        if word & INTERPRETED == 0 {
+            return None;
+        }
+        let method = (word & !INTERPRETED) >> 32;
+        let method = self.methods.as_ref()?.get(u32::try_from(method).ok()?)?;
+        Some((method, u16::try_from(word & NO_BCI).ok()))
+    }
+}
+
 /// Marks interpreted frames.
 pub(super) struct Interpreted<'a> {
     map: &'a CodeMap,
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
-    methods: Option<Methods>,
+    words: Words,
     /// Where the interpreter's code is, once seen.
     code: Option<(u64, u64)>,
     resolved: Resolved,
@@ -50,28 +86,16 @@ impl<'a> Interpreted<'a> {
         Self {
             map,
             memory,
-            methods,
+            words: Words::new(methods),
             code: None,
             resolved: Resolved::default(),
             marked: Vec::new(),
         }
     }
 
-    /// To be called before each batch of samples; methods are named as they are now.
-    pub(super) fn begin(&mut self, now: u64) {
-        if let Some(methods) = &mut self.methods {
-            methods.begin(now);
-        }
-    }
-
-    /// The method and the bytecode index, if known, of a marked word.
-    pub(super) fn get(&self, word: u64) -> Option<(&InterpretedMethod, Option<u16>)> {
-        if word & INTERPRETED == 0 {
-            return None;
-        }
-        let method = (word & !INTERPRETED) >> 32;
-        let method = self.methods.as_ref()?.get(u32::try_from(method).ok()?)?;
-        Some((method, u16::try_from(word & NO_BCI).ok()))
+    /// The words this one marks with.
+    pub(super) fn words(&mut self) -> &mut Words {
+        &mut self.words
     }
 
     /// Puts the caller into `chain` that the kernel left out; the interpreter's code is another matter.
@@ -137,14 +161,11 @@ impl<'a> Interpreted<'a> {
                     Some((method, sample.bytecode_register))
                 });
             let word = described.and_then(|(method, bcp)| {
-                let methods = self.methods.as_mut()?;
                 // Compiled callers have another kind of frame, and leave the method in the register.
-                let register = || (depth == 0).then_some(sample.method_register);
-                let number = methods
-                    .number(method)
-                    .or_else(|| methods.number(register()?))?;
-                let bci = methods.get(number)?.bci(bcp).map_or(NO_BCI, u64::from);
-                Some(INTERPRETED | u64::from(number) << 32 | bci)
+                let register = (depth == 0).then_some(sample.method_register);
+                self.words
+                    .word(method, bcp)
+                    .or_else(|| self.words.word(register?, bcp))
             });
             self.marked.push(word.unwrap_or(*ip));
             if depth < known_from {

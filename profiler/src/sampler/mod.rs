@@ -1,6 +1,7 @@
 //! One process for one thread: reads its samples, waits until the code map can know them, resolves,
 //! adds up, and sends the sums to the writer.
 
+mod chains;
 mod interpreted;
 mod leaf;
 mod outbox;
@@ -11,6 +12,7 @@ mod resolver;
 mod source;
 mod stack;
 mod timeline;
+mod unwind;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -23,17 +25,20 @@ use unfuse_codemap::CodeMap;
 use crate::clock::monotonic_ns;
 use crate::interpreter::{Layout, Methods};
 use crate::launch::{
-    STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_SAMPLER_ERRNO, STATUS_SAMPLERS_FAILED,
+    STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_SAMPLER_ERRNO,
+    STATUS_SAMPLERS_FAILED,
 };
 use crate::maps::Maps;
 use crate::memory::Memory;
 use crate::process;
+use chains::Chains;
 use interpreted::Interpreted;
 use outbox::Outbox;
 use raw::RawSamples;
 use resolver::Resolver;
 use source::Source;
 use timeline::Timeline;
+use unwind::Unwinder;
 
 pub(crate) use source::SourceKind;
 
@@ -105,9 +110,14 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         return;
     };
 
+    let attached = map.status().get(STATUS_ATTACHED) != 0;
     let mut raw = RawSamples::default();
     let mut timeline = Timeline::new(map, tid);
-    let mut interpreted = Interpreted::new(map, memory, methods);
+    let mut chains = if attached {
+        Chains::Sizes(Unwinder::new(map, memory, methods))
+    } else {
+        Chains::Pointers(Interpreted::new(map, memory, methods))
+    };
     let mut resolver = Resolver::new(map, maps);
     let mut outbox = Outbox::new(tid, thread, to_writer);
     let mut sent = Instant::now();
@@ -115,7 +125,11 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     loop {
         let patience = source.patience(!raw.is_empty() || !outbox.is_empty());
         let over = wait(&source, jvm_ends, &end_requested, patience);
-        source.drain(&mut raw, resolver.maps(), &mut interpreted);
+        source.drain(&mut raw, resolver.maps(), &mut chains);
+        if over && attached && has_ended(jvm_ends) {
+            // The JVM goes on, and may still have to tell of code that was sampled.
+            std::thread::sleep(Duration::from_nanos(GRACE_NS));
+        }
         let ready_before = if over {
             u64::MAX
         } else {
@@ -125,7 +139,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             timeline.update();
             raw.take_before(ready_before, |sample, chain| {
                 taken += sample.count;
-                let stack = resolver.resolve(sample, chain, &interpreted, &mut outbox);
+                let stack = resolver.resolve(sample, chain, chains.words(), &mut outbox);
                 outbox.count(timeline.task_at(sample.time), stack, sample);
             });
         }

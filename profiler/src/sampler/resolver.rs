@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use unfuse_codemap::{CodeMap, Kind, Lookup, Resolved};
 use unfuse_format::Frame;
 
-use super::interpreted::{INTERPRETER, Interpreted};
+use super::interpreted::{INTERPRETER, Words};
 use super::outbox::Outbox;
 use super::raw::RawSample;
 use crate::interpreter::InterpretedMethod;
@@ -57,7 +57,7 @@ impl<'a> Resolver<'a> {
         &mut self,
         sample: &RawSample,
         chain: &[u64],
-        interpreted: &Interpreted<'_>,
+        words: &Words,
         outbox: &mut Outbox<'_>,
     ) -> i64 {
         let version = self.map.version();
@@ -71,7 +71,7 @@ impl<'a> Resolver<'a> {
             return known.stack;
         }
         let mut window = (0, u64::MAX);
-        let frames = self.frames(sample, chain, interpreted, &mut window);
+        let frames = self.frames(sample, chain, words, &mut window);
         let stack = outbox.stack(frames);
         if self.known.len() >= CACHE_ENTRIES {
             self.known.clear();
@@ -94,7 +94,7 @@ impl<'a> Resolver<'a> {
         &mut self,
         sample: &RawSample,
         chain: &[u64],
-        interpreted: &Interpreted<'_>,
+        words: &Words,
         window: &mut (u64, u64),
     ) -> Vec<WireFrame> {
         let mut leaf_first = Vec::with_capacity(chain.len() + 8);
@@ -104,7 +104,7 @@ impl<'a> Resolver<'a> {
         // Where the VM entered Java: the thread's start, or class loading in the midst of it.
         let mut entered = None;
         for (depth, ip) in chain.iter().enumerate() {
-            if let Some((method, bci)) = interpreted.get(*ip) {
+            if let Some((method, bci)) = words.get(*ip) {
                 leaf_first.push(interpreted_frame(method, bci));
                 continue;
             }

@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::interpreted::Interpreted;
+use super::chains::Chains;
 use super::pacer::Pacer;
 use super::raw::RawSamples;
-use super::repair::{Chain, repair};
+use super::repair::Chain;
 use crate::clock::monotonic_ns;
 use crate::maps::Maps;
 use crate::perf_event::{PerfEvent, Record};
@@ -88,12 +88,7 @@ impl<'a> Source<'a> {
     }
 
     /// Moves all samples into `raw`.
-    pub(super) fn drain(
-        &mut self,
-        raw: &mut RawSamples,
-        maps: &mut Maps,
-        interpreted: &mut Interpreted<'_>,
-    ) {
+    pub(super) fn drain(&mut self, raw: &mut RawSamples, maps: &mut Maps, chains: &mut Chains<'_>) {
         match self {
             Self::Perf {
                 event,
@@ -103,7 +98,7 @@ impl<'a> Source<'a> {
             } => {
                 let mut taken = 0;
                 let now = monotonic_ns();
-                interpreted.begin(now);
+                chains.begin(now);
                 event.drain(|record| match record {
                     Record::Sample(sample) => {
                         let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
@@ -111,12 +106,7 @@ impl<'a> Source<'a> {
                         taken += 1;
                         raw.chain().extend(sample.callchain());
                         maps.keep_up(raw.chain(), now);
-                        interpreted.complete(raw.chain(), &sample, maps);
-                        let state = repair(raw.chain(), &sample, maps);
-                        if state != Chain::Broken {
-                            interpreted.mark(raw.chain(), &sample, maps);
-                        }
-                        let broken = state == Chain::Broken;
+                        let broken = chains.mend(raw.chain(), &sample, maps) == Chain::Broken;
                         raw.push(sample.time, 1, weight, sample.in_kernel, broken);
                     }
                     Record::Lost(count) => *lost += count,
@@ -144,7 +134,7 @@ impl<'a> Source<'a> {
                     };
                     raw.chain().extend(chain);
                     maps.keep_up(raw.chain(), sample.time);
-                    interpreted.complete_by_top(raw.chain(), sample.time, top, maps);
+                    chains.complete_by_top(raw.chain(), sample.time, top, maps);
                     let broken = !raw.chain().iter().any(|ip| maps.in_code_cache(*ip));
                     // CPU timers tick with the scheduler, often slower than asked: a tick that
                     // stands for several periods counts as several samples.

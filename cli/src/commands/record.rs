@@ -1,0 +1,168 @@
+//! `unfuse record`: a JVM that runs already, for a while.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use unfuse_format::{LiveMarker, ProfileDir};
+use unfuse_profiler::attach::Recorder;
+use unfuse_profiler::{Config, LaunchError, Threads};
+
+use super::run::{PATIENCE, default_out, tell};
+use crate::attach::Jvm;
+use crate::toolkit;
+
+/// How long the JVM gets to compile its hot methods again before samples count.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// Profile a JVM that runs already, for a while, and leave it as it was
+#[derive(Debug, Args)]
+pub struct Record {
+    /// The JVM's process id
+    #[arg(long, value_name = "PID")]
+    pid: u32,
+    /// How long, such as 30s, 500ms or 2m; Ctrl-C ends it before
+    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = duration)]
+    duration: Duration,
+    /// Samples a second of CPU time, for each thread
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rate: u32,
+    /// Profile directory [default: unfuse-DATE-TIME in this directory]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Do not make the JVM compile its code again: code of before has methods, but no lines, then
+    #[arg(long)]
+    keep_code: bool,
+}
+
+impl Record {
+    /// Records, and says where the profile is.
+    pub fn execute(self) -> Result<ExitCode> {
+        let jvm = Jvm::find(self.pid)?;
+        let library = std::fs::canonicalize(toolkit::agent_library()?)?;
+        let out = self.out.clone().unwrap_or_else(default_out);
+        // Blocked from here on: Ctrl-C ends the recording, not the clean-up.
+        let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
+        signals.thread_block()?;
+        let stop = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
+        let existed = out.exists();
+        let config = Config {
+            dir: out.clone(),
+            rate_hz: self.rate,
+            threads: Threads::All,
+            ..Config::default()
+        };
+        let recorder = Recorder::new(config, self.pid).map_err(|e| match e {
+            LaunchError::PerfDenied(e) => anyhow::anyhow!(
+                "perf_event_open is not allowed here ({e}), and a running JVM can be sampled in no other \
+                 way; `unfuse doctor` says how to allow it"
+            ),
+            e => anyhow::anyhow!("{e}"),
+        })?;
+        let dir = ProfileDir::open(&std::fs::canonicalize(&out)?)?;
+        let begun = self.begin(&jvm, &library, recorder, &stop);
+        let mut recording = match begun {
+            Ok(recording) => recording,
+            Err(e) => {
+                if !existed {
+                    let _ = std::fs::remove_dir_all(&out);
+                }
+                return Err(e);
+            }
+        };
+        wait_for_writer(&dir);
+        recording.wait(self.duration, &stop);
+        recording.stop();
+        if !LiveMarker::wait_for_all(&dir, PATIENCE) {
+            eprintln!("unfuse: {} is still being written", out.display());
+        }
+        if let Some(failure) = recording.failure() {
+            eprintln!("unfuse: {failure}");
+        }
+        match recording.leave() {
+            _ if recording.jvm_has_ended() => {
+                eprintln!("unfuse: JVM {} ended before the time was over", self.pid);
+            }
+            Ok(()) => {}
+            Err(e) => eprintln!(
+                "unfuse: the agent has not left JVM {} in time ({e})",
+                self.pid
+            ),
+        }
+        tell(&dir, &out);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn begin(
+        &self,
+        jvm: &Jvm,
+        library: &std::path::Path,
+        recorder: Recorder,
+        stop: &SignalFd,
+    ) -> Result<unfuse_profiler::attach::Recording> {
+        if library.to_string_lossy().contains('\0') {
+            bail!("{}: not a path the JVM could load", library.display());
+        }
+        let mut options = recorder.option();
+        if self.keep_code {
+            options.push_str(",keep-code=on");
+        }
+        jvm.load(library, &options)?;
+        let profiling = || format!("JVM {} cannot be profiled", self.pid);
+        let met = recorder.meet().with_context(profiling)?;
+        if met.recompiles() {
+            met.wait(WARM_UP, stop);
+        }
+        met.go().with_context(profiling)
+    }
+}
+
+/// Until it has announced itself, so that its end can be waited for.
+fn wait_for_writer(dir: &ProfileDir) {
+    let live = dir.path().join("live");
+    for _ in 0..200 {
+        if std::fs::read_dir(&live).is_ok_and(|mut live| live.next().is_some()) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = &text[..text.len() - unit.len()];
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("a time such as 30s, 500ms or 2m is expected".to_owned()),
+    };
+    number
+        .parse::<f64>()
+        .ok()
+        .map(|number| number * seconds)
+        .filter(|seconds| (0.001..=604_800.0).contains(seconds))
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "a time such as 30s, 500ms or 2m is expected, a week at most".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
+        for wrong in ["", "s", "0s", "3 s", "3d", "-1s", "1.2.3s", "999999h"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! In a JVM that runs already: coming, and leaving it as it was.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use jvmti_bindings::env::{JniEnv, Jvmti};
+use jvmti_bindings::sys::jni::{JNI_VERSION_1_8, JavaVM, JavaVMAttachArgs};
+use jvmti_bindings::sys::jvmti::{
+    JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
+    JVMTI_EVENT_DYNAMIC_CODE_GENERATED, JVMTI_EVENT_THREAD_END, JVMTI_EVENT_THREAD_START,
+    jvmtiEventCallbacks,
+};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use unfuse_profiler::Session;
+use unfuse_profiler::attach::Control;
+
+use crate::agent::{Agent, install, is_installed, remove, with_agent};
+use crate::event_queue::EventQueue;
+use crate::hotspot::{self, NativeThreads};
+use crate::methods::Methods;
+use crate::onload::{enable, set_event};
+use crate::options::Options;
+use crate::recompile::recompile;
+use crate::{code_events, threads};
+
+/// How long callbacks that are under way may take.
+const UNDER_WAY: Duration = Duration::from_secs(5);
+
+const CODE_EVENTS: [u32; 3] = [
+    JVMTI_EVENT_COMPILED_METHOD_LOAD,
+    JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
+    JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
+];
+const THREAD_EVENTS: [u32; 2] = [JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END];
+
+/// One recording at a time; also between the look and the installing.
+static BUSY: AtomicBool = AtomicBool::new(false);
+static RECORDINGS: AtomicU32 = AtomicU32::new(0);
+
+/// The VM, which lives as long as the process.
+struct Vm(*mut JavaVM);
+
+// SAFETY: the invocation interface is for any thread.
+unsafe impl Send for Vm {}
+
+impl Vm {
+    fn raw(&self) -> *mut JavaVM {
+        self.0
+    }
+}
+
+/// Starts a thread that serves the recorder.
+pub(crate) fn start(vm: *mut JavaVM, options: Options) -> Result<(), String> {
+    let Some(name) = &options.attach else {
+        return Err(
+            "this agent is loaded into a running JVM by `unfuse record --pid` only".to_owned(),
+        );
+    };
+    let control =
+        Control::connect(name).map_err(|e| format!("cannot reach `unfuse record`: {e}"))?;
+    if is_installed() || BUSY.swap(true, Ordering::SeqCst) {
+        control.failed("this JVM is being profiled already");
+        return Ok(());
+    }
+    let vm = Vm(vm);
+    // Signals stay with the JVM's threads, but for those that are part of running Java.
+    let mut blocked = SigSet::all();
+    for signal in [
+        Signal::SIGSEGV,
+        Signal::SIGBUS,
+        Signal::SIGFPE,
+        Signal::SIGILL,
+        Signal::SIGTRAP,
+    ] {
+        blocked.remove(signal);
+    }
+    let before = blocked.thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let spawned = std::thread::Builder::new()
+        .name("unfuse".to_owned())
+        .spawn(move || {
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                serve(&vm, &control, options);
+            }));
+            BUSY.store(false, Ordering::SeqCst);
+            // Only now: the next recording may follow at once.
+            control.left();
+        });
+    if let Ok(mask) = before {
+        let _ = mask.thread_set_mask();
+    }
+    spawned.map(drop).map_err(|e| {
+        BUSY.store(false, Ordering::SeqCst);
+        format!("cannot start a thread: {e}")
+    })
+}
+
+fn serve(vm: &Vm, control: &Control, options: Options) {
+    let session = match control.session() {
+        Ok(session) => session,
+        Err(e) => return control.failed(&format!("the recorder's memory did not arrive: {e}")),
+    };
+    let Some(env) = become_java_thread(vm) else {
+        return control.failed("this JVM takes no more threads");
+    };
+    match come(vm, &env, session, options) {
+        Ok(recompiles) => {
+            if control.ready(hotspot::layout(vm.raw()), recompiles) {
+                with_agent(|agent| watch_threads(agent, vm, &env));
+                control.going();
+            }
+        }
+        Err(reason) => control.failed(&reason),
+    }
+    leave();
+    // SAFETY: this thread was attached above and has no Java frames.
+    unsafe { ((**vm.raw()).DetachCurrentThread)(vm.raw()) };
+}
+
+fn become_java_thread(vm: &Vm) -> Option<JniEnv> {
+    let mut env: *mut c_void = ptr::null_mut();
+    let mut arguments = JavaVMAttachArgs {
+        version: JNI_VERSION_1_8,
+        name: c"unfuse".as_ptr().cast_mut(),
+        group: ptr::null_mut(),
+    };
+    // SAFETY: the VM is alive; both pointers are valid for the call. A daemon does not keep the VM alive.
+    unsafe {
+        let attached = ((**vm.raw()).AttachCurrentThreadAsDaemon)(
+            vm.raw(),
+            &mut env,
+            (&raw mut arguments).cast(),
+        );
+        (attached == 0 && !env.is_null()).then(|| JniEnv::from_raw(env.cast()))
+    }
+}
+
+/// Installs the agent and hears of all the code; returns whether it is compiled anew.
+fn come(vm: &Vm, env: &JniEnv, session: Session, options: Options) -> Result<bool, String> {
+    // SAFETY: the VM is alive.
+    let jvmti = unsafe { Jvmti::from_java_vm_raw(vm.raw()) }
+        .map_err(|code| format!("this JVM offers no JVMTI (code {code})"))?;
+    let keep_code = options.keep_code;
+    let installed = install(Agent {
+        options,
+        session,
+        jvmti,
+        methods: Methods::default(),
+        events: EventQueue::new(),
+        tasks_only: AtomicBool::new(false),
+        executor_flag: None,
+        number: RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1,
+        code_blobs: hotspot::code_blobs(vm.raw()),
+    });
+    if !installed {
+        return Err("this JVM is being profiled already".to_owned());
+    }
+    with_agent(|agent| {
+        let capabilities = agent.jvmti.add_capabilities_with(|capabilities| {
+            capabilities.set_can_generate_compiled_method_load_events(true);
+            capabilities.set_can_get_source_file_name(true);
+            capabilities.set_can_get_line_numbers(true);
+        });
+        if capabilities.is_err() {
+            return Err(
+                "this JVM has no CompiledMethodLoad events or line tables; use HotSpot".to_owned(),
+            );
+        }
+        if let Some((low, high)) = hotspot::code_cache(vm.raw()) {
+            agent.session.set_code_cache(low, high);
+        }
+        listen(agent).ok_or("this JVM refuses the events the profiler needs")?;
+        let described = hotspot::describe_code(vm.raw());
+        let methods = code_events::replay(agent, described == Some(true));
+        Ok(described == Some(false)
+            && !keep_code
+            && recompile(agent, env, &methods, hotspot::release(vm.raw())))
+    })
+    .unwrap_or_else(|| Err("the agent failed".to_owned()))
+}
+
+fn listen(agent: &Agent) -> Option<()> {
+    let mut callbacks = jvmtiEventCallbacks::default();
+    callbacks.ThreadStart = Some(threads::thread_start);
+    callbacks.ThreadEnd = Some(threads::thread_end);
+    callbacks.CompiledMethodLoad = Some(code_events::compiled_method_load);
+    callbacks.CompiledMethodUnload = Some(code_events::compiled_method_unload);
+    callbacks.DynamicCodeGenerated = Some(code_events::dynamic_code_generated);
+    agent.jvmti.set_event_callbacks(callbacks).ok()?;
+    CODE_EVENTS
+        .iter()
+        .try_for_each(|event| enable(agent, *event))
+}
+
+/// New threads announce themselves; those there are, are announced.
+fn watch_threads(agent: &Agent, vm: &Vm, env: &JniEnv) {
+    agent.session.let_samplers_read();
+    for event in THREAD_EVENTS {
+        let _ = enable(agent, event);
+    }
+    if let Some(native) = NativeThreads::of(vm.raw(), env) {
+        threads::announce_running(agent, env, &native);
+    }
+}
+
+/// Gives up everything.
+fn leave() {
+    with_agent(|agent| {
+        for event in THREAD_EVENTS.iter().chain(&CODE_EVENTS) {
+            let _ = set_event(agent, *event, false);
+        }
+        agent.session.let_nobody_read();
+    });
+    if let Some(agent) = remove(UNDER_WAY) {
+        if let Ok(capabilities) = agent.jvmti.get_capabilities() {
+            let _ = agent.jvmti.relinquish_capabilities(&capabilities);
+        }
+        let Agent { jvmti, .. } = *agent;
+        // SAFETY: no callback is under way, and nobody else knows this environment.
+        let _ = unsafe { jvmti.dispose_environment() };
+    }
+}

@@ -1,0 +1,59 @@
+//! How the kernel's callchains are made true.
+
+use super::interpreted::{Interpreted, Words};
+use super::repair::{self, Chain};
+use super::unwind::Unwinder;
+use crate::maps::Maps;
+use crate::perf_event::Sample;
+use crate::timer::TOP_WORDS;
+
+/// The ways, by how the JVM was started.
+pub(super) enum Chains<'a> {
+    /// The JVM keeps frame pointers.
+    Pointers(Interpreted<'a>),
+    /// It ran before we came, and does not.
+    Sizes(Unwinder<'a>),
+}
+
+impl Chains<'_> {
+    /// To be called before each batch of samples.
+    pub(super) fn begin(&mut self, now: u64) {
+        self.words().begin(now);
+    }
+
+    /// What marked words of chains stand for.
+    pub(super) fn words(&mut self) -> &mut Words {
+        match self {
+            Self::Pointers(interpreted) => interpreted.words(),
+            Self::Sizes(unwinder) => unwinder.words(),
+        }
+    }
+
+    /// Completes, repairs and marks a chain (leaf first) as the kernel walked it.
+    pub(super) fn mend(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> Chain {
+        match self {
+            Self::Pointers(interpreted) => {
+                interpreted.complete(chain, sample, maps);
+                let state = repair::repair(chain, sample, maps);
+                if state != Chain::Broken {
+                    interpreted.mark(chain, sample, maps);
+                }
+                state
+            }
+            Self::Sizes(unwinder) => unwinder.unwind(chain, sample, maps),
+        }
+    }
+
+    /// Completes a chain that a CPU timer took, which frame pointers are needed for.
+    pub(super) fn complete_by_top(
+        &mut self,
+        chain: &mut Vec<u64>,
+        time: u64,
+        top: &[u64; TOP_WORDS],
+        maps: &Maps,
+    ) {
+        if let Self::Pointers(interpreted) = self {
+            interpreted.complete_by_top(chain, time, top, maps);
+        }
+    }
+}

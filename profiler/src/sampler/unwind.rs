@@ -1,0 +1,344 @@
+//! Callchains of a JVM that keeps no frame pointers.
+//!
+//! Compiled code uses rbp for something else, so the kernel's walk leaves frames out. But the frames of
+//! compiled code have a size each, which the code map knows: the return address stands in their last word,
+//! the caller's rbp in the one before. The interpreter, the stub that enters Java and libjvm do keep frame
+//! pointers. So each step goes by what kind of code it leaves, and has to lead into known code. Where native
+//! code without frame pointers breaks the walk, it goes on from the first word further up that looks like a
+//! return address and leads to the thread's root.
+
+use unfuse_codemap::{CodeMap, Kind, Lookup, Resolved, Shape};
+
+use super::interpreted::{BYTECODE, INTERPRETED, INTERPRETER, METHOD, Words};
+use super::repair::Chain;
+use super::stack::Stack;
+use crate::interpreter::Methods;
+use crate::maps::Maps;
+use crate::memory::Memory;
+use crate::perf_event::Sample;
+
+/// Longest chain.
+const MAX_FRAMES: usize = 512;
+/// No frame is larger.
+const LARGEST_FRAME: u64 = 1 << 20;
+/// A stub's own frame, where it has one.
+const STUB_FRAME: u64 = 256;
+/// Words tried as return addresses.
+const MAX_CANDIDATES: usize = 64;
+
+/// Walks the stacks of one thread.
+pub(super) struct Unwinder<'a> {
+    map: &'a CodeMap,
+    /// The thread's memory, for frames above the sample's copy of the stack.
+    memory: Option<Memory>,
+    words: Words,
+    /// Where the interpreter's code is, once seen.
+    interpreter: Option<(u64, u64)>,
+    resolved: Resolved,
+}
+
+/// A frame being left.
+#[derive(Clone, Copy)]
+struct Frame {
+    pc: u64,
+    /// Stack pointer: at the leaf as it is, else as after the return to `pc`.
+    sp: u64,
+    /// rbp, whatever it holds.
+    fp: u64,
+}
+
+/// How a walk ended.
+enum End {
+    /// Where the thread, or the VM's call of Java, began.
+    Root,
+    /// Somewhere else; the stack pointer there.
+    Lost(u64),
+}
+
+impl<'a> Unwinder<'a> {
+    pub(super) fn new(map: &'a CodeMap, memory: Option<Memory>, methods: Option<Methods>) -> Self {
+        Self {
+            map,
+            memory,
+            words: Words::new(methods),
+            interpreter: None,
+            resolved: Resolved::default(),
+        }
+    }
+
+    /// The words this one marks interpreted frames with.
+    pub(super) fn words(&mut self) -> &mut Words {
+        &mut self.words
+    }
+
+    /// Replaces `chain`, as the kernel walked it, by the true one as far as it can be told.
+    pub(super) fn unwind(
+        &mut self,
+        chain: &mut Vec<u64>,
+        sample: &Sample<'_>,
+        maps: &Maps,
+    ) -> Chain {
+        let Some(leaf) = chain.first().copied() else {
+            return Chain::Broken;
+        };
+        let memory = self.memory.take();
+        let mut stack = Stack::new(sample, memory.as_ref());
+        let walked = self.walked(leaf, sample, &mut stack, maps);
+        self.memory = memory;
+        match walked {
+            Some((state, callers)) => {
+                *chain = callers;
+                state
+            }
+            // The kernel's, then.
+            None if chain.iter().any(|ip| maps.in_code_cache(*ip)) => Chain::Repaired,
+            None => Chain::Broken,
+        }
+    }
+
+    fn walked(
+        &mut self,
+        leaf: u64,
+        sample: &Sample<'_>,
+        stack: &mut Stack<'_>,
+        maps: &Maps,
+    ) -> Option<(Chain, Vec<u64>)> {
+        let mut walk = Walk {
+            unwinder: self,
+            time: sample.time,
+            bytecode_register: sample.bytecode_register,
+            stack,
+            maps,
+        };
+        let mut out = Vec::new();
+        let start = Frame {
+            pc: leaf,
+            sp: sample.stack_pointer,
+            fp: sample.frame_pointer,
+        };
+        let End::Lost(sp) = walk.follow(start, true, &mut out) else {
+            return Some((Chain::Whole, out));
+        };
+        if let Some(rest) = walk.search(sp) {
+            out.extend(rest);
+            return Some((Chain::Repaired, out));
+        }
+        let known = out
+            .iter()
+            .filter(|ip| *ip & INTERPRETED != 0 || maps.in_code_cache(**ip));
+        (known.count() > 1).then_some((Chain::Repaired, out))
+    }
+
+    fn is_interpreter(&mut self, pc: u64, shape: &Shape, time: u64) -> bool {
+        let range = (shape.code_start, shape.code_end);
+        if self.interpreter.is_none() {
+            let found = self
+                .map
+                .reader()
+                .resolve(pc, time, false, &mut self.resolved);
+            let named = |name| {
+                self.resolved
+                    .frames
+                    .first()
+                    .is_some_and(|f| f.method == name)
+            };
+            if found == Lookup::Found && named(INTERPRETER) {
+                self.interpreter = Some(range);
+            }
+        }
+        self.interpreter == Some(range)
+    }
+}
+
+/// One walk.
+struct Walk<'w, 'a, 's> {
+    unwinder: &'w mut Unwinder<'a>,
+    time: u64,
+    bytecode_register: u64,
+    stack: &'w mut Stack<'s>,
+    maps: &'w Maps,
+}
+
+impl Walk<'_, '_, '_> {
+    /// Adds the frame and its callers to `out`.
+    fn follow(&mut self, start: Frame, leaf: bool, out: &mut Vec<u64>) -> End {
+        let (mut frame, mut innermost) = (start, leaf);
+        // Whether the walk has left Java for the VM that called it.
+        let mut below_java = false;
+        for _ in 0..MAX_FRAMES {
+            let Frame { pc, sp, fp } = frame;
+            let next = if self.maps.in_code_cache(pc) {
+                let Some(shape) = self.shape(pc) else {
+                    out.push(pc);
+                    return End::Lost(sp);
+                };
+                below_java = true;
+                if shape.frame_words > 0 {
+                    out.push(pc);
+                    self.leave_sized(frame, &shape, innermost)
+                } else if self.unwinder.is_interpreter(pc, &shape, self.time) {
+                    self.leave_interpreted(frame, innermost, out)
+                } else {
+                    out.push(pc);
+                    self.leave_stub(frame, innermost)
+                }
+            } else {
+                out.push(pc);
+                let linked = self.linked(frame);
+                if let Some(next) = linked
+                    && self.maps.in_code_cache(next.pc)
+                    && let Some(wrapper) = self.left_out(sp, fp)
+                {
+                    out.push(wrapper);
+                }
+                linked
+            };
+            match next {
+                Some(next) if next.sp > sp => frame = next,
+                _ if below_java && !self.maps.in_code_cache(pc) => return End::Root,
+                _ => return End::Lost(sp),
+            }
+            innermost = false;
+        }
+        End::Root
+    }
+
+    fn shape(&self, pc: u64) -> Option<Shape> {
+        self.unwinder.map.reader().shape(pc, self.time)
+    }
+
+    /// Whether generated code is known there.
+    fn is_generated(&self, pc: u64) -> bool {
+        self.maps.in_code_cache(pc) && self.shape(pc).is_some()
+    }
+
+    fn leave_sized(&mut self, frame: Frame, shape: &Shape, innermost: bool) -> Option<Frame> {
+        let Frame { sp, fp, .. } = frame;
+        let whole = sp + 8 * u64::from(shape.frame_words);
+        // At its very beginning and end the frame is not there (any more).
+        let tried = [whole, sp + 8, sp + 16];
+        tried[..if innermost { 3 } else { 1 }]
+            .iter()
+            .find_map(|caller| {
+                let pc = self.stack.word(caller - 8)?;
+                let fp = if *caller == sp + 8 {
+                    fp
+                } else {
+                    self.stack.word(caller - 16)?
+                };
+                let sp = *caller;
+                self.is_generated(pc).then_some(Frame { pc, sp, fp })
+            })
+    }
+
+    fn leave_interpreted(
+        &mut self,
+        frame: Frame,
+        innermost: bool,
+        out: &mut Vec<u64>,
+    ) -> Option<Frame> {
+        let Frame { pc, sp, fp } = frame;
+        let next = self.linked(frame);
+        let described = next.and_then(|_| {
+            let method = self.stack.word(fp.checked_sub(METHOD)?)?;
+            let saved = self.stack.word(fp.checked_sub(BYTECODE)?)?;
+            // The innermost frame keeps the pointer in a register, the slot is out of date.
+            Some((
+                method,
+                if innermost {
+                    self.bytecode_register
+                } else {
+                    saved
+                },
+            ))
+        });
+        let word = described.and_then(|(method, bcp)| self.unwinder.words.word(method, bcp));
+        out.push(word.unwrap_or(pc));
+        let next = next?;
+        // A compiled caller's frame ends below the arguments that were put on the stack for this one.
+        let sender = self.stack.word(fp.checked_sub(8)?)?;
+        let fits = sender > sp && sender >= next.sp && sender - next.sp < LARGEST_FRAME;
+        Some(Frame {
+            sp: if fits { sender } else { next.sp },
+            ..next
+        })
+    }
+
+    /// Stubs have a frame pointer, but for the first and last instructions and the smallest of them.
+    fn leave_stub(&mut self, frame: Frame, innermost: bool) -> Option<Frame> {
+        let Frame { sp, fp, .. } = frame;
+        let own_frame = fp >= sp && fp - sp < STUB_FRAME;
+        if innermost && !own_frame {
+            for slot in [sp, sp + 8] {
+                if let Some(pc) = self.stack.word(slot).filter(|pc| self.is_generated(*pc)) {
+                    let fp = if slot == sp { fp } else { self.stack.word(sp)? };
+                    return Some(Frame {
+                        pc,
+                        sp: slot + 8,
+                        fp,
+                    });
+                }
+            }
+        }
+        self.linked(frame)
+    }
+
+    /// The caller by frame pointer, if one leads into code.
+    fn linked(&mut self, frame: Frame) -> Option<Frame> {
+        let Frame { sp, fp, .. } = frame;
+        if fp < sp || fp - sp >= LARGEST_FRAME || !fp.is_multiple_of(8) {
+            return None;
+        }
+        let (saved, pc) = (self.stack.word(fp)?, self.stack.word(fp + 8)?);
+        let is_code = if self.maps.in_code_cache(pc) {
+            self.is_generated(pc)
+        } else {
+            self.maps.find(pc).is_some()
+        };
+        is_code.then_some(Frame {
+            pc,
+            sp: fp + 16,
+            fp: saved,
+        })
+    }
+
+    /// A native method whose code, without a frame pointer of its own, was called between two stack
+    /// pointers: its wrapper's frame is the one that `fp` belongs to.
+    fn left_out(&mut self, sp: u64, fp: u64) -> Option<u64> {
+        let slots = (fp.checked_sub(sp)? / 8).min(MAX_FRAMES as u64);
+        (0..slots).find_map(|slot| {
+            let at = sp + 8 * slot;
+            let pc = self
+                .stack
+                .word(at)
+                .filter(|pc| self.maps.in_code_cache(*pc))?;
+            let shape = self.shape(pc)?;
+            let ends = at + 8 + 8 * u64::from(shape.frame_words);
+            (shape.kind == Kind::Java && shape.frame_words > 0 && ends == fp + 16).then_some(pc)
+        })
+    }
+
+    /// The innermost return address from `sp` on that leads to the root.
+    fn search(&mut self, sp: u64) -> Option<Vec<u64>> {
+        let end = self.stack.copy_end();
+        let mut tried = 0;
+        let mut slot = sp;
+        while slot + 8 <= end && tried < MAX_CANDIDATES {
+            let word = self.stack.word(slot)?;
+            if self.is_generated(word) {
+                tried += 1;
+                let start = Frame {
+                    pc: word,
+                    sp: slot + 8,
+                    fp: self.stack.word(slot.wrapping_sub(8)).unwrap_or(0),
+                };
+                let mut callers = Vec::new();
+                if matches!(self.follow(start, false, &mut callers), End::Root) {
+                    return Some(callers);
+                }
+            }
+            slot += 8;
+        }
+        None
+    }
+}
