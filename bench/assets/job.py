@@ -2,7 +2,8 @@
 
 Arguments: data directory, file of {"warm_up": n, "rounds": n, "queries": {name: sql}}; with
 "spin": true a function spin(value, rounds) is there, see Spin.java; with
-"async_profiler": {"library": path, "interval": "5ms", "into": directory} each query is sampled by it.
+"async_profiler": {"library": path, "interval": "5ms", "into": directory, "kind": "collapsed" | "jfr"} each
+query is sampled by it.
 A round's CPU times are of the JVM, and of the profiler's processes beside it.
 """
 import glob
@@ -52,12 +53,13 @@ for number in range(-work["warm_up"], work["rounds"]):
     for name, sql in work["queries"].items():
         spark.sparkContext.setJobDescription(f"{name} {number}")
         if asked:
-            sampler.execute(f"start,event=cpu,interval={asked['interval']}")
+            file = f"file={asked['into']}/{name}_{number}.{asked['kind']},{asked['kind']}"
+            sampler.execute(f"start,event=cpu,interval={asked['interval']},{file}")
         cpu, wall = cpu_seconds(), time.time()
         spark.sql(sql).write.format("noop").mode("overwrite").save()
         now, wall = cpu_seconds(), time.time() - wall
         if asked:
-            sampler.execute(f"stop,file={asked['into']}/{name}_{number}.collapsed,collapsed")
+            sampler.execute(f"stop,{file}")
         result = {
             "query": name,
             "round": number,

@@ -11,10 +11,10 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_postprocess::{By, Profile, Selection, Totals};
 
-use crate::event_log::executions;
+use crate::event_log::{Execution, executions};
 use crate::plot::{self, Bar};
 use crate::spark::{AsyncProfiler, Run, Spark, Tool, Work, canonical};
-use crate::{report, tools};
+use crate::{foreign, report, tools};
 
 /// Overhead put into one operator of the canonical query, and how much of it is found there
 #[derive(Debug, Args)]
@@ -31,9 +31,10 @@ pub struct Accuracy {
     /// How much work the identity function does: rounds of arithmetic a row
     #[arg(long, default_value_t = 2500)]
     pub work: u32,
-    /// Also async-profiler with Spark's consume functions split (MLSS) and not
-    #[arg(long)]
-    pub async_profiler: bool,
+    /// Also async-profiler at these rates, Hz: by methods, with Spark's consume functions split (MLSS) and
+    /// not, and by lines
+    #[arg(long, value_name = "RATES", value_delimiter = ',', num_args = 0..=1, default_missing_value = "200")]
+    pub async_profiler: Vec<u32>,
 }
 
 /// The operators of the pipeline, as the columns of table A.1.
@@ -59,6 +60,8 @@ enum Kind {
     Unfuse,
     /// async-profiler; whether consume functions are split.
     Methods(bool),
+    /// async-profiler's recordings with lines, and our regions to tell what the lines are.
+    Lines,
 }
 
 /// What came out for one altered operator.
@@ -134,17 +137,20 @@ impl Accuracy {
     }
 
     fn arguments(&self) -> String {
-        let rates: Vec<String> = self.rates.iter().map(u32::to_string).collect();
+        let joined = |rates: &[u32]| {
+            let rates: Vec<String> = rates.iter().map(u32::to_string).collect();
+            rates.join(",")
+        };
         format!(
             "--rates {} --runs {} --warm-up {} --work {}{}",
-            rates.join(","),
+            joined(&self.rates),
             self.runs,
             self.warm_up,
             self.work,
-            if self.async_profiler {
-                " --async-profiler"
+            if self.async_profiler.is_empty() {
+                String::new()
             } else {
-                ""
+                format!(" --async-profiler {}", joined(&self.async_profiler))
             }
         )
     }
@@ -155,12 +161,15 @@ impl Accuracy {
             ("unfuse", Kind::Unfuse),
             ("async-profiler, consume split (MLSS)", Kind::Methods(true)),
             ("async-profiler, not split", Kind::Methods(false)),
+            ("async-profiler, lines", Kind::Lines),
         ];
         for (name, kind) in kinds {
-            if *kind != Kind::Unfuse && !self.async_profiler {
-                continue;
-            }
-            for rate in &self.rates {
+            let rates = if *kind == Kind::Unfuse {
+                &self.rates
+            } else {
+                &self.async_profiler
+            };
+            for rate in rates {
                 subjects.push(Subject {
                     name: format!("{name}, {rate} Hz"),
                     rate: *rate,
@@ -199,41 +208,38 @@ impl Accuracy {
             spin: true,
             async_profiler: None,
         };
-        let tool = match subject.kind {
-            Kind::Unfuse => Tool::Unfuse(subject.rate, ""),
-            Kind::Methods(split) => {
-                let profiler = tools::async_profiler()?;
-                work.async_profiler = Some(AsyncProfiler {
-                    library: profiler.library,
-                    interval: format!("{}us", 1_000_000 / subject.rate),
-                    into: spark.scratch().to_owned(),
-                });
-                Tool::Other {
-                    java: Vec::new(),
-                    conf: vec![
-                        format!("spark.driver.extraClassPath={}", profiler.jar.display()),
-                        format!("spark.sql.codegen.splitConsumeFuncByOperator={split}"),
-                    ],
-                }
-            }
-        };
+        let tool = subject.tool(spark, &mut work)?;
         let run = spark.run(&work, &tool)?;
-        let mut found: BTreeMap<String, Vec<Distribution>> = BTreeMap::new();
+        let counted: Vec<(Execution, String)> = executions(&run.event_log)?
+            .into_iter()
+            .filter_map(|execution| {
+                let (query, round) = execution.description.split_once(' ')?;
+                let counts = work.queries.contains_key(query) && !round.starts_with('-');
+                let recording = format!("{query}_{round}");
+                counts.then_some((execution, recording))
+            })
+            .collect();
+        if subject.kind == Kind::Lines {
+            let folded: Result<Vec<_>> = counted
+                .iter()
+                .map(|(execution, recording)| {
+                    let path = spark.scratch().join(format!("{recording}.jfr"));
+                    Ok((execution.clone(), tools::folded_with_lines(&path)?))
+                })
+                .collect();
+            foreign::add(&run.profile, &folded?)?;
+        }
         let profile = match subject.kind {
-            Kind::Unfuse => Some(Profile::open(&run.profile)?),
+            Kind::Unfuse | Kind::Lines => Some(Profile::open(&run.profile)?),
             Kind::Methods(_) => None,
         };
-        for execution in executions(&run.event_log)? {
-            let Some((query, round)) = execution.description.split_once(' ') else {
-                continue;
-            };
-            if !work.queries.contains_key(query) || round.starts_with('-') {
-                continue;
-            }
+        let mut found: BTreeMap<String, Vec<Distribution>> = BTreeMap::new();
+        for (execution, recording) in counted {
             let (operators, all) = match &profile {
-                Some(profile) => ours(profile, execution.id, execution.stage),
-                None => by_methods(spark.scratch(), query, round)?,
+                Some(profile) => by_regions(profile, execution.id, execution.stage),
+                None => by_methods(&spark.scratch().join(format!("{recording}.collapsed")))?,
             };
+            let query = execution.description.split(' ').next().unwrap_or_default();
             found
                 .entry(query.to_owned())
                 .or_default()
@@ -251,13 +257,50 @@ impl Accuracy {
     }
 }
 
+impl Subject {
+    /// What to run with, and what the job has to do for it.
+    fn tool(&self, spark: &Spark, work: &mut Work) -> Result<Tool> {
+        if self.kind == Kind::Unfuse {
+            return Ok(Tool::Unfuse(self.rate, Vec::new()));
+        }
+        let profiler = tools::async_profiler()?;
+        work.async_profiler = Some(AsyncProfiler {
+            library: profiler.library,
+            interval: format!("{}us", 1_000_000 / self.rate),
+            into: spark.scratch().to_owned(),
+            kind: if self.kind == Kind::Lines {
+                "jfr"
+            } else {
+                "collapsed"
+            },
+        });
+        let mut conf = vec![format!(
+            "spark.driver.extraClassPath={}",
+            profiler.jar.display()
+        )];
+        Ok(match self.kind {
+            // Our agent takes no sample here; it tells which line is whose.
+            Kind::Lines | Kind::Unfuse => Tool::Unfuse(0, conf),
+            Kind::Methods(split) => {
+                conf.push(format!(
+                    "spark.sql.codegen.splitConsumeFuncByOperator={split}"
+                ));
+                Tool::Other {
+                    java: Vec::new(),
+                    conf,
+                }
+            }
+        })
+    }
+}
+
 /// Profiles of many runs fill a disk.
 fn drop_run(run: &Run) {
     let _ = run.event_log.ancestors().nth(2).map(fs::remove_dir_all);
 }
 
 /// Samples by operator in a stage of a profile, and all of the stage.
-fn ours(profile: &Profile, query: i64, stage: i32) -> ([f64; 4], f64) {
+fn by_regions(profile: &Profile, query: i64, stage: i32) -> ([f64; 4], f64) {
     let selection = Selection {
         query: Some(query),
         stage: Some(stage),
@@ -280,41 +323,31 @@ fn ours(profile: &Profile, query: i64, stage: i32) -> ([f64; 4], f64) {
 
 /// As much as methods tell: a consume function split off is named after its operator; what is in the
 /// main loop itself can only be put down to the scan that drives it.
-fn by_methods(dir: &Path, query: &str, round: &str) -> Result<([f64; 4], f64)> {
-    let path = dir.join(format!("{query}_{round}.collapsed"));
-    let text = fs::read_to_string(&path)
-        .with_context(|| format!("async-profiler left no {}", path.display()))?;
-    fs::remove_file(&path)?;
-    let mut by_class: BTreeMap<&str, ([f64; 4], f64)> = BTreeMap::new();
-    for line in text.lines() {
-        let Some((stack, count)) = line.rsplit_once(' ') else {
-            continue;
-        };
-        let count: f64 = count.parse().unwrap_or(0.0);
+fn by_methods(collapsed: &Path) -> Result<([f64; 4], f64)> {
+    let text = fs::read_to_string(collapsed)
+        .with_context(|| format!("async-profiler left no {}", collapsed.display()))?;
+    fs::remove_file(collapsed)?;
+    let mut operators = [0.0; 4];
+    for (stack, count) in foreign::pipeline(&text) {
         let innermost = stack
             .rsplit(';')
             .find(|frame| frame.contains("GeneratedIteratorForCodegenStage"));
-        let Some((class, method)) = innermost.and_then(|frame| frame.rsplit_once('.')) else {
-            continue;
-        };
-        let place = match method {
-            _ if method.starts_with("filter_") => 1,
-            _ if method.starts_with("bhj_") => 2,
-            _ if method.starts_with("hashAgg_doConsume")
-                || method.starts_with("hashAgg_doAggregate_")
-                || method.starts_with("project_") =>
+        let method = innermost.and_then(|frame| frame.rsplit('.').next());
+        let place = match method.unwrap_or_default() {
+            method if method.starts_with("filter_") => 1,
+            method if method.starts_with("bhj_") => 2,
+            method
+                if method.starts_with("hashAgg_doConsume")
+                    || method.starts_with("hashAgg_doAggregate_")
+                    || method.starts_with("project_") =>
             {
                 3
             }
             _ => 0,
         };
-        let entry = by_class.entry(class).or_default();
-        entry.0[place] += count;
-        entry.1 += count;
+        operators[place] += count as f64;
     }
-    // The pipeline is the class with most samples; other stages are left out.
-    let pipeline = by_class.into_values().max_by(|a, b| a.1.total_cmp(&b.1));
-    Ok(pipeline.unwrap_or_default())
+    Ok((operators, operators.iter().sum()))
 }
 
 /// E of each run with overhead in `operator`.

@@ -5,6 +5,7 @@
 mod accuracy;
 mod codemap;
 mod event_log;
+mod foreign;
 mod overhead;
 mod plot;
 mod report;

@@ -108,7 +108,10 @@ impl Overhead {
         }
         let mut tools = vec![("without".to_owned(), Tool::None)];
         for rate in &self.rates {
-            tools.push((format!("unfuse, {rate} Hz"), Tool::Unfuse(*rate, "")));
+            tools.push((
+                format!("unfuse, {rate} Hz"),
+                Tool::Unfuse(*rate, Vec::new()),
+            ));
         }
         if self.async_profiler {
             let library = tools::async_profiler()?.library;

@@ -32,7 +32,7 @@ pub struct Work {
     pub async_profiler: Option<AsyncProfiler>,
 }
 
-/// How async-profiler samples; it leaves `QUERY_ROUND.collapsed`.
+/// How async-profiler samples; it leaves `QUERY_ROUND.KIND`.
 #[derive(Debug, Clone, Serialize)]
 pub struct AsyncProfiler {
     /// Its native library.
@@ -41,6 +41,8 @@ pub struct AsyncProfiler {
     pub interval: String,
     /// Directory of the results.
     pub into: PathBuf,
+    /// `collapsed` stacks or a `jfr` recording.
+    pub kind: &'static str,
 }
 
 /// What the JVM is run with.
@@ -48,8 +50,8 @@ pub struct AsyncProfiler {
 pub enum Tool {
     /// Nothing.
     None,
-    /// unfuse's agent at a rate, Hz, with more of its options (`,key=value`).
-    Unfuse(u32, &'static str),
+    /// unfuse's agent at a rate, Hz, with Spark settings (`key=value`).
+    Unfuse(u32, Vec<String>),
     /// Other Java options and Spark settings (`key=value`).
     Other {
         /// For the driver's JVM.
@@ -207,24 +209,26 @@ impl Spark {
         let submit = bin.join("spark-submit");
         let mut command = match tool {
             Tool::None | Tool::Other { .. } => Command::new(submit),
-            // Rate 0 and special options are for the agent alone, so it is given by hand.
-            Tool::Unfuse(rate, options) => {
+            // Rate 0 is for the agent alone, so it is given by hand.
+            Tool::Unfuse(rate, _) => {
                 let agent = self.unfuse.with_file_name("libunfuse.so");
                 let mut command = Command::new(submit);
                 command.arg("--conf").arg(format!(
-                    "spark.driver.extraJavaOptions=-agentpath:{}=dir={},rate={rate}{options}",
+                    "spark.driver.extraJavaOptions=-agentpath:{}=dir={},rate={rate}",
                     agent.display(),
                     profile.display()
                 ));
                 command
             }
         };
-        if let Tool::Other { java, conf } = tool {
-            if !java.is_empty() {
-                command
-                    .arg("--conf")
-                    .arg(format!("spark.driver.extraJavaOptions={}", java.join(" ")));
-            }
+        if let Tool::Other { java, .. } = tool
+            && !java.is_empty()
+        {
+            command
+                .arg("--conf")
+                .arg(format!("spark.driver.extraJavaOptions={}", java.join(" ")));
+        }
+        if let Tool::Unfuse(_, conf) | Tool::Other { conf, .. } = tool {
             for setting in conf {
                 command.arg("--conf").arg(setting);
             }

@@ -6,6 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+/// async-profiler's agent within its jar.
+const LIBRARY: &str = "linux-x64/libasyncProfiler.so";
+
 /// Where async-profiler is.
 pub struct AsyncProfiler {
     /// Its agent library.
@@ -19,14 +22,41 @@ pub struct AsyncProfiler {
 /// # Errors
 /// If Maven cannot fetch it or the JDK's `jar` cannot unpack it.
 pub fn async_profiler() -> Result<AsyncProfiler> {
+    let dir = fetched()?;
+    Ok(AsyncProfiler {
+        library: dir.join(LIBRARY),
+        jar: jar_in(&dir, "async-profiler")?,
+    })
+}
+
+/// The CPU samples of one of its recordings as folded stacks of `package.Class.method:line`; the
+/// recording is removed.
+///
+/// # Errors
+/// If its converter fails.
+pub fn folded_with_lines(recording: &Path) -> Result<String> {
+    let folded = recording.with_extension("collapsed");
+    run(Command::new("java")
+        .arg("-jar")
+        .arg(jar_in(&fetched()?, "jfr-converter")?)
+        .args(["--cpu", "--lines", "--dot", "-o", "collapsed"])
+        .arg(recording)
+        .arg(&folded))?;
+    let text = fs::read_to_string(&folded)?;
+    fs::remove_file(recording)?;
+    fs::remove_file(folded)?;
+    Ok(text)
+}
+
+/// The directory with the tools, which Maven fills once.
+fn fetched() -> Result<PathBuf> {
     let home = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
         .context("neither HOME nor XDG_CACHE_HOME is set")?;
     let dir = home.join("unfuse/bench-tools");
     fs::create_dir_all(&dir)?;
-    let library = dir.join("linux-x64/libasyncProfiler.so");
-    if jar_in(&dir).is_err() || !library.exists() {
+    if !dir.join(LIBRARY).exists() || jar_in(&dir, "jfr-converter").is_err() {
         let pom = dir.join("pom.xml");
         fs::write(&pom, include_str!("../tools/pom.xml"))?;
         run(Command::new("mvn")
@@ -37,21 +67,24 @@ pub fn async_profiler() -> Result<AsyncProfiler> {
         run(Command::new("jar")
             .current_dir(&dir)
             .arg("xf")
-            .arg(jar_in(&dir)?)
-            .arg("linux-x64/libasyncProfiler.so"))?;
+            .arg(jar_in(&dir, "async-profiler")?)
+            .arg(LIBRARY))?;
     }
-    Ok(AsyncProfiler {
-        library,
-        jar: jar_in(&dir)?,
-    })
+    Ok(dir)
 }
 
-fn jar_in(dir: &Path) -> Result<PathBuf> {
+fn jar_in(dir: &Path, name: &str) -> Result<PathBuf> {
+    let is_wanted = |path: &Path| {
+        path.extension().is_some_and(|extension| extension == "jar")
+            && path
+                .file_name()
+                .is_some_and(|file| file.to_string_lossy().starts_with(name))
+    };
     fs::read_dir(dir)?
         .flatten()
         .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|extension| extension == "jar"))
-        .context("Maven copied no jar")
+        .find(|path| is_wanted(path))
+        .with_context(|| format!("Maven copied no {name}"))
 }
 
 fn run(command: &mut Command) -> Result<()> {
