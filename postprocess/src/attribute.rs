@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use unfuse_format::Frame;
 
 use crate::boundary::{self, Boundary};
+use crate::heading;
 use crate::plan::Plan;
 use crate::profile::{ExecutionKey, Group, Profile, generated_hash};
 use crate::regions::RegionKind;
@@ -104,10 +105,7 @@ fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Option<Ex
 }
 
 fn heading(group: &Group, frames: &[Frame]) -> &'static str {
-    if group.stage.is_none() {
-        return "outside tasks";
-    }
-    boundary::heading(frames.iter().map(|frame| frame.class.as_str()))
+    heading::of(group.stage.is_some(), &group.thread, frames)
 }
 
 struct Walk<'a> {

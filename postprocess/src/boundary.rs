@@ -346,57 +346,6 @@ pub(crate) fn of(class: &str) -> Option<Boundary> {
         .map(|(_, boundary)| *boundary)
 }
 
-/// Headings, by what a frame's class contains; the first that fits any frame counts.
-const HEADINGS: &[(&str, &[&str])] = &[
-    (
-        "task: deserialization",
-        &[
-            "ObjectInputStream",
-            "JavaDeserializationStream",
-            "KryoDeserializ",
-        ],
-    ),
-    (
-        "task: serialization",
-        &[
-            "ObjectOutputStream",
-            "JavaSerializationStream",
-            "KryoSerializ",
-        ],
-    ),
-    (
-        "task: compiling generated code",
-        &[
-            "codegen.CodeGenerator",
-            "org.codehaus.janino",
-            "codegen.JaninoCodeCompiler",
-            "com.sun.tools.javac",
-        ],
-    ),
-    // Packed for the driver or for a broadcast.
-    (
-        "task: result rows",
-        &["org.apache.spark.sql.execution.SparkPlan"],
-    ),
-    (
-        "task: other",
-        &["org.apache.spark.executor.", "org.apache.spark.scheduler."],
-    ),
-];
-
-/// The heading for work of a task that no plan node does, from its frames' classes.
-pub(crate) fn heading<'a>(classes: impl Iterator<Item = &'a str> + Clone) -> &'static str {
-    let fits = |parts: &[&str]| {
-        classes
-            .clone()
-            .any(|class| parts.iter().any(|part| class.contains(part)))
-    };
-    HEADINGS
-        .iter()
-        .find(|(_, parts)| fits(parts))
-        .map_or("unattributed", |(heading, _)| heading)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -409,21 +358,6 @@ mod tests {
                 .find(|(earlier, _)| prefix.starts_with(earlier));
             assert_eq!(shadowed, None, "{prefix} is never reached");
         }
-    }
-
-    #[test]
-    fn work_beside_operators_has_headings() {
-        let runner = "org.apache.spark.executor.Executor$TaskRunner";
-        assert_eq!(heading([runner].into_iter()), "task: other");
-        assert_eq!(
-            heading([runner, "java.io.ObjectInputStream"].into_iter()),
-            "task: deserialization"
-        );
-        assert_eq!(
-            heading([runner, "org.apache.spark.sql.execution.SparkPlan$$Lambda"].into_iter()),
-            "task: result rows"
-        );
-        assert_eq!(heading(["java.lang.String"].into_iter()), "unattributed");
     }
 
     #[test]

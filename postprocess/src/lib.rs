@@ -13,6 +13,7 @@ mod attribute;
 mod boundary;
 mod flame;
 mod fold;
+mod heading;
 mod helpers;
 mod plan;
 mod profile;

@@ -1,18 +1,21 @@
 //! The writer: gathers what samplers and the JVM send, and writes the segments.
 
 mod events;
+mod internal;
 mod symbols;
 mod tables;
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
-use unfuse_format::{LiveMarker, ProfileDir, SampleRow, StackRow};
+use unfuse_format::{Frame, LiveMarker, ProfileDir, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
 use crate::launch::{
@@ -20,11 +23,14 @@ use crate::launch::{
 };
 use crate::wire::{Incoming, Tally, ToWriter, receive};
 use events::Events;
+use internal::InternalThreads;
 use symbols::Symbols;
 use tables::Tables;
 
 /// How long rows wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
+/// Between looks at the JVM's own threads; what they do in the JVM's last moments is not seen.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Writer<'a> {
     pub(crate) dir: ProfileDir,
@@ -63,8 +69,11 @@ impl Writer<'_> {
             symbols: Symbols::default(),
             stacks: HashSet::new(),
             events: Events::default(),
+            internal: InternalThreads::default(),
+            looked_ns: clock.epoch_ns(crate::clock::monotonic_ns()),
         };
         // At once, so that even a profile that cannot grow says which JVM it is of.
+        work.look_at_internal_threads(&self, true);
         let _ = work.flush(&self, false);
         work.serve(&self);
         let written = work.flush(&self, true);
@@ -94,6 +103,9 @@ struct Work {
     /// Stacks written by this process.
     stacks: HashSet<i64>,
     events: Events,
+    internal: InternalThreads,
+    /// When the JVM's own threads were looked at, ns since the epoch.
+    looked_ns: i64,
 }
 
 impl Work {
@@ -102,6 +114,7 @@ impl Work {
         let (mut samplers_gone, mut jvm_gone) = (false, false);
         let mut buffer = Vec::new();
         let (mut flushed, mut failing) = (Instant::now(), false);
+        let mut looked = flushed;
         while !(samplers_gone && jvm_gone) {
             let mut fds = Vec::new();
             if !samplers_gone {
@@ -112,7 +125,7 @@ impl Work {
             }
             let _ = poll(
                 &mut fds,
-                PollTimeout::try_from(FLUSH_EVERY).unwrap_or(PollTimeout::MAX),
+                PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::MAX),
             );
             for _ in 0..256 {
                 match receive(&writer.samples, &mut buffer) {
@@ -126,6 +139,10 @@ impl Work {
             }
             jvm_gone |= self.read_events(&writer.events);
             // What cannot be written stays large; trying again at once would only burn CPU.
+            if looked.elapsed() >= LOOK_EVERY {
+                self.look_at_internal_threads(writer, false);
+                looked = Instant::now();
+            }
             if flushed.elapsed() >= FLUSH_EVERY || (self.tables.is_large() && !failing) {
                 failing = self.flush(writer, false).is_err();
                 flushed = Instant::now();
@@ -195,6 +212,55 @@ impl Work {
                 process.lost_marks += lost_marks;
                 process.broken_chains += broken_chains;
             }
+        }
+    }
+
+    /// Adds the CPU time of the JVM's own threads since the last look. What they used before the first one
+    /// was before this profile.
+    fn look_at_internal_threads(&mut self, writer: &Writer<'_>, first: bool) {
+        if writer.rate_hz == 0 {
+            return;
+        }
+        let tasks = PathBuf::from(format!("/proc/{}/task", writer.jvm));
+        let used = self
+            .internal
+            .look(&tasks, 1_000_000_000 / u64::from(writer.rate_hz));
+        let since = self.looked_ns;
+        self.looked_ns = self.clock.epoch_ns(crate::clock::monotonic_ns());
+        if first {
+            return;
+        }
+        for used in used {
+            let frame = Frame {
+                kind: "native".to_owned(),
+                method: used.work.to_owned(),
+                bci: -1,
+                ..Frame::default()
+            };
+            let mut hasher = DefaultHasher::new();
+            frame.hash(&mut hasher);
+            let stack = hasher.finish().cast_signed();
+            if self.stacks.insert(stack) {
+                let frames = vec![frame];
+                self.tables.stacks.push(StackRow { stack, frames });
+            }
+            let process = &mut self.tables.process;
+            process.samples += used.samples;
+            self.tables.samples.push(SampleRow {
+                app: process.app.clone(),
+                host: process.host.clone(),
+                executor: process.executor.clone(),
+                pid: process.pid,
+                tid: used.tid,
+                thread: used.thread,
+                start_ns: since,
+                end_ns: self.looked_ns,
+                kind: "cpu".to_owned(),
+                stack,
+                count: used.samples,
+                weight_ns: used.ns,
+                ..SampleRow::default()
+            });
         }
     }
 
