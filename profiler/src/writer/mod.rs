@@ -4,7 +4,6 @@ mod events;
 mod symbols;
 mod tables;
 
-use std::collections::HashSet;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -18,6 +17,7 @@ use crate::clock::EpochOffset;
 use crate::launch::{
     STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO,
 };
+use crate::recent::Recent;
 use crate::wire::{Incoming, Tally, ToWriter, receive};
 use events::Events;
 use symbols::Symbols;
@@ -25,6 +25,9 @@ use tables::Tables;
 
 /// How long rows wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
+/// Stacks remembered as written: several samplers send the same. A forgotten one is written twice, which
+/// readers do not mind.
+const REMEMBERED: usize = 32_768;
 
 pub(crate) struct Writer<'a> {
     pub(crate) dir: ProfileDir,
@@ -61,7 +64,7 @@ impl Writer<'_> {
             tables,
             clock,
             symbols: Symbols::default(),
-            stacks: HashSet::new(),
+            stacks: Recent::new(REMEMBERED),
             events: Events::default(),
         };
         // At once, so that even a profile that cannot grow says which JVM it is of.
@@ -92,7 +95,7 @@ struct Work {
     clock: EpochOffset,
     symbols: Symbols,
     /// Stacks written by this process.
-    stacks: HashSet<i64>,
+    stacks: Recent<i64>,
     events: Events,
 }
 
