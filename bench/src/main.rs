@@ -9,6 +9,7 @@ mod overhead;
 mod plot;
 mod report;
 mod sampler;
+mod soak;
 mod spark;
 mod tools;
 
@@ -35,6 +36,7 @@ enum What {
     Overhead(overhead::Overhead),
     Accuracy(accuracy::Accuracy),
     Sampler(sampler::Sampler),
+    Soak(soak::Soak),
 }
 
 fn main() -> Result<()> {
@@ -43,6 +45,7 @@ fn main() -> Result<()> {
         What::Codemap => codemap::measure(&cli.results),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
+        What::Soak(soak) => soak.measure(&cli.results),
         What::Overhead(overhead) => overhead.measure(&cli.results),
     }
 }
