@@ -182,6 +182,11 @@ pub(super) fn tell(dir: &ProfileDir, out: &Path) {
         .read::<ProcessRow>()
         .map(|read| read.rows)
         .unwrap_or_default();
+    let failures = LiveMarker::failures(dir);
+    if processes.is_empty() && !failures.is_empty() {
+        // The agent has said why.
+        return;
+    }
     if processes.is_empty() {
         eprintln!(
             "unfuse: no JVM was profiled. The command must be java, or start Spark through spark-submit \
@@ -194,7 +199,7 @@ pub(super) fn tell(dir: &ProfileDir, out: &Path) {
     } else {
         format!("unfuse top {out}   |   unfuse flame {out} --level full -o flame.svg")
     };
-    for failure in LiveMarker::failures(dir) {
+    for failure in failures {
         eprintln!("unfuse: the profile is not complete, writing to {out} failed: {failure}");
     }
     let hint = if std::io::stderr().is_terminal() {

@@ -15,7 +15,8 @@ use unfuse_format::{LiveMarker, ProfileDir, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
 use crate::launch::{
-    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO,
+    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO, host,
+    writer_name,
 };
 use crate::recent::Recent;
 use crate::wire::{Incoming, Tally, ToWriter, receive};
@@ -47,11 +48,8 @@ impl Writer<'_> {
 
     /// Writes until everyone who could send is gone.
     pub(crate) fn run(self) {
-        let host = nix::unistd::gethostname().map_or_else(
-            |_| "localhost".to_owned(),
-            |name| name.to_string_lossy().into_owned(),
-        );
-        let name = format!("{host}-{}", self.jvm);
+        let host = host();
+        let name = writer_name(&host, self.jvm);
         let live = LiveMarker::hold(&self.dir, &name);
         let clock = EpochOffset::measure();
         let mut tables = Tables::new(self.dir.clone(), &name);
@@ -205,7 +203,8 @@ impl Work {
         let process = &mut self.tables.process;
         process.end_ns = self.clock.epoch_ns(crate::clock::monotonic_ns());
         process.lost_ranges = writer.map.stats().dropped_full;
-        process.lost_events = writer.map.status().get(STATUS_LOST_EVENTS);
+        process.lost_events =
+            writer.map.status().get(STATUS_LOST_EVENTS) + self.tables.misread_events;
         process.brief_threads = writer.map.status().get(STATUS_BRIEF_THREADS);
         process.brief_ns = writer.map.status().get(STATUS_BRIEF_NS);
         let written = self.tables.flush(last);
@@ -213,5 +212,41 @@ impl Work {
             writer.map.status().set(STATUS_WRITER_ERRNO, errno as u64);
         }
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use unfuse_format::ProcessRow;
+
+    use super::*;
+    use crate::wire::packet_pair;
+
+    #[test]
+    fn events_that_make_no_row_are_counted_beside_those_the_jvm_lost() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = ProfileDir::create(&home.path().join("profile")).unwrap();
+        let map = CodeMap::create(0).unwrap();
+        map.status().set(STATUS_LOST_EVENTS, 2);
+        let (samples, to_writer) = packet_pair().unwrap();
+        let (events, mut jvm) = UnixStream::pair().unwrap();
+        let event = br#"{"type":"task","task":"no number"}"#;
+        jvm.write_all(&(event.len() as u32).to_ne_bytes()).unwrap();
+        jvm.write_all(event).unwrap();
+        drop((to_writer, jvm));
+        let writer = Writer {
+            dir: dir.clone(),
+            rate_hz: 200,
+            source: "perf",
+            jvm: 1,
+            samples,
+            events,
+            map: &map,
+        };
+        writer.run();
+        let processes = dir.read::<ProcessRow>().unwrap().rows;
+        assert_eq!(processes.last().unwrap().lost_events, 3);
     }
 }
