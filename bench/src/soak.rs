@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_codemap::Stats;
+use unfuse_toolkit::{agent_library, run};
 
 use crate::plot::{self, Panel};
 use crate::report;
@@ -79,14 +80,8 @@ impl Soak {
         let dir = scratch.path();
         let source = dir.join("Churning.java");
         fs::write(&source, include_str!("../assets/Churning.java"))?;
-        let mut javac = Command::new("javac");
-        let compiled = javac.arg("-d").arg(dir).arg(&source).status();
-        if !compiled
-            .context("cannot run javac; install a JDK 17 or newer")?
-            .success()
-        {
-            bail!("javac failed");
-        }
+        run(Command::new("javac").arg("-d").arg(dir).arg(&source))
+            .context("install a JDK 17 or newer")?;
         let (curves, map) = self.run(dir)?;
         fs::create_dir_all(results)?;
         let panels: Vec<Panel> = curves.iter().map(Curve::panel).collect();
@@ -107,7 +102,7 @@ impl Soak {
 
     fn run(&self, dir: &Path) -> Result<(Vec<Curve>, Stats)> {
         let seconds = (60.0 * self.minutes).ceil() as u64;
-        let agent = std::env::current_exe()?.with_file_name("libunfuse.so");
+        let agent = agent_library()?;
         let profile = dir.join("profile");
         let flag = format!(
             "-agentpath:{}=dir={},rate={}",

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use unfuse_toolkit::{cache_dir, run};
 
 /// Where async-profiler is.
 pub struct AsyncProfiler {
@@ -19,11 +20,7 @@ pub struct AsyncProfiler {
 /// # Errors
 /// If Maven cannot fetch it or the JDK's `jar` cannot unpack it.
 pub fn async_profiler() -> Result<AsyncProfiler> {
-    let home = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
-        .context("neither HOME nor XDG_CACHE_HOME is set")?;
-    let dir = home.join("unfuse/bench-tools");
+    let dir = cache_dir()?.join("bench-tools");
     fs::create_dir_all(&dir)?;
     let library = dir.join("linux-x64/libasyncProfiler.so");
     if jar_in(&dir).is_err() || !library.exists() {
@@ -52,17 +49,4 @@ fn jar_in(dir: &Path) -> Result<PathBuf> {
         .map(|entry| entry.path())
         .find(|path| path.extension().is_some_and(|extension| extension == "jar"))
         .context("Maven copied no jar")
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {command:?}"))?;
-    if !output.status.success() {
-        bail!(
-            "{command:?} failed: {}",
-            String::from_utf8_lossy(&output.stdout)
-        );
-    }
-    Ok(())
 }

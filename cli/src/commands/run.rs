@@ -11,8 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
-
-use crate::toolkit;
+use unfuse_toolkit as toolkit;
 
 /// How long to wait for the writers after the command has ended.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
