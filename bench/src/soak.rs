@@ -166,7 +166,8 @@ impl Soak {
              a hidden one in a new thread, runs each for 25 ms, drops them and sleeps for 50 ms (the thread lives a second longer); {} Hz, {} minutes: {} \
              pieces of code came and {} went. Everything is read every {} s. The slope is that of the least-squares \
              line after the first quarter, with its 95% confidence interval, through the means of {PIECES} pieces of \
-             the time. *flat* means that the interval holds 0.\n\n\
+             the time. *flat* means that the interval holds 0. The profile directory grows with what is sampled. What the map \
+             has handed out never falls: it is the most blocks of each size there have been at once.\n\n\
              | what | at the first quarter | at the end | slope, a minute | so it is |\n|---|---|---|---|---|\n",
             self.rate,
             self.minutes,

@@ -293,6 +293,34 @@ fn a_full_map_counts_and_keeps_what_it_has() {
     );
 }
 
+/// Code of the same sizes that comes and goes for ever needs no more memory for it.
+#[test]
+#[cfg_attr(miri, ignore = "takes long")]
+fn a_map_under_churn_stops_growing() {
+    const SECOND: u64 = 1_000_000_000;
+    let map = CodeMap::create(64 << 20).unwrap();
+    let mut used = 0;
+    for round in 0..200 {
+        // A burst every ten seconds, in a place of its own each time, as garbage collections make them.
+        let time = (round + 1) * 10 * SECOND;
+        let start = 0x10_0000 * (1 + round % 7);
+        let slots = || (0..500).map(|slot| start + slot * 0x400);
+        for (slot, start) in slots().enumerate() {
+            assert!(insert(&map, start, 0x80 + 0x40 * (slot as u32 % 9), time));
+        }
+        for start in slots() {
+            assert!(map.writer().unload(start, time + SECOND));
+            map.writer().maintain(time + SECOND);
+        }
+        if round == 20 {
+            used = map.stats().used_bytes;
+        }
+    }
+    let stats = map.stats();
+    assert!(stats.inserted - stats.recycled < 5000, "{stats:?}");
+    assert!(stats.used_bytes <= used + used / 20, "{used}: {stats:?}");
+}
+
 /// Equal start and load time: each record must be unlinked before its block is used again.
 #[test]
 fn records_with_equal_keys_are_recycled_one_by_one() {
