@@ -155,6 +155,10 @@ fn one_line_says_why_nothing_is_profiled() {
     let text = said(&output);
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.contains("cannot make the code map"), "{text}");
+    let top = unfuse().arg("top").arg(&profile).output().expect("it runs");
+    let text = said(&top);
+    assert!(text.contains("File too large"), "{text}");
+    assert!(text.contains("the JVM could not be profiled"), "{text}");
 }
 
 #[test]

@@ -199,7 +199,7 @@ pub(super) fn tell(dir: &ProfileDir, out: &Path) {
         format!("unfuse top {out}   |   unfuse flame {out} --level full -o flame.svg")
     };
     for failure in failures {
-        eprintln!("unfuse: the profile is not complete, writing to {out} failed: {failure}");
+        eprintln!("unfuse: the profile in {out} is not complete: {failure}");
     }
     let hint = if std::io::stderr().is_terminal() {
         "\nunfuse: next: "
