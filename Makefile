@@ -51,6 +51,7 @@ test-spark: build
 bench: build
 	target/release/unfuse-bench codemap
 	target/release/unfuse-bench sampler
+	target/release/unfuse-bench soak --pair
 	target/release/unfuse-bench overhead --queries canonical --rates 0,200 --async-profiler
 	target/release/unfuse-bench overhead --queries fine --rates 0,200
 	target/release/unfuse-bench accuracy --async-profiler

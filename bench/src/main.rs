@@ -10,6 +10,7 @@ mod overhead;
 mod plot;
 mod report;
 mod sampler;
+mod soak;
 mod spark;
 mod tools;
 
@@ -36,6 +37,7 @@ enum What {
     Overhead(overhead::Overhead),
     Accuracy(accuracy::Accuracy),
     Sampler(sampler::Sampler),
+    Soak(soak::Soak),
 }
 
 fn main() -> Result<()> {
@@ -44,6 +46,7 @@ fn main() -> Result<()> {
         What::Codemap => codemap::measure(&cli.results),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
+        What::Soak(soak) => soak.measure(&cli.results),
         What::Overhead(overhead) => overhead.measure(&cli.results),
     }
 }

@@ -1,4 +1,4 @@
-//! Grouped bars with error bars, as SVG.
+//! Grouped bars with error bars, and curves over time, as SVG.
 
 use std::path::Path;
 
@@ -115,6 +115,57 @@ fn draw(path: &Path, title: &str, bars: &[Bar]) -> Result<(), Box<dyn std::error
         .background_style(WHITE.mix(0.8))
         .label_font(("sans-serif", 13))
         .draw()?;
+    root.present()?;
+    Ok(())
+}
+
+/// One curve, in a panel of its own.
+pub struct Panel {
+    /// Above it.
+    pub title: String,
+    /// (x, y), by x.
+    pub points: Vec<(f64, f64)>,
+    /// Ends of a line over them.
+    pub trend: Option<[(f64, f64); 2]>,
+}
+
+/// Draws the panels, two in a row, with one name for all x axes.
+pub fn curves(path: &Path, x: &str, panels: &[Panel]) -> Result<()> {
+    draw_curves(path, x, panels).map_err(|e| anyhow!("cannot draw {}: {e}", path.display()))
+}
+
+fn draw_curves(path: &Path, x: &str, panels: &[Panel]) -> Result<(), Box<dyn std::error::Error>> {
+    let rows = panels.len().div_ceil(2);
+    let root = SVGBackend::new(path, (1000, 200 * rows as u32 + 10)).into_drawing_area();
+    root.fill(&WHITE)?;
+    for (area, panel) in root.split_evenly((rows, 2)).iter().zip(panels) {
+        let end = panel.points.last().map_or(1.0, |(x, _)| *x);
+        let top = panel.points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
+        let top = if top > 0.0 { top * 1.15 } else { 1.0 };
+        let mut chart = ChartBuilder::on(area)
+            .caption(&panel.title, ("sans-serif", 14))
+            .margin(8)
+            .x_label_area_size(34)
+            .y_label_area_size(60)
+            .build_cartesian_2d(0.0..end, 0.0..top)?;
+        chart
+            .configure_mesh()
+            .x_desc(x)
+            .x_labels(6)
+            .y_labels(5)
+            .light_line_style(TRANSPARENT)
+            .label_style(("sans-serif", 12))
+            .draw()?;
+        let mut line = |points: Vec<(f64, f64)>, style: ShapeStyle| {
+            chart
+                .draw_series([PathElement::new(points, style)])
+                .map(drop)
+        };
+        line(panel.points.clone(), COLOURS[0].stroke_width(1))?;
+        if let Some(trend) = panel.trend {
+            line(trend.to_vec(), COLOURS[1].stroke_width(2))?;
+        }
+    }
     root.present()?;
     Ok(())
 }

@@ -62,17 +62,75 @@ pub fn geometric(logs: &[f64]) -> String {
 
 /// Mean of values and half the width of its 95% confidence interval; unbounded for a single value.
 pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
-    /// Student's t for 95%, by degrees of freedom from 1.
-    const T: [f64; 15] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-        2.145, 2.131,
-    ];
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     if values.len() < 2 {
         return (mean, f64::INFINITY);
     }
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let t = T.get(values.len() - 2).copied().unwrap_or(1.96);
+    let t = students_t(values.len() - 1);
     (mean, t * (squares / (count - 1.0) / count).sqrt())
+}
+
+/// A straight line through points by least squares.
+#[derive(Debug, Clone, Copy)]
+pub struct Line {
+    /// Value at x = 0.
+    pub start: f64,
+    /// Rise for each x.
+    pub slope: f64,
+    /// Half the width of the slope's 95% confidence interval; unbounded for less than three points.
+    pub half_width: f64,
+}
+
+/// The line through points (x, y). Their errors must be independent for its interval to hold.
+pub fn line(points: &[(f64, f64)]) -> Line {
+    let count = points.len() as f64;
+    let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / count;
+    let mean_y = points.iter().map(|(_, y)| y).sum::<f64>() / count;
+    let spread: f64 = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
+    let together: f64 = points
+        .iter()
+        .map(|(x, y)| (x - mean_x) * (y - mean_y))
+        .sum();
+    let slope = together / spread;
+    let start = mean_y - slope * mean_x;
+    let squares: f64 = points
+        .iter()
+        .map(|(x, y)| (y - start - slope * x).powi(2))
+        .sum();
+    let half_width = match points.len() {
+        0..3 => f64::INFINITY,
+        n => students_t(n - 2) * (squares / (count - 2.0) / spread).sqrt(),
+    };
+    Line {
+        start,
+        slope,
+        half_width,
+    }
+}
+
+/// Student's t for 95%, by degrees of freedom from 1.
+fn students_t(freedom: usize) -> f64 {
+    const T: [f64; 15] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131,
+    ];
+    T.get(freedom - 1).copied().unwrap_or(1.96)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_its_slope_and_interval() {
+        let points = [(1.0, 2.1), (2.0, 3.9), (3.0, 6.2), (4.0, 7.8), (5.0, 10.1)];
+        let line = line(&points);
+        assert!((line.slope - 1.99).abs() < 1e-9, "{line:?}");
+        assert!((line.start - 0.05).abs() < 1e-9, "{line:?}");
+        // 3.182 * sqrt(0.107 / 3 / 10)
+        assert!((line.half_width - 0.190).abs() < 1e-3, "{line:?}");
+        assert_eq!(super::line(&points[..2]).half_width, f64::INFINITY);
+    }
 }

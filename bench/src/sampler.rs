@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use unfuse_postprocess::{By, Profile, Selection, Totals};
+use unfuse_toolkit::{agent_library, run};
 
 use crate::report;
 
@@ -49,15 +50,11 @@ impl Sampler {
         let scratch = tempfile::tempdir()?;
         let dir = scratch.path();
         fs::write(dir.join("Busy.java"), include_str!("../assets/Busy.java"))?;
-        let compiled = Command::new("javac")
+        run(Command::new("javac")
             .arg("-d")
             .arg(dir)
-            .arg(dir.join("Busy.java"))
-            .status()
-            .context("cannot run javac; install a JDK 17 or newer")?;
-        if !compiled.success() {
-            bail!("javac failed");
-        }
+            .arg(dir.join("Busy.java")))
+        .context("install a JDK 17 or newer")?;
         let mut body = format!(
             "A JVM with {} threads that compute, {} Hz of each thread's CPU time, {} s. Private memory is what \
              smaps_rollup says of each sampler near the end.\n\n\
@@ -97,7 +94,7 @@ impl Sampler {
     }
 
     fn run(&self, classes: &Path, profile: &Path) -> Result<Use> {
-        let agent = std::env::current_exe()?.with_file_name("libunfuse.so");
+        let agent = agent_library()?;
         let begun = Instant::now();
         let mut jvm = Command::new("java")
             .arg(format!(

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+use unfuse_toolkit::run;
 
 /// A Spark and data to run on.
 pub struct Spark {
@@ -196,10 +197,7 @@ impl Spark {
             .arg(dir)
             .arg("Spin.class");
         for command in [&mut compile, &mut pack] {
-            let output = command.output().context("a JDK is needed")?;
-            if !output.status.success() {
-                bail!("{}", String::from_utf8_lossy(&output.stderr));
-            }
+            run(command).context("a JDK is needed")?;
         }
         Ok(jar)
     }

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use unfuse_toolkit::{cache_dir, run};
 
 /// async-profiler's agent within its jar.
 const LIBRARY: &str = "linux-x64/libasyncProfiler.so";
@@ -50,11 +51,7 @@ pub fn folded_with_lines(recording: &Path) -> Result<String> {
 
 /// The directory with the tools, which Maven fills once.
 fn fetched() -> Result<PathBuf> {
-    let home = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
-        .context("neither HOME nor XDG_CACHE_HOME is set")?;
-    let dir = home.join("unfuse/bench-tools");
+    let dir = cache_dir()?.join("bench-tools");
     fs::create_dir_all(&dir)?;
     if !dir.join(LIBRARY).exists() || jar_in(&dir, "jfr-converter").is_err() {
         let pom = dir.join("pom.xml");
@@ -85,17 +82,4 @@ fn jar_in(dir: &Path, name: &str) -> Result<PathBuf> {
         .map(|entry| entry.path())
         .find(|path| is_wanted(path))
         .with_context(|| format!("Maven copied no {name}"))
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {command:?}"))?;
-    if !output.status.success() {
-        bail!(
-            "{command:?} failed: {}",
-            String::from_utf8_lossy(&output.stdout)
-        );
-    }
-    Ok(())
 }

@@ -4,7 +4,6 @@ mod attach;
 mod commands;
 mod setup;
 mod table;
-mod toolkit;
 
 use std::io;
 use std::process::ExitCode;

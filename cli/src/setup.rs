@@ -7,8 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-
-use crate::toolkit;
+use unfuse_toolkit::{self as toolkit, run};
 
 /// A Spark that unfuse is tested with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -119,20 +118,4 @@ pub fn require_java() -> Result<()> {
         "no JDK 17 or newer was found; install one (Debian: apt-get install openjdk-17-jdk, or Temurin \
          from adoptium.net) and put it on the PATH or set JAVA_HOME"
     )
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {name}"))?;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        let last: Vec<_> = text.lines().rev().take(3).collect();
-        bail!(
-            "{name} failed: {}",
-            last.into_iter().rev().collect::<Vec<_>>().join(" / ")
-        );
-    }
-    Ok(())
 }

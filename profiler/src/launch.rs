@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
-use unfuse_format::{FormatError, ProfileDir};
+use unfuse_format::{FormatError, LiveMarker, ProfileDir};
 
 use crate::config::{Config, SampleSource};
 use crate::interpreter::Layout;
@@ -68,6 +68,29 @@ impl std::fmt::Display for LaunchError {
     }
 }
 
+impl LaunchError {
+    fn errno(&self) -> i32 {
+        match self {
+            Self::System(_, e) | Self::PerfDenied(e) => e.raw_os_error(),
+            Self::Directory(_) => None,
+        }
+        .unwrap_or(libc::EIO)
+    }
+}
+
+/// This machine's name.
+pub(crate) fn host() -> String {
+    nix::unistd::gethostname().map_or_else(
+        |_| "localhost".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+/// What the files of a JVM's writer are called by.
+pub(crate) fn writer_name(host: &str, jvm: u32) -> String {
+    format!("{host}-{jvm}")
+}
+
 /// The running profiler as the JVM sees it. Nothing here waits for anyone.
 pub struct Session {
     map: CodeMap,
@@ -85,6 +108,15 @@ pub type Launch = Result<Session, LaunchError>;
 /// has a heap or threads (Agent_OnLoad).
 pub fn launch(config: &Config, layout: Layout) -> Launch {
     let dir = ProfileDir::create(&config.dir).map_err(LaunchError::Directory)?;
+    launch_into(dir.clone(), config, layout).inspect_err(|e| {
+        // `unfuse run` looks there: it must not guess at reasons where one was said already.
+        if let Ok(marker) = LiveMarker::hold(&dir, &writer_name(&host(), std::process::id())) {
+            marker.fail(e.errno());
+        }
+    })
+}
+
+fn launch_into(dir: ProfileDir, config: &Config, layout: Layout) -> Launch {
     let system = |what| move |e| LaunchError::System(what, e);
     let map =
         CodeMap::create((config.map_mib as usize) << 20).map_err(system("make the code map"))?;

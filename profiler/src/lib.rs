@@ -22,6 +22,7 @@ pub mod maps;
 mod memory;
 pub mod perf_event;
 mod process;
+mod recent;
 mod sampler;
 pub mod timer;
 mod waiting;

@@ -1,4 +1,7 @@
-/** Its true profile: `sum` about twice `mix`; both in lines marked below, nothing else of weight. */
+/**
+ * Its true profile: `sum` about twice `mix`; both in lines marked below, nothing else of weight.
+ * Arguments: milliseconds and, if it is to work no less on a busy machine, rounds at least.
+ */
 public class Hot {
     static volatile long sink;
 
@@ -18,8 +21,9 @@ public class Hot {
 
     public static void main(String[] args) {
         long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000L;
+        long least = args.length > 1 ? Long.parseLong(args[1]) : 0;
         double x = 1;
-        while (System.nanoTime() < end) {
+        for (long round = 0; round < least || System.nanoTime() < end; round++) {
             x = sum(x);
             x += mix(x);
         }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use unfuse_tests::{agent, compile, jdks, run, top, unfuse};
 
@@ -205,18 +206,18 @@ fn perf_event_denied_falls_back_to_timers() {
         .arg(flag)
         .arg("-cp")
         .arg(dir.path())
-        .args(["Hot", "2000"]));
+        // Two seconds of CPU time, however long that takes.
+        .args(["Hot", "2000", "400000"]));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(
         text.contains("perf_event_open is not allowed here"),
         "{text}"
     );
-    for _ in 0..100 {
-        if fs::read_dir(profile.join("live")).is_ok_and(|mut live| live.next().is_none()) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+    let until = Instant::now() + Duration::from_secs(60);
+    while fs::read_dir(profile.join("live")).map_or(true, |mut live| live.next().is_some()) {
+        assert!(Instant::now() < until, "the writer is still at work");
+        std::thread::sleep(Duration::from_millis(50));
     }
     let rows = top(&profile, &["--by", "method"]);
     let hot = unfuse_tests::samples(&rows, |row| {

@@ -137,6 +137,30 @@ fn files_that_may_not_grow() {
     assert!(text.contains("unfuse: not profiling:"), "{text}");
 }
 
+/// What the agent has said, `unfuse run` does not guess at.
+#[test]
+fn one_line_says_why_nothing_is_profiled() {
+    let dir = programs(&["Hot.java"]);
+    let profile = dir.path().join("profile");
+    let job = profiled(
+        dir.path(),
+        &profile,
+        &[],
+        &["-XX:-UsePerfData", "Hot", "600"],
+    );
+    let output = run(Command::new("bash")
+        .args(["-c", "ulimit -f 1; exec \"$@\"", "bash"])
+        .arg(job.get_program())
+        .args(job.get_args()));
+    let text = said(&output);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains("cannot make the code map"), "{text}");
+    let top = unfuse().arg("top").arg(&profile).output().expect("it runs");
+    let text = said(&top);
+    assert!(text.contains("File too large"), "{text}");
+    assert!(text.contains("the JVM could not be profiled"), "{text}");
+}
+
 #[test]
 fn a_deleted_directory_stays_deleted() {
     let dir = programs(&["Hot.java"]);

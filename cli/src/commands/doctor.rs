@@ -6,9 +6,9 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use clap::Args;
 use unfuse_profiler::perf_event;
+use unfuse_toolkit::{self as toolkit, Java};
 
 use crate::setup::{self, Spark};
-use crate::toolkit::{self, Java};
 
 /// Check whether profiling works here: perf_event_open, JDKs, Spark
 #[derive(Debug, Args)]

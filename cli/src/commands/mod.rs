@@ -40,7 +40,7 @@ impl Input {
             eprintln!("unfuse: {problem}");
         }
         for failure in &profile.failures {
-            eprintln!("unfuse: the profile is not complete, writing it failed: {failure}");
+            eprintln!("unfuse: the profile is not complete: {failure}");
         }
         if profile.groups.is_empty() {
             bail!("{}: {}", self.dir.display(), why_empty(&profile));
@@ -61,7 +61,9 @@ impl Input {
 }
 
 fn why_empty(profile: &Profile) -> &'static str {
-    if profile.processes.is_empty() {
+    if profile.processes.is_empty() && !profile.failures.is_empty() {
+        "the profile is empty: the JVM could not be profiled"
+    } else if profile.processes.is_empty() {
         "the profile is empty: no JVM has written to it. Was the command run by `unfuse run`, or java \
          started with -agentpath? `unfuse doctor` checks this machine"
     } else if !profile.failures.is_empty() {

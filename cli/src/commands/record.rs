@@ -11,10 +11,10 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use unfuse_format::{LiveMarker, ProfileDir};
 use unfuse_profiler::attach::Recorder;
 use unfuse_profiler::{Config, LaunchError, Threads};
+use unfuse_toolkit as toolkit;
 
 use super::run::{PATIENCE, default_out, tell};
 use crate::attach::Jvm;
-use crate::toolkit;
 
 /// How long the JVM gets to compile its hot methods again before samples count.
 const WARM_UP: Duration = Duration::from_secs(1);

@@ -11,8 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
-
-use crate::toolkit;
+use unfuse_toolkit as toolkit;
 
 /// How long to wait for the writers after the command has ended.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -182,6 +181,11 @@ pub(super) fn tell(dir: &ProfileDir, out: &Path) {
         .read::<ProcessRow>()
         .map(|read| read.rows)
         .unwrap_or_default();
+    let failures = LiveMarker::failures(dir);
+    if processes.is_empty() && !failures.is_empty() {
+        // The agent has said why.
+        return;
+    }
     if processes.is_empty() {
         eprintln!(
             "unfuse: no JVM was profiled. The command must be java, or start Spark through spark-submit \
@@ -194,8 +198,8 @@ pub(super) fn tell(dir: &ProfileDir, out: &Path) {
     } else {
         format!("unfuse top {out}   |   unfuse flame {out} --level full -o flame.svg")
     };
-    for failure in LiveMarker::failures(dir) {
-        eprintln!("unfuse: the profile is not complete, writing to {out} failed: {failure}");
+    for failure in failures {
+        eprintln!("unfuse: the profile in {out} is not complete: {failure}");
     }
     let hint = if std::io::stderr().is_terminal() {
         "\nunfuse: next: "

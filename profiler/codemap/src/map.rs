@@ -34,6 +34,26 @@ pub struct Stats {
     pub used_bytes: u64,
 }
 
+impl Stats {
+    /// Words at the start of a map that hold its counters.
+    pub const WORDS: usize = header::STATUS;
+
+    /// The counters in the first words of a map, as they were read from another process.
+    pub fn of_words(words: &[u64]) -> Self {
+        Self::of(|index| words.get(index).copied().unwrap_or(0))
+    }
+
+    fn of(word: impl Fn(usize) -> u64) -> Self {
+        Self {
+            inserted: word(header::INSERTED),
+            unloaded: word(header::UNLOADED),
+            recycled: word(header::RECYCLED),
+            dropped_full: word(header::DROPPED_FULL),
+            used_bytes: 8 * word(header::BUMP),
+        }
+    }
+}
+
 impl CodeMap {
     /// A map of `bytes` of address space; memory is used as it fills. At least 1.3 MiB.
     pub fn create(bytes: usize) -> io::Result<Self> {
@@ -97,14 +117,7 @@ impl CodeMap {
 
     /// The counters.
     pub fn stats(&self) -> Stats {
-        let word = |index| self.shared.words().load(index);
-        Stats {
-            inserted: word(header::INSERTED),
-            unloaded: word(header::UNLOADED),
-            recycled: word(header::RECYCLED),
-            dropped_full: word(header::DROPPED_FULL),
-            used_bytes: 8 * word(header::BUMP),
-        }
+        Stats::of(|index| self.shared.words().load(index))
     }
 
     #[cfg(test)]

@@ -45,7 +45,7 @@ impl LiveMarker {
         let _ = fs::rename(&self.path, name);
     }
 
-    /// Why writers of this directory could not write everything.
+    /// Why writers of this directory could not start, or not write everything.
     pub fn failures(dir: &ProfileDir) -> Vec<io::Error> {
         let entries = fs::read_dir(dir.path().join("live")).into_iter().flatten();
         entries

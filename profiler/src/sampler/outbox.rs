@@ -1,10 +1,11 @@
 //! Sums of samples on their way to the writer.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::OwnedFd;
 
 use super::raw::RawSample;
+use crate::recent::Recent;
 use crate::wire::{Tally, TaskKey, ToWriter, WireFrame, WireSamples, send_blocking};
 
 /// Rows in one message; keeps a message far below the packet limit.
@@ -12,7 +13,7 @@ const ROWS_A_MESSAGE: usize = 1000;
 /// Sums that are sent before their time.
 const LARGE: usize = 4 * ROWS_A_MESSAGE;
 /// Stack ids remembered as sent; forgetting them costs a repetition, not a loss.
-const REMEMBERED: usize = 100_000;
+const REMEMBERED: usize = 8_192;
 
 /// What one sampler has counted and not yet sent.
 pub(super) struct Outbox<'a> {
@@ -20,7 +21,7 @@ pub(super) struct Outbox<'a> {
     thread: String,
     to: &'a OwnedFd,
     sums: HashMap<(Option<TaskKey>, i64), WireSamples>,
-    sent_stacks: HashSet<i64>,
+    sent_stacks: Recent<i64>,
     tally: Tally,
     open: bool,
 }
@@ -32,7 +33,7 @@ impl<'a> Outbox<'a> {
             thread,
             to,
             sums: HashMap::new(),
-            sent_stacks: HashSet::new(),
+            sent_stacks: Recent::new(REMEMBERED),
             tally: Tally::default(),
             open: true,
         }
@@ -51,9 +52,6 @@ impl<'a> Outbox<'a> {
         let mut hasher = DefaultHasher::new();
         frames.hash(&mut hasher);
         let id = hasher.finish() as i64;
-        if self.sent_stacks.len() >= REMEMBERED {
-            self.sent_stacks.clear();
-        }
         if self.sent_stacks.insert(id) {
             self.post(&ToWriter::Stack { id, frames });
         }

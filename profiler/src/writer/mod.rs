@@ -5,7 +5,6 @@ mod internal;
 mod symbols;
 mod tables;
 
-use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -19,8 +18,10 @@ use unfuse_format::{Frame, LiveMarker, ProfileDir, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
 use crate::launch::{
-    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO,
+    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO, host,
+    writer_name,
 };
+use crate::recent::Recent;
 use crate::wire::{Incoming, Tally, ToWriter, receive};
 use events::Events;
 use internal::InternalThreads;
@@ -31,6 +32,9 @@ use tables::Tables;
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
 /// Between looks at the JVM's own threads; what they do in the JVM's last moments is not seen.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Stacks remembered as written: several samplers send the same. A forgotten one is written twice, which
+/// readers do not mind.
+const REMEMBERED: usize = 32_768;
 
 pub(crate) struct Writer<'a> {
     pub(crate) dir: ProfileDir,
@@ -50,11 +54,8 @@ impl Writer<'_> {
 
     /// Writes until everyone who could send is gone.
     pub(crate) fn run(self) {
-        let host = nix::unistd::gethostname().map_or_else(
-            |_| "localhost".to_owned(),
-            |name| name.to_string_lossy().into_owned(),
-        );
-        let name = format!("{host}-{}", self.jvm);
+        let host = host();
+        let name = writer_name(&host, self.jvm);
         let live = LiveMarker::hold(&self.dir, &name);
         let clock = EpochOffset::measure();
         let mut tables = Tables::new(self.dir.clone(), &name);
@@ -67,7 +68,7 @@ impl Writer<'_> {
             tables,
             clock,
             symbols: Symbols::default(),
-            stacks: HashSet::new(),
+            stacks: Recent::new(REMEMBERED),
             events: Events::default(),
             internal: InternalThreads::default(),
             looked_ns: clock.epoch_ns(crate::clock::monotonic_ns()),
@@ -101,7 +102,7 @@ struct Work {
     clock: EpochOffset,
     symbols: Symbols,
     /// Stacks written by this process.
-    stacks: HashSet<i64>,
+    stacks: Recent<i64>,
     events: Events,
     internal: InternalThreads,
     /// When the JVM's own threads were looked at, ns since the epoch.
@@ -268,7 +269,8 @@ impl Work {
         let process = &mut self.tables.process;
         process.end_ns = self.clock.epoch_ns(crate::clock::monotonic_ns());
         process.lost_ranges = writer.map.stats().dropped_full;
-        process.lost_events = writer.map.status().get(STATUS_LOST_EVENTS);
+        process.lost_events =
+            writer.map.status().get(STATUS_LOST_EVENTS) + self.tables.misread_events;
         process.brief_threads = writer.map.status().get(STATUS_BRIEF_THREADS);
         process.brief_ns = writer.map.status().get(STATUS_BRIEF_NS);
         let written = self.tables.flush(last);
@@ -276,5 +278,41 @@ impl Work {
             writer.map.status().set(STATUS_WRITER_ERRNO, errno as u64);
         }
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use unfuse_format::ProcessRow;
+
+    use super::*;
+    use crate::wire::packet_pair;
+
+    #[test]
+    fn events_that_make_no_row_are_counted_beside_those_the_jvm_lost() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = ProfileDir::create(&home.path().join("profile")).unwrap();
+        let map = CodeMap::create(0).unwrap();
+        map.status().set(STATUS_LOST_EVENTS, 2);
+        let (samples, to_writer) = packet_pair().unwrap();
+        let (events, mut jvm) = UnixStream::pair().unwrap();
+        let event = br#"{"type":"task","task":"no number"}"#;
+        jvm.write_all(&(event.len() as u32).to_ne_bytes()).unwrap();
+        jvm.write_all(event).unwrap();
+        drop((to_writer, jvm));
+        let writer = Writer {
+            dir: dir.clone(),
+            rate_hz: 200,
+            source: "perf",
+            jvm: 1,
+            samples,
+            events,
+            map: &map,
+        };
+        writer.run();
+        let processes = dir.read::<ProcessRow>().unwrap().rows;
+        assert_eq!(processes.last().unwrap().lost_events, 3);
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Tables {
     tasks: SegmentWriter<TaskRow>,
     /// Sources that could not be saved yet.
     unsaved: Vec<(String, String)>,
+    /// Events that were no row of their table.
+    pub(super) misread_events: u64,
 }
 
 impl Tables {
@@ -41,6 +43,7 @@ impl Tables {
             stages: SegmentWriter::new(&dir, writer),
             tasks: SegmentWriter::new(&dir, writer),
             unsaved: Vec::new(),
+            misread_events: 0,
             dir,
         }
     }
@@ -121,7 +124,7 @@ impl Tables {
         }
         match serde_json::from_value(event) {
             Ok(row) => push(self, row),
-            Err(_) => self.process.lost_events += 1,
+            Err(_) => self.misread_events += 1,
         }
     }
 

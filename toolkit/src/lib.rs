@@ -1,10 +1,18 @@
-//! What the commands need from this machine: the agent, JDKs, Spark, the cache directory.
+//! What `unfuse` and `unfuse-bench` need from the machine they run on: the agent, JDKs, the cache
+//! directory, other programs.
+//!
+//! ```
+//! use std::process::Command;
+//! unfuse_toolkit::run(&mut Command::new("true")).unwrap();
+//! let failed = unfuse_toolkit::run(Command::new("sh").args(["-c", "echo why >&2; false"]));
+//! assert_eq!(failed.unwrap_err().to_string(), "sh failed: why");
+//! ```
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 /// The agent's library: `UNFUSE_AGENT`, or `libunfuse.so` beside this program.
 pub fn agent_library() -> Result<PathBuf> {
@@ -111,4 +119,28 @@ pub fn local_time(format: &str) -> String {
         .ok()
         .and_then(|output| String::from_utf8(output.stdout).ok())
         .map_or_else(|| "profile".to_owned(), |text| text.trim().to_owned())
+}
+
+/// Runs a command to its end, quietly.
+///
+/// # Errors
+/// With its last words if it fails.
+pub fn run(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {name}"))?;
+    if !output.status.success() {
+        let mut text = String::from_utf8_lossy(&output.stderr);
+        if text.is_empty() {
+            // Maven says its errors there.
+            text = String::from_utf8_lossy(&output.stdout);
+        }
+        let last: Vec<_> = text.lines().rev().take(3).collect();
+        bail!(
+            "{name} failed: {}",
+            last.into_iter().rev().collect::<Vec<_>>().join(" / ")
+        );
+    }
+    Ok(())
 }
