@@ -83,8 +83,10 @@ fn is_pipeline(class: &str) -> bool {
     class.contains("GeneratedIteratorForCodegenStage")
 }
 
-/// `package.Class.method` with or without `:line`, apart; none for what is no Java frame.
+/// `package.Class.method` with or without `:line`, apart; none for what is no Java frame. How it was
+/// compiled (`_[j]`) is left out.
 fn split(frame: &str) -> Option<(&str, &str, u32)> {
+    let frame = frame.split("_[").next().unwrap_or(frame);
     let (name, line) = match frame.rsplit_once(':') {
         Some((name, line)) if line.bytes().all(|byte| byte.is_ascii_digit()) => {
             (name, line.parse().unwrap_or(0))
@@ -116,5 +118,35 @@ fn frame(text: &str, sources: &Sources) -> Frame {
         line,
         bci: -1,
         ..Frame::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_the_converter_are_taken_apart() {
+        assert_eq!(split("a.B$C.run:17_[j]"), Some(("a.B$C", "run", 17)));
+        assert_eq!(split("a.B.run_[0]"), Some(("a.B", "run", 0)));
+        assert_eq!(split("PhaseChaitin::Register_Allocate"), None);
+    }
+
+    #[test]
+    fn the_pipeline_is_the_class_with_most_samples() {
+        let stage =
+            |number: u32| format!("x.GeneratedClass$GeneratedIteratorForCodegenStage{number}");
+        let (one, two) = (stage(1), stage(2));
+        let folded = format!(
+            "{one}.next:3_[j] 5\n{two}.next:4_[j];java.lang.Math.abs:9_[i] 7\n{one}.next:5_[j] 1\n"
+        );
+        let stacks = pipeline(&folded);
+        assert_eq!(
+            stacks,
+            [(
+                format!("{two}.next:4_[j];java.lang.Math.abs:9_[i]").as_str(),
+                7
+            )]
+        );
     }
 }
