@@ -82,10 +82,18 @@ impl Accuracy {
         let bar = ProgressBar::new(subjects.len() as u64).with_style(ProgressStyle::with_template(
             "[{bar:24}] {pos} of {len}, {msg}, {elapsed}",
         )?);
+        let mut failed = Vec::new();
         let (mut summary, mut tables, mut bars) = (String::new(), String::new(), Vec::new());
         for subject in &subjects {
             bar.set_message(subject.name.clone());
-            let measured = self.run(&spark, subject)?;
+            // Hours of other measurements must not go with one that fails.
+            let measured = match self.run(&spark, subject) {
+                Ok(measured) => measured,
+                Err(e) => {
+                    failed.push(format!("{}: {e:#}", subject.name));
+                    continue;
+                }
+            };
             let reference = &measured["reference"];
             let outcomes: Vec<Outcome> = (1..OPERATORS.len())
                 .map(|operator| outcome(operator, reference, &measured[OPERATORS[operator]]))
@@ -120,7 +128,11 @@ impl Accuracy {
             "accuracy",
             &format!("unfuse-bench accuracy {}", self.arguments()),
             &body,
-        )
+        )?;
+        if !failed.is_empty() {
+            bail!("not measured: {}", failed.join("; "));
+        }
+        Ok(())
     }
 
     fn head(&self) -> String {
