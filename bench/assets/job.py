@@ -56,7 +56,11 @@ for number in range(-work["warm_up"], work["rounds"]):
             file = f"file={asked['into']}/{name}_{number}.{asked['kind']},{asked['kind']}"
             sampler.execute(f"start,event=cpu,interval={asked['interval']},{file}")
         cpu, wall = cpu_seconds(), time.time()
-        spark.sql(sql).write.format("noop").mode("overwrite").save()
+        try:
+            spark.sql(sql).write.format("noop").mode("overwrite").save()
+        except Exception as error:
+            print("FAILED " + json.dumps({"query": name, "reason": str(error).strip().split("\n")[0]}), flush=True)
+            continue
         now, wall = cpu_seconds(), time.time() - wall
         if asked:
             sampler.execute(f"stop,{file}")

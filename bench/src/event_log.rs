@@ -19,6 +19,8 @@ pub struct Execution {
     pub stage: i32,
     /// CPU time of that stage's tasks, s; as the samples, with the time to deserialize them.
     pub cpu_s: f64,
+    /// The same of all its stages, s.
+    pub all_cpu_s: f64,
 }
 
 /// The executions of an event log that ran stages, in order.
@@ -51,8 +53,10 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
         }
     }
     let mut best: HashMap<i64, (i64, f64)> = HashMap::new();
+    let mut all: HashMap<i64, f64> = HashMap::new();
     for (stage, execution) in stage_execution {
         let cpu = stage_cpu.get(&stage).copied().unwrap_or(0.0);
+        *all.entry(execution).or_default() += cpu;
         let entry = best.entry(execution).or_insert((stage, cpu));
         if cpu > entry.1 {
             *entry = (stage, cpu);
@@ -65,6 +69,7 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
             description: descriptions.remove(&id).unwrap_or_default(),
             stage: stage as i32,
             cpu_s,
+            all_cpu_s: all[&id],
         })
         .collect();
     executions.sort_by_key(|execution| execution.id);

@@ -4,6 +4,7 @@
 
 mod accuracy;
 mod codemap;
+mod coverage;
 mod event_log;
 mod foreign;
 mod overhead;
@@ -36,6 +37,7 @@ enum What {
     Codemap,
     Overhead(overhead::Overhead),
     Accuracy(accuracy::Accuracy),
+    Coverage(coverage::Coverage),
     Sampler(sampler::Sampler),
     Soak(soak::Soak),
 }
@@ -44,6 +46,7 @@ fn main() -> Result<()> {
     let cli = Cli::parse();
     match cli.what {
         What::Codemap => codemap::measure(&cli.results),
+        What::Coverage(coverage) => coverage.measure(&cli.results),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
         What::Soak(soak) => soak.measure(&cli.results),

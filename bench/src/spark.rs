@@ -77,10 +77,21 @@ pub struct Round {
     pub beside_cpu_s: f64,
 }
 
+/// A query that Spark refused.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Failed {
+    /// Name of the query.
+    pub query: String,
+    /// The first line of what Spark said.
+    pub reason: String,
+}
+
 /// What a run left.
 pub struct Run {
     /// Rounds that count, in order.
     pub rounds: Vec<Round>,
+    /// Queries that failed.
+    pub failed: Vec<Failed>,
     /// The profile, if unfuse made one.
     pub profile: PathBuf,
     /// Spark's event log.
@@ -90,6 +101,15 @@ pub struct Run {
 impl Spark {
     /// Installs Spark 4.3 and TPC-H data of a scale factor, if they are not there.
     pub fn install(scale: &str) -> Result<Self> {
+        Self::install_with("--tpch", scale)
+    }
+
+    /// The same with TPC-DS data.
+    pub fn install_tpcds(scale: &str) -> Result<Self> {
+        Self::install_with("--tpcds", scale)
+    }
+
+    fn install_with(data: &str, scale: &str) -> Result<Self> {
         let unfuse = std::env::current_exe()?.with_file_name("unfuse");
         let last_line = |arguments: &[&str]| -> Result<PathBuf> {
             let output = Command::new(&unfuse)
@@ -107,7 +127,7 @@ impl Spark {
         };
         Ok(Self {
             home: last_line(&["setup", "--spark", "4.3"])?,
-            data: last_line(&["setup", "--tpch", scale])?,
+            data: last_line(&["setup", data, scale])?,
             scratch: tempfile::tempdir()?,
             unfuse,
         })
@@ -118,11 +138,30 @@ impl Spark {
         self.scratch.path()
     }
 
+    /// The queries that came with the data, by name.
+    pub fn queries_of_data(&self) -> Result<BTreeMap<String, String>> {
+        let path = self.data.join("queries.json");
+        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+
     /// Runs the work in a JVM of its own. Two task threads.
     ///
     /// # Errors
-    /// With Spark's last words if the job fails.
+    /// With Spark's last words if the job or a query fails.
     pub fn run(&self, work: &Work, tool: &Tool) -> Result<Run> {
+        let run = self.run_what_can(work, tool)?;
+        if let Some(failed) = run.failed.first() {
+            bail!("{} failed: {}", failed.query, failed.reason);
+        }
+        Ok(run)
+    }
+
+    /// The same; queries may fail.
+    ///
+    /// # Errors
+    /// With Spark's last words if the job fails.
+    pub fn run_what_can(&self, work: &Work, tool: &Tool) -> Result<Run> {
         let dir = tempfile::Builder::new()
             .prefix("run-")
             .tempdir_in(&self.scratch)?
@@ -149,12 +188,16 @@ impl Spark {
             .arg(dir.join("work.json"));
         let output = command.output().context("cannot run spark-submit")?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let mut rounds = Vec::new();
-        for line in text.lines().filter_map(|line| line.strip_prefix("RESULT ")) {
-            rounds.push(serde_json::from_str::<Round>(line)?);
+        let (mut rounds, mut failed) = (Vec::new(), Vec::new());
+        for line in text.lines() {
+            if let Some(round) = line.strip_prefix("RESULT ") {
+                rounds.push(serde_json::from_str::<Round>(round)?);
+            } else if let Some(reason) = line.strip_prefix("FAILED ") {
+                failed.push(serde_json::from_str::<Failed>(reason)?);
+            }
         }
         let wanted = (work.warm_up + work.rounds) as usize * work.queries.len();
-        if !output.status.success() || rounds.len() != wanted {
+        if !output.status.success() || rounds.len() + failed.len() != wanted {
             let errors = String::from_utf8_lossy(&output.stderr);
             let last: Vec<&str> = errors.lines().rev().take(12).collect();
             bail!(
@@ -170,6 +213,7 @@ impl Spark {
             .path();
         Ok(Run {
             rounds,
+            failed,
             profile,
             event_log,
         })

@@ -96,15 +96,33 @@ pub fn inside<'a>(home: &Path, command: &'a mut Command) -> &'a mut Command {
 
 /// TPC-H data as Parquet; `scale` 1 is about 350 MB. Returns the directory.
 pub fn tpch(home: &Path, scale: &str) -> Result<PathBuf> {
-    let dir = toolkit::cache_dir()?.join(format!("tpch-sf{scale}"));
+    data("tpch", scale, |dir| {
+        run(Command::new(program(home, "tpchgen-cli"))
+            .args(["parquet", "-s", scale, "--output-dir"])
+            .arg(dir))
+    })
+}
+
+/// TPC-DS data as Parquet, and `queries.json` with the 99 queries; `scale` 1 is about 350 MB. Returns the
+/// directory.
+pub fn tpcds(home: &Path, scale: &str) -> Result<PathBuf> {
+    data("tpcds", scale, |dir| {
+        run(Command::new(program(home, "python"))
+            .arg("-c")
+            .arg(include_str!("../assets/tpcds.py"))
+            .arg(scale)
+            .arg(dir))
+    })
+}
+
+/// A directory of generated data, made once.
+fn data(name: &str, scale: &str, generate: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    let dir = toolkit::cache_dir()?.join(format!("{name}-sf{scale}"));
     if dir.join("complete").exists() {
         return Ok(dir);
     }
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    run(Command::new(program(home, "tpchgen-cli"))
-        .args(["parquet", "-s", scale, "--output-dir"])
-        .arg(&dir))
-    .context("the TPC-H data could not be generated")?;
+    generate(&dir).with_context(|| format!("the data of {name} could not be generated"))?;
     fs::write(dir.join("complete"), "")?;
     Ok(dir)
 }

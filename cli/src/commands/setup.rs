@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::setup::{self, Spark};
 
-/// Install a pinned PySpark and TPC-H data into the cache directory (what `demo` does by itself)
+/// Install a pinned PySpark and TPC-H or TPC-DS data into the cache directory (what `demo` does by itself)
 #[derive(Debug, Args)]
 pub struct Setup {
     /// Which Spark; may be given several times
@@ -16,6 +16,9 @@ pub struct Setup {
     /// TPC-H scale factors to generate
     #[arg(long, value_name = "SF")]
     pub tpch: Vec<String>,
+    /// TPC-DS scale factors to generate
+    #[arg(long, value_name = "SF")]
+    pub tpcds: Vec<String>,
 }
 
 impl Setup {
@@ -27,6 +30,12 @@ impl Setup {
         }
         for scale in &self.tpch {
             println!("{}", setup::tpch(&Spark::V4_3.install()?, scale)?.display());
+        }
+        for scale in &self.tpcds {
+            println!(
+                "{}",
+                setup::tpcds(&Spark::V4_3.install()?, scale)?.display()
+            );
         }
         Ok(ExitCode::SUCCESS)
     }
