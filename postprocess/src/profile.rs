@@ -70,9 +70,7 @@ impl Weight {
 /// A thread of one profiled process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ThreadKey {
-    pub(crate) app: String,
     pub(crate) host: String,
-    pub(crate) executor: String,
     pub(crate) pid: u32,
     pub(crate) tid: u32,
 }
@@ -192,9 +190,7 @@ impl Profile {
             .into_iter()
             .map(|row| Slice {
                 thread: ThreadKey {
-                    app: row.app.clone(),
                     host: row.host.clone(),
-                    executor: row.executor.clone(),
                     pid: row.pid,
                     tid: row.tid,
                 },

@@ -36,7 +36,7 @@ enum Format {
     Folded,
     /// JSON for speedscope: `npx speedscope FILE`, or drop it on www.speedscope.app
     Speedscope,
-    /// Compressed protobuf for `go tool pprof -http=: FILE`, and Grafana Pyroscope, Polar Signals …
+    /// Compressed protobuf for `go tool pprof -http=: FILE`, Pyroscope, Parca
     Pprof,
     /// OpenTelemetry profiles (in development) as protobuf, for collectors and their back ends
     Otlp,

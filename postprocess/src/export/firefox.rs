@@ -10,10 +10,12 @@ mod shared;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use unfuse_format::ProcessRow;
+
 use self::message::{File, Meta, SampleUnits, Samples, Thread};
 use self::shared::SharedTables;
 use super::{Span, title};
-use crate::profile::{Group, Profile, Selection, Slice, ThreadKey};
+use crate::profile::{Group, Profile, Selection, Slice};
 use crate::stacks::{FrameKind, Level, Stack};
 
 /// Most samples that one row of the samples table becomes; a damaged row may hold any number.
@@ -99,7 +101,7 @@ fn thread(profile: &Profile, slices: &[Slice], stacks: &[Option<usize>], origin_
     let process = profile
         .processes
         .iter()
-        .find(|process| process.host == key.host && process.pid == key.pid);
+        .rfind(|process| process.host == key.host && process.pid == key.pid);
     let millis = |ns: i64| ns.saturating_sub(origin_ns) as f64 / 1e6;
     let mut samples: Vec<(i64, Option<usize>, u64)> = Vec::new();
     for (slice, stack) in slices.iter().zip(stacks) {
@@ -109,7 +111,7 @@ fn thread(profile: &Profile, slices: &[Slice], stacks: &[Option<usize>], origin_
     let last_ns = samples.last().map_or(origin_ns, |(time, ..)| *time);
     Thread {
         name: slices[0].group.thread.clone(),
-        process_name: process_name(key),
+        process_name: process_name(process, &key.host),
         process_type: "default",
         process_startup_time: millis(process.map_or(origin_ns, |process| process.start_ns)),
         process_shutdown_time: process.map(|process| millis(process.end_ns)),
@@ -131,11 +133,12 @@ fn thread(profile: &Profile, slices: &[Slice], stacks: &[Option<usize>], origin_
     }
 }
 
-fn process_name(key: &ThreadKey) -> String {
-    match key.executor.as_str() {
-        "" => format!("java on {}", key.host),
-        "driver" => format!("driver on {}", key.host),
-        executor => format!("executor {executor} on {}", key.host),
+/// A host's processes differ by it where several executors run there.
+fn process_name(process: Option<&ProcessRow>, host: &str) -> String {
+    match process.map_or("", |process| &process.executor) {
+        "" => format!("java on {host}"),
+        "driver" => format!("driver on {host}"),
+        executor => format!("executor {executor} on {host}"),
     }
 }
 

@@ -14,7 +14,10 @@ pub use otlp::otlp;
 pub use pprof::pprof;
 pub use speedscope::speedscope;
 
-use crate::profile::{Profile, Selection};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::profile::{Profile, Selection, Weight};
 
 /// When the processes of a selection's applications were profiled and how often, for formats with one
 /// such statement a file.
@@ -53,14 +56,15 @@ impl Span {
     }
 }
 
-/// Application ids of a selection, ascending; empty outside Spark.
+/// Application ids of a selection, empty outside Spark; those with most CPU time first.
 fn apps(profile: &Profile, selection: Selection) -> Vec<&str> {
-    let mut apps: Vec<&str> = profile
-        .selected(selection)
-        .map(|(group, _)| group.app.as_str())
-        .collect();
-    apps.dedup();
-    apps
+    let mut sums: BTreeMap<&str, Weight> = BTreeMap::new();
+    for (group, weight) in profile.selected(selection) {
+        sums.entry(&group.app).or_default().add(*weight);
+    }
+    let mut apps: Vec<_> = sums.into_iter().collect();
+    apps.sort_by_key(|(_, weight)| Reverse(weight.ns));
+    apps.into_iter().map(|(app, _)| app).collect()
 }
 
 /// What the profile is of: the names of its Spark applications.

@@ -130,12 +130,7 @@ impl Tables {
                 })
                 .collect(),
             functions
-                .map(|(id, (name, filename))| Function {
-                    id,
-                    name,
-                    system_name: name,
-                    filename,
-                })
+                .map(|(id, (name, filename))| Function { id, name, filename })
                 .collect(),
             self.strings.into_values(),
         )

@@ -83,7 +83,8 @@ pub(super) struct Line {
     pub(super) line: i64,
 }
 
-/// A function.
+/// A function. It has no `system_name`: pprof takes a name that equals it for a mangled one, and cuts
+/// everything in parentheses out.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Function {
     /// Not 0.
@@ -91,8 +92,6 @@ pub(super) struct Function {
     pub(super) id: u64,
     #[prost(int64, tag = "2")]
     pub(super) name: i64,
-    #[prost(int64, tag = "3")]
-    pub(super) system_name: i64,
     #[prost(int64, tag = "4")]
     pub(super) filename: i64,
 }
