@@ -2,6 +2,7 @@
 
 mod attach;
 mod commands;
+mod output;
 mod setup;
 mod table;
 

@@ -1,6 +1,7 @@
 //! A segment of arbitrary bytes inside an otherwise good profile.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
@@ -8,7 +9,8 @@ use bolero::check;
 use tempfile::TempDir;
 use unfuse_format::{ProfileDir, Table};
 use unfuse_fuzz::{Edited, TEST_TIME, corpus_dir};
-use unfuse_postprocess::{By, Level, Profile, Selection, Totals, annotated, folded};
+
+use unfuse_postprocess::{By, Level, Profile, Selection, Totals, annotated, export, folded};
 
 #[test]
 fn profile() {
@@ -104,6 +106,15 @@ impl Surrounding {
         }
         let _ = folded(&read, all, Level::Operator);
         let _ = folded(&read, all, Level::Full);
+        for write in [
+            export::speedscope,
+            export::pprof,
+            export::otlp,
+            export::firefox,
+            export::json,
+        ] {
+            let _ = write(&read, all, Level::Full, io::sink());
+        }
         annotated(&read, all).expect("one bad segment spoils no source");
     }
 }

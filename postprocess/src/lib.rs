@@ -6,11 +6,12 @@
 //! * [`RegionMap`]: the operator regions of one generated source, line by line.
 //! * [`Attribution`]: one stack of one stage with the plan node each part of it belongs to.
 //! * [`Totals`]: sums by operator, line, method, …; [`folded`]: folded stacks; [`flame_graph`]: SVG;
-//!   [`annotated`]: generated source with its hot lines.
+//!   [`annotated`]: generated source with its hot lines; [`export`]: the formats of other tools.
 
 mod annotate;
 mod attribute;
 mod boundary;
+pub mod export;
 mod flame;
 mod fold;
 mod heading;
@@ -18,13 +19,15 @@ mod helpers;
 mod plan;
 mod profile;
 mod regions;
+mod stacks;
 mod totals;
 
 pub use annotate::{Annotated, AnnotatedLine, annotated};
 pub use attribute::{Attribution, Owner};
 pub use flame::flame_graph;
-pub use fold::{Level, folded};
+pub use fold::folded;
 pub use plan::{Plan, PlanNode};
 pub use profile::{Group, Profile, Selection, Weight};
 pub use regions::{Region, RegionKind, RegionMap};
+pub use stacks::Level;
 pub use totals::{By, Total, Totals};

@@ -31,6 +31,25 @@ pub struct Group {
     pub stack: i64,
 }
 
+impl Group {
+    fn of(row: SampleRow, stages: &HashMap<(String, i32, i32), Stage>) -> Self {
+        let query = match (row.stage, row.stage_attempt) {
+            (Some(stage), Some(attempt)) => stages
+                .get(&(row.app.clone(), stage, attempt))
+                .and_then(|stage| stage.execution),
+            _ => None,
+        };
+        Self {
+            app: row.app,
+            query,
+            stage: row.stage,
+            attempt: row.stage_attempt,
+            thread: row.thread,
+            stack: row.stack,
+        }
+    }
+}
+
 /// Samples and the CPU time they stand for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Weight {
@@ -48,6 +67,26 @@ impl Weight {
     }
 }
 
+/// A thread of one profiled process.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ThreadKey {
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+}
+
+/// Samples of a group in one thread and one time window.
+#[derive(Debug)]
+pub(crate) struct Slice {
+    pub(crate) thread: ThreadKey,
+    /// Time of the first sample, ns since the epoch.
+    pub(crate) start_ns: i64,
+    /// Time of the last sample, ns since the epoch.
+    pub(crate) end_ns: i64,
+    pub(crate) weight: Weight,
+    pub(crate) group: Group,
+}
+
 /// Which part of a profile is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Selection {
@@ -55,6 +94,13 @@ pub struct Selection {
     pub query: Option<i64>,
     /// Only this stage.
     pub stage: Option<i32>,
+}
+
+impl Selection {
+    fn holds(self, group: &Group) -> bool {
+        self.query.is_none_or(|query| group.query == Some(query))
+            && self.stage.is_none_or(|stage| group.stage == Some(stage))
+    }
 }
 
 /// What is known of a stage attempt.
@@ -137,6 +183,34 @@ impl Profile {
         self.dir.source(hash)
     }
 
+    /// The samples once more with what groups leave out, in order of threads and time.
+    pub(crate) fn timeline(&self, selection: Selection) -> Result<Vec<Slice>, FormatError> {
+        let rows = self.dir.read::<SampleRow>()?.rows;
+        let mut slices: Vec<Slice> = rows
+            .into_iter()
+            .map(|row| Slice {
+                thread: ThreadKey {
+                    host: row.host.clone(),
+                    pid: row.pid,
+                    tid: row.tid,
+                },
+                start_ns: row.start_ns,
+                end_ns: row.end_ns,
+                weight: Weight {
+                    samples: row.count,
+                    ns: row.weight_ns,
+                },
+                group: Group::of(row, &self.stages),
+            })
+            .filter(|slice| selection.holds(&slice.group))
+            .collect();
+        slices.sort_by(|a, b| {
+            let key = |slice: &Slice| (slice.start_ns, slice.end_ns, slice.group.stack);
+            a.thread.cmp(&b.thread).then_with(|| key(a).cmp(&key(b)))
+        });
+        Ok(slices)
+    }
+
     /// The profile's directory.
     pub fn path(&self) -> &Path {
         self.dir.path()
@@ -144,14 +218,9 @@ impl Profile {
 
     /// Samples of the selection.
     pub fn selected(&self, selection: Selection) -> impl Iterator<Item = &(Group, Weight)> {
-        self.groups.iter().filter(move |(group, _)| {
-            selection
-                .query
-                .is_none_or(|query| group.query == Some(query))
-                && selection
-                    .stage
-                    .is_none_or(|stage| group.stage == Some(stage))
-        })
+        self.groups
+            .iter()
+            .filter(move |(group, _)| selection.holds(group))
     }
 
     /// Queries that have samples, ascending.
@@ -255,24 +324,14 @@ fn groups(
 ) -> Vec<(Group, Weight)> {
     let mut groups: HashMap<Group, Weight> = HashMap::new();
     for row in rows {
-        let query = match (row.stage, row.stage_attempt) {
-            (Some(stage), Some(attempt)) => stages
-                .get(&(row.app.clone(), stage, attempt))
-                .and_then(|stage| stage.execution),
-            _ => None,
-        };
-        let group = Group {
-            app: row.app,
-            query,
-            stage: row.stage,
-            attempt: row.stage_attempt,
-            thread: row.thread,
-            stack: row.stack,
-        };
-        groups.entry(group).or_default().add(Weight {
+        let weight = Weight {
             samples: row.count,
             ns: row.weight_ns,
-        });
+        };
+        groups
+            .entry(Group::of(row, stages))
+            .or_default()
+            .add(weight);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by(|(a, _), (b, _)| {

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share. They use the front door only: `unfuse`, built in release mode.
 
 mod churn;
+mod consumers;
 mod processes;
 
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 pub use churn::{Churned, Compared};
+pub use consumers::Consumers;
 pub use processes::{Mark, signal, thread};
 
 /// The built `unfuse`.

@@ -1,52 +1,92 @@
 //! `unfuse export`: the profile for other tools.
 
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use unfuse_postprocess::{By, Level, Totals, folded};
+use unfuse_postprocess::{Level, Profile, Selection, export, folded};
 
-use super::{Input, write_to};
+use super::{Depth, Input};
+use crate::output::write_to;
 
 /// Write the profile in another format
+///
+/// Every format has the same stacks: the stage, then every frame, with an operator as a frame of its own
+/// where its code begins.
 #[derive(Debug, Args)]
 pub struct Export {
     #[command(flatten)]
     input: Input,
-    /// folded: stacks for flame graph tools; json: totals by operator
+    /// The format, by what opens it
     #[arg(long, value_enum)]
     format: Format,
+    /// Operators only, or every frame with the operators between
+    #[arg(long, value_enum, default_value = "full")]
+    level: Depth,
     /// The file to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
+    /// Text lines for flame graph tools: inferno-flamegraph, flamegraph.pl
     Folded,
+    /// JSON for speedscope: `npx speedscope FILE`, or drop it on www.speedscope.app
+    Speedscope,
+    /// Compressed protobuf for `go tool pprof -http=: FILE`, Pyroscope, Parca
+    Pprof,
+    /// OpenTelemetry profiles (in development) as protobuf, for collectors and their back ends
+    Otlp,
+    /// JSON for the Firefox Profiler: drop it on profiler.firefox.com
+    Firefox,
+    /// unfuse's own JSON for programs, see docs/export.schema.json
     Json,
+}
+
+impl Format {
+    fn is_binary(self) -> bool {
+        matches!(self, Self::Pprof | Self::Otlp)
+    }
 }
 
 impl Export {
     /// Writes the file.
     pub fn execute(self) -> Result<ExitCode> {
+        if self.format.is_binary() && self.out.is_none() && io::stdout().is_terminal() {
+            bail!("this format is binary and no text for a terminal; name a file with -o FILE");
+        }
         let (profile, selection) = self.input.open()?;
         write_to(self.out.as_deref(), |out| {
-            match self.format {
-                Format::Folded => {
-                    for (stack, samples) in folded(&profile, selection, Level::Full) {
-                        writeln!(out, "{stack} {samples}")?;
-                    }
-                }
-                Format::Json => {
-                    let totals = Totals::of(&profile, selection, By::Operator);
-                    serde_json::to_writer_pretty(&mut *out, &totals.rows)?;
-                    writeln!(out)?;
-                }
-            }
-            Ok(())
+            Ok(write(
+                self.format,
+                &profile,
+                selection,
+                self.level.into(),
+                out,
+            )?)
         })?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn write(
+    format: Format,
+    profile: &Profile,
+    selection: Selection,
+    level: Level,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        Format::Folded => folded(profile, selection, level)
+            .iter()
+            .try_for_each(|(stack, samples)| writeln!(out, "{stack} {samples}")),
+        Format::Speedscope => export::speedscope(profile, selection, level, out),
+        Format::Pprof => export::pprof(profile, selection, level, out),
+        Format::Otlp => export::otlp(profile, selection, level, out),
+        Format::Firefox => export::firefox(profile, selection, level, out),
+        Format::Json => export::json(profile, selection, level, out),
     }
 }

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
-use unfuse_postprocess::{Level, flame_graph, folded};
+use clap::Args;
+use unfuse_postprocess::{flame_graph, folded};
 
-use super::{Input, write_to};
+use super::{Depth, Input};
+use crate::output::write_to;
 
 /// Write an interactive flame graph (SVG, for a browser)
 #[derive(Debug, Args)]
@@ -22,21 +23,11 @@ pub struct Flame {
     out: PathBuf,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Depth {
-    Operator,
-    Full,
-}
-
 impl Flame {
     /// Writes the graph.
     pub fn execute(self) -> Result<ExitCode> {
         let (profile, selection) = self.input.open()?;
-        let level = match self.level {
-            Depth::Operator => Level::Operator,
-            Depth::Full => Level::Full,
-        };
-        let stacks = folded(&profile, selection, level);
+        let stacks = folded(&profile, selection, self.level.into());
         let samples: u64 = stacks.iter().map(|(_, samples)| samples).sum();
         let title = match (selection.query, selection.stage) {
             (Some(query), Some(stage)) => {

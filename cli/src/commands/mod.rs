@@ -10,13 +10,11 @@ pub mod setup;
 pub mod source;
 pub mod top;
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
-use clap::Args;
-use unfuse_postprocess::{Profile, Selection};
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use unfuse_postprocess::{Level, Profile, Selection};
 
 /// Which profile, and which part of it.
 #[derive(Debug, Args)]
@@ -60,6 +58,22 @@ impl Input {
     }
 }
 
+/// How much of a stack to write.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Depth {
+    Operator,
+    Full,
+}
+
+impl From<Depth> for Level {
+    fn from(depth: Depth) -> Self {
+        match depth {
+            Depth::Operator => Self::Operator,
+            Depth::Full => Self::Full,
+        }
+    }
+}
+
 fn why_empty(profile: &Profile) -> &'static str {
     if profile.processes.is_empty() && !profile.failures.is_empty() {
         "the profile is empty: the JVM could not be profiled"
@@ -83,24 +97,4 @@ fn list<T: ToString>(values: &[T]) -> String {
     let shown: Vec<String> = values.iter().take(20).map(ToString::to_string).collect();
     let more = if values.len() > 20 { ", …" } else { "" };
     format!("{}{more}", shown.join(", "))
-}
-
-/// Writes to a file, or to standard output where none is given. A file is written whole or not at all.
-fn write_to(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let Some(path) = path else {
-        let mut out = BufWriter::new(io::stdout().lock());
-        write(&mut out)?;
-        return Ok(out.flush()?);
-    };
-    let advice = || {
-        format!(
-            "cannot write {}; choose another place with -o",
-            path.display()
-        )
-    };
-    let mut bytes = Vec::new();
-    write(&mut bytes)?;
-    File::create(path)
-        .and_then(|mut file| file.write_all(&bytes))
-        .with_context(advice)
 }

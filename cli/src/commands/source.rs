@@ -7,7 +7,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use unfuse_postprocess::{Annotated, AnnotatedLine, annotated};
 
-use super::{Input, write_to};
+use super::Input;
+use crate::output::write_to;
 
 /// Cold lines shown around hot ones.
 const CONTEXT: usize = 4;

@@ -7,7 +7,8 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use unfuse_postprocess::{By, Profile, Totals};
 
-use super::{Input, write_to};
+use super::Input;
+use crate::output::write_to;
 use crate::table;
 
 /// Show which operators, lines or methods use the CPU

