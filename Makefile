@@ -54,7 +54,9 @@ bench: build
 	target/release/unfuse-bench soak --pair
 	target/release/unfuse-bench overhead --queries canonical --rates 0,200 --async-profiler
 	target/release/unfuse-bench overhead --queries fine --rates 0,200
-	target/release/unfuse-bench accuracy --async-profiler
+	target/release/unfuse-bench overhead --queries tpch --breakdown --async-profiler
+	target/release/unfuse-bench coverage
+	target/release/unfuse-bench accuracy --async-profiler 200
 
 clean:
 	cargo clean

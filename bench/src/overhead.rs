@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::spark::{Round, Spark, Tool, Work, canonical, tpch_queries};
+use crate::spark::{Round, Spark, Tool, Work, canonical, statements, tpch_queries};
 use crate::{report, tools};
 
 /// Section 5.3's cross section of TPC-H.
@@ -35,6 +36,12 @@ pub struct Overhead {
     /// Which queries
     #[arg(long, value_enum, default_value = "canonical")]
     pub queries: Set,
+    /// Other queries over TPC-H's tables: a file of `-- NAME` lines, each with a statement after it
+    #[arg(long, value_name = "FILE", conflicts_with = "queries")]
+    pub sql: Option<PathBuf>,
+    /// Also the parts of the cost: frame pointers, debug information, descriptions of compiled code
+    #[arg(long)]
+    pub breakdown: bool,
     /// Rates of unfuse, Hz; 0 loads it and takes no sample
     #[arg(long, value_delimiter = ',', default_value = "0,20,200,1000")]
     pub rates: Vec<u32>,
@@ -71,10 +78,20 @@ impl Overhead {
     pub fn measure(&self, results: &Path) -> Result<()> {
         let spark = Spark::install("1")?;
         let mut contenders = self.contenders()?;
+        let queries = match &self.sql {
+            Some(path) => statements(
+                &fs::read_to_string(path)
+                    .with_context(|| format!("cannot read the queries of {}", path.display()))?,
+            ),
+            None => self.queries.sql(),
+        };
+        if queries.is_empty() {
+            bail!("no queries; a line `-- NAME` stands before each");
+        }
         let work = Work {
             warm_up: self.warm_up,
             rounds: self.rounds,
-            queries: self.queries.sql(),
+            queries,
             spin: false,
             async_profiler: None,
         };
@@ -93,7 +110,7 @@ impl Overhead {
             }
         }
         bar.finish_and_clear();
-        let name = format!("overhead-{}", self.queries.name());
+        let name = format!("overhead-{}", self.name());
         report::write(
             results,
             &name,
@@ -107,6 +124,27 @@ impl Overhead {
             bail!("--runs and --rounds must be at least 1");
         }
         let mut tools = vec![("without".to_owned(), Tool::None)];
+        if self.breakdown {
+            let flags = |flags: &[&str]| Tool::Other {
+                java: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+                conf: Vec::new(),
+            };
+            let pointers = "-XX:+PreserveFramePointer";
+            let debug = [
+                pointers,
+                "-XX:+UnlockDiagnosticVMOptions",
+                "-XX:+DebugNonSafepoints",
+            ];
+            tools.push(("no unfuse, frame pointers".to_owned(), flags(&[pointers])));
+            tools.push((
+                "no unfuse, frame pointers and debug information".to_owned(),
+                flags(&debug),
+            ));
+            tools.push((
+                "unfuse, code described, no sampling, Spark as it is".to_owned(),
+                Tool::Metadata,
+            ));
+        }
         for rate in &self.rates {
             tools.push((
                 format!("unfuse, {rate} Hz"),
@@ -139,12 +177,27 @@ impl Overhead {
             .collect())
     }
 
+    /// What the results are called after.
+    fn name(&self) -> String {
+        match &self.sql {
+            Some(path) => path.file_stem().map_or_else(
+                || "sql".to_owned(),
+                |stem| stem.to_string_lossy().into_owned(),
+            ),
+            None => self.queries.name().to_owned(),
+        }
+    }
+
     fn arguments(&self) -> String {
         let rates: Vec<String> = self.rates.iter().map(u32::to_string).collect();
+        let queries = match &self.sql {
+            Some(path) => format!("--sql {}", path.display()),
+            None => format!("--queries {}", self.queries.name()),
+        };
         format!(
-            "--queries {} --rates {}{} --runs {} --rounds {} --warm-up {}",
-            self.queries.name(),
+            "{queries} --rates {}{}{} --runs {} --rounds {} --warm-up {}",
             rates.join(","),
+            if self.breakdown { " --breakdown" } else { "" },
             if self.async_profiler {
                 " --async-profiler"
             } else {
@@ -189,7 +242,7 @@ impl Overhead {
             );
         }
         body += &self.per_query(contenders);
-        if self.queries == Set::Fine {
+        if self.queries == Set::Fine && self.sql.is_none() {
             body += &per_task(contenders);
         }
         body + "\n"

@@ -53,6 +53,8 @@ pub enum Tool {
     None,
     /// unfuse's agent at a rate, Hz, with Spark settings (`key=value`).
     Unfuse(u32, Vec<String>),
+    /// unfuse's agent without sampling and without its part in Spark: it describes compiled code.
+    Metadata,
     /// Other Java options and Spark settings (`key=value`).
     Other {
         /// For the driver's JVM.
@@ -252,11 +254,15 @@ impl Spark {
         let mut command = match tool {
             Tool::None | Tool::Other { .. } => Command::new(submit),
             // Rate 0 is for the agent alone, so it is given by hand.
-            Tool::Unfuse(rate, _) => {
+            Tool::Unfuse(..) | Tool::Metadata => {
+                let options = match tool {
+                    Tool::Unfuse(rate, _) => format!("rate={rate}"),
+                    _ => "rate=0,spark=off".to_owned(),
+                };
                 let agent = self.unfuse.with_file_name("libunfuse.so");
                 let mut command = Command::new(submit);
                 command.arg("--conf").arg(format!(
-                    "spark.driver.extraJavaOptions=-agentpath:{}=dir={},rate={rate}",
+                    "spark.driver.extraJavaOptions=-agentpath:{}=dir={},{options}",
                     agent.display(),
                     profile.display()
                 ));
@@ -286,14 +292,17 @@ impl Spark {
 
 /// TPC-H queries by name (`q01` …), with the specification's validation parameters.
 pub fn tpch_queries() -> BTreeMap<String, String> {
-    include_str!("../assets/tpch.sql")
-        .split("-- ")
+    statements(include_str!("../assets/tpch.sql"))
+}
+
+/// Statements by name: each follows a line `-- NAME`.
+pub fn statements(text: &str) -> BTreeMap<String, String> {
+    format!("\n{text}")
+        .split("\n-- ")
         .filter_map(|part| {
             let (name, sql) = part.split_once('\n')?;
-            name.starts_with('q').then(|| {
-                let sql = sql.trim().trim_end_matches(';');
-                (name.trim().to_owned(), sql.to_owned())
-            })
+            let sql = sql.trim().trim_end_matches(';');
+            (!sql.is_empty()).then(|| (name.trim().to_owned(), sql.to_owned()))
         })
         .collect()
 }

@@ -156,12 +156,11 @@ unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthr
             agent.events.start(events);
         }
         threads::announce_existing(agent, main);
-        for event in [
-            JVMTI_EVENT_THREAD_START,
-            JVMTI_EVENT_THREAD_END,
-            JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
-        ] {
+        for event in [JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END] {
             let _ = enable(agent, event);
+        }
+        if !agent.options.without_spark {
+            let _ = enable(agent, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
         }
     });
 }

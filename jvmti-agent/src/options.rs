@@ -11,6 +11,8 @@ pub struct Options {
     pub config: Config,
     /// Whether executors that the driver starts get the agent too.
     pub executors: bool,
+    /// Whether Spark is left as it is: no operators, no tasks.
+    pub without_spark: bool,
     /// The name of the recorder that has loaded the agent into a running JVM.
     pub attach: Option<String>,
     /// Whether such a JVM may keep the code it has compiled, whose lines are not described.
@@ -19,7 +21,7 @@ pub struct Options {
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, rate, threads, source, map, executors";
+const KNOWN: &str = "dir, rate, threads, source, map, executors, spark";
 
 impl Options {
     /// Parses an option string. Never fails: what is wrong is left at its default and reported.
@@ -72,6 +74,13 @@ impl Options {
                     _ => return Err(wrong("on or off is expected")),
                 }
             }
+            "spark" => {
+                self.without_spark = match value {
+                    "on" => false,
+                    "off" => true,
+                    _ => return Err(wrong("on or off is expected")),
+                }
+            }
             // Not for users: `unfuse record` says these.
             "attach" => self.attach = Some(value.to_owned()),
             "keep-code" => self.keep_code = value == "on",
@@ -99,14 +108,15 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let options =
-            Options::parse("dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on");
+        let options = Options::parse(
+            "dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,spark=off",
+        );
         assert_eq!(options.config.dir, PathBuf::from("/tmp/p"));
         assert_eq!(options.config.rate_hz, 20);
         assert_eq!(options.config.threads, Threads::Task);
         assert_eq!(options.config.source, SampleSource::Timer);
         assert_eq!(options.config.map_mib, 64);
-        assert!(options.executors && options.complaints.is_empty());
+        assert!(options.executors && options.without_spark && options.complaints.is_empty());
         assert_eq!(options.period_ns(), 50_000_000);
     }
 
