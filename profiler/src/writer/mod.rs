@@ -2,10 +2,10 @@
 
 mod events;
 mod internal;
+mod python;
 mod symbols;
 mod tables;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -26,7 +26,7 @@ use crate::wire::{Incoming, Tally, ToWriter, receive};
 use events::Events;
 use internal::InternalThreads;
 use symbols::Symbols;
-use tables::Tables;
+use tables::{Tables, stack_row};
 
 /// How long rows wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
@@ -238,12 +238,10 @@ impl Work {
                 bci: -1,
                 ..Frame::default()
             };
-            let mut hasher = DefaultHasher::new();
-            frame.hash(&mut hasher);
-            let stack = hasher.finish().cast_signed();
+            let row = stack_row(vec![frame]);
+            let stack = row.stack;
             if self.stacks.insert(stack) {
-                let frames = vec![frame];
-                self.tables.stacks.push(StackRow { stack, frames });
+                self.tables.stacks.push(row);
             }
             let process = &mut self.tables.process;
             process.samples += used.samples;

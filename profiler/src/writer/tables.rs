@@ -1,10 +1,14 @@
 //! The open segment of each table.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde_json::Value;
 use unfuse_format::{
-    CodegenRow, ExecutionRow, FormatError, PlanRow, ProcessRow, ProfileDir, SampleRow,
+    CodegenRow, ExecutionRow, FormatError, Frame, PlanRow, ProcessRow, ProfileDir, SampleRow,
     SegmentWriter, SourceRow, StackRow, StageRow, Table, TaskRow,
 };
+
+use super::python;
 
 /// Rows of one table that are written before their time.
 const LARGE: usize = 50_000;
@@ -25,6 +29,8 @@ pub(super) struct Tables {
     tasks: SegmentWriter<TaskRow>,
     /// Sources that could not be saved yet.
     unsaved: Vec<(String, String)>,
+    /// CPU time of Python processes that is not a whole sample yet, ns.
+    python_rest: u64,
     /// Events that were no row of their table.
     pub(super) misread_events: u64,
 }
@@ -43,6 +49,7 @@ impl Tables {
             stages: SegmentWriter::new(&dir, writer),
             tasks: SegmentWriter::new(&dir, writer),
             unsaved: Vec::new(),
+            python_rest: 0,
             misread_events: 0,
             dir,
         }
@@ -81,6 +88,16 @@ impl Tables {
             }
             Some("task") => self.add(event, |tables, row: TaskRow| tables.tasks.push(row)),
             Some("plan") => self.plan(event),
+            Some("python") if self.process.rate_hz > 0 => {
+                match python::rows(&self.process, &event, &mut self.python_rest) {
+                    Some((stack, sample)) => {
+                        // One for each task is little, and a stack that is written twice does no harm.
+                        self.stacks.push(stack);
+                        self.samples.push(sample);
+                    }
+                    None => self.misread_events += 1,
+                }
+            }
             Some("execution_end") => {
                 let ended = event["time"].as_i64();
                 self.add(event, |tables, row: ExecutionRow| {
@@ -180,6 +197,16 @@ impl Tables {
         self.executions.discard();
         self.stages.discard();
         self.tasks.discard();
+    }
+}
+
+/// The row of a stack that no sampler took.
+pub(super) fn stack_row(frames: Vec<Frame>) -> StackRow {
+    let mut hasher = DefaultHasher::new();
+    frames.hash(&mut hasher);
+    StackRow {
+        stack: hasher.finish().cast_signed(),
+        frames,
     }
 }
 

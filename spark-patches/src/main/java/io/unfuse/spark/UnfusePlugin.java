@@ -105,11 +105,13 @@ public final class UnfusePlugin implements SparkPlugin {
         @Override
         public void onTaskSucceeded() {
             Agent.taskEnd();
+            PythonWorkers.taskEnded();
         }
 
         @Override
         public void onTaskFailed(TaskFailedReason reason) {
             Agent.taskEnd();
+            PythonWorkers.taskEnded();
         }
 
         @Override

@@ -54,6 +54,7 @@ class PatchesTest {
         expected.put("CodegenSupport", Arrays.asList("produce -> Regions.produce", "consume -> Regions.consume"));
         expected.put("WholeStageCodegenExec", Collections.singletonList("doCodeGen -> CodegenTap.generated"));
         expected.put("PluginContainer$", Collections.singletonList("apply -> UnfusePlugin.addTo"));
+        expected.put("SparkEnv", Collections.singletonList("createPythonWorker -> PythonWorkers.obtained"));
         if (SparkUnderTest.IS_4) {
             expected.put("JaninoCodeCompiler$", Collections.singletonList("compile -> SourceTap.cook"));
             expected.put("JdkCodeCompiler$", Collections.singletonList("doCompile -> SourceTap.task"));

@@ -1,0 +1,84 @@
+//! CPU time of the Python processes that work for Spark's tasks.
+
+use serde_json::Value;
+use unfuse_format::{Frame, ProcessRow, SampleRow, StackRow};
+
+use super::tables::stack_row;
+
+/// The sample of a task whose Python processes used CPU time, below the code of Spark that talks to them.
+/// `rest` is the time, ns, that was not a whole sample before. None if the event is not understood.
+pub(super) fn rows(
+    process: &ProcessRow,
+    event: &Value,
+    rest: &mut u64,
+) -> Option<(StackRow, SampleRow)> {
+    let ns = event["ns"].as_u64()?;
+    let period = 1_000_000_000u64.checked_div(u64::from(process.rate_hz))?;
+    *rest = rest.saturating_add(ns);
+    let count = *rest / period;
+    *rest %= period;
+    let stack = stack_row(vec![
+        frame(
+            "java",
+            "org.apache.spark.api.python.BasePythonRunner",
+            "compute",
+        ),
+        frame("native", "", "Python worker process"),
+    ]);
+    let ms = |key: &str| event[key].as_i64().unwrap_or(0).saturating_mul(1_000_000);
+    let number = |key: &str| {
+        event[key]
+            .as_i64()
+            .and_then(|number| i32::try_from(number).ok())
+    };
+    let sample = SampleRow {
+        app: process.app.clone(),
+        host: process.host.clone(),
+        executor: process.executor.clone(),
+        pid: process.pid,
+        thread: "Python worker".to_owned(),
+        stage: Some(number("stage")?),
+        stage_attempt: Some(number("attempt")?),
+        task: Some(event["task"].as_i64()?),
+        start_ns: ms("start"),
+        end_ns: ms("end"),
+        kind: "cpu".to_owned(),
+        stack: stack.stack,
+        count,
+        weight_ns: ns,
+        ..SampleRow::default()
+    };
+    Some((stack, sample))
+}
+
+fn frame(kind: &str, class: &str, method: &str) -> Frame {
+    Frame {
+        kind: kind.to_owned(),
+        class: class.to_owned(),
+        method: method.to_owned(),
+        bci: -1,
+        ..Frame::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn parts_of_samples_add_up() {
+        let process = ProcessRow {
+            rate_hz: 100,
+            ..ProcessRow::default()
+        };
+        let event =
+            json!({"stage": 3, "attempt": 0, "task": 7, "start": 1, "end": 2, "ns": 14_000_000});
+        let mut rest = 0;
+        let counts: Vec<u64> = (0..5)
+            .map(|_| rows(&process, &event, &mut rest).unwrap().1.count)
+            .collect();
+        assert_eq!(counts, [1, 1, 2, 1, 2]);
+        assert!(rows(&process, &json!({"ns": 5}), &mut rest).is_none());
+    }
+}
