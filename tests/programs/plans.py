@@ -1,0 +1,59 @@
+"""Plans of every shape, each under its own job description. Argument: the TPC-H data."""
+import glob
+import os
+import sys
+import tempfile
+
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+
+spark = SparkSession.builder.getOrCreate()
+for path in glob.glob(sys.argv[1] + "/*.parquet"):
+    spark.read.parquet(path).createOrReplaceTempView(os.path.basename(path)[: -len(".parquet")])
+
+
+def run(name, frame):
+    spark.sparkContext.setJobDescription(name)
+    frame.write.format("noop").mode("overwrite").save()
+
+
+PRIORITIES = "SELECT o_orderpriority, sum(o_totalprice) AS total FROM orders GROUP BY o_orderpriority"
+run("again", spark.sql(PRIORITIES))
+run("again", spark.sql(PRIORITIES))
+run(
+    "subquery",
+    spark.sql(
+        "SELECT l_suppkey, sum(l_quantity) FROM lineitem"
+        " WHERE l_extendedprice > (SELECT avg(l_extendedprice) FROM lineitem) GROUP BY l_suppkey"
+    ),
+)
+totals = "SELECT l_orderkey, sum(l_quantity) AS q FROM lineitem GROUP BY l_orderkey"
+run(
+    "reused",
+    spark.sql(f"SELECT count(*) FROM ({totals}) a JOIN ({totals}) b ON a.l_orderkey = b.l_orderkey AND a.q = b.q"),
+)
+spark.conf.set("spark.sql.codegen.wholeStage", "false")
+run("interpreted", spark.sql("SELECT l_suppkey, sum(l_tax) FROM lineitem WHERE l_quantity > 10 GROUP BY l_suppkey"))
+spark.conf.set("spark.sql.codegen.wholeStage", "true")
+spins = udf(lambda key: sum(range(key % 200)), "long")
+run("python", spark.sql("SELECT o_orderkey FROM orders WHERE o_orderkey % 5 = 0").select(spins("o_orderkey")))
+spark.sparkContext.setJobDescription("rdd")
+spark.sparkContext.parallelize(range(400_000), 2).map(lambda x: (x % 100, sum(range(x % 100)))).reduceByKey(max).count()
+
+spark.sparkContext.setJobDescription(None)
+with tempfile.TemporaryDirectory() as files:
+    spark.sql("SELECT l_suppkey, l_quantity FROM lineitem").repartition(3).write.parquet(files + "/in")
+    (
+        spark.readStream.schema("l_suppkey long, l_quantity decimal(15,2)")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(files + "/in")
+        .groupBy("l_suppkey")
+        .sum("l_quantity")
+        .writeStream.queryName("stream")
+        .format("noop")
+        .outputMode("complete")
+        .trigger(availableNow=True)
+        .start()
+        .awaitTermination()
+    )
+spark.stop()
