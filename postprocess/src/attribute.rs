@@ -84,7 +84,11 @@ impl Attribution {
 
 /// The stage's execution; where the stage is not known (the driver's tables are lost), the one that
 /// generated the code.
-fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Option<ExecutionKey> {
+pub(crate) fn execution_of(
+    profile: &Profile,
+    group: &Group,
+    frames: &[Frame],
+) -> Option<ExecutionKey> {
     if let Some(query) = group.query {
         return Some((group.app.clone(), query));
     }
@@ -99,8 +103,10 @@ fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Option<Ex
     profile
         .generated
         .keys()
-        .find(|(_, other)| other == hash)
-        .map(|(execution, _)| execution.clone())
+        .filter(|(_, other)| other == hash)
+        .map(|(execution, _)| execution)
+        .min()
+        .cloned()
 }
 
 fn heading(group: &Group, frames: &[Frame]) -> &'static str {

@@ -1,11 +1,11 @@
 //! A profile directory, read and joined.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use unfuse_format::{
-    CodegenRow, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow, Problem, ProcessRow,
-    ProfileDir, SampleRow, SourceRow, StackRow, StageRow, Table,
+    Accumulator, CodegenRow, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow, Problem,
+    ProcessRow, ProfileDir, SampleRow, SourceRow, StackRow, StageRow, Table, TaskRow,
 };
 
 use crate::plan::Plan;
@@ -62,6 +62,26 @@ pub struct Selection {
 pub(crate) struct Stage {
     pub(crate) execution: Option<i64>,
     pub(crate) accumulators: HashSet<i64>,
+    /// Accumulators that are whole numbers, with their values.
+    pub(crate) values: Vec<(i64, i64)>,
+    pub(crate) name: String,
+    pub(crate) tasks: i32,
+    pub(crate) submitted_ms: Option<i64>,
+    pub(crate) completed_ms: Option<i64>,
+    pub(crate) failure: Option<String>,
+}
+
+/// What is known of a SQL execution.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Execution {
+    /// Text or call site.
+    pub description: String,
+    /// Start, ms since the epoch.
+    pub started_ms: Option<i64>,
+    /// End, ms since the epoch.
+    pub ended_ms: Option<i64>,
+    /// Why it failed.
+    pub error: Option<String>,
 }
 
 /// A profile in memory.
@@ -79,6 +99,8 @@ pub struct Profile {
     pub(crate) classes: HashMap<String, String>,
     /// Text or call site of each execution.
     pub descriptions: HashMap<ExecutionKey, String>,
+    /// Every execution, with or without samples.
+    pub executions: BTreeMap<ExecutionKey, Execution>,
     /// The last word of each profiled process.
     pub processes: Vec<ProcessRow>,
     /// Files that had to be left out.
@@ -97,7 +119,7 @@ impl Profile {
         let stage_rows = rows::<StageRow>(&dir, &mut problems)?;
         let plan_rows = rows::<PlanRow>(&dir, &mut problems)?;
         let codegen = rows::<CodegenRow>(&dir, &mut problems)?;
-        let executions = rows::<ExecutionRow>(&dir, &mut problems)?;
+        let executions = self::executions(rows::<ExecutionRow>(&dir, &mut problems)?);
         let sources = rows::<SourceRow>(&dir, &mut problems)?;
         let processes = rows::<ProcessRow>(&dir, &mut problems)?;
 
@@ -119,10 +141,11 @@ impl Profile {
                 .map(|row| (row.hash, row.class))
                 .collect(),
             descriptions: executions
-                .into_iter()
-                .filter(|row| !row.description.is_empty())
-                .map(|row| ((row.app, row.execution), row.description))
+                .iter()
+                .filter(|(_, execution)| !execution.description.is_empty())
+                .map(|(key, execution)| (key.clone(), execution.description.clone()))
                 .collect(),
+            executions,
             processes: latest(processes),
             problems,
             failures: LiveMarker::failures(&dir),
@@ -135,6 +158,12 @@ impl Profile {
     /// The text of a generated source.
     pub fn source(&self, hash: &str) -> Result<Option<String>, FormatError> {
         self.dir.source(hash)
+    }
+
+    /// Every finished task attempt. They are many and few questions need them, so they are read when
+    /// asked for.
+    pub fn tasks(&self) -> Result<Vec<TaskRow>, FormatError> {
+        Ok(self.dir.read::<TaskRow>()?.rows)
     }
 
     /// The profile's directory.
@@ -211,8 +240,33 @@ fn stages(rows: Vec<StageRow>) -> HashMap<(String, i32, i32), Stage> {
         stage
             .accumulators
             .extend(row.accumulators.iter().map(|accumulator| accumulator.id));
+        let number = |a: &Accumulator| Some((a.id, a.value.parse().ok()?));
+        stage
+            .values
+            .extend(row.accumulators.iter().filter_map(number));
+        if !row.name.is_empty() {
+            stage.name = row.name;
+        }
+        stage.tasks = stage.tasks.max(row.tasks);
+        stage.submitted_ms = row.submitted_ms.or(stage.submitted_ms);
+        stage.completed_ms = row.completed_ms.or(stage.completed_ms);
+        stage.failure = row.failure.or(stage.failure.take());
     }
     stages
+}
+
+fn executions(rows: Vec<ExecutionRow>) -> BTreeMap<ExecutionKey, Execution> {
+    let mut executions: BTreeMap<ExecutionKey, Execution> = BTreeMap::new();
+    for row in rows {
+        let known = executions.entry((row.app, row.execution)).or_default();
+        if !row.description.is_empty() {
+            known.description = row.description;
+        }
+        known.started_ms = row.started_ms.or(known.started_ms);
+        known.ended_ms = row.ended_ms.or(known.ended_ms);
+        known.error = row.error.or(known.error.take());
+    }
+    executions
 }
 
 fn plans(rows: Vec<PlanRow>) -> HashMap<ExecutionKey, Plan> {

@@ -5,6 +5,7 @@ pub mod doctor;
 pub mod export;
 pub mod flame;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod setup;
 pub mod source;
@@ -35,13 +36,7 @@ pub struct Input {
 impl Input {
     /// Reads the profile, says on stderr what had to be left out, and checks the selection.
     fn open(&self) -> Result<(Profile, Selection)> {
-        let profile = Profile::open(&self.dir)?;
-        for problem in &profile.problems {
-            eprintln!("unfuse: {problem}");
-        }
-        for failure in &profile.failures {
-            eprintln!("unfuse: the profile is not complete, writing it failed: {failure}");
-        }
+        let profile = open(&self.dir)?;
         if profile.groups.is_empty() {
             bail!("{}: {}", self.dir.display(), why_empty(&profile));
         }
@@ -58,6 +53,18 @@ impl Input {
         }
         Ok((profile, selection))
     }
+}
+
+/// Reads a profile and says on stderr what had to be left out.
+fn open(dir: &Path) -> Result<Profile> {
+    let profile = Profile::open(dir)?;
+    for problem in &profile.problems {
+        eprintln!("unfuse: {problem}");
+    }
+    for failure in &profile.failures {
+        eprintln!("unfuse: the profile is not complete, writing it failed: {failure}");
+    }
+    Ok(profile)
 }
 
 fn why_empty(profile: &Profile) -> &'static str {
