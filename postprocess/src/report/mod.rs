@@ -216,13 +216,13 @@ fn summary(
     let waiting = rows.iter().map(|task| stages::waiting_ns(task));
     let plan = execution.and_then(|key| profile.plans.get(key));
     let app = applications.iter().position(|known| known.id == part.app);
+    let description = match execution {
+        Some(_) => known.description.clone(),
+        None => "work outside queries".to_owned(),
+    };
     QuerySummary {
         app: app.unwrap_or_default(),
         query: execution.map(|(_, query)| *query),
-        description: match execution {
-            Some(_) => known.description.clone(),
-            None => "work outside queries".to_owned(),
-        },
         started_ms: known.started_ms,
         duration_ms: known
             .ended_ms
@@ -233,7 +233,8 @@ fn summary(
         waiting_ns: (!rows.is_empty()).then(|| waiting.fold(0, u64::saturating_add)),
         stages: attempts.len(),
         tasks: rows.len(),
-        fingerprint: Fingerprint::of(&known.description, plan).to_string(),
+        fingerprint: Fingerprint::of(&description, plan).to_string(),
+        description,
     }
 }
 
