@@ -6,10 +6,12 @@ mod accuracy;
 mod codemap;
 mod event_log;
 mod overhead;
+mod page;
 mod plot;
 mod report;
 mod sampler;
 mod spark;
+mod synthetic;
 mod tools;
 
 use std::path::PathBuf;
@@ -35,6 +37,7 @@ enum What {
     Overhead(overhead::Overhead),
     Accuracy(accuracy::Accuracy),
     Sampler(sampler::Sampler),
+    Report(page::Page),
 }
 
 fn main() -> Result<()> {
@@ -42,6 +45,7 @@ fn main() -> Result<()> {
     match cli.what {
         What::Codemap => codemap::measure(&cli.results),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
+        What::Report(page) => page.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
         What::Overhead(overhead) => overhead.measure(&cli.results),
     }

@@ -114,15 +114,16 @@ impl Profile {
     pub fn open(root: &Path) -> Result<Self, FormatError> {
         let dir = ProfileDir::open(root)?;
         let mut problems = Vec::new();
-        let samples = rows::<SampleRow>(&dir, &mut problems)?;
+        let mut samples = rows::<SampleRow>(&dir, &mut problems)?;
         let stacks = rows::<StackRow>(&dir, &mut problems)?;
         let stage_rows = rows::<StageRow>(&dir, &mut problems)?;
         let plan_rows = rows::<PlanRow>(&dir, &mut problems)?;
         let codegen = rows::<CodegenRow>(&dir, &mut problems)?;
         let executions = self::executions(rows::<ExecutionRow>(&dir, &mut problems)?);
         let sources = rows::<SourceRow>(&dir, &mut problems)?;
-        let processes = rows::<ProcessRow>(&dir, &mut problems)?;
+        let processes = latest(rows::<ProcessRow>(&dir, &mut problems)?);
 
+        name_applications(&mut samples, &processes);
         let stages = stages(stage_rows);
         let mut plans = plans(plan_rows);
         let generated = generated(codegen, &mut plans);
@@ -146,7 +147,7 @@ impl Profile {
                 .map(|(key, execution)| (key.clone(), execution.description.clone()))
                 .collect(),
             executions,
-            processes: latest(processes),
+            processes,
             problems,
             failures: LiveMarker::failures(&dir),
             dir,
@@ -262,7 +263,9 @@ fn executions(rows: Vec<ExecutionRow>) -> BTreeMap<ExecutionKey, Execution> {
         if !row.description.is_empty() {
             known.description = row.description;
         }
-        known.started_ms = row.started_ms.or(known.started_ms);
+        // Each adaptive re-planning writes a row with its own time: the first one began it.
+        let starts = [known.started_ms, row.started_ms];
+        known.started_ms = starts.into_iter().flatten().min();
         known.ended_ms = row.ended_ms.or(known.ended_ms);
         known.error = row.error.or(known.error.take());
     }
@@ -301,6 +304,19 @@ fn generated(
         });
     }
     generated
+}
+
+/// Samples of before a JVM knew its application belong to it too.
+fn name_applications(samples: &mut [SampleRow], processes: &[ProcessRow]) {
+    for sample in samples.iter_mut().filter(|sample| sample.app.is_empty()) {
+        let process = processes.iter().find(|process| {
+            (process.pid, &process.host) == (sample.pid, &sample.host)
+                && (process.start_ns..=process.end_ns).contains(&sample.start_ns)
+        });
+        if let Some(process) = process {
+            sample.app.clone_from(&process.app);
+        }
+    }
 }
 
 fn groups(
