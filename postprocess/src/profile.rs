@@ -1,6 +1,7 @@
 //! A profile directory, read and joined.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::panic::resume_unwind;
 use std::path::Path;
 
 use unfuse_format::{
@@ -8,6 +9,7 @@ use unfuse_format::{
     ProcessRow, ProfileDir, SampleRow, SourceRow, StackRow, StageRow, Table, TaskRow,
 };
 
+use crate::boundary::{self, Boundary};
 use crate::plan::Plan;
 use crate::regions::RegionMap;
 
@@ -84,6 +86,10 @@ pub struct Execution {
     pub error: Option<String>,
 }
 
+/// A frame at which an operator may begin: its index from the root, and the boundary it is; none for
+/// generated code.
+pub(crate) type Landmark = (usize, Option<Boundary>);
+
 /// A profile in memory.
 #[derive(Debug)]
 pub struct Profile {
@@ -94,7 +100,9 @@ pub struct Profile {
     pub(crate) stages: HashMap<(String, i32, i32), Stage>,
     pub(crate) plans: HashMap<ExecutionKey, Plan>,
     /// Plan nodes by region id, for each text an execution generated.
-    pub(crate) generated: HashMap<(ExecutionKey, String), Vec<usize>>,
+    pub(crate) generated: HashMap<ExecutionKey, HashMap<String, Vec<usize>>>,
+    /// Frames of each stack where an operator may begin, see [`landmarks`].
+    pub(crate) landmarks: HashMap<i64, Vec<Landmark>>,
     pub(crate) regions: HashMap<String, RegionMap>,
     pub(crate) classes: HashMap<String, String>,
     /// Text or call site of each execution.
@@ -114,7 +122,11 @@ impl Profile {
     pub fn open(root: &Path) -> Result<Self, FormatError> {
         let dir = ProfileDir::open(root)?;
         let mut problems = Vec::new();
-        let mut samples = rows::<SampleRow>(&dir, &mut problems)?;
+        // Samples are as many rows as all the rest, so they are read beside it.
+        let reader = {
+            let dir = dir.clone();
+            std::thread::spawn(move || dir.read::<SampleRow>())
+        };
         let stacks = rows::<StackRow>(&dir, &mut problems)?;
         let stage_rows = rows::<StageRow>(&dir, &mut problems)?;
         let plan_rows = rows::<PlanRow>(&dir, &mut problems)?;
@@ -123,16 +135,24 @@ impl Profile {
         let sources = rows::<SourceRow>(&dir, &mut problems)?;
         let processes = latest(rows::<ProcessRow>(&dir, &mut problems)?);
 
+        let read = reader.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        let mut samples = read.rows;
+        problems.extend(read.problems);
         name_applications(&mut samples, &processes);
         let stages = stages(stage_rows);
         let mut plans = plans(plan_rows);
         let generated = generated(codegen, &mut plans);
+        let stacks: HashMap<i64, Vec<Frame>> = stacks
+            .into_iter()
+            .map(|row| (row.stack, row.frames))
+            .collect();
         let mut profile = Self {
             groups: groups(samples, &stages),
-            stacks: stacks
-                .into_iter()
-                .map(|row| (row.stack, row.frames))
+            landmarks: stacks
+                .iter()
+                .map(|(id, frames)| (*id, landmarks(frames)))
                 .collect(),
+            stacks,
             stages,
             plans,
             generated,
@@ -289,14 +309,15 @@ fn plans(rows: Vec<PlanRow>) -> HashMap<ExecutionKey, Plan> {
 fn generated(
     rows: Vec<CodegenRow>,
     plans: &mut HashMap<ExecutionKey, Plan>,
-) -> HashMap<(ExecutionKey, String), Vec<usize>> {
-    let mut generated = HashMap::new();
+) -> HashMap<ExecutionKey, HashMap<String, Vec<usize>>> {
+    let mut generated: HashMap<ExecutionKey, HashMap<String, Vec<usize>>> = HashMap::new();
     for row in rows {
         let Some(execution) = row.execution else {
             continue;
         };
         let key = (row.app, execution);
-        generated.entry((key.clone(), row.hash)).or_insert_with(|| {
+        let texts = generated.entry(key.clone()).or_default();
+        texts.entry(row.hash).or_insert_with(|| {
             plans
                 .entry(key)
                 .or_default()
@@ -323,33 +344,51 @@ fn groups(
     rows: Vec<SampleRow>,
     stages: &HashMap<(String, i32, i32), Stage>,
 ) -> Vec<(Group, Weight)> {
-    let mut groups: HashMap<Group, Weight> = HashMap::new();
-    for row in rows {
-        let query = match (row.stage, row.stage_attempt) {
-            (Some(stage), Some(attempt)) => stages
-                .get(&(row.app.clone(), stage, attempt))
-                .and_then(|stage| stage.execution),
-            _ => None,
-        };
-        let group = Group {
-            app: row.app,
-            query,
-            stage: row.stage,
-            attempt: row.stage_attempt,
-            thread: row.thread,
-            stack: row.stack,
-        };
-        groups.entry(group).or_default().add(Weight {
-            samples: row.count,
-            ns: row.weight_ns,
-        });
-    }
-    let mut groups: Vec<_> = groups.into_iter().collect();
+    let mut groups: Vec<(Group, Weight)> = rows
+        .into_iter()
+        .map(|row| {
+            let key = (
+                row.app,
+                row.stage.unwrap_or(-1),
+                row.stage_attempt.unwrap_or(-1),
+            );
+            let query = stages.get(&key).and_then(|stage| stage.execution);
+            let group = Group {
+                app: key.0,
+                query,
+                stage: row.stage,
+                attempt: row.stage_attempt,
+                thread: row.thread,
+                stack: row.stack,
+            };
+            let weight = Weight {
+                samples: row.count,
+                ns: row.weight_ns,
+            };
+            (group, weight)
+        })
+        .collect();
     groups.sort_by(|(a, _), (b, _)| {
         (&a.app, a.query, a.stage, a.attempt, &a.thread, a.stack)
             .cmp(&(&b.app, b.query, b.stage, b.attempt, &b.thread, b.stack))
     });
+    groups.dedup_by(|(group, weight), (first, sum)| {
+        let same = group == first;
+        if same {
+            sum.add(*weight);
+        }
+        same
+    });
     groups
+}
+
+/// Which frames matter for attribution: few do, and stacks are looked at once for each execution.
+fn landmarks(frames: &[Frame]) -> Vec<Landmark> {
+    let landmark = |(index, frame): (usize, &Frame)| match generated_hash(&frame.file) {
+        Some(_) => Some((index, None)),
+        None => Some((index, Some(boundary::of(&frame.class)?))),
+    };
+    frames.iter().enumerate().filter_map(landmark).collect()
 }
 
 fn latest(rows: Vec<ProcessRow>) -> Vec<ProcessRow> {

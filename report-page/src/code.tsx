@@ -49,6 +49,7 @@ function Code({ detail, hot, source, all }: { detail: Detail; hot: HotSource; so
   const [whole, setWhole] = useState(false);
   const lines = useMemo(() => source.text.split(/\r?\n/), [source]);
   const regions = useMemo(() => regionsOf(detail, hot, source, lines.length), [detail, hot, source]);
+  const depths = useMemo(() => depthsOf(lines), [lines]);
   const costs = useMemo(() => new Map(hot.lines.map(([line, cpu, samples]) => [line, { cpu, samples }])), [hot]);
   const hottest = useMemo(() => [...hot.lines].sort((a, b) => b[1] - a[1]).slice(0, HOTTEST), [hot]);
   const most = hottest[0]?.[1] ?? 1;
@@ -89,7 +90,7 @@ function Code({ detail, hot, source, all }: { detail: Detail; hot: HotSource; so
                     {region && region !== before ? `${region.produces ? "+" : "<"} ${region.operator}` : ""}
                   </td>
                   <td class="number line">{line}</td>
-                  <td class="text"><code>{text}</code></td>
+                  <td class={`text ${MARKER.test(text) ? "marker" : ""}`} style={{ paddingLeft: `${8 + 14 * depths[line - 1]!}px` }}><code>{text.trimStart()}</code></td>
                 </tr>
               );
             }))}
@@ -109,6 +110,20 @@ function regionsOf(detail: Detail, hot: HotSource, source: Source, count: number
     if (node) regions.fill({ operator: node.operator, detail: node.detail, produces, id }, from, to + 1);
   }
   return regions;
+}
+
+const MARKER = /^\s*\/\* (Begin|End)CodeRegion\(/;
+
+/** Braces open around each line: the text that is compiled has no indentation. */
+function depthsOf(lines: string[]): number[] {
+  let depth = 0;
+  return lines.map((line) => {
+    const code = line.replace(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\/\/.*|\/\*.*?\*\//g, "");
+    const closing = /^\s*\}/.test(code) ? 1 : 0;
+    const at = Math.max(0, depth - closing);
+    depth = Math.max(0, depth + (code.split("{").length - code.split("}").length));
+    return Math.min(at, 24);
+  });
 }
 
 interface Range { from: number; to: number; cut: boolean }

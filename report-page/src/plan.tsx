@@ -140,7 +140,7 @@ function NodeRow(props: NodeProps) {
         aria-expanded={open}
         aria-selected={props.chosen}
         tabIndex={props.first || props.chosen ? 0 : -1}
-        class={node.total.cpu_ns === 0 ? "idle" : ""}
+        class={node.total.cpu_ns === 0 ? "idle" : node.own.cpu_ns === 0 ? "passing" : ""}
         onKeyDown={keys}
         onClick={props.choose}
       >

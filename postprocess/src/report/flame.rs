@@ -1,7 +1,5 @@
 //! Flame graphs as trees.
 
-use std::collections::HashMap;
-
 use super::model::{Cost, Flame, FlameKind};
 
 /// A frame: what it is, and which one.
@@ -20,7 +18,6 @@ pub(super) struct Tree {
     nodes: Vec<TreeNode>,
     keys: Vec<Key>,
     roots: Vec<usize>,
-    children: HashMap<(Option<usize>, Key), usize>,
 }
 
 impl Tree {
@@ -37,16 +34,23 @@ impl Tree {
         }
     }
 
+    /// Frames have few different callees, so they are looked through.
     fn child(&mut self, parent: Option<usize>, key: Key) -> usize {
-        let next = self.nodes.len();
-        let at = *self.children.entry((parent, key)).or_insert(next);
-        if at == next {
-            self.nodes.push(TreeNode::default());
-            self.keys.push(key);
-            match parent {
-                Some(parent) => self.nodes[parent].children.push(at),
-                None => self.roots.push(at),
-            }
+        let siblings = match parent {
+            Some(parent) => &self.nodes[parent].children,
+            None => &self.roots,
+        };
+        // Stacks come sorted by stage, so the last one is the likeliest.
+        let known = siblings.iter().rev().find(|at| self.keys[**at] == key);
+        if let Some(at) = known {
+            return *at;
+        }
+        let at = self.nodes.len();
+        self.nodes.push(TreeNode::default());
+        self.keys.push(key);
+        match parent {
+            Some(parent) => self.nodes[parent].children.push(at),
+            None => self.roots.push(at),
         }
         at
     }

@@ -118,8 +118,8 @@ pub(super) fn detail(
             let at = headings.iter().position(|heading| heading.name == name);
             base.extend(at.map(|at| (FlameKind::Heading, at as u32)));
         }
-        let begins = attribution.begins.iter().map(|(_, node)| operator(*node));
-        operators.add(base.iter().copied().chain(begins), *cost);
+        let nested = nested(&attribution.begins).into_iter().map(operator);
+        operators.add(base.iter().copied().chain(nested), *cost);
         let stack = with_operators(names.stack(group.stack), &attribution.begins);
         frames.add(base.into_iter().chain(stack), *cost);
         hot.add(profile, group.stack, *cost);
@@ -148,6 +148,19 @@ pub(super) fn detail(
 
 fn operator(node: usize) -> Key {
     (FlameKind::Operator, node as u32)
+}
+
+/// The operators of a stack. Generated methods that call each other are in the same pipeline: one that
+/// begins again where an outer one began takes its place.
+fn nested(begins: &[(usize, usize)]) -> Vec<usize> {
+    let mut stack: Vec<usize> = Vec::new();
+    for chain in begins.chunk_by(|(a, _), (b, _)| a == b) {
+        if let Some(at) = stack.iter().rposition(|node| *node == chain[0].1) {
+            stack.truncate(at);
+        }
+        stack.extend(chain.iter().map(|(_, node)| *node));
+    }
+    stack
 }
 
 /// The frames of a stack, each followed by the operators that begin at it.
@@ -212,4 +225,18 @@ fn rows(plan: &Plan, at: usize, values: &HashMap<i64, i64>) -> Option<i64> {
     let metrics = plan.nodes[at].metrics.iter();
     let mut rows = metrics.filter(|(_, name)| name == "number of output rows");
     rows.find_map(|(id, _)| values.get(id).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nested;
+
+    #[test]
+    fn a_pipeline_is_there_once() {
+        assert_eq!(
+            nested(&[(1, 8), (2, 5), (2, 4), (3, 5), (3, 4), (3, 2)]),
+            [8, 5, 4, 2]
+        );
+        assert_eq!(nested(&[(1, 8), (2, 5), (4, 9)]), [8, 5, 9]);
+    }
 }

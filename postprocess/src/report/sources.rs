@@ -33,8 +33,8 @@ impl<'a> HotLines<'a> {
         let source = |(hash, lines): (&str, BTreeMap<u32, Cost>)| {
             let mut cost = Cost::default();
             lines.values().for_each(|line| cost.add(*line));
-            let generated = execution
-                .and_then(|execution| profile.generated.get(&(execution.clone(), hash.to_owned())));
+            let texts = execution.and_then(|execution| profile.generated.get(execution));
+            let generated = texts.and_then(|texts| texts.get(hash));
             HotSource {
                 hash: hash.to_owned(),
                 cost,
