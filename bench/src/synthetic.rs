@@ -25,8 +25,11 @@ const HOSTILE: &[&str] = &[
     "select '<!--', \"]]>\", '\u{202e}', '${x}' -- \u{0}&amp;",
 ];
 
-/// Plan of a shape: operator, depth, region in codegen stage 1 or 2.
-const PLAN: &[(&str, usize, Option<(i32, i32)>)] = &[
+/// Its name, its depth, and codegen stage and region.
+type Operator = (&'static str, usize, Option<(i32, i32)>);
+
+/// Plan of every shape.
+const PLAN: &[Operator] = &[
     ("Execute InsertIntoHadoopFsRelationCommand", 0, None),
     ("AdaptiveSparkPlan isFinalPlan=true", 1, None),
     ("WholeStageCodegen (2)", 2, Some((2, 0))),
@@ -227,7 +230,7 @@ fn frames(shape: usize, number: usize) -> Vec<Frame> {
             )
         });
     }
-    if number % 5 == 0 {
+    if number.is_multiple_of(5) {
         let reader = "org.apache.spark.sql.execution.datasources";
         frames.push(java(
             &format!("{reader}.FileScanRDD$$anon$1"),
@@ -272,7 +275,7 @@ fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Rand
         stage_tables(out, query, position, begun, cost, random);
     }
     for number in 0..STACKS {
-        let slow = heavier && shape % 5 == 0 && number % 4 == 3;
+        let slow = heavier && shape.is_multiple_of(5) && number % 4 == 3;
         let count = random.below(cost + 2) * if slow { 3 } else { 1 };
         if count == 0 {
             continue;

@@ -27,7 +27,9 @@ export function List({ summary, route }: { summary: Summary; route: Route }) {
   const pages = Math.max(1, Math.ceil(found.length / PAGE));
   const page = Math.min(pages - 1, Math.max(0, Number(route.options.get("page") ?? 1) - 1 || 0));
   const shown = found.slice(page * PAGE, (page + 1) * PAGE);
-  const most = Math.max(1, ...summary.queries.map((query) => query.cost.cpu_ns));
+  // Work outside queries may be more than any query; the bars compare queries.
+  const compared = summary.queries.some((query) => query.query !== null && query.cost.cpu_ns > 0);
+  const most = summary.queries.reduce((most, query) => (compared && query.query === null ? most : Math.max(most, query.cost.cpu_ns)), 1);
   const apps = summary.applications.length > 1;
   const order = (by: string) => go(changed(route, { sort: by === "cpu" ? null : by, page: null }));
   const toPage = (to: number) => go(changed(route, { page: to === 0 ? null : to + 1 }));
@@ -89,7 +91,7 @@ function Row(props: { query: Query; summary: Summary; most: number; apps: boolea
   const app = summary.applications[query.app];
   return (
     <tr class={query.query === null ? "aside" : ""} onClick={() => go(open)}>
-      <td class="text">
+      <td class={`text ${query.error || (query.query !== null && query.duration_ms === null) ? "badged" : ""}`}>
         <a data-row href={open} onClick={(event) => event.stopPropagation()}>
           {query.query !== null && <b class="id">{query.query}</b>}
           <span title={query.description}>{query.description || "no description"}</span>

@@ -57,7 +57,7 @@ function Header({ summary, view }: { summary: Summary; view: string }) {
         <strong>{apps.length === 1 ? app?.name || app?.id || "JVM" : plural(apps.length, "application")}</strong>
         {apps.length === 1 && app?.spark && <span class="muted">Spark {app.spark}</span>}
         {apps.length === 1 && app && app.started_ms > 0 && <span class="muted">{moment(app.started_ms)}</span>}
-        <span class="muted path" title={summary.profile}>{summary.profile}</span>
+        <span class="muted path" title={summary.profile}><bdi>{summary.profile}</bdi></span>
       </div>
       <div class="figures">
         <span><b>{time(summary.total.cpu_ns)}</b> CPU</span>

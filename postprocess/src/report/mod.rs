@@ -15,6 +15,7 @@ mod sources;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::resume_unwind;
 
 use unfuse_format::{FormatError, TaskRow};
 
@@ -56,16 +57,15 @@ impl<'a> Report<'a> {
     /// # Errors
     /// If the tasks cannot be read.
     pub fn of(profile: &'a Profile) -> Result<Self, FormatError> {
-        let mut tasks = TasksByStage::new();
-        for row in profile.tasks()? {
-            let key = (row.app.clone(), row.stage, row.attempt);
-            tasks.entry(key).or_default().push(row);
-        }
-        for rows in tasks.values_mut() {
-            rows.sort_by_key(|row| (row.index, row.task_attempt, row.task));
-            // A task's row counts once, should it be there twice.
-            rows.dedup_by_key(|row| row.task);
-        }
+        let (tasks, names) = std::thread::scope(|scope| {
+            let names = scope.spawn(|| Names::of(profile));
+            let tasks = profile.tasks().map(by_stage);
+            (
+                tasks,
+                names.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            )
+        });
+        let tasks = tasks?;
         let applications = applications(profile);
         let mut parts: Vec<(Part, QuerySummary)> = parts(profile, &tasks)
             .into_iter()
@@ -88,7 +88,7 @@ impl<'a> Report<'a> {
             profile,
             parts,
             tasks,
-            names: Names::of(profile),
+            names,
             summary: Summary {
                 unfuse: env!("CARGO_PKG_VERSION").to_owned(),
                 profile: profile.path().display().to_string(),
@@ -149,6 +149,20 @@ impl<'a> Report<'a> {
         let text = self.profile.source(hash)?;
         Ok(text.map(|text| sources::source(class, text, self.profile.regions.get(hash))))
     }
+}
+
+fn by_stage(rows: Vec<TaskRow>) -> TasksByStage {
+    let mut tasks = TasksByStage::new();
+    for row in rows {
+        let key = (row.app.clone(), row.stage, row.attempt);
+        tasks.entry(key).or_default().push(row);
+    }
+    for rows in tasks.values_mut() {
+        rows.sort_by_key(|row| (row.index, row.task_attempt, row.task));
+        // A task's row counts once, should it be there twice.
+        rows.dedup_by_key(|row| row.task);
+    }
+    tasks
 }
 
 fn parts(profile: &Profile, tasks: &TasksByStage) -> Vec<Part> {
