@@ -3,9 +3,13 @@
 MVN := mvn -q -B -f spark-patches/pom.xml
 JAR := spark-patches/target/unfuse-spark.jar
 JAVA_SOURCES := spark-patches/pom.xml $(shell find spark-patches/src -type f 2>/dev/null)
+# The page of `unfuse report`; it is part of the program, so it is built before it.
+PAGE := report-page/dist/page.html
+PAGE_SOURCES := report-page/build.mjs $(shell find report-page/src -type f 2>/dev/null)
+PAGE_PACKAGES := report-page/node_modules/.package-lock.json
 UNFUSE := target/release/unfuse
 
-.PHONY: help build demo test test-java test-rust test-loom test-miri test-spark lint bench clean
+.PHONY: help build demo test test-java test-rust test-page test-loom test-miri test-spark lint bench clean
 
 help:
 	@echo "make demo    profile a TPC-H query on local Spark and show the result"
@@ -14,15 +18,16 @@ help:
 	@echo "make build   target/release/unfuse and target/release/libunfuse.so"
 	@echo "make bench   the benchmarks of docs/results (takes long)"
 
-build: tools $(JAR)
+build: tools $(JAR) $(PAGE)
 	cargo build --release --locked --quiet --workspace
 
 demo: build
 	$(UNFUSE) demo
 
-test: lint test-rust test-loom test-java test-spark
+test: lint test-rust test-loom test-java test-page test-spark
 
-lint: tools $(JAR)
+lint: tools $(JAR) $(PAGE)
+	cd report-page && npx --no-install tsc
 	cargo fmt --all --check
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
 
@@ -31,8 +36,18 @@ test-java: build
 	$(MVN) verify -Dspark4.jars="$$($(UNFUSE) setup --spark 4.3 | head -1)/venv/lib/$$(ls $$($(UNFUSE) setup --spark 4.3 | head -1)/venv/lib | head -1)/site-packages/pyspark/jars"
 
 # Unit, property and snapshot tests; the end-to-end tests have their own target.
-test-rust: $(JAR)
+test-rust: $(JAR) $(PAGE)
 	cargo test --locked --workspace --exclude unfuse-tests
+
+# The report in the system's Chromium, headless.
+test-page: build chromium
+	cd report-page && npm test --silent
+
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+	  || { echo "Chromium is missing: install it (Debian: apt-get install chromium)"; exit 1; }
 
 # Every interleaving of small programs over the code map, which is built on loom's atomics for it.
 test-loom:
@@ -57,13 +72,22 @@ bench: build
 	target/release/unfuse-bench overhead --queries tpch --breakdown --async-profiler
 	target/release/unfuse-bench coverage
 	target/release/unfuse-bench accuracy --async-profiler 200
+	target/release/unfuse-bench report
 
 clean:
 	cargo clean
-	rm -rf spark-patches/target
+	rm -rf spark-patches/target report-page/dist report-page/node_modules
 
 $(JAR): $(JAVA_SOURCES) | tools
 	$(MVN) package -DskipTests
+	@touch $@
+
+$(PAGE): $(PAGE_SOURCES) $(PAGE_PACKAGES)
+	cd report-page && node build.mjs
+
+# npm writes this file last, so it stands for all packages.
+$(PAGE_PACKAGES): report-page/package.json report-page/package-lock.json | tools
+	cd report-page && npm ci --silent --no-audit --no-fund
 	@touch $@
 
 # Says what is missing and how to get it, before a build fails with something less clear.
@@ -73,3 +97,4 @@ tools:
 	@command -v javac >/dev/null || { echo "a JDK is missing: install JDK 17 or newer (Debian: apt-get install openjdk-17-jdk)"; exit 1; }
 	@command -v mvn >/dev/null || { echo "Maven is missing: install it (Debian: apt-get install maven)"; exit 1; }
 	@command -v python3 >/dev/null || { echo "Python 3 is missing: install it (Debian: apt-get install python3 python3-venv)"; exit 1; }
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "Node is missing: install Node 18 or newer with npm (Debian: apt-get install nodejs npm)"; exit 1; }

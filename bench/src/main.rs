@@ -8,11 +8,13 @@ mod coverage;
 mod event_log;
 mod foreign;
 mod overhead;
+mod page;
 mod plot;
 mod report;
 mod sampler;
 mod soak;
 mod spark;
+mod synthetic;
 mod tools;
 
 use std::path::PathBuf;
@@ -40,6 +42,7 @@ enum What {
     Coverage(coverage::Coverage),
     Sampler(sampler::Sampler),
     Soak(soak::Soak),
+    Report(page::Page),
 }
 
 fn main() -> Result<()> {
@@ -48,6 +51,7 @@ fn main() -> Result<()> {
         What::Codemap => codemap::measure(&cli.results),
         What::Coverage(coverage) => coverage.measure(&cli.results),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
+        What::Report(page) => page.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
         What::Soak(soak) => soak.measure(&cli.results),
         What::Overhead(overhead) => overhead.measure(&cli.results),

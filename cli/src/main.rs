@@ -14,7 +14,8 @@ use clap::{Parser, Subcommand};
 /// Which SQL operator, and which line of generated code, a Spark job's CPU time goes to.
 ///
 /// Start with `unfuse demo`, or profile your own job: `unfuse run -- spark-submit job.py`, then
-/// `unfuse top`, `unfuse flame` and `unfuse source` on the directory it prints.
+/// `unfuse report` (a page for the browser), `unfuse top`, `unfuse flame` and `unfuse source` on the
+/// directory it prints.
 #[derive(Debug, Parser)]
 #[command(name = "unfuse", version, arg_required_else_help = true)]
 struct Cli {
@@ -26,6 +27,7 @@ struct Cli {
 enum Command {
     Run(commands::run::Run),
     Record(commands::record::Record),
+    Report(commands::report::Report),
     Top(commands::top::Top),
     Flame(commands::flame::Flame),
     Source(commands::source::Source),
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(run) => run.execute(),
         Command::Record(record) => record.execute(),
+        Command::Report(report) => report.execute(),
         Command::Top(top) => top.execute(),
         Command::Flame(flame) => flame.execute(),
         Command::Source(source) => source.execute(),

@@ -89,9 +89,7 @@ fn source(
     of: Weight,
 ) -> Annotated {
     let nodes = executions.iter().find_map(|execution| {
-        let nodes = profile
-            .generated
-            .get(&(execution.clone(), hash.to_owned()))?;
+        let nodes = profile.generated.get(execution)?.get(hash)?;
         Some((profile.plans.get(execution)?, nodes.as_slice()))
     });
     let mut weight = Weight::default();

@@ -4,11 +4,11 @@
 //! generated code without a region (split helpers, hash map classes) and library code belong to whoever
 //! called them; at a boundary frame another plan node takes over.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use unfuse_format::Frame;
 
-use crate::boundary::{self, Boundary};
+use crate::boundary::Boundary;
 use crate::heading;
 use crate::plan::Plan;
 use crate::profile::{ExecutionKey, Group, Profile, generated_hash};
@@ -62,13 +62,14 @@ impl Attribution {
             .map_or(&nothing, |stage| &stage.accumulators);
         let mut walk = Walk {
             profile,
-            execution: &execution,
+            generated: profile.generated.get(&execution),
             context: Context { plan, accumulators },
             current: None,
             begins: Vec::new(),
         };
-        for (index, frame) in frames.iter().enumerate() {
-            walk.step(index, frame);
+        let landmarks = profile.landmarks.get(&group.stack);
+        for (index, boundary) in landmarks.map_or(&[][..], Vec::as_slice) {
+            walk.step(*index, &frames[*index], *boundary);
         }
         let (current, begins) = (walk.current, walk.begins);
         let owner = match current {
@@ -85,7 +86,11 @@ impl Attribution {
 
 /// The stage's execution; where the stage is not known (the driver's tables are lost), the one that
 /// generated the code.
-fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Option<ExecutionKey> {
+pub(crate) fn execution_of(
+    profile: &Profile,
+    group: &Group,
+    frames: &[Frame],
+) -> Option<ExecutionKey> {
     if let Some(query) = group.query {
         return Some((group.app.clone(), query));
     }
@@ -99,9 +104,11 @@ fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Option<Ex
         .filter(|_| !known)?;
     profile
         .generated
-        .keys()
-        .find(|(_, other)| other == hash)
-        .map(|(execution, _)| execution.clone())
+        .iter()
+        .filter(|(_, texts)| texts.contains_key(hash))
+        .map(|(execution, _)| execution)
+        .min()
+        .cloned()
 }
 
 fn heading(group: &Group, frames: &[Frame]) -> &'static str {
@@ -110,21 +117,21 @@ fn heading(group: &Group, frames: &[Frame]) -> &'static str {
 
 struct Walk<'a> {
     profile: &'a Profile,
-    execution: &'a ExecutionKey,
+    generated: Option<&'a HashMap<String, Vec<usize>>>,
     context: Context<'a>,
     current: Option<usize>,
     begins: Vec<(usize, usize)>,
 }
 
 impl Walk<'_> {
-    fn step(&mut self, index: usize, frame: &Frame) {
+    fn step(&mut self, index: usize, frame: &Frame, boundary: Option<Boundary>) {
         if let Some(hash) = generated_hash(&frame.file) {
             let chain = self.generated(hash, frame);
             if let Some(last) = chain.last() {
                 self.begins.extend(chain.iter().map(|node| (index, *node)));
                 self.current = Some(*last);
             }
-        } else if let Some(boundary) = boundary::of(&frame.class)
+        } else if let Some(boundary) = boundary
             && let Some(node) = self.context.take_over(boundary, self.current)
             && self.current != Some(node)
         {
@@ -136,11 +143,7 @@ impl Walk<'_> {
     /// The operators that begin at a line: those around it since the innermost one that produces, which
     /// is how a row passes them, from the producer up to the consumer whose code it is.
     fn generated(&self, hash: &str, frame: &Frame) -> Vec<usize> {
-        let Some(nodes) = self
-            .profile
-            .generated
-            .get(&(self.execution.clone(), hash.to_owned()))
-        else {
+        let Some(nodes) = self.generated.and_then(|texts| texts.get(hash)) else {
             return Vec::new();
         };
         let regions = self

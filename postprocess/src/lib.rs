@@ -7,27 +7,34 @@
 //! * [`Attribution`]: one stack of one stage with the plan node each part of it belongs to.
 //! * [`Totals`]: sums by operator, line, method, …; [`folded`]: folded stacks; [`flame_graph`]: SVG;
 //!   [`annotated`]: generated source with its hot lines; [`export`]: the formats of other tools.
+//! * [`Fingerprint`]: which executions are runs of the same query.
+//! * [`report::Report`]: all of it as one HTML page.
 
 mod annotate;
 mod attribute;
 mod boundary;
 pub mod export;
+mod fingerprint;
 mod flame;
 mod fold;
 mod heading;
 mod helpers;
+mod notes;
 mod plan;
 mod profile;
 mod regions;
+pub mod report;
 mod stacks;
 mod totals;
 
 pub use annotate::{Annotated, AnnotatedLine, annotated};
 pub use attribute::{Attribution, Owner};
+pub use fingerprint::Fingerprint;
 pub use flame::flame_graph;
 pub use fold::folded;
+pub use notes::notes;
 pub use plan::{Plan, PlanNode};
-pub use profile::{Group, Profile, Selection, Weight};
+pub use profile::{Execution, Group, Profile, Selection, Weight};
 pub use regions::{Region, RegionKind, RegionMap};
 pub use stacks::Level;
 pub use totals::{By, Total, Totals};

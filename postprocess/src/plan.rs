@@ -25,6 +25,8 @@ pub struct PlanNode {
 pub struct Plan {
     /// Nodes; a child comes after its parent.
     pub nodes: Vec<PlanNode>,
+    /// The first so many are of the plan itself; those after them were re-planned away.
+    pub(crate) planned: usize,
 }
 
 impl Plan {
@@ -38,7 +40,7 @@ impl Plan {
         rows.sort_by_key(|row| row.node);
         rows.dedup_by_key(|row| row.node);
         let ids: Vec<i32> = rows.iter().map(|row| row.node).collect();
-        let nodes = rows
+        let nodes: Vec<_> = rows
             .into_iter()
             .map(|row| PlanNode {
                 id: row.node,
@@ -56,7 +58,10 @@ impl Plan {
                     .collect(),
             })
             .collect();
-        Self { nodes }
+        Self {
+            planned: nodes.len(),
+            nodes,
+        }
     }
 
     /// The plan nodes of one generated codegen stage, by region id. Codegen stage ids repeat in one

@@ -1,13 +1,15 @@
 //! A profile directory, read and joined.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::panic::resume_unwind;
 use std::path::Path;
 
 use unfuse_format::{
-    CodegenRow, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow, Problem, ProcessRow,
-    ProfileDir, SampleRow, SourceRow, StackRow, StageRow, Table,
+    Accumulator, CodegenRow, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow, Problem,
+    ProcessRow, ProfileDir, SampleRow, SourceRow, StackRow, StageRow, Table, TaskRow,
 };
 
+use crate::boundary::{self, Boundary};
 use crate::plan::Plan;
 use crate::regions::RegionMap;
 
@@ -108,7 +110,31 @@ impl Selection {
 pub(crate) struct Stage {
     pub(crate) execution: Option<i64>,
     pub(crate) accumulators: HashSet<i64>,
+    /// Accumulators that are whole numbers, with their values.
+    pub(crate) values: Vec<(i64, i64)>,
+    pub(crate) name: String,
+    pub(crate) tasks: i32,
+    pub(crate) submitted_ms: Option<i64>,
+    pub(crate) completed_ms: Option<i64>,
+    pub(crate) failure: Option<String>,
 }
+
+/// What is known of a SQL execution.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Execution {
+    /// Text or call site.
+    pub description: String,
+    /// Start, ms since the epoch.
+    pub started_ms: Option<i64>,
+    /// End, ms since the epoch.
+    pub ended_ms: Option<i64>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// A frame at which an operator may begin: its index from the root, and the boundary it is; none for
+/// generated code.
+pub(crate) type Landmark = (usize, Option<Boundary>);
 
 /// A profile in memory.
 #[derive(Debug)]
@@ -120,11 +146,15 @@ pub struct Profile {
     pub(crate) stages: HashMap<(String, i32, i32), Stage>,
     pub(crate) plans: HashMap<ExecutionKey, Plan>,
     /// Plan nodes by region id, for each text an execution generated.
-    pub(crate) generated: HashMap<(ExecutionKey, String), Vec<usize>>,
+    pub(crate) generated: HashMap<ExecutionKey, HashMap<String, Vec<usize>>>,
+    /// Frames of each stack where an operator may begin, see [`landmarks`].
+    pub(crate) landmarks: HashMap<i64, Vec<Landmark>>,
     pub(crate) regions: HashMap<String, RegionMap>,
     pub(crate) classes: HashMap<String, String>,
     /// Text or call site of each execution.
     pub descriptions: HashMap<ExecutionKey, String>,
+    /// Every execution, with or without samples.
+    pub executions: BTreeMap<ExecutionKey, Execution>,
     /// The last word of each profiled process.
     pub processes: Vec<ProcessRow>,
     /// Files that had to be left out.
@@ -138,24 +168,37 @@ impl Profile {
     pub fn open(root: &Path) -> Result<Self, FormatError> {
         let dir = ProfileDir::open(root)?;
         let mut problems = Vec::new();
-        let samples = rows::<SampleRow>(&dir, &mut problems)?;
+        // Samples are as many rows as all the rest, so they are read beside it.
+        let reader = {
+            let dir = dir.clone();
+            std::thread::spawn(move || dir.read::<SampleRow>())
+        };
         let stacks = rows::<StackRow>(&dir, &mut problems)?;
         let stage_rows = rows::<StageRow>(&dir, &mut problems)?;
         let plan_rows = rows::<PlanRow>(&dir, &mut problems)?;
         let codegen = rows::<CodegenRow>(&dir, &mut problems)?;
-        let executions = rows::<ExecutionRow>(&dir, &mut problems)?;
+        let executions = self::executions(rows::<ExecutionRow>(&dir, &mut problems)?);
         let sources = rows::<SourceRow>(&dir, &mut problems)?;
-        let processes = rows::<ProcessRow>(&dir, &mut problems)?;
+        let processes = latest(rows::<ProcessRow>(&dir, &mut problems)?);
 
+        let read = reader.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        let mut samples = read.rows;
+        problems.extend(read.problems);
+        name_applications(&mut samples, &processes);
         let stages = stages(stage_rows);
         let mut plans = plans(plan_rows);
         let generated = generated(codegen, &mut plans);
+        let stacks: HashMap<i64, Vec<Frame>> = stacks
+            .into_iter()
+            .map(|row| (row.stack, row.frames))
+            .collect();
         let mut profile = Self {
             groups: groups(samples, &stages),
-            stacks: stacks
-                .into_iter()
-                .map(|row| (row.stack, row.frames))
+            landmarks: stacks
+                .iter()
+                .map(|(id, frames)| (*id, landmarks(frames)))
                 .collect(),
+            stacks,
             stages,
             plans,
             generated,
@@ -165,11 +208,12 @@ impl Profile {
                 .map(|row| (row.hash, row.class))
                 .collect(),
             descriptions: executions
-                .into_iter()
-                .filter(|row| !row.description.is_empty())
-                .map(|row| ((row.app, row.execution), row.description))
+                .iter()
+                .filter(|(_, execution)| !execution.description.is_empty())
+                .map(|(key, execution)| (key.clone(), execution.description.clone()))
                 .collect(),
-            processes: latest(processes),
+            executions,
+            processes,
             problems,
             failures: LiveMarker::failures(&dir),
             dir,
@@ -209,6 +253,12 @@ impl Profile {
             a.thread.cmp(&b.thread).then_with(|| key(a).cmp(&key(b)))
         });
         Ok(slices)
+    }
+
+    /// Every finished task attempt. They are many and few questions need them, so they are read when
+    /// asked for.
+    pub fn tasks(&self) -> Result<Vec<TaskRow>, FormatError> {
+        Ok(self.dir.read::<TaskRow>()?.rows)
     }
 
     /// The profile's directory.
@@ -280,8 +330,35 @@ fn stages(rows: Vec<StageRow>) -> HashMap<(String, i32, i32), Stage> {
         stage
             .accumulators
             .extend(row.accumulators.iter().map(|accumulator| accumulator.id));
+        let number = |a: &Accumulator| Some((a.id, a.value.parse().ok()?));
+        stage
+            .values
+            .extend(row.accumulators.iter().filter_map(number));
+        if !row.name.is_empty() {
+            stage.name = row.name;
+        }
+        stage.tasks = stage.tasks.max(row.tasks);
+        stage.submitted_ms = row.submitted_ms.or(stage.submitted_ms);
+        stage.completed_ms = row.completed_ms.or(stage.completed_ms);
+        stage.failure = row.failure.or(stage.failure.take());
     }
     stages
+}
+
+fn executions(rows: Vec<ExecutionRow>) -> BTreeMap<ExecutionKey, Execution> {
+    let mut executions: BTreeMap<ExecutionKey, Execution> = BTreeMap::new();
+    for row in rows {
+        let known = executions.entry((row.app, row.execution)).or_default();
+        if !row.description.is_empty() {
+            known.description = row.description;
+        }
+        // Each adaptive re-planning writes a row with its own time: the first one began it.
+        let starts = [known.started_ms, row.started_ms];
+        known.started_ms = starts.into_iter().flatten().min();
+        known.ended_ms = row.ended_ms.or(known.ended_ms);
+        known.error = row.error.or(known.error.take());
+    }
+    executions
 }
 
 fn plans(rows: Vec<PlanRow>) -> HashMap<ExecutionKey, Plan> {
@@ -301,14 +378,15 @@ fn plans(rows: Vec<PlanRow>) -> HashMap<ExecutionKey, Plan> {
 fn generated(
     rows: Vec<CodegenRow>,
     plans: &mut HashMap<ExecutionKey, Plan>,
-) -> HashMap<(ExecutionKey, String), Vec<usize>> {
-    let mut generated = HashMap::new();
+) -> HashMap<ExecutionKey, HashMap<String, Vec<usize>>> {
+    let mut generated: HashMap<ExecutionKey, HashMap<String, Vec<usize>>> = HashMap::new();
     for row in rows {
         let Some(execution) = row.execution else {
             continue;
         };
         let key = (row.app, execution);
-        generated.entry((key.clone(), row.hash)).or_insert_with(|| {
+        let texts = generated.entry(key.clone()).or_default();
+        texts.entry(row.hash).or_insert_with(|| {
             plans
                 .entry(key)
                 .or_default()
@@ -318,27 +396,54 @@ fn generated(
     generated
 }
 
+/// Samples of before a JVM knew its application belong to it too.
+fn name_applications(samples: &mut [SampleRow], processes: &[ProcessRow]) {
+    for sample in samples.iter_mut().filter(|sample| sample.app.is_empty()) {
+        let process = processes.iter().find(|process| {
+            (process.pid, &process.host) == (sample.pid, &sample.host)
+                && (process.start_ns..=process.end_ns).contains(&sample.start_ns)
+        });
+        if let Some(process) = process {
+            sample.app.clone_from(&process.app);
+        }
+    }
+}
+
 fn groups(
     rows: Vec<SampleRow>,
     stages: &HashMap<(String, i32, i32), Stage>,
 ) -> Vec<(Group, Weight)> {
-    let mut groups: HashMap<Group, Weight> = HashMap::new();
-    for row in rows {
-        let weight = Weight {
-            samples: row.count,
-            ns: row.weight_ns,
-        };
-        groups
-            .entry(Group::of(row, stages))
-            .or_default()
-            .add(weight);
-    }
-    let mut groups: Vec<_> = groups.into_iter().collect();
+    let mut groups: Vec<(Group, Weight)> = rows
+        .into_iter()
+        .map(|row| {
+            let weight = Weight {
+                samples: row.count,
+                ns: row.weight_ns,
+            };
+            (Group::of(row, stages), weight)
+        })
+        .collect();
     groups.sort_by(|(a, _), (b, _)| {
         (&a.app, a.query, a.stage, a.attempt, &a.thread, a.stack)
             .cmp(&(&b.app, b.query, b.stage, b.attempt, &b.thread, b.stack))
     });
+    groups.dedup_by(|(group, weight), (first, sum)| {
+        let same = group == first;
+        if same {
+            sum.add(*weight);
+        }
+        same
+    });
     groups
+}
+
+/// Which frames matter for attribution: few do, and stacks are looked at once for each execution.
+fn landmarks(frames: &[Frame]) -> Vec<Landmark> {
+    let landmark = |(index, frame): (usize, &Frame)| match generated_hash(&frame.file) {
+        Some(_) => Some((index, None)),
+        None => Some((index, Some(boundary::of(&frame.class)?))),
+    };
+    frames.iter().enumerate().filter_map(landmark).collect()
 }
 
 fn latest(rows: Vec<ProcessRow>) -> Vec<ProcessRow> {

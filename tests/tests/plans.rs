@@ -20,7 +20,7 @@ fn executions(profile: &std::path::Path, name: &str) -> Vec<Vec<Value>> {
         .collect()
 }
 
-fn operator<'a>(row: &'a Value) -> &'a str {
+fn operator(row: &Value) -> &str {
     row["operator"].as_str().unwrap_or_default()
 }
 

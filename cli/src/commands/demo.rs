@@ -1,4 +1,4 @@
-//! `unfuse demo`: everything once, from nothing to a flame graph.
+//! `unfuse demo`: everything once, from nothing to a report.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ const ROUNDS: u64 = 8;
 /// Generate TPC-H data, profile the scan-filter-join-aggregate query on local Spark, show the result
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// Where to put the profile and the flame graph
+    /// Where to put the profile and the report
     #[arg(long, value_name = "DIR", default_value = "unfuse-demo")]
     pub out: PathBuf,
     /// TPC-H scale factor
@@ -93,20 +93,28 @@ impl Demo {
     }
 
     fn show(&self, profile: &std::path::Path) -> Result<ExitCode> {
-        let svg = self.out.join("flame.svg");
+        let page = self.out.join("report.html");
         let this = std::env::current_exe()?;
         let top = Command::new(&this).arg("top").arg(profile).status()?;
-        let flame = Command::new(&this)
-            .arg("flame")
+        let report = Command::new(&this)
+            .arg("report")
             .arg(profile)
             .arg("-o")
-            .arg(&svg)
+            .arg(&page)
+            .stderr(Stdio::null())
             .status()?;
-        if !top.success() || !flame.success() {
+        if !top.success() || !report.success() {
             bail!("the profile in {} could not be shown", profile.display());
         }
-        println!("\nflame graph: {}   (open it in a browser)", svg.display());
-        println!("next: unfuse source {}", profile.display());
+        let page = std::path::absolute(&page)?;
+        println!(
+            "\nreport: file://{}   (open it in a browser)",
+            page.display()
+        );
+        println!(
+            "next: unfuse flame {0} -o flame.svg   |   unfuse source {0}",
+            profile.display()
+        );
         Ok(ExitCode::SUCCESS)
     }
 }

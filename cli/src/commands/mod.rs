@@ -5,12 +5,13 @@ pub mod doctor;
 pub mod export;
 pub mod flame;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod setup;
 pub mod source;
 pub mod top;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -33,13 +34,7 @@ pub struct Input {
 impl Input {
     /// Reads the profile, says on stderr what had to be left out, and checks the selection.
     fn open(&self) -> Result<(Profile, Selection)> {
-        let profile = Profile::open(&self.dir)?;
-        for problem in &profile.problems {
-            eprintln!("unfuse: {problem}");
-        }
-        for failure in &profile.failures {
-            eprintln!("unfuse: the profile is not complete: {failure}");
-        }
+        let profile = open(&self.dir)?;
         if profile.groups.is_empty() {
             bail!("{}: {}", self.dir.display(), why_empty(&profile));
         }
@@ -72,6 +67,18 @@ impl From<Depth> for Level {
             Depth::Full => Self::Full,
         }
     }
+}
+
+/// Reads a profile and says on stderr what had to be left out.
+fn open(dir: &Path) -> Result<Profile> {
+    let profile = Profile::open(dir)?;
+    for problem in &profile.problems {
+        eprintln!("unfuse: {problem}");
+    }
+    for failure in &profile.failures {
+        eprintln!("unfuse: the profile is not complete: {failure}");
+    }
+    Ok(profile)
 }
 
 fn why_empty(profile: &Profile) -> &'static str {

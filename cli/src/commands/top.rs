@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use unfuse_postprocess::{By, Profile, Totals};
+use unfuse_postprocess::{By, Totals, notes};
 
 use super::Input;
 use crate::output::write_to;
@@ -66,12 +66,10 @@ impl Top {
                 serde_json::to_writer_pretty(&mut *out, &totals.rows)?;
                 writeln!(out)?;
             } else {
-                write!(
-                    out,
-                    "{}{}",
-                    table::render(&totals, by, self.limit),
-                    footnotes(&profile)
-                )?;
+                write!(out, "{}", table::render(&totals, by, self.limit))?;
+                for note in notes(&profile.processes) {
+                    writeln!(out, "note: {note}")?;
+                }
             }
             Ok(())
         })?;
@@ -83,42 +81,4 @@ impl Top {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// What is not in the numbers.
-fn footnotes(profile: &Profile) -> String {
-    let sum = |count: fn(&unfuse_format::ProcessRow) -> u64| -> u64 {
-        profile.processes.iter().map(count).sum()
-    };
-    let brief_s = sum(|p| p.brief_ns) as f64 / 1e9;
-    let brief = format!("threads ended before they could be sampled; they used {brief_s:.1} s");
-    let brief_threads = if brief_s < 0.05 {
-        0
-    } else {
-        sum(|p| p.brief_threads)
-    };
-    [
-        (brief_threads, brief.as_str()),
-        (sum(|p| p.lost_samples), "samples were lost by the kernel"),
-        (
-            sum(|p| p.lost_ranges),
-            "compiled methods did not fit into the code map (agent option map=MiB)",
-        ),
-        (
-            sum(|p| p.lost_marks),
-            "task marks were overwritten before they were read",
-        ),
-        (
-            sum(|p| p.lost_events),
-            "events (plans, stages, sources) were lost",
-        ),
-        (
-            sum(|p| p.broken_chains),
-            "callchains ended in native code before the first Java frame",
-        ),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("note: {count} {what}\n"))
-    .collect()
 }

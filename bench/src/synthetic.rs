@@ -1,0 +1,488 @@
+//! A made-up profile: a day of queries of one application, written with the profile's own format.
+//!
+//! Every query is a run of one of some shapes; a shape has a plan of three stages, two generated sources
+//! and its own stacks. Descriptions include some that would break a page that trusted them.
+
+use std::path::Path;
+
+use anyhow::Result;
+use unfuse_format::{
+    Accumulator, CodegenRow, ExecutionRow, Frame, Metric, PlanRow, ProcessRow, ProfileDir,
+    RegionNode, SampleRow, SegmentWriter, SourceRow, StackRow, StageRow, Table, TaskRow,
+};
+
+const APP: &str = "app-20261121-0001";
+const SHAPES: usize = 50;
+/// Distinct stacks of a shape; a run has samples in most of them.
+const STACKS: usize = 140;
+const TASKS: i32 = 8;
+const BEGUN_MS: i64 = 1_795_219_200_000;
+const DAY_MS: i64 = 24 * 3_600_000;
+
+/// Descriptions that are no plain text.
+const HOSTILE: &[&str] = &[
+    "</script><img src=x onerror=\"window.broken=1\"><script>window.broken=1</script>",
+    "select '<!--', \"]]>\", '\u{202e}', '${x}' -- \u{0}&amp;",
+];
+
+/// Its name, its depth, and codegen stage and region.
+type Operator = (&'static str, usize, Option<(i32, i32)>);
+
+/// Plan of every shape.
+const PLAN: &[Operator] = &[
+    ("Execute InsertIntoHadoopFsRelationCommand", 0, None),
+    ("AdaptiveSparkPlan isFinalPlan=true", 1, None),
+    ("WholeStageCodegen (2)", 2, Some((2, 0))),
+    ("Project", 3, Some((2, 1))),
+    ("HashAggregate", 4, Some((2, 2))),
+    ("AQEShuffleRead", 5, Some((2, 3))),
+    ("ShuffleQueryStage", 6, None),
+    ("Exchange", 7, None),
+    ("WholeStageCodegen (1)", 8, Some((1, 0))),
+    ("HashAggregate", 9, Some((1, 1))),
+    ("Project", 10, Some((1, 2))),
+    ("BroadcastHashJoin", 11, Some((1, 3))),
+    ("Filter", 12, Some((1, 4))),
+    ("ColumnarToRow", 13, Some((1, 5))),
+    ("FileScan parquet", 14, None),
+    ("BroadcastQueryStage", 12, None),
+    ("BroadcastExchange", 13, None),
+    ("Filter", 14, None),
+    ("FileScan parquet", 15, None),
+];
+
+/// Writes a profile of so many queries. `heavier` makes one operator of some shapes slower and one
+/// shape another: what a comparison should find.
+pub fn write(root: &Path, queries: usize, heavier: bool) -> Result<()> {
+    let dir = ProfileDir::create(root)?;
+    let mut out = Tables::new(&dir);
+    for shape in 0..SHAPES {
+        shape_tables(&dir, &mut out, shape)?;
+    }
+    let mut random = Random(7);
+    for query in 0..queries {
+        query_tables(&mut out, query, heavier, &mut random);
+        if query % 500 == 499 {
+            out.flush()?;
+        }
+    }
+    outside(&mut out, queries);
+    out.flush()
+}
+
+/// A small generator of numbers (Knuth's MMIX), so that every run writes the same.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+struct Tables {
+    samples: SegmentWriter<SampleRow>,
+    stacks: SegmentWriter<StackRow>,
+    processes: SegmentWriter<ProcessRow>,
+    sources: SegmentWriter<SourceRow>,
+    codegen: SegmentWriter<CodegenRow>,
+    plans: SegmentWriter<PlanRow>,
+    executions: SegmentWriter<ExecutionRow>,
+    stages: SegmentWriter<StageRow>,
+    tasks: SegmentWriter<TaskRow>,
+}
+
+impl Tables {
+    fn new(dir: &ProfileDir) -> Self {
+        fn writer<T: Table>(dir: &ProfileDir) -> SegmentWriter<T> {
+            SegmentWriter::new(dir, "synthetic-1")
+        }
+        Self {
+            samples: writer(dir),
+            stacks: writer(dir),
+            processes: writer(dir),
+            sources: writer(dir),
+            codegen: writer(dir),
+            plans: writer(dir),
+            executions: writer(dir),
+            stages: writer(dir),
+            tasks: writer(dir),
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.samples.flush()?;
+        self.stacks.flush()?;
+        self.processes.flush()?;
+        self.sources.flush()?;
+        self.codegen.flush()?;
+        self.plans.flush()?;
+        self.executions.flush()?;
+        self.stages.flush()?;
+        Ok(self.tasks.flush()?)
+    }
+}
+
+fn hash(shape: usize, codegen_stage: i32) -> String {
+    format!("{shape:08x}{codegen_stage:08x}")
+}
+
+fn stack_id(shape: usize, number: usize) -> i64 {
+    (shape * 1000 + number) as i64 + 1
+}
+
+/// The operators of a codegen stage, by region.
+fn regions(codegen_stage: i32) -> impl Iterator<Item = (usize, &'static str)> {
+    let nodes = PLAN.iter().enumerate();
+    nodes.filter_map(move |(at, (operator, _, codegen))| {
+        codegen
+            .filter(|(stage, _)| *stage == codegen_stage)
+            .map(|_| (at, *operator))
+    })
+}
+
+fn shape_tables(dir: &ProfileDir, out: &mut Tables, shape: usize) -> Result<()> {
+    for codegen_stage in [1, 2] {
+        let hash = hash(shape, codegen_stage);
+        dir.save_source(&hash, &source(shape, codegen_stage))?;
+        out.sources.push(SourceRow {
+            app: APP.into(),
+            hash,
+            class: format!("GeneratedIteratorForCodegenStage{codegen_stage}"),
+            codegen_stage: Some(codegen_stage),
+        });
+    }
+    for number in 0..STACKS {
+        out.stacks.push(StackRow {
+            stack: stack_id(shape, number),
+            frames: frames(shape, number),
+        });
+    }
+    Ok(())
+}
+
+/// Lines of one operator in a generated source.
+const LINES: u32 = 80;
+
+fn source(shape: usize, codegen_stage: i32) -> String {
+    let mut text = format!(
+        "public Object generate(Object[] references) {{\n  // shape {shape}\n  protected void processNext() {{\n"
+    );
+    let count = regions(codegen_stage).count();
+    for region in (1..count).rev() {
+        let kind = if region == count - 1 {
+            "PRODUCE"
+        } else {
+            "CONSUME"
+        };
+        text += &format!("/* BeginCodeRegion({kind}_{region}) */\n");
+        for line in 2..LINES {
+            text += &format!("    long value_{region}_{line} = row_{shape}.getLong({line});\n");
+        }
+    }
+    for region in 1..count {
+        let kind = if region == count - 1 {
+            "PRODUCE"
+        } else {
+            "CONSUME"
+        };
+        text += &format!("/* EndCodeRegion({kind}_{region}) */\n");
+    }
+    text + "  }\n}\n"
+}
+
+/// How the stack of a task begins and how deep the code below it is.
+fn frames(shape: usize, number: usize) -> Vec<Frame> {
+    let java = |class: &str, method: &str, line: u32| Frame {
+        kind: "java".into(),
+        class: class.into(),
+        method: method.into(),
+        signature: "()V".into(),
+        file: format!("{}.java", class.rsplit('.').next().unwrap_or(class)),
+        line,
+        bci: 1,
+        inlined: false,
+    };
+    let mut frames = vec![
+        java("java.lang.Thread", "run", 840),
+        java("java.util.concurrent.ThreadPoolExecutor$Worker", "run", 635),
+        java("java.util.concurrent.ThreadPoolExecutor", "runWorker", 1136),
+        java("org.apache.spark.executor.Executor$TaskRunner", "run", 635),
+        java("org.apache.spark.scheduler.Task", "run", 141),
+        java("org.apache.spark.scheduler.ShuffleMapTask", "runTask", 104),
+        java("org.apache.spark.rdd.RDD", "iterator", 331),
+        java("org.apache.spark.rdd.MapPartitionsRDD", "compute", 52),
+    ];
+    let codegen_stage = if number % 4 == 3 { 2 } else { 1 };
+    if number % 7 != 6 {
+        let line = 4 + (number as u32 * 37 + shape as u32) % (LINES * 3);
+        let hash = hash(shape, codegen_stage);
+        frames.push(Frame {
+            file: format!("generated_{hash}.java"),
+            line,
+            ..java(
+                &format!("org.apache.spark.sql.catalyst.expressions.GeneratedClass$GeneratedIteratorForCodegenStage{codegen_stage}"),
+                "processNext",
+                line,
+            )
+        });
+    }
+    if number.is_multiple_of(5) {
+        let reader = "org.apache.spark.sql.execution.datasources";
+        frames.push(java(
+            &format!("{reader}.FileScanRDD$$anon$1"),
+            "hasNext",
+            130,
+        ));
+        let vectorized = format!("{reader}.parquet.VectorizedParquetRecordReader");
+        frames.push(java(&vectorized, "nextBatch", 331));
+    }
+    for depth in 0..(number * 13 + shape) % 18 {
+        let class = format!(
+            "org.apache.spark.unsafe.types.Part{}",
+            (number + depth * 7) % 90
+        );
+        frames.push(java(
+            &class,
+            &format!("step{}", depth % 5),
+            10 + depth as u32,
+        ));
+    }
+    frames
+}
+
+fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Random) {
+    let shape = query % SHAPES;
+    let begun = BEGUN_MS + query as i64 * (DAY_MS / 5000);
+    let cost = 1 + (shape as u64 % 9) + random.below(4);
+    plan_tables(out, query, shape, heavier);
+    for ended in [false, true] {
+        out.executions.push(ExecutionRow {
+            app: APP.into(),
+            execution: query as i64,
+            description: description(shape),
+            started_ms: Some(begun),
+            ended_ms: ended.then(|| begun + 900 * cost as i64),
+            error: (ended && query % 97 == 96).then(|| {
+                "Job aborted due to stage failure:\n  java.io.IOException: <b>disk</b>".into()
+            }),
+        });
+    }
+    for position in 0..3 {
+        stage_tables(out, query, position, begun, cost, random);
+    }
+    for number in 0..STACKS {
+        let slow = heavier && shape.is_multiple_of(5) && number % 4 == 3;
+        let count = random.below(cost + 2) * if slow { 3 } else { 1 };
+        if count == 0 {
+            continue;
+        }
+        let position = if number % 4 == 3 {
+            2
+        } else {
+            i32::from(number % 10 != 0)
+        };
+        let stage = query as i32 * 3 + position;
+        let task = i64::from(stage) * i64::from(TASKS) + random.below(TASKS as u64) as i64;
+        out.samples.push(SampleRow {
+            app: APP.into(),
+            host: "worker-1".into(),
+            executor: "1".into(),
+            pid: 4711,
+            tid: 100 + (task % 16) as u32,
+            thread: "Executor task launch worker".into(),
+            stage: Some(stage),
+            stage_attempt: Some(0),
+            task: Some(task),
+            start_ns: begun * 1_000_000,
+            end_ns: (begun + 100) * 1_000_000,
+            kind: "cpu".into(),
+            stack: stack_id(shape, number),
+            count,
+            weight_ns: count * 5_000_000,
+        });
+    }
+}
+
+fn description(shape: usize) -> String {
+    HOSTILE.get(shape).map_or_else(
+        || {
+            format!(
+                "insert overwrite daily_{shape} select … from sales join customers group by region"
+            )
+        },
+        |text| (*text).to_owned(),
+    )
+}
+
+fn plan_tables(out: &mut Tables, query: usize, shape: usize, heavier: bool) {
+    let id = query * 100;
+    for (at, (operator, depth, codegen)) in PLAN.iter().enumerate() {
+        // One shape has another plan in the other profile.
+        let operator = match (*operator, heavier && shape == 7) {
+            ("BroadcastHashJoin", true) => "ShuffledHashJoin",
+            (operator, _) => operator,
+        };
+        out.plans.push(PlanRow {
+            app: APP.into(),
+            execution: query as i64,
+            version: 1,
+            node: at as i32,
+            parent: PLAN[..at]
+                .iter()
+                .rposition(|(_, above, _)| *above + 1 == *depth)
+                .map(|parent| parent as i32),
+            operator: operator.into(),
+            detail: detail(operator, shape, id),
+            codegen_stage: codegen.map(|(stage, _)| stage),
+            region: codegen.map(|(_, region)| region),
+            metrics: vec![Metric {
+                id: (id + at) as i64,
+                name: "number of output rows".into(),
+                kind: "sum".into(),
+            }],
+        });
+    }
+    for codegen_stage in [1, 2] {
+        out.codegen.push(CodegenRow {
+            app: APP.into(),
+            execution: Some(query as i64),
+            codegen_stage,
+            hash: hash(shape, codegen_stage),
+            nodes: regions(codegen_stage)
+                .enumerate()
+                .map(|(region, (_, operator))| RegionNode {
+                    region: region as i32,
+                    operator: operator.into(),
+                    detail: detail(operator, shape, id),
+                })
+                .collect(),
+        });
+    }
+}
+
+fn detail(operator: &str, shape: usize, id: usize) -> String {
+    match operator {
+        "Filter" => format!(
+            "Filter ((isnotnull(amount#{id}) AND (amount#{id} > {shape})) AND (region#{}L < 10))",
+            id + 1
+        ),
+        "HashAggregate" => format!(
+            "HashAggregate(keys=[region#{id}], functions=[sum(amount#{}L), count(1)], output=[region#{id}, sum#{}L])",
+            id + 1,
+            id + 2
+        ),
+        "Exchange" => format!(
+            "Exchange hashpartitioning(region#{id}, 200), ENSURE_REQUIREMENTS, [plan_id={id}]"
+        ),
+        "FileScan parquet" => format!(
+            "FileScan parquet [region#{id},amount#{}L] Batched: true, DataFilters: [isnotnull(amount#{})], Format: Parquet, Location: InMemoryFileIndex(1 paths)[file:/data/run-{id}/sales_{shape}], PartitionFilters: [], PushedFilters: [IsNotNull(amount)], ReadSchema: struct<region:int,amount:bigint>",
+            id + 1,
+            id + 1
+        ),
+        "BroadcastHashJoin" | "ShuffledHashJoin" => format!(
+            "{operator} [customer#{id}], [customer#{}], Inner, BuildRight, false",
+            id + 3
+        ),
+        other => other.to_owned(),
+    }
+}
+
+fn stage_tables(
+    out: &mut Tables,
+    query: usize,
+    position: i32,
+    begun: i64,
+    cost: u64,
+    random: &mut Random,
+) {
+    let stage = query as i32 * 3 + position;
+    let submitted = begun + i64::from(position) * 300 * cost as i64;
+    let accumulators = PLAN.iter().enumerate().map(|(at, _)| Accumulator {
+        id: (query * 100 + at) as i64,
+        value: (1000 * (at + 1)).to_string(),
+    });
+    out.stages.push(StageRow {
+        app: APP.into(),
+        stage,
+        attempt: 0,
+        execution: Some(query as i64),
+        name: "save at Daily.scala:41".into(),
+        tasks: TASKS,
+        submitted_ms: Some(submitted),
+        completed_ms: Some(submitted + 280 * cost as i64),
+        failure: (query % 97 == 96 && position == 2)
+            .then(|| "java.io.IOException: <b>disk</b>".into()),
+        scopes: Vec::new(),
+        accumulators: accumulators.collect(),
+    });
+    for index in 0..TASKS {
+        let run_ms = (60 * cost + random.below(80)) as i64;
+        out.tasks.push(TaskRow {
+            app: APP.into(),
+            stage,
+            attempt: 0,
+            task: i64::from(stage) * i64::from(TASKS) + i64::from(index),
+            index,
+            executor: "1".into(),
+            host: "worker-1".into(),
+            launched: submitted + i64::from(index),
+            finished: submitted + run_ms + 9,
+            status: if query % 97 == 96 && position == 2 {
+                "FAILED"
+            } else {
+                "SUCCESS"
+            }
+            .into(),
+            cpu_ns: run_ms * 800_000,
+            run_ms,
+            gc_ms: run_ms / 40,
+            shuffle_fetch_wait_ms: if position == 2 { run_ms / 12 } else { 0 },
+            shuffle_read_bytes: if position == 2 { run_ms * 7919 } else { 0 },
+            shuffle_write_bytes: if position == 1 { run_ms * 7919 } else { 0 },
+            input_bytes: if position == 2 { 0 } else { run_ms * 104_729 },
+            ..TaskRow::default()
+        });
+    }
+}
+
+/// The process itself and what it does beside queries.
+fn outside(out: &mut Tables, queries: usize) {
+    out.processes.push(ProcessRow {
+        app: APP.into(),
+        name: "daily reports".into(),
+        spark: "4.3.0".into(),
+        host: "worker-1".into(),
+        executor: "1".into(),
+        pid: 4711,
+        rate_hz: 200,
+        source: "perf".into(),
+        start_ns: BEGUN_MS * 1_000_000,
+        end_ns: (BEGUN_MS + DAY_MS) * 1_000_000,
+        broken_chains: 3,
+        ..ProcessRow::default()
+    });
+    for (tid, thread) in ["C2 CompilerThre", "GC Thread#0", "G1 Service", "main"]
+        .iter()
+        .enumerate()
+    {
+        out.samples.push(SampleRow {
+            app: APP.into(),
+            host: "worker-1".into(),
+            executor: "1".into(),
+            pid: 4711,
+            tid: tid as u32 + 1,
+            thread: (*thread).into(),
+            start_ns: BEGUN_MS * 1_000_000,
+            end_ns: BEGUN_MS * 1_000_000,
+            kind: "cpu".into(),
+            stack: stack_id(0, tid),
+            count: queries as u64,
+            weight_ns: queries as u64 * 5_000_000,
+            ..SampleRow::default()
+        });
+    }
+}

@@ -1,0 +1,86 @@
+//! `unfuse report`: everything a profile says, as one page for the browser.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use unfuse_postprocess::report;
+
+use super::{open, why_empty};
+
+/// Write one HTML page: queries by cost, plans with time bars, stages, flame graphs, source
+#[derive(Debug, Args)]
+pub struct Report {
+    /// The profile directory that `unfuse run` printed
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// The page to write; it needs no network and no other file
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    out: PathBuf,
+    /// Compare with this profile: it is what was before
+    #[arg(long, value_name = "DIR")]
+    against: Option<PathBuf>,
+}
+
+impl Report {
+    /// Writes the page.
+    pub fn execute(self) -> Result<ExitCode> {
+        // Hidden where stderr is no terminal.
+        let bar = ProgressBar::new(0)
+            .with_style(ProgressStyle::with_template("{spinner} [{bar:24}] {msg}")?);
+        bar.set_message(format!("reading {}", self.dir.display()));
+        let profile = open(&self.dir)?;
+        if profile.groups.is_empty() && profile.executions.is_empty() {
+            bail!("{}: {}", self.dir.display(), why_empty(&profile));
+        }
+        let mut report = report::Report::of(&profile)?;
+        if let Some(before) = &self.against {
+            bar.set_message(format!("reading {}", before.display()));
+            let before = open(before)?;
+            report = report.against(&report::Report::of(&before)?);
+        }
+        bar.set_length(report.summary().queries.len() as u64);
+        bar.set_message("writing");
+        write_whole(&self.out, |out| report.write_html(out, &|| bar.inc(1))).with_context(
+            || {
+                format!(
+                    "cannot write {}; choose another place with -o",
+                    self.out.display()
+                )
+            },
+        )?;
+        bar.finish_and_clear();
+        eprintln!(
+            "unfuse: wrote {} (open it in a browser)",
+            self.out.display()
+        );
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Writes a file aside and renames it: what was there before stays until the new one is whole.
+fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(io::Error::other("it is a directory"));
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let aside = path.with_file_name(name);
+    let written = File::create(&aside).and_then(|file| {
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        write(&mut out)?;
+        out.flush()
+    });
+    let renamed = written.and_then(|()| fs::rename(&aside, path));
+    if renamed.is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+    renamed
+}

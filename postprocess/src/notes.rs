@@ -1,0 +1,43 @@
+//! What is not in the numbers.
+
+use unfuse_format::ProcessRow;
+
+/// A sentence for each thing that was lost in some process.
+pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
+    let sum = |count: fn(&ProcessRow) -> u64| -> u64 {
+        processes
+            .iter()
+            .fold(0, |sum, process| sum.saturating_add(count(process)))
+    };
+    let brief_s = sum(|p| p.brief_ns) as f64 / 1e9;
+    let brief = format!("threads ended before they could be sampled; they used {brief_s:.1} s");
+    let brief_threads = if brief_s < 0.05 {
+        0
+    } else {
+        sum(|p| p.brief_threads)
+    };
+    [
+        (brief_threads, brief.as_str()),
+        (sum(|p| p.lost_samples), "samples were lost by the kernel"),
+        (
+            sum(|p| p.lost_ranges),
+            "compiled methods did not fit into the code map (agent option map=MiB)",
+        ),
+        (
+            sum(|p| p.lost_marks),
+            "task marks were overwritten before they were read",
+        ),
+        (
+            sum(|p| p.lost_events),
+            "events (plans, stages, sources) were lost",
+        ),
+        (
+            sum(|p| p.broken_chains),
+            "callchains ended in native code before the first Java frame",
+        ),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect()
+}

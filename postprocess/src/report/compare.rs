@@ -1,0 +1,205 @@
+//! A profile beside another one: runs of a query are told by fingerprint and compared by their means,
+//! operator by operator.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Report;
+use super::model::{Comparison, Pair, PairRow, QuerySummary, Unmatched};
+use super::query::Costs;
+use crate::fingerprint::normalised;
+
+/// The runs of one query: positions in the list.
+type Runs = Vec<usize>;
+
+/// What makes an operator or heading the same in two plans, and which of several equal ones it is.
+type RowKey = (String, usize);
+
+/// An operator or heading: its means over some runs.
+struct Row {
+    key: RowKey,
+    name: String,
+    detail: String,
+    heading: bool,
+    depth: usize,
+    ns: u64,
+}
+
+pub(super) fn compare(before: &Report<'_>, after: &Report<'_>) -> Comparison {
+    let (mut old, mut new) = (by_fingerprint(before), by_fingerprint(after));
+    let mut pairs = Vec::new();
+    let both: Vec<String> = new
+        .keys()
+        .filter(|key| old.contains_key(*key))
+        .cloned()
+        .collect();
+    for key in both {
+        if let (Some(old), Some(new)) = (old.remove(&key), new.remove(&key)) {
+            pairs.push(pair(before, &old, after, &new, false));
+        }
+    }
+    for (old_key, new_key) in same_descriptions(before, &old, after, &new) {
+        if let (Some(old), Some(new)) = (old.remove(&old_key), new.remove(&new_key)) {
+            pairs.push(pair(before, &old, after, &new, true));
+        }
+    }
+    pairs.sort_by_key(|pair| std::cmp::Reverse(pair.after_ns.abs_diff(pair.before_ns)));
+    Comparison {
+        before: before.summary.profile.clone(),
+        before_total: before.summary.total,
+        pairs,
+        only_before: unmatched(before, old),
+        only_after: unmatched(after, new),
+    }
+}
+
+fn queries<'a>(report: &'a Report<'_>, runs: &'a Runs) -> impl Iterator<Item = &'a QuerySummary> {
+    runs.iter().map(|at| &report.summary.queries[*at])
+}
+
+fn by_fingerprint(report: &Report<'_>) -> BTreeMap<String, Runs> {
+    let mut groups: BTreeMap<String, Runs> = BTreeMap::new();
+    for (at, query) in report.summary.queries.iter().enumerate() {
+        groups
+            .entry(query.fingerprint.clone())
+            .or_default()
+            .push(at);
+    }
+    groups
+}
+
+/// Queries whose plans differ and whose description is the only one of its kind on both sides.
+fn same_descriptions(
+    before: &Report<'_>,
+    old: &BTreeMap<String, Runs>,
+    after: &Report<'_>,
+    new: &BTreeMap<String, Runs>,
+) -> Vec<(String, String)> {
+    let only = |report: &Report<'_>, groups: &BTreeMap<String, Runs>| {
+        let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (key, runs) in groups {
+            let text = queries(report, runs)
+                .next()
+                .map(|query| normalised(&query.description));
+            by_text
+                .entry(text.unwrap_or_default())
+                .or_default()
+                .push(key.clone());
+        }
+        by_text.retain(|text, keys| keys.len() == 1 && !text.is_empty());
+        by_text
+    };
+    let old = only(before, old);
+    only(after, new)
+        .into_iter()
+        .filter_map(|(text, keys)| Some((old.get(&text)?[0].clone(), keys[0].clone())))
+        .collect()
+}
+
+fn pair(before: &Report<'_>, old: &Runs, after: &Report<'_>, new: &Runs, replanned: bool) -> Pair {
+    let (old_rows, new_rows) = (rows(before, old), rows(after, new));
+    let old_ns: HashMap<RowKey, u64> = old_rows.iter().map(|r| (r.key.clone(), r.ns)).collect();
+    let mut all: Vec<PairRow> = Vec::new();
+    for row in &new_rows {
+        // Headings without samples are nothing, not missing.
+        let nothing = row.heading.then_some(0);
+        let before = old_ns.get(&row.key).copied().or(nothing);
+        all.push(pair_row(row, before, Some(row.ns)));
+    }
+    for row in old_rows {
+        if !new_rows.iter().any(|other| other.key == row.key) {
+            all.push(pair_row(&row, Some(row.ns), row.heading.then_some(0)));
+        }
+    }
+    let first = &after.summary.queries[new[0]];
+    Pair {
+        description: first.description.clone(),
+        fingerprint: first.fingerprint.clone(),
+        replanned,
+        before_runs: old.len(),
+        after_runs: new.len(),
+        before_ns: mean_ns(before, old),
+        after_ns: mean_ns(after, new),
+        rows: all,
+    }
+}
+
+fn pair_row(row: &Row, before_ns: Option<u64>, after_ns: Option<u64>) -> PairRow {
+    PairRow {
+        name: row.name.clone(),
+        detail: row.detail.clone(),
+        heading: row.heading,
+        depth: row.depth,
+        before_ns,
+        after_ns,
+    }
+}
+
+/// Operators in the order of the plan, then headings.
+fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut at: HashMap<RowKey, usize> = HashMap::new();
+    for run in runs {
+        let part = &report.parts[*run];
+        let costs = Costs::of(report.profile, part);
+        let plan = part
+            .execution
+            .as_ref()
+            .and_then(|key| report.profile.plans.get(key));
+        let mut depths: Vec<usize> = Vec::new();
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        let mut add = |name: &str, detail: &str, heading: bool, depth: usize, ns: u64| {
+            let text = normalised(&format!("{name}\n{detail}"));
+            let count = seen.entry(text.clone()).or_default();
+            let key = (text, *count);
+            *count += 1;
+            let at = *at.entry(key.clone()).or_insert_with(|| {
+                rows.push(Row {
+                    key,
+                    name: name.to_owned(),
+                    detail: detail.to_owned(),
+                    heading,
+                    depth,
+                    ns: 0,
+                });
+                rows.len() - 1
+            });
+            rows[at].ns = rows[at].ns.saturating_add(ns);
+        };
+        for (node, (cost, _)) in plan
+            .map_or(&[][..], |plan| &plan.nodes)
+            .iter()
+            .zip(&costs.nodes)
+        {
+            let depth = node.parent.map_or(0, |parent| depths[parent] + 1);
+            depths.push(depth);
+            add(&node.operator, &node.detail, false, depth, cost.cpu_ns);
+        }
+        for (name, (cost, _)) in &costs.headings {
+            add(name, "", true, 0, cost.cpu_ns);
+        }
+    }
+    for row in &mut rows {
+        row.ns /= runs.len().max(1) as u64;
+    }
+    rows.sort_by_key(|row| row.heading);
+    rows
+}
+
+fn mean_ns(report: &Report<'_>, runs: &Runs) -> u64 {
+    let costs = queries(report, runs).map(|query| query.cost.cpu_ns);
+    costs.fold(0, u64::saturating_add) / runs.len().max(1) as u64
+}
+
+fn unmatched(report: &Report<'_>, groups: BTreeMap<String, Runs>) -> Vec<Unmatched> {
+    let mut unmatched: Vec<_> = groups
+        .into_iter()
+        .map(|(fingerprint, runs)| Unmatched {
+            description: report.summary.queries[runs[0]].description.clone(),
+            fingerprint,
+            runs: runs.len(),
+            cpu_ns: mean_ns(report, &runs),
+        })
+        .collect();
+    unmatched.sort_by_key(|query| std::cmp::Reverse(query.cpu_ns));
+    unmatched
+}

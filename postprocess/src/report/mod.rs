@@ -1,0 +1,294 @@
+//! One profile as one page: what is in it ([`Summary`], [`QueryDetail`], …) and the HTML file that holds
+//! it all.
+//!
+//! The summary is cheap and is made at once; a query's details when they are asked for, so that they can
+//! be made side by side and are never all in memory.
+
+mod compare;
+mod flame;
+mod html;
+mod model;
+mod names;
+mod query;
+mod sources;
+mod stages;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::resume_unwind;
+
+use unfuse_format::{FormatError, TaskRow};
+
+use crate::attribute::execution_of;
+use crate::fingerprint::Fingerprint;
+use crate::notes::notes;
+use crate::profile::{Execution, ExecutionKey, Profile, generated_hash};
+use names::Names;
+use stages::Attempt;
+
+pub use model::*;
+
+type TasksByStage = HashMap<(String, i32, i32), Vec<TaskRow>>;
+
+/// One query, or an application's work outside queries: where to find what it did.
+#[derive(Debug, Default)]
+struct Part {
+    app: String,
+    execution: Option<ExecutionKey>,
+    /// Indices into the profile's groups.
+    groups: Vec<usize>,
+    stages: Vec<Attempt>,
+}
+
+/// A profile, sorted by query.
+#[derive(Debug)]
+pub struct Report<'a> {
+    profile: &'a Profile,
+    parts: Vec<Part>,
+    tasks: TasksByStage,
+    names: Names,
+    summary: Summary,
+    comparison: Option<Comparison>,
+}
+
+impl<'a> Report<'a> {
+    /// The report of a profile.
+    ///
+    /// # Errors
+    /// If the tasks cannot be read.
+    pub fn of(profile: &'a Profile) -> Result<Self, FormatError> {
+        let (tasks, names) = std::thread::scope(|scope| {
+            let names = scope.spawn(|| Names::of(profile));
+            let tasks = profile.tasks().map(by_stage);
+            (
+                tasks,
+                names.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            )
+        });
+        let tasks = tasks?;
+        let applications = applications(profile);
+        let mut parts: Vec<(Part, QuerySummary)> = parts(profile, &tasks)
+            .into_iter()
+            .map(|part| {
+                let summary = summary(profile, &part, &tasks, &applications);
+                (part, summary)
+            })
+            .collect();
+        parts.sort_by(|(_, a), (_, b)| {
+            let key = |query: &QuerySummary| {
+                let cpu = std::cmp::Reverse(query.cost.cpu_ns);
+                (query.query.is_none(), cpu, query.app, query.query)
+            };
+            key(a).cmp(&key(b))
+        });
+        let (parts, queries): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let mut total = Cost::default();
+        queries.iter().for_each(|query| total.add(query.cost));
+        Ok(Self {
+            profile,
+            parts,
+            tasks,
+            names,
+            summary: Summary {
+                unfuse: env!("CARGO_PKG_VERSION").to_owned(),
+                profile: profile.path().display().to_string(),
+                total,
+                applications,
+                queries,
+                notes: notes(&profile.processes),
+                compared: false,
+            },
+            comparison: None,
+        })
+    }
+
+    /// The same with a comparison: the other profile is what was before.
+    #[must_use]
+    pub fn against(mut self, before: &Report<'_>) -> Self {
+        self.comparison = Some(compare::compare(before, &self));
+        self.summary.compared = true;
+        self
+    }
+
+    /// The list.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The comparison.
+    pub fn comparison(&self) -> Option<&Comparison> {
+        self.comparison.as_ref()
+    }
+
+    /// The details of the query at a position of the list.
+    ///
+    /// # Panics
+    /// If the list is shorter.
+    pub fn detail(&self, at: usize) -> QueryDetail {
+        query::detail(self.profile, &self.parts[at], &self.tasks, &self.names)
+    }
+
+    /// Names of the frames of all flame graphs.
+    pub fn frame_names(&self) -> &FrameNames {
+        &self.names.table
+    }
+
+    /// Hashes of the generated sources with samples.
+    pub fn source_hashes(&self) -> Vec<&str> {
+        let frames = self.profile.stacks.values().flatten();
+        let hashes: BTreeSet<&str> = frames.filter_map(|f| generated_hash(&f.file)).collect();
+        hashes.into_iter().collect()
+    }
+
+    /// A generated source; none where the profile has no text of it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn source(&self, hash: &str) -> Result<Option<Source>, FormatError> {
+        let class = self.profile.classes.get(hash).map_or("", String::as_str);
+        let text = self.profile.source(hash)?;
+        Ok(text.map(|text| sources::source(class, text, self.profile.regions.get(hash))))
+    }
+}
+
+fn by_stage(rows: Vec<TaskRow>) -> TasksByStage {
+    let mut tasks = TasksByStage::new();
+    for row in rows {
+        let key = (row.app.clone(), row.stage, row.attempt);
+        tasks.entry(key).or_default().push(row);
+    }
+    for rows in tasks.values_mut() {
+        rows.sort_by_key(|row| (row.index, row.task_attempt, row.task));
+        // A task's row counts once, should it be there twice.
+        rows.dedup_by_key(|row| row.task);
+    }
+    tasks
+}
+
+fn parts(profile: &Profile, tasks: &TasksByStage) -> Vec<Part> {
+    let mut parts: BTreeMap<(&str, Option<i64>), Part> = BTreeMap::new();
+    let queries = profile.executions.keys().chain(profile.plans.keys());
+    for (app, query) in queries {
+        parts.entry((app, Some(*query))).or_default();
+    }
+    // Stages without a query count with the work outside, if they did any.
+    let mut stages: Vec<_> = profile.stages.iter().collect();
+    stages.sort_by_key(|(key, _)| *key);
+    for (key, stage) in stages {
+        let (app, id, attempt) = key;
+        if stage.execution.is_some() || tasks.contains_key(key) {
+            let part = parts.entry((app, stage.execution)).or_default();
+            part.stages.push((*id, *attempt));
+        }
+    }
+    for (at, (group, _)) in profile.groups.iter().enumerate() {
+        let frames = profile
+            .stacks
+            .get(&group.stack)
+            .map_or(&[][..], Vec::as_slice);
+        let query = match group.query {
+            Some(query) => Some(query),
+            None => execution_of(profile, group, frames).map(|(_, query)| query),
+        };
+        parts
+            .entry((&group.app, query))
+            .or_default()
+            .groups
+            .push(at);
+    }
+    parts
+        .into_iter()
+        .map(|((app, query), part)| Part {
+            app: app.to_owned(),
+            execution: query.map(|query| (app.to_owned(), query)),
+            ..part
+        })
+        .collect()
+}
+
+fn summary(
+    profile: &Profile,
+    part: &Part,
+    tasks: &TasksByStage,
+    applications: &[Application],
+) -> QuerySummary {
+    let mut cost = Cost::default();
+    for at in &part.groups {
+        cost.add(profile.groups[*at].1.into());
+    }
+    let nothing = Execution::default();
+    let execution = part.execution.as_ref();
+    let known = execution
+        .and_then(|key| profile.executions.get(key))
+        .unwrap_or(&nothing);
+    let attempts = query::attempts(profile, part);
+    let rows: Vec<&TaskRow> = attempts
+        .iter()
+        .filter_map(|(stage, attempt)| tasks.get(&(part.app.clone(), *stage, *attempt)))
+        .flatten()
+        .collect();
+    let waiting = rows.iter().map(|task| stages::waiting_ns(task));
+    let plan = execution.and_then(|key| profile.plans.get(key));
+    let app = applications.iter().position(|known| known.id == part.app);
+    let description = match execution {
+        Some(_) => known.description.clone(),
+        None => "work outside queries".to_owned(),
+    };
+    QuerySummary {
+        app: app.unwrap_or_default(),
+        query: execution.map(|(_, query)| *query),
+        started_ms: known.started_ms,
+        duration_ms: known
+            .ended_ms
+            .zip(known.started_ms)
+            .map(|(ended, started)| ended.saturating_sub(started).max(0)),
+        error: known.error.clone().filter(|error| !error.is_empty()),
+        cost,
+        waiting_ns: (!rows.is_empty()).then(|| waiting.fold(0, u64::saturating_add)),
+        stages: attempts.len(),
+        tasks: rows.len(),
+        fingerprint: Fingerprint::of(&description, plan).to_string(),
+        description,
+    }
+}
+
+/// Applications by start; those without a process are known by what they did.
+fn applications(profile: &Profile) -> Vec<Application> {
+    let mut applications: Vec<Application> = Vec::new();
+    for process in &profile.processes {
+        let (start, end) = (process.start_ns / 1_000_000, process.end_ns / 1_000_000);
+        let at = applications.iter().position(|app| app.id == process.app);
+        let at = at.unwrap_or_else(|| {
+            applications.push(Application {
+                id: process.app.clone(),
+                started_ms: start,
+                ..Application::default()
+            });
+            applications.len() - 1
+        });
+        let app = &mut applications[at];
+        for (known, new) in [
+            (&mut app.name, &process.name),
+            (&mut app.spark, &process.spark),
+        ] {
+            if known.is_empty() {
+                known.clone_from(new);
+            }
+        }
+        app.processes += 1;
+        app.rate_hz = app.rate_hz.max(process.rate_hz);
+        app.started_ms = app.started_ms.min(start);
+        app.ended_ms = app.ended_ms.max(end);
+    }
+    let executions = profile.executions.keys().map(|(app, _)| app);
+    let groups = profile.groups.iter().map(|(group, _)| &group.app);
+    let seen: BTreeSet<&String> = executions.chain(groups).collect();
+    for id in seen {
+        if !applications.iter().any(|app| app.id == *id) {
+            applications.push(Application {
+                id: id.clone(),
+                ..Application::default()
+            });
+        }
+    }
+    applications
+}

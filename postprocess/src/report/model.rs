@@ -1,0 +1,368 @@
+//! What the page gets, as JSON. Times are whole ns or ms, as the names say; `src/model.ts` of the page
+//! mirrors these types.
+
+use serde::Serialize;
+
+use crate::profile::Weight;
+
+/// Samples and CPU time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// CPU time, ns.
+    pub cpu_ns: u64,
+    /// Number of samples.
+    pub samples: u64,
+}
+
+impl From<Weight> for Cost {
+    fn from(weight: Weight) -> Self {
+        Self {
+            cpu_ns: weight.ns,
+            samples: weight.samples,
+        }
+    }
+}
+
+impl Cost {
+    pub(super) fn add(&mut self, other: Self) {
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.samples = self.samples.saturating_add(other.samples);
+    }
+}
+
+/// The first thing the page shows: everything but the details.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The unfuse that made the report.
+    pub unfuse: String,
+    /// The profile directory.
+    pub profile: String,
+    /// All samples.
+    pub total: Cost,
+    /// Applications and other JVMs, by start.
+    pub applications: Vec<Application>,
+    /// Queries, most CPU first; work outside queries at the end.
+    pub queries: Vec<QuerySummary>,
+    /// What is not in the numbers.
+    pub notes: Vec<String>,
+    /// Whether there is a comparison.
+    pub compared: bool,
+}
+
+/// A Spark application, or JVMs without Spark.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Application {
+    /// Spark application id; empty outside Spark.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Spark version.
+    pub spark: String,
+    /// Profiled JVMs.
+    pub processes: usize,
+    /// Samples a second and thread that were asked for.
+    pub rate_hz: u32,
+    /// First and last time it was seen, ms since the epoch.
+    pub started_ms: i64,
+    /// The last one.
+    pub ended_ms: i64,
+}
+
+/// A line of the list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QuerySummary {
+    /// Index into the applications.
+    pub app: usize,
+    /// SQL execution id; none for work outside queries.
+    pub query: Option<i64>,
+    /// Text or call site.
+    pub description: String,
+    /// Start, ms since the epoch.
+    pub started_ms: Option<i64>,
+    /// How long it ran; none where it did not end.
+    pub duration_ms: Option<i64>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// CPU time and samples.
+    pub cost: Cost,
+    /// Time in which its tasks ran and used no CPU, ns; none where no task metrics came.
+    pub waiting_ns: Option<u64>,
+    /// Stage attempts.
+    pub stages: usize,
+    /// Finished task attempts.
+    pub tasks: usize,
+    /// See [`crate::Fingerprint`].
+    pub fingerprint: String,
+}
+
+/// Everything about one query.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct QueryDetail {
+    /// The plan's nodes, parents before children.
+    pub nodes: Vec<Node>,
+    /// Work that no operator does.
+    pub headings: Vec<Heading>,
+    /// Stage attempts in order.
+    pub stages: Vec<Stage>,
+    /// Finished task attempts, stage by stage.
+    pub tasks: Tasks,
+    /// Flame graph of operators.
+    pub operators: Flame,
+    /// Flame graph of all frames.
+    pub frames: Flame,
+    /// Generated sources with samples, most first.
+    pub sources: Vec<HotSource>,
+}
+
+/// A node of the plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Node {
+    /// Its number in the plan.
+    pub id: i32,
+    /// Index of its parent.
+    pub parent: Option<usize>,
+    /// Name.
+    pub operator: String,
+    /// The operator as the plan prints it.
+    pub detail: String,
+    /// Codegen stage it is fused into.
+    pub codegen_stage: Option<i32>,
+    /// Whether adaptive planning dropped it after it ran.
+    pub replanned: bool,
+    /// Its own work.
+    pub own: Cost,
+    /// Its own and that of everything below it.
+    pub total: Cost,
+    /// Stages in which it has samples.
+    pub stages: Vec<i32>,
+    /// Rows it put out.
+    pub rows: Option<i64>,
+}
+
+/// Work that no operator does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Heading {
+    /// What it is.
+    pub name: String,
+    /// How much.
+    pub cost: Cost,
+    /// Stages with samples of it.
+    pub stages: Vec<i32>,
+}
+
+/// A stage attempt.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stage {
+    /// Stage id.
+    pub stage: i32,
+    /// Attempt number.
+    pub attempt: i32,
+    /// Spark's name for it.
+    pub name: String,
+    /// Tasks it should have.
+    pub tasks: i32,
+    /// Submission, ms since the epoch.
+    pub submitted_ms: Option<i64>,
+    /// Completion, ms since the epoch.
+    pub completed_ms: Option<i64>,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// What was sampled in its tasks.
+    pub cost: Cost,
+    /// Sums over its finished tasks; none where no task metrics came.
+    pub metrics: Option<StageMetrics>,
+}
+
+/// Sums of Spark's task metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct StageMetrics {
+    /// Finished task attempts.
+    pub finished: usize,
+    /// Of these, how many did not succeed.
+    pub failed: usize,
+    /// Shortest, median and longest task, ms.
+    pub task_ms: [i64; 3],
+    /// Executor run time, ns.
+    pub run_ns: u64,
+    /// Executor CPU time of the task threads, ns.
+    pub cpu_ns: u64,
+    /// Run time without CPU time, ns.
+    pub waiting_ns: u64,
+    /// Part of the waiting: blocked on shuffle fetches, ns.
+    pub fetch_wait_ns: u64,
+    /// JVM-wide GC pauses while its tasks ran, ns.
+    pub gc_ns: u64,
+    /// Bytes read from input.
+    pub input_bytes: i64,
+    /// Shuffle bytes read.
+    pub shuffle_read_bytes: i64,
+    /// Shuffle bytes written.
+    pub shuffle_write_bytes: i64,
+    /// Bytes spilled to disk.
+    pub spilled_bytes: i64,
+}
+
+/// Task attempts, a column each: they are many.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Tasks {
+    /// Index into the stages.
+    pub stage: Vec<usize>,
+    /// Index in the stage.
+    pub index: Vec<i32>,
+    /// Attempt number.
+    pub attempt: Vec<i32>,
+    /// Index into `executors`.
+    pub executor: Vec<usize>,
+    /// Launch, ms since the epoch.
+    pub launched_ms: Vec<i64>,
+    /// From launch to finish, ms.
+    pub duration_ms: Vec<i64>,
+    /// CPU time, ms.
+    pub cpu_ms: Vec<i64>,
+    /// Run time without CPU time, ms.
+    pub waiting_ms: Vec<i64>,
+    /// GC pauses, ms.
+    pub gc_ms: Vec<i64>,
+    /// Input and shuffle bytes read.
+    pub read_bytes: Vec<i64>,
+    /// Output and shuffle bytes written.
+    pub written_bytes: Vec<i64>,
+    /// Bytes spilled to disk.
+    pub spilled_bytes: Vec<i64>,
+    /// Index into `statuses`.
+    pub status: Vec<usize>,
+    /// Executor and host.
+    pub executors: Vec<String>,
+    /// `SUCCESS`, `FAILED` …
+    pub statuses: Vec<String>,
+}
+
+/// A flame graph: frames in pre-order, widest sibling first, with what ends in each.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Flame {
+    /// 0 for roots.
+    pub depth: Vec<u32>,
+    /// What `of` counts: see [`FlameKind`].
+    pub kind: Vec<u8>,
+    /// Index into stages, headings or nodes of the query, or into [`FrameNames`].
+    pub of: Vec<u32>,
+    /// CPU time of stacks that end here, ns.
+    pub cpu_ns: Vec<u64>,
+    /// Samples of stacks that end here.
+    pub samples: Vec<u64>,
+}
+
+/// What a frame of a flame graph is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FlameKind {
+    /// A stage attempt of the query.
+    Stage = 0,
+    /// A heading of the query.
+    Heading = 1,
+    /// A plan node.
+    Operator = 2,
+    /// A frame of a callchain, by [`FrameNames`].
+    Frame = 3,
+}
+
+/// Names of frames, shared by all queries.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct FrameNames {
+    /// Methods, functions; generated code with lines.
+    pub names: Vec<String>,
+    /// `java`, `generated`, `native`, `kernel` …, an index into `kinds` each.
+    pub kind: Vec<u8>,
+    /// The kinds.
+    pub kinds: Vec<String>,
+}
+
+/// A generated source with samples of one query.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HotSource {
+    /// Its hash; the text is a block of its own.
+    pub hash: String,
+    /// What ended in it and what it called outside generated code.
+    pub cost: Cost,
+    /// Lines with samples: number, ns, samples.
+    pub lines: Vec<(u32, u64, u64)>,
+    /// Node by region id.
+    pub nodes: Vec<usize>,
+}
+
+/// The text of a generated source.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Source {
+    /// The generated class.
+    pub class: String,
+    /// The text as it was compiled.
+    pub text: String,
+    /// Runs of lines with one innermost region: first line, last line, region id, whether it produces.
+    pub regions: Vec<(u32, u32, i32, bool)>,
+}
+
+/// This profile beside another one, per query.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The other profile's directory.
+    pub before: String,
+    /// All samples of the other profile.
+    pub before_total: Cost,
+    /// Queries of both.
+    pub pairs: Vec<Pair>,
+    /// Queries of the other profile only.
+    pub only_before: Vec<Unmatched>,
+    /// Queries of this profile only.
+    pub only_after: Vec<Unmatched>,
+}
+
+/// A query of both profiles. Costs are means of its runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pair {
+    /// Text or call site.
+    pub description: String,
+    /// Fingerprint in this profile.
+    pub fingerprint: String,
+    /// Whether only the descriptions are equal and the plans differ.
+    pub replanned: bool,
+    /// Runs in the other profile.
+    pub before_runs: usize,
+    /// Runs in this profile.
+    pub after_runs: usize,
+    /// CPU time of a run before, ns.
+    pub before_ns: u64,
+    /// CPU time of a run after, ns.
+    pub after_ns: u64,
+    /// Operators and headings.
+    pub rows: Vec<PairRow>,
+}
+
+/// An operator or heading in both profiles.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairRow {
+    /// Name of the operator or heading.
+    pub name: String,
+    /// The operator as the plan prints it.
+    pub detail: String,
+    /// Whether it is a heading.
+    pub heading: bool,
+    /// Depth in the plan.
+    pub depth: usize,
+    /// Own CPU time of a run before, ns; none where that plan does not have it.
+    pub before_ns: Option<u64>,
+    /// And after.
+    pub after_ns: Option<u64>,
+}
+
+/// A query of one profile only.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Unmatched {
+    /// Text or call site.
+    pub description: String,
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// How often it ran.
+    pub runs: usize,
+    /// CPU time of a run, ns.
+    pub cpu_ns: u64,
+}

@@ -1,0 +1,64 @@
+//! Names of frames, numbered once for all queries.
+
+use std::collections::HashMap;
+
+use unfuse_format::Frame;
+
+use super::model::FrameNames;
+use crate::profile::{Profile, generated_hash};
+use crate::totals::method_name;
+
+/// The frames of every stack as numbers.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    pub(super) table: FrameNames,
+    stacks: HashMap<i64, Vec<u32>>,
+}
+
+impl Names {
+    pub(super) fn of(profile: &Profile) -> Self {
+        let mut names = Self::default();
+        let mut known = HashMap::new();
+        // Sorted, so that the same profile gives the same numbers.
+        let mut stacks: Vec<_> = profile.stacks.iter().collect();
+        stacks.sort_by_key(|(id, _)| **id);
+        for (id, frames) in stacks {
+            let numbers = frames
+                .iter()
+                .map(|frame| names.number(frame, &mut known))
+                .collect();
+            names.stacks.insert(*id, numbers);
+        }
+        names
+    }
+
+    /// The frames of a stack, root first.
+    pub(super) fn stack(&self, id: i64) -> &[u32] {
+        self.stacks.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    fn number<'a>(&mut self, frame: &'a Frame, known: &mut HashMap<FrameKey<'a>, u32>) -> u32 {
+        let generated = generated_hash(&frame.file).is_some();
+        let line = if generated { frame.line } else { 0 };
+        let kind = if generated { "generated" } else { &frame.kind };
+        let key = (kind, frame.class.as_str(), frame.method.as_str(), line);
+        let next = self.table.names.len() as u32;
+        *known.entry(key).or_insert_with(|| {
+            let name = method_name(frame);
+            self.table.names.push(match line {
+                0 => name,
+                line => format!("{name}:{line}"),
+            });
+            let kinds = &mut self.table.kinds;
+            let at = kinds.iter().position(|known| known == kind);
+            self.table.kind.push(at.unwrap_or(kinds.len()) as u8);
+            if at.is_none() {
+                kinds.push(kind.to_owned());
+            }
+            next
+        })
+    }
+}
+
+/// Kind, class, method and, in generated code, the line.
+type FrameKey<'a> = (&'a str, &'a str, &'a str, u32);

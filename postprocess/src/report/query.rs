@@ -1,0 +1,238 @@
+//! One query: who does its work, in which stages, where in the code.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::flame::{Key, Tree};
+use super::model::{Cost, FlameKind, Heading, Node, QueryDetail};
+use super::names::Names;
+use super::sources::HotLines;
+use super::stages::{self, Attempt};
+use super::{Part, TasksByStage};
+use crate::attribute::{Attribution, Owner};
+use crate::plan::Plan;
+use crate::profile::{Group, Profile, Weight};
+
+/// Costs by owner.
+pub(super) struct Costs<'a> {
+    /// By node, with the stages.
+    pub(super) nodes: Vec<(Cost, BTreeSet<i32>)>,
+    /// By heading, with the stages.
+    pub(super) headings: BTreeMap<&'static str, (Cost, BTreeSet<i32>)>,
+    /// Every distinct stack of a stage attempt with its attribution.
+    pub(super) stacks: Vec<(&'a Group, Attribution, Cost)>,
+}
+
+impl<'a> Costs<'a> {
+    pub(super) fn of(profile: &'a Profile, part: &Part) -> Self {
+        let plan = part
+            .execution
+            .as_ref()
+            .and_then(|key| profile.plans.get(key));
+        let mut costs = Self {
+            nodes: vec![Default::default(); plan.map_or(0, |plan| plan.nodes.len())],
+            headings: BTreeMap::new(),
+            stacks: Vec::new(),
+        };
+        for (group, weight) in merged(profile, part) {
+            let attribution = Attribution::of(profile, group);
+            let cost = Cost::from(weight);
+            let sum = match &attribution.owner {
+                Owner::Node(_, node) => &mut costs.nodes[*node],
+                Owner::Heading(heading) => costs.headings.entry(heading).or_default(),
+            };
+            sum.0.add(cost);
+            sum.1.extend(group.stage);
+            costs.stacks.push((group, attribution, cost));
+        }
+        costs
+    }
+
+    fn headings(&self) -> Vec<Heading> {
+        let heading = |(name, (cost, stages)): (&&str, &(Cost, BTreeSet<i32>))| Heading {
+            name: (*name).to_owned(),
+            cost: *cost,
+            stages: stages.iter().copied().collect(),
+        };
+        let mut headings: Vec<_> = self.headings.iter().map(heading).collect();
+        headings.sort_by_key(|heading| std::cmp::Reverse(heading.cost.cpu_ns));
+        headings
+    }
+}
+
+/// Groups of one stack in one stage attempt put together: which task thread it was makes no difference.
+fn merged<'a>(profile: &'a Profile, part: &Part) -> Vec<(&'a Group, Weight)> {
+    type Place<'a> = (Option<i32>, Option<i32>, i64, Option<&'a str>);
+    let mut places: HashMap<Place<'a>, usize> = HashMap::new();
+    let mut merged: Vec<(&Group, Weight)> = Vec::new();
+    for at in &part.groups {
+        let (group, weight) = &profile.groups[*at];
+        let thread = group.stage.is_none().then_some(group.thread.as_str());
+        let place = (group.stage, group.attempt, group.stack, thread);
+        match places.get(&place) {
+            Some(at) => merged[*at].1.add(*weight),
+            None => {
+                places.insert(place, merged.len());
+                merged.push((group, *weight));
+            }
+        }
+    }
+    merged
+}
+
+/// The stage attempts of a query: those of its execution, and any other with its samples.
+pub(super) fn attempts(profile: &Profile, part: &Part) -> Vec<Attempt> {
+    let sampled = part.groups.iter().filter_map(|at| {
+        let (group, _) = &profile.groups[*at];
+        Some((group.stage?, group.attempt?))
+    });
+    let all: BTreeSet<Attempt> = sampled.chain(part.stages.iter().copied()).collect();
+    all.into_iter().collect()
+}
+
+/// Everything about one query.
+pub(super) fn detail(
+    profile: &Profile,
+    part: &Part,
+    tasks: &TasksByStage,
+    names: &Names,
+) -> QueryDetail {
+    let costs = Costs::of(profile, part);
+    let attempts = attempts(profile, part);
+    let headings = costs.headings();
+    let mut by_stage: HashMap<Attempt, Cost> = HashMap::new();
+    let (mut operators, mut frames) = (Tree::default(), Tree::default());
+    let mut hot = HotLines::default();
+    for (group, attribution, cost) in &costs.stacks {
+        let attempt = group.stage.zip(group.attempt);
+        let stage = attempt.and_then(|attempt| {
+            by_stage.entry(attempt).or_default().add(*cost);
+            attempts.binary_search(&attempt).ok()
+        });
+        let mut base: Vec<Key> = Vec::new();
+        base.extend(stage.map(|at| (FlameKind::Stage, at as u32)));
+        if let Owner::Heading(name) = attribution.owner {
+            let at = headings.iter().position(|heading| heading.name == name);
+            base.extend(at.map(|at| (FlameKind::Heading, at as u32)));
+        }
+        let nested = nested(&attribution.begins).into_iter().map(operator);
+        operators.add(base.iter().copied().chain(nested), *cost);
+        let stack = with_operators(names.stack(group.stack), &attribution.begins);
+        frames.add(base.into_iter().chain(stack), *cost);
+        hot.add(profile, group.stack, *cost);
+    }
+    let task_rows = |attempt: &Attempt| {
+        let key = (part.app.clone(), attempt.0, attempt.1);
+        tasks.get(&key).map_or(&[][..], Vec::as_slice)
+    };
+    let stage = |attempt: &Attempt| {
+        let known = profile
+            .stages
+            .get(&(part.app.clone(), attempt.0, attempt.1));
+        let cost = by_stage.get(attempt).copied().unwrap_or_default();
+        stages::stage(*attempt, known, task_rows(attempt), cost)
+    };
+    QueryDetail {
+        nodes: nodes(profile, part, &costs, &attempts),
+        headings,
+        stages: attempts.iter().map(stage).collect(),
+        tasks: stages::columns(attempts.iter().map(task_rows).enumerate()),
+        operators: operators.into_flame(),
+        frames: frames.into_flame(),
+        sources: hot.into_sources(profile, part.execution.as_ref()),
+    }
+}
+
+fn operator(node: usize) -> Key {
+    (FlameKind::Operator, node as u32)
+}
+
+/// The operators of a stack. Generated methods that call each other are in the same pipeline: one that
+/// begins again where an outer one began takes its place.
+fn nested(begins: &[(usize, usize)]) -> Vec<usize> {
+    let mut stack: Vec<usize> = Vec::new();
+    for chain in begins.chunk_by(|(a, _), (b, _)| a == b) {
+        if let Some(at) = stack.iter().rposition(|node| *node == chain[0].1) {
+            stack.truncate(at);
+        }
+        stack.extend(chain.iter().map(|(_, node)| *node));
+    }
+    stack
+}
+
+/// The frames of a stack, each followed by the operators that begin at it.
+fn with_operators(frames: &[u32], begins: &[(usize, usize)]) -> Vec<Key> {
+    let mut begins = begins.iter().peekable();
+    let mut stack = Vec::with_capacity(frames.len() + begins.len());
+    for (index, frame) in frames.iter().enumerate() {
+        stack.push((FlameKind::Frame, *frame));
+        while let Some((_, node)) = begins.next_if(|(at, _)| *at <= index) {
+            stack.push(operator(*node));
+        }
+    }
+    stack
+}
+
+fn nodes(profile: &Profile, part: &Part, costs: &Costs<'_>, attempts: &[Attempt]) -> Vec<Node> {
+    let Some(plan) = part
+        .execution
+        .as_ref()
+        .and_then(|key| profile.plans.get(key))
+    else {
+        return Vec::new();
+    };
+    let mut totals: Vec<Cost> = costs.nodes.iter().map(|(cost, _)| *cost).collect();
+    // Children come after their parent.
+    for at in (0..totals.len()).rev() {
+        if let Some(parent) = plan.nodes[at].parent {
+            let below = totals[at];
+            totals[parent].add(below);
+        }
+    }
+    let values = values(profile, part, attempts);
+    let node = |(at, node): (usize, &crate::PlanNode)| Node {
+        id: node.id,
+        parent: node.parent,
+        operator: node.operator.clone(),
+        detail: node.detail.clone(),
+        codegen_stage: node.codegen_stage,
+        replanned: at >= plan.planned,
+        own: costs.nodes[at].0,
+        total: totals[at],
+        stages: costs.nodes[at].1.iter().copied().collect(),
+        rows: rows(plan, at, &values),
+    };
+    plan.nodes.iter().enumerate().map(node).collect()
+}
+
+/// The accumulators of the query's stages. They only grow, so the greatest value is the last.
+fn values(profile: &Profile, part: &Part, attempts: &[Attempt]) -> HashMap<i64, i64> {
+    let mut values: HashMap<i64, i64> = HashMap::new();
+    for (stage, attempt) in attempts {
+        let stage = profile.stages.get(&(part.app.clone(), *stage, *attempt));
+        for (id, value) in stage.map_or(&[][..], |stage| &stage.values) {
+            let known = values.entry(*id).or_insert(*value);
+            *known = (*known).max(*value);
+        }
+    }
+    values
+}
+
+fn rows(plan: &Plan, at: usize, values: &HashMap<i64, i64>) -> Option<i64> {
+    let metrics = plan.nodes[at].metrics.iter();
+    let mut rows = metrics.filter(|(_, name)| name == "number of output rows");
+    rows.find_map(|(id, _)| values.get(id).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nested;
+
+    #[test]
+    fn a_pipeline_is_there_once() {
+        assert_eq!(
+            nested(&[(1, 8), (2, 5), (2, 4), (3, 5), (3, 4), (3, 2)]),
+            [8, 5, 4, 2]
+        );
+        assert_eq!(nested(&[(1, 8), (2, 5), (4, 9)]), [8, 5, 9]);
+    }
+}

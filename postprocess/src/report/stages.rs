@@ -1,0 +1,120 @@
+//! Stage attempts and their tasks.
+
+use std::collections::BTreeMap;
+
+use unfuse_format::TaskRow;
+
+use super::model::{Cost, Stage, StageMetrics, Tasks};
+use crate::profile;
+
+/// Stage and attempt.
+pub(super) type Attempt = (i32, i32);
+
+/// One stage attempt from what is known of it.
+pub(super) fn stage(
+    (stage, attempt): Attempt,
+    known: Option<&profile::Stage>,
+    tasks: &[TaskRow],
+    cost: Cost,
+) -> Stage {
+    Stage {
+        stage,
+        attempt,
+        name: known.map_or_else(String::new, |known| known.name.clone()),
+        tasks: known.map_or(0, |known| known.tasks),
+        submitted_ms: known.and_then(|known| known.submitted_ms),
+        completed_ms: known.and_then(|known| known.completed_ms),
+        failure: known.and_then(|known| known.failure.clone()),
+        cost,
+        metrics: (!tasks.is_empty()).then(|| metrics(tasks)),
+    }
+}
+
+fn metrics(tasks: &[TaskRow]) -> StageMetrics {
+    let mut durations: Vec<i64> = tasks.iter().map(duration_ms).collect();
+    durations.sort_unstable();
+    let median = durations[durations.len() / 2];
+    let mut sum = StageMetrics {
+        finished: tasks.len(),
+        failed: tasks.iter().filter(|task| task.status != "SUCCESS").count(),
+        task_ms: [durations[0], median, durations[durations.len() - 1]],
+        ..StageMetrics::default()
+    };
+    for task in tasks {
+        let add = |sum: &mut u64, ns: u64| *sum = sum.saturating_add(ns);
+        add(&mut sum.run_ns, ns(task.run_ms));
+        add(&mut sum.cpu_ns, task.cpu_ns.max(0).unsigned_abs());
+        add(&mut sum.waiting_ns, waiting_ns(task));
+        add(&mut sum.fetch_wait_ns, ns(task.shuffle_fetch_wait_ms));
+        add(&mut sum.gc_ns, ns(task.gc_ms));
+        let add = |sum: &mut i64, bytes: i64| *sum = sum.saturating_add(bytes);
+        add(&mut sum.input_bytes, task.input_bytes);
+        add(&mut sum.shuffle_read_bytes, task.shuffle_read_bytes);
+        add(&mut sum.shuffle_write_bytes, task.shuffle_write_bytes);
+        add(&mut sum.spilled_bytes, task.disk_spilled);
+    }
+    sum
+}
+
+/// Time in which the task's thread ran the task and used no CPU.
+pub(super) fn waiting_ns(task: &TaskRow) -> u64 {
+    ns(task.run_ms).saturating_sub(task.cpu_ns.max(0).unsigned_abs())
+}
+
+fn ns(ms: i64) -> u64 {
+    ms.max(0).unsigned_abs().saturating_mul(1_000_000)
+}
+
+fn duration_ms(task: &TaskRow) -> i64 {
+    task.finished.saturating_sub(task.launched).max(0)
+}
+
+/// The tasks of some stages as columns; `stages` are their positions in the query.
+pub(super) fn columns<'a>(stages: impl Iterator<Item = (usize, &'a [TaskRow])>) -> Tasks {
+    let mut columns = Tasks::default();
+    let mut executors = BTreeMap::new();
+    let mut statuses = BTreeMap::new();
+    for (stage, tasks) in stages {
+        for task in tasks {
+            let executor = number(&mut executors, (task.executor.as_str(), task.host.as_str()));
+            if executor == columns.executors.len() {
+                let text = format!("{} ({})", task.executor, task.host);
+                columns.executors.push(text);
+            }
+            let status = number(&mut statuses, (task.status.as_str(), task.speculative));
+            if status == columns.statuses.len() {
+                let speculative = if task.speculative {
+                    ", speculative"
+                } else {
+                    ""
+                };
+                columns
+                    .statuses
+                    .push(format!("{}{speculative}", task.status));
+            }
+            columns.stage.push(stage);
+            columns.index.push(task.index);
+            columns.attempt.push(task.task_attempt);
+            columns.executor.push(executor);
+            columns.launched_ms.push(task.launched);
+            columns.duration_ms.push(duration_ms(task));
+            columns.cpu_ms.push(task.cpu_ns / 1_000_000);
+            columns
+                .waiting_ms
+                .push((waiting_ns(task) / 1_000_000).cast_signed());
+            columns.gc_ms.push(task.gc_ms);
+            let read = task.input_bytes.saturating_add(task.shuffle_read_bytes);
+            columns.read_bytes.push(read);
+            let written = task.output_bytes.saturating_add(task.shuffle_write_bytes);
+            columns.written_bytes.push(written);
+            columns.spilled_bytes.push(task.disk_spilled);
+            columns.status.push(status);
+        }
+    }
+    columns
+}
+
+fn number<K: Ord>(known: &mut BTreeMap<K, usize>, key: K) -> usize {
+    let next = known.len();
+    *known.entry(key).or_insert(next)
+}

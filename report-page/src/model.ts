@@ -1,0 +1,158 @@
+// What the report holds; mirrors postprocess/src/report/model.rs. Times are whole ns or ms.
+
+export interface Cost { cpu_ns: number; samples: number }
+
+export interface Summary {
+  unfuse: string;
+  profile: string;
+  total: Cost;
+  applications: Application[];
+  queries: Query[];
+  notes: string[];
+  compared: boolean;
+}
+
+export interface Application {
+  id: string;
+  name: string;
+  spark: string;
+  processes: number;
+  rate_hz: number;
+  started_ms: number;
+  ended_ms: number;
+}
+
+export interface Query {
+  app: number;
+  query: number | null;
+  description: string;
+  started_ms: number | null;
+  duration_ms: number | null;
+  error: string | null;
+  cost: Cost;
+  waiting_ns: number | null;
+  stages: number;
+  tasks: number;
+  fingerprint: string;
+}
+
+export interface Detail {
+  nodes: PlanNode[];
+  headings: Heading[];
+  stages: Stage[];
+  tasks: Tasks;
+  operators: Flame;
+  frames: Flame;
+  sources: HotSource[];
+}
+
+export interface PlanNode {
+  id: number;
+  parent: number | null;
+  operator: string;
+  detail: string;
+  codegen_stage: number | null;
+  replanned: boolean;
+  own: Cost;
+  total: Cost;
+  stages: number[];
+  rows: number | null;
+}
+
+export interface Heading { name: string; cost: Cost; stages: number[] }
+
+export interface Stage {
+  stage: number;
+  attempt: number;
+  name: string;
+  tasks: number;
+  submitted_ms: number | null;
+  completed_ms: number | null;
+  failure: string | null;
+  cost: Cost;
+  metrics: StageMetrics | null;
+}
+
+export interface StageMetrics {
+  finished: number;
+  failed: number;
+  task_ms: [number, number, number];
+  run_ns: number;
+  cpu_ns: number;
+  waiting_ns: number;
+  fetch_wait_ns: number;
+  gc_ns: number;
+  input_bytes: number;
+  shuffle_read_bytes: number;
+  shuffle_write_bytes: number;
+  spilled_bytes: number;
+}
+
+/** A column each, a position a task. */
+export interface Tasks {
+  stage: number[];
+  index: number[];
+  attempt: number[];
+  executor: number[];
+  launched_ms: number[];
+  duration_ms: number[];
+  cpu_ms: number[];
+  waiting_ms: number[];
+  gc_ms: number[];
+  read_bytes: number[];
+  written_bytes: number[];
+  spilled_bytes: number[];
+  status: number[];
+  executors: string[];
+  statuses: string[];
+}
+
+/** Frames in pre-order, widest sibling first, with what ends in each. */
+export interface Flame { depth: number[]; kind: number[]; of: number[]; cpu_ns: number[]; samples: number[] }
+
+export const STAGE = 0;
+export const HEADING = 1;
+export const OPERATOR = 2;
+
+export interface FrameNames { names: string[]; kind: number[]; kinds: string[] }
+
+export interface HotSource {
+  hash: string;
+  cost: Cost;
+  /** Number, ns, samples. */
+  lines: [number, number, number][];
+  nodes: number[];
+}
+
+/** Regions: first line, last line, region id, whether it produces. */
+export interface Source { class: string; text: string; regions: [number, number, number, boolean][] }
+
+export interface Comparison {
+  before: string;
+  before_total: Cost;
+  pairs: Pair[];
+  only_before: Unmatched[];
+  only_after: Unmatched[];
+}
+
+export interface Pair {
+  description: string;
+  fingerprint: string;
+  replanned: boolean;
+  before_runs: number;
+  after_runs: number;
+  before_ns: number;
+  after_ns: number;
+  rows: PairRow[];
+}
+
+export interface PairRow {
+  name: string;
+  detail: string;
+  heading: boolean;
+  depth: number;
+  before_ns: number | null;
+  after_ns: number | null;
+}
+
+export interface Unmatched { description: string; fingerprint: string; runs: number; cpu_ns: number }

@@ -1,0 +1,83 @@
+// Small things that all views use.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { count } from "./format";
+
+/** The result of a promise; `undefined` until it is there. */
+export function useLoaded<T>(load: () => Promise<T>, keys: unknown[]): T | Error | undefined {
+  const [state, setState] = useState<{ keys: unknown[]; value: T | Error }>();
+  useEffect(() => {
+    let current = true;
+    const set = (value: T | Error) => current && setState({ keys, value });
+    load().then(set, (e: unknown) => set(e instanceof Error ? e : new Error(String(e))));
+    return () => {
+      current = false;
+    };
+  }, keys);
+  return state && state.keys.every((key, at) => key === keys[at]) ? state.value : undefined;
+}
+
+/** Two bars, one over the other: `part` is a share of `whole`, both of `of`. */
+export function Bar(props: { part: number; whole?: number; of: number; title?: string; kind?: string }) {
+  const width = (n: number) => ({ width: `${props.of > 0 ? Math.min(100, (100 * n) / props.of) : 0}%` });
+  return (
+    <span class={`bar ${props.kind ?? ""}`} title={props.title}>
+      {props.whole !== undefined && <span class="whole" style={width(props.whole)} />}
+      <span class="part" style={width(props.part)} />
+    </span>
+  );
+}
+
+export function Empty(props: { children: ComponentChildren }) {
+  return <p class="empty">{props.children}</p>;
+}
+
+/** Moves the focus among the elements with `data-row` in a list, by arrows, Home and End. */
+export function arrows(event: KeyboardEvent): void {
+  const list = event.currentTarget as HTMLElement;
+  const rows = [...list.querySelectorAll<HTMLElement>("[data-row]")];
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
+  if (to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+  const row = rows[Math.max(0, Math.min(rows.length - 1, to))];
+  if (!row || (event.target as HTMLElement).tagName === "INPUT") return;
+  event.preventDefault();
+  row.focus();
+}
+
+/** Enter and Space on something that is no link. */
+export function onEnter(act: () => void) {
+  return (event: KeyboardEvent) => {
+    if (event.target !== event.currentTarget || (event.key !== "Enter" && event.key !== " ")) return;
+    event.preventDefault();
+    act();
+  };
+}
+
+export function Pages(props: { page: number; size: number; of: number; what: string; go: (page: number) => void }) {
+  const last = Math.max(0, Math.ceil(props.of / props.size) - 1);
+  if (last === 0) return null;
+  const first = props.page * props.size;
+  return (
+    <nav class="pages" aria-label={`Pages of ${props.what}`}>
+      <button type="button" disabled={props.page === 0} onClick={() => props.go(props.page - 1)}>‹ Previous</button>
+      <span>
+        {count(first + 1)}–{count(Math.min(props.of, first + props.size))} of {count(props.of)} {props.what}
+      </span>
+      <button type="button" disabled={props.page >= last} onClick={() => props.go(props.page + 1)}>Next ›</button>
+    </nav>
+  );
+}
+
+/** A column's head that sorts by it. */
+export function SortHead(props: { by: string; now: string; go: (by: string) => void; title?: string; children: ComponentChildren }) {
+  const active = props.by === props.now;
+  return (
+    <th class="number" aria-sort={active ? "descending" : "none"} title={props.title}>
+      <button type="button" class="sort" onClick={() => props.go(props.by)}>
+        {props.children}<span aria-hidden="true">{active ? " ▾" : ""}</span>
+      </button>
+    </th>
+  );
+}

@@ -1,0 +1,197 @@
+// The plan as a tree with a time bar on every operator.
+
+import { useState } from "preact/hooks";
+import { count, percent, plural, time } from "./format";
+import type { Cost, PlanNode } from "./model";
+import { Bar, Empty, arrows } from "./parts";
+import type { TabProps } from "./query";
+import { changed, go, link } from "./route";
+import { keyOf } from "./list";
+
+export function PlanTab({ detail, query, route }: TabProps) {
+  const [closed, setClosed] = useState<Set<number>>(new Set());
+  const { nodes, headings } = detail;
+  const all = query.cost.cpu_ns;
+  const depths = depthsOf(nodes);
+  const parents = new Set(nodes.map((node) => node.parent));
+  const hidden = hiddenUnder(nodes, closed);
+  const chosen = route.options.get("node");
+  const choose = (id: string) => go(changed(route, { node: id === chosen ? null : id }));
+  const toggle = (at: number, open: boolean) => {
+    const next = new Set(closed);
+    if (open) next.delete(at);
+    else next.add(at);
+    setClosed(next);
+  };
+  const keys = (event: KeyboardEvent) => {
+    const at = Number((event.target as HTMLElement).dataset["node"] ?? NaN);
+    const step = { ArrowRight: true, ArrowLeft: false }[event.key];
+    if (step === undefined || Number.isNaN(at)) return arrows(event);
+    event.preventDefault();
+    if (parents.has(at) && closed.has(at) === step) return toggle(at, step);
+    // Left on a leaf goes to the parent, right on an open node to its first child.
+    const to = step ? nodes.findIndex((node) => node.parent === at) : nodes[at]?.parent ?? -1;
+    if (to >= 0) document.querySelector<HTMLElement>(`[data-node="${to}"]`)?.focus();
+  };
+  if (nodes.length === 0 && headings.length === 0) return <Empty>Nothing was sampled in this query{query.query === null ? "" : ", and no plan of it was recorded"}.</Empty>;
+  return (
+    <>
+      <p class="legend">
+        <span class="key part" /> its own CPU time
+        {nodes.length > 0 && <><span class="key whole" /> with everything below it</>}
+        {query.waiting_ns !== null && (
+          <>
+            <span class="gap" />Waiting is known for each stage, not for each operator:{" "}
+            <a href={link(["query", keyOf(query), "stages"])}>{time(query.waiting_ns)} in {plural(query.stages, "stage")}</a>
+          </>
+        )}
+      </p>
+      <table class="plan" role="treegrid" aria-label="Plan" onKeyDown={keys}>
+        <thead>
+          <tr>
+            <th>Operator</th>
+            <th class="bars"><span class="sr">CPU bar</span></th>
+            <th class="number" title="CPU time of the operator's own work">Self</th>
+            <th class="number" title="Part of the query's CPU time">Share</th>
+            <th class="number" title="CPU time of the operator and everything below it, across stages">Total</th>
+            <th class="number" title="Spark's number of output rows">Rows out</th>
+            <th class="number" title="Stages in which it was sampled">Stage</th>
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map((node, at) => hidden.has(at) ? null : (
+            <NodeRow
+              key={node.id}
+              node={node}
+              at={at}
+              depth={depths[at]!}
+              all={all}
+              open={parents.has(at) ? !closed.has(at) : undefined}
+              chosen={chosen === String(node.id)}
+              first={at === 0}
+              choose={() => choose(String(node.id))}
+              toggle={(open) => toggle(at, open)}
+            />
+          ))}
+          {headings.length > 0 && <tr class="group"><th colSpan={7} scope="rowgroup">{nodes.length > 0 ? "Work that no operator does" : "Work outside queries"}</th></tr>}
+          {headings.map((heading) => (
+            <tr key={heading.name} data-row tabIndex={-1} role="row">
+              <td class="operator"><span class="heading">[{heading.name}]</span></td>
+              <Figures cost={heading.cost} all={all} />
+              <td />
+              <td />
+              <td class="number muted">{heading.stages.join(", ")}</td>
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr>
+            <td>All</td><td />
+            <td class="number strong">{time(all)}</td>
+            <td class="number">100%</td>
+            <td colSpan={3} />
+          </tr>
+        </tfoot>
+      </table>
+      <p class="hint"><kbd>↑</kbd> <kbd>↓</kbd> choose <kbd>←</kbd> <kbd>→</kbd> close and open <kbd>Enter</kbd> whole text</p>
+    </>
+  );
+}
+
+function Figures({ cost, all, whole }: { cost: Cost; all: number; whole?: Cost }) {
+  const both = `self ${time(cost.cpu_ns)} (${plural(cost.samples, "sample")})`;
+  const title = whole ? `${both}, total ${time(whole.cpu_ns)} with everything below (${plural(whole.samples, "sample")})` : both;
+  return (
+    <>
+      <td class="bars"><Bar part={cost.cpu_ns} whole={whole?.cpu_ns} of={all} title={title} /></td>
+      <td class={`number ${cost.cpu_ns ? "strong" : "faint"}`} title={title}>{time(cost.cpu_ns)}</td>
+      <td class="number muted">{percent(cost.cpu_ns, all)}</td>
+    </>
+  );
+}
+
+interface NodeProps {
+  node: PlanNode;
+  at: number;
+  depth: number;
+  all: number;
+  open: boolean | undefined;
+  chosen: boolean;
+  first: boolean;
+  choose: () => void;
+  toggle: (open: boolean) => void;
+}
+
+function NodeRow(props: NodeProps) {
+  const { node, depth, open } = props;
+  const rest = node.detail.startsWith(node.operator) ? node.detail.slice(node.operator.length).trim() : node.detail;
+  const keys = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    props.choose();
+  };
+  return (
+    <>
+      <tr
+        data-row
+        data-node={props.at}
+        role="row"
+        aria-level={depth + 1}
+        aria-expanded={open}
+        aria-selected={props.chosen}
+        tabIndex={props.first || props.chosen ? 0 : -1}
+        class={node.total.cpu_ns === 0 ? "idle" : node.own.cpu_ns === 0 ? "passing" : ""}
+        onKeyDown={keys}
+        onClick={props.choose}
+      >
+        <td class="operator">
+          <span class="indent" style={{ width: `${Math.min(depth, 30) * 14}px` }} />
+          {open === undefined ? <span class="twist" /> : (
+            <span
+              class="twist"
+              role="presentation"
+              title={open ? "Close" : "Open"}
+              onClick={(event) => {
+                event.stopPropagation();
+                props.toggle(!open);
+              }}
+            >{open ? "▾" : "▸"}</span>
+          )}
+          <b>{node.operator}</b>
+          {node.codegen_stage !== null && <span class="badge" title={`Fused into whole-stage codegen ${node.codegen_stage}`}>*{node.codegen_stage}</span>}
+          {node.replanned && <span class="badge" title="Adaptive planning dropped it from the final plan after it ran">re-planned</span>}
+          <span class="detail">{rest}</span>
+        </td>
+        <Figures cost={node.own} whole={node.total} all={props.all} />
+        <td class={`number ${node.total.cpu_ns ? "" : "faint"}`}>{time(node.total.cpu_ns)}</td>
+        <td class="number">{node.rows === null ? "" : count(node.rows)}</td>
+        <td class="number muted">{node.stages.join(", ")}</td>
+      </tr>
+      {props.chosen && (
+        <tr class="more">
+          <td colSpan={7}>
+            <pre>{node.detail || node.operator}</pre>
+            <p class="muted">
+              Node {node.id}. Self {time(node.own.cpu_ns)} ({plural(node.own.samples, "sample")}): only its own code.
+              Total {time(node.total.cpu_ns)} ({plural(node.total.samples, "sample")}): with all operators below it, in all stages.
+            </p>
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+export function depthsOf(nodes: PlanNode[]): number[] {
+  const depths: number[] = [];
+  for (const node of nodes) depths.push(node.parent === null ? 0 : (depths[node.parent] ?? 0) + 1);
+  return depths;
+}
+
+function hiddenUnder(nodes: PlanNode[], closed: Set<number>): Set<number> {
+  const hidden = new Set<number>();
+  nodes.forEach((node, at) => {
+    if (node.parent !== null && (closed.has(node.parent) || hidden.has(node.parent))) hidden.add(at);
+  });
+  return hidden;
+}

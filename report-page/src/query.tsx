@@ -1,0 +1,104 @@
+// One query: its figures, and tabs for plan, stages, flame graph, source and comparison.
+
+import { CodeTab } from "./code";
+import { PairTable } from "./compare";
+import { FlameTab } from "./flame";
+import { moment, percent, plural, time, timeMs } from "./format";
+import { keyOf, titleOf } from "./list";
+import type { Detail, Query, Summary } from "./model";
+import { Empty, useLoaded } from "./parts";
+import { PlanTab } from "./plan";
+import { type Route, go, link } from "./route";
+import type { DataSource } from "./source";
+import { StagesTab } from "./stages";
+
+export interface TabProps { detail: Detail; query: Query; source: DataSource; route: Route }
+
+const TABS: Record<string, string> = { plan: "Plan", stages: "Stages and tasks", flame: "Flame graph", source: "Source", compare: "Comparison" };
+
+export function QueryView(props: { source: DataSource; summary: Summary; at: number; route: Route }) {
+  const { source, summary, at, route } = props;
+  const query = summary.queries[at]!;
+  const detail = useLoaded(() => source.load(`query-${at}`), [source, at]);
+  const tabs = Object.keys(TABS).filter((tab) => tab !== "compare" || summary.compared);
+  const wanted = route.path[2] ?? "plan";
+  const tab = tabs.includes(wanted) ? wanted : "plan";
+  const open = (name: string) => link(["query", keyOf(query), name]);
+  const keys = (event: KeyboardEvent) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length]!;
+    go(open(next));
+    document.getElementById(`tab-${next}`)?.focus();
+  };
+  return (
+    <article aria-label={titleOf(query)}>
+      <nav class="crumbs" aria-label="Place"><a href="#/">Queries</a> › {titleOf(query)}</nav>
+      <Head query={query} summary={summary} />
+      <div role="tablist" class="tabs" aria-label="Views of the query" onKeyDown={keys}>
+        {tabs.map((name) => (
+          <a key={name} id={`tab-${name}`} role="tab" href={open(name)} aria-selected={name === tab} tabIndex={name === tab ? 0 : -1}>
+            {TABS[name]}
+          </a>
+        ))}
+      </div>
+      <div role="tabpanel" aria-labelledby={`tab-${tab}`}>
+        {detail === undefined ? (
+          <Empty>Unpacking …</Empty>
+        ) : detail instanceof Error ? (
+          <Empty>The details cannot be read: {detail.message}</Empty>
+        ) : (
+          <Tab name={tab} detail={detail} query={query} source={source} route={route} />
+        )}
+      </div>
+    </article>
+  );
+}
+
+function Tab(props: TabProps & { name: string }) {
+  switch (props.name) {
+    case "stages": return <StagesTab {...props} />;
+    case "flame": return <FlameTab {...props} />;
+    case "source": return <CodeTab {...props} />;
+    case "compare": return <CompareTab {...props} />;
+    default: return <PlanTab {...props} />;
+  }
+}
+
+function Head({ query, summary }: { query: Query; summary: Summary }) {
+  const figures: [string, string, string][] = [
+    ["CPU", time(query.cost.cpu_ns), "CPU time of all its threads, from samples"],
+    ["of the profile", percent(query.cost.cpu_ns, summary.total.cpu_ns) || "0%", "Part of the profile's CPU time"],
+    ["waiting", query.waiting_ns === null ? "not known" : time(query.waiting_ns), "Run time of its tasks without their CPU time, from Spark's task metrics"],
+    ["duration", query.duration_ms === null ? "not known" : timeMs(query.duration_ms), "From start to end"],
+    ["started", moment(query.started_ms) || "not known", ""],
+  ];
+  if (query.query === null) figures.splice(3, 2);
+  return (
+    <>
+      <h1>
+        {titleOf(query)}
+        {query.query !== null && <span class="description"> {query.description || "no description"}</span>}
+      </h1>
+      {query.error && <pre class="error" role="alert">{query.error}</pre>}
+      <dl class="stats">
+        {figures.map(([name, value, title]) => (
+          <div key={name} title={title}><dt>{name}</dt><dd>{value}</dd></div>
+        ))}
+        <div><dt>{query.stages === 1 ? "stage" : "stages"}</dt><dd>{query.stages}</dd></div>
+        <div><dt>tasks</dt><dd>{query.tasks}</dd></div>
+        <div><dt>samples</dt><dd>{plural(query.cost.samples, "").trim().replace(/s$/, "")}</dd></div>
+      </dl>
+    </>
+  );
+}
+
+function CompareTab({ query, source }: TabProps) {
+  const comparison = useLoaded(() => source.load("comparison"), [source]);
+  if (comparison === undefined) return <Empty>Unpacking …</Empty>;
+  if (comparison instanceof Error) return <Empty>The comparison cannot be read: {comparison.message}</Empty>;
+  const pair = comparison.pairs.find((pair) => pair.fingerprint === query.fingerprint);
+  if (!pair) return <Empty>The other profile has no such query. <a href={link(["compare"])}>All of the comparison</a></Empty>;
+  return <PairTable pair={pair} />;
+}
