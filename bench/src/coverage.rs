@@ -99,22 +99,19 @@ impl Coverage {
         };
         let run = spark.run_what_can(&work, &Tool::Unfuse(self.rate, Vec::new()))?;
         let profile = Profile::open(&run.profile)?;
+        let mut names = BTreeMap::new();
         for execution in executions(&run.event_log)? {
             let Some((name, _)) = execution.description.split_once(' ') else {
                 continue;
             };
-            let selection = Selection {
-                query: Some(execution.id),
-                ..Selection::default()
-            };
             let covered = queries.entry(name.to_owned()).or_default();
             covered.spark_s += execution.all_cpu_s;
-            for row in Totals::of(&profile, selection, By::Operator).rows {
-                covered.add(&row);
-            }
+            names.insert(execution.id, name.to_owned());
         }
         for row in Totals::of(&profile, Selection::default(), By::Operator).rows {
-            if row.stage.is_none() {
+            if let Some(name) = row.query.and_then(|query| names.get(&query)) {
+                queries.entry(name.clone()).or_default().add(&row);
+            } else if row.stage.is_none() {
                 *outside.entry(row.operator).or_default() += row.cpu_seconds;
             }
         }

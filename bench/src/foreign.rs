@@ -1,7 +1,6 @@
 //! Another profiler's samples, put into a profile of ours: then both are attributed by the same rules.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -37,20 +36,17 @@ pub fn add(profile: &Path, executions: &[(Execution, String)]) -> Result<()> {
             .get(&execution.id)
             .with_context(|| format!("no generated code of execution {}", execution.id))?;
         for (stack, count) in pipeline(folded) {
-            let frames: Vec<Frame> = stack.split(';').map(|text| frame(text, sources)).collect();
-            let mut hasher = DefaultHasher::new();
-            frames.hash(&mut hasher);
-            let id = hasher.finish().cast_signed();
+            let row = StackRow::of(stack.split(';').map(|text| frame(text, sources)).collect());
             samples.push(SampleRow {
                 app: app.clone(),
                 stage: Some(execution.stage),
                 stage_attempt: Some(0),
                 kind: "cpu".to_owned(),
-                stack: id,
+                stack: row.stack,
                 count,
                 ..SampleRow::default()
             });
-            stacks.push(StackRow { stack: id, frames });
+            stacks.push(row);
         }
     }
     samples.flush()?;

@@ -10,7 +10,6 @@ use jvmti_bindings::sys::jni::{JNI_VERSION_1_8, JavaVM, JavaVMAttachArgs};
 use jvmti_bindings::sys::jvmti::{
     JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
     JVMTI_EVENT_DYNAMIC_CODE_GENERATED, JVMTI_EVENT_THREAD_END, JVMTI_EVENT_THREAD_START,
-    jvmtiEventCallbacks,
 };
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use unfuse_profiler::Session;
@@ -20,7 +19,7 @@ use crate::agent::{Agent, install, is_installed, remove, with_agent};
 use crate::event_queue::EventQueue;
 use crate::hotspot::{self, NativeThreads};
 use crate::methods::Methods;
-use crate::onload::{enable, set_event};
+use crate::onload::{add_capabilities, code_and_thread_callbacks, enable, set_event};
 use crate::options::Options;
 use crate::recompile::recompile;
 use crate::{code_events, threads};
@@ -157,16 +156,7 @@ fn come(vm: &Vm, env: &JniEnv, session: Session, options: Options) -> Result<boo
         return Err("this JVM is being profiled already".to_owned());
     }
     with_agent(|agent| {
-        let capabilities = agent.jvmti.add_capabilities_with(|capabilities| {
-            capabilities.set_can_generate_compiled_method_load_events(true);
-            capabilities.set_can_get_source_file_name(true);
-            capabilities.set_can_get_line_numbers(true);
-        });
-        if capabilities.is_err() {
-            return Err(
-                "this JVM has no CompiledMethodLoad events or line tables; use HotSpot".to_owned(),
-            );
-        }
+        add_capabilities(&agent.jvmti)?;
         if let Some((low, high)) = hotspot::code_cache(vm.raw()) {
             agent.session.set_code_cache(low, high);
         }
@@ -181,13 +171,10 @@ fn come(vm: &Vm, env: &JniEnv, session: Session, options: Options) -> Result<boo
 }
 
 fn listen(agent: &Agent) -> Option<()> {
-    let mut callbacks = jvmtiEventCallbacks::default();
-    callbacks.ThreadStart = Some(threads::thread_start);
-    callbacks.ThreadEnd = Some(threads::thread_end);
-    callbacks.CompiledMethodLoad = Some(code_events::compiled_method_load);
-    callbacks.CompiledMethodUnload = Some(code_events::compiled_method_unload);
-    callbacks.DynamicCodeGenerated = Some(code_events::dynamic_code_generated);
-    agent.jvmti.set_event_callbacks(callbacks).ok()?;
+    agent
+        .jvmti
+        .set_event_callbacks(code_and_thread_callbacks())
+        .ok()?;
     CODE_EVENTS
         .iter()
         .try_for_each(|event| enable(agent, *event))

@@ -73,16 +73,7 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
             "cannot switch frame pointers on in this JVM; start it with -XX:+PreserveFramePointer",
         ),
     }
-    let capabilities = jvmti.add_capabilities_with(|capabilities| {
-        capabilities.set_can_generate_compiled_method_load_events(true);
-        capabilities.set_can_get_source_file_name(true);
-        capabilities.set_can_get_line_numbers(true);
-    });
-    if capabilities.is_err() {
-        return Err(
-            "this JVM has no CompiledMethodLoad events or line tables; use HotSpot".to_owned(),
-        );
-    }
+    add_capabilities(&jvmti)?;
     let executor_flag = own_path()
         .filter(|_| options.executors)
         .map(|library| format!("-agentpath:{library}={}", option_text.to_string_lossy()));
@@ -103,17 +94,37 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         .ok_or_else(|| "this JVM refuses the events the profiler needs".to_owned())
 }
 
-/// Registers callbacks. Stubs are generated before VMInit, so code events begin now.
-fn listen(agent: &Agent) -> Option<()> {
+/// What describing code takes.
+pub(crate) fn add_capabilities(jvmti: &Jvmti) -> Result<(), String> {
+    jvmti
+        .add_capabilities_with(|capabilities| {
+            capabilities.set_can_generate_compiled_method_load_events(true);
+            capabilities.set_can_get_source_file_name(true);
+            capabilities.set_can_get_line_numbers(true);
+        })
+        .map(drop)
+        .map_err(|_| {
+            "this JVM has no CompiledMethodLoad events or line tables; use HotSpot".to_owned()
+        })
+}
+
+/// The callbacks of every session, whenever it begins.
+pub(crate) fn code_and_thread_callbacks() -> jvmtiEventCallbacks {
     let mut callbacks = jvmtiEventCallbacks::default();
-    callbacks.VMInit = Some(vm_init);
-    callbacks.VMDeath = Some(vm_death);
     callbacks.ThreadStart = Some(threads::thread_start);
     callbacks.ThreadEnd = Some(threads::thread_end);
-    callbacks.ClassFileLoadHook = Some(classes::class_file_load_hook);
     callbacks.CompiledMethodLoad = Some(code_events::compiled_method_load);
     callbacks.CompiledMethodUnload = Some(code_events::compiled_method_unload);
     callbacks.DynamicCodeGenerated = Some(code_events::dynamic_code_generated);
+    callbacks
+}
+
+/// Registers callbacks. Stubs are generated before VMInit, so code events begin now.
+fn listen(agent: &Agent) -> Option<()> {
+    let mut callbacks = code_and_thread_callbacks();
+    callbacks.VMInit = Some(vm_init);
+    callbacks.VMDeath = Some(vm_death);
+    callbacks.ClassFileLoadHook = Some(classes::class_file_load_hook);
     agent.jvmti.set_event_callbacks(callbacks).ok()?;
     for event in [
         JVMTI_EVENT_VM_INIT,

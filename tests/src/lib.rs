@@ -81,6 +81,37 @@ pub fn is(row: &Value, text: &str) -> bool {
         .is_some_and(|name| name.contains(text))
 }
 
+/// `(PROGRAM:LINE)` of the line of a program of `tests/programs` that holds a marker.
+pub fn marked(program: &str, marker: &str) -> String {
+    let text =
+        std::fs::read_to_string(root().join("tests/programs").join(program)).expect("the program");
+    let line = text.lines().position(|line| line.contains(marker));
+    format!("({program}:{})", line.expect("the marker") + 1)
+}
+
+/// Both hot lines of `Hot.java`, two to one, are nearly all there is, in more than `least` samples.
+pub fn check_hot(profile: &Path, least: u64, what: &str) {
+    let rows = top(profile, &["--by", "line"]);
+    let of = |method: &str| {
+        let line = marked("Hot.java", &format!("HOT {method}"));
+        samples(&rows, |row| {
+            is(row, &format!("Hot.{method}")) && is(row, &line)
+        })
+    };
+    // The program's own thread; others do next to nothing.
+    let (sum, mix, all) = (of("sum"), of("mix"), samples(&rows, |_| true));
+    assert!(all > least, "{what}: only {all} samples");
+    assert!(
+        (sum + mix) as f64 > 0.85 * all as f64,
+        "{what}: {sum} + {mix} of {all} in the hot lines"
+    );
+    let ratio = sum as f64 / mix as f64;
+    assert!(
+        (1.5..2.7).contains(&ratio),
+        "{what}: sum is {ratio} times mix, truly about 2"
+    );
+}
+
 /// Every JDK from 17 on that this machine has: the one on the PATH and those in /usr/lib/jvm.
 ///
 /// # Panics

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use unfuse_tests::{compile, is, jdks, root, run, samples, top, unfuse};
+use unfuse_tests::{check_hot, compile, is, jdks, run, samples, top, unfuse};
 
 /// A program of `tests/programs`, running; it has had time to be compiled.
 struct Running(Child);
@@ -80,35 +80,6 @@ impl Drop for Running {
     }
 }
 
-/// The line of a program that holds a marker.
-fn marked(program: &str, marker: &str) -> String {
-    let path = root().join("tests/programs").join(program);
-    let text = fs::read_to_string(path).expect("the program");
-    let line = text.lines().position(|line| line.contains(marker));
-    format!("({program}:{})", line.expect("the marker") + 1)
-}
-
-fn check_hot(profile: &Path, what: &str) {
-    let rows = top(profile, &["--by", "line"]);
-    let of = |method: &str| {
-        let line = marked("Hot.java", &format!("HOT {method}"));
-        samples(&rows, |row| {
-            is(row, &format!("Hot.{method}")) && is(row, &line)
-        })
-    };
-    let (sum, mix, all) = (of("sum"), of("mix"), samples(&rows, |_| true));
-    assert!(all > 200, "{what}: only {all} samples");
-    assert!(
-        (sum + mix) as f64 > 0.85 * all as f64,
-        "{what}: {sum} + {mix} of {all} in the hot lines"
-    );
-    let ratio = sum as f64 / mix as f64;
-    assert!(
-        (1.5..2.7).contains(&ratio),
-        "{what}: sum is {ratio} times mix, truly about 2"
-    );
-}
-
 #[test]
 fn a_running_jvm_gives_the_true_profile_twice_and_is_left_as_it_was() {
     for home in jdks() {
@@ -122,7 +93,7 @@ fn a_running_jvm_gives_the_true_profile_twice_and_is_left_as_it_was() {
                 told.contains("profile in") && told.contains("unfuse top"),
                 "{told}"
             );
-            check_hot(&profile, &format!("{what}, {round}"));
+            check_hot(&profile, 200, &format!("{what}, {round}"));
             let ours = java.ours();
             assert!(ours.is_empty(), "{what}: {ours:?} stay behind");
         }
@@ -207,7 +178,7 @@ fn a_killed_recorder_leaves_nothing_behind() {
     }
     let profile = dir.path().join("next");
     java.record(&profile, &["--for", "2s"]);
-    check_hot(&profile, "after a killed recorder");
+    check_hot(&profile, 200, "after a killed recorder");
     assert_eq!(java.output(), "true profile: sum 12000\n");
 }
 
@@ -220,7 +191,7 @@ fn a_jvm_that_ends_gives_what_there_was() {
     let profile = dir.path().join("profile");
     let told = java.record(&profile, &["--for", "60s"]);
     assert!(told.contains("ended before"), "{told}");
-    check_hot(&profile, "ended");
+    check_hot(&profile, 200, "ended");
     assert_eq!(java.output(), "true profile: sum 7000\n");
 }
 
@@ -270,6 +241,6 @@ fn a_jvm_is_recorded_once_at_a_time() {
     std::thread::sleep(Duration::from_millis(2500));
     refused(&java.pid(), "being profiled already", dir.path());
     assert!(first.wait().expect("it ends").success());
-    check_hot(&profile, "the first");
+    check_hot(&profile, 200, "the first");
     assert_eq!(java.output(), "true profile: sum 10000\n");
 }

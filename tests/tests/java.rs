@@ -4,42 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use unfuse_tests::{Churned, agent, compile, is, jdks, root, run, samples, top, unfuse};
-
-/// The line of `Hot.java` that holds a marker.
-fn marked(marker: &str) -> String {
-    let text =
-        std::fs::read_to_string(root().join("tests/programs/Hot.java")).expect("the program");
-    let line = text
-        .lines()
-        .position(|line| line.contains(marker))
-        .expect("the marker")
-        + 1;
-    format!("(Hot.java:{line})")
-}
-
-/// Both hot lines, two to one, are nearly all there is.
-fn check_hot(profile: &Path, what: &str) {
-    let rows = top(profile, &["--by", "line"]);
-    let sum = samples(&rows, |row| {
-        is(row, "Hot.sum") && is(row, &marked("HOT sum"))
-    });
-    let mix = samples(&rows, |row| {
-        is(row, "Hot.mix") && is(row, &marked("HOT mix"))
-    });
-    // The program's own thread; others do next to nothing.
-    let all = samples(&rows, |_| true);
-    assert!(all > 150, "{what}: only {all} samples");
-    assert!(
-        (sum + mix) as f64 > 0.85 * all as f64,
-        "{what}: {sum} + {mix} of {all} in the hot lines"
-    );
-    let ratio = sum as f64 / mix as f64;
-    assert!(
-        (1.5..2.7).contains(&ratio),
-        "{what}: sum is {ratio} times mix, truly about 2"
-    );
-}
+use unfuse_tests::{
+    Churned, agent, check_hot, compile, is, jdks, marked, root, run, samples, top, unfuse,
+};
 
 fn hot(home: &Path, options: &[&str], agent_options: &str, what: &str) {
     let dir = tempfile::tempdir().expect("a directory");
@@ -62,7 +29,7 @@ fn hot(home: &Path, options: &[&str], agent_options: &str, what: &str) {
         "true profile: sum 2500\n",
         "{what}"
     );
-    check_hot(&profile, what);
+    check_hot(&profile, 150, what);
 }
 
 #[test]
@@ -108,7 +75,9 @@ fn interpreted_code_has_methods_and_lines() {
         let (sum, mix) = methods_of_hot(&home, "-Xint", dir.path());
         let rows = top(&dir.path().join("profile"), &["--by", "line"]);
         for (method, whole) in [("sum", sum), ("mix", mix)] {
-            let hot = samples(&rows, |row| is(row, &marked(&format!("HOT {method}"))));
+            let hot = samples(&rows, |row| {
+                is(row, &marked("Hot.java", &format!("HOT {method}")))
+            });
             let share = hot as f64 / whole as f64;
             assert!(
                 (0.4..0.95).contains(&share),
@@ -208,5 +177,5 @@ fn a_killed_jvm_leaves_its_profile() {
         assert!(Instant::now() < until, "the writer is still at work");
         std::thread::sleep(Duration::from_millis(50));
     }
-    check_hot(&profile, "killed");
+    check_hot(&profile, 150, "killed");
 }

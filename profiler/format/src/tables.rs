@@ -1,6 +1,8 @@
 //! The tables, one row type each. Adding an optional column keeps old profiles readable
 //! (`#[serde(default)]`); anything else raises [`crate::FORMAT_VERSION`].
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use arrow_schema::FieldRef;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +90,18 @@ pub struct StackRow {
     pub stack: i64,
     /// Root first.
     pub frames: Vec<Frame>,
+}
+
+impl StackRow {
+    /// The row of these frames (root first).
+    pub fn of(frames: Vec<Frame>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        frames.hash(&mut hasher);
+        Self {
+            stack: hasher.finish().cast_signed(),
+            frames,
+        }
+    }
 }
 
 /// One frame of a callchain.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
-use unfuse_format::{Frame, LiveMarker, ProfileDir, SampleRow, StackRow};
+use unfuse_format::{LiveMarker, ProfileDir, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
 use crate::launch::{
@@ -26,7 +26,7 @@ use crate::wire::{Incoming, Tally, ToWriter, receive};
 use events::Events;
 use internal::InternalThreads;
 use symbols::Symbols;
-use tables::{Tables, stack_row};
+use tables::{Tables, frame, sample_of};
 
 /// How long rows wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
@@ -183,10 +183,6 @@ impl Work {
             ToWriter::Samples { tid, thread, rows } => {
                 for row in rows {
                     self.tables.samples.push(SampleRow {
-                        app: self.tables.process.app.clone(),
-                        host: self.tables.process.host.clone(),
-                        executor: self.tables.process.executor.clone(),
-                        pid: self.tables.process.pid,
                         tid,
                         thread: thread.clone(),
                         stage: row.task.map(|task| task.stage),
@@ -194,10 +190,10 @@ impl Work {
                         task: row.task.map(|task| task.task),
                         start_ns: self.clock.epoch_ns(row.first),
                         end_ns: self.clock.epoch_ns(row.last),
-                        kind: "cpu".to_owned(),
                         stack: row.stack,
                         count: row.count,
                         weight_ns: row.weight_ns,
+                        ..sample_of(&self.tables.process)
                     });
                 }
             }
@@ -232,13 +228,7 @@ impl Work {
             return;
         }
         for used in used {
-            let frame = Frame {
-                kind: "native".to_owned(),
-                method: used.work.to_owned(),
-                bci: -1,
-                ..Frame::default()
-            };
-            let row = stack_row(vec![frame]);
+            let row = StackRow::of(vec![frame("native", "", used.work)]);
             let stack = row.stack;
             if self.stacks.insert(stack) {
                 self.tables.stacks.push(row);
@@ -246,19 +236,14 @@ impl Work {
             let process = &mut self.tables.process;
             process.samples += used.samples;
             self.tables.samples.push(SampleRow {
-                app: process.app.clone(),
-                host: process.host.clone(),
-                executor: process.executor.clone(),
-                pid: process.pid,
                 tid: used.tid,
                 thread: used.thread,
                 start_ns: since,
                 end_ns: self.looked_ns,
-                kind: "cpu".to_owned(),
                 stack,
                 count: used.samples,
                 weight_ns: used.ns,
-                ..SampleRow::default()
+                ..sample_of(process)
             });
         }
     }

@@ -1,9 +1,9 @@
 //! CPU time of the Python processes that work for Spark's tasks.
 
 use serde_json::Value;
-use unfuse_format::{Frame, ProcessRow, SampleRow, StackRow};
+use unfuse_format::{ProcessRow, SampleRow, StackRow};
 
-use super::tables::stack_row;
+use super::tables::{frame, sample_of};
 
 /// The sample of a task whose Python processes used CPU time, below the code of Spark that talks to them.
 /// `rest` is the time, ns, that was not a whole sample before. None if the event is not understood.
@@ -17,7 +17,7 @@ pub(super) fn rows(
     *rest = rest.saturating_add(ns);
     let count = *rest / period;
     *rest %= period;
-    let stack = stack_row(vec![
+    let stack = StackRow::of(vec![
         frame(
             "java",
             "org.apache.spark.api.python.BasePythonRunner",
@@ -32,33 +32,18 @@ pub(super) fn rows(
             .and_then(|number| i32::try_from(number).ok())
     };
     let sample = SampleRow {
-        app: process.app.clone(),
-        host: process.host.clone(),
-        executor: process.executor.clone(),
-        pid: process.pid,
         thread: "Python worker".to_owned(),
         stage: Some(number("stage")?),
         stage_attempt: Some(number("attempt")?),
         task: Some(event["task"].as_i64()?),
         start_ns: ms("start"),
         end_ns: ms("end"),
-        kind: "cpu".to_owned(),
         stack: stack.stack,
         count,
         weight_ns: ns,
-        ..SampleRow::default()
+        ..sample_of(process)
     };
     Some((stack, sample))
-}
-
-fn frame(kind: &str, class: &str, method: &str) -> Frame {
-    Frame {
-        kind: kind.to_owned(),
-        class: class.to_owned(),
-        method: method.to_owned(),
-        bci: -1,
-        ..Frame::default()
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The open segment of each table.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use serde_json::Value;
 use unfuse_format::{
     CodegenRow, ExecutionRow, FormatError, Frame, PlanRow, ProcessRow, ProfileDir, SampleRow,
@@ -200,13 +198,26 @@ impl Tables {
     }
 }
 
-/// The row of a stack that no sampler took.
-pub(super) fn stack_row(frames: Vec<Frame>) -> StackRow {
-    let mut hasher = DefaultHasher::new();
-    frames.hash(&mut hasher);
-    StackRow {
-        stack: hasher.finish().cast_signed(),
-        frames,
+/// A frame of a stack that no sampler took.
+pub(super) fn frame(kind: &str, class: &str, method: &str) -> Frame {
+    Frame {
+        kind: kind.to_owned(),
+        class: class.to_owned(),
+        method: method.to_owned(),
+        bci: -1,
+        ..Frame::default()
+    }
+}
+
+/// A sample of a process: where and what kind it is; the rest is left to fill in.
+pub(super) fn sample_of(process: &ProcessRow) -> SampleRow {
+    SampleRow {
+        app: process.app.clone(),
+        host: process.host.clone(),
+        executor: process.executor.clone(),
+        pid: process.pid,
+        kind: "cpu".to_owned(),
+        ..SampleRow::default()
     }
 }
 
