@@ -206,7 +206,7 @@ pub unsafe extern "system" fn Agent_OnAttach(
 }
 
 /// The path of this library.
-fn own_path() -> Option<String> {
+pub(crate) fn own_path() -> Option<String> {
     // SAFETY: dladdr fills `info` for an address of this library; its strings live as long as it.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use unfuse_profiler::{Config, SampleSource, Threads};
 
 /// What the option string said.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Options {
     /// Settings of the profiler.
     pub config: Config,
     /// Whether executors that the driver starts get the agent too.
     pub executors: bool,
+    /// Whether Spark's web pages get a tab of the profile.
+    pub ui: bool,
     /// The name of the recorder that has loaded the agent into a running JVM.
     pub attach: Option<String>,
     /// Whether such a JVM may keep the code it has compiled, whose lines are not described.
@@ -19,7 +21,20 @@ pub struct Options {
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, rate, threads, source, map, executors";
+const KNOWN: &str = "dir, rate, threads, source, map, executors, ui";
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            executors: false,
+            ui: true,
+            attach: None,
+            keep_code: false,
+            complaints: Vec::new(),
+        }
+    }
+}
 
 impl Options {
     /// Parses an option string. Never fails: what is wrong is left at its default and reported.
@@ -72,6 +87,13 @@ impl Options {
                     _ => return Err(wrong("on or off is expected")),
                 }
             }
+            "ui" => {
+                self.ui = match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(wrong("on or off is expected")),
+                }
+            }
             // Not for users: `unfuse record` says these.
             "attach" => self.attach = Some(value.to_owned()),
             "keep-code" => self.keep_code = value == "on",
@@ -100,13 +122,13 @@ mod tests {
     #[test]
     fn options_are_read() {
         let options =
-            Options::parse("dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on");
+            Options::parse("dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,ui=off");
         assert_eq!(options.config.dir, PathBuf::from("/tmp/p"));
         assert_eq!(options.config.rate_hz, 20);
         assert_eq!(options.config.threads, Threads::Task);
         assert_eq!(options.config.source, SampleSource::Timer);
         assert_eq!(options.config.map_mib, 64);
-        assert!(options.executors && options.complaints.is_empty());
+        assert!(options.executors && !options.ui && options.complaints.is_empty());
         assert_eq!(options.period_ns(), 50_000_000);
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use jvmti_bindings::env::JniEnv;
 use jvmti_bindings::sys::jni::{jbyteArray, jclass, jmethodID, jobject, jvalue};
@@ -10,11 +11,16 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::agent::Agent;
 use crate::log;
+use crate::onload::own_path;
 
 static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
 
 /// The flag for executors; read by `ExecutorAgent`.
 const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
+/// The profile directory and the program that reads it, for the tab in Spark's web pages; read by
+/// `ReportProgram`.
+const UI_DIR_PROPERTY: &str = "unfuse.ui.dir";
+const UI_PROGRAM_PROPERTY: &str = "unfuse.ui.program";
 
 /// The door to `io.unfuse.spark.Patches`.
 pub(crate) struct Patches {
@@ -57,6 +63,10 @@ impl Patches {
         unsafe {
             if let Some(flag) = &agent.executor_flag {
                 set_property(env, EXECUTOR_PROPERTY, flag)?;
+            }
+            if let Some((dir, program)) = ui_paths(agent) {
+                set_property(env, UI_DIR_PROPERTY, &dir)?;
+                set_property(env, UI_PROGRAM_PROPERTY, &program)?;
             }
             let loader_class = env.find_class("java/lang/ClassLoader")?;
             let system = env.get_static_method_id(
@@ -119,6 +129,16 @@ impl Patches {
         }
         patched
     }
+}
+
+/// The profile directory and where `unfuse` is expected: beside this library.
+fn ui_paths(agent: &Agent) -> Option<(String, String)> {
+    if !agent.options.ui {
+        return None;
+    }
+    let dir = std::path::absolute(&agent.options.config.dir).ok()?;
+    let program = Path::new(&own_path()?).with_file_name("unfuse");
+    Some((dir.to_str()?.to_owned(), program.to_str()?.to_owned()))
 }
 
 /// `System.setProperty(name, value)`.
