@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use unfuse_profiler::{Config, SampleSource, Threads};
 
 /// What the option string said.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Settings of the profiler.
     pub config: Config,
     /// Whether executors that the driver starts get the agent too.
     pub executors: bool,
     /// Whether Spark's web pages get a tab of the profile.
-    pub ui: bool,
+    pub tab: Tab,
     /// The name of the recorder that has loaded the agent into a running JVM.
     pub attach: Option<String>,
     /// Whether such a JVM may keep the code it has compiled, whose lines are not described.
@@ -23,17 +23,16 @@ pub struct Options {
 
 const KNOWN: &str = "dir, rate, threads, source, map, executors, ui";
 
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            config: Config::default(),
-            executors: false,
-            ui: true,
-            attach: None,
-            keep_code: false,
-            complaints: Vec::new(),
-        }
-    }
+/// The tab in Spark's web pages.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Tab {
+    /// Shown in a profiled JVM.
+    #[default]
+    On,
+    /// Not shown.
+    Off,
+    /// Shown in a JVM that is not profiled.
+    Only,
 }
 
 impl Options {
@@ -88,10 +87,11 @@ impl Options {
                 }
             }
             "ui" => {
-                self.ui = match value {
-                    "on" => true,
-                    "off" => false,
-                    _ => return Err(wrong("on or off is expected")),
+                self.tab = match value {
+                    "on" => Tab::On,
+                    "off" => Tab::Off,
+                    "only" => Tab::Only,
+                    _ => return Err(wrong("on, off or only is expected")),
                 }
             }
             // Not for users: `unfuse record` says these.
@@ -122,13 +122,14 @@ mod tests {
     #[test]
     fn options_are_read() {
         let options =
-            Options::parse("dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,ui=off");
+            Options::parse("dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,ui=only");
         assert_eq!(options.config.dir, PathBuf::from("/tmp/p"));
         assert_eq!(options.config.rate_hz, 20);
         assert_eq!(options.config.threads, Threads::Task);
         assert_eq!(options.config.source, SampleSource::Timer);
         assert_eq!(options.config.map_mib, 64);
-        assert!(options.executors && !options.ui && options.complaints.is_empty());
+        assert_eq!(options.tab, Tab::Only);
+        assert!(options.executors && options.complaints.is_empty());
         assert_eq!(options.period_ns(), 50_000_000);
     }
 

@@ -3,24 +3,18 @@
 use std::collections::HashSet;
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::path::Path;
 
 use jvmti_bindings::env::JniEnv;
 use jvmti_bindings::sys::jni::{jbyteArray, jclass, jmethodID, jobject, jvalue};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::agent::Agent;
-use crate::log;
-use crate::onload::own_path;
+use crate::{log, show};
 
 static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
 
 /// The flag for executors; read by `ExecutorAgent`.
 const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
-/// The profile directory and the program that reads it, for the tab in Spark's web pages; read by
-/// `ReportProgram`.
-const UI_DIR_PROPERTY: &str = "unfuse.ui.dir";
-const UI_PROGRAM_PROPERTY: &str = "unfuse.ui.program";
 
 /// The door to `io.unfuse.spark.Patches`.
 pub(crate) struct Patches {
@@ -64,9 +58,8 @@ impl Patches {
             if let Some(flag) = &agent.executor_flag {
                 set_property(env, EXECUTOR_PROPERTY, flag)?;
             }
-            if let Some((dir, program)) = ui_paths(agent) {
-                set_property(env, UI_DIR_PROPERTY, &dir)?;
-                set_property(env, UI_PROGRAM_PROPERTY, &program)?;
+            for (name, value) in show::properties(&agent.options) {
+                set_property(env, name, &value)?;
             }
             let loader_class = env.find_class("java/lang/ClassLoader")?;
             let system = env.get_static_method_id(
@@ -131,16 +124,6 @@ impl Patches {
     }
 }
 
-/// The profile directory and where `unfuse` is expected: beside this library.
-fn ui_paths(agent: &Agent) -> Option<(String, String)> {
-    if !agent.options.ui {
-        return None;
-    }
-    let dir = std::path::absolute(&agent.options.config.dir).ok()?;
-    let program = Path::new(&own_path()?).with_file_name("unfuse");
-    Some((dir.to_str()?.to_owned(), program.to_str()?.to_owned()))
-}
-
 /// `System.setProperty(name, value)`.
 unsafe fn set_property(env: &JniEnv, name: &str, value: &str) -> Option<()> {
     // SAFETY: as in `try_load`.
@@ -177,7 +160,10 @@ unsafe fn read(env: &JniEnv, array: jbyteArray) -> Vec<u8> {
 }
 
 /// The jar as a file that only this process has: no name on any disk, nothing to clean up.
-fn jar_path() -> Option<String> {
+pub(crate) fn jar_path() -> Option<String> {
+    if JAR.is_empty() {
+        return None;
+    }
     let fd = memfd_create(c"unfuse-spark.jar", MFdFlags::MFD_CLOEXEC).ok()?;
     let mut file = std::fs::File::from(fd);
     file.write_all(JAR).ok()?;

@@ -121,7 +121,7 @@ impl History {
         let port = free_port();
         let options = format!(
             "-Dspark.history.fs.logDirectory=file://{} -Dspark.history.ui.port={port} \
-             -agentpath:{}=dir={},rate=0",
+             -agentpath:{}=dir={},ui=only",
             events.display(),
             agent().display(),
             profile.display()

@@ -40,7 +40,10 @@ impl Report {
         if let Some(app) = &self.app {
             profile.keep_application(app);
             if profile.groups.is_empty() && profile.executions.is_empty() {
-                bail!("{}: no profile of application {app}", self.dir.display());
+                bail!(
+                    "{}: no profile of application {app}; a running one appears after some seconds",
+                    self.dir.display()
+                );
             }
         }
         if profile.groups.is_empty() && profile.executions.is_empty() {
