@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use unfuse_format::{ExecutionRow, ProfileDir, SegmentWriter};
 use unfuse_postprocess::Profile;
 use unfuse_postprocess::report::{Cost, Flame, QueryDetail, Report};
 
@@ -116,4 +117,67 @@ fn a_profile_compared_with_itself_has_no_differences() {
         assert!(own.abs_diff(pair.after_ns) <= rounding, "{pair:?}");
         assert!(pair.rows.iter().all(|row| row.before_ns == row.after_ns));
     }
+}
+
+fn unfuse(arguments: &[&std::ffi::OsStr]) -> std::process::Output {
+    std::process::Command::new(env!("CARGO_BIN_EXE_unfuse"))
+        .args(arguments)
+        .output()
+        .expect("unfuse runs")
+}
+
+#[test]
+fn texts_of_a_query_are_nowhere_in_the_file_as_they_are() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = ProfileDir::create(&tmp.path().join("profile")).expect("a profile");
+    let mut executions = SegmentWriter::new(&dir, "test-1");
+    executions.push(ExecutionRow {
+        description: "</script><img src=x onerror=alert(1)>".to_owned(),
+        started_ms: Some(5),
+        ..ExecutionRow::default()
+    });
+    executions.flush().expect("written");
+    let page = tmp.path().join("report.html");
+    std::fs::write(&page, "an older report").expect("written");
+    let output = unfuse(&[
+        "report".as_ref(),
+        dir.path().as_ref(),
+        "-o".as_ref(),
+        page.as_ref(),
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    // No progress in a pipe, only where the file is.
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("report.html"), "{said}");
+    let text = std::fs::read_to_string(&page).expect("text");
+    assert!(text.contains("id=\"block-summary\"") && text.contains("id=\"block-query-0\""));
+    assert!(!text.contains("onerror="));
+    let files = std::fs::read_dir(tmp.path()).expect("a directory").count();
+    assert_eq!(
+        files, 2,
+        "nothing is left beside the profile and the report"
+    );
+}
+
+#[test]
+fn a_report_that_cannot_be_written_leaves_the_old_one() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/canonical");
+    let output = unfuse(&[
+        "report".as_ref(),
+        fixture.as_ref(),
+        "-o".as_ref(),
+        tmp.path().as_ref(),
+    ]);
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("it is a directory") && said.contains("-o"),
+        "{said}"
+    );
+    assert_eq!(
+        std::fs::read_dir(tmp.path()).expect("a directory").count(),
+        0
+    );
 }

@@ -81,7 +81,7 @@ impl Report<'_> {
 
 /// JSON, raw deflate, base64: no data can end the script element it is in.
 fn encoded(data: &impl Serialize) -> io::Result<String> {
-    let mut deflate = DeflateEncoder::new(Vec::new(), Compression::fast());
+    let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(3));
     serde_json::to_writer(io::BufWriter::new(&mut deflate), data)?;
     Ok(STANDARD.encode(deflate.finish()?))
 }
