@@ -30,10 +30,10 @@ class ReportProgramTest {
     void asksForTheApplicationAndKeepsTheAnswer() throws Exception {
         ReportProgram program = program("echo once >> " + dir + "/calls; echo \"<html>$*\"");
         String page = program.report("app-1");
-        assertTrue(page.startsWith("<html>report " + dir + " --app app-1 -o -"), page);
+        assertTrue(page.startsWith("<html>report " + dir + " --app=app-1 -o -"), page);
         assertEquals(page, program.report("app-1"));
         assertEquals(1, Files.readAllLines(dir.resolve("calls")).size());
-        assertTrue(program.report("app-2").contains("--app app-2"));
+        assertTrue(program.report("app-2").contains("--app=app-2"));
     }
 
     @Test
