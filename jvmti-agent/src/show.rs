@@ -49,11 +49,11 @@ pub(crate) fn start(vm: *mut JavaVM, options: &Options) -> Result<(), String> {
 
 /// The class path can take a file without a name only now that there is a class loader.
 unsafe extern "system" fn vm_init(env: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
-    let added = std::panic::catch_unwind(|| {
+    let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         // SAFETY: the JVM passes the environment that the event was switched on in.
         let jvmti = unsafe { Jvmti::from_raw(env) };
         jar_path().and_then(|jar| jvmti.add_to_system_class_loader_search(&jar).ok())
-    });
+    }));
     if !matches!(added, Ok(Some(()))) {
         log::say("the jar for Spark could not be loaded: there will be no tab Operators");
     }

@@ -47,7 +47,9 @@ fn tab(home: &Path, base: &str, wanted: impl Fn(&Value) -> bool) -> Value {
 
 fn has_operators(shown: &Value) -> bool {
     let names = shown["operators"].as_array().into_iter().flatten();
-    names.filter_map(Value::as_str).any(|name| name.starts_with("HashAggregate"))
+    names
+        .filter_map(Value::as_str)
+        .any(|name| name.starts_with("HashAggregate"))
 }
 
 fn check_pages(shown: &Value) {
@@ -55,7 +57,11 @@ fn check_pages(shown: &Value) {
         assert_eq!(shown[what], true, "{what}: {shown}");
     }
     assert_eq!(shown["frame_options"], "SAMEORIGIN", "{shown}");
-    assert_eq!(shown["applications"].as_array().map(Vec::len), Some(1), "{shown}");
+    assert_eq!(
+        shown["applications"].as_array().map(Vec::len),
+        Some(1),
+        "{shown}"
+    );
     assert!(shown["cpu_ns"].as_u64().is_some_and(|ns| ns > 0), "{shown}");
 }
 
