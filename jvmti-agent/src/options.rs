@@ -13,6 +13,8 @@ pub struct Options {
     pub executors: bool,
     /// Whether Spark is left as it is: no operators, no tasks.
     pub without_spark: bool,
+    /// Whether Spark's web pages get a tab of the profile.
+    pub tab: Tab,
     /// The name of the recorder that has loaded the agent into a running JVM.
     pub attach: Option<String>,
     /// Whether such a JVM may keep the code it has compiled, whose lines are not described.
@@ -21,7 +23,19 @@ pub struct Options {
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, rate, threads, source, map, executors, spark";
+const KNOWN: &str = "dir, rate, threads, source, map, executors, spark, ui";
+
+/// The tab in Spark's web pages.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Tab {
+    /// Shown in a profiled JVM.
+    #[default]
+    On,
+    /// Not shown.
+    Off,
+    /// Shown in a JVM that is not profiled.
+    Only,
+}
 
 impl Options {
     /// Parses an option string. Never fails: what is wrong is left at its default and reported.
@@ -81,6 +95,14 @@ impl Options {
                     _ => return Err(wrong("on or off is expected")),
                 }
             }
+            "ui" => {
+                self.tab = match value {
+                    "on" => Tab::On,
+                    "off" => Tab::Off,
+                    "only" => Tab::Only,
+                    _ => return Err(wrong("on, off or only is expected")),
+                }
+            }
             // Not for users: `unfuse record` says these.
             "attach" => self.attach = Some(value.to_owned()),
             "keep-code" => self.keep_code = value == "on",
@@ -109,7 +131,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let options = Options::parse(
-            "dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,spark=off",
+            "dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,spark=off,ui=only",
         );
         assert_eq!(options.config.dir, PathBuf::from("/tmp/p"));
         assert_eq!(options.config.rate_hz, 20);
@@ -117,6 +139,7 @@ mod tests {
         assert_eq!(options.config.source, SampleSource::Timer);
         assert_eq!(options.config.map_mib, 64);
         assert!(options.executors && options.without_spark && options.complaints.is_empty());
+        assert_eq!(options.tab, Tab::Only);
         assert_eq!(options.period_ns(), 50_000_000);
     }
 

@@ -222,6 +222,20 @@ impl Profile {
         Ok(profile)
     }
 
+    /// Forgets everything that is not of one application.
+    pub fn keep_application(&mut self, app: &str) {
+        self.groups.retain(|(group, _)| group.app == app);
+        self.stages.retain(|(of, _, _), _| of == app);
+        self.plans.retain(|(of, _), _| of == app);
+        self.generated.retain(|(of, _), _| of == app);
+        self.descriptions.retain(|(of, _), _| of == app);
+        self.executions.retain(|(of, _), _| of == app);
+        self.processes.retain(|process| process.app == app);
+        let stacks: HashSet<i64> = self.groups.iter().map(|(group, _)| group.stack).collect();
+        self.stacks.retain(|id, _| stacks.contains(id));
+        self.landmarks.retain(|id, _| stacks.contains(id));
+    }
+
     /// The text of a generated source.
     pub fn source(&self, hash: &str) -> Result<Option<String>, FormatError> {
         self.dir.source(hash)
