@@ -41,6 +41,8 @@ pub(crate) const STATUS_CODE_LOW: usize = 9;
 pub(crate) const STATUS_CODE_HIGH: usize = 10;
 /// Status: 1 where the JVM ran before the agent came: nobody asked its compilers for frame pointers.
 pub(crate) const STATUS_ATTACHED: usize = 11;
+/// Status: the writer's generation, see `unfuse_format::Retention`; a new one has none of the stacks of before.
+pub(crate) const STATUS_GENERATION: usize = 12;
 /// Longest thread name that is kept, bytes.
 const LONGEST_NAME: usize = 512;
 
@@ -221,6 +223,7 @@ impl Crew<'_> {
                     samples: samples_in,
                     events,
                     map,
+                    retention: config.retention,
                 };
                 manager.start(writer);
             });

@@ -33,5 +33,6 @@ mod writer;
 
 pub use config::{Config, SampleSource, Threads};
 pub use launch::{Launch, LaunchError, Session, launch};
+pub use unfuse_format::Retention;
 #[doc(hidden)]
 pub use writer::take_events;

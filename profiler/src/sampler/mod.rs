@@ -25,7 +25,7 @@ use unfuse_codemap::CodeMap;
 use crate::clock::monotonic_ns;
 use crate::interpreter::{Layout, Methods};
 use crate::launch::{
-    STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_SAMPLER_ERRNO,
+    STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_GENERATION, STATUS_SAMPLER_ERRNO,
     STATUS_SAMPLERS_FAILED,
 };
 use crate::maps::Maps;
@@ -119,7 +119,8 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         Chains::Pointers(Interpreted::new(map, memory, methods))
     };
     let mut resolver = Resolver::new(map, maps);
-    let mut outbox = Outbox::new(tid, thread, to_writer);
+    let generation = || map.status().get(STATUS_GENERATION);
+    let mut outbox = Outbox::new(tid, thread, to_writer, generation());
     let mut sent = Instant::now();
     let mut taken = 0;
     loop {
@@ -137,6 +138,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         };
         if raw.has_before(ready_before) {
             timeline.update();
+            outbox.enter(generation());
             raw.take_before(ready_before, |sample, chain| {
                 taken += sample.count;
                 let stack = resolver.resolve(sample, chain, chains.words(), &mut outbox);

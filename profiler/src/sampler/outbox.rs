@@ -22,18 +22,20 @@ pub(super) struct Outbox<'a> {
     to: &'a OwnedFd,
     sums: HashMap<(Option<TaskKey>, i64), WireSamples>,
     sent_stacks: Recent<i64>,
+    generation: u64,
     tally: Tally,
     open: bool,
 }
 
 impl<'a> Outbox<'a> {
-    pub(super) fn new(tid: u32, thread: String, to: &'a OwnedFd) -> Self {
+    pub(super) fn new(tid: u32, thread: String, to: &'a OwnedFd, generation: u64) -> Self {
         Self {
             tid,
             thread,
             to,
             sums: HashMap::new(),
             sent_stacks: Recent::new(REMEMBERED),
+            generation,
             tally: Tally::default(),
             open: true,
         }
@@ -45,6 +47,16 @@ impl<'a> Outbox<'a> {
 
     pub(super) fn is_large(&self) -> bool {
         self.sums.len() >= LARGE
+    }
+
+    /// Takes notice of the writer's generation. In a new one stacks must be sent again; what is here goes first,
+    /// as its stacks are in the last one.
+    pub(super) fn enter(&mut self, generation: u64) {
+        if generation != self.generation {
+            self.send();
+            self.sent_stacks.clear();
+            self.generation = generation;
+        }
     }
 
     /// The id of a stack; sends the stack ahead of its samples.
@@ -89,6 +101,7 @@ impl<'a> Outbox<'a> {
             self.post(&ToWriter::Samples {
                 tid: self.tid,
                 thread: self.thread.clone(),
+                generation: self.generation,
                 rows,
             });
         }

@@ -17,6 +17,8 @@ const MOST: usize = 400_000;
 
 pub(super) struct Tables {
     dir: ProfileDir,
+    /// Whether old segments are deleted.
+    limited: bool,
     pub(super) process: ProcessRow,
     pub(super) samples: SegmentWriter<SampleRow>,
     pub(super) stacks: SegmentWriter<StackRow>,
@@ -51,8 +53,32 @@ impl Tables {
             unsaved: Vec::new(),
             python_rest: 0,
             misread_events: 0,
+            limited: false,
             dir,
         }
+    }
+
+    /// Calls the segments from now on by another name, but those that are not deleted by generation.
+    pub(super) fn begin_generation(&mut self, name: &str) {
+        self.limited = true;
+        self.samples.rename(name);
+        self.stacks.rename(name);
+        self.codegen.rename(name);
+        self.plans.rename(name);
+        self.executions.rename(name);
+        self.stages.rename(name);
+        self.tasks.rename(name);
+    }
+
+    /// Bytes written so far of what is deleted by generation.
+    pub(super) fn written(&self) -> u64 {
+        self.samples.written()
+            + self.stacks.written()
+            + self.codegen.written()
+            + self.plans.written()
+            + self.executions.written()
+            + self.stages.written()
+            + self.tasks.written()
     }
 
     pub(super) fn is_large(&self) -> bool {
@@ -182,7 +208,11 @@ impl Tables {
         // The last word counts; older ones that could not be written are not needed.
         self.processes.discard();
         self.processes.push(self.process.clone());
-        note(flush(&mut self.processes));
+        note(if self.limited {
+            self.processes.flush_last_word()
+        } else {
+            flush(&mut self.processes)
+        });
         done
     }
 
