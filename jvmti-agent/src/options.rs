@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use unfuse_profiler::{Config, Retention, SampleSource, Threads};
+use unfuse_profiler::{Config, Retention, SampleSource, TaskShare, Threads};
 
 /// What the option string said.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Options {
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, rate, threads, source, map, keep, keep_for, executors, spark";
+const KNOWN: &str = "dir, rate, threads, source, map, keep, keep_for, tasks, executors, spark";
 
 impl Options {
     /// Parses an option string. Never fails: what is wrong is left at its default and reported.
@@ -74,6 +74,9 @@ impl Options {
             "keep_for" => {
                 let age = Retention::parse_age(value).map_err(|e| kept(key, value, &e))?;
                 self.config.retention.age = Some(age);
+            }
+            "tasks" => {
+                self.config.tasks = TaskShare::parse(value).map_err(|e| wrong(&e))?;
             }
             "executors" => {
                 self.executors = match value {
@@ -150,6 +153,11 @@ mod tests {
             options.config.retention.age,
             Some(std::time::Duration::from_secs(7 * 86_400))
         );
+        assert_eq!(
+            Ok(Options::parse("tasks=1/8").config.tasks),
+            TaskShare::parse("0.125")
+        );
+        assert!(Options::parse("tasks=3").complaints[0].contains("a fraction such as 1/10"));
         let options = Options::parse("keep=2,keep_for=soon");
         assert_eq!(options.config.retention, Retention::default());
         assert!(options.complaints[0].contains("keep=2: a size such as 500MB"));

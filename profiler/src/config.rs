@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use unfuse_format::Retention;
 
+use crate::share::TaskShare;
+
 /// Which threads get a sampler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Threads {
@@ -31,6 +33,8 @@ pub struct Config {
     pub source: SampleSource,
     /// How large and how old the profile directory may become.
     pub retention: Retention,
+    /// The part of Spark's tasks that is profiled.
+    pub tasks: TaskShare,
 }
 
 /// The ways to take a sample.
@@ -54,6 +58,7 @@ impl Default for Config {
             map_mib: 256,
             source: SampleSource::Auto,
             retention: Retention::default(),
+            tasks: TaskShare::default(),
         }
     }
 }

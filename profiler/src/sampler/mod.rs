@@ -26,11 +26,12 @@ use crate::clock::monotonic_ns;
 use crate::interpreter::{Layout, Methods};
 use crate::launch::{
     STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_GENERATION, STATUS_SAMPLER_ERRNO,
-    STATUS_SAMPLERS_FAILED,
+    STATUS_SAMPLERS_FAILED, STATUS_SEED,
 };
 use crate::maps::Maps;
 use crate::memory::Memory;
 use crate::process;
+use crate::share::TaskShare;
 use chains::Chains;
 use interpreted::Interpreted;
 use outbox::Outbox;
@@ -61,6 +62,7 @@ pub(crate) struct Assignment<'a> {
     pub(crate) map: &'a CodeMap,
     pub(crate) source: SourceKind<'a>,
     pub(crate) layout: Layout,
+    pub(crate) tasks: TaskShare,
 }
 
 /// Samples until the thread, the JVM or the manager says it is over.
@@ -75,6 +77,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         map,
         source,
         layout,
+        tasks,
     } = assignment;
     process::set_title(&format!("unfuse-s-{tid}"));
     let mut source = match Source::open(source, tid, period_ns) {
@@ -112,7 +115,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
 
     let attached = map.status().get(STATUS_ATTACHED) != 0;
     let mut raw = RawSamples::default();
-    let mut timeline = Timeline::new(map, tid);
+    let mut timeline = Timeline::new(map, tid, tasks, map.status().get(STATUS_SEED));
     let mut chains = if attached {
         Chains::Sizes(Unwinder::new(map, memory, methods))
     } else {
@@ -126,7 +129,12 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     loop {
         let patience = source.patience(!raw.is_empty() || !outbox.is_empty());
         let over = wait(&source, jvm_ends, &end_requested, patience);
-        source.drain(&mut raw, resolver.maps(), &mut chains);
+        if tasks.is_partial() {
+            // A task's start is marked before its samples are taken.
+            timeline.update();
+        }
+        let wanted = |time| !timeline.is_left_out(time);
+        taken += source.drain(&mut raw, resolver.maps(), &mut chains, wanted);
         if over && attached && has_ended(jvm_ends) {
             // The JVM goes on, and may still have to tell of code that was sampled.
             std::thread::sleep(Duration::from_nanos(GRACE_NS));
@@ -140,9 +148,16 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             timeline.update();
             outbox.enter(generation());
             raw.take_before(ready_before, |sample, chain| {
-                taken += sample.count;
+                let task = match timeline.task_at(sample.time) {
+                    Some(task) if !task.drawn => return,
+                    task => task,
+                };
+                let weight_ns = match task {
+                    Some(_) => tasks.scale(sample.weight_ns),
+                    None => sample.weight_ns,
+                };
                 let stack = resolver.resolve(sample, chain, chains.words(), &mut outbox);
-                outbox.count(timeline.task_at(sample.time), stack, sample);
+                outbox.count(task.map(|task| task.key), stack, sample, weight_ns);
             });
         }
         if over && taken == 0 && !has_ended(jvm_ends) {

@@ -70,8 +70,14 @@ impl<'a> Outbox<'a> {
         id
     }
 
-    /// Counts one sample.
-    pub(super) fn count(&mut self, task: Option<TaskKey>, stack: i64, sample: &RawSample) {
+    /// Counts one sample, which stands for so much CPU time.
+    pub(super) fn count(
+        &mut self,
+        task: Option<TaskKey>,
+        stack: i64,
+        sample: &RawSample,
+        weight_ns: u64,
+    ) {
         self.tally.samples += sample.count;
         self.tally.broken_chains += u64::from(sample.broken);
         let sum = self.sums.entry((task, stack)).or_insert(WireSamples {
@@ -84,7 +90,7 @@ impl<'a> Outbox<'a> {
         });
         sum.last = sample.time;
         sum.count += sample.count;
-        sum.weight_ns += sample.weight_ns;
+        sum.weight_ns = sum.weight_ns.saturating_add(weight_ns);
     }
 
     /// Adds losses.

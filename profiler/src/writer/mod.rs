@@ -19,10 +19,11 @@ use unfuse_format::{Frame, LiveMarker, ProfileDir, Retention, SampleRow, StackRo
 
 use crate::clock::EpochOffset;
 use crate::launch::{
-    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_GENERATION, STATUS_LOST_EVENTS,
+    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_GENERATION, STATUS_LOST_EVENTS, STATUS_SEED,
     STATUS_WRITER_ERRNO, host, writer_name,
 };
 use crate::recent::Recent;
+use crate::share::TaskShare;
 use crate::wire::{Incoming, Tally, ToWriter, receive};
 use events::Events;
 use generations::Generations;
@@ -47,6 +48,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) events: UnixStream,
     pub(crate) map: &'a CodeMap,
     pub(crate) retention: Retention,
+    pub(crate) tasks: TaskShare,
 }
 
 impl Writer<'_> {
@@ -66,6 +68,8 @@ impl Writer<'_> {
         if let Some(name) = generations.name() {
             tables.begin_generation(&name);
         }
+        tables.draw = (self.tasks, self.map.status().get(STATUS_SEED));
+        tables.process.task_fraction = self.tasks.is_partial().then(|| self.tasks.fraction());
         tables.process.host = host;
         tables.process.pid = self.jvm;
         tables.process.rate_hz = self.rate_hz;
@@ -344,6 +348,7 @@ mod tests {
             events,
             map: &map,
             retention: Retention::default(),
+            tasks: TaskShare::default(),
         };
         writer.run();
         let processes = dir.read::<ProcessRow>().unwrap().rows;

@@ -9,6 +9,8 @@ use unfuse_format::{
 };
 
 use super::python;
+use crate::share::TaskShare;
+use crate::wire::TaskKey;
 
 /// Rows of one table that are written before their time.
 const LARGE: usize = 50_000;
@@ -17,6 +19,8 @@ const MOST: usize = 400_000;
 
 pub(super) struct Tables {
     dir: ProfileDir,
+    /// The tasks that are profiled, and the seed by which they are drawn.
+    pub(super) draw: (TaskShare, u64),
     /// Whether old segments are deleted.
     limited: bool,
     pub(super) process: ProcessRow,
@@ -53,6 +57,7 @@ impl Tables {
             unsaved: Vec::new(),
             python_rest: 0,
             misread_events: 0,
+            draw: (TaskShare::default(), 0),
             limited: false,
             dir,
         }
@@ -116,7 +121,12 @@ impl Tables {
             Some("plan") => self.plan(event),
             Some("python") if self.process.rate_hz > 0 => {
                 match python::rows(&self.process, &event, &mut self.python_rest) {
-                    Some((stack, sample)) => {
+                    Some((stack, mut sample)) => {
+                        let (share, seed) = self.draw;
+                        if !task_of(&sample).is_some_and(|task| share.draws(task, seed)) {
+                            return;
+                        }
+                        sample.weight_ns = share.scale(sample.weight_ns);
                         // One for each task is little, and a stack that is written twice does no harm.
                         self.stacks.push(stack);
                         self.samples.push(sample);
@@ -228,6 +238,14 @@ impl Tables {
         self.stages.discard();
         self.tasks.discard();
     }
+}
+
+fn task_of(sample: &SampleRow) -> Option<TaskKey> {
+    Some(TaskKey {
+        stage: sample.stage?,
+        stage_attempt: sample.stage_attempt?,
+        task: sample.task?,
+    })
 }
 
 /// The row of a stack that no sampler took.
