@@ -57,13 +57,28 @@ pub struct Weight {
     pub samples: u64,
     /// CPU time, ns.
     pub ns: u64,
+    /// What shares are parts of: samples, or CPU time in µs where only a part of the tasks was profiled.
+    pub value: u64,
 }
 
 impl Weight {
+    fn of(row: &SampleRow, by_time: bool) -> Self {
+        Self {
+            samples: row.count,
+            ns: row.weight_ns,
+            value: if by_time {
+                row.weight_ns / 1000
+            } else {
+                row.count
+            },
+        }
+    }
+
     /// Saturates: a damaged row may hold any number.
     pub(crate) fn add(&mut self, other: Self) {
         self.samples = self.samples.saturating_add(other.samples);
         self.ns = self.ns.saturating_add(other.ns);
+        self.value = self.value.saturating_add(other.value);
     }
 }
 
@@ -151,7 +166,7 @@ impl Profile {
         let mut plans = plans(plan_rows);
         let generated = generated(codegen, &mut plans);
         let mut profile = Self {
-            groups: groups(samples, &stages),
+            groups: groups(samples, &stages, by_time(&processes)),
             stacks: stacks
                 .into_iter()
                 .map(|row| (row.stack, row.frames))
@@ -178,6 +193,16 @@ impl Profile {
         Ok(profile)
     }
 
+    /// Whether samples stand for different parts of the tasks, so that shares are of CPU time.
+    pub fn is_by_time(&self) -> bool {
+        by_time(&self.processes)
+    }
+
+    /// What the values of weights count.
+    pub fn unit(&self) -> &'static str {
+        if self.is_by_time() { "µs" } else { "samples" }
+    }
+
     /// The text of a generated source.
     pub fn source(&self, hash: &str) -> Result<Option<String>, FormatError> {
         self.dir.source(hash)
@@ -196,10 +221,7 @@ impl Profile {
                 },
                 start_ns: row.start_ns,
                 end_ns: row.end_ns,
-                weight: Weight {
-                    samples: row.count,
-                    ns: row.weight_ns,
-                },
+                weight: Weight::of(&row, self.is_by_time()),
                 group: Group::of(row, &self.stages),
             })
             .filter(|slice| selection.holds(&slice.group))
@@ -321,13 +343,11 @@ fn generated(
 fn groups(
     rows: Vec<SampleRow>,
     stages: &HashMap<(String, i32, i32), Stage>,
+    by_time: bool,
 ) -> Vec<(Group, Weight)> {
     let mut groups: HashMap<Group, Weight> = HashMap::new();
     for row in rows {
-        let weight = Weight {
-            samples: row.count,
-            ns: row.weight_ns,
-        };
+        let weight = Weight::of(&row, by_time);
         groups
             .entry(Group::of(row, stages))
             .or_default()
@@ -339,6 +359,11 @@ fn groups(
             .cmp(&(&b.app, b.query, b.stage, b.attempt, &b.thread, b.stack))
     });
     groups
+}
+
+fn by_time(processes: &[ProcessRow]) -> bool {
+    let partial = |process: &ProcessRow| process.task_fraction.is_some();
+    processes.iter().any(partial)
 }
 
 fn latest(rows: Vec<ProcessRow>) -> Vec<ProcessRow> {
