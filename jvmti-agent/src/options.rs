@@ -19,7 +19,7 @@ pub struct Options {
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, rate, threads, source, map, executors";
+const KNOWN: &str = "dir, spools, rate, threads, source, map, executors";
 
 impl Options {
     /// Parses an option string. Never fails: what is wrong is left at its default and reported.
@@ -37,8 +37,10 @@ impl Options {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         let wrong = |expected: &str| format!("option {key}={value}: {expected}; using the default");
         match key {
+            "dir" if is_uri(value) => self.config.uri = Some(value.to_owned()),
             "dir" if !value.is_empty() => self.config.dir = PathBuf::from(value),
-            "dir" => return Err(wrong("a directory is expected")),
+            "spools" if !value.is_empty() => self.config.spools = Some(PathBuf::from(value)),
+            "dir" | "spools" => return Err(wrong("a directory is expected")),
             "rate" => {
                 let rate = value.parse().ok().filter(|rate| *rate <= 10_000);
                 self.config.rate_hz =
@@ -92,6 +94,16 @@ impl Options {
     }
 }
 
+/// Whether a directory is named by a URI (`hdfs://…`, `s3a://…`, `file:/…`), which Hadoop understands.
+fn is_uri(dir: &str) -> bool {
+    dir.split_once(":/").is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,6 +130,23 @@ mod tests {
         assert_eq!(options.complaints.len(), 2);
         assert!(options.complaints[0].contains("colour") && options.complaints[0].contains("rate"));
         assert!(options.complaints[1].contains("rate=fast"));
+    }
+
+    #[test]
+    fn a_uri_is_no_local_path() {
+        for uri in [
+            "hdfs://nn:8020/p",
+            "s3a://bucket/p",
+            "file:/tmp/p",
+            "file:///tmp/p",
+        ] {
+            let options = Options::parse(&format!("dir={uri},spools=/scratch"));
+            assert_eq!(options.config.uri.as_deref(), Some(uri));
+            assert_eq!(options.config.spools, Some(PathBuf::from("/scratch")));
+        }
+        for path in ["/tmp/p", "p", "./odd:/p", "/a:/b"] {
+            assert_eq!(Options::parse(&format!("dir={path}")).config.uri, None);
+        }
     }
 
     proptest! {

@@ -32,6 +32,6 @@ pub mod wire;
 mod writer;
 
 pub use config::{Config, SampleSource, Threads};
-pub use launch::{Launch, LaunchError, Session, launch};
+pub use launch::{Launch, LaunchError, Session, Shipped, launch};
 #[doc(hidden)]
 pub use writer::take_events;

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share. They use the front door only: `unfuse`, built in release mode.
 
 mod churn;
+mod cluster;
 mod consumers;
 mod processes;
 
@@ -10,6 +11,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 pub use churn::{Churned, Compared};
+pub use cluster::{Cluster, executors, free_port, pyspark, wait_for};
 pub use consumers::Consumers;
 pub use processes::{Mark, signal, thread};
 

@@ -16,10 +16,12 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use unfuse_postprocess::{Level, Profile, Selection};
 
+use crate::remote;
+
 /// Which profile, and which part of it.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// The profile directory that `unfuse run` printed
+    /// The profile directory that `unfuse run` printed, or its URI on a file system of Hadoop
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Only this query (Spark SQL execution id)
@@ -33,7 +35,7 @@ pub struct Input {
 impl Input {
     /// Reads the profile, says on stderr what had to be left out, and checks the selection.
     fn open(&self) -> Result<(Profile, Selection)> {
-        let profile = Profile::open(&self.dir)?;
+        let profile = Profile::open(&remote::local(&self.dir)?)?;
         for problem in &profile.problems {
             eprintln!("unfuse: {problem}");
         }

@@ -21,6 +21,7 @@ pub struct SegmentWriter<T: Table> {
     writer: String,
     next: u32,
     rows: Vec<T>,
+    last: Option<PathBuf>,
 }
 
 impl<T: Table> SegmentWriter<T> {
@@ -31,6 +32,7 @@ impl<T: Table> SegmentWriter<T> {
             writer: writer.to_owned(),
             next: 0,
             rows: Vec::new(),
+            last: None,
         }
     }
 
@@ -42,6 +44,16 @@ impl<T: Table> SegmentWriter<T> {
     /// Rows in the open segment.
     pub fn pending(&self) -> usize {
         self.rows.len()
+    }
+
+    /// The rows of the open segment.
+    pub fn rows(&self) -> &[T] {
+        &self.rows
+    }
+
+    /// The file that the last flush has written, once.
+    pub fn take_last(&mut self) -> Option<PathBuf> {
+        self.last.take()
     }
 
     /// Closes the open segment: writes it aside and renames it into place. Without rows, nothing.
@@ -70,6 +82,7 @@ impl<T: Table> SegmentWriter<T> {
                 FormatError::unwritable(&path)(e)
             })?;
         self.next += 1;
+        self.last = Some(path);
         self.rows.clear();
         Ok(())
     }
