@@ -55,12 +55,14 @@ pub fn local(dir: &Path) -> Result<PathBuf> {
 }
 
 fn update(uri: &str, mirror: &Path) -> Result<()> {
-    let listing = hadoop(&["-ls", "-C", "-R", uri])
-        .with_context(|| format!("{uri} cannot be read"))?;
+    let listing =
+        hadoop(&["-ls", "-C", "-R", uri]).with_context(|| format!("{uri} cannot be read"))?;
     let listing = String::from_utf8_lossy(&listing).into_owned();
     let there: Vec<(&str, &str)> = listing.lines().filter_map(member).collect();
     if !there.contains(&("", MANIFEST)) {
-        bail!("{uri} is not an unfuse profile (it has no {MANIFEST}), or nothing has been written to it yet");
+        bail!(
+            "{uri} is not an unfuse profile (it has no {MANIFEST}), or nothing has been written to it yet"
+        );
     }
     let mut wanted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (folder, name) in &there {
@@ -146,7 +148,10 @@ fn hadoop(arguments: &[&str]) -> Result<Vec<u8>> {
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         let last = text.lines().rev().find(|line| !line.trim().is_empty());
-        bail!("{}", last.unwrap_or("Hadoop's client failed without a word"));
+        bail!(
+            "{}",
+            last.unwrap_or("Hadoop's client failed without a word")
+        );
     }
     Ok(output.stdout)
 }
@@ -189,7 +194,10 @@ fn client() -> Result<Command> {
 
 /// The jars of SPARK_HOME, of the Spark on the PATH, or of one that `unfuse setup` installed.
 fn spark_jars(submit: Option<PathBuf>) -> Option<PathBuf> {
-    let mut homes: Vec<PathBuf> = env::var_os("SPARK_HOME").map(PathBuf::from).into_iter().collect();
+    let mut homes: Vec<PathBuf> = env::var_os("SPARK_HOME")
+        .map(PathBuf::from)
+        .into_iter()
+        .collect();
     homes.extend(submit.as_deref().and_then(two_up));
     for spark in [Spark::V4_3, Spark::V3_5] {
         homes.extend(spark.home().map(|home| home.join("venv")));
@@ -204,7 +212,10 @@ fn two_up(program: &Path) -> Option<PathBuf> {
 
 /// In a Spark, or in a virtual environment with PySpark.
 fn jars_of(home: &Path) -> Option<PathBuf> {
-    let versions = fs::read_dir(home.join("lib")).into_iter().flatten().flatten();
+    let versions = fs::read_dir(home.join("lib"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let in_python = versions.map(|version| version.path().join("site-packages/pyspark/jars"));
     std::iter::once(home.join("jars"))
         .chain(in_python)
@@ -235,7 +246,10 @@ mod tests {
             member("hdfs://n/p/samples/h-1-a-00000.parquet"),
             Some(("samples", "h-1-a-00000.parquet"))
         );
-        assert_eq!(member("hdfs://n/p/sources/12.java"), Some(("sources", "12.java")));
+        assert_eq!(
+            member("hdfs://n/p/sources/12.java"),
+            Some(("sources", "12.java"))
+        );
         for other in [
             "hdfs://n/p/samples/.h-1.parquet.unfuse-spool-x.tmp",
             "hdfs://n/p/samples/.h-1.parquet",

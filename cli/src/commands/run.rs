@@ -71,7 +71,9 @@ impl Run {
             return Ok(ExitCode::from(127));
         };
         let uri = uri.display();
-        eprintln!("unfuse: profile in {uri}; next: unfuse top {uri}   |   unfuse flame {uri} -o flame.svg");
+        eprintln!(
+            "unfuse: profile in {uri}; next: unfuse top {uri}   |   unfuse flame {uri} -o flame.svg"
+        );
         Ok(exit_code(status))
     }
 
