@@ -12,6 +12,7 @@ use crate::spark_submit;
 #[derive(Debug)]
 pub struct Cluster {
     spark: PathBuf,
+    spools: PathBuf,
     master: String,
     processes: Vec<Child>,
 }
@@ -25,9 +26,11 @@ impl Cluster {
         let port = free_port();
         let mut cluster = Self {
             spark: spark.to_owned(),
+            spools: dir.join("spools"),
             master: format!("spark://127.0.0.1:{port}"),
             processes: Vec::new(),
         };
+        fs::create_dir_all(&cluster.spools).expect("a directory");
         let port = port.to_string();
         let host = ["--host", "127.0.0.1", "--webui-port", "0"];
         let mut master = cluster.class("org.apache.spark.deploy.master.Master", dir, "master");
@@ -57,6 +60,7 @@ impl Cluster {
             .env("SPARK_HOME", home)
             .env("SPARK_LOCAL_IP", "127.0.0.1")
             .env("SPARK_DAEMON_MEMORY", "256m")
+            .env("TMPDIR", &self.spools)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
@@ -64,8 +68,15 @@ impl Cluster {
     }
 
     fn spawn(&mut self, command: &mut Command) {
-        let process = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        let process = command
+            .spawn()
+            .unwrap_or_else(|e| panic!("{command:?}: {e}"));
         self.processes.push(process);
+    }
+
+    /// Where JVMs keep what they have yet to copy.
+    pub fn spools(&self) -> &Path {
+        &self.spools
     }
 
     /// `unfuse run … spark-submit` to this cluster, which waits for all executors.
@@ -81,7 +92,10 @@ impl Cluster {
         ] {
             command.args(["--conf", setting]);
         }
-        command.args(options).env("SPARK_LOCAL_IP", "127.0.0.1");
+        command
+            .args(options)
+            .env("SPARK_LOCAL_IP", "127.0.0.1")
+            .env("TMPDIR", &self.spools);
         command
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use unfuse_tests::{
-    Cluster, executors, is, root, run, samples, signal, spark, top, tpch, unfuse, wait_for,
+    Cluster, Hdfs, executors, is, pyspark, root, run, samples, signal, spark, top, tpch, unfuse,
+    wait_for,
 };
 
 /// What must be on the plan.
@@ -58,10 +59,39 @@ fn check(profile: &Path, least_executors: u64, tolerance: f64) {
     );
     let rows = top(profile, &[]);
     for operator in FUSED {
-        assert!(samples(&rows, |row| is(row, operator)) > 0, "{operator} has no sample");
+        assert!(
+            samples(&rows, |row| is(row, operator)) > 0,
+            "{operator} has no sample"
+        );
     }
     let output = run(unfuse().arg("top").arg(profile));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "nothing is damaged");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "",
+        "nothing is damaged"
+    );
+}
+
+/// What JVMs do after their plugin has ended stays in their spools: a moment's samples.
+fn assert_little_is_left(spools: &Path, profile: &Path) {
+    let spools = std::fs::read_dir(spools).expect("spools").flatten();
+    let left = spools.map(|spool| spool.path().join("samples"));
+    let left: f64 = left
+        .filter(|samples| {
+            samples
+                .read_dir()
+                .is_ok_and(|mut files| files.next().is_some())
+        })
+        .map(|samples| ask(&samples, "select sum(count)::int from 'DIR/*.parquet'"))
+        .filter_map(|row| row[0].as_f64())
+        .sum();
+    let copied = ask(
+        profile,
+        "select sum(count)::int from 'DIR/samples/*.parquet'",
+    );
+    let copied = copied[0].as_f64().expect("a number");
+    println!("{left} samples left in spools, {copied} copied");
+    assert!(left < 0.02 * copied, "{left} samples left, {copied} copied");
 }
 
 fn uri(path: &Path) -> PathBuf {
@@ -88,6 +118,7 @@ fn segments_are_copied_to_a_uri() {
     queries(&mut command, "20");
     run(&mut command);
     check(&profile, 2, 0.03);
+    assert_little_is_left(cluster.spools(), &profile);
     // The same by its URI.
     assert_eq!(top(&uri(&profile), &[]), top(&profile, &[]));
 }
@@ -113,4 +144,33 @@ fn a_killed_executor_costs_no_counts() {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{text}");
     check(&profile, 3, 0.03);
+}
+
+#[test]
+fn a_profile_on_hdfs_is_written_and_read() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let hdfs = Hdfs::start(&spark("4.3"), dir.path());
+    let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
+    let profile = hdfs.uri("profile");
+    let mut command = cluster.submit(&profile, 2, &[]);
+    queries(&mut command, "20");
+    run(&mut command);
+    // The mirror of this address goes to a cache of this test's own.
+    let cached = dir.path().join("cache");
+    let installed = pyspark(&spark("4.3"));
+    let far = || {
+        let mut command = unfuse();
+        command
+            .env("XDG_CACHE_HOME", &cached)
+            .env("SPARK_HOME", &installed)
+            .args(["top", "--json"])
+            .arg(&profile);
+        run(&mut command).stdout
+    };
+    let first = far();
+    let mirrors = std::fs::read_dir(cached.join("unfuse/remote")).expect("a mirror");
+    let mirror = mirrors.flatten().next().expect("a mirror").path();
+    check(&mirror, 2, 0.03);
+    // Nothing is new the second time.
+    assert_eq!(far(), first);
 }
