@@ -184,12 +184,22 @@ fn client() -> Result<Command> {
         }
     }
     class_path.push(jars.join("*"));
+    class_path.push(":");
+    class_path.push(no_settings()?);
     let mut command = Command::new(java.program);
     command
         .args(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp"])
         .arg(class_path)
         .arg("org.apache.hadoop.fs.FsShell");
     Ok(command)
+}
+
+/// A directory with an empty configuration: Hadoop's shell does not start without any.
+fn no_settings() -> Result<PathBuf> {
+    let dir = toolkit::cache_dir()?.join("remote/conf");
+    private(&dir)?;
+    fs::write(dir.join("core-site.xml"), "<configuration/>")?;
+    Ok(dir)
 }
 
 /// The jars of SPARK_HOME, of the Spark on the PATH, or of one that `unfuse setup` installed.
