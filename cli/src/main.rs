@@ -3,6 +3,7 @@
 mod attach;
 mod commands;
 mod output;
+mod remote;
 mod setup;
 mod table;
 

@@ -1,6 +1,6 @@
 //! The native methods of `io.unfuse.spark.Native`. HotSpot finds them in agent libraries by name.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jvmti_bindings::env::JniEnv;
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jbyteArray, jclass, jint, jlong, jstring};
@@ -81,6 +81,22 @@ pub extern "system" fn Java_io_unfuse_spark_Native_event(
 pub extern "system" fn Java_io_unfuse_spark_Native_flush(_: *mut JNIEnv, _: jclass, millis: jint) {
     let patience = Duration::from_millis(millis.clamp(0, 10_000) as u64);
     with_agent(|agent| agent.events.flush(patience));
+}
+
+/// `boolean deliver(int millis)`
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_unfuse_spark_Native_deliver(
+    _: *mut JNIEnv,
+    _: jclass,
+    millis: jint,
+) -> jboolean {
+    let until = Instant::now() + Duration::from_millis(millis.clamp(0, 10_000) as u64);
+    let delivered = with_agent(|agent| {
+        agent.session.collect_samples(until);
+        let (number, event) = agent.session.order_flush();
+        agent.events.push(event.into_bytes()) && agent.session.await_flush(number, until)
+    });
+    jboolean::from(delivered.unwrap_or(false))
 }
 
 /// `void log(String line)`

@@ -23,7 +23,7 @@ pub struct Options {
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, rate, threads, source, map, keep, keep_for, tasks, executors, spark, ui";
+const KNOWN: &str = "dir, spools, rate, threads, source, map, keep, keep_for, tasks, executors, spark, ui";
 
 /// The tab in Spark's web pages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,13 @@ impl Options {
                 options.complaints.push(complaint);
             }
         }
+        if options.config.uri.is_some() && options.config.retention.is_limited() {
+            options.config.retention = Retention::default();
+            options.complaints.push(
+                "options keep and keep_for hold for local directories only; nothing is deleted for them"
+                    .to_owned(),
+            );
+        }
         options
     }
 
@@ -53,8 +60,10 @@ impl Options {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         let wrong = |expected: &str| format!("option {key}={value}: {expected}; using the default");
         match key {
+            "dir" if is_uri(value) => self.config.uri = Some(value.to_owned()),
             "dir" if !value.is_empty() => self.config.dir = PathBuf::from(value),
-            "dir" => return Err(wrong("a directory is expected")),
+            "spools" if !value.is_empty() => self.config.spools = Some(PathBuf::from(value)),
+            "dir" | "spools" => return Err(wrong("a directory is expected")),
             "rate" => {
                 let rate = value.parse().ok().filter(|rate| *rate <= 10_000);
                 self.config.rate_hz =
@@ -138,6 +147,16 @@ fn kept(key: &str, value: &str, expected: &str) -> String {
     format!("option {key}={value}: {expected}; nothing is deleted for it")
 }
 
+/// Whether a directory is named by a URI (`hdfs://…`, `s3a://…`, `file:/…`), which Hadoop understands.
+fn is_uri(dir: &str) -> bool {
+    dir.split_once(":/").is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +204,26 @@ mod tests {
         assert_eq!(options.config.retention, Retention::default());
         assert!(options.complaints[0].contains("keep=2: a size such as 500MB"));
         assert!(options.complaints[1].contains("keep_for=soon: an age such as 12h"));
+    }
+
+    #[test]
+    fn a_uri_is_no_local_path() {
+        for uri in [
+            "hdfs://nn:8020/p",
+            "s3a://bucket/p",
+            "file:/tmp/p",
+            "file:///tmp/p",
+        ] {
+            let options = Options::parse(&format!("dir={uri},spools=/scratch"));
+            assert_eq!(options.config.uri.as_deref(), Some(uri));
+            assert_eq!(options.config.spools, Some(PathBuf::from("/scratch")));
+        }
+        let options = Options::parse("keep=2GB,dir=hdfs://nn:8020/p");
+        assert_eq!(options.config.retention, Retention::default());
+        assert!(options.complaints[0].contains("local directories only"));
+        for path in ["/tmp/p", "p", "./odd:/p", "/a:/b"] {
+            assert_eq!(Options::parse(&format!("dir={path}")).config.uri, None);
+        }
     }
 
     proptest! {

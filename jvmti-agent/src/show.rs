@@ -17,7 +17,10 @@ use crate::spark_jar::jar_path;
 /// which is expected beside this library.
 pub(crate) fn properties(options: &Options) -> Vec<(&'static str, String)> {
     let of = || {
-        let dir = std::path::absolute(&options.config.dir).ok()?;
+        let dir = match &options.config.uri {
+            Some(uri) => uri.into(),
+            None => std::path::absolute(&options.config.dir).ok()?,
+        };
         let program = Path::new(&own_path()?).with_file_name("unfuse");
         Some(vec![
             ("unfuse.ui.dir", dir.to_str()?.to_owned()),

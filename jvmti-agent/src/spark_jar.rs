@@ -16,6 +16,10 @@ static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
 /// The flag for executors; read by `ExecutorAgent`.
 const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
 
+/// Where the profile goes and from where; read by `SegmentShipper`.
+const URI_PROPERTY: &str = "unfuse.uri";
+const SPOOL_PROPERTY: &str = "unfuse.spool";
+
 /// The door to `io.unfuse.spark.Patches`.
 pub(crate) struct Patches {
     class: jclass,
@@ -60,6 +64,10 @@ impl Patches {
             }
             for (name, value) in show::properties(&agent.options) {
                 set_property(env, name, &value)?;
+            }
+            if let Some(shipped) = agent.session.shipped() {
+                set_property(env, URI_PROPERTY, &shipped.uri)?;
+                set_property(env, SPOOL_PROPERTY, shipped.spool.to_str()?)?;
             }
             let loader_class = env.find_class("java/lang/ClassLoader")?;
             let system = env.get_static_method_id(

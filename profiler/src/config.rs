@@ -23,6 +23,11 @@ pub enum Threads {
 pub struct Config {
     /// The profile directory.
     pub dir: PathBuf,
+    /// A profile on a file system of Hadoop, by its URI. `dir` is not used then: segments are written to a
+    /// spool of this JVM's own, and Spark's plugin copies them.
+    pub uri: Option<String>,
+    /// Where spools are made; the directory for temporary files if not said.
+    pub spools: Option<PathBuf>,
     /// Samples a second of CPU time, for each thread. 0 takes none (events are still recorded).
     pub rate_hz: u32,
     /// Which threads to profile.
@@ -53,6 +58,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             dir: PathBuf::from("unfuse-profile"),
+            uri: None,
+            spools: None,
             rate_hz: 200,
             threads: Threads::Auto,
             map_mib: 256,

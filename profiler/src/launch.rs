@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
@@ -45,8 +47,19 @@ pub(crate) const STATUS_ATTACHED: usize = 11;
 pub(crate) const STATUS_GENERATION: usize = 12;
 /// Status: the seed by which tasks are drawn.
 pub(crate) const STATUS_SEED: usize = 13;
+/// Status: how often samplers were asked to send what they have, all of them added up.
+pub(crate) const STATUS_SEND_ASKED: usize = 14;
+/// Status: how often they did.
+pub(crate) const STATUS_SENT: usize = 15;
+/// Status: the number of the last flush that was asked for.
+const STATUS_FLUSH_ASKED: usize = 16;
+/// Status: the number of the last one that was done.
+pub(crate) const STATUS_FLUSHED: usize = 17;
 /// Longest thread name that is kept, bytes.
 const LONGEST_NAME: usize = 512;
+
+/// How long samplers may take to send what they have.
+const ANSWER: Duration = Duration::from_millis(500);
 
 /// Why profiling cannot start. The JVM runs on without it.
 #[derive(Debug)]
@@ -95,6 +108,15 @@ pub(crate) fn writer_name(host: &str, jvm: u32) -> String {
     format!("{host}-{jvm}")
 }
 
+/// A profile that somebody copies from a local directory to where it is wanted.
+#[derive(Debug, Clone)]
+pub struct Shipped {
+    /// Where it is wanted.
+    pub uri: String,
+    /// The local directory, this JVM's own.
+    pub spool: PathBuf,
+}
+
 /// The running profiler as the JVM sees it. Nothing here waits for anyone.
 pub struct Session {
     map: CodeMap,
@@ -103,6 +125,7 @@ pub struct Session {
     events: Option<UnixStream>,
     timers: Option<TimerRings>,
     perf_denied: Option<io::Error>,
+    shipped: Option<Shipped>,
 }
 
 /// A session, as the agent keeps it.
@@ -111,13 +134,36 @@ pub type Launch = Result<Session, LaunchError>;
 /// Makes the profile directory and the code map, and forks the manager. To be called before the JVM
 /// has a heap or threads (Agent_OnLoad).
 pub fn launch(config: &Config, layout: Layout) -> Launch {
-    let dir = ProfileDir::create(&config.dir).map_err(LaunchError::Directory)?;
-    launch_into(dir.clone(), config, layout).inspect_err(|e| {
+    let shipped = match &config.uri {
+        Some(uri) => Some(Shipped {
+            uri: uri.clone(),
+            spool: make_spool(config.spools.as_deref())
+                .map_err(|e| LaunchError::System("make a spool for the profile", e))?,
+        }),
+        None => None,
+    };
+    let root = shipped.as_ref().map_or(&config.dir, |s| &s.spool);
+    let dir = ProfileDir::create(root).map_err(LaunchError::Directory)?;
+    let launched = launch_into(dir.clone(), config, layout).inspect_err(|e| {
         // `unfuse run` looks there: it must not guess at reasons where one was said already.
         if let Ok(marker) = LiveMarker::hold(&dir, &writer_name(&host(), std::process::id())) {
             marker.fail(e.errno());
         }
-    })
+    });
+    launched.map(|session| Session { shipped, ..session })
+}
+
+/// A private directory that no other process has; its name ends what the writer's files are called by, so that
+/// containers with the same host name and pid do not overwrite each other's.
+fn make_spool(parent: Option<&Path>) -> io::Result<PathBuf> {
+    let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
+    std::fs::create_dir_all(&parent)?;
+    Ok(nix::unistd::mkdtemp(&parent.join("unfuse-spool-XXXXXX"))?)
+}
+
+/// What tells this spool from others.
+pub(crate) fn spool_tag(spool: &Path) -> Option<&str> {
+    spool.file_name()?.to_str()?.rsplit('-').next()
 }
 
 fn launch_into(dir: ProfileDir, config: &Config, layout: Layout) -> Launch {
@@ -160,6 +206,7 @@ fn launch_into(dir: ProfileDir, config: &Config, layout: Layout) -> Launch {
         events: Some(events),
         timers,
         perf_denied,
+        shipped: None,
     };
     session.let_samplers_read();
     Ok(session)
@@ -222,6 +269,7 @@ impl Crew<'_> {
                     dir,
                     rate_hz: config.rate_hz,
                     source: if timers.is_some() { "timer" } else { "perf" },
+                    is_spool: config.uri.is_some(),
                     jvm,
                     samples: samples_in,
                     events,
@@ -250,6 +298,7 @@ impl Session {
             events: None,
             timers: None,
             perf_denied: None,
+            shipped: None,
         }
     }
 
@@ -333,6 +382,50 @@ impl Session {
     /// From now on only threads that run Spark tasks.
     pub fn tasks_only(&self) {
         self.tell(&ToManager::TasksOnly);
+    }
+
+    /// Where the profile goes, if it is copied there.
+    pub fn shipped(&self) -> Option<&Shipped> {
+        self.shipped.as_ref()
+    }
+
+    /// Has the samplers send what they have, and waits until they did.
+    pub fn collect_samples(&self, until: Instant) {
+        let status = self.map.status();
+        let before = status.get(STATUS_SEND_ASKED);
+        if !self.tell(&ToManager::Collect) {
+            return;
+        }
+        // A sampler that ends meanwhile does not answer; it has sent all.
+        let until = until.min(Instant::now() + ANSWER);
+        let done = || {
+            let asked = status.get(STATUS_SEND_ASKED);
+            asked > before && status.get(STATUS_SENT) >= asked
+        };
+        while !done() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// A number and the event by which the writer is told to write what it has.
+    pub fn order_flush(&self) -> (u64, String) {
+        let status = self.map.status();
+        status.add(STATUS_FLUSH_ASKED, 1);
+        let number = status.get(STATUS_FLUSH_ASKED);
+        (number, format!(r#"{{"type":"flush","number":{number}}}"#))
+    }
+
+    /// Waits until the writer has done so; whether it has.
+    pub fn await_flush(&self, number: u64, until: Instant) -> bool {
+        loop {
+            if self.map.status().get(STATUS_FLUSHED) >= number {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     fn tell(&self, message: &ToManager) -> bool {

@@ -33,7 +33,7 @@ pub mod wire;
 mod writer;
 
 pub use config::{Config, SampleSource, Threads};
-pub use launch::{Launch, LaunchError, Session, launch};
+pub use launch::{Launch, LaunchError, Session, Shipped, launch};
 pub use share::TaskShare;
 pub use unfuse_format::Retention;
 #[doc(hidden)]

@@ -16,10 +16,10 @@ use crate::config::Config;
 use crate::interpreter::Layout;
 use crate::launch::{
     STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_SAMPLER_ERRNO, STATUS_SAMPLERS_DIED,
-    STATUS_SAMPLERS_FAILED,
+    STATUS_SAMPLERS_FAILED, STATUS_SEND_ASKED, STATUS_SENT,
 };
 use crate::process;
-use crate::sampler::{self, Assignment, END_SIGNAL, SourceKind};
+use crate::sampler::{self, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKind};
 use crate::timer::TimerRings;
 use crate::waiting::{Request, Waiting};
 use crate::wire::{Incoming, Messages, ToManager};
@@ -67,6 +67,8 @@ impl Manager<'_> {
     fn serve(&self, writer: Pid) {
         let children = SigSet::from_iter([Signal::SIGCHLD]);
         let _ = children.thread_block();
+        // For the samplers, which must not die of it before they look for it.
+        let _ = SigSet::from_iter([SEND_SIGNAL]).thread_block();
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let Ok(child_ended) = SignalFd::with_flags(&children, flags) else {
             return;
@@ -135,6 +137,15 @@ impl Manager<'_> {
                     self.map.status().add(STATUS_BRIEF_THREADS, 1);
                     self.map.status().add(STATUS_BRIEF_NS, cpu_ns);
                 }
+            }
+            ToManager::Collect => {
+                for sampler in crew.samplers.values() {
+                    let _ = kill(sampler.process, SEND_SIGNAL);
+                }
+                // At least one: the JVM waits for the number to grow.
+                let asked = crew.samplers.len() as u64;
+                self.map.status().add(STATUS_SENT, u64::from(asked == 0));
+                self.map.status().add(STATUS_SEND_ASKED, asked.max(1));
             }
             ToManager::TasksOnly => {
                 for request in crew.waiting.clear() {

@@ -29,6 +29,8 @@ pub enum ToManager {
     Ended { tid: u32, cpu_ns: u64 },
     /// Only task threads from now on: end the other samplers.
     TasksOnly,
+    /// Samplers are to send what they have.
+    Collect,
 }
 
 /// The Spark task a sample fell into.

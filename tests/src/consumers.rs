@@ -3,11 +3,11 @@
 //! Python brings Node.js and Go along.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::{root, run};
+use crate::{cache, root, run, stamp};
 
 /// The installed programs.
 #[derive(Debug)]
@@ -26,13 +26,8 @@ impl Consumers {
     fn install() -> Self {
         let pinned = root().join("tests/consumers");
         let files = ["requirements.lock", "package.json", "package-lock.json"];
-        let stamp = files
-            .iter()
-            .flat_map(|file| fs::read(pinned.join(file)).expect("the lock files are there"))
-            .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-            });
-        let home = cache().join(format!("consumers-{:08x}", stamp as u32));
+        let stamp = stamp(&files.map(|file| pinned.join(file)));
+        let home = cache().join(format!("consumers-{stamp:08x}"));
         let consumers = Self(home.clone());
         if home.join("installed").exists() {
             return consumers;
@@ -95,14 +90,4 @@ impl Consumers {
             .env("GOTELEMETRY", "off");
         go
     }
-}
-
-/// `~/.cache/unfuse`, as `unfuse setup` has it.
-fn cache() -> PathBuf {
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let base = base.or_else(home).expect("HOME or XDG_CACHE_HOME is set");
-    base.join("unfuse")
 }

@@ -1,7 +1,9 @@
 //! What the end-to-end tests share. They use the front door only: `unfuse`, built in release mode.
 
 mod churn;
+mod cluster;
 mod consumers;
+mod hdfs;
 mod processes;
 
 use std::path::{Path, PathBuf};
@@ -10,7 +12,9 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 pub use churn::{Churned, Compared};
+pub use cluster::{Cluster, executors, free_port, pyspark, wait_for};
 pub use consumers::Consumers;
+pub use hdfs::Hdfs;
 pub use processes::{Mark, signal, thread};
 
 /// The built `unfuse`.
@@ -199,4 +203,24 @@ pub fn spark_submit(spark: &Path, profile: &Path, options: &[&str]) -> Command {
         ])
         .args(options);
     command
+}
+
+/// `~/.cache/unfuse`, as `unfuse setup` has it.
+fn cache() -> PathBuf {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let base = base.or_else(home).expect("HOME or XDG_CACHE_HOME is set");
+    base.join("unfuse")
+}
+
+/// What tells these files from others, for the name of what they are installed in.
+fn stamp(files: &[impl AsRef<Path>]) -> u32 {
+    let bytes = files
+        .iter()
+        .flat_map(|file| std::fs::read(file).expect("the lock files are there"));
+    bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    }) as u32
 }

@@ -17,10 +17,12 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use unfuse_postprocess::{Level, Profile, Selection};
 
+use crate::remote;
+
 /// Which profile, and which part of it.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// The profile directory that `unfuse run` printed
+    /// The profile directory that `unfuse run` printed, or its URI on a file system of Hadoop
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Only this query (Spark SQL execution id)
@@ -71,7 +73,7 @@ impl From<Depth> for Level {
 
 /// Reads a profile and says on stderr what had to be left out.
 fn open(dir: &Path) -> Result<Profile> {
-    let profile = Profile::open(dir)?;
+    let profile = Profile::open(&remote::local(dir)?)?;
     for problem in &profile.problems {
         eprintln!("unfuse: {problem}");
     }

@@ -13,6 +13,8 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use unfuse_format::{LiveMarker, ProcessRow, ProfileDir, Retention};
 use unfuse_toolkit as toolkit;
 
+use crate::remote;
+
 /// How long to wait for the writers after the command has ended.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -22,7 +24,7 @@ pub struct Run {
     /// Samples a second of CPU time, for each thread
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub rate: u32,
-    /// Profile directory [default: unfuse-DATE-TIME in this directory]
+    /// Profile directory, or its URI on a file system of Hadoop [default: unfuse-DATE-TIME in this directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Delete the oldest of the profile beyond this size, such as 2GB: for jobs that never end
@@ -46,21 +48,13 @@ impl Run {
     /// Runs the command; the exit code is the command's own.
     pub fn execute(self) -> Result<ExitCode> {
         let out = self.out.clone().unwrap_or_else(default_out);
+        if remote::is_uri(&out) {
+            return self.execute_far(&out);
+        }
         let dir = ProfileDir::create(&out)?;
         let dir = ProfileDir::open(&std::fs::canonicalize(dir.path())?)?;
-        let mut command = self.prepare(dir.path())?;
-        // Ctrl-C is the command's to handle; the profile is wanted all the more then.
-        let ignored = [Signal::SIGINT, Signal::SIGQUIT].map(IgnoredSignal::new);
-        let status = command
-            .status()
-            .with_context(|| format!("cannot run {}", self.command[0].to_string_lossy()));
-        drop(ignored);
-        let status = match status {
-            Ok(status) => status,
-            Err(e) => {
-                eprintln!("unfuse: {e:#}");
-                return Ok(ExitCode::from(127));
-            }
+        let Some(status) = self.run(dir.path())? else {
+            return Ok(ExitCode::from(127));
         };
         if !dir.is_there() {
             let out = out.display();
@@ -75,6 +69,29 @@ impl Run {
         }
         tell(&dir, &out);
         Ok(exit_code(status))
+    }
+
+    /// The same where Spark's processes copy their profile to a file system of Hadoop.
+    fn execute_far(&self, uri: &Path) -> Result<ExitCode> {
+        let Some(status) = self.run(uri)? else {
+            return Ok(ExitCode::from(127));
+        };
+        let uri = uri.display();
+        eprintln!(
+            "unfuse: profile in {uri}; next: unfuse top {uri}   |   unfuse flame {uri} -o flame.svg"
+        );
+        Ok(exit_code(status))
+    }
+
+    /// Runs the command to its end; none if it cannot be run, which is said.
+    fn run(&self, dir: &Path) -> Result<Option<ExitStatus>> {
+        let mut command = self.prepare(dir)?;
+        // Ctrl-C is the command's to handle; the profile is wanted all the more then.
+        let _ignored = [Signal::SIGINT, Signal::SIGQUIT].map(IgnoredSignal::new);
+        let status = command
+            .status()
+            .with_context(|| format!("cannot run {}", self.command[0].to_string_lossy()));
+        Ok(status.map_err(|e| eprintln!("unfuse: {e:#}")).ok())
     }
 
     /// The command with the agent added the way its kind takes it.

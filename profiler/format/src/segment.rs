@@ -73,6 +73,16 @@ impl<T: Table> SegmentWriter<T> {
         self.rows.len()
     }
 
+    /// The rows of the open segment.
+    pub fn rows(&self) -> &[T] {
+        &self.rows
+    }
+
+    /// The file that the last flush has written, once.
+    pub fn take_last(&mut self) -> Option<PathBuf> {
+        self.last.take()
+    }
+
     /// Closes the open segment: writes it aside and renames it into place. Without rows, nothing.
     /// On an error the rows are kept, so that a later flush can still save them.
     pub fn flush(&mut self) -> Result<(), FormatError> {

@@ -26,7 +26,7 @@ use crate::clock::monotonic_ns;
 use crate::interpreter::{Layout, Methods};
 use crate::launch::{
     STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_GENERATION, STATUS_SAMPLER_ERRNO,
-    STATUS_SAMPLERS_FAILED, STATUS_SEED,
+    STATUS_SAMPLERS_FAILED, STATUS_SEED, STATUS_SENT,
 };
 use crate::maps::Maps;
 use crate::memory::Memory;
@@ -50,6 +50,9 @@ const SEND_EVERY: Duration = Duration::from_secs(2);
 
 /// The signal by which the manager ends a sampler early.
 pub(crate) const END_SIGNAL: Signal = Signal::SIGUSR1;
+
+/// The signal by which the manager has a sampler send what it has.
+pub(crate) const SEND_SIGNAL: Signal = Signal::SIGUSR2;
 
 /// What a sampler is started with.
 pub(crate) struct Assignment<'a> {
@@ -107,9 +110,10 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         .as_ref()
         .and_then(|memory| Methods::new(memory.try_clone().ok()?, layout).ok());
     process::drop_capabilities();
-    let signals = SigSet::from_iter([END_SIGNAL]);
+    let signals = SigSet::from_iter([END_SIGNAL, SEND_SIGNAL]);
     let _ = signals.thread_block();
-    let Ok(end_requested) = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC) else {
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    let Ok(told) = SignalFd::with_flags(&signals, flags) else {
         return;
     };
 
@@ -128,7 +132,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     let mut taken = 0;
     loop {
         let patience = source.patience(!raw.is_empty() || !outbox.is_empty());
-        let over = wait(&source, jvm_ends, &end_requested, patience);
+        let Woken { over, send } = wait(&source, jvm_ends, &told, patience);
         if tasks.is_partial() {
             // A task's start is marked before its samples are taken.
             timeline.update();
@@ -139,7 +143,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             // The JVM goes on, and may still have to tell of code that was sampled.
             std::thread::sleep(Duration::from_nanos(GRACE_NS));
         }
-        let ready_before = if over {
+        let ready_before = if over || send {
             u64::MAX
         } else {
             monotonic_ns().saturating_sub(GRACE_NS)
@@ -165,7 +169,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             map.status()
                 .add(crate::launch::STATUS_BRIEF_NS, source.cpu_time_ns());
         }
-        if over || sent.elapsed() >= SEND_EVERY || outbox.is_large() {
+        if over || send || sent.elapsed() >= SEND_EVERY || outbox.is_large() {
             outbox.tally(source.take_lost(), timeline.take_lost());
             timeline.forget_before(monotonic_ns().saturating_sub(30 * GRACE_NS));
             if !outbox.send() || over {
@@ -173,6 +177,9 @@ pub(crate) fn run(assignment: Assignment<'_>) {
                 return;
             }
             sent = Instant::now();
+            if send {
+                map.status().add(STATUS_SENT, 1);
+            }
         }
     }
 }
@@ -183,23 +190,40 @@ fn has_ended(process: &OwnedFd) -> bool {
     poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
-/// Waits for samples, at most `patience`; returns whether sampling is over.
-fn wait(source: &Source<'_>, jvm: &OwnedFd, end: &SignalFd, patience: Duration) -> bool {
+/// Why a sampler goes to work.
+#[derive(Debug, Default)]
+struct Woken {
+    /// Sampling is over.
+    over: bool,
+    /// What there is shall be sent at once.
+    send: bool,
+}
+
+/// Waits for samples, at most `patience`.
+fn wait(source: &Source<'_>, jvm: &OwnedFd, signals: &SignalFd, patience: Duration) -> Woken {
     let mut fds = vec![
         PollFd::new(jvm.as_fd(), PollFlags::POLLIN),
-        PollFd::new(end.as_fd(), PollFlags::POLLIN),
+        PollFd::new(signals.as_fd(), PollFlags::POLLIN),
     ];
     if let Some(fd) = source.fd() {
         fds.push(PollFd::new(fd, PollFlags::POLLIN));
     }
     let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
     if poll(&mut fds, timeout).is_err() {
-        return false;
+        return Woken::default();
+    }
+    let mut woken = Woken::default();
+    while let Ok(Some(signal)) = signals.read_signal() {
+        if signal.ssi_signo == SEND_SIGNAL as u32 {
+            woken.send = true;
+        } else {
+            woken.over = true;
+        }
     }
     let told = |fd: &PollFd<'_>, flags| fd.revents().is_some_and(|r| r.intersects(flags));
     let hung_up = PollFlags::POLLHUP | PollFlags::POLLERR;
-    told(&fds[0], PollFlags::POLLIN)
-        || told(&fds[1], PollFlags::POLLIN)
+    woken.over |= told(&fds[0], PollFlags::POLLIN)
         || fds.get(2).is_some_and(|fd| told(fd, hung_up))
-        || source.thread_ended()
+        || source.thread_ended();
+    woken
 }

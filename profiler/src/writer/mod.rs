@@ -4,6 +4,7 @@ mod events;
 mod generations;
 mod internal;
 mod python;
+mod spool;
 mod symbols;
 mod tables;
 
@@ -19,8 +20,8 @@ use unfuse_format::{LiveMarker, ProfileDir, Retention, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
 use crate::launch::{
-    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_GENERATION, STATUS_LOST_EVENTS, STATUS_SEED,
-    STATUS_WRITER_ERRNO, host, writer_name,
+    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_FLUSHED, STATUS_GENERATION, STATUS_LOST_EVENTS,
+    STATUS_SEED, STATUS_WRITER_ERRNO, host, spool_tag, writer_name,
 };
 use crate::recent::Recent;
 use crate::share::TaskShare;
@@ -43,6 +44,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) dir: ProfileDir,
     pub(crate) rate_hz: u32,
     pub(crate) source: &'static str,
+    /// The directory is a spool: somebody takes finished files away.
+    pub(crate) is_spool: bool,
     pub(crate) jvm: u32,
     pub(crate) samples: OwnedFd,
     pub(crate) events: UnixStream,
@@ -60,7 +63,10 @@ impl Writer<'_> {
     /// Writes until everyone who could send is gone.
     pub(crate) fn run(self) {
         let host = host();
-        let name = writer_name(&host, self.jvm);
+        let mut name = writer_name(&host, self.jvm);
+        if let Some(tag) = spool_tag(self.dir.path()).filter(|_| self.is_spool) {
+            name = format!("{name}-{tag}");
+        }
         let live = LiveMarker::hold(&self.dir, &name);
         let clock = EpochOffset::measure();
         let generations = Generations::new(self.retention, self.dir.clone(), &name);
@@ -70,6 +76,9 @@ impl Writer<'_> {
         }
         tables.draw = (self.tasks, self.map.status().get(STATUS_SEED));
         tables.process.task_fraction = self.tasks.is_partial().then(|| self.tasks.fraction());
+        if self.is_spool {
+            tables.bound_spool();
+        }
         tables.process.host = host;
         tables.process.pid = self.jvm;
         tables.process.rate_hz = self.rate_hz;
@@ -84,6 +93,7 @@ impl Writer<'_> {
             internal: InternalThreads::default(),
             generations,
             looked_ns: clock.epoch_ns(crate::clock::monotonic_ns()),
+            ordered: 0,
         };
         // At once, so that even a profile that cannot grow says which JVM it is of.
         work.look_at_internal_threads(&self, true);
@@ -120,6 +130,8 @@ struct Work {
     generations: Generations,
     /// When the JVM's own threads were looked at, ns since the epoch.
     looked_ns: i64,
+    /// The number of the flush that the JVM asked for.
+    ordered: u64,
 }
 
 impl Work {
@@ -141,7 +153,12 @@ impl Work {
                 &mut fds,
                 PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::MAX),
             );
-            for _ in 0..256 {
+            let before = self.ordered;
+            jvm_gone |= self.read_events(&writer.events);
+            let ordered = self.ordered > before;
+            // Samples that were sent before the order are here by now.
+            let most = if ordered { usize::MAX } else { 256 };
+            for _ in 0..most {
                 match receive(&writer.samples, &mut buffer) {
                     Incoming::Message(message) => self.take(message),
                     Incoming::Empty => break,
@@ -151,17 +168,20 @@ impl Work {
                     }
                 }
             }
-            jvm_gone |= self.read_events(&writer.events);
             // What cannot be written stays large; trying again at once would only burn CPU.
-            if looked.elapsed() >= LOOK_EVERY {
+            if ordered || looked.elapsed() >= LOOK_EVERY {
                 self.look_at_internal_threads(writer, false);
                 looked = Instant::now();
             }
-            if flushed.elapsed() >= self.generations.flush_every(FLUSH_EVERY)
+            if ordered
+                || flushed.elapsed() >= self.generations.flush_every(FLUSH_EVERY)
                 || (self.tables.is_large() && !failing)
             {
                 failing = self.flush(writer, false).is_err();
                 flushed = Instant::now();
+                if ordered {
+                    writer.map.status().set(STATUS_FLUSHED, self.ordered);
+                }
             }
         }
     }
@@ -174,7 +194,11 @@ impl Work {
                 Ok(0) => return true,
                 Ok(bytes) => {
                     for event in self.events.feed(&chunk[..bytes]) {
-                        self.tables.record(event);
+                        if event["type"] == "flush" {
+                            self.ordered = event["number"].as_u64().unwrap_or(self.ordered);
+                        } else {
+                            self.tables.record(event);
+                        }
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -328,6 +352,7 @@ mod tests {
             dir: dir.clone(),
             rate_hz: 200,
             source: "perf",
+            is_spool: false,
             jvm: 1,
             samples,
             events,

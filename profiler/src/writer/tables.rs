@@ -1,5 +1,6 @@
 //! The open segment of each table.
 
+use super::spool::Spool;
 use serde_json::Value;
 use unfuse_format::{
     CodegenRow, ExecutionRow, FormatError, Frame, PlanRow, ProcessRow, ProfileDir, SampleRow,
@@ -12,6 +13,8 @@ use crate::wire::TaskKey;
 
 /// Rows of one table that are written before their time.
 const LARGE: usize = 50_000;
+/// Bytes of samples that may wait in a spool.
+const SPOOL_BYTES: u64 = 1 << 30;
 /// Rows of one table that are kept while nothing can be written.
 const MOST: usize = 400_000;
 
@@ -31,6 +34,8 @@ pub(super) struct Tables {
     executions: SegmentWriter<ExecutionRow>,
     stages: SegmentWriter<StageRow>,
     tasks: SegmentWriter<TaskRow>,
+    /// Where somebody takes segments away: which of samples may still be there.
+    spool: Option<Spool>,
     /// Sources that could not be saved yet.
     unsaved: Vec<(String, String)>,
     /// CPU time of Python processes that is not a whole sample yet, ns.
@@ -52,6 +57,7 @@ impl Tables {
             executions: SegmentWriter::new(&dir, writer),
             stages: SegmentWriter::new(&dir, writer),
             tasks: SegmentWriter::new(&dir, writer),
+            spool: None,
             unsaved: Vec::new(),
             python_rest: 0,
             misread_events: 0,
@@ -82,6 +88,11 @@ impl Tables {
             + self.executions.written()
             + self.stages.written()
             + self.tasks.written()
+    }
+
+    /// From now on keeps few segments of samples: what takes them away may fail for long.
+    pub(super) fn bound_spool(&mut self) {
+        self.spool = Some(Spool::new(SPOOL_BYTES));
     }
 
     pub(super) fn is_large(&self) -> bool {
@@ -198,10 +209,14 @@ impl Tables {
             note(saved);
             keep
         });
+        let samples = self.samples.rows().iter().map(|row| row.count).sum();
         // Stacks before samples: a reader of a killed profile finds every stack it meets.
         match flush(&mut self.stacks) {
             Ok(()) => note(flush(&mut self.samples)),
             failed => note(failed),
+        }
+        if let (Some(spool), Some(path)) = (&mut self.spool, self.samples.take_last()) {
+            self.process.lost_samples += spool.add(path, samples);
         }
         if self.samples.pending() > MOST {
             let lost = self.samples.discard();

@@ -20,6 +20,8 @@ final class Agent {
 
         void flush(int millis);
 
+        boolean deliver(int millis);
+
         void log(String line);
     }
 
@@ -42,6 +44,11 @@ final class Agent {
         @Override
         public void flush(int millis) {
             Native.flush(millis);
+        }
+
+        @Override
+        public boolean deliver(int millis) {
+            return Native.deliver(millis);
         }
 
         @Override
@@ -107,6 +114,20 @@ final class Agent {
             agent.flush(millis);
         } catch (Throwable error) {
             gone(error);
+        }
+    }
+
+    /** Has what was sampled and reported so far written to files; false if that was not seen to happen in time. */
+    static boolean deliver(int millis) {
+        Link agent = link;
+        if (agent == null) {
+            return false;
+        }
+        try {
+            return agent.deliver(millis);
+        } catch (Throwable error) {
+            gone(error);
+            return false;
         }
     }
 

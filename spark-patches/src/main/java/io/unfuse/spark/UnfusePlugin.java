@@ -12,6 +12,7 @@ import org.apache.spark.api.plugin.DriverPlugin;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
+import org.apache.spark.deploy.SparkHadoopUtil$;
 
 /**
  * The part of unfuse that Spark knows as a plugin: on the driver it listens to plans, stages and tasks, on an executor it marks
@@ -57,6 +58,7 @@ public final class UnfusePlugin implements SparkPlugin {
             try {
                 ExecutorAgent.addTo(context.conf());
                 context.addSparkListener(new ExecutionListener());
+                SegmentShipper.start(context::hadoopConfiguration);
             } catch (Throwable error) {
                 Agent.failed("listening to Spark", error);
             }
@@ -77,6 +79,7 @@ public final class UnfusePlugin implements SparkPlugin {
         @Override
         public void shutdown() {
             Agent.flush(FLUSH_MILLIS);
+            SegmentShipper.finish();
         }
     }
 
@@ -84,6 +87,7 @@ public final class UnfusePlugin implements SparkPlugin {
         @Override
         public void init(PluginContext plugin, Map<String, String> extraConf) {
             try {
+                SegmentShipper.start(() -> SparkHadoopUtil$.MODULE$.get().newConfiguration(plugin.conf()));
                 // In local mode the executor is the driver, which reports the process itself.
                 if (!plugin.executorID().equals("driver")) {
                     Agent.event(app(plugin.conf().getAppId(), plugin.conf().get("spark.app.name", ""), plugin, false));
@@ -118,6 +122,7 @@ public final class UnfusePlugin implements SparkPlugin {
         @Override
         public void shutdown() {
             Agent.flush(FLUSH_MILLIS);
+            SegmentShipper.finish();
         }
     }
 

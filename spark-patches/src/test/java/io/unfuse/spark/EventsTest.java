@@ -210,6 +210,11 @@ class EventsTest {
             }
 
             @Override
+            public boolean deliver(int millis) {
+                throw new IllegalStateException("deliver");
+            }
+
+            @Override
             public void log(String line) {
                 throw new IllegalStateException("log");
             }

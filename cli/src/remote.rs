@@ -1,0 +1,274 @@
+//! Profiles on a file system of Hadoop: a mirror of them in the cache directory.
+//!
+//! Hadoop's own client does the reading: every file system that Spark can write to can be read, with the
+//! same configuration and credentials. It comes with every Spark.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use unfuse_toolkit as toolkit;
+
+use crate::setup::Spark;
+
+const MANIFEST: &str = "unfuse.json";
+/// Files that one command fetches.
+const AT_ONCE: usize = 500;
+
+/// Whether a directory is named by a URI.
+pub fn is_uri(dir: &Path) -> bool {
+    let text = dir.to_string_lossy();
+    text.split_once(":/").is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    })
+}
+
+/// The local directory of a profile: itself, or a mirror with everything that is there now. Only what is
+/// new is fetched, since files of a profile never change.
+pub fn local(dir: &Path) -> Result<PathBuf> {
+    if !is_uri(dir) {
+        return Ok(dir.to_owned());
+    }
+    let uri = dir.to_string_lossy();
+    if let Some(path) = uri.strip_prefix("file:") {
+        let path = path.strip_prefix("//localhost").unwrap_or(path);
+        return Ok(PathBuf::from(path.strip_prefix("//").unwrap_or(path)));
+    }
+    let uri = uri.trim_end_matches('/');
+    let mut hasher = DefaultHasher::new();
+    uri.hash(&mut hasher);
+    let mirror = toolkit::cache_dir()?
+        .join("remote")
+        .join(format!("{:016x}", hasher.finish()));
+    private(&mirror)?;
+    update(uri, &mirror)?;
+    Ok(mirror)
+}
+
+fn update(uri: &str, mirror: &Path) -> Result<()> {
+    let listing =
+        hadoop(&["-ls", "-C", "-R", uri]).with_context(|| format!("{uri} cannot be read"))?;
+    let listing = String::from_utf8_lossy(&listing).into_owned();
+    let there: Vec<(&str, &str)> = listing.lines().filter_map(member).collect();
+    if !there.contains(&("", MANIFEST)) {
+        bail!(
+            "{uri} is not an unfuse profile (it has no {MANIFEST}), or nothing has been written to it yet"
+        );
+    }
+    let mut wanted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (folder, name) in &there {
+        if !mirror.join(folder).join(name).exists() {
+            wanted.entry(folder).or_default().push(name);
+        }
+    }
+    // Fetched aside: an interrupted command leaves no half file.
+    let aside = mirror.join(format!(".{}", std::process::id()));
+    for (folder, names) in wanted {
+        let from = match folder {
+            "" => uri.to_owned(),
+            folder => format!("{uri}/{folder}"),
+        };
+        for names in names.chunks(AT_ONCE) {
+            private(&aside)?;
+            let mut arguments = vec!["-get".to_owned()];
+            arguments.extend(names.iter().map(|name| format!("{from}/{name}")));
+            arguments.push(format!("{}/", aside.display()));
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let fetched = hadoop(&arguments).with_context(|| format!("{from} cannot be read"));
+            private(&mirror.join(folder))?;
+            for name in names {
+                // What is there is whole, even if another file failed.
+                let _ = fs::rename(aside.join(name), mirror.join(folder).join(name));
+            }
+            let _ = fs::remove_dir_all(&aside);
+            fetched?;
+        }
+    }
+    forget_others(mirror, &there)
+}
+
+/// Removes what is there no more: another profile has taken the place.
+fn forget_others(mirror: &Path, there: &[(&str, &str)]) -> Result<()> {
+    for folder in fs::read_dir(mirror)?.flatten() {
+        let Ok(files) = fs::read_dir(folder.path()) else {
+            continue;
+        };
+        let folder = folder.file_name();
+        for file in files.flatten() {
+            let (folder, name) = (folder.to_string_lossy(), file.file_name());
+            if !there.contains(&(&*folder, &*name.to_string_lossy())) {
+                fs::remove_file(file.path())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Folder and name of a profile's file by its address; `None` for everything else.
+fn member(address: &str) -> Option<(&str, &str)> {
+    let (parent, name) = address.rsplit_once('/')?;
+    if name == MANIFEST {
+        return Some(("", MANIFEST));
+    }
+    let folder = parent.rsplit('/').next()?;
+    let plain = |text: &str| {
+        !text.starts_with('.')
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    let is_data = name.ends_with(".parquet") || (folder == "sources" && name.ends_with(".java"));
+    (is_data && plain(folder) && plain(name)).then_some((folder, name))
+}
+
+fn private(dir: &Path) -> Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .with_context(|| format!("cannot make {}", dir.display()))
+}
+
+/// What `hadoop fs` prints.
+fn hadoop(arguments: &[&str]) -> Result<Vec<u8>> {
+    let mut command = client()?;
+    let output = command
+        .args(arguments)
+        .output()
+        .context("cannot run Hadoop's client")?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let last = text.lines().rev().find(|line| !line.trim().is_empty());
+        bail!(
+            "{}",
+            last.unwrap_or("Hadoop's client failed without a word")
+        );
+    }
+    Ok(output.stdout)
+}
+
+/// `hadoop fs`, or the same from the jars of a Spark.
+fn client() -> Result<Command> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_path = |name: &str| {
+        let mut found = env::split_paths(&path).map(|dir| dir.join(name));
+        found.find(|program| program.is_file())
+    };
+    if let Some(program) = on_path("hadoop") {
+        let mut command = Command::new(program);
+        command.arg("fs");
+        return Ok(command);
+    }
+    let jars = spark_jars(on_path("spark-submit")).context(
+        "Hadoop's client is needed to read this: put `hadoop` or `spark-submit` on the PATH, set SPARK_HOME, or \
+         run `unfuse setup --spark 4.3`",
+    )?;
+    let java = toolkit::javas()
+        .into_iter()
+        .find(|java| java.release >= 17)
+        .context("no JDK 17 or newer was found")?;
+    let mut class_path = OsString::new();
+    for extra in ["HADOOP_CONF_DIR", "HADOOP_CLASSPATH"] {
+        if let Some(extra) = env::var_os(extra) {
+            class_path.push(extra);
+            class_path.push(":");
+        }
+    }
+    class_path.push(jars.join("*"));
+    class_path.push(":");
+    class_path.push(no_settings()?);
+    let mut command = Command::new(java.program);
+    command
+        .args(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp"])
+        .arg(class_path)
+        .arg("org.apache.hadoop.fs.FsShell");
+    Ok(command)
+}
+
+/// A directory with an empty configuration: Hadoop's shell does not start without any.
+fn no_settings() -> Result<PathBuf> {
+    let dir = toolkit::cache_dir()?.join("remote/conf");
+    private(&dir)?;
+    fs::write(dir.join("core-site.xml"), "<configuration/>")?;
+    Ok(dir)
+}
+
+/// The jars of SPARK_HOME, of the Spark on the PATH, or of one that `unfuse setup` installed.
+fn spark_jars(submit: Option<PathBuf>) -> Option<PathBuf> {
+    let mut homes: Vec<PathBuf> = env::var_os("SPARK_HOME")
+        .map(PathBuf::from)
+        .into_iter()
+        .collect();
+    homes.extend(submit.as_deref().and_then(two_up));
+    for spark in [Spark::V4_3, Spark::V3_5] {
+        homes.extend(spark.home().map(|home| home.join("venv")));
+    }
+    homes.iter().find_map(|home| jars_of(home))
+}
+
+fn two_up(program: &Path) -> Option<PathBuf> {
+    let real = fs::canonicalize(program).ok()?;
+    Some(real.parent()?.parent()?.to_owned())
+}
+
+/// In a Spark, or in a virtual environment with PySpark.
+fn jars_of(home: &Path) -> Option<PathBuf> {
+    let versions = fs::read_dir(home.join("lib"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let in_python = versions.map(|version| version.path().join("site-packages/pyspark/jars"));
+    std::iter::once(home.join("jars"))
+        .chain(in_python)
+        .find(|jars| jars.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_are_told_from_paths() {
+        for uri in ["hdfs://nn:8020/p", "s3a://bucket/p", "file:/tmp/p"] {
+            assert!(is_uri(Path::new(uri)), "{uri}");
+        }
+        for path in ["/tmp/p", "p", "a/b:/c", "."] {
+            assert!(!is_uri(Path::new(path)), "{path}");
+        }
+        for uri in ["file:/tmp/p", "file:///tmp/p", "file://localhost/tmp/p"] {
+            assert_eq!(local(Path::new(uri)).unwrap(), Path::new("/tmp/p"));
+        }
+    }
+
+    #[test]
+    fn only_files_of_a_profile_are_fetched() {
+        assert_eq!(member("hdfs://n/p/unfuse.json"), Some(("", "unfuse.json")));
+        assert_eq!(
+            member("hdfs://n/p/samples/h-1-a-00000.parquet"),
+            Some(("samples", "h-1-a-00000.parquet"))
+        );
+        assert_eq!(
+            member("hdfs://n/p/sources/12.java"),
+            Some(("sources", "12.java"))
+        );
+        for other in [
+            "hdfs://n/p/samples/.h-1.parquet.unfuse-spool-x.tmp",
+            "hdfs://n/p/samples/.h-1.parquet",
+            "hdfs://n/p/../h-1.parquet",
+            "hdfs://n/p/samples/h;1.parquet",
+            "hdfs://n/p/samples",
+            "Found 3 items",
+        ] {
+            assert_eq!(member(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A real HDFS on this machine: a NameNode and a DataNode, pinned by `tests/hdfs/pom.xml`.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::cluster::{free_port, pyspark, wait_for};
+use crate::{cache, root, run, stamp};
+
+/// The processes; they end with it.
+#[derive(Debug)]
+pub struct Hdfs {
+    address: String,
+    processes: Vec<Child>,
+}
+
+impl Hdfs {
+    /// Starts one with its data, settings and logs in `dir`. `spark` is an installed Spark 4.3, which has
+    /// the client's part.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn start(spark: &Path, dir: &Path) -> Self {
+        let address = format!("127.0.0.1:{}", free_port());
+        let conf = dir.join("hdfs-conf");
+        fs::create_dir_all(&conf).expect("a directory");
+        let path = |name: &str| format!("file://{}", dir.join(name).display());
+        let settings = [
+            ("fs.defaultFS", format!("hdfs://{address}")),
+            ("dfs.namenode.name.dir", path("hdfs-names")),
+            ("dfs.datanode.data.dir", path("hdfs-data")),
+            ("dfs.namenode.http-address", "127.0.0.1:0".to_owned()),
+            ("dfs.datanode.http.address", "127.0.0.1:0".to_owned()),
+            ("dfs.datanode.address", "127.0.0.1:0".to_owned()),
+            ("dfs.datanode.ipc.address", "127.0.0.1:0".to_owned()),
+            ("dfs.replication", "1".to_owned()),
+        ];
+        let properties: String = settings
+            .iter()
+            .map(|(name, value)| {
+                format!("<property><name>{name}</name><value>{value}</value></property>")
+            })
+            .collect();
+        for file in ["core-site.xml", "hdfs-site.xml"] {
+            let text = format!("<configuration>{properties}</configuration>");
+            fs::write(conf.join(file), text).expect("a file");
+        }
+        let mut class_path = OsString::from(&conf);
+        for jars in [servers(), pyspark(spark).join("jars")] {
+            class_path.push(":");
+            class_path.push(jars.join("*"));
+        }
+        let server = |class: &str, log: &str| {
+            let log = File::create(dir.join(log)).expect("a log");
+            let mut command = Command::new("java");
+            command
+                .args(["-Xmx256m", "-cp"])
+                .arg(&class_path)
+                .arg(format!("org.apache.hadoop.hdfs.server.{class}"))
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(log);
+            command
+        };
+        let name_node = "namenode.NameNode";
+        run(server(name_node, "format.log").args(["-format", "-nonInteractive"]));
+        let mut hdfs = Self {
+            address,
+            processes: Vec::new(),
+        };
+        hdfs.spawn(&mut server(name_node, "namenode.log"));
+        wait_for("the NameNode", || TcpStream::connect(&hdfs.address).is_ok());
+        hdfs.spawn(&mut server("datanode.DataNode", "datanode.log"));
+        hdfs
+    }
+
+    fn spawn(&mut self, command: &mut Command) {
+        let process = command
+            .spawn()
+            .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        self.processes.push(process);
+    }
+
+    /// The URI of a path in it.
+    pub fn uri(&self, path: &str) -> PathBuf {
+        PathBuf::from(format!("hdfs://{}/{path}", self.address))
+    }
+}
+
+impl Drop for Hdfs {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// The directory with the servers' jar, in the cache directory.
+fn servers() -> PathBuf {
+    let pom = root().join("tests/hdfs/pom.xml");
+    let home = cache().join(format!("hdfs-{:08x}", stamp(&[&pom])));
+    if !home.join("installed").exists() {
+        run(Command::new("mvn")
+            .args(["-q", "-B", "-f"])
+            .arg(&pom)
+            .arg("org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies")
+            .arg(format!("-DoutputDirectory={}", home.display())));
+        fs::write(home.join("installed"), "").expect("the cache directory can be written");
+    }
+    home
+}

@@ -1,0 +1,178 @@
+//! Spark on a cluster: a standalone one of real processes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use unfuse_tests::{
+    Cluster, Hdfs, executors, is, pyspark, root, run, samples, signal, spark, top, tpch, unfuse,
+    wait_for,
+};
+
+/// What must be on the plan.
+const FUSED: [&str; 3] = ["HashAggregate", "BroadcastHashJoin", "Scan parquet"];
+
+fn queries(command: &mut Command, seconds: &str) {
+    command
+        .arg(root().join("tests/programs/queries.py"))
+        .arg(tpch())
+        .arg(seconds);
+}
+
+/// The single row of an SQL query over a local profile, as JSON.
+fn ask(profile: &Path, sql: &str) -> Vec<Value> {
+    let script = format!(
+        "import duckdb, json\n\
+         print(json.dumps(list(duckdb.sql(\"\"\"{}\"\"\").fetchone()), default=float))",
+        sql.replace("DIR", &profile.display().to_string())
+    );
+    let python = spark("4.3").join("venv/bin/python");
+    let output = run(Command::new(python).args(["-c", &script]));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Executors with samples of tasks; samples of finished tasks as seconds; what Spark says they are.
+fn counts(profile: &Path) -> (u64, f64, f64) {
+    let row = ask(
+        profile,
+        "with done as (select task, cpu_ns + deserialize_cpu_ns as ns from 'DIR/tasks/*.parquet'
+                       where status = 'SUCCESS')
+         select (select count(distinct executor) from 'DIR/samples/*.parquet' where task is not null),
+                (select sum(count) / 200 from 'DIR/samples/*.parquet' where task in (select task from done)),
+                (select sum(ns) / 1e9 from done)",
+    );
+    (
+        row[0].as_u64().expect("a count"),
+        row[1].as_f64().expect("seconds"),
+        row[2].as_f64().expect("seconds"),
+    )
+}
+
+fn check(profile: &Path, least_executors: u64, tolerance: f64) {
+    let (executors, sampled, spark) = counts(profile);
+    println!("{executors} executors, {sampled} s sampled, Spark says {spark} s");
+    assert!(executors >= least_executors, "{executors} executors");
+    assert!(
+        (sampled / spark - 1.0).abs() < tolerance,
+        "{sampled} s sampled, Spark says {spark} s"
+    );
+    let rows = top(profile, &[]);
+    for operator in FUSED {
+        assert!(
+            samples(&rows, |row| is(row, operator)) > 0,
+            "{operator} has no sample"
+        );
+    }
+    let output = run(unfuse().arg("top").arg(profile));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "",
+        "nothing is damaged"
+    );
+}
+
+/// What JVMs do after their plugin has ended stays in their spools: a moment's samples.
+fn assert_little_is_left(spools: &Path, profile: &Path) {
+    let spools = std::fs::read_dir(spools).expect("spools").flatten();
+    let left = spools.map(|spool| spool.path().join("samples"));
+    let left: f64 = left
+        .filter(|samples| {
+            samples
+                .read_dir()
+                .is_ok_and(|mut files| files.next().is_some())
+        })
+        .map(|samples| ask(&samples, "select sum(count)::int from 'DIR/*.parquet'"))
+        .filter_map(|row| row[0].as_f64())
+        .sum();
+    let copied = ask(
+        profile,
+        "select sum(count)::int from 'DIR/samples/*.parquet'",
+    );
+    let copied = copied[0].as_f64().expect("a number");
+    println!("{left} samples left in spools, {copied} copied");
+    assert!(left < 0.02 * copied, "{left} samples left, {copied} copied");
+}
+
+fn uri(path: &Path) -> PathBuf {
+    PathBuf::from(format!("file://{}", path.display()))
+}
+
+#[test]
+fn executors_of_two_workers_share_a_directory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
+    let profile = dir.path().join("profile");
+    let mut command = cluster.submit(&profile, 2, &[]);
+    queries(&mut command, "20");
+    run(&mut command);
+    check(&profile, 2, 0.03);
+}
+
+#[test]
+fn segments_are_copied_to_a_uri() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
+    let profile = dir.path().join("profile");
+    let mut command = cluster.submit(&uri(&profile), 2, &[]);
+    queries(&mut command, "20");
+    run(&mut command);
+    check(&profile, 2, 0.03);
+    assert_little_is_left(cluster.spools(), &profile);
+    // The same by its URI.
+    assert_eq!(top(&uri(&profile), &[]), top(&profile, &[]));
+}
+
+#[test]
+fn a_killed_executor_costs_no_counts() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
+    let profile = dir.path().join("profile");
+    let mut command = cluster.submit(&uri(&profile), 2, &[]);
+    queries(&mut command, "30");
+    let job = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let of_ours = profile.display().to_string();
+    wait_for("two executors", || executors(&of_ours).len() == 2);
+    wait_for("samples", || profile.join("samples").is_dir());
+    std::thread::sleep(Duration::from_secs(5));
+    signal(executors(&of_ours)[0], "KILL");
+    let output = job.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}");
+    check(&profile, 3, 0.03);
+}
+
+#[test]
+fn a_profile_on_hdfs_is_written_and_read() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let hdfs = Hdfs::start(&spark("4.3"), dir.path());
+    let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
+    let profile = hdfs.uri("profile");
+    let mut command = cluster.submit(&profile, 2, &[]);
+    queries(&mut command, "20");
+    run(&mut command);
+    // The mirror of this address goes to a cache of this test's own.
+    let cached = dir.path().join("cache");
+    let installed = pyspark(&spark("4.3"));
+    let far = || {
+        let mut command = unfuse();
+        command
+            .env("XDG_CACHE_HOME", &cached)
+            .env("SPARK_HOME", &installed)
+            .args(["top", "--json"])
+            .arg(&profile);
+        run(&mut command).stdout
+    };
+    let first = far();
+    let mirrors = std::fs::read_dir(cached.join("unfuse/remote")).expect("a mirror");
+    let mut mirrors = mirrors.flatten().map(|mirror| mirror.path());
+    let mirror = mirrors.find(|mirror| !mirror.ends_with("conf"));
+    let mirror = mirror.expect("a mirror");
+    check(&mirror, 2, 0.03);
+    // Nothing is new the second time.
+    assert_eq!(far(), first);
+}
