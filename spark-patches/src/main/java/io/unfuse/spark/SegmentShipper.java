@@ -74,7 +74,12 @@ final class SegmentShipper implements Runnable {
         if (uri == null || spool == null || running != null) {
             return;
         }
-        running = new SegmentShipper(new File(spool), uri, conf.get());
+        Configuration settings = new Configuration(conf.get());
+        // Hadoop's own hook would close what ours still needs.
+        settings.setBoolean("fs.automatic.close", false);
+        running = new SegmentShipper(new File(spool), uri, settings);
+        // A Worker ends executors by a signal while their plugins are still shutting down.
+        Runtime.getRuntime().addShutdownHook(new Thread(SegmentShipper::finish, "unfuse-shipper-end"));
         Thread thread = new Thread(running, "unfuse-shipper");
         thread.setDaemon(true);
         thread.start();
