@@ -26,5 +26,6 @@ mod natives;
 mod onload;
 pub mod options;
 mod recompile;
+mod show;
 mod spark_jar;
 mod threads;

@@ -18,8 +18,8 @@ use crate::agent::{Agent, install, is_installed, with_agent};
 use crate::event_queue::EventQueue;
 use crate::hotspot::{self, FramePointers};
 use crate::methods::Methods;
-use crate::options::Options;
-use crate::{attach, classes, code_events, log, threads};
+use crate::options::{Options, Tab};
+use crate::{attach, classes, code_events, log, show, threads};
 
 /// The JVM's entry. Whatever happens, the JVM starts.
 ///
@@ -51,6 +51,9 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
     let options = Options::parse(&option_text.to_string_lossy());
     for complaint in &options.complaints {
         log::say(complaint);
+    }
+    if options.tab == Tab::Only {
+        return show::start(vm, &options);
     }
     // Forks: first of all, while this process is small and has no threads of its own.
     let session =
@@ -216,7 +219,7 @@ pub unsafe extern "system" fn Agent_OnAttach(
 }
 
 /// The path of this library.
-fn own_path() -> Option<String> {
+pub(crate) fn own_path() -> Option<String> {
     // SAFETY: dladdr fills `info` for an address of this library; its strings live as long as it.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use unfuse_profiler::{Config, SampleSource, Threads};
+use unfuse_profiler::{Config, Retention, SampleSource, TaskShare, Threads};
 
 /// What the option string said.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct Options {
     pub executors: bool,
     /// Whether Spark is left as it is: no operators, no tasks.
     pub without_spark: bool,
+    /// Whether Spark's web pages get a tab of the profile.
+    pub tab: Tab,
     /// The name of the recorder that has loaded the agent into a running JVM.
     pub attach: Option<String>,
     /// Whether such a JVM may keep the code it has compiled, whose lines are not described.
@@ -21,7 +23,19 @@ pub struct Options {
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, rate, threads, source, map, executors, spark";
+const KNOWN: &str = "dir, rate, threads, source, map, keep, keep_for, tasks, executors, spark, ui";
+
+/// The tab in Spark's web pages.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Tab {
+    /// Shown in a profiled JVM.
+    #[default]
+    On,
+    /// Not shown.
+    Off,
+    /// Shown in a JVM that is not profiled.
+    Only,
+}
 
 impl Options {
     /// Parses an option string. Never fails: what is wrong is left at its default and reported.
@@ -67,6 +81,17 @@ impl Options {
                 self.config.map_mib =
                     mib.ok_or_else(|| wrong("MiB from 4 to 16384 are expected"))?;
             }
+            "keep" => {
+                let size = Retention::parse_size(value).map_err(|e| kept(key, value, &e))?;
+                self.config.retention.bytes = Some(size);
+            }
+            "keep_for" => {
+                let age = Retention::parse_age(value).map_err(|e| kept(key, value, &e))?;
+                self.config.retention.age = Some(age);
+            }
+            "tasks" => {
+                self.config.tasks = TaskShare::parse(value).map_err(|e| wrong(&e))?;
+            }
             "executors" => {
                 self.executors = match value {
                     "on" => true,
@@ -79,6 +104,14 @@ impl Options {
                     "on" => false,
                     "off" => true,
                     _ => return Err(wrong("on or off is expected")),
+                }
+            }
+            "ui" => {
+                self.tab = match value {
+                    "on" => Tab::On,
+                    "off" => Tab::Off,
+                    "only" => Tab::Only,
+                    _ => return Err(wrong("on, off or only is expected")),
                 }
             }
             // Not for users: `unfuse record` says these.
@@ -101,6 +134,10 @@ impl Options {
     }
 }
 
+fn kept(key: &str, value: &str, expected: &str) -> String {
+    format!("option {key}={value}: {expected}; nothing is deleted for it")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,7 +146,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let options = Options::parse(
-            "dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,spark=off",
+            "dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,spark=off,ui=only",
         );
         assert_eq!(options.config.dir, PathBuf::from("/tmp/p"));
         assert_eq!(options.config.rate_hz, 20);
@@ -117,6 +154,7 @@ mod tests {
         assert_eq!(options.config.source, SampleSource::Timer);
         assert_eq!(options.config.map_mib, 64);
         assert!(options.executors && options.without_spark && options.complaints.is_empty());
+        assert_eq!(options.tab, Tab::Only);
         assert_eq!(options.period_ns(), 50_000_000);
     }
 
@@ -128,6 +166,25 @@ mod tests {
         assert_eq!(options.complaints.len(), 2);
         assert!(options.complaints[0].contains("colour") && options.complaints[0].contains("rate"));
         assert!(options.complaints[1].contains("rate=fast"));
+    }
+
+    #[test]
+    fn limits_are_read_and_wrong_ones_delete_nothing() {
+        let options = Options::parse("keep=2GB,keep_for=7d");
+        assert_eq!(options.config.retention.bytes, Some(2 << 30));
+        assert_eq!(
+            options.config.retention.age,
+            Some(std::time::Duration::from_secs(7 * 86_400))
+        );
+        assert_eq!(
+            Ok(Options::parse("tasks=1/8").config.tasks),
+            TaskShare::parse("0.125")
+        );
+        assert!(Options::parse("tasks=3").complaints[0].contains("a fraction such as 1/10"));
+        let options = Options::parse("keep=2,keep_for=soon");
+        assert_eq!(options.config.retention, Retention::default());
+        assert!(options.complaints[0].contains("keep=2: a size such as 500MB"));
+        assert!(options.complaints[1].contains("keep_for=soon: an age such as 12h"));
     }
 
     proptest! {

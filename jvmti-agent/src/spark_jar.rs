@@ -9,7 +9,7 @@ use jvmti_bindings::sys::jni::{jbyteArray, jclass, jmethodID, jobject, jvalue};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::agent::Agent;
-use crate::log;
+use crate::{log, show};
 
 static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
 
@@ -57,6 +57,9 @@ impl Patches {
         unsafe {
             if let Some(flag) = &agent.executor_flag {
                 set_property(env, EXECUTOR_PROPERTY, flag)?;
+            }
+            for (name, value) in show::properties(&agent.options) {
+                set_property(env, name, &value)?;
             }
             let loader_class = env.find_class("java/lang/ClassLoader")?;
             let system = env.get_static_method_id(
@@ -157,7 +160,10 @@ unsafe fn read(env: &JniEnv, array: jbyteArray) -> Vec<u8> {
 }
 
 /// The jar as a file that only this process has: no name on any disk, nothing to clean up.
-fn jar_path() -> Option<String> {
+pub(crate) fn jar_path() -> Option<String> {
+    if JAR.is_empty() {
+        return None;
+    }
     let fd = memfd_create(c"unfuse-spark.jar", MFdFlags::MFD_CLOEXEC).ok()?;
     let mut file = std::fs::File::from(fd);
     file.write_all(JAR).ok()?;

@@ -76,7 +76,7 @@ pub fn annotated(profile: &Profile, selection: Selection) -> Result<Vec<Annotate
         executions.dedup();
         sources.push(source(profile, hash, &text, &lines, &executions, all));
     }
-    sources.sort_by_key(|source| std::cmp::Reverse(source.weight.samples));
+    sources.sort_by_key(|source| std::cmp::Reverse(source.weight.value));
     Ok(sources)
 }
 

@@ -16,6 +16,7 @@ pub fn flame_graph(
     folded: &[(String, u64)],
     title: &str,
     subtitle: Option<&str>,
+    unit: &str,
     out: impl Write,
 ) -> io::Result<()> {
     if folded.is_empty() {
@@ -27,7 +28,7 @@ pub fn flame_graph(
     let mut options = Options::default();
     options.title = title.to_owned();
     options.subtitle = subtitle.map(|text| shorten(text, LONGEST));
-    options.count_name = "samples".to_owned();
+    options.count_name = unit.to_owned();
     options.name_type = "Frame:".to_owned();
     options.colors = Palette::Basic(BasicPalette::Orange);
     // The same operator has the same colour in every graph.
@@ -67,7 +68,14 @@ mod tests {
     fn names_are_escaped_and_long_ones_cut() {
         let long = format!("Filter (a < b && c > 1) {}", "x".repeat(400));
         let mut svg = Vec::new();
-        flame_graph(&[(format!("stage 1;{long}"), 5)], "t", None, &mut svg).unwrap();
+        flame_graph(
+            &[(format!("stage 1;{long}"), 5)],
+            "t",
+            None,
+            "samples",
+            &mut svg,
+        )
+        .unwrap();
         let svg = String::from_utf8(svg).unwrap();
         assert!(svg.contains("Filter (a &lt; b &amp;&amp; c &gt; 1)"));
         assert!(svg.contains(" … ") && !svg.contains(&"x".repeat(200)));
@@ -75,6 +83,6 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_an_error() {
-        assert!(flame_graph(&[], "t", None, Vec::new()).is_err());
+        assert!(flame_graph(&[], "t", None, "samples", Vec::new()).is_err());
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::profile::{Group, Profile, Selection, Weight};
 use crate::stacks::{Level, Stack, StackFrame};
 
-/// Folded stacks of a selection with their sample counts, sorted.
+/// Folded stacks of a selection with their sample counts (see [`Profile::unit`]), sorted.
 pub fn folded(profile: &Profile, selection: Selection, level: Level) -> Vec<(String, u64)> {
     let mut sums: BTreeMap<String, Weight> = BTreeMap::new();
     for (group, weight) in profile.selected(selection) {
@@ -18,8 +18,8 @@ pub fn folded(profile: &Profile, selection: Selection, level: Level) -> Vec<(Str
             .add(*weight);
     }
     sums.into_iter()
-        .map(|(stack, weight)| (stack, weight.samples))
-        .filter(|(_, samples)| *samples > 0)
+        .map(|(stack, weight)| (stack, weight.value))
+        .filter(|(_, value)| *value > 0)
         .collect()
 }
 

@@ -59,13 +59,28 @@ pub struct Weight {
     pub samples: u64,
     /// CPU time, ns.
     pub ns: u64,
+    /// What shares are parts of: samples, or CPU time in µs where only a part of the tasks was profiled.
+    pub value: u64,
 }
 
 impl Weight {
+    fn of(row: &SampleRow, by_time: bool) -> Self {
+        Self {
+            samples: row.count,
+            ns: row.weight_ns,
+            value: if by_time {
+                row.weight_ns / 1000
+            } else {
+                row.count
+            },
+        }
+    }
+
     /// Saturates: a damaged row may hold any number.
     pub(crate) fn add(&mut self, other: Self) {
         self.samples = self.samples.saturating_add(other.samples);
         self.ns = self.ns.saturating_add(other.ns);
+        self.value = self.value.saturating_add(other.value);
     }
 }
 
@@ -193,7 +208,7 @@ impl Profile {
             .map(|row| (row.stack, row.frames))
             .collect();
         let mut profile = Self {
-            groups: groups(samples, &stages),
+            groups: groups(samples, &stages, by_time(&processes)),
             landmarks: stacks
                 .iter()
                 .map(|(id, frames)| (*id, landmarks(frames)))
@@ -222,6 +237,30 @@ impl Profile {
         Ok(profile)
     }
 
+    /// Forgets everything that is not of one application.
+    pub fn keep_application(&mut self, app: &str) {
+        self.groups.retain(|(group, _)| group.app == app);
+        self.stages.retain(|(of, _, _), _| of == app);
+        self.plans.retain(|(of, _), _| of == app);
+        self.generated.retain(|(of, _), _| of == app);
+        self.descriptions.retain(|(of, _), _| of == app);
+        self.executions.retain(|(of, _), _| of == app);
+        self.processes.retain(|process| process.app == app);
+        let stacks: HashSet<i64> = self.groups.iter().map(|(group, _)| group.stack).collect();
+        self.stacks.retain(|id, _| stacks.contains(id));
+        self.landmarks.retain(|id, _| stacks.contains(id));
+    }
+
+    /// Whether samples stand for different parts of the tasks, so that shares are of CPU time.
+    pub fn is_by_time(&self) -> bool {
+        by_time(&self.processes)
+    }
+
+    /// What the values of weights count.
+    pub fn unit(&self) -> &'static str {
+        if self.is_by_time() { "µs" } else { "samples" }
+    }
+
     /// The text of a generated source.
     pub fn source(&self, hash: &str) -> Result<Option<String>, FormatError> {
         self.dir.source(hash)
@@ -240,10 +279,7 @@ impl Profile {
                 },
                 start_ns: row.start_ns,
                 end_ns: row.end_ns,
-                weight: Weight {
-                    samples: row.count,
-                    ns: row.weight_ns,
-                },
+                weight: Weight::of(&row, self.is_by_time()),
                 group: Group::of(row, &self.stages),
             })
             .filter(|slice| selection.holds(&slice.group))
@@ -412,14 +448,12 @@ fn name_applications(samples: &mut [SampleRow], processes: &[ProcessRow]) {
 fn groups(
     rows: Vec<SampleRow>,
     stages: &HashMap<(String, i32, i32), Stage>,
+    by_time: bool,
 ) -> Vec<(Group, Weight)> {
     let mut groups: Vec<(Group, Weight)> = rows
         .into_iter()
         .map(|row| {
-            let weight = Weight {
-                samples: row.count,
-                ns: row.weight_ns,
-            };
+            let weight = Weight::of(&row, by_time);
             (Group::of(row, stages), weight)
         })
         .collect();
@@ -444,6 +478,11 @@ fn landmarks(frames: &[Frame]) -> Vec<Landmark> {
         None => Some((index, Some(boundary::of(&frame.class)?))),
     };
     frames.iter().enumerate().filter_map(landmark).collect()
+}
+
+fn by_time(processes: &[ProcessRow]) -> bool {
+    let partial = |process: &ProcessRow| process.task_fraction.is_some();
+    processes.iter().any(partial)
 }
 
 fn latest(rows: Vec<ProcessRow>) -> Vec<ProcessRow> {

@@ -46,11 +46,11 @@ pub struct Total {
     pub samples: u64,
     /// CPU time, s.
     pub cpu_seconds: f64,
-    /// Part of all samples of the selection, 0 to 1.
+    /// Part of all samples of the selection, 0 to 1; of all CPU time where only a part of the tasks was profiled.
     pub share: f64,
 }
 
-/// A table, most samples first.
+/// A table, largest share first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Totals {
     /// The rows.
@@ -101,13 +101,13 @@ impl Totals {
                 sums.entry(key).or_default();
             }
         }
-        let mut rows: Vec<Total> = sums
+        let mut rows: Vec<(u64, Total)> = sums
             .into_iter()
-            .map(|(key, weight)| total(profile, key, weight, all.samples))
+            .map(|(key, weight)| (weight.value, total(profile, key, weight, all.value)))
             .collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.samples));
+        rows.sort_by_key(|(value, _)| std::cmp::Reverse(*value));
         Self {
-            rows,
+            rows: rows.into_iter().map(|(_, row)| row).collect(),
             samples: all.samples,
             cpu_seconds: all.ns as f64 / 1e9,
         }
@@ -190,7 +190,7 @@ fn total(profile: &Profile, key: Key, weight: Weight, all: u64) -> Total {
         share: if all == 0 {
             0.0
         } else {
-            weight.samples as f64 / all as f64
+            weight.value as f64 / all as f64
         },
     }
 }

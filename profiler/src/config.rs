@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use unfuse_format::Retention;
+
+use crate::share::TaskShare;
+
 /// Which threads get a sampler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Threads {
@@ -27,6 +31,10 @@ pub struct Config {
     pub map_mib: u32,
     /// Which way samples are taken, see [`SampleSource`].
     pub source: SampleSource,
+    /// How large and how old the profile directory may become.
+    pub retention: Retention,
+    /// The part of Spark's tasks that is profiled.
+    pub tasks: TaskShare,
 }
 
 /// The ways to take a sample.
@@ -49,6 +57,8 @@ impl Default for Config {
             threads: Threads::Auto,
             map_mib: 256,
             source: SampleSource::Auto,
+            retention: Retention::default(),
+            tasks: TaskShare::default(),
         }
     }
 }

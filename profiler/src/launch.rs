@@ -41,6 +41,10 @@ pub(crate) const STATUS_CODE_LOW: usize = 9;
 pub(crate) const STATUS_CODE_HIGH: usize = 10;
 /// Status: 1 where the JVM ran before the agent came: nobody asked its compilers for frame pointers.
 pub(crate) const STATUS_ATTACHED: usize = 11;
+/// Status: the writer's generation, see `unfuse_format::Retention`; a new one has none of the stacks of before.
+pub(crate) const STATUS_GENERATION: usize = 12;
+/// Status: the seed by which tasks are drawn.
+pub(crate) const STATUS_SEED: usize = 13;
 /// Longest thread name that is kept, bytes.
 const LONGEST_NAME: usize = 512;
 
@@ -189,6 +193,7 @@ impl Crew<'_> {
             timers,
             layout,
         } = self;
+        map.status().set(STATUS_SEED, crate::share::seed());
         let (samples_in, samples_out) = packet_pair().map_err(|e| ("make a socket", e))?;
         // Forked twice, so that the manager is no child of the JVM: programs that wait for "any child"
         // never see it.
@@ -221,6 +226,8 @@ impl Crew<'_> {
                     samples: samples_in,
                     events,
                     map,
+                    retention: config.retention,
+                    tasks: config.tasks,
                 };
                 manager.start(writer);
             });

@@ -24,6 +24,7 @@ pub mod perf_event;
 mod process;
 mod recent;
 mod sampler;
+mod share;
 pub mod timer;
 mod waiting;
 /// Public for `unfuse-fuzz` only.
@@ -33,5 +34,7 @@ mod writer;
 
 pub use config::{Config, SampleSource, Threads};
 pub use launch::{Launch, LaunchError, Session, launch};
+pub use share::TaskShare;
+pub use unfuse_format::Retention;
 #[doc(hidden)]
 pub use writer::take_events;

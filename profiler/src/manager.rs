@@ -209,6 +209,7 @@ impl Manager<'_> {
                 map: self.map,
                 source,
                 layout: self.layout,
+                tasks: self.config.tasks,
             });
         });
         match spawned {

@@ -20,6 +20,12 @@ impl<T: Eq + Hash> Recent<T> {
         }
     }
 
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.young.clear();
+        self.old.clear();
+    }
+
     /// Adds a value; false if it was remembered.
     pub(crate) fn insert(&mut self, value: T) -> bool {
         if self.young.contains(&value) {
@@ -50,5 +56,7 @@ mod tests {
         }
         assert!(!recent.insert(9_950), "one of the last hundred");
         assert!(recent.insert(9_000));
+        recent.clear();
+        assert!(recent.insert(9_950) && recent.insert(9_000));
     }
 }

@@ -76,6 +76,8 @@ pub enum ToWriter {
     Samples {
         tid: u32,
         thread: String,
+        /// The writer's generation in which the rows' stacks were sent.
+        generation: u64,
         rows: Vec<WireSamples>,
     },
     /// Counters, added up.

@@ -28,14 +28,15 @@ impl Flame {
     pub fn execute(self) -> Result<ExitCode> {
         let (profile, selection) = self.input.open()?;
         let stacks = folded(&profile, selection, self.level.into());
-        let samples: u64 = stacks.iter().map(|(_, samples)| samples).sum();
+        let value: u64 = stacks.iter().map(|(_, value)| value).sum();
+        let unit = profile.unit();
         let title = match (selection.query, selection.stage) {
             (Some(query), Some(stage)) => {
-                format!("query {query}, stage {stage}: {samples} samples")
+                format!("query {query}, stage {stage}: {value} {unit}")
             }
-            (Some(query), None) => format!("query {query}: {samples} samples"),
-            (None, Some(stage)) => format!("stage {stage}: {samples} samples"),
-            (None, None) => format!("{samples} samples"),
+            (Some(query), None) => format!("query {query}: {value} {unit}"),
+            (None, Some(stage)) => format!("stage {stage}: {value} {unit}"),
+            (None, None) => format!("{value} {unit}"),
         };
         let subtitle = selection.query.and_then(|query| {
             profile
@@ -45,7 +46,13 @@ impl Flame {
                 .map(|(_, text)| text.clone())
         });
         write_to(Some(&self.out), |out| {
-            Ok(flame_graph(&stacks, &title, subtitle.as_deref(), out)?)
+            Ok(flame_graph(
+                &stacks,
+                &title,
+                subtitle.as_deref(),
+                unit,
+                out,
+            )?)
         })?;
         eprintln!(
             "unfuse: wrote {} (open it in a browser)",

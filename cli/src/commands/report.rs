@@ -18,9 +18,12 @@ pub struct Report {
     /// The profile directory that `unfuse run` printed
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// The page to write; it needs no network and no other file
+    /// The page to write, - for stdout; it needs no network and no other file
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     out: PathBuf,
+    /// Only this Spark application, of the several that a profile may hold
+    #[arg(long, value_name = "ID", conflicts_with = "against")]
+    app: Option<String>,
     /// Compare with this profile: it is what was before
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
@@ -33,7 +36,16 @@ impl Report {
         let bar = ProgressBar::new(0)
             .with_style(ProgressStyle::with_template("{spinner} [{bar:24}] {msg}")?);
         bar.set_message(format!("reading {}", self.dir.display()));
-        let profile = open(&self.dir)?;
+        let mut profile = open(&self.dir)?;
+        if let Some(app) = &self.app {
+            profile.keep_application(app);
+            if profile.groups.is_empty() && profile.executions.is_empty() {
+                bail!(
+                    "{}: no profile of application {app}; a running one appears after some seconds",
+                    self.dir.display()
+                );
+            }
+        }
         if profile.groups.is_empty() && profile.executions.is_empty() {
             bail!("{}: {}", self.dir.display(), why_empty(&profile));
         }
@@ -45,6 +57,12 @@ impl Report {
         }
         bar.set_length(report.summary().queries.len() as u64);
         bar.set_message("writing");
+        if self.out.as_os_str() == "-" {
+            let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+            report.write_html(&mut out, &|| bar.inc(1))?;
+            out.flush()?;
+            return Ok(ExitCode::SUCCESS);
+        }
         write_whole(&self.out, |out| report.write_html(out, &|| bar.inc(1))).with_context(
             || {
                 format!(

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
+use unfuse_format::{LiveMarker, ProcessRow, ProfileDir, Retention};
 use unfuse_toolkit as toolkit;
 
 /// How long to wait for the writers after the command has ended.
@@ -25,6 +25,12 @@ pub struct Run {
     /// Profile directory [default: unfuse-DATE-TIME in this directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Delete the oldest of the profile beyond this size, such as 2GB: for jobs that never end
+    #[arg(long, value_name = "SIZE", value_parser = Retention::parse_size)]
+    pub keep: Option<u64>,
+    /// Delete what is older, such as 12h or 7d
+    #[arg(long, value_name = "AGE", value_parser = Retention::parse_age)]
+    pub keep_for: Option<Duration>,
     /// Profile the driver only; executor processes are started without the agent
     #[arg(long)]
     pub driver_only: bool,
@@ -108,6 +114,12 @@ impl Run {
             dir.display(),
             self.rate
         );
+        if let Some(bytes) = self.keep {
+            flag.push_str(&format!(",keep={}k", bytes >> 10));
+        }
+        if let Some(age) = self.keep_for {
+            flag.push_str(&format!(",keep_for={}s", age.as_secs()));
+        }
         if !self.driver_only {
             flag.push_str(",executors=on");
         }

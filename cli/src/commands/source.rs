@@ -41,7 +41,7 @@ impl Source {
     }
 
     fn print(&self, source: &Annotated, out: &mut dyn Write) -> Result<()> {
-        let share = |samples: u64| 100.0 * samples as f64 / source.of.samples.max(1) as f64;
+        let share = |value: u64| 100.0 * value as f64 / source.of.value.max(1) as f64;
         let queries: Vec<String> = source.queries.iter().map(ToString::to_string).collect();
         writeln!(
             out,
@@ -53,7 +53,7 @@ impl Source {
             } else {
                 queries.join(", ")
             },
-            share(source.weight.samples),
+            share(source.weight.value),
         )?;
         let mut cut = 0;
         let mut before: Option<&str> = None;
@@ -76,7 +76,7 @@ impl Source {
             };
             before = operator;
             let percent = if line.weight.samples > 0 {
-                format!("{:>6.2}%", share(line.weight.samples))
+                format!("{:>6.2}%", share(line.weight.value))
             } else {
                 String::new()
             };

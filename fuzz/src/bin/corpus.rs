@@ -120,6 +120,7 @@ fn messages() {
     let samples = ToWriter::Samples {
         tid: 4711,
         thread,
+        generation: 0,
         rows: vec![row],
     };
     save("samples", wire::encode(&samples));

@@ -27,11 +27,13 @@
 mod dir;
 mod error;
 mod live;
+mod retention;
 mod segment;
 mod tables;
 
 pub use dir::{FORMAT_VERSION, ProfileDir};
 pub use error::{FormatError, Problem};
 pub use live::LiveMarker;
+pub use retention::{Retention, first_generation, generation_name};
 pub use segment::{Read, SegmentWriter};
 pub use tables::*;

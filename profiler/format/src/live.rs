@@ -6,9 +6,10 @@
 //! A writer that could not write everything leaves its marker behind under a name that says why. Renaming
 //! works on a full disk, where a message could not be written.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::dir::private_folder;
@@ -58,12 +59,22 @@ impl LiveMarker {
             .collect()
     }
 
+    /// The writers of this directory that are at work.
+    pub fn at_work(dir: &ProfileDir) -> HashSet<String> {
+        let entries = fs::read_dir(dir.path().join("live")).into_iter().flatten();
+        entries
+            .flatten()
+            .filter(|entry| is_locked(&entry.path()))
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect()
+    }
+
     /// Waits until no writer of this directory is at work, at most `patience`.
     /// Returns whether all are done.
     pub fn wait_for_all(dir: &ProfileDir, patience: Duration) -> bool {
         let give_up = Instant::now() + patience;
         loop {
-            if !any_locked(dir) {
+            if Self::at_work(dir).is_empty() {
                 return true;
             }
             if Instant::now() >= give_up {
@@ -81,15 +92,10 @@ impl Drop for LiveMarker {
     }
 }
 
-fn any_locked(dir: &ProfileDir) -> bool {
-    let Ok(entries) = fs::read_dir(dir.path().join("live")) else {
-        return false;
-    };
-    entries.flatten().any(|entry| {
-        File::open(entry.path()).is_ok_and(|file| match file.try_lock() {
-            Ok(()) => false,
-            Err(fs::TryLockError::WouldBlock) => true,
-            Err(fs::TryLockError::Error(_)) => false,
-        })
+fn is_locked(marker: &Path) -> bool {
+    File::open(marker).is_ok_and(|file| match file.try_lock() {
+        Ok(()) => false,
+        Err(fs::TryLockError::WouldBlock) => true,
+        Err(fs::TryLockError::Error(_)) => false,
     })
 }

@@ -21,6 +21,9 @@ pub struct SegmentWriter<T: Table> {
     writer: String,
     next: u32,
     rows: Vec<T>,
+    /// The last segment, and the bytes of all.
+    last: Option<PathBuf>,
+    written: u64,
 }
 
 impl<T: Table> SegmentWriter<T> {
@@ -31,7 +34,33 @@ impl<T: Table> SegmentWriter<T> {
             writer: writer.to_owned(),
             next: 0,
             rows: Vec::new(),
+            last: None,
+            written: 0,
         }
+    }
+
+    /// Calls the segments from now on by another name.
+    pub fn rename(&mut self, writer: &str) {
+        writer.clone_into(&mut self.writer);
+        self.next = 0;
+    }
+
+    /// Bytes of all segments so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// As [`flush`](Self::flush); then deletes the segment before, for tables whose last word counts.
+    ///
+    /// # Errors
+    /// Those of `flush`.
+    pub fn flush_last_word(&mut self) -> Result<(), FormatError> {
+        let before = self.last.clone();
+        self.flush()?;
+        if let Some(before) = before.filter(|path| self.last.as_ref() != Some(path)) {
+            let _ = fs::remove_file(before);
+        }
+        Ok(())
     }
 
     /// Adds a row to the open segment.
@@ -62,14 +91,16 @@ impl<T: Table> SegmentWriter<T> {
             self.next += 1;
         };
         let aside = path.with_extension("tmp");
-        write_parquet(&aside, &self.rows)
-            .and_then(|()| fs::rename(&aside, &path))
+        let bytes = write_parquet(&aside, &self.rows)
+            .and_then(|bytes| fs::rename(&aside, &path).map(|()| bytes))
             .map_err(|e| {
                 // Half a segment would take room that the next one may need.
                 let _ = fs::remove_file(&aside);
                 FormatError::unwritable(&path)(e)
             })?;
         self.next += 1;
+        self.written += bytes;
+        self.last = Some(path);
         self.rows.clear();
         Ok(())
     }
@@ -80,7 +111,7 @@ impl<T: Table> SegmentWriter<T> {
     }
 }
 
-fn write_parquet<T: Table>(path: &Path, rows: &[T]) -> std::io::Result<()> {
+fn write_parquet<T: Table>(path: &Path, rows: &[T]) -> std::io::Result<u64> {
     let fields = T::fields();
     let batch = serde_arrow::to_record_batch(&fields, &rows).map_err(std::io::Error::other)?;
     let properties = WriterProperties::builder()
@@ -91,7 +122,8 @@ fn write_parquet<T: Table>(path: &Path, rows: &[T]) -> std::io::Result<()> {
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
     writer.write(&batch)?;
     writer.close()?;
-    fs::write(path, bytes)
+    fs::write(path, &bytes)?;
+    Ok(bytes.len() as u64)
 }
 
 /// The rows of a table and the segments that could not be read.
@@ -126,6 +158,8 @@ pub(crate) fn read_table<T: Table>(folder: &Path) -> Result<Read<T>, FormatError
         });
         match rows {
             Ok(rows) => read.rows.extend(rows),
+            // Retention deletes while we read; what was in it is too old to be missed.
+            Err(_) if !path.exists() => {}
             Err(reason) => read.problems.push(Problem { path, reason }),
         }
     }

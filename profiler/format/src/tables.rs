@@ -146,6 +146,8 @@ pub struct ProcessRow {
     pub rate_hz: u32,
     /// `perf` (perf_event task-clock) or `timer` (per-thread CPU timer in the process).
     pub source: String,
+    /// The part of the tasks that was profiled, where it was not all; their samples' weights are divided by it.
+    pub task_fraction: Option<f64>,
     /// When profiling began, ns since the epoch.
     pub start_ns: i64,
     /// When this row was written, ns since the epoch; the latest row of a process counts.

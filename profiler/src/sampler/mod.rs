@@ -25,12 +25,13 @@ use unfuse_codemap::CodeMap;
 use crate::clock::monotonic_ns;
 use crate::interpreter::{Layout, Methods};
 use crate::launch::{
-    STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_SAMPLER_ERRNO,
-    STATUS_SAMPLERS_FAILED,
+    STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_GENERATION, STATUS_SAMPLER_ERRNO,
+    STATUS_SAMPLERS_FAILED, STATUS_SEED,
 };
 use crate::maps::Maps;
 use crate::memory::Memory;
 use crate::process;
+use crate::share::TaskShare;
 use chains::Chains;
 use interpreted::Interpreted;
 use outbox::Outbox;
@@ -61,6 +62,7 @@ pub(crate) struct Assignment<'a> {
     pub(crate) map: &'a CodeMap,
     pub(crate) source: SourceKind<'a>,
     pub(crate) layout: Layout,
+    pub(crate) tasks: TaskShare,
 }
 
 /// Samples until the thread, the JVM or the manager says it is over.
@@ -75,6 +77,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         map,
         source,
         layout,
+        tasks,
     } = assignment;
     process::set_title(&format!("unfuse-s-{tid}"));
     let mut source = match Source::open(source, tid, period_ns) {
@@ -112,20 +115,26 @@ pub(crate) fn run(assignment: Assignment<'_>) {
 
     let attached = map.status().get(STATUS_ATTACHED) != 0;
     let mut raw = RawSamples::default();
-    let mut timeline = Timeline::new(map, tid);
+    let mut timeline = Timeline::new(map, tid, tasks, map.status().get(STATUS_SEED));
     let mut chains = if attached {
         Chains::Sizes(Unwinder::new(map, memory, methods))
     } else {
         Chains::Pointers(Interpreted::new(map, memory, methods))
     };
     let mut resolver = Resolver::new(map, maps);
-    let mut outbox = Outbox::new(tid, thread, to_writer);
+    let generation = || map.status().get(STATUS_GENERATION);
+    let mut outbox = Outbox::new(tid, thread, to_writer, generation());
     let mut sent = Instant::now();
     let mut taken = 0;
     loop {
         let patience = source.patience(!raw.is_empty() || !outbox.is_empty());
         let over = wait(&source, jvm_ends, &end_requested, patience);
-        source.drain(&mut raw, resolver.maps(), &mut chains);
+        if tasks.is_partial() {
+            // A task's start is marked before its samples are taken.
+            timeline.update();
+        }
+        let wanted = |time| !timeline.is_left_out(time);
+        taken += source.drain(&mut raw, resolver.maps(), &mut chains, wanted);
         if over && attached && has_ended(jvm_ends) {
             // The JVM goes on, and may still have to tell of code that was sampled.
             std::thread::sleep(Duration::from_nanos(GRACE_NS));
@@ -137,10 +146,18 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         };
         if raw.has_before(ready_before) {
             timeline.update();
+            outbox.enter(generation());
             raw.take_before(ready_before, |sample, chain| {
-                taken += sample.count;
+                let task = match timeline.task_at(sample.time) {
+                    Some(task) if !task.drawn => return,
+                    task => task,
+                };
+                let weight_ns = match task {
+                    Some(_) => tasks.scale(sample.weight_ns),
+                    None => sample.weight_ns,
+                };
                 let stack = resolver.resolve(sample, chain, chains.words(), &mut outbox);
-                outbox.count(timeline.task_at(sample.time), stack, sample);
+                outbox.count(task.map(|task| task.key), stack, sample, weight_ns);
             });
         }
         if over && taken == 0 && !has_ended(jvm_ends) {

@@ -22,18 +22,20 @@ pub(super) struct Outbox<'a> {
     to: &'a OwnedFd,
     sums: HashMap<(Option<TaskKey>, i64), WireSamples>,
     sent_stacks: Recent<i64>,
+    generation: u64,
     tally: Tally,
     open: bool,
 }
 
 impl<'a> Outbox<'a> {
-    pub(super) fn new(tid: u32, thread: String, to: &'a OwnedFd) -> Self {
+    pub(super) fn new(tid: u32, thread: String, to: &'a OwnedFd, generation: u64) -> Self {
         Self {
             tid,
             thread,
             to,
             sums: HashMap::new(),
             sent_stacks: Recent::new(REMEMBERED),
+            generation,
             tally: Tally::default(),
             open: true,
         }
@@ -47,6 +49,16 @@ impl<'a> Outbox<'a> {
         self.sums.len() >= LARGE
     }
 
+    /// Takes notice of the writer's generation. In a new one stacks must be sent again; what is here goes first,
+    /// as its stacks are in the last one.
+    pub(super) fn enter(&mut self, generation: u64) {
+        if generation != self.generation {
+            self.send();
+            self.sent_stacks.clear();
+            self.generation = generation;
+        }
+    }
+
     /// The id of a stack; sends the stack ahead of its samples.
     pub(super) fn stack(&mut self, frames: Vec<WireFrame>) -> i64 {
         let mut hasher = DefaultHasher::new();
@@ -58,8 +70,14 @@ impl<'a> Outbox<'a> {
         id
     }
 
-    /// Counts one sample.
-    pub(super) fn count(&mut self, task: Option<TaskKey>, stack: i64, sample: &RawSample) {
+    /// Counts one sample, which stands for so much CPU time.
+    pub(super) fn count(
+        &mut self,
+        task: Option<TaskKey>,
+        stack: i64,
+        sample: &RawSample,
+        weight_ns: u64,
+    ) {
         self.tally.samples += sample.count;
         self.tally.broken_chains += u64::from(sample.broken);
         let sum = self.sums.entry((task, stack)).or_insert(WireSamples {
@@ -72,7 +90,7 @@ impl<'a> Outbox<'a> {
         });
         sum.last = sample.time;
         sum.count += sample.count;
-        sum.weight_ns += sample.weight_ns;
+        sum.weight_ns = sum.weight_ns.saturating_add(weight_ns);
     }
 
     /// Adds losses.
@@ -89,6 +107,7 @@ impl<'a> Outbox<'a> {
             self.post(&ToWriter::Samples {
                 tid: self.tid,
                 thread: self.thread.clone(),
+                generation: self.generation,
                 rows,
             });
         }

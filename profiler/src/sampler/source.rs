@@ -87,8 +87,16 @@ impl<'a> Source<'a> {
         matches!(self, Self::Timer { ended: true, .. })
     }
 
-    /// Moves all samples into `raw`.
-    pub(super) fn drain(&mut self, raw: &mut RawSamples, maps: &mut Maps, chains: &mut Chains<'_>) {
+    /// Moves the samples of wanted times into `raw`; returns how many there were of all times. Those of others are
+    /// dropped before anything is done for them.
+    pub(super) fn drain(
+        &mut self,
+        raw: &mut RawSamples,
+        maps: &mut Maps,
+        chains: &mut Chains<'_>,
+        wanted: impl Fn(u64) -> bool,
+    ) -> u64 {
+        let mut all = 0;
         match self {
             Self::Perf {
                 event,
@@ -104,6 +112,10 @@ impl<'a> Source<'a> {
                         let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
                         *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
                         taken += 1;
+                        all += 1;
+                        if !wanted(sample.time) {
+                            return;
+                        }
                         raw.chain().extend(sample.callchain());
                         maps.keep_up(raw.chain(), now);
                         let broken = chains.mend(raw.chain(), &sample, maps) == Chain::Broken;
@@ -129,6 +141,10 @@ impl<'a> Source<'a> {
                 slot.drain(|sample| {
                     let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
                     *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
+                    all += 1;
+                    if !wanted(sample.time) {
+                        return;
+                    }
                     let Some((top, chain)) = sample.chain.split_first_chunk() else {
                         return;
                     };
@@ -145,6 +161,7 @@ impl<'a> Source<'a> {
                 });
             }
         }
+        all
     }
 
     /// Gives back what the source holds in shared memory.

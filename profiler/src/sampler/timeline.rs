@@ -4,12 +4,21 @@ use std::collections::VecDeque;
 
 use unfuse_codemap::{CodeMap, MarkCursor, MarkKind};
 
+use crate::share::TaskShare;
 use crate::wire::TaskKey;
+
+/// A task of the thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Task {
+    pub(super) key: TaskKey,
+    /// Whether it is one of those that are profiled.
+    pub(super) drawn: bool,
+}
 
 struct Span {
     start: u64,
     end: u64,
-    task: TaskKey,
+    task: Task,
 }
 
 /// The tasks of one thread, in order of time.
@@ -19,16 +28,20 @@ pub(super) struct Timeline<'a> {
     tid: u32,
     spans: VecDeque<Span>,
     lost_told: u64,
+    share: TaskShare,
+    seed: u64,
 }
 
 impl<'a> Timeline<'a> {
-    pub(super) fn new(map: &'a CodeMap, tid: u32) -> Self {
+    pub(super) fn new(map: &'a CodeMap, tid: u32, share: TaskShare, seed: u64) -> Self {
         Self {
             map,
             cursor: map.marks().reader(),
             tid,
             spans: VecDeque::new(),
             lost_told: 0,
+            share,
+            seed,
         }
     }
 
@@ -43,7 +56,7 @@ impl<'a> Timeline<'a> {
                 open.end = mark.time;
             }
             if mark.kind == MarkKind::Start {
-                let task = TaskKey {
+                let key = TaskKey {
                     stage: mark.stage,
                     stage_attempt: mark.stage_attempt,
                     task: mark.task,
@@ -51,17 +64,25 @@ impl<'a> Timeline<'a> {
                 self.spans.push_back(Span {
                     start: mark.time,
                     end: u64::MAX,
-                    task,
+                    task: Task {
+                        key,
+                        drawn: self.share.draws(key, self.seed),
+                    },
                 });
             }
         }
     }
 
     /// The task that ran at `time`.
-    pub(super) fn task_at(&self, time: u64) -> Option<TaskKey> {
+    pub(super) fn task_at(&self, time: u64) -> Option<Task> {
         let after = self.spans.partition_point(|span| span.start <= time);
         let span = self.spans.get(after.checked_sub(1)?)?;
         (time < span.end).then_some(span.task)
+    }
+
+    /// Whether a task ran at `time` that is not to be profiled.
+    pub(super) fn is_left_out(&self, time: u64) -> bool {
+        self.share.is_partial() && self.task_at(time).is_some_and(|task| !task.drawn)
     }
 
     /// Drops tasks that ended before `time`.

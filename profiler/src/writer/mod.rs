@@ -1,6 +1,7 @@
 //! The writer: gathers what samplers and the JVM send, and writes the segments.
 
 mod events;
+mod generations;
 mod internal;
 mod python;
 mod symbols;
@@ -14,16 +15,18 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
-use unfuse_format::{LiveMarker, ProfileDir, SampleRow, StackRow};
+use unfuse_format::{LiveMarker, ProfileDir, Retention, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
 use crate::launch::{
-    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_LOST_EVENTS, STATUS_WRITER_ERRNO, host,
-    writer_name,
+    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_GENERATION, STATUS_LOST_EVENTS, STATUS_SEED,
+    STATUS_WRITER_ERRNO, host, writer_name,
 };
 use crate::recent::Recent;
+use crate::share::TaskShare;
 use crate::wire::{Incoming, Tally, ToWriter, receive};
 use events::Events;
+use generations::Generations;
 use internal::InternalThreads;
 use symbols::Symbols;
 use tables::{Tables, frame, sample_of};
@@ -44,6 +47,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) samples: OwnedFd,
     pub(crate) events: UnixStream,
     pub(crate) map: &'a CodeMap,
+    pub(crate) retention: Retention,
+    pub(crate) tasks: TaskShare,
 }
 
 impl Writer<'_> {
@@ -58,7 +63,13 @@ impl Writer<'_> {
         let name = writer_name(&host, self.jvm);
         let live = LiveMarker::hold(&self.dir, &name);
         let clock = EpochOffset::measure();
+        let generations = Generations::new(self.retention, self.dir.clone(), &name);
         let mut tables = Tables::new(self.dir.clone(), &name);
+        if let Some(name) = generations.name() {
+            tables.begin_generation(&name);
+        }
+        tables.draw = (self.tasks, self.map.status().get(STATUS_SEED));
+        tables.process.task_fraction = self.tasks.is_partial().then(|| self.tasks.fraction());
         tables.process.host = host;
         tables.process.pid = self.jvm;
         tables.process.rate_hz = self.rate_hz;
@@ -71,6 +82,7 @@ impl Writer<'_> {
             stacks: Recent::new(REMEMBERED),
             events: Events::default(),
             internal: InternalThreads::default(),
+            generations,
             looked_ns: clock.epoch_ns(crate::clock::monotonic_ns()),
         };
         // At once, so that even a profile that cannot grow says which JVM it is of.
@@ -105,6 +117,7 @@ struct Work {
     stacks: Recent<i64>,
     events: Events,
     internal: InternalThreads,
+    generations: Generations,
     /// When the JVM's own threads were looked at, ns since the epoch.
     looked_ns: i64,
 }
@@ -144,7 +157,9 @@ impl Work {
                 self.look_at_internal_threads(writer, false);
                 looked = Instant::now();
             }
-            if flushed.elapsed() >= FLUSH_EVERY || (self.tables.is_large() && !failing) {
+            if flushed.elapsed() >= self.generations.flush_every(FLUSH_EVERY)
+                || (self.tables.is_large() && !failing)
+            {
                 failing = self.flush(writer, false).is_err();
                 flushed = Instant::now();
             }
@@ -180,7 +195,15 @@ impl Work {
                     self.tables.stacks.push(StackRow { stack: id, frames });
                 }
             }
-            ToWriter::Samples { tid, thread, rows } => {
+            // Their stacks may be deleted before them; a sampler must have slept for minutes.
+            ToWriter::Samples {
+                generation, rows, ..
+            } if generation.saturating_add(1) < self.generations.number() => {
+                self.tables.process.lost_samples += rows.iter().map(|row| row.count).sum::<u64>();
+            }
+            ToWriter::Samples {
+                tid, thread, rows, ..
+            } => {
                 for row in rows {
                     self.tables.samples.push(SampleRow {
                         tid,
@@ -257,10 +280,26 @@ impl Work {
         process.brief_threads = writer.map.status().get(STATUS_BRIEF_THREADS);
         process.brief_ns = writer.map.status().get(STATUS_BRIEF_NS);
         let written = self.tables.flush(last);
+        if written.is_ok() {
+            self.keep_limits(writer, last);
+        }
         if let Err(errno) = written {
             writer.map.status().set(STATUS_WRITER_ERRNO, errno as u64);
         }
         written
+    }
+
+    /// Begins a new generation where it is time, and deletes what is beyond the limits.
+    fn keep_limits(&mut self, writer: &Writer<'_>, last: bool) {
+        if !last && self.generations.advance(self.tables.written()) {
+            if let Some(name) = self.generations.name() {
+                self.tables.begin_generation(&name);
+            }
+            self.stacks.clear();
+            let number = self.generations.number();
+            writer.map.status().set(STATUS_GENERATION, number);
+        }
+        writer.retention.enforce(&writer.dir);
     }
 }
 
@@ -293,6 +332,8 @@ mod tests {
             samples,
             events,
             map: &map,
+            retention: Retention::default(),
+            tasks: TaskShare::default(),
         };
         writer.run();
         let processes = dir.read::<ProcessRow>().unwrap().rows;

@@ -7,6 +7,8 @@ use unfuse_format::{
 };
 
 use super::python;
+use crate::share::TaskShare;
+use crate::wire::TaskKey;
 
 /// Rows of one table that are written before their time.
 const LARGE: usize = 50_000;
@@ -15,6 +17,10 @@ const MOST: usize = 400_000;
 
 pub(super) struct Tables {
     dir: ProfileDir,
+    /// The tasks that are profiled, and the seed by which they are drawn.
+    pub(super) draw: (TaskShare, u64),
+    /// Whether old segments are deleted.
+    limited: bool,
     pub(super) process: ProcessRow,
     pub(super) samples: SegmentWriter<SampleRow>,
     pub(super) stacks: SegmentWriter<StackRow>,
@@ -49,8 +55,33 @@ impl Tables {
             unsaved: Vec::new(),
             python_rest: 0,
             misread_events: 0,
+            draw: (TaskShare::default(), 0),
+            limited: false,
             dir,
         }
+    }
+
+    /// Calls the segments from now on by another name, but those that are not deleted by generation.
+    pub(super) fn begin_generation(&mut self, name: &str) {
+        self.limited = true;
+        self.samples.rename(name);
+        self.stacks.rename(name);
+        self.codegen.rename(name);
+        self.plans.rename(name);
+        self.executions.rename(name);
+        self.stages.rename(name);
+        self.tasks.rename(name);
+    }
+
+    /// Bytes written so far of what is deleted by generation.
+    pub(super) fn written(&self) -> u64 {
+        self.samples.written()
+            + self.stacks.written()
+            + self.codegen.written()
+            + self.plans.written()
+            + self.executions.written()
+            + self.stages.written()
+            + self.tasks.written()
     }
 
     pub(super) fn is_large(&self) -> bool {
@@ -88,7 +119,12 @@ impl Tables {
             Some("plan") => self.plan(event),
             Some("python") if self.process.rate_hz > 0 => {
                 match python::rows(&self.process, &event, &mut self.python_rest) {
-                    Some((stack, sample)) => {
+                    Some((stack, mut sample)) => {
+                        let (share, seed) = self.draw;
+                        if !task_of(&sample).is_some_and(|task| share.draws(task, seed)) {
+                            return;
+                        }
+                        sample.weight_ns = share.scale(sample.weight_ns);
                         // One for each task is little, and a stack that is written twice does no harm.
                         self.stacks.push(stack);
                         self.samples.push(sample);
@@ -180,7 +216,11 @@ impl Tables {
         // The last word counts; older ones that could not be written are not needed.
         self.processes.discard();
         self.processes.push(self.process.clone());
-        note(flush(&mut self.processes));
+        note(if self.limited {
+            self.processes.flush_last_word()
+        } else {
+            flush(&mut self.processes)
+        });
         done
     }
 
@@ -219,6 +259,14 @@ pub(super) fn sample_of(process: &ProcessRow) -> SampleRow {
         kind: "cpu".to_owned(),
         ..SampleRow::default()
     }
+}
+
+fn task_of(sample: &SampleRow) -> Option<TaskKey> {
+    Some(TaskKey {
+        stage: sample.stage?,
+        stage_attempt: sample.stage_attempt?,
+        task: sample.task?,
+    })
 }
 
 fn flush<T: Table>(segment: &mut SegmentWriter<T>) -> Result<(), FormatError> {

@@ -117,6 +117,13 @@ final class Agent {
         }
     }
 
+    /** The same of what only shows the profile. */
+    static void failedWithoutLoss(String where, Throwable error) {
+        if (reported.add(where)) {
+            log(where + " failed: " + error);
+        }
+    }
+
     static void log(String line) {
         Link agent = link;
         if (agent == null) {

@@ -71,6 +71,7 @@ public final class UnfusePlugin implements SparkPlugin {
             } catch (Throwable error) {
                 Agent.failed("reporting the application", error);
             }
+            OperatorsTab.addTo(spark);
         }
 
         @Override
