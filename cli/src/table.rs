@@ -79,7 +79,8 @@ fn bar(share: f64) -> String {
     bar + &" ".repeat(BAR.saturating_sub(used))
 }
 
-fn shorten(text: &str, room: usize) -> String {
+/// In one line, at most so many characters.
+pub fn shorten(text: &str, room: usize) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if one_line.chars().count() <= room {
         return one_line;

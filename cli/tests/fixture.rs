@@ -76,3 +76,27 @@ fn json_has_the_promised_fields() {
     assert!((share - 1.0).abs() < 1e-9, "shares add up to {share}");
     assert!(rows.iter().any(|row| row["operator"] == "unattributed"));
 }
+
+#[test]
+fn history_lists_queries_and_the_runs_of_one() {
+    let history = |arguments: &[&str]| {
+        let mut all = vec!["history"];
+        all.extend(arguments);
+        all.push("--in");
+        unfuse(&all)
+    };
+    let queries: serde_json::Value =
+        serde_json::from_str(&history(&["--json"])).expect("JSON");
+    let queries = queries.as_array().expect("an array");
+    // The canonical query ran five times.
+    let five = queries
+        .iter()
+        .find(|query| query["runs"].as_array().is_some_and(|runs| runs.len() == 5))
+        .expect("five runs");
+    let fingerprint = five["fingerprint"].as_str().expect("text");
+    insta::assert_snapshot!([
+        history(&["--limit", "4"]),
+        history(&[&fingerprint[..8]])
+    ]
+    .join("\n"));
+}

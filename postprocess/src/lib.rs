@@ -7,7 +7,7 @@
 //! * [`Attribution`]: one stack of one stage with the plan node each part of it belongs to.
 //! * [`Totals`]: sums by operator, line, method, …; [`folded`]: folded stacks; [`flame_graph`]: SVG;
 //!   [`annotated`]: generated source with its hot lines; [`export`]: the formats of other tools.
-//! * [`Fingerprint`]: which executions are runs of the same query.
+//! * [`Fingerprint`]: which executions are runs of the same query; [`histories`]: those runs, over profiles.
 //! * [`report::Report`]: all of it as one HTML page.
 
 mod annotate;
@@ -19,6 +19,7 @@ mod flame;
 mod fold;
 mod heading;
 mod helpers;
+mod history;
 mod notes;
 mod plan;
 mod profile;
@@ -32,6 +33,7 @@ pub use attribute::{Attribution, Owner};
 pub use fingerprint::Fingerprint;
 pub use flame::flame_graph;
 pub use fold::folded;
+pub use history::{History, Part, Run, histories, median};
 pub use notes::notes;
 pub use plan::{Plan, PlanNode};
 pub use profile::{Execution, Group, Profile, Selection, Weight};

@@ -147,6 +147,14 @@ pub struct Execution {
     pub error: Option<String>,
 }
 
+impl Execution {
+    /// How long it ran, ms; none where it did not end.
+    pub fn duration_ms(&self) -> Option<i64> {
+        let (ended, started) = self.ended_ms.zip(self.started_ms)?;
+        Some(ended.saturating_sub(started).max(0))
+    }
+}
+
 /// A frame at which an operator may begin: its index from the root, and the boundary it is; none for
 /// generated code.
 pub(crate) type Landmark = (usize, Option<Boundary>);

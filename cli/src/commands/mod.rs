@@ -4,6 +4,7 @@ pub mod demo;
 pub mod doctor;
 pub mod export;
 pub mod flame;
+pub mod history;
 pub mod record;
 pub mod report;
 pub mod run;

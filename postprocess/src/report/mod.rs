@@ -237,10 +237,7 @@ fn summary(
         app: app.unwrap_or_default(),
         query: execution.map(|(_, query)| *query),
         started_ms: known.started_ms,
-        duration_ms: known
-            .ended_ms
-            .zip(known.started_ms)
-            .map(|(ended, started)| ended.saturating_sub(started).max(0)),
+        duration_ms: known.duration_ms(),
         error: known.error.clone().filter(|error| !error.is_empty()),
         cost,
         waiting_ns: (!rows.is_empty()).then(|| waiting.fold(0, u64::saturating_add)),

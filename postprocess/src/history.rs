@@ -1,0 +1,242 @@
+//! Runs of the same query, over profiles and days.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::fingerprint::{Fingerprint, normalised};
+use crate::profile::{ExecutionKey, Profile, Selection};
+use crate::totals::{By, Totals};
+
+/// A query and its runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct History {
+    /// See [`Fingerprint`].
+    pub fingerprint: String,
+    /// Text or call site, as the last run says it.
+    pub description: String,
+    /// Oldest first.
+    pub runs: Vec<Run>,
+}
+
+/// A run of a query: an execution of an application.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// Spark application id.
+    pub app: String,
+    /// SQL execution id.
+    pub query: i64,
+    /// Start, ms since the epoch.
+    pub started_ms: Option<i64>,
+    /// How long it ran, ms; none where it did not end.
+    pub duration_ms: Option<i64>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// CPU time of its tasks, s.
+    pub cpu_s: f64,
+    /// Number of samples.
+    pub samples: u64,
+    /// What the CPU time is spent on, most first.
+    pub operators: Vec<Part>,
+}
+
+/// The part of an operator, or of a heading, in a run. The same operator has the same node and name in every run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    /// Plan node; none for a heading.
+    pub node: Option<i32>,
+    /// Operator name, or `[heading]`.
+    pub operator: String,
+    /// The operator as the plan prints it, without what differs from run to run.
+    pub detail: String,
+    /// CPU time, s.
+    pub cpu_s: f64,
+}
+
+/// The runs in some profiles by query, most CPU time first.
+pub fn histories(profiles: &[Profile]) -> Vec<History> {
+    let mut by_fingerprint: BTreeMap<String, History> = BTreeMap::new();
+    // An application whose profile was given twice counts once.
+    let mut runs: BTreeMap<ExecutionKey, (Fingerprint, String, Run)> = BTreeMap::new();
+    for profile in profiles {
+        runs.extend(self::runs(profile));
+    }
+    for (_, (fingerprint, description, run)) in runs {
+        let fingerprint = fingerprint.to_string();
+        by_fingerprint
+            .entry(fingerprint.clone())
+            .or_insert_with(|| History {
+                fingerprint,
+                description,
+                runs: Vec::new(),
+            })
+            .runs
+            .push(run);
+    }
+    let mut histories: Vec<History> = by_fingerprint.into_values().collect();
+    for history in &mut histories {
+        history.runs.sort_by_key(|run| run.started_ms);
+    }
+    histories.sort_by(|a, b| b.cpu_s().total_cmp(&a.cpu_s()));
+    histories
+}
+
+fn runs(profile: &Profile) -> BTreeMap<ExecutionKey, (Fingerprint, String, Run)> {
+    let mut runs = BTreeMap::new();
+    for (key, execution) in &profile.executions {
+        let run = Run {
+            app: key.0.clone(),
+            query: key.1,
+            started_ms: execution.started_ms,
+            duration_ms: execution.duration_ms(),
+            error: execution.error.clone().filter(|error| !error.is_empty()),
+            cpu_s: 0.0,
+            samples: 0,
+            operators: Vec::new(),
+        };
+        let fingerprint = Fingerprint::of(&execution.description, profile.plans.get(key));
+        runs.insert(
+            key.clone(),
+            (fingerprint, execution.description.clone(), run),
+        );
+    }
+    for row in Totals::of(profile, Selection::default(), By::Operator).rows {
+        let Some(query) = row.query else { continue };
+        let Some((_, _, run)) = runs.get_mut(&(row.app, query)) else {
+            continue;
+        };
+        run.cpu_s += row.cpu_seconds;
+        run.samples += row.samples;
+        let part = Part {
+            node: row.node_id,
+            operator: if row.heading {
+                format!("[{}]", row.operator)
+            } else {
+                row.operator
+            },
+            detail: normalised(&row.detail),
+            cpu_s: row.cpu_seconds,
+        };
+        match run.operators.iter_mut().find(|known| known.is_same(&part)) {
+            // An operator may work in several stages.
+            Some(known) => known.cpu_s += part.cpu_s,
+            None => run.operators.push(part),
+        }
+    }
+    for (_, _, run) in runs.values_mut() {
+        run.operators.retain(|part| part.cpu_s > 0.0);
+        run.operators.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s));
+    }
+    runs
+}
+
+impl Part {
+    fn is_same(&self, other: &Self) -> bool {
+        self.node == other.node && self.operator == other.operator
+    }
+}
+
+impl History {
+    /// CPU time of all runs, s.
+    pub fn cpu_s(&self) -> f64 {
+        self.runs.iter().map(|run| run.cpu_s).sum()
+    }
+
+    /// The median of the runs' CPU times, s. Failed runs count only where all failed.
+    pub fn median_cpu_s(&self) -> f64 {
+        let whole = self.runs.iter().filter(|run| run.error.is_none());
+        let mut times: Vec<f64> = whole.map(|run| run.cpu_s).collect();
+        if times.is_empty() {
+            times = self.runs.iter().map(|run| run.cpu_s).collect();
+        }
+        median(&mut times)
+    }
+
+    /// Each operator's CPU times, s, run by run; the largest median first.
+    pub fn operators(&self) -> Vec<(&Part, Vec<f64>)> {
+        let mut operators: Vec<(&Part, Vec<f64>)> = Vec::new();
+        for (at, run) in self.runs.iter().enumerate() {
+            for part in &run.operators {
+                let known = operators
+                    .iter()
+                    .position(|(known, _)| known.is_same(part))
+                    .unwrap_or_else(|| {
+                        operators.push((part, vec![0.0; self.runs.len()]));
+                        operators.len() - 1
+                    });
+                operators[known].1[at] += part.cpu_s;
+            }
+        }
+        operators
+            .sort_by(|(_, a), (_, b)| median(&mut b.clone()).total_cmp(&median(&mut a.clone())));
+        operators
+    }
+}
+
+/// The middle value, or the mean of the two in the middle; 0 of none.
+pub fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match (values.len(), values.len() / 2) {
+        (0, _) => 0.0,
+        (odd, middle) if odd % 2 == 1 => values[middle],
+        (_, middle) => (values[middle - 1] + values[middle]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(started_ms: i64, cpu_s: f64, operators: &[(i32, f64)]) -> Run {
+        Run {
+            app: "app".to_owned(),
+            query: started_ms,
+            started_ms: Some(started_ms),
+            duration_ms: None,
+            error: None,
+            cpu_s,
+            samples: 1,
+            operators: operators
+                .iter()
+                .map(|(node, cpu_s)| Part {
+                    node: Some(*node),
+                    operator: format!("Op{node}"),
+                    detail: String::new(),
+                    cpu_s: *cpu_s,
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn operators_line_up_over_runs() {
+        let mut failed = run(3, 0.1, &[(2, 0.1)]);
+        failed.error = Some("killed".to_owned());
+        let history = History {
+            fingerprint: String::new(),
+            description: String::new(),
+            runs: vec![
+                run(1, 3.0, &[(1, 2.0), (2, 1.0)]),
+                run(2, 5.0, &[(2, 4.0), (1, 1.0)]),
+                failed,
+            ],
+        };
+        assert_eq!(history.median_cpu_s(), 4.0);
+        let operators: Vec<(i32, Vec<f64>)> = history
+            .operators()
+            .into_iter()
+            .map(|(part, times)| (part.node.unwrap(), times))
+            .collect();
+        assert_eq!(
+            operators,
+            [(1, vec![2.0, 1.0, 0.0]), (2, vec![1.0, 4.0, 0.1])]
+        );
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&mut []), 0.0);
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0]), 2.5);
+    }
+}
