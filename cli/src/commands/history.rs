@@ -91,7 +91,7 @@ impl History {
 /// The profile that a directory is, or those in it.
 fn found(dir: &Path) -> Result<Vec<PathBuf>> {
     let is_profile = |dir: &Path| dir.join("unfuse.json").exists();
-    if is_profile(dir) || crate::remote::is_uri(dir) {
+    if is_profile(dir) {
         return Ok(vec![dir.to_owned()]);
     }
     let entries = dir
@@ -140,7 +140,8 @@ fn runs(history: &postprocess::History, limit: usize) -> String {
         history.runs.len()
     );
     let skipped = history.runs.len().saturating_sub(limit);
-    text += "started (UTC)     duration s   cpu s  vs median  application                    query  \n";
+    text +=
+        "started (UTC)     duration s   cpu s  vs median  application                    query\n";
     if skipped > 0 {
         let _ = writeln!(text, "… {skipped} earlier runs (--limit)");
     }
@@ -166,7 +167,9 @@ fn runs(history: &postprocess::History, limit: usize) -> String {
     for (part, times) in history.operators().iter().take(20) {
         let median = median(&mut times.clone());
         let last = times.last().copied().unwrap_or_default();
-        let node = part.node.map_or_else(String::new, |node| format!("({node})"));
+        let node = part
+            .node
+            .map_or_else(String::new, |node| format!("({node})"));
         let name = if part.detail.is_empty() {
             &part.operator
         } else {
