@@ -13,6 +13,9 @@ use super::open;
 use crate::output::write_to;
 use crate::table::shorten;
 
+/// The part of a query's CPU time below which an operator is not shown.
+const LEAST: f64 = 0.002;
+
 /// List queries with their runs, or compare the runs of one query over days and profiles
 #[derive(Debug, Args)]
 pub struct History {
@@ -164,9 +167,12 @@ fn runs(history: &postprocess::History, limit: usize) -> String {
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text += "\nmedian cpu s    last  vs median  over the runs         operator\n";
-    for (part, times) in history.operators().iter().take(20) {
+    for (part, times) in &history.operators() {
         let median = median(&mut times.clone());
         let last = times.last().copied().unwrap_or_default();
+        if median.max(last) < LEAST * usual {
+            continue;
+        }
         let node = part
             .node
             .map_or_else(String::new, |node| format!("({node})"));
