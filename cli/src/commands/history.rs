@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use chrono::DateTime;
 use clap::Args;
+use unfuse_format::ProfileDir;
 use unfuse_postprocess::{self as postprocess, Profile, histories, median};
 
 use super::open;
@@ -93,15 +94,14 @@ impl History {
 
 /// The profile that a directory is, or those in it.
 fn found(dir: &Path) -> Result<Vec<PathBuf>> {
-    let is_profile = |dir: &Path| dir.join("unfuse.json").exists();
-    if is_profile(dir) {
+    if ProfileDir::is_at(dir) {
         return Ok(vec![dir.to_owned()]);
     }
     let entries = dir
         .read_dir()
         .with_context(|| format!("cannot read {}", dir.display()))?;
     let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    inside.retain(|dir| is_profile(dir));
+    inside.retain(|dir| ProfileDir::is_at(dir));
     inside.sort();
     Ok(inside)
 }
@@ -115,14 +115,14 @@ fn list(histories: &[postprocess::History], limit: usize) -> String {
         let Some(last) = history.runs.last() else {
             continue;
         };
+        let usual = history.median_cpu_s();
         let _ = writeln!(
             text,
-            "{}  {:>5}  {:>12.2}  {:>6.2}  {:>9}  {}  {}",
+            "{}  {:>5}  {usual:>12.2}  {:>6.2}  {:>9}  {}  {}",
             history.fingerprint,
             history.runs.len(),
-            history.median_cpu_s(),
             last.cpu_s,
-            change(last.cpu_s, history.median_cpu_s()),
+            change(last.cpu_s, usual),
             time(last.started_ms),
             shorten(&history.description, 60),
         );
