@@ -61,7 +61,7 @@ test-miri:
 
 test-spark: build
 	$(UNFUSE) setup --spark 4.3 --spark 3.5 --tpch 1
-	cargo test --locked --release --package unfuse-tests -- --test-threads=1
+	cargo test --locked --release --package unfuse-tests --no-fail-fast -- --test-threads=1
 
 bench: build
 	target/release/unfuse-bench codemap

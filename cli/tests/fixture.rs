@@ -85,8 +85,7 @@ fn history_lists_queries_and_the_runs_of_one() {
         all.push("--in");
         unfuse(&all)
     };
-    let queries: serde_json::Value =
-        serde_json::from_str(&history(&["--json"])).expect("JSON");
+    let queries: serde_json::Value = serde_json::from_str(&history(&["--json"])).expect("JSON");
     let queries = queries.as_array().expect("an array");
     // The canonical query ran five times.
     let five = queries
@@ -94,9 +93,5 @@ fn history_lists_queries_and_the_runs_of_one() {
         .find(|query| query["runs"].as_array().is_some_and(|runs| runs.len() == 5))
         .expect("five runs");
     let fingerprint = five["fingerprint"].as_str().expect("text");
-    insta::assert_snapshot!([
-        history(&["--limit", "4"]),
-        history(&[&fingerprint[..8]])
-    ]
-    .join("\n"));
+    insta::assert_snapshot!([history(&["--limit", "4"]), history(&[&fingerprint[..8]])].join("\n"));
 }

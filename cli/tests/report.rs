@@ -173,7 +173,7 @@ fn a_report_that_cannot_be_written_leaves_the_old_one() {
     assert!(!output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("it is a directory") && said.contains("-o"),
+        said.contains("Is a directory") && said.contains("-o"),
         "{said}"
     );
     assert_eq!(

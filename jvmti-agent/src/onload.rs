@@ -53,7 +53,7 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         log::say(complaint);
     }
     if options.tab == Tab::Only {
-        return show::start(vm, &options);
+        return show::start(vm, options);
     }
     // Forks: first of all, while this process is small and has no threads of its own.
     let session =

@@ -3,15 +3,16 @@
 
 use std::path::Path;
 use std::ptr;
+use std::sync::OnceLock;
 
-use jvmti_bindings::env::Jvmti;
+use jvmti_bindings::env::{JniEnv, Jvmti};
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM, jthread};
 use jvmti_bindings::sys::jvmti::{JVMTI_EVENT_VM_INIT, jvmtiEnv, jvmtiEventCallbacks};
 
 use crate::log;
 use crate::onload::own_path;
 use crate::options::{Options, Tab};
-use crate::spark_jar::jar_path;
+use crate::spark_jar::{jar_path, set_property};
 
 /// System properties that `ReportProgram` reads: the profile directory, and the program that reads it,
 /// which is expected beside this library.
@@ -33,15 +34,17 @@ pub(crate) fn properties(options: &Options) -> Vec<(&'static str, String)> {
     }
 }
 
+/// What [`vm_init`] has to do, which cannot be done before: HotSpot takes no new system property in
+/// `Agent_OnLoad`, and there is no class loader yet.
+static OPTIONS: OnceLock<Options> = OnceLock::new();
+
 /// Prepares a JVM that is starting.
-pub(crate) fn start(vm: *mut JavaVM, options: &Options) -> Result<(), String> {
+pub(crate) fn start(vm: *mut JavaVM, options: Options) -> Result<(), String> {
     // SAFETY: the JVM passes a valid VM.
     let jvmti = unsafe { Jvmti::from_java_vm_raw(vm) }
         .map_err(|code| format!("this JVM offers no JVMTI (code {code})"))?;
-    let refused = |_| "this JVM refuses what the tab in its pages needs".to_owned();
-    for (name, value) in properties(options) {
-        jvmti.set_system_property(name, &value).map_err(refused)?;
-    }
+    let _ = OPTIONS.set(options);
+    let refused = |_| "this JVM refuses the event that the tab in its pages needs".to_owned();
     let mut callbacks = jvmtiEventCallbacks::default();
     callbacks.VMInit = Some(vm_init);
     jvmti.set_event_callbacks(callbacks).map_err(refused)?;
@@ -50,11 +53,17 @@ pub(crate) fn start(vm: *mut JavaVM, options: &Options) -> Result<(), String> {
         .map_err(refused)
 }
 
-/// The class path can take a file without a name only now that there is a class loader.
-unsafe extern "system" fn vm_init(env: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
+unsafe extern "system" fn vm_init(env: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthread) {
     let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        // SAFETY: the JVM passes the environment that the event was switched on in.
-        let jvmti = unsafe { Jvmti::from_raw(env) };
+        // SAFETY: the JVM passes the environment that the event was switched on in, and this thread's own.
+        let (jvmti, jni) = unsafe { (Jvmti::from_raw(env), JniEnv::from_raw(jni)) };
+        for (name, value) in properties(OPTIONS.get()?) {
+            // SAFETY: this thread's environment, and no exception is pending: the first failure is the last call.
+            if unsafe { set_property(&jni, name, &value) }.is_none() {
+                jni.exception_clear();
+                return None;
+            }
+        }
         jar_path().and_then(|jar| jvmti.add_to_system_class_loader_search(&jar).ok())
     }));
     if !matches!(added, Ok(Some(()))) {

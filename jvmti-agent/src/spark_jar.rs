@@ -132,9 +132,12 @@ impl Patches {
     }
 }
 
-/// `System.setProperty(name, value)`.
-unsafe fn set_property(env: &JniEnv, name: &str, value: &str) -> Option<()> {
-    // SAFETY: as in `try_load`.
+/// `System.setProperty(name, value)`. After a failure an exception may be pending.
+///
+/// # Safety
+/// The environment is this thread's, and no exception is pending.
+pub(crate) unsafe fn set_property(env: &JniEnv, name: &str, value: &str) -> Option<()> {
+    // SAFETY: the caller's word; each reference is used right after it is made.
     unsafe {
         let system = env.find_class("java/lang/System")?;
         let set = env.get_static_method_id(

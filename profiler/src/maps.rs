@@ -65,7 +65,7 @@ impl Maps {
             // The process has ended; where everything was is still worth knowing.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
-        self.mappings = mappings;
+        self.mappings = with_missing(mappings, &self.mappings);
         if !self.code_cache_told {
             // What the JVM has committed of it so far.
             let anonymous = || self.mappings.iter().filter(|m| m.path.is_empty());
@@ -106,6 +106,21 @@ impl Maps {
     pub fn in_code_cache(&self, address: u64) -> bool {
         (self.code_cache.0..self.code_cache.1).contains(&address)
     }
+}
+
+/// New mappings, and old ones whose place nothing has taken: the kernel may leave mappings out of a list that is
+/// read while others change, and a library that was unloaded has given its name to samples that still wait.
+fn with_missing(mut new: Vec<Mapping>, old: &[Mapping]) -> Vec<Mapping> {
+    let free = |old: &&Mapping| {
+        let after = new.partition_point(|mapping| mapping.start < old.end);
+        new[..after]
+            .last()
+            .is_none_or(|before| before.end <= old.start)
+    };
+    let missing: Vec<Mapping> = old.iter().filter(free).cloned().collect();
+    new.extend(missing);
+    new.sort_by_key(|mapping| mapping.start);
+    new
 }
 
 fn parse(text: &str) -> Vec<Mapping> {
@@ -149,6 +164,27 @@ mod tests {
         assert_eq!(mappings.len(), 3);
         assert_eq!(mappings[1].path, "/usr/lib/my lib.so");
         assert_eq!((mappings[1].start, mappings[1].offset), (0x7f30, 0x1000));
+    }
+
+    #[test]
+    fn what_a_list_leaves_out_is_kept_until_its_place_is_taken() {
+        let mapping = |start, end, path: &str| Mapping {
+            start,
+            end,
+            offset: 0,
+            path: path.to_owned(),
+        };
+        let old = [
+            mapping(10, 20, "a"),
+            mapping(20, 30, "b"),
+            mapping(40, 50, "c"),
+        ];
+        let new = vec![mapping(0, 10, "d"), mapping(25, 40, "e")];
+        let paths: Vec<String> = with_missing(new, &old)
+            .into_iter()
+            .map(|mapping| mapping.path)
+            .collect();
+        assert_eq!(paths, ["d", "a", "e", "c"]);
     }
 
     #[test]

@@ -3,8 +3,9 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Many threads that do the work of {@link Hot}: `crowd THREADS ROUNDS` all at once, `brief THREADS ROUNDS` at most 16 at a time,
- * `until THREADS MILLISECONDS` for a time. The result is known (THREADS times ROUNDS), and so is the exit code: 7.
+ * Many threads that do the work of {@link Hot}: `crowd THREADS ROUNDS` all at once when standard input ends, `brief THREADS
+ * ROUNDS` at most 16 at a time, `until THREADS MILLISECONDS` for a time. The result is known (THREADS times ROUNDS), and so
+ * is the exit code: 7.
  */
 public class Threads {
     static final AtomicLong done = new AtomicLong();
@@ -24,15 +25,14 @@ public class Threads {
         int threads = Integer.parseInt(args[1]);
         long amount = Long.parseLong(args[2]);
         boolean together = args[0].equals("crowd");
-        var all = new CountDownLatch(together ? threads : 0);
+        var start = new CountDownLatch(together ? 1 : 0);
         var room = new Semaphore(args[0].equals("brief") ? 16 : threads);
         var workers = new Thread[threads];
         for (int i = 0; i < threads; i++) {
             room.acquire();
             workers[i] = new Thread(() -> {
                 try {
-                    all.countDown();
-                    all.await();
+                    start.await();
                     if (args[0].equals("until")) {
                         long end = System.nanoTime() + amount * 1_000_000;
                         while (System.nanoTime() < end) {
@@ -48,6 +48,10 @@ public class Threads {
                 }
             }, "worker-" + i);
             workers[i].start();
+        }
+        if (together) {
+            System.in.readAllBytes();
+            start.countDown();
         }
         for (Thread worker : workers) {
             worker.join();

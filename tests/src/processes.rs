@@ -1,5 +1,6 @@
 //! Processes of ours that serve one profiled JVM.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -56,6 +57,34 @@ impl Mark {
         }
     }
 
+    /// Waits until so many threads of this mark's JVM with such names have a sampler each.
+    ///
+    /// # Panics
+    /// If that does not come about.
+    pub fn wait_for_samplers(&self, count: usize, wanted: impl Fn(&str) -> bool) {
+        let java = self.wait_for("java");
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let samplers = self.running("unfuse-s-").into_iter();
+            let titles: HashSet<Vec<u8>> = samplers
+                .filter_map(|pid| fs::read(format!("/proc/{pid}/cmdline")).ok())
+                .filter_map(|title| Some(title.split(|b| *b == 0).next()?.to_owned()))
+                .collect();
+            let threads = threads(java, &wanted);
+            let sampled = |tid: &&i32| titles.contains(format!("unfuse-s-{tid}").as_bytes());
+            let sampled = threads.iter().filter(sampled).count();
+            if sampled == count {
+                return;
+            }
+            assert!(
+                Instant::now() < until,
+                "{sampled} of {} threads have a sampler",
+                threads.len()
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Waits until no process with this mark is left.
     ///
     /// # Panics
@@ -83,9 +112,15 @@ pub fn signal(pid: i32, signal: &str) {
 
 /// The thread of a process that the kernel knows by this name (15 bytes of it).
 pub fn thread(pid: i32, name: &str) -> Option<i32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    tasks.flatten().find_map(|task| {
+    threads(pid, |comm| comm == name).first().copied()
+}
+
+/// The threads of a process whose names (15 bytes of each) are wanted.
+pub fn threads(pid: i32, wanted: impl Fn(&str) -> bool) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let named = tasks.into_iter().flatten().flatten().filter_map(|task| {
         let comm = fs::read_to_string(task.path().join("comm")).ok()?;
-        (comm.trim_end() == name).then(|| task.file_name().to_str()?.parse().ok())?
-    })
+        wanted(comm.trim_end()).then(|| task.file_name().to_str()?.parse().ok())?
+    });
+    named.collect()
 }

@@ -69,10 +69,13 @@ fn check_job(output: &Output, says: &str, complaint: Option<&str>) {
 fn five_hundred_threads_are_all_in_the_profile() {
     for home in jdks() {
         let place = Place::new(&home);
-        let mut command = place.threads(&["crowd", "500", "4000"]);
+        let mut command = place.threads(&["crowd", "500", "2000"]);
         let mark = Mark::on(&mut command, place.dir.path());
-        let output = command.output().expect("it runs");
-        check_job(&output, "crowd: 500 threads, 2000000 rounds", None);
+        let mut run = command.stdin(Stdio::piped()).spawn().expect("it runs");
+        mark.wait_for_samplers(500, |name| name.starts_with("worker-"));
+        drop(run.stdin.take());
+        let output = run.wait_with_output().expect("it ends");
+        check_job(&output, "crowd: 500 threads, 1000000 rounds", None);
         mark.wait_for_end();
         let rows = top(&place.profile(), &["--by", "thread"]);
         let seen = rows.iter().filter(|row| is(row, "worker-")).count();

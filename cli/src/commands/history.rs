@@ -7,11 +7,16 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use chrono::DateTime;
 use clap::Args;
+use unfuse_format::ProfileDir;
 use unfuse_postprocess::{self as postprocess, Profile, histories, median};
 
 use super::open;
 use crate::output::write_to;
+use crate::remote;
 use crate::table::shorten;
+
+/// The part of a query's CPU time below which an operator is not shown.
+const LEAST: f64 = 0.002;
 
 /// List queries with their runs, or compare the runs of one query over days and profiles
 #[derive(Debug, Args)]
@@ -90,15 +95,14 @@ impl History {
 
 /// The profile that a directory is, or those in it.
 fn found(dir: &Path) -> Result<Vec<PathBuf>> {
-    let is_profile = |dir: &Path| dir.join("unfuse.json").exists();
-    if is_profile(dir) || crate::remote::is_uri(dir) {
+    if remote::is_uri(dir) || ProfileDir::is_at(dir) {
         return Ok(vec![dir.to_owned()]);
     }
     let entries = dir
         .read_dir()
         .with_context(|| format!("cannot read {}", dir.display()))?;
     let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    inside.retain(|dir| is_profile(dir));
+    inside.retain(|dir| ProfileDir::is_at(dir));
     inside.sort();
     Ok(inside)
 }
@@ -112,14 +116,14 @@ fn list(histories: &[postprocess::History], limit: usize) -> String {
         let Some(last) = history.runs.last() else {
             continue;
         };
+        let usual = history.median_cpu_s();
         let _ = writeln!(
             text,
-            "{}  {:>5}  {:>12.2}  {:>6.2}  {:>9}  {}  {}",
+            "{}  {:>5}  {usual:>12.2}  {:>6.2}  {:>9}  {}  {}",
             history.fingerprint,
             history.runs.len(),
-            history.median_cpu_s(),
             last.cpu_s,
-            change(last.cpu_s, history.median_cpu_s()),
+            change(last.cpu_s, usual),
             time(last.started_ms),
             shorten(&history.description, 60),
         );
@@ -140,7 +144,8 @@ fn runs(history: &postprocess::History, limit: usize) -> String {
         history.runs.len()
     );
     let skipped = history.runs.len().saturating_sub(limit);
-    text += "started (UTC)     duration s   cpu s  vs median  application                    query  \n";
+    text +=
+        "started (UTC)     duration s   cpu s  vs median  application                    query\n";
     if skipped > 0 {
         let _ = writeln!(text, "… {skipped} earlier runs (--limit)");
     }
@@ -163,10 +168,15 @@ fn runs(history: &postprocess::History, limit: usize) -> String {
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text += "\nmedian cpu s    last  vs median  over the runs         operator\n";
-    for (part, times) in history.operators().iter().take(20) {
+    for (part, times) in &history.operators() {
         let median = median(&mut times.clone());
         let last = times.last().copied().unwrap_or_default();
-        let node = part.node.map_or_else(String::new, |node| format!("({node})"));
+        if median.max(last) < LEAST * usual {
+            continue;
+        }
+        let node = part
+            .node
+            .map_or_else(String::new, |node| format!("({node})"));
         let name = if part.detail.is_empty() {
             &part.operator
         } else {

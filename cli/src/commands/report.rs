@@ -1,16 +1,15 @@
 //! `unfuse report`: everything a profile says, as one page for the browser.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_postprocess::report;
 
 use super::{open, why_empty};
+use crate::output::write_to;
 
 /// Write one HTML page: queries by cost, plans with time bars, stages, flame graphs, source
 #[derive(Debug, Args)]
@@ -57,48 +56,14 @@ impl Report {
         }
         bar.set_length(report.summary().queries.len() as u64);
         bar.set_message("writing");
-        if self.out.as_os_str() == "-" {
-            let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
-            report.write_html(&mut out, &|| bar.inc(1))?;
-            out.flush()?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        write_whole(&self.out, |out| report.write_html(out, &|| bar.inc(1))).with_context(
-            || {
-                format!(
-                    "cannot write {}; choose another place with -o",
-                    self.out.display()
-                )
-            },
-        )?;
+        let file = Some(self.out.as_path()).filter(|path| path.as_os_str() != "-");
+        write_to(file, |mut out| {
+            Ok(report.write_html(&mut out, &|| bar.inc(1))?)
+        })?;
         bar.finish_and_clear();
-        eprintln!(
-            "unfuse: wrote {} (open it in a browser)",
-            self.out.display()
-        );
+        if let Some(file) = file {
+            eprintln!("unfuse: wrote {} (open it in a browser)", file.display());
+        }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// Writes a file aside and renames it: what was there before stays until the new one is whole.
-fn write_whole(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    if path.is_dir() {
-        return Err(io::Error::other("it is a directory"));
-    }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let aside = path.with_file_name(name);
-    let written = File::create(&aside).and_then(|file| {
-        let mut out = BufWriter::with_capacity(1 << 20, file);
-        write(&mut out)?;
-        out.flush()
-    });
-    let renamed = written.and_then(|()| fs::rename(&aside, path));
-    if renamed.is_err() {
-        let _ = fs::remove_file(&aside);
-    }
-    renamed
 }

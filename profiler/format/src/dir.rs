@@ -91,7 +91,12 @@ impl ProfileDir {
     /// Whether the profile is still there. Who deletes the directory of a running job does not want it
     /// back, so writers ask before they write.
     pub fn is_there(&self) -> bool {
-        self.root.join(MANIFEST).exists()
+        Self::is_at(&self.root)
+    }
+
+    /// Whether a directory is a profile.
+    pub fn is_at(root: &Path) -> bool {
+        root.join(MANIFEST).exists()
     }
 
     /// The directory's path.

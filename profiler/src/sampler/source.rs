@@ -104,14 +104,12 @@ impl<'a> Source<'a> {
                 last_cpu_time,
                 lost,
             } => {
-                let mut taken = 0;
                 let now = monotonic_ns();
                 chains.begin(now);
                 event.drain(|record| match record {
                     Record::Sample(sample) => {
                         let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
                         *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
-                        taken += 1;
                         all += 1;
                         if !wanted(sample.time) {
                             return;
@@ -124,10 +122,10 @@ impl<'a> Source<'a> {
                     Record::Lost(count) => *lost += count,
                     Record::Other => {}
                 });
-                if taken > 0
+                if all > 0
                     && let Ok(cpu_time) = event.cpu_time_ns()
                 {
-                    event.set_period_ns(pacer.next(taken, cpu_time));
+                    event.set_period_ns(pacer.next(all, cpu_time));
                 }
             }
             Self::Timer {
