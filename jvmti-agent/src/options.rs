@@ -23,7 +23,8 @@ pub struct Options {
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, spools, rate, threads, source, map, keep, keep_for, tasks, executors, spark, ui";
+const KNOWN: &str =
+    "dir, spools, rate, threads, source, map, keep, keep_for, tasks, executors, spark, ui";
 
 /// The tab in Spark's web pages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
