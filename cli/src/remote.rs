@@ -23,13 +23,7 @@ const AT_ONCE: usize = 500;
 
 /// Whether a directory is named by a URI.
 pub fn is_uri(dir: &Path) -> bool {
-    let text = dir.to_string_lossy();
-    text.split_once(":/").is_some_and(|(scheme, _)| {
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    })
+    unfuse_format::is_uri(&dir.to_string_lossy())
 }
 
 /// The local directory of a profile: itself, or a mirror with everything that is there now. Only what is

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use unfuse_profiler::{Config, Retention, SampleSource, TaskShare, Threads};
+use unfuse_profiler::{Config, Retention, SampleSource, TaskShare, Threads, is_uri};
 
 /// What the option string said.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -146,16 +146,6 @@ impl Options {
 
 fn kept(key: &str, value: &str, expected: &str) -> String {
     format!("option {key}={value}: {expected}; nothing is deleted for it")
-}
-
-/// Whether a directory is named by a URI (`hdfs://…`, `s3a://…`, `file:/…`), which Hadoop understands.
-fn is_uri(dir: &str) -> bool {
-    dir.split_once(":/").is_some_and(|(scheme, _)| {
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    })
 }
 
 #[cfg(test)]

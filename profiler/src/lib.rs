@@ -35,6 +35,6 @@ mod writer;
 pub use config::{Config, SampleSource, Threads};
 pub use launch::{Launch, LaunchError, Session, Shipped, launch};
 pub use share::TaskShare;
-pub use unfuse_format::Retention;
+pub use unfuse_format::{Retention, is_uri};
 #[doc(hidden)]
 pub use writer::take_events;

@@ -25,6 +25,16 @@ struct Manifest {
     writer: String,
 }
 
+/// Whether a directory is named by a URI, on one of Hadoop's file systems.
+pub fn is_uri(dir: &str) -> bool {
+    dir.split_once(":/").is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    })
+}
+
 /// A profile directory that exists and has a format we can read.
 #[derive(Debug, Clone)]
 pub struct ProfileDir {
