@@ -79,3 +79,19 @@ fn limits_that_are_none_are_refused() {
         );
     }
 }
+
+#[test]
+fn limits_of_a_profile_on_a_file_system_of_hadoop_are_refused() {
+    for (flag, value) in [("--keep", "1MB"), ("--keep-for", "1h")] {
+        let output = unfuse()
+            .args(["run", flag, value, "--out", "hdfs://nowhere/p"])
+            .args(["--", "java", "-version"])
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && said.contains("hold for local directories"),
+            "{said}"
+        );
+    }
+}

@@ -49,6 +49,12 @@ impl Run {
     pub fn execute(self) -> Result<ExitCode> {
         let out = self.out.clone().unwrap_or_else(default_out);
         if remote::is_uri(&out) {
+            if self.keep.is_some() || self.keep_for.is_some() {
+                bail!(
+                    "--keep and --keep-for hold for local directories, not for {}: leave them out, or choose a directory with --out",
+                    out.display()
+                );
+            }
             return self.execute_far(&out);
         }
         let dir = ProfileDir::create(&out)?;
