@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 use unfuse_tests::{
@@ -70,6 +69,8 @@ fn check(profile: &Path, least_executors: u64, tolerance: f64) {
         "",
         "nothing is damaged"
     );
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!text.contains("did not finish"), "{text}");
 }
 
 /// What JVMs do after their plugin has ended stays in their spools: a moment's samples.
@@ -94,6 +95,16 @@ fn assert_little_is_left(spools: &Path, profile: &Path) {
     assert!(left < 0.02 * copied, "{left} samples left, {copied} copied");
 }
 
+/// Whether samples of tasks in this process have been copied.
+fn has_task_samples(profile: &Path, pid: i32) -> bool {
+    let sql =
+        format!("select count(*) from 'DIR/*.parquet' where pid = {pid} and task is not null");
+    let samples = profile.join("samples");
+    let mut files = samples.read_dir().into_iter().flatten().flatten();
+    files.any(|file| file.path().extension().is_some_and(|end| end == "parquet"))
+        && ask(&samples, &sql)[0].as_u64() > Some(0)
+}
+
 fn uri(path: &Path) -> PathBuf {
     PathBuf::from(format!("file://{}", path.display()))
 }
@@ -104,7 +115,7 @@ fn executors_of_two_workers_share_a_directory() {
     let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
     let profile = dir.path().join("profile");
     let mut command = cluster.submit(&profile, 2, &[]);
-    queries(&mut command, "20");
+    queries(&mut command, "10");
     run(&mut command);
     check(&profile, 2, 0.03);
 }
@@ -115,7 +126,7 @@ fn segments_are_copied_to_a_uri() {
     let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
     let profile = dir.path().join("profile");
     let mut command = cluster.submit(&uri(&profile), 2, &[]);
-    queries(&mut command, "20");
+    queries(&mut command, "10");
     run(&mut command);
     check(&profile, 2, 0.03);
     assert_little_is_left(cluster.spools(), &profile);
@@ -137,9 +148,11 @@ fn a_killed_executor_costs_no_counts() {
         .expect("it runs");
     let of_ours = profile.display().to_string();
     wait_for("two executors", || executors(&of_ours).len() == 2);
-    wait_for("samples", || profile.join("samples").is_dir());
-    std::thread::sleep(Duration::from_secs(5));
-    signal(executors(&of_ours)[0], "KILL");
+    let victim = executors(&of_ours)[0];
+    wait_for("samples of its tasks", || {
+        has_task_samples(&profile, victim)
+    });
+    signal(victim, "KILL");
     let output = job.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{text}");
@@ -153,7 +166,7 @@ fn a_profile_on_hdfs_is_written_and_read() {
     let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
     let profile = hdfs.uri("profile");
     let mut command = cluster.submit(&profile, 2, &[]);
-    queries(&mut command, "20");
+    queries(&mut command, "10");
     run(&mut command);
     // The mirror of this address goes to a cache of this test's own.
     let cached = dir.path().join("cache");
