@@ -83,17 +83,18 @@ pub extern "system" fn Java_io_unfuse_spark_Native_flush(_: *mut JNIEnv, _: jcla
     with_agent(|agent| agent.events.flush(patience));
 }
 
-/// `boolean deliver(int millis)`
+/// `boolean deliver(int millis, boolean last)`
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_unfuse_spark_Native_deliver(
     _: *mut JNIEnv,
     _: jclass,
     millis: jint,
+    last: jboolean,
 ) -> jboolean {
     let until = Instant::now() + Duration::from_millis(millis.clamp(0, 10_000) as u64);
     let delivered = with_agent(|agent| {
         agent.session.collect_samples(until);
-        let (number, event) = agent.session.order_flush();
+        let (number, event) = agent.session.order_flush(last != 0);
         agent.events.push(event.into_bytes()) && agent.session.await_flush(number, until)
     });
     jboolean::from(delivered.unwrap_or(false))

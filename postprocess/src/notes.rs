@@ -16,7 +16,12 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
     } else {
         sum(|p| p.brief_threads)
     };
+    let unended = |process: &ProcessRow| u64::from(process.ended == Some(false));
     [
+        (
+            sum(unended),
+            "JVMs did not finish their profiles: they still run, or were killed and lack what was not yet written or copied",
+        ),
         (brief_threads, brief.as_str()),
         (sum(|p| p.lost_samples), "samples were lost by the kernel"),
         (
@@ -40,4 +45,21 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
     .filter(|(count, _)| *count > 0)
     .map(|(count, what)| format!("{count} {what}"))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_jvm_that_says_so_has_not_ended() {
+        let process = |ended| ProcessRow {
+            ended,
+            ..ProcessRow::default()
+        };
+        // Older profiles do not say.
+        assert!(notes(&[process(None), process(Some(true))]).is_empty());
+        let said = notes(&[process(Some(false)), process(Some(true))]);
+        assert!(said[0].starts_with("1 JVMs did not finish"), "{said:?}");
+    }
 }

@@ -407,12 +407,14 @@ impl Session {
         }
     }
 
-    /// A number and the event by which the writer is told to write what it has.
-    pub fn order_flush(&self) -> (u64, String) {
+    /// A number and the event by which the writer is told to write what it has; `last` says that the JVM
+    /// ends now.
+    pub fn order_flush(&self, last: bool) -> (u64, String) {
         let status = self.map.status();
         status.add(STATUS_FLUSH_ASKED, 1);
         let number = status.get(STATUS_FLUSH_ASKED);
-        (number, format!(r#"{{"type":"flush","number":{number}}}"#))
+        let event = format!(r#"{{"type":"flush","number":{number},"last":{last}}}"#);
+        (number, event)
     }
 
     /// Waits until the writer has done so; whether it has.

@@ -152,6 +152,8 @@ pub struct ProcessRow {
     pub start_ns: i64,
     /// When this row was written, ns since the epoch; the latest row of a process counts.
     pub end_ns: i64,
+    /// Whether the process was at its end and everything was written; older profiles do not say.
+    pub ended: Option<bool>,
     /// Samples taken.
     pub samples: u64,
     /// Samples the kernel had to drop.

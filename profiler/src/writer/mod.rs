@@ -94,6 +94,7 @@ impl Writer<'_> {
             generations,
             looked_ns: clock.epoch_ns(crate::clock::monotonic_ns()),
             ordered: 0,
+            ending: false,
         };
         // At once, so that even a profile that cannot grow says which JVM it is of.
         work.look_at_internal_threads(&self, true);
@@ -132,6 +133,8 @@ struct Work {
     looked_ns: i64,
     /// The number of the flush that the JVM asked for.
     ordered: u64,
+    /// The JVM said that it ends now.
+    ending: bool,
 }
 
 impl Work {
@@ -196,6 +199,7 @@ impl Work {
                     for event in self.events.feed(&chunk[..bytes]) {
                         if event["type"] == "flush" {
                             self.ordered = event["number"].as_u64().unwrap_or(self.ordered);
+                            self.ending |= event["last"] == true;
                         } else {
                             self.tables.record(event);
                         }
@@ -303,6 +307,7 @@ impl Work {
             writer.map.status().get(STATUS_LOST_EVENTS) + self.tables.misread_events;
         process.brief_threads = writer.map.status().get(STATUS_BRIEF_THREADS);
         process.brief_ns = writer.map.status().get(STATUS_BRIEF_NS);
+        process.ended = Some(last || self.ending);
         let written = self.tables.flush(last);
         if written.is_ok() {
             self.keep_limits(writer, last);
@@ -363,5 +368,7 @@ mod tests {
         writer.run();
         let processes = dir.read::<ProcessRow>().unwrap().rows;
         assert_eq!(processes.last().unwrap().lost_events, 3);
+        let ended: Vec<_> = processes.iter().map(|row| row.ended).collect();
+        assert_eq!(ended, [Some(false), Some(true)]);
     }
 }

@@ -20,7 +20,7 @@ final class Agent {
 
         void flush(int millis);
 
-        boolean deliver(int millis);
+        boolean deliver(int millis, boolean last);
 
         void log(String line);
     }
@@ -47,8 +47,8 @@ final class Agent {
         }
 
         @Override
-        public boolean deliver(int millis) {
-            return Native.deliver(millis);
+        public boolean deliver(int millis, boolean last) {
+            return Native.deliver(millis, last);
         }
 
         @Override
@@ -117,14 +117,17 @@ final class Agent {
         }
     }
 
-    /** Has what was sampled and reported so far written to files; false if that was not seen to happen in time. */
-    static boolean deliver(int millis) {
+    /**
+     * Has what was sampled and reported so far written to files, {@code last} as the JVM's last word; false if that was not
+     * seen to happen in time.
+     */
+    static boolean deliver(int millis, boolean last) {
         Link agent = link;
         if (agent == null) {
             return false;
         }
         try {
-            return agent.deliver(millis);
+            return agent.deliver(millis, last);
         } catch (Throwable error) {
             gone(error);
             return false;

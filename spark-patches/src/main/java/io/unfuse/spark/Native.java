@@ -20,8 +20,11 @@ final class Native {
     /** Waits at most {@code millis} milliseconds until the queued events have been handed to the writer. */
     static native void flush(int millis);
 
-    /** Has everything that was sampled so far written to files, and waits for it at most {@code millis} milliseconds. */
-    static native boolean deliver(int millis);
+    /**
+     * Has everything that was sampled so far written to files, and waits for it at most {@code millis} milliseconds.
+     * {@code last} says that the JVM ends now.
+     */
+    static native boolean deliver(int millis, boolean last);
 
     /** Writes one line to stderr, prefixed with {@code unfuse:}. */
     static native void log(String line);

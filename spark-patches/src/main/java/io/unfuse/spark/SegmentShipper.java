@@ -43,11 +43,15 @@ final class SegmentShipper implements Runnable {
     private static final FsPermission PRIVATE = new FsPermission((short) 0700);
     private static final long ROUND_MILLIS = 1000;
     private static final long LONGEST_PAUSE_MILLIS = 60_000;
+    /** After which a writer that wrote nothing was killed. */
+    private static final long LONGEST_SILENCE_MILLIS = 600_000;
     /** How many rounds pass between looks for spools that others have left. */
     private static final int ADOPT_EVERY = 30;
     /** How long a stopping Spark waits for samples to be written, and then for files to be copied. */
     private static final int DELIVER_MILLIS = 2000;
     private static final int SHIP_MILLIS = 5000;
+    /** How long it waits where it has waited in vain before: the target cannot be reached, and the JVM's end is not ours. */
+    private static final int SHIP_AGAIN_MILLIS = 500;
 
     private static SegmentShipper running;
 
@@ -60,6 +64,8 @@ final class SegmentShipper implements Runnable {
     /** Rounds that are asked for, and those that are done: guarded by this. */
     private long asked;
     private long done;
+    /** Somebody has waited in vain since the last round that was done: guarded by this. */
+    private boolean inVain;
 
     SegmentShipper(File spool, String target, Configuration conf) {
         this.spool = spool;
@@ -78,15 +84,15 @@ final class SegmentShipper implements Runnable {
         // Hadoop's own hook would close what ours still needs.
         settings.setBoolean("fs.automatic.close", false);
         running = new SegmentShipper(new File(spool), uri, settings);
-        // A Worker ends executors by a signal while their plugins are still shutting down.
-        Runtime.getRuntime().addShutdownHook(new Thread(SegmentShipper::finish, "unfuse-shipper-end"));
         Thread thread = new Thread(running, "unfuse-shipper");
         thread.setDaemon(true);
         thread.start();
+        // A Worker ends executors by a signal while their plugins are still shutting down, and kills them after ten seconds.
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> finish(true), "unfuse-shipper-end"));
     }
 
-    /** Ships what there is up to now, as far as that goes in a few seconds. */
-    static void finish() {
+    /** Ships what there is up to now, as far as that goes in a few seconds; {@code last} says that the JVM ends now. */
+    static void finish(boolean last) {
         SegmentShipper shipper;
         synchronized (SegmentShipper.class) {
             shipper = running;
@@ -95,9 +101,11 @@ final class SegmentShipper implements Runnable {
             return;
         }
         try {
-            Agent.deliver(DELIVER_MILLIS);
-            if (!shipper.shipNow(SHIP_MILLIS)) {
-                Agent.log("parts of the profile could not be copied in time; they are in " + shipper.spool);
+            boolean delivered = Agent.deliver(DELIVER_MILLIS, last);
+            boolean shipped = shipper.shipNow();
+            if (last && !(delivered && shipped)) {
+                Agent.log("the end of the profile was not copied to " + shipper.target + " in time; it is in " + shipper.spool
+                        + ", from where the next JVM of this machine with the same dir and spools copies it");
             }
         } catch (InterruptedException stop) {
             Thread.currentThread().interrupt();
@@ -106,14 +114,15 @@ final class SegmentShipper implements Runnable {
         }
     }
 
-    private boolean shipNow(long millis) throws InterruptedException {
-        long until = System.nanoTime() + millis * 1_000_000;
+    private boolean shipNow() throws InterruptedException {
         synchronized (this) {
+            long until = System.nanoTime() + (inVain ? SHIP_AGAIN_MILLIS : SHIP_MILLIS) * 1_000_000L;
             long number = ++asked;
             notifyAll();
             while (done < number) {
                 long left = (until - System.nanoTime()) / 1_000_000;
                 if (left <= 0) {
+                    inVain = true;
                     return false;
                 }
                 wait(left);
@@ -137,6 +146,7 @@ final class SegmentShipper implements Runnable {
                 }
                 synchronized (this) {
                     done = number;
+                    inVain = false;
                     notifyAll();
                 }
                 pause = ROUND_MILLIS;
@@ -243,7 +253,7 @@ final class SegmentShipper implements Runnable {
     }
 
     /** Ships what JVMs that are gone have left beside our spool for the same place. */
-    private void adopt() throws IOException {
+    void adopt() throws IOException {
         File[] spools = spool.getParentFile().listFiles((dir, name) -> name.startsWith("unfuse-spool-"));
         if (spools == null) {
             return;
@@ -267,9 +277,12 @@ final class SegmentShipper implements Runnable {
                 && Files.getOwner(other.toPath()).equals(Files.getOwner(spool.toPath()));
     }
 
+    /** A writer adds to its processes every few seconds; where it was killed too, its marker stays. */
     private static boolean hasWriter(File spool) {
-        String[] live = new File(spool, "live").list((dir, name) -> !name.contains(".failed-"));
-        return live != null && live.length > 0;
+        File markers = new File(spool, "live");
+        String[] live = markers.list((dir, name) -> !name.contains(".failed-"));
+        long heard = Math.max(markers.lastModified(), new File(spool, "processes").lastModified());
+        return live != null && live.length > 0 && System.currentTimeMillis() - heard < LONGEST_SILENCE_MILLIS;
     }
 
     private static void delete(File file) throws IOException {

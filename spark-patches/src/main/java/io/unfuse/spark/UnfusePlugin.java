@@ -79,7 +79,7 @@ public final class UnfusePlugin implements SparkPlugin {
         @Override
         public void shutdown() {
             Agent.flush(FLUSH_MILLIS);
-            SegmentShipper.finish();
+            SegmentShipper.finish(false);
         }
     }
 
@@ -122,7 +122,7 @@ public final class UnfusePlugin implements SparkPlugin {
         @Override
         public void shutdown() {
             Agent.flush(FLUSH_MILLIS);
-            SegmentShipper.finish();
+            SegmentShipper.finish(false);
         }
     }
 

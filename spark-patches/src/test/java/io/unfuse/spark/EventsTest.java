@@ -210,7 +210,7 @@ class EventsTest {
             }
 
             @Override
-            public boolean deliver(int millis) {
+            public boolean deliver(int millis, boolean last) {
                 throw new IllegalStateException("deliver");
             }
 

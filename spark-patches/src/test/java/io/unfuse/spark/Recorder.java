@@ -52,7 +52,7 @@ final class Recorder implements Agent.Link {
     }
 
     @Override
-    public synchronized boolean deliver(int millis) {
+    public synchronized boolean deliver(int millis, boolean last) {
         return true;
     }
 

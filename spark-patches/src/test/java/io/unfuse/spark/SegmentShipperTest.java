@@ -49,6 +49,27 @@ class SegmentShipperTest {
     }
 
     @Test
+    void whatOthersLeftIsCopiedUnlessTheyStillWrite() throws IOException {
+        write("unfuse-spool-a/unfuse.json", "{}");
+        for (String other : Arrays.asList("ended", "killed", "writing")) {
+            String spool = "unfuse-spool-" + other;
+            write(spool + "/unfuse.json", "{}");
+            write(spool + "/target.uri", dir.resolve("target").toUri().toString());
+            write(spool + "/samples/h-1-" + other + "-00000.parquet", "samples");
+            if (!other.equals("ended")) {
+                write(spool + "/live/h-1-" + other, "");
+            }
+        }
+        assertTrue(dir.resolve("unfuse-spool-killed/live").toFile().setLastModified(System.currentTimeMillis() - 3_600_000));
+        SegmentShipper shipper = shipper("unfuse-spool-a", "target");
+        shipper.shipSpool(dir.resolve("unfuse-spool-a").toFile());
+        shipper.adopt();
+        assertArrayEquals(new String[] {"h-1-ended-00000.parquet", "h-1-killed-00000.parquet"}, listed("target/samples"));
+        assertArrayEquals(new String[] {"unfuse-spool-a", "unfuse-spool-writing"}, Arrays.stream(listed("."))
+                .filter(name -> name.startsWith("unfuse-spool-")).toArray(String[]::new));
+    }
+
+    @Test
     void whatCannotBeCopiedWaits() throws IOException {
         write("unfuse-spool-a/unfuse.json", "{}");
         Path segment = write("unfuse-spool-a/samples/h-1-a-00000.parquet", "samples");
