@@ -24,7 +24,7 @@ pub struct History {
     /// The query, or the beginning of its fingerprint; all queries are listed without
     #[arg(value_name = "FINGERPRINT")]
     fingerprint: Option<String>,
-    /// Profile directories, or directories that hold some
+    /// Profile directories or their URIs, or local directories that hold some
     #[arg(long = "in", value_name = "DIR", num_args = 1.., default_value = ".")]
     dirs: Vec<PathBuf>,
     /// Print JSON: the query's runs with their operators, or an array of queries

@@ -14,7 +14,7 @@ use crate::output::write_to;
 /// Write one HTML page: queries by cost, plans with time bars, stages, flame graphs, source
 #[derive(Debug, Args)]
 pub struct Report {
-    /// The profile directory that `unfuse run` printed
+    /// The profile directory that `unfuse run` printed, or its URI on a file system of Hadoop
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// The page to write, - for stdout; it needs no network and no other file
