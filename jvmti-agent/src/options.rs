@@ -23,7 +23,8 @@ pub struct Options {
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, rate, threads, source, map, keep, keep_for, tasks, executors, spark, ui";
+const KNOWN: &str =
+    "dir, rate, threads, source, map, keep, keep_for, tasks, waits, executors, spark, ui";
 
 /// The tab in Spark's web pages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +93,13 @@ impl Options {
             "tasks" => {
                 self.config.tasks = TaskShare::parse(value).map_err(|e| wrong(&e))?;
             }
+            "waits" => {
+                self.config.waits = match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(wrong("on or off is expected")),
+                }
+            }
             "executors" => {
                 self.executors = match value {
                     "on" => true,
@@ -146,7 +154,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let options = Options::parse(
-            "dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,spark=off,ui=only",
+            "dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,spark=off,ui=only,waits=off",
         );
         assert_eq!(options.config.dir, PathBuf::from("/tmp/p"));
         assert_eq!(options.config.rate_hz, 20);
@@ -155,6 +163,7 @@ mod tests {
         assert_eq!(options.config.map_mib, 64);
         assert!(options.executors && options.without_spark && options.complaints.is_empty());
         assert_eq!(options.tab, Tab::Only);
+        assert!(!options.config.waits && Options::parse("").config.waits);
         assert_eq!(options.period_ns(), 50_000_000);
     }
 

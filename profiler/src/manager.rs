@@ -210,6 +210,7 @@ impl Manager<'_> {
                 source,
                 layout: self.layout,
                 tasks: self.config.tasks,
+                waits: self.config.waits,
             });
         });
         match spawned {
