@@ -46,8 +46,8 @@ fn make(root: &Path) -> ProfileDir {
     let stacks = [
         stack(&[sort]),
         stack(&[sort, ("java", "java.io.FileInputStream", "readBytes")]),
-        stack(&[fetch, park]),
-        stack(&[fetch, park, ("wait", "", "[run queue]")]),
+        stack(&[sort, fetch, park]),
+        stack(&[sort, fetch, park, ("wait", "", "[run queue]")]),
         stack(&[
             ("java", "java.util.concurrent.ThreadPoolExecutor", "getTask"),
             park,
