@@ -134,7 +134,7 @@ impl Totals {
                 stages.insert((group.app.clone(), group.query, group.stage));
             }
             let mut key = key(profile, group, by);
-            if selection.time == Time::OffCpu && by == By::Operator {
+            if selection.time == Time::OffCpu {
                 key.waiting = Some(profile.waiting(group));
             }
             sums.entry(key).or_default().add(group.kind, weight);

@@ -23,30 +23,36 @@ public class Waits {
         Thread.sleep(30);
     }
 
-    static void monitor() throws Exception {
+    static void orderMonitor() throws Exception {
         order(() -> {
             synchronized (monitor) {
                 held = true;
                 LockSupport.parkNanos(20_000_000);
             }
         });
+    }
+
+    static void monitor() {
         synchronized (monitor) {
             sink++;
         }
     }
 
-    static void lock() throws Exception {
+    static void orderLock() throws Exception {
         order(() -> {
             lock.lock();
             held = true;
             LockSupport.parkNanos(20_000_000);
             lock.unlock();
         });
+    }
+
+    static void lock() {
         lock.lock();
         lock.unlock();
     }
 
-    static void reads(InputStream in, OutputStream out) throws Exception {
+    static void orderWrite(OutputStream out) throws Exception {
         order(() -> {
             held = true;
             LockSupport.parkNanos(20_000_000);
@@ -56,7 +62,6 @@ public class Waits {
                 throw new IllegalStateException(e);
             }
         });
-        in.read();
     }
 
     static void computes() {
@@ -118,9 +123,12 @@ public class Waits {
         long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000;
         while (System.nanoTime() < end) {
             measure(0, Waits::sleeps);
+            orderMonitor();
             measure(1, Waits::monitor);
+            orderLock();
             measure(2, Waits::lock);
-            measure(3, () -> reads(in, streams.out));
+            orderWrite(streams.out);
+            measure(3, in::read);
             measure(4, Waits::computes);
         }
         System.out.printf("ms: sleep %d monitor %d lock %d read %d cpu %d%n",

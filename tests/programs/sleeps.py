@@ -3,14 +3,15 @@
 import sys
 
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
 
 spark = SparkSession.builder.appName("unfuse test").getOrCreate()
 rows, ms = int(sys.argv[1]), int(sys.argv[2])
 (
     spark.range(0, rows, 1, 4)
-    .selectExpr("id % 7 AS k", f"reflect('java.lang.Thread', 'sleep', {ms}L) AS slept")
-    .groupBy("k")
-    .agg({"slept": "max"})
+    .where(f"length(reflect('java.lang.Thread', 'sleep', {ms}L)) > 0")
+    .groupBy((col("id") % 7).alias("k"))
+    .count()
     .write.format("noop")
     .mode("overwrite")
     .save()
