@@ -316,6 +316,7 @@ fn by_regions(profile: &Profile, query: i64, stage: i32) -> ([f64; 4], f64) {
     let selection = Selection {
         query: Some(query),
         stage: Some(stage),
+        ..Selection::default()
     };
     let totals = Totals::of(profile, selection, By::Operator);
     let mut operators = [0.0; 4];

@@ -1,6 +1,6 @@
 //! Tables for people: aligned, and narrow enough for a terminal.
 
-use unfuse_postprocess::{By, Totals};
+use unfuse_postprocess::{By, Time, Total, Totals};
 
 /// Columns of the text.
 const WIDTH: usize = 100;
@@ -8,8 +8,9 @@ const WIDTH: usize = 100;
 const BAR: usize = 20;
 
 /// Totals as text, at most `limit` rows.
-pub fn render(totals: &Totals, by: By, limit: usize) -> String {
+pub fn render(totals: &Totals, by: By, time: Time, limit: usize) -> String {
     let mut text = String::new();
+    let columns = Columns::of(totals, time);
     let with_place = by == By::Operator;
     let place = if with_place {
         "query  stage  node  "
@@ -17,11 +18,12 @@ pub fn render(totals: &Totals, by: By, limit: usize) -> String {
         ""
     };
     text += &format!(
-        "  share   samples   cpu s  {:BAR$}  {place}{}\n",
+        "  share {}  {:BAR$}  {place}{}\n",
+        columns.heads(),
         "",
         title(by)
     );
-    let shown: Vec<_> = totals.rows.iter().filter(|row| row.samples > 0).collect();
+    let shown: Vec<_> = totals.rows.iter().filter(|row| row.share > 0.0).collect();
     for row in shown.iter().take(limit) {
         let number = |value: Option<i64>| value.map_or_else(|| "-".to_owned(), |v| v.to_string());
         let place = if with_place {
@@ -40,12 +42,16 @@ pub fn render(totals: &Totals, by: By, limit: usize) -> String {
             (false, false) if by == By::Query => format!("{}  {}", row.operator, row.detail),
             (false, false) => row.detail.clone(),
         };
-        let room = WIDTH.saturating_sub(27 + BAR + place.len()).max(40);
+        let name = match row.waiting_for {
+            Some(what) => format!("[{what}] {name}"),
+            None => name,
+        };
+        let figures = columns.of_row(row);
+        let taken = 10 + figures.len() + BAR + place.len();
+        let room = WIDTH.saturating_sub(taken).max(40);
         text += &format!(
-            "{:>6.1}% {:>9} {:>7.2}  {}  {place}{}\n",
+            "{:>6.1}% {figures}  {}  {place}{}\n",
             100.0 * row.share,
-            row.samples,
-            row.cpu_seconds,
             bar(row.share),
             shorten(&name, room),
         );
@@ -53,11 +59,46 @@ pub fn render(totals: &Totals, by: By, limit: usize) -> String {
     if shown.len() > limit {
         text += &format!("        … {} more rows (--limit)\n", shown.len() - limit);
     }
-    text += &format!(
-        "{:>6.1}% {:>9} {:>7.2}  total\n",
-        100.0, totals.samples, totals.cpu_seconds
-    );
+    let samples = (totals.samples, totals.cpu_seconds);
+    let waits = (totals.waits, totals.waiting_seconds);
+    text += &format!("{:>6.1}% {}  total\n", 100.0, columns.text(samples, waits));
     text
+}
+
+/// Which figures a row has.
+struct Columns {
+    cpu: bool,
+    waiting: bool,
+}
+
+impl Columns {
+    fn of(totals: &Totals, time: Time) -> Self {
+        Self {
+            cpu: time != Time::OffCpu,
+            waiting: time != Time::Cpu || totals.waits > 0,
+        }
+    }
+
+    fn heads(&self) -> &'static str {
+        match (self.cpu, self.waiting) {
+            (true, false) => "  samples   cpu s",
+            (true, true) => "  samples   cpu s  wait s",
+            (false, _) => "    waits  wait s",
+        }
+    }
+
+    fn of_row(&self, row: &Total) -> String {
+        let samples = (row.samples, row.cpu_seconds);
+        self.text(samples, (row.waits, row.waiting_seconds))
+    }
+
+    fn text(&self, (samples, cpu_s): (u64, f64), (waits, waiting_s): (u64, f64)) -> String {
+        match (self.cpu, self.waiting) {
+            (true, false) => format!("{samples:>9} {cpu_s:>7.2}"),
+            (true, true) => format!("{samples:>9} {cpu_s:>7.2} {waiting_s:>7.2}"),
+            (false, _) => format!("{waits:>9} {waiting_s:>7.2}"),
+        }
+    }
 }
 
 fn title(by: By) -> &'static str {

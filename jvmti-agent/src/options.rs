@@ -24,7 +24,7 @@ pub struct Options {
 }
 
 const KNOWN: &str =
-    "dir, spools, rate, threads, source, map, keep, keep_for, tasks, executors, spark, ui";
+    "dir, spools, rate, threads, source, map, keep, keep_for, tasks, waits, executors, spark, ui";
 
 /// The tab in Spark's web pages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,13 @@ impl Options {
             "tasks" => {
                 self.config.tasks = TaskShare::parse(value).map_err(|e| wrong(&e))?;
             }
+            "waits" => {
+                self.config.waits = match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(wrong("on or off is expected")),
+                }
+            }
             "executors" => {
                 self.executors = match value {
                     "on" => true,
@@ -156,7 +163,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let options = Options::parse(
-            "dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,spark=off,ui=only",
+            "dir=/tmp/p,rate=20,threads=task,source=timer,map=64,executors=on,spark=off,ui=only,waits=off",
         );
         assert_eq!(options.config.dir, PathBuf::from("/tmp/p"));
         assert_eq!(options.config.rate_hz, 20);
@@ -165,6 +172,7 @@ mod tests {
         assert_eq!(options.config.map_mib, 64);
         assert!(options.executors && options.without_spark && options.complaints.is_empty());
         assert_eq!(options.tab, Tab::Only);
+        assert!(!options.config.waits && Options::parse("").config.waits);
         assert_eq!(options.period_ns(), 50_000_000);
     }
 

@@ -45,7 +45,7 @@ pub fn annotated(profile: &Profile, selection: Selection) -> Result<Vec<Annotate
     let mut hot: BTreeMap<&str, HashMap<u32, Weight>> = BTreeMap::new();
     let mut runs: BTreeMap<&str, Vec<ExecutionKey>> = BTreeMap::new();
     for (group, weight) in profile.selected(selection) {
-        all.add(*weight);
+        all.add(weight);
         let Some(frames) = profile.stacks.get(&group.stack) else {
             continue;
         };
@@ -58,7 +58,7 @@ pub fn annotated(profile: &Profile, selection: Selection) -> Result<Vec<Annotate
                 .or_default()
                 .entry(line)
                 .or_default()
-                .add(*weight);
+                .add(weight);
             if let Some(query) = group.query {
                 runs.entry(hash)
                     .or_default()

@@ -27,7 +27,8 @@ const WRITE: Boundary = Node(&[
 ]);
 const PYTHON: Boundary = Node(&["Python", "Pandas", "Arrow"]);
 
-/// Class name prefixes, the more special ones first.
+/// Class name prefixes, the more special ones first. What ends in `E` stands for the operator's `…Exec` and its
+/// `…EvaluatorFactory`, which iterates where it is not fused.
 const RULES: &[(&str, Boundary)] = &[
     (
         "org.apache.spark.sql.execution.datasources.FileFormatWriter",
@@ -216,24 +217,21 @@ const RULES: &[(&str, Boundary)] = &[
         Node(&["Expand"]),
     ),
     (
-        "org.apache.spark.sql.execution.ProjectExec",
+        "org.apache.spark.sql.execution.ProjectE",
         Node(&["Project"]),
     ),
-    (
-        "org.apache.spark.sql.execution.FilterExec",
-        Node(&["Filter"]),
-    ),
+    ("org.apache.spark.sql.execution.FilterE", Node(&["Filter"])),
     (
         "org.apache.spark.sql.execution.SampleExec",
         Node(&["Sample"]),
     ),
     ("org.apache.spark.sql.execution.RangeExec", Node(&["Range"])),
     (
-        "org.apache.spark.sql.execution.ColumnarToRowExec",
+        "org.apache.spark.sql.execution.ColumnarToRowE",
         Node(&["ColumnarToRow"]),
     ),
     (
-        "org.apache.spark.sql.execution.RowToColumnarExec",
+        "org.apache.spark.sql.execution.RowToColumnarE",
         Node(&["RowToColumnar"]),
     ),
     (
@@ -357,6 +355,16 @@ mod tests {
                 .iter()
                 .find(|(earlier, _)| prefix.starts_with(earlier));
             assert_eq!(shadowed, None, "{prefix} is never reached");
+        }
+    }
+
+    #[test]
+    fn operators_that_are_not_fused_iterate_in_evaluators() {
+        for class in [
+            "org.apache.spark.sql.execution.FilterExec",
+            "org.apache.spark.sql.execution.FilterEvaluatorFactory$FilterPartitionEvaluator",
+        ] {
+            assert_eq!(of(class), Some(Node(&["Filter"])));
         }
     }
 

@@ -15,7 +15,7 @@ pub fn folded(profile: &Profile, selection: Selection, level: Level) -> Vec<(Str
     for (group, weight) in profile.selected(selection) {
         sums.entry(fold(profile, group, level))
             .or_default()
-            .add(*weight);
+            .add(weight);
     }
     sums.into_iter()
         .map(|(stack, weight)| (stack, weight.value))

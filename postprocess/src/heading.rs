@@ -164,6 +164,11 @@ pub(crate) fn of(task: bool, thread: &str, frames: &[Frame]) -> &'static str {
 }
 
 fn in_task(frames: &[Frame]) -> &'static str {
+    if let [only] = frames
+        && only.kind == "wait"
+    {
+        return "task: waiting";
+    }
     if let Some(heading) = anywhere(frames) {
         return heading;
     }

@@ -27,6 +27,7 @@ mod regions;
 pub mod report;
 mod stacks;
 mod totals;
+mod waiting;
 
 pub use annotate::{Annotated, AnnotatedLine, annotated};
 pub use attribute::{Attribution, Owner};
@@ -36,7 +37,8 @@ pub use fold::folded;
 pub use history::{History, Part, Run, histories, median};
 pub use notes::notes;
 pub use plan::{Plan, PlanNode};
-pub use profile::{Execution, Group, Profile, Selection, Weight};
+pub use profile::{Execution, Group, Kind, Profile, Selection, Time, Weight};
 pub use regions::{Region, RegionKind, RegionMap};
 pub use stacks::Level;
 pub use totals::{By, Total, Totals};
+pub use waiting::Waiting;

@@ -17,6 +17,12 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
         sum(|p| p.brief_threads)
     };
     let unended = |process: &ProcessRow| u64::from(process.ended == Some(false));
+    let waiting_ns = sum(|p| p.waiting_ns);
+    // Of few of them nobody need know.
+    let percent = |ns: u64| {
+        let percent = ns.saturating_mul(100).checked_div(waiting_ns);
+        percent.filter(|percent| *percent >= 5).unwrap_or(0)
+    };
     [
         (
             sum(unended),
@@ -40,10 +46,22 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
             sum(|p| p.broken_chains),
             "callchains ended in native code before the first Java frame",
         ),
+        (
+            percent(sum(|p| p.guessed_ns)),
+            "% of the waiting is shown where its thread was last seen running: context switches cannot be sampled \
+             here (kernel.perf_event_paranoid above 1)",
+        ),
+        (
+            percent(sum(|p| p.stackless_ns)),
+            "% of the waiting has no stack, so that its operator is not known",
+        ),
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
+    .map(|(count, what)| match what.strip_prefix('%') {
+        Some(what) => format!("{count}%{what}"),
+        None => format!("{count} {what}"),
+    })
     .collect()
 }
 

@@ -12,9 +12,42 @@ use unfuse_format::{
 use crate::boundary::{self, Boundary};
 use crate::plan::Plan;
 use crate::regions::RegionMap;
+use crate::waiting::Waiting;
 
 /// An execution of an application.
 pub(crate) type ExecutionKey = (String, i64);
+
+/// What a thread did when it was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// It ran.
+    #[default]
+    Cpu,
+    /// It waited.
+    OffCpu,
+}
+
+/// Whose time is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Time {
+    /// Threads that run.
+    #[default]
+    Cpu,
+    /// Threads that wait.
+    OffCpu,
+    /// Both.
+    Wall,
+}
+
+impl Time {
+    fn holds(self, kind: Kind) -> bool {
+        match self {
+            Self::Cpu => kind == Kind::Cpu,
+            Self::OffCpu => kind == Kind::OffCpu,
+            Self::Wall => true,
+        }
+    }
+}
 
 /// Samples that share everything that matters for attribution.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,6 +64,8 @@ pub struct Group {
     pub thread: String,
     /// Stack id.
     pub stack: i64,
+    /// Whether the thread ran or waited.
+    pub kind: Kind,
 }
 
 impl Group {
@@ -48,23 +83,33 @@ impl Group {
             attempt: row.stage_attempt,
             thread: row.thread,
             stack: row.stack,
+            kind: kind(&row.kind),
         }
     }
 }
 
-/// Samples and the CPU time they stand for.
+fn kind(name: &str) -> Kind {
+    if name == "off-cpu" {
+        Kind::OffCpu
+    } else {
+        Kind::Cpu
+    }
+}
+
+/// Samples or waits, and the time they stand for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// Number of samples.
+    /// Number of samples, or of waits.
     pub samples: u64,
-    /// CPU time, ns.
+    /// CPU time, or time that was waited, ns.
     pub ns: u64,
-    /// What shares are parts of: samples, or CPU time in µs where only a part of the tasks was profiled.
+    /// What shares are parts of: samples, or time in µs where samples stand for different times.
     pub value: u64,
 }
 
 impl Weight {
     fn of(row: &SampleRow, by_time: bool) -> Self {
+        let by_time = by_time || kind(&row.kind) == Kind::OffCpu;
         Self {
             samples: row.count,
             ns: row.weight_ns,
@@ -73,6 +118,14 @@ impl Weight {
             } else {
                 row.count
             },
+        }
+    }
+
+    /// The same where shares are of time.
+    fn by_time(self) -> Self {
+        Self {
+            value: self.ns / 1000,
+            ..self
         }
     }
 
@@ -111,12 +164,15 @@ pub struct Selection {
     pub query: Option<i64>,
     /// Only this stage.
     pub stage: Option<i32>,
+    /// The time of threads that run, that wait, or both.
+    pub time: Time,
 }
 
 impl Selection {
     fn holds(self, group: &Group) -> bool {
         self.query.is_none_or(|query| group.query == Some(query))
             && self.stage.is_none_or(|stage| group.stage == Some(stage))
+            && self.time.holds(group.kind)
     }
 }
 
@@ -163,8 +219,10 @@ pub(crate) type Landmark = (usize, Option<Boundary>);
 #[derive(Debug)]
 pub struct Profile {
     dir: ProfileDir,
-    /// Samples by group.
+    /// Samples of threads that ran, by group.
     pub groups: Vec<(Group, Weight)>,
+    /// Waits by group; those of Spark's threads that had no task are not among them.
+    pub waits: Vec<(Group, Weight)>,
     pub(crate) stacks: HashMap<i64, Vec<Frame>>,
     pub(crate) stages: HashMap<(String, i32, i32), Stage>,
     pub(crate) plans: HashMap<ExecutionKey, Plan>,
@@ -215,8 +273,12 @@ impl Profile {
             .into_iter()
             .map(|row| (row.stack, row.frames))
             .collect();
+        let (groups, waits) = groups(samples, &stages, by_time(&processes))
+            .into_iter()
+            .partition(|(group, _)| group.kind == Kind::Cpu);
         let mut profile = Self {
-            groups: groups(samples, &stages, by_time(&processes)),
+            groups,
+            waits,
             landmarks: stacks
                 .iter()
                 .map(|(id, frames)| (*id, landmarks(frames)))
@@ -248,13 +310,15 @@ impl Profile {
     /// Forgets everything that is not of one application.
     pub fn keep_application(&mut self, app: &str) {
         self.groups.retain(|(group, _)| group.app == app);
+        self.waits.retain(|(group, _)| group.app == app);
         self.stages.retain(|(of, _, _), _| of == app);
         self.plans.retain(|(of, _), _| of == app);
         self.generated.retain(|(of, _), _| of == app);
         self.descriptions.retain(|(of, _), _| of == app);
         self.executions.retain(|(of, _), _| of == app);
         self.processes.retain(|process| process.app == app);
-        let stacks: HashSet<i64> = self.groups.iter().map(|(group, _)| group.stack).collect();
+        let groups = self.groups.iter().chain(&self.waits);
+        let stacks: HashSet<i64> = groups.map(|(group, _)| group.stack).collect();
         self.stacks.retain(|id, _| stacks.contains(id));
         self.landmarks.retain(|id, _| stacks.contains(id));
     }
@@ -264,9 +328,13 @@ impl Profile {
         by_time(&self.processes)
     }
 
-    /// What the values of weights count.
-    pub fn unit(&self) -> &'static str {
-        if self.is_by_time() { "µs" } else { "samples" }
+    /// What the values of a selection's weights count.
+    pub fn unit(&self, selection: Selection) -> &'static str {
+        if self.is_by_time() || selection.time != Time::Cpu {
+            "µs"
+        } else {
+            "samples"
+        }
     }
 
     /// The text of a generated source.
@@ -310,11 +378,23 @@ impl Profile {
         self.dir.path()
     }
 
-    /// Samples of the selection.
-    pub fn selected(&self, selection: Selection) -> impl Iterator<Item = &(Group, Weight)> {
+    /// Samples and waits of the selection.
+    pub fn selected(&self, selection: Selection) -> impl Iterator<Item = (&Group, Weight)> {
+        let by_time = selection.time == Time::Wall;
         self.groups
             .iter()
+            .chain(&self.waits)
             .filter(move |(group, _)| selection.holds(group))
+            .map(move |(group, weight)| {
+                let weight = if by_time { weight.by_time() } else { *weight };
+                (group, weight)
+            })
+    }
+
+    /// What the threads of a group of waits wait for.
+    pub(crate) fn waiting(&self, group: &Group) -> Waiting {
+        let frames = self.stacks.get(&group.stack);
+        Waiting::of(frames.map_or(&[][..], Vec::as_slice))
     }
 
     /// Queries that have samples, ascending.
@@ -458,16 +538,27 @@ fn groups(
     stages: &HashMap<(String, i32, i32), Stage>,
     by_time: bool,
 ) -> Vec<(Group, Weight)> {
+    // Spark's threads without a task wait for one: that is nobody's time.
+    let idle = |row: &SampleRow| {
+        row.stage.is_none() && !row.app.is_empty() && kind(&row.kind) == Kind::OffCpu
+    };
     let mut groups: Vec<(Group, Weight)> = rows
         .into_iter()
+        .filter(|row| !idle(row))
         .map(|row| {
             let weight = Weight::of(&row, by_time);
             (Group::of(row, stages), weight)
         })
         .collect();
     groups.sort_by(|(a, _), (b, _)| {
-        (&a.app, a.query, a.stage, a.attempt, &a.thread, a.stack)
-            .cmp(&(&b.app, b.query, b.stage, b.attempt, &b.thread, b.stack))
+        let key = |group: &Group| (group.query, group.stage, group.attempt);
+        (&a.app, key(a), &a.thread, a.stack, a.kind).cmp(&(
+            &b.app,
+            key(b),
+            &b.thread,
+            b.stack,
+            b.kind,
+        ))
     });
     groups.dedup_by(|(group, weight), (first, sum)| {
         let same = group == first;

@@ -3,7 +3,7 @@
 //! A stack starts with its scope (the stage, or the thread outside tasks), then the heading where no
 //! operator owns the samples, then frames from root to leaf. An operator follows the frame at which its
 //! code begins. Operators nest the way rows pass them: from the one that produces to the one that
-//! consumes.
+//! consumes. Where the thread waits, what it waits for is the leaf.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use unfuse_format::Frame;
 
 use crate::attribute::{Attribution, Owner};
 use crate::plan::PlanNode;
-use crate::profile::{Group, Profile};
+use crate::profile::{Group, Kind, Profile};
 use crate::totals::method_name;
 
 /// How much of a stack is kept.
@@ -38,6 +38,8 @@ pub(crate) enum FrameKind {
     Native,
     /// The kernel.
     Kernel,
+    /// What is waited for.
+    Waiting,
 }
 
 impl FrameKind {
@@ -50,6 +52,7 @@ impl FrameKind {
             Self::Java => "java",
             Self::Native => "native",
             Self::Kernel => "kernel",
+            Self::Waiting => "waiting",
         }
     }
 }
@@ -99,12 +102,16 @@ impl<'a> Stack<'a> {
         let mut begins = attribution.begins.iter().peekable();
         let code = profile.stacks.get(&group.stack).map_or(&[][..], |f| f);
         for (index, frame) in code.iter().enumerate() {
-            if level == Level::Full {
+            if level == Level::Full && frame.kind != "wait" {
                 frames.push(StackFrame::code(frame));
             }
             while let Some((_, at)) = begins.next_if(|(at, _)| *at <= index) {
                 frames.extend(nodes.get(*at).map(StackFrame::operator));
             }
+        }
+        if group.kind == Kind::OffCpu {
+            let name = format!("[waiting: {}]", profile.waiting(group).name());
+            frames.push(StackFrame::plain(FrameKind::Waiting, name.into()));
         }
         Self {
             frames,

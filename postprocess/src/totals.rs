@@ -6,7 +6,8 @@ use serde::Serialize;
 use unfuse_format::Frame;
 
 use crate::attribute::{Attribution, Owner};
-use crate::profile::{Group, Profile, Selection, Weight, generated_hash};
+use crate::profile::{Group, Kind, Profile, Selection, Time, Weight, generated_hash};
+use crate::waiting::Waiting;
 
 /// What to sum by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +43,19 @@ pub struct Total {
     pub detail: String,
     /// Whether this is a heading for work that no operator does.
     pub heading: bool,
+    /// What is waited for, where only waits are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<&'static str>,
     /// Number of samples.
     pub samples: u64,
     /// CPU time, s.
     pub cpu_seconds: f64,
-    /// Part of all samples of the selection, 0 to 1; of all CPU time where only a part of the tasks was profiled.
+    /// Number of waits.
+    pub waits: u64,
+    /// Time that was waited, s.
+    pub waiting_seconds: f64,
+    /// Part of what is asked for, 0 to 1: of all samples of the selection, or of all time where samples stand for
+    /// different times.
     pub share: f64,
 }
 
@@ -59,6 +68,35 @@ pub struct Totals {
     pub samples: u64,
     /// All CPU time of the selection, s.
     pub cpu_seconds: f64,
+    /// All waits of the selection.
+    pub waits: u64,
+    /// All time of theirs, s.
+    pub waiting_seconds: f64,
+}
+
+/// What one row sums.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    cpu: Weight,
+    waits: Weight,
+}
+
+impl Sums {
+    fn add(&mut self, kind: Kind, weight: Weight) {
+        match kind {
+            Kind::Cpu => self.cpu.add(weight),
+            Kind::OffCpu => self.waits.add(weight),
+        }
+    }
+
+    /// What shares are parts of.
+    fn value(&self, time: Time) -> u64 {
+        match time {
+            Time::Cpu => self.cpu.value,
+            Time::OffCpu => self.waits.value,
+            Time::Wall => self.cpu.value.saturating_add(self.waits.value),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,24 +107,39 @@ struct Key {
     owner: Option<Owner>,
     name: String,
     detail: String,
+    waiting: Option<Waiting>,
 }
 
 impl Totals {
     /// Sums a selection.
     pub fn of(profile: &Profile, selection: Selection, by: By) -> Self {
-        let mut sums: BTreeMap<Key, Weight> = BTreeMap::new();
-        let mut all = Weight::default();
+        let mut sums: BTreeMap<Key, Sums> = BTreeMap::new();
+        let mut all = Sums::default();
         let mut stages = BTreeSet::new();
-        for (group, weight) in profile.selected(selection) {
-            all.add(*weight);
+        // Waits are shown beside the CPU time that is asked for.
+        let time = match selection.time {
+            Time::Cpu if !profile.waits.is_empty() => Time::Wall,
+            time => time,
+        };
+        let by_time = profile.is_by_time() || selection.time != Time::Cpu;
+        for (group, weight) in profile.selected(Selection { time, ..selection }) {
+            let value = if by_time {
+                weight.ns / 1000
+            } else {
+                weight.samples
+            };
+            let weight = Weight { value, ..weight };
+            all.add(group.kind, weight);
             if group.stage.is_some() {
                 stages.insert((group.app.clone(), group.query, group.stage));
             }
-            sums.entry(key(profile, group, by))
-                .or_default()
-                .add(*weight);
+            let mut key = key(profile, group, by);
+            if selection.time == Time::OffCpu {
+                key.waiting = Some(profile.waiting(group));
+            }
+            sums.entry(key).or_default().add(group.kind, weight);
         }
-        if by == By::Operator {
+        if by == By::Operator && selection.time == Time::Cpu {
             // A stage without unattributed samples says so.
             for (app, query, stage) in stages {
                 let owner = Some(Owner::Heading("unattributed"));
@@ -97,21 +150,40 @@ impl Totals {
                     owner,
                     name: String::new(),
                     detail: String::new(),
+                    waiting: None,
                 };
                 sums.entry(key).or_default();
             }
         }
+        let whole = all.value(selection.time);
         let mut rows: Vec<(u64, Total)> = sums
             .into_iter()
-            .map(|(key, weight)| (weight.value, total(profile, key, weight, all.value)))
+            .map(|(key, sums)| {
+                let value = sums.value(selection.time);
+                (value, total(profile, key, &sums, share(value, whole)))
+            })
             .collect();
         rows.sort_by_key(|(value, _)| std::cmp::Reverse(*value));
         Self {
             rows: rows.into_iter().map(|(_, row)| row).collect(),
-            samples: all.samples,
-            cpu_seconds: all.ns as f64 / 1e9,
+            samples: all.cpu.samples,
+            cpu_seconds: seconds(all.cpu),
+            waits: all.waits.samples,
+            waiting_seconds: seconds(all.waits),
         }
     }
+}
+
+fn share(value: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        value as f64 / whole as f64
+    }
+}
+
+fn seconds(weight: Weight) -> f64 {
+    weight.ns as f64 / 1e9
 }
 
 fn key(profile: &Profile, group: &Group, by: By) -> Key {
@@ -122,6 +194,7 @@ fn key(profile: &Profile, group: &Group, by: By) -> Key {
         owner: None,
         name: String::new(),
         detail: String::new(),
+        waiting: None,
     };
     let frames = profile
         .stacks
@@ -136,8 +209,11 @@ fn key(profile: &Profile, group: &Group, by: By) -> Key {
         }
         By::Method => {
             (key.query, key.stage) = (None, None);
-            key.name = frames
-                .last()
+            // Of waits the last native function is always the same few.
+            let java = frames.iter().rev().find(|frame| !frame.class.is_empty());
+            let waits = java.filter(|_| group.kind == Kind::OffCpu);
+            key.name = waits
+                .or(frames.last())
                 .map_or_else(|| "[no frame]".to_owned(), method_name);
         }
         By::Stage => {
@@ -163,7 +239,7 @@ fn key(profile: &Profile, group: &Group, by: By) -> Key {
     key
 }
 
-fn total(profile: &Profile, key: Key, weight: Weight, all: u64) -> Total {
+fn total(profile: &Profile, key: Key, sums: &Sums, share: f64) -> Total {
     let (node_id, operator, detail, heading) = match key.owner {
         Some(Owner::Node(execution, at)) => {
             let node = &profile.plans[&execution].nodes[at];
@@ -185,13 +261,12 @@ fn total(profile: &Profile, key: Key, weight: Weight, all: u64) -> Total {
         operator,
         detail,
         heading,
-        samples: weight.samples,
-        cpu_seconds: weight.ns as f64 / 1e9,
-        share: if all == 0 {
-            0.0
-        } else {
-            weight.value as f64 / all as f64
-        },
+        waiting_for: key.waiting.map(Waiting::name),
+        samples: sums.cpu.samples,
+        cpu_seconds: seconds(sums.cpu),
+        waits: sums.waits.samples,
+        waiting_seconds: seconds(sums.waits),
+        share,
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Config {
     pub retention: Retention,
     /// The part of Spark's tasks that is profiled.
     pub tasks: TaskShare,
+    /// Whether waits are recorded too.
+    pub waits: bool,
 }
 
 /// The ways to take a sample.
@@ -66,6 +68,7 @@ impl Default for Config {
             source: SampleSource::Auto,
             retention: Retention::default(),
             tasks: TaskShare::default(),
+            waits: true,
         }
     }
 }

@@ -221,6 +221,7 @@ impl Manager<'_> {
                 source,
                 layout: self.layout,
                 tasks: self.config.tasks,
+                waits: self.config.waits,
             });
         });
         match spawned {

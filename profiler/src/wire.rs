@@ -54,6 +54,8 @@ pub struct WireFrame {
 pub struct WireSamples {
     pub task: Option<TaskKey>,
     pub stack: i64,
+    /// Whether the thread was off its CPU.
+    pub waiting: bool,
     pub first: u64,
     pub last: u64,
     pub count: u64,
@@ -67,6 +69,12 @@ pub struct Tally {
     pub lost_samples: u64,
     pub lost_marks: u64,
     pub broken_chains: u64,
+    /// Time of all waits, ns.
+    pub waiting_ns: u64,
+    /// Of it, that of waits whose stack is the last CPU sample's.
+    pub guessed_ns: u64,
+    /// And that of waits whose stack nobody knows.
+    pub stackless_ns: u64,
 }
 
 /// From a sampler to the writer.

@@ -41,6 +41,7 @@ export interface Detail {
   headings: Heading[];
   stages: Stage[];
   tasks: Tasks;
+  waiting_ns: number | null;
   operators: Flame;
   frames: Flame;
   sources: HotSource[];
@@ -55,11 +56,16 @@ export interface PlanNode {
   replanned: boolean;
   own: Cost;
   total: Cost;
+  waits: Wait[];
+  total_waiting_ns: number;
   stages: number[];
   rows: number | null;
 }
 
-export interface Heading { name: string; cost: Cost; stages: number[] }
+export interface Heading { name: string; cost: Cost; waits: Wait[]; stages: number[] }
+
+/** Longest first. */
+export interface Wait { what: string; ns: number }
 
 export interface Stage {
   stage: number;

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { count, percent, plural, time } from "./format";
-import type { Cost, PlanNode } from "./model";
+import type { Cost, PlanNode, Wait } from "./model";
 import { Bar, Empty, arrows } from "./parts";
 import type { TabProps } from "./query";
 import { changed, go, link } from "./route";
@@ -12,6 +12,9 @@ export function PlanTab({ detail, query, route }: TabProps) {
   const [closed, setClosed] = useState<Set<number>>(new Set());
   const { nodes, headings } = detail;
   const all = query.cost.cpu_ns;
+  const waiting = detail.waiting_ns;
+  const scale = Math.max(all, waiting ?? 0);
+  const columns = waiting === null ? 7 : 8;
   const depths = depthsOf(nodes);
   const parents = new Set(nodes.map((node) => node.parent));
   const hidden = hiddenUnder(nodes, closed);
@@ -39,9 +42,10 @@ export function PlanTab({ detail, query, route }: TabProps) {
       <p class="legend">
         <span class="key part" /> its own CPU time
         {nodes.length > 0 && <><span class="key whole" /> with everything below it</>}
-        {query.waiting_ns !== null && (
+        {waiting !== null && <><span class="key fetch" /> its own waiting{nodes.length > 0 && <><span class="key waiting" /> with everything below it</>}</>}
+        {waiting === null && query.waiting_ns !== null && (
           <>
-            <span class="gap" />Waiting is known for each stage, not for each operator:{" "}
+            <span class="gap" />Waits were not recorded; for each stage they are known from Spark:{" "}
             <a href={link(["query", keyOf(query), "stages"])}>{time(query.waiting_ns)} in {plural(query.stages, "stage")}</a>
           </>
         )}
@@ -50,10 +54,11 @@ export function PlanTab({ detail, query, route }: TabProps) {
         <thead>
           <tr>
             <th>Operator</th>
-            <th class="bars"><span class="sr">CPU bar</span></th>
+            <th class="bars"><span class="sr">Time bars</span></th>
             <th class="number" title="CPU time of the operator's own work">Self</th>
             <th class="number" title="Part of the query's CPU time">Share</th>
             <th class="number" title="CPU time of the operator and everything below it, across stages">Total</th>
+            {waiting !== null && <th class="number" title="Time in which the operator itself waited: for disks, other machines, locks, a CPU">Waiting</th>}
             <th class="number" title="Spark's number of output rows">Rows out</th>
             <th class="number" title="Stages in which it was sampled">Stage</th>
           </tr>
@@ -66,6 +71,9 @@ export function PlanTab({ detail, query, route }: TabProps) {
               at={at}
               depth={depths[at]!}
               all={all}
+              scale={scale}
+              columns={columns}
+              waits={waiting !== null}
               open={parents.has(at) ? !closed.has(at) : undefined}
               chosen={chosen === String(node.id)}
               first={at === 0}
@@ -73,12 +81,13 @@ export function PlanTab({ detail, query, route }: TabProps) {
               toggle={(open) => toggle(at, open)}
             />
           ))}
-          {headings.length > 0 && <tr class="group"><th colSpan={7} scope="rowgroup">{nodes.length > 0 ? "Work that no operator does" : "Work outside queries"}</th></tr>}
+          {headings.length > 0 && <tr class="group"><th colSpan={columns} scope="rowgroup">{nodes.length > 0 ? "Work that no operator does" : "Work outside queries"}</th></tr>}
           {headings.map((heading) => (
             <tr key={heading.name} data-row tabIndex={-1} role="row">
               <td class="operator"><span class="heading">[{heading.name}]</span></td>
-              <Figures cost={heading.cost} all={all} />
+              <Figures cost={heading.cost} all={all} scale={scale} waits={waiting === null ? undefined : heading.waits} />
               <td />
+              {waiting !== null && <Waits waits={heading.waits} />}
               <td />
               <td class="number muted">{heading.stages.join(", ")}</td>
             </tr>
@@ -89,7 +98,9 @@ export function PlanTab({ detail, query, route }: TabProps) {
             <td>All</td><td />
             <td class="number strong">{time(all)}</td>
             <td class="number">100%</td>
-            <td colSpan={3} />
+            <td />
+            {waiting !== null && <td class="number strong">{time(waiting)}</td>}
+            <td colSpan={2} />
           </tr>
         </tfoot>
       </table>
@@ -98,16 +109,42 @@ export function PlanTab({ detail, query, route }: TabProps) {
   );
 }
 
-function Figures({ cost, all, whole }: { cost: Cost; all: number; whole?: Cost }) {
+interface FigureProps {
+  cost: Cost;
+  all: number;
+  /** What a full bar is, ns. */
+  scale: number;
+  whole?: Cost;
+  waits: Wait[] | undefined;
+  totalWaiting?: number;
+}
+
+const sumOf = (waits: Wait[]): number => waits.reduce((sum, wait) => sum + wait.ns, 0);
+const list = (waits: Wait[]): string => waits.map((wait) => `${wait.what} ${time(wait.ns)}`).join(", ");
+
+function Figures({ cost, all, scale, whole, waits, totalWaiting }: FigureProps) {
   const both = `self ${time(cost.cpu_ns)} (${plural(cost.samples, "sample")})`;
   const title = whole ? `${both}, total ${time(whole.cpu_ns)} with everything below (${plural(whole.samples, "sample")})` : both;
   return (
     <>
-      <td class="bars"><Bar part={cost.cpu_ns} whole={whole?.cpu_ns} of={all} title={title} /></td>
+      <td class="bars">
+        <Bar part={cost.cpu_ns} whole={whole?.cpu_ns} of={scale} title={title} />
+        {waits && <Bar kind="waits" part={sumOf(waits)} whole={totalWaiting} of={scale} title={waitingTitle(waits, totalWaiting)} />}
+      </td>
       <td class={`number ${cost.cpu_ns ? "strong" : "faint"}`} title={title}>{time(cost.cpu_ns)}</td>
       <td class="number muted">{percent(cost.cpu_ns, all)}</td>
     </>
   );
+}
+
+function waitingTitle(waits: Wait[], total?: number): string {
+  const self = `waiting ${time(sumOf(waits))}${waits.length > 0 ? `: ${list(waits)}` : ""}`;
+  return total === undefined ? self : `${self}; total ${time(total)} with everything below`;
+}
+
+function Waits({ waits }: { waits: Wait[] }) {
+  const sum = sumOf(waits);
+  return <td class={`number ${sum ? "" : "faint"}`} title={list(waits)}>{time(sum)}</td>;
 }
 
 interface NodeProps {
@@ -115,6 +152,9 @@ interface NodeProps {
   at: number;
   depth: number;
   all: number;
+  scale: number;
+  columns: number;
+  waits: boolean;
   open: boolean | undefined;
   chosen: boolean;
   first: boolean;
@@ -140,7 +180,7 @@ function NodeRow(props: NodeProps) {
         aria-expanded={open}
         aria-selected={props.chosen}
         tabIndex={props.first || props.chosen ? 0 : -1}
-        class={node.total.cpu_ns === 0 ? "idle" : node.own.cpu_ns === 0 ? "passing" : ""}
+        class={node.total.cpu_ns + node.total_waiting_ns === 0 ? "idle" : node.own.cpu_ns + node.waits.length === 0 ? "passing" : ""}
         onKeyDown={keys}
         onClick={props.choose}
       >
@@ -162,19 +202,32 @@ function NodeRow(props: NodeProps) {
           {node.replanned && <span class="badge" title="Adaptive planning dropped it from the final plan after it ran">re-planned</span>}
           <span class="detail">{rest}</span>
         </td>
-        <Figures cost={node.own} whole={node.total} all={props.all} />
+        <Figures
+          cost={node.own}
+          whole={node.total}
+          all={props.all}
+          scale={props.scale}
+          waits={props.waits ? node.waits : undefined}
+          totalWaiting={node.total_waiting_ns}
+        />
         <td class={`number ${node.total.cpu_ns ? "" : "faint"}`}>{time(node.total.cpu_ns)}</td>
+        {props.waits && <Waits waits={node.waits} />}
         <td class="number">{node.rows === null ? "" : count(node.rows)}</td>
         <td class="number muted">{node.stages.join(", ")}</td>
       </tr>
       {props.chosen && (
         <tr class="more">
-          <td colSpan={7}>
+          <td colSpan={props.columns}>
             <pre>{node.detail || node.operator}</pre>
             <p class="muted">
               Node {node.id}. Self {time(node.own.cpu_ns)} ({plural(node.own.samples, "sample")}): only its own code.
               Total {time(node.total.cpu_ns)} ({plural(node.total.samples, "sample")}): with all operators below it, in all stages.
             </p>
+            {props.waits && (
+              <p class="muted">
+                Waiting {time(sumOf(node.waits))}{node.waits.length > 0 && ` (${list(node.waits)})`}, {time(node.total_waiting_ns)} with all operators below it.
+              </p>
+            )}
           </td>
         </tr>
       )}

@@ -38,7 +38,8 @@ fn counts(profile: &Path) -> (u64, f64, f64) {
         "with done as (select task, cpu_ns + deserialize_cpu_ns as ns from 'DIR/tasks/*.parquet'
                        where status = 'SUCCESS')
          select (select count(distinct executor) from 'DIR/samples/*.parquet' where task is not null),
-                (select sum(count) / 200 from 'DIR/samples/*.parquet' where task in (select task from done)),
+                (select sum(count) / 200 from 'DIR/samples/*.parquet'
+                 where kind = 'cpu' and task in (select task from done)),
                 (select sum(ns) / 1e9 from done)",
     );
     (

@@ -69,15 +69,24 @@ fn sampling(findings: &Findings) {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
         .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned());
     match perf_event::probe() {
-        Ok(()) => findings.good(format!(
-            "perf_event_open works for user {user} (kernel.perf_event_paranoid is {paranoid})"
-        )),
+        Ok(()) => {
+            findings.good(format!(
+                "perf_event_open works for user {user} (kernel.perf_event_paranoid is {paranoid})"
+            ));
+            if !perf_event::probe_switches() {
+                findings.note(
+                    "context switches cannot be sampled",
+                    "How long threads wait is known, but not always where. To allow it: \
+                     sysctl kernel.perf_event_paranoid=1",
+                );
+            }
+        }
         Err(e) => findings.note(
             format!(
                 "perf_event_open is denied for user {user}: {e} (kernel.perf_event_paranoid is {paranoid})"
             ),
             "CPU timers inside the JVM are used instead; profiles look the same, at the scheduler's \
-             tick.\n        To allow it: sysctl kernel.perf_event_paranoid=2; in a container add the \
+             tick, without waits.\n        To allow it: sysctl kernel.perf_event_paranoid=2; in a container add the \
              capability PERFMON and\n        a seccomp profile that allows perf_event_open.",
         ),
     }

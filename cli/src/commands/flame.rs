@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use unfuse_postprocess::{flame_graph, folded};
 
-use super::{Depth, Input};
+use super::{Depth, Input, Kind};
 use crate::output::write_to;
 
 /// Write an interactive flame graph (SVG, for a browser)
@@ -15,6 +15,9 @@ use crate::output::write_to;
 pub struct Flame {
     #[command(flatten)]
     input: Input,
+    /// Whose time: of threads that run, that wait, or both
+    #[arg(long, value_enum, default_value = "cpu")]
+    kind: Kind,
     /// Operators only, or every frame with the operators between
     #[arg(long, value_enum, default_value = "operator")]
     level: Depth,
@@ -26,10 +29,10 @@ pub struct Flame {
 impl Flame {
     /// Writes the graph.
     pub fn execute(self) -> Result<ExitCode> {
-        let (profile, selection) = self.input.open()?;
+        let (profile, selection) = self.input.open_for(self.kind.into())?;
         let stacks = folded(&profile, selection, self.level.into());
         let value: u64 = stacks.iter().map(|(_, value)| value).sum();
-        let unit = profile.unit();
+        let unit = profile.unit(selection);
         let title = match (selection.query, selection.stage) {
             (Some(query), Some(stage)) => {
                 format!("query {query}, stage {stage}: {value} {unit}")

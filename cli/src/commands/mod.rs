@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use unfuse_postprocess::{Level, Profile, Selection};
+use unfuse_postprocess::{Level, Profile, Selection, Time};
 
 use crate::remote;
 
@@ -37,13 +37,22 @@ pub struct Input {
 impl Input {
     /// Reads the profile, says on stderr what had to be left out, and checks the selection.
     fn open(&self) -> Result<(Profile, Selection)> {
+        self.open_for(Time::Cpu)
+    }
+
+    /// The same for the time of threads that run or wait.
+    fn open_for(&self, time: Time) -> Result<(Profile, Selection)> {
         let profile = open(&self.dir)?;
-        if profile.groups.is_empty() {
+        if profile.groups.is_empty() && profile.waits.is_empty() {
             bail!("{}: {}", self.dir.display(), why_empty(&profile));
+        }
+        if time == Time::OffCpu && profile.waits.is_empty() {
+            bail!("{}: {NO_WAITS}", self.dir.display());
         }
         let selection = Selection {
             query: self.query,
             stage: self.stage,
+            time,
         };
         if profile.selected(selection).next().is_none() {
             let (queries, stages) = (list(&profile.queries()), list(&profile.stage_ids()));
@@ -53,6 +62,30 @@ impl Input {
             );
         }
         Ok((profile, selection))
+    }
+}
+
+const NO_WAITS: &str = "no waits were recorded: they are with perf_event only (`unfuse doctor` checks this machine), \
+     not with the agent's option waits=off, and not by versions of unfuse before this one";
+
+/// Whose time to show.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    /// CPU time
+    Cpu,
+    /// The time that threads wait: for disks, other machines, locks, a CPU …
+    OffCpu,
+    /// Both
+    Wall,
+}
+
+impl From<Kind> for Time {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Cpu => Self::Cpu,
+            Kind::OffCpu => Self::OffCpu,
+            Kind::Wall => Self::Wall,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `unfuse top`: who uses the CPU.
+//! `unfuse top`: who uses the CPU, and who waits.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -7,11 +7,11 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use unfuse_postprocess::{By, Totals, notes};
 
-use super::Input;
+use super::{Input, Kind};
 use crate::output::write_to;
 use crate::table;
 
-/// Show which operators, lines or methods use the CPU
+/// Show which operators, lines or methods use the CPU, or wait
 #[derive(Debug, Args)]
 pub struct Top {
     #[command(flatten)]
@@ -19,6 +19,9 @@ pub struct Top {
     /// What to sum by [default: operator; method where no Spark was profiled]
     #[arg(long, value_enum)]
     by: Option<Column>,
+    /// Whose time: of threads that run, that wait, or both
+    #[arg(long, value_enum, default_value = "cpu")]
+    kind: Kind,
     /// Print JSON: an array of objects, most samples first
     #[arg(long)]
     json: bool,
@@ -53,7 +56,7 @@ impl From<Column> for By {
 impl Top {
     /// Prints the table.
     pub fn execute(self) -> Result<ExitCode> {
-        let (profile, selection) = self.input.open()?;
+        let (profile, selection) = self.input.open_for(self.kind.into())?;
         let usual = if profile.has_spark() {
             By::Operator
         } else {
@@ -66,7 +69,11 @@ impl Top {
                 serde_json::to_writer_pretty(&mut *out, &totals.rows)?;
                 writeln!(out)?;
             } else {
-                write!(out, "{}", table::render(&totals, by, self.limit))?;
+                write!(
+                    out,
+                    "{}",
+                    table::render(&totals, by, selection.time, self.limit)
+                )?;
                 for note in notes(&profile.processes) {
                     writeln!(out, "note: {note}")?;
                 }

@@ -46,7 +46,7 @@ fn records() {
         bytes
     };
     let (user, stack) = (-512i64 as u64, 0x7f12_3456_7000u64);
-    let head = [0x7f00_1234, 42 << 32 | 42, 1_000_000_007, 5_000_000];
+    let head = [77, 0x7f00_1234, 42 << 32 | 42, 1_000_000_007, 5_000_000];
     let chain = [4, user, 0x7f00_1234, 0x7f00_2234, 0x7f00_3234];
     let registers = [2, 0x7f00_8888, stack + 16, stack, 0x7f00_9999];
     let copied = [32, 1, stack + 32, stack + 24, 0x7f00_2234, 24];
@@ -54,6 +54,12 @@ fn records() {
     let bare = [&head[..], &[0, 0, 0]].concat();
     save("record", "sample", &record(SAMPLE, &whole));
     save("record", "sample-without-stack", &record(SAMPLE, &bare));
+    const SWITCH: u32 = 14;
+    save(
+        "record",
+        "switch",
+        &record(SWITCH, &[42 << 32 | 42, 1_000_000_007, 77]),
+    );
     save("record", "lost", &record(LOST, &[7, 3]));
     save("record", "lost-samples", &record(LOST_SAMPLES, &[5]));
 }
@@ -112,6 +118,7 @@ fn messages() {
     let row = WireSamples {
         task,
         stack: -7,
+        waiting: true,
         first: 1,
         last: 2,
         count: 3,

@@ -60,7 +60,7 @@ impl Span {
 fn apps(profile: &Profile, selection: Selection) -> Vec<&str> {
     let mut sums: BTreeMap<&str, Weight> = BTreeMap::new();
     for (group, weight) in profile.selected(selection) {
-        sums.entry(&group.app).or_default().add(*weight);
+        sums.entry(&group.app).or_default().add(weight);
     }
     let mut apps: Vec<_> = sums.into_iter().collect();
     apps.sort_by_key(|(_, weight)| Reverse(weight.ns));

@@ -41,7 +41,7 @@ pub fn otlp(
             let stack = Stack::of(profile, group, level);
             let attributes = dictionary.sample_attributes(group, &stack.owner);
             let identity = (dictionary.stack(stack.frames), attributes);
-            samples.entry(identity).or_default().add(*weight);
+            samples.entry(identity).or_default().add(weight);
         }
         let cpu = dictionary.value_type("cpu", "nanoseconds");
         let counts = dictionary.value_type("samples", "count");

@@ -78,7 +78,7 @@ pub fn speedscope(
         }
         let key = (group.stage.is_none(), &*group.app, group.query, group.stage);
         let part = parts.entry(key).or_default();
-        part.entry(frames).or_default().add(*weight);
+        part.entry(frames).or_default().add(weight);
     }
     let several_apps = apps(profile, selection).len() > 1;
     let mut frames = Table::new();

@@ -165,17 +165,18 @@ fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
             });
             rows[at].ns = rows[at].ns.saturating_add(ns);
         };
-        for (node, (cost, _)) in plan
+        for (node, share) in plan
             .map_or(&[][..], |plan| &plan.nodes)
             .iter()
             .zip(&costs.nodes)
         {
             let depth = node.parent.map_or(0, |parent| depths[parent] + 1);
             depths.push(depth);
-            add(&node.operator, &node.detail, false, depth, cost.cpu_ns);
+            let ns = share.cost.cpu_ns;
+            add(&node.operator, &node.detail, false, depth, ns);
         }
-        for (name, (cost, _)) in &costs.headings {
-            add(name, "", true, 0, cost.cpu_ns);
+        for (name, share) in &costs.headings {
+            add(name, "", true, 0, share.cost.cpu_ns);
         }
     }
     for row in &mut rows {

@@ -21,7 +21,7 @@ use unfuse_format::{FormatError, TaskRow};
 use crate::attribute::execution_of;
 use crate::fingerprint::Fingerprint;
 use crate::notes::notes;
-use crate::profile::{Execution, ExecutionKey, Profile, generated_hash};
+use crate::profile::{Execution, ExecutionKey, Group, Profile, generated_hash};
 use names::Names;
 use stages::Attempt;
 
@@ -36,6 +36,8 @@ struct Part {
     execution: Option<ExecutionKey>,
     /// Indices into the profile's groups.
     groups: Vec<usize>,
+    /// Indices into the profile's waits.
+    waits: Vec<usize>,
     stages: Vec<Attempt>,
 }
 
@@ -180,20 +182,19 @@ fn parts(profile: &Profile, tasks: &TasksByStage) -> Vec<Part> {
             part.stages.push((*id, *attempt));
         }
     }
+    let query = |group: &Group| {
+        let frames = profile.stacks.get(&group.stack);
+        let frames = frames.map_or(&[][..], Vec::as_slice);
+        let known = || execution_of(profile, group, frames).map(|(_, query)| query);
+        group.query.or_else(known)
+    };
     for (at, (group, _)) in profile.groups.iter().enumerate() {
-        let frames = profile
-            .stacks
-            .get(&group.stack)
-            .map_or(&[][..], Vec::as_slice);
-        let query = match group.query {
-            Some(query) => Some(query),
-            None => execution_of(profile, group, frames).map(|(_, query)| query),
-        };
-        parts
-            .entry((&group.app, query))
-            .or_default()
-            .groups
-            .push(at);
+        let part = parts.entry((&group.app, query(group))).or_default();
+        part.groups.push(at);
+    }
+    for (at, (group, _)) in profile.waits.iter().enumerate() {
+        let part = parts.entry((&group.app, query(group))).or_default();
+        part.waits.push(at);
     }
     parts
         .into_iter()

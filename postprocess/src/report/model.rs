@@ -106,6 +106,8 @@ pub struct QueryDetail {
     pub stages: Vec<Stage>,
     /// Finished task attempts, stage by stage.
     pub tasks: Tasks,
+    /// Time that its tasks waited, ns; none where waits were not recorded.
+    pub waiting_ns: Option<u64>,
     /// Flame graph of operators.
     pub operators: Flame,
     /// Flame graph of all frames.
@@ -133,7 +135,11 @@ pub struct Node {
     pub own: Cost,
     /// Its own and that of everything below it.
     pub total: Cost,
-    /// Stages in which it has samples.
+    /// What it waited for itself, longest first.
+    pub waits: Vec<Wait>,
+    /// How long it and everything below it waited, ns.
+    pub total_waiting_ns: u64,
+    /// Stages in which it has samples or waits.
     pub stages: Vec<i32>,
     /// Rows it put out.
     pub rows: Option<i64>,
@@ -146,8 +152,19 @@ pub struct Heading {
     pub name: String,
     /// How much.
     pub cost: Cost,
-    /// Stages with samples of it.
+    /// What it waited for, longest first.
+    pub waits: Vec<Wait>,
+    /// Stages with samples or waits of it.
     pub stages: Vec<i32>,
+}
+
+/// Waiting for one thing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Wait {
+    /// What for.
+    pub what: &'static str,
+    /// How long, ns.
+    pub ns: u64,
 }
 
 /// A stage attempt.

@@ -1,6 +1,6 @@
 //! Names of frames, numbered once for all queries.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use unfuse_format::Frame;
 
@@ -8,7 +8,7 @@ use super::model::FrameNames;
 use crate::profile::{Profile, generated_hash};
 use crate::totals::method_name;
 
-/// The frames of every stack as numbers.
+/// The frames of every stack with samples as numbers.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) table: FrameNames,
@@ -20,7 +20,9 @@ impl Names {
         let mut names = Self::default();
         let mut known = HashMap::new();
         // Sorted, so that the same profile gives the same numbers.
-        let mut stacks: Vec<_> = profile.stacks.iter().collect();
+        let ran: HashSet<i64> = profile.groups.iter().map(|(g, _)| g.stack).collect();
+        let stacks = profile.stacks.iter();
+        let mut stacks: Vec<_> = stacks.filter(|(id, _)| ran.contains(id)).collect();
         stacks.sort_by_key(|(id, _)| **id);
         for (id, frames) in stacks {
             let numbers = frames

@@ -1,9 +1,9 @@
-//! One query: who does its work, in which stages, where in the code.
+//! One query: who does its work and who waits, in which stages, where in the code.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::flame::{Key, Tree};
-use super::model::{Cost, FlameKind, Heading, Node, QueryDetail};
+use super::model::{Cost, FlameKind, Heading, Node, QueryDetail, Wait};
 use super::names::Names;
 use super::sources::HotLines;
 use super::stages::{self, Attempt};
@@ -11,13 +11,41 @@ use super::{Part, TasksByStage};
 use crate::attribute::{Attribution, Owner};
 use crate::plan::Plan;
 use crate::profile::{Group, Profile, Weight};
+use crate::waiting::Waiting;
+
+/// What one owner costs.
+#[derive(Default)]
+pub(super) struct Share {
+    pub(super) cost: Cost,
+    /// How long it waited and for what, ns.
+    waits: BTreeMap<Waiting, u64>,
+    stages: BTreeSet<i32>,
+}
+
+impl Share {
+    fn waiting_ns(&self) -> u64 {
+        self.waits
+            .values()
+            .fold(0, |sum, ns| sum.saturating_add(*ns))
+    }
+
+    fn waits(&self) -> Vec<Wait> {
+        let wait = |(waiting, ns): (&Waiting, &u64)| Wait {
+            what: waiting.name(),
+            ns: *ns,
+        };
+        let mut waits: Vec<Wait> = self.waits.iter().map(wait).collect();
+        waits.sort_by_key(|wait| std::cmp::Reverse(wait.ns));
+        waits
+    }
+}
 
 /// Costs by owner.
 pub(super) struct Costs<'a> {
-    /// By node, with the stages.
-    pub(super) nodes: Vec<(Cost, BTreeSet<i32>)>,
-    /// By heading, with the stages.
-    pub(super) headings: BTreeMap<&'static str, (Cost, BTreeSet<i32>)>,
+    /// By node.
+    pub(super) nodes: Vec<Share>,
+    /// By heading.
+    pub(super) headings: BTreeMap<&'static str, Share>,
     /// Every distinct stack of a stage attempt with its attribution.
     pub(super) stacks: Vec<(&'a Group, Attribution, Cost)>,
 }
@@ -29,29 +57,42 @@ impl<'a> Costs<'a> {
             .as_ref()
             .and_then(|key| profile.plans.get(key));
         let mut costs = Self {
-            nodes: vec![Default::default(); plan.map_or(0, |plan| plan.nodes.len())],
+            nodes: Vec::new(),
             headings: BTreeMap::new(),
             stacks: Vec::new(),
         };
-        for (group, weight) in merged(profile, part) {
+        let nodes = plan.map_or(0, |plan| plan.nodes.len());
+        costs.nodes.resize_with(nodes, Share::default);
+        for (group, weight) in merged(&profile.groups, &part.groups) {
             let attribution = Attribution::of(profile, group);
             let cost = Cost::from(weight);
-            let sum = match &attribution.owner {
-                Owner::Node(_, node) => &mut costs.nodes[*node],
-                Owner::Heading(heading) => costs.headings.entry(heading).or_default(),
-            };
-            sum.0.add(cost);
-            sum.1.extend(group.stage);
+            costs.share(&attribution.owner, group).cost.add(cost);
             costs.stacks.push((group, attribution, cost));
+        }
+        for (group, weight) in merged(&profile.waits, &part.waits) {
+            let owner = Attribution::of(profile, group).owner;
+            let share = costs.share(&owner, group);
+            let ns = share.waits.entry(profile.waiting(group)).or_default();
+            *ns = ns.saturating_add(weight.ns);
         }
         costs
     }
 
+    fn share(&mut self, owner: &Owner, group: &Group) -> &mut Share {
+        let share = match owner {
+            Owner::Node(_, node) => &mut self.nodes[*node],
+            Owner::Heading(heading) => self.headings.entry(heading).or_default(),
+        };
+        share.stages.extend(group.stage);
+        share
+    }
+
     fn headings(&self) -> Vec<Heading> {
-        let heading = |(name, (cost, stages)): (&&str, &(Cost, BTreeSet<i32>))| Heading {
+        let heading = |(name, share): (&&str, &Share)| Heading {
             name: (*name).to_owned(),
-            cost: *cost,
-            stages: stages.iter().copied().collect(),
+            cost: share.cost,
+            waits: share.waits(),
+            stages: share.stages.iter().copied().collect(),
         };
         let mut headings: Vec<_> = self.headings.iter().map(heading).collect();
         headings.sort_by_key(|heading| std::cmp::Reverse(heading.cost.cpu_ns));
@@ -60,12 +101,12 @@ impl<'a> Costs<'a> {
 }
 
 /// Groups of one stack in one stage attempt put together: which task thread it was makes no difference.
-fn merged<'a>(profile: &'a Profile, part: &Part) -> Vec<(&'a Group, Weight)> {
+fn merged<'a>(groups: &'a [(Group, Weight)], of: &[usize]) -> Vec<(&'a Group, Weight)> {
     type Place<'a> = (Option<i32>, Option<i32>, i64, Option<&'a str>);
     let mut places: HashMap<Place<'a>, usize> = HashMap::new();
     let mut merged: Vec<(&Group, Weight)> = Vec::new();
-    for at in &part.groups {
-        let (group, weight) = &profile.groups[*at];
+    for at in of {
+        let (group, weight) = &groups[*at];
         let thread = group.stage.is_none().then_some(group.thread.as_str());
         let place = (group.stage, group.attempt, group.stack, thread);
         match places.get(&place) {
@@ -81,11 +122,13 @@ fn merged<'a>(profile: &'a Profile, part: &Part) -> Vec<(&'a Group, Weight)> {
 
 /// The stage attempts of a query: those of its execution, and any other with its samples.
 pub(super) fn attempts(profile: &Profile, part: &Part) -> Vec<Attempt> {
-    let sampled = part.groups.iter().filter_map(|at| {
-        let (group, _) = &profile.groups[*at];
-        Some((group.stage?, group.attempt?))
-    });
-    let all: BTreeSet<Attempt> = sampled.chain(part.stages.iter().copied()).collect();
+    let of = |(group, _): &(Group, Weight)| Some((group.stage?, group.attempt?));
+    let ran = part.groups.iter().filter_map(|at| of(&profile.groups[*at]));
+    let waited = part.waits.iter().filter_map(|at| of(&profile.waits[*at]));
+    let all: BTreeSet<Attempt> = ran
+        .chain(waited)
+        .chain(part.stages.iter().copied())
+        .collect();
     all.into_iter().collect()
 }
 
@@ -136,6 +179,10 @@ pub(super) fn detail(
         headings,
         stages: attempts.iter().map(stage).collect(),
         tasks: stages::columns(attempts.iter().map(task_rows).enumerate()),
+        waiting_ns: (!profile.waits.is_empty()).then(|| {
+            let shares = costs.nodes.iter().chain(costs.headings.values());
+            shares.fold(0u64, |sum, share| sum.saturating_add(share.waiting_ns()))
+        }),
         operators: operators.into_flame(),
         frames: frames.into_flame(),
         sources: hot.into_sources(profile, part.execution.as_ref()),
@@ -180,12 +227,15 @@ fn nodes(profile: &Profile, part: &Part, costs: &Costs<'_>, attempts: &[Attempt]
     else {
         return Vec::new();
     };
-    let mut totals: Vec<Cost> = costs.nodes.iter().map(|(cost, _)| *cost).collect();
+    let total = |share: &Share| (share.cost, share.waiting_ns());
+    let mut totals: Vec<(Cost, u64)> = costs.nodes.iter().map(total).collect();
     // Children come after their parent.
     for at in (0..totals.len()).rev() {
         if let Some(parent) = plan.nodes[at].parent {
-            let below = totals[at];
-            totals[parent].add(below);
+            let (cost, waiting_ns) = totals[at];
+            let total = &mut totals[parent];
+            total.0.add(cost);
+            total.1 = total.1.saturating_add(waiting_ns);
         }
     }
     let values = values(profile, part, attempts);
@@ -196,9 +246,11 @@ fn nodes(profile: &Profile, part: &Part, costs: &Costs<'_>, attempts: &[Attempt]
         detail: node.detail.clone(),
         codegen_stage: node.codegen_stage,
         replanned: at >= plan.planned,
-        own: costs.nodes[at].0,
-        total: totals[at],
-        stages: costs.nodes[at].1.iter().copied().collect(),
+        own: costs.nodes[at].cost,
+        total: totals[at].0,
+        waits: costs.nodes[at].waits(),
+        total_waiting_ns: totals[at].1,
+        stages: costs.nodes[at].stages.iter().copied().collect(),
         rows: rows(plan, at, &values),
     };
     plan.nodes.iter().enumerate().map(node).collect()

@@ -67,17 +67,17 @@ pub struct SampleRow {
     pub stage_attempt: Option<i32>,
     /// Task attempt id (unique in the application).
     pub task: Option<i64>,
-    /// Time of the first sample, ns since the epoch.
+    /// Time of the first sample, ns since the epoch; off the CPU, the beginning of the first wait.
     pub start_ns: i64,
-    /// Time of the last sample, ns since the epoch.
+    /// Time of the last sample, ns since the epoch; off the CPU, the end of the last wait.
     pub end_ns: i64,
-    /// `cpu` (later also `off-cpu`).
+    /// `cpu`, or `off-cpu` where the thread waited.
     pub kind: String,
     /// The callchain, see [`StackRow::stack`].
     pub stack: i64,
-    /// Number of samples.
+    /// Number of samples or waits.
     pub count: u64,
-    /// CPU time they stand for, ns.
+    /// CPU time they stand for, or time that was waited, ns.
     pub weight_ns: u64,
 }
 
@@ -108,7 +108,8 @@ impl StackRow {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Frame {
-    /// `java`, `interpreted`, `native`, `kernel`, `stub` or `unknown`.
+    /// `java`, `interpreted`, `native`, `kernel`, `stub`, `wait` (what is waited for: `[run queue]`, a CPU;
+    /// `[waiting]`, not known as the stack is only the last one on the CPU) or `unknown`.
     pub kind: String,
     /// Binary class name with dots; empty where the frame is no Java frame.
     pub class: String,
@@ -170,6 +171,12 @@ pub struct ProcessRow {
     pub brief_threads: u64,
     /// CPU time of such threads, as far as it is known, ns.
     pub brief_ns: u64,
+    /// Time of all waits that were recorded, ns.
+    pub waiting_ns: u64,
+    /// Of it, that of waits whose stack is that of the CPU sample before, ns.
+    pub guessed_ns: u64,
+    /// And that of waits whose stack nobody knows, ns.
+    pub stackless_ns: u64,
 }
 
 /// Which generated class was compiled from which text.

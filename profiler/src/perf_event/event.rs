@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use perf_event_open_sys as sys;
 use sys::bindings::{
-    PERF_COUNT_SW_TASK_CLOCK, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_IP, PERF_SAMPLE_READ,
-    PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
-    PERF_TYPE_SOFTWARE, perf_event_attr,
+    PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_TASK_CLOCK, PERF_SAMPLE_CALLCHAIN,
+    PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_READ, PERF_SAMPLE_REGS_USER,
+    PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 
 use super::record::Record;
@@ -27,6 +27,15 @@ pub struct PerfEvent {
     ring: Ring,
     period_ns: u64,
     clock_offset: i64,
+    switches: Option<Switches>,
+}
+
+/// The event that samples the thread as it leaves its CPU. Its samples go to the ring of the other.
+#[derive(Debug)]
+struct Switches {
+    fd: OwnedFd,
+    id: u64,
+    period: u64,
 }
 
 impl PerfEvent {
@@ -35,21 +44,26 @@ impl PerfEvent {
     /// Samples that hit the kernel count too where the kernel allows it (their callchain is still the
     /// user's); where it does not, their time shows in the weight of the next sample.
     ///
+    /// With `waits` the ring also tells every context switch, and samples the thread at each where that is
+    /// allowed: switches happen in the kernel.
+    ///
     /// # Errors
     /// The system's error for perf_event_open or mmap: EACCES/EPERM where it is not allowed,
     /// ESRCH where the thread is gone.
-    pub fn open(tid: u32, period_ns: u64) -> io::Result<Self> {
-        let fd = open_any(tid, period_ns)?;
+    pub fn open(tid: u32, period_ns: u64, waits: bool) -> io::Result<Self> {
+        let fd = open_any(tid, period_ns, waits)?;
         // Locked memory is scarce for users who are not root: take what there is.
         let mut refused = None;
         for pages in [128, 64, 32, 16] {
             match Ring::map(fd.as_fd(), pages) {
                 Ok(ring) => {
+                    let switches = waits.then(|| Switches::open(tid, fd.as_fd()).ok());
                     return Ok(Self {
                         fd,
                         ring,
                         period_ns,
                         clock_offset: namespace_offset_ns(),
+                        switches: switches.flatten(),
                     });
                 }
                 Err(e) => refused = Some(e),
@@ -61,12 +75,37 @@ impl PerfEvent {
     /// Hands every record in the ring to `each`, oldest first.
     pub fn drain(&mut self, mut each: impl FnMut(Record<'_>)) {
         let offset = self.clock_offset;
-        self.ring.drain(|mut record| {
-            if let Record::Sample(sample) = &mut record {
+        let leaving = self.switches.as_ref().map(|switches| switches.id);
+        self.ring.drain(|record| match record {
+            Record::Sample(mut sample) => {
                 sample.time = sample.time.wrapping_add_signed(offset);
+                each(if leaving == Some(sample.id) {
+                    Record::Leaving(sample)
+                } else {
+                    Record::Sample(sample)
+                });
             }
-            each(record);
+            Record::Switch(mut switch) => {
+                switch.time = switch.time.wrapping_add_signed(offset);
+                each(Record::Switch(switch));
+            }
+            other => each(other),
         });
+    }
+
+    /// Whether the thread is sampled as it leaves its CPU.
+    pub fn samples_switches(&self) -> bool {
+        self.switches.is_some()
+    }
+
+    /// From now on samples the thread at one of so many times that it leaves its CPU.
+    pub fn set_switch_period(&mut self, period: u64) {
+        if let Some(switches) = &mut self.switches
+            && switches.period != period
+            && set_period(switches.fd.as_fd(), period)
+        {
+            switches.period = period;
+        }
     }
 
     /// CPU time of the thread since the event was opened, ns.
@@ -83,12 +122,32 @@ impl PerfEvent {
 
     /// Sets the period. The kernel starts the current one afresh.
     pub fn set_period_ns(&mut self, period_ns: u64) {
-        let value = period_ns;
-        // SAFETY: the descriptor is an event of ours; the kernel reads a u64 from the address given.
-        if unsafe { sys::ioctls::PERIOD(self.fd.as_raw_fd(), &raw const value as u64) } == 0 {
+        if set_period(self.fd.as_fd(), period_ns) {
             self.period_ns = period_ns;
         }
     }
+}
+
+impl Switches {
+    fn open(tid: u32, ring: BorrowedFd<'_>) -> io::Result<Self> {
+        let mut attributes = attributes(1, false);
+        attributes.config = u64::from(PERF_COUNT_SW_CONTEXT_SWITCHES);
+        let fd = open_with(&attributes, tid)?;
+        let mut id = 0u64;
+        // SAFETY: both descriptors are events of ours.
+        let shared = unsafe { sys::ioctls::SET_OUTPUT(fd.as_raw_fd(), ring.as_raw_fd()) };
+        // SAFETY: the descriptor is an event of ours; the kernel writes a u64 to the address given.
+        if shared < 0 || unsafe { sys::ioctls::ID(fd.as_raw_fd(), &raw mut id) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { fd, id, period: 1 })
+    }
+}
+
+/// Sets an event's period; whether the kernel took it.
+fn set_period(event: BorrowedFd<'_>, period: u64) -> bool {
+    // SAFETY: the descriptor is an event of ours; the kernel reads a u64 from the address given.
+    unsafe { sys::ioctls::PERIOD(event.as_raw_fd(), &raw const period as u64) == 0 }
 }
 
 impl AsFd for PerfEvent {
@@ -99,14 +158,23 @@ impl AsFd for PerfEvent {
 
 /// Whether this process may sample: opens an event on the calling thread and closes it.
 pub fn probe() -> io::Result<()> {
-    PerfEvent::open(nix::unistd::gettid().as_raw() as u32, 1_000_000_000).map(drop)
+    PerfEvent::open(nix::unistd::gettid().as_raw() as u32, 1_000_000_000, false).map(drop)
 }
 
-fn open_any(tid: u32, period_ns: u64) -> io::Result<OwnedFd> {
-    match open_with(&attributes(period_ns, false), tid) {
-        Err(e) if matches!(e.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {
-            open_with(&attributes(period_ns, true), tid)
-        }
+/// Whether threads can be sampled as they begin to wait: that happens in the kernel.
+pub fn probe_switches() -> bool {
+    let thread = nix::unistd::gettid().as_raw() as u32;
+    PerfEvent::open(thread, 1_000_000_000, true).is_ok_and(|event| event.samples_switches())
+}
+
+fn open_any(tid: u32, period_ns: u64, waits: bool) -> io::Result<OwnedFd> {
+    let open = |user_only| {
+        let mut attributes = attributes(period_ns, user_only);
+        attributes.set_context_switch(u64::from(waits));
+        open_with(&attributes, tid)
+    };
+    match open(false) {
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => open(true),
         other => other,
     }
 }
@@ -124,13 +192,14 @@ fn open_with(attributes: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn attributes(period_ns: u64, user_only: bool) -> perf_event_attr {
+fn attributes(period: u64, user_only: bool) -> perf_event_attr {
     let mut attr = perf_event_attr {
         type_: PERF_TYPE_SOFTWARE,
         size: std::mem::size_of::<perf_event_attr>() as u32,
         config: u64::from(PERF_COUNT_SW_TASK_CLOCK),
         sample_type: u64::from(
-            PERF_SAMPLE_IP
+            PERF_SAMPLE_IDENTIFIER
+                | PERF_SAMPLE_IP
                 | PERF_SAMPLE_TID
                 | PERF_SAMPLE_TIME
                 | PERF_SAMPLE_READ
@@ -144,8 +213,10 @@ fn attributes(period_ns: u64, user_only: bool) -> perf_event_attr {
         ..Default::default()
     };
     // A software clock has a fixed period in either mode; the jitter is the sampler's, see its pacer.
-    attr.__bindgen_anon_1.sample_period = period_ns;
+    attr.__bindgen_anon_1.sample_period = period;
     attr.set_use_clockid(1);
+    // Records that are no samples have a time too.
+    attr.set_sample_id_all(1);
     attr.set_exclude_kernel(u64::from(user_only));
     attr.set_exclude_callchain_kernel(1);
     attr.set_exclude_hv(1);

@@ -1,9 +1,10 @@
-//! perf_event_open: one task-clock event on one thread, read through its ring.
+//! perf_event_open: a task-clock event on one thread and one that tells its context switches, read through
+//! one ring.
 
 mod event;
 mod record;
 mod ring;
 
-pub use event::{PerfEvent, probe};
+pub use event::{PerfEvent, probe, probe_switches};
 pub(crate) use record::NO_ADDRESS;
-pub use record::{Record, Sample};
+pub use record::{Record, Sample, Switch, Where};

@@ -2,7 +2,8 @@
 
 use perf_event_open_sys::bindings::{
     PERF_RECORD_LOST, PERF_RECORD_LOST_SAMPLES, PERF_RECORD_MISC_CPUMODE_MASK,
-    PERF_RECORD_MISC_KERNEL, PERF_RECORD_SAMPLE,
+    PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
+    PERF_RECORD_SAMPLE, PERF_RECORD_SWITCH,
 };
 
 /// Bytes of `perf_event_header`.
@@ -16,20 +17,46 @@ pub(crate) const NO_ADDRESS: u64 = u64::MAX;
 /// One record.
 #[derive(Debug, PartialEq)]
 pub enum Record<'a> {
-    /// A sample.
+    /// A sample of the thread at work.
     Sample(Sample<'a>),
+    /// A sample of the thread as it leaves its CPU; the switch itself follows.
+    Leaving(Sample<'a>),
+    /// The thread leaves its CPU or comes back to one.
+    Switch(Switch),
     /// The kernel dropped this many records.
     Lost(u64),
     /// Anything else, or a record that is not as it should be.
     Other,
 }
 
+/// A context switch of the thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switch {
+    /// CLOCK_MONOTONIC ns.
+    pub time: u64,
+    /// Which way.
+    pub to: Where,
+}
+
+/// Where a switch takes the thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Where {
+    /// Onto a CPU.
+    Cpu,
+    /// Off it, to wait for something.
+    Wait,
+    /// Off it although it could go on: another thread has the CPU now.
+    Queue,
+}
+
 /// A sample as the ring holds it.
 #[derive(Debug, PartialEq)]
 pub struct Sample<'a> {
+    /// The kernel's number of the event that it is of.
+    pub id: u64,
     /// CLOCK_MONOTONIC ns.
     pub time: u64,
-    /// CPU time of the thread since the event was opened, ns.
+    /// What the event counted since it was opened: CPU time of the thread, ns, or its context switches.
     pub cpu_time: u64,
     /// Whether the sample hit the kernel.
     pub in_kernel: bool,
@@ -100,6 +127,7 @@ impl<'a> Record<'a> {
                 cursor.u64()?;
                 cursor.u64().map(Self::Lost)
             }
+            PERF_RECORD_SWITCH => cursor.switch(misc_and_size).map(Record::Switch),
             PERF_RECORD_LOST_SAMPLES => cursor.u64().map(Self::Lost),
             _ => Some(Self::Other),
         }
@@ -123,8 +151,25 @@ impl<'a> Cursor<'a> {
         self.take(8)?.try_into().ok().map(u64::from_ne_bytes)
     }
 
+    /// A switch has no fields of its own, but the ones by which samples are told too.
+    fn switch(&mut self, misc: u32) -> Option<Switch> {
+        let _pid_and_tid = self.u64()?;
+        let time = self.u64()?;
+        let _id = self.u64()?;
+        let to = match (
+            misc & PERF_RECORD_MISC_SWITCH_OUT != 0,
+            misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
+        ) {
+            (false, _) => Where::Cpu,
+            (true, false) => Where::Wait,
+            (true, true) => Where::Queue,
+        };
+        Some(Switch { time, to })
+    }
+
     /// The fields in the order perf_event_open(2) gives for the sample type that `event` asks for.
     fn sample(&mut self, in_kernel: bool) -> Option<Sample<'a>> {
+        let id = self.u64()?;
         let _ip = self.u64()?;
         let _pid_and_tid = self.u64()?;
         let time = self.u64()?;
@@ -152,6 +197,7 @@ impl<'a> Cursor<'a> {
             stack = all.get(..valid.min(reserved))?;
         }
         Some(Sample {
+            id,
             time,
             cpu_time,
             in_kernel,
@@ -171,7 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn sample_bytes(chain: &[u64], stack: &[u64], valid: u64) -> Vec<u8> {
-        let mut body = vec![1, 2, 30, 40, chain.len() as u64];
+        let mut body = vec![77, 1, 2, 30, 40, chain.len() as u64];
         body.extend(chain);
         body.extend([2, 0xc, 0xb, 0x5, 0x13]);
         body.push(stack.len() as u64 * 8);
@@ -195,10 +241,42 @@ mod tests {
         assert_eq!(sample.callchain().collect::<Vec<_>>(), [10, 20]);
         assert_eq!(sample.stack().collect::<Vec<_>>(), [7, 8]);
         assert_eq!(
-            (sample.time, sample.cpu_time, sample.stack_pointer),
-            (30, 40, 5)
+            (
+                sample.id,
+                sample.time,
+                sample.cpu_time,
+                sample.stack_pointer
+            ),
+            (77, 30, 40, 5)
         );
         assert!(!sample.in_kernel);
+    }
+
+    fn switch_bytes(misc: u32, words: &[u64]) -> Vec<u8> {
+        let mut bytes = PERF_RECORD_SWITCH.to_ne_bytes().to_vec();
+        bytes.extend((misc as u16).to_ne_bytes());
+        bytes.extend(((8 + words.len() * 8) as u16).to_ne_bytes());
+        bytes.extend(words.iter().flat_map(|w| w.to_ne_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn a_switch_says_when_and_where_to() {
+        let out = PERF_RECORD_MISC_SWITCH_OUT;
+        for (misc, to) in [
+            (0, Where::Cpu),
+            (out, Where::Wait),
+            (out | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, Where::Queue),
+        ] {
+            let switch = Switch { time: 30, to };
+            let bytes = switch_bytes(misc, &[2, 30, 77]);
+            assert_eq!(Record::parse(&bytes), Record::Switch(switch));
+        }
+        assert_eq!(
+            Record::parse(&switch_bytes(out, &[2, 30])),
+            Record::Other,
+            "one without its trailer"
+        );
     }
 
     proptest! {

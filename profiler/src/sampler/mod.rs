@@ -9,10 +9,12 @@ mod pacer;
 mod raw;
 mod repair;
 mod resolver;
+mod run_delay;
 mod source;
 mod stack;
 mod timeline;
 mod unwind;
+mod waits;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -33,13 +35,14 @@ use crate::memory::Memory;
 use crate::process;
 use crate::share::TaskShare;
 use chains::Chains;
-use interpreted::Interpreted;
+use interpreted::{Interpreted, Words};
 use outbox::Outbox;
 use raw::RawSamples;
-use resolver::Resolver;
+use resolver::{Leaf, Resolver};
 use source::Source;
-use timeline::Timeline;
+use timeline::{Task, Timeline};
 use unwind::Unwinder;
+use waits::{Settled, Waits};
 
 pub(crate) use source::SourceKind;
 
@@ -66,6 +69,7 @@ pub(crate) struct Assignment<'a> {
     pub(crate) source: SourceKind<'a>,
     pub(crate) layout: Layout,
     pub(crate) tasks: TaskShare,
+    pub(crate) waits: bool,
 }
 
 /// Samples until the thread, the JVM or the manager says it is over.
@@ -81,9 +85,11 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         source,
         layout,
         tasks,
+        waits: with_waits,
     } = assignment;
     process::set_title(&format!("unfuse-s-{tid}"));
-    let mut source = match Source::open(source, tid, period_ns) {
+    let mut waits = Waits::new(monotonic_ns());
+    let mut source = match Source::open(source, (jvm, tid), period_ns, with_waits) {
         Ok(source) => source,
         Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {
             // Gone already; its CPU time nobody knows.
@@ -131,14 +137,20 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     let mut sent = Instant::now();
     let mut taken = 0;
     loop {
-        let patience = source.patience(!raw.is_empty() || !outbox.is_empty());
+        let patience = source.patience(!raw.is_empty() || !outbox.is_empty() || !waits.is_empty());
         let Woken { over, send } = wait(&source, jvm_ends, &told, patience);
-        if tasks.is_partial() {
-            // A task's start is marked before its samples are taken.
-            timeline.update();
-        }
+        // A task's start is marked before its samples are taken.
+        timeline.update();
         let wanted = |time| !timeline.is_left_out(time);
-        taken += source.drain(&mut raw, resolver.maps(), &mut chains, wanted);
+        let counts = |time| timeline.waits_at(time).is_some();
+        taken += source.drain(
+            &mut raw,
+            &mut waits,
+            resolver.maps(),
+            &mut chains,
+            wanted,
+            counts,
+        );
         if over && attached && has_ended(jvm_ends) {
             // The JVM goes on, and may still have to tell of code that was sampled.
             std::thread::sleep(Duration::from_nanos(GRACE_NS));
@@ -160,7 +172,13 @@ pub(crate) fn run(assignment: Assignment<'_>) {
                     Some(_) => tasks.scale(sample.weight_ns),
                     None => sample.weight_ns,
                 };
-                let stack = resolver.resolve(sample, chain, chains.words(), &mut outbox);
+                let leaf = if sample.in_kernel {
+                    Leaf::Kernel
+                } else {
+                    Leaf::Frame
+                };
+                let words = chains.words();
+                let stack = resolver.resolve(sample.time, leaf, chain, words, &mut outbox);
                 outbox.count(task.map(|task| task.key), stack, sample, weight_ns);
             });
         }
@@ -169,7 +187,19 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             map.status()
                 .add(crate::launch::STATUS_BRIEF_NS, source.cpu_time_ns());
         }
-        if over || send || sent.elapsed() >= SEND_EVERY || outbox.is_large() {
+        if over || send || sent.elapsed() >= SEND_EVERY || outbox.is_large() || waits.are_many() {
+            if over {
+                waits.finish(monotonic_ns());
+            }
+            if !waits.is_empty() {
+                timeline.update();
+                outbox.enter(generation());
+                let task = |time| timeline.waits_at(time);
+                waits.settle(ready_before, task, |settled| {
+                    let words = chains.words();
+                    count_waits(&settled, tasks, &mut resolver, words, &mut outbox);
+                });
+            }
             outbox.tally(source.take_lost(), timeline.take_lost());
             timeline.forget_before(monotonic_ns().saturating_sub(30 * GRACE_NS));
             if !outbox.send() || over {
@@ -180,6 +210,42 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             if send {
                 map.status().add(STATUS_SENT, 1);
             }
+        }
+    }
+}
+
+/// Counts waits with one stack: what they waited for, and for a CPU.
+fn count_waits(
+    settled: &Settled<'_, Option<Task>>,
+    tasks: TaskShare,
+    resolver: &mut Resolver<'_>,
+    words: &Words,
+    outbox: &mut Outbox<'_>,
+) {
+    let Settled {
+        task,
+        stack,
+        start,
+        end,
+        sum,
+    } = settled;
+    let guessed = stack.is_some_and(|stack| stack.guessed);
+    outbox.tally_waits(sum, *stack);
+    let chain = stack.map_or(&[][..], |stack| &stack.chain);
+    let leaf = if guessed || stack.is_none() {
+        Leaf::Guess
+    } else {
+        Leaf::Wait
+    };
+    for (leaf, count, ns) in [
+        (leaf, sum.waits, sum.waited_ns),
+        (Leaf::Queue, sum.queues, sum.queued_ns),
+    ] {
+        if count > 0 {
+            let stack = resolver.resolve(*start, leaf, chain, words, outbox);
+            let ns = task.map_or(ns, |_| tasks.scale(ns));
+            let task = task.map(|task| task.key);
+            outbox.count_waits(task, stack, (*start, *end), count, ns);
         }
     }
 }

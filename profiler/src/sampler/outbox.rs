@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::OwnedFd;
 
 use super::raw::RawSample;
+use super::waits::{Sum, WaitStack};
 use crate::recent::Recent;
 use crate::wire::{Tally, TaskKey, ToWriter, WireFrame, WireSamples, send_blocking};
 
@@ -15,12 +16,15 @@ const LARGE: usize = 4 * ROWS_A_MESSAGE;
 /// Stack ids remembered as sent; forgetting them costs a repetition, not a loss.
 const REMEMBERED: usize = 8_192;
 
+/// Task, stack, and whether it waits there.
+type Key = (Option<TaskKey>, i64, bool);
+
 /// What one sampler has counted and not yet sent.
 pub(super) struct Outbox<'a> {
     tid: u32,
     thread: String,
     to: &'a OwnedFd,
-    sums: HashMap<(Option<TaskKey>, i64), WireSamples>,
+    sums: HashMap<Key, WireSamples>,
     sent_stacks: Recent<i64>,
     generation: u64,
     tally: Tally,
@@ -80,16 +84,46 @@ impl<'a> Outbox<'a> {
     ) {
         self.tally.samples += sample.count;
         self.tally.broken_chains += u64::from(sample.broken);
-        let sum = self.sums.entry((task, stack)).or_insert(WireSamples {
+        let times = (sample.time, sample.time);
+        self.add((task, stack, false), times, sample.count, weight_ns);
+    }
+
+    /// Counts waits between two times, which stand for so much time.
+    pub(super) fn count_waits(
+        &mut self,
+        task: Option<TaskKey>,
+        stack: i64,
+        times: (u64, u64),
+        waits: u64,
+        weight_ns: u64,
+    ) {
+        self.add((task, stack, true), times, waits, weight_ns);
+    }
+
+    /// Counts what is known of the stacks of waits.
+    pub(super) fn tally_waits(&mut self, sum: &Sum, stack: Option<&WaitStack>) {
+        let ns = sum.waited_ns.saturating_add(sum.queued_ns);
+        self.tally.waiting_ns += ns;
+        match stack {
+            None => self.tally.stackless_ns += ns,
+            Some(stack) if stack.guessed => self.tally.guessed_ns += ns,
+            Some(stack) => self.tally.broken_chains += u64::from(stack.broken),
+        }
+    }
+
+    fn add(&mut self, key: Key, (first, last): (u64, u64), count: u64, weight_ns: u64) {
+        let (task, stack, waiting) = key;
+        let sum = self.sums.entry(key).or_insert(WireSamples {
             task,
             stack,
-            first: sample.time,
-            last: sample.time,
+            waiting,
+            first,
+            last,
             count: 0,
             weight_ns: 0,
         });
-        sum.last = sample.time;
-        sum.count += sample.count;
+        sum.last = sum.last.max(last);
+        sum.count += count;
         sum.weight_ns = sum.weight_ns.saturating_add(weight_ns);
     }
 

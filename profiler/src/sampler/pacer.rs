@@ -1,5 +1,6 @@
 //! Chooses the next sampling period: random, so that samples do not beat with the program's own
-//! rhythm (Mytkowicz et al. 2010), and steered, so that samples ÷ rate stays the CPU time.
+//! rhythm (Mytkowicz et al. 2010), and steered, so that samples ÷ rate stays the CPU time. And how many waits are
+//! worth their stack.
 
 /// Spread of the period around its nominal value.
 const JITTER: f64 = 0.2;
@@ -34,17 +35,63 @@ impl Pacer {
     }
 
     fn uniform(&mut self) -> f64 {
-        // xorshift64: aperiodic enough to break a beat, and no state to seed from the system.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 11) as f64 / (1u64 << 53) as f64
+        uniform(&mut self.random)
+    }
+}
+
+/// xorshift64: aperiodic enough to break a beat, and no state to seed from the system.
+fn uniform(random: &mut u64) -> f64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    (*random >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Chooses at which of a thread's waits its stack is copied: at each, unless they are many.
+#[derive(Debug)]
+pub(super) struct WaitPacer {
+    /// Stacks a second.
+    most: f64,
+    last_ns: u64,
+    random: u64,
+}
+
+impl WaitPacer {
+    pub(super) fn new(most: u64, seed: u64, now_ns: u64) -> Self {
+        Self {
+            most: most.max(1) as f64,
+            last_ns: now_ns,
+            random: seed.wrapping_mul(2) | 1,
+        }
+    }
+
+    /// At one of how many, given the waits since the last call. Random, lest a program that waits in turns is always
+    /// met in the same.
+    pub(super) fn next(&mut self, waits: u64, now_ns: u64) -> u64 {
+        let seconds = now_ns.saturating_sub(self.last_ns).max(1_000_000) as f64 / 1e9;
+        self.last_ns = now_ns;
+        let needed = waits as f64 / seconds / self.most;
+        if needed <= 1.0 {
+            return 1;
+        }
+        (needed * (0.75 + 0.5 * uniform(&mut self.random))).ceil() as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stacks_of_waits_are_bounded() {
+        let second = 1_000_000_000;
+        let mut pacer = WaitPacer::new(100, 3, 0);
+        assert_eq!(pacer.next(90, second), 1);
+        let periods: Vec<u64> = (2..50).map(|s| pacer.next(10_000, s * second)).collect();
+        assert!(periods.iter().all(|period| (75..=126).contains(period)));
+        assert!(periods.iter().any(|period| period != &periods[0]));
+        assert_eq!(pacer.next(3, 51 * second), 1);
+    }
 
     /// Plays the kernel: whole periods give samples, a new period starts from zero after a delay.
     #[test]

@@ -9,7 +9,6 @@ use unfuse_format::Frame;
 
 use super::interpreted::{INTERPRETER, Words};
 use super::outbox::Outbox;
-use super::raw::RawSample;
 use crate::interpreter::InterpretedMethod;
 use crate::maps::Maps;
 use crate::wire::WireFrame;
@@ -19,6 +18,32 @@ const CACHE_ENTRIES: usize = 8192;
 
 /// The stub through which the VM enters Java; what is rootward of it is the VM's own thread code.
 const ENTRY_STUB: &str = "call_stub";
+
+/// What the thread does below the frames of its callchain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Leaf {
+    /// It runs the innermost frame.
+    Frame,
+    /// It runs in the kernel.
+    Kernel,
+    /// It waits.
+    Wait,
+    /// It waits for a CPU.
+    Queue,
+    /// It waits, and not in the innermost frame, which is one from before.
+    Guess,
+}
+
+impl Leaf {
+    fn frame(self) -> Option<WireFrame> {
+        match self {
+            Self::Frame | Self::Wait => None,
+            Self::Kernel => Some(frame("kernel", "[kernel]")),
+            Self::Queue => Some(frame("wait", "[run queue]")),
+            Self::Guess => Some(frame("wait", "[waiting]")),
+        }
+    }
+}
 
 #[derive(Clone, Copy)]
 struct Known {
@@ -52,26 +77,27 @@ impl<'a> Resolver<'a> {
         &mut self.maps
     }
 
-    /// The id of the sample's stack; a stack not seen before goes to the outbox.
+    /// The id of a callchain's stack; a stack not seen before goes to the outbox.
     pub(super) fn resolve(
         &mut self,
-        sample: &RawSample,
+        time: u64,
+        leaf: Leaf,
         chain: &[u64],
         words: &Words,
         outbox: &mut Outbox<'_>,
     ) -> i64 {
         let version = self.map.version();
         let mut hasher = DefaultHasher::new();
-        (chain, sample.in_kernel).hash(&mut hasher);
+        (chain, leaf).hash(&mut hasher);
         let key = hasher.finish();
         if let Some(known) = self.known.get(&key)
             && known.version == version
-            && (known.from..known.to).contains(&sample.time)
+            && (known.from..known.to).contains(&time)
         {
             return known.stack;
         }
         let mut window = (0, u64::MAX);
-        let frames = self.frames(sample, chain, words, &mut window);
+        let frames = self.frames(time, leaf, chain, words, &mut window);
         let stack = outbox.stack(frames);
         if self.known.len() >= CACHE_ENTRIES {
             self.known.clear();
@@ -92,15 +118,14 @@ impl<'a> Resolver<'a> {
     /// Frames, root first.
     fn frames(
         &mut self,
-        sample: &RawSample,
+        time: u64,
+        leaf: Leaf,
         chain: &[u64],
         words: &Words,
         window: &mut (u64, u64),
     ) -> Vec<WireFrame> {
         let mut leaf_first = Vec::with_capacity(chain.len() + 8);
-        if sample.in_kernel {
-            leaf_first.push(frame("kernel", "[kernel]"));
-        }
+        leaf_first.extend(leaf.frame());
         // Where the VM entered Java: the thread's start, or class loading in the midst of it.
         let mut entered = None;
         for (depth, ip) in chain.iter().enumerate() {
@@ -109,11 +134,11 @@ impl<'a> Resolver<'a> {
                 continue;
             }
             // In the kernel, the user's address is that after the system call.
-            let leaf = depth == 0 && !sample.in_kernel;
+            let exact = depth == 0 && leaf != Leaf::Kernel;
             match self
                 .map
                 .reader()
-                .resolve(*ip, sample.time, leaf, &mut self.resolved)
+                .resolve(*ip, time, exact, &mut self.resolved)
             {
                 Lookup::Found => {
                     window.0 = window.0.max(self.resolved.valid_from);

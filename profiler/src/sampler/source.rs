@@ -5,12 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use super::chains::Chains;
-use super::pacer::Pacer;
+use super::pacer::{Pacer, WaitPacer};
 use super::raw::RawSamples;
 use super::repair::Chain;
+use super::run_delay::RunDelay;
+use super::waits::Waits;
 use crate::clock::monotonic_ns;
 use crate::maps::Maps;
-use crate::perf_event::{PerfEvent, Record};
+use crate::perf_event::{PerfEvent, Record, Where};
 use crate::timer::{Slot, TimerRings};
 
 /// Which source to open.
@@ -27,6 +29,10 @@ pub(super) enum Source<'a> {
         pacer: Pacer,
         last_cpu_time: u64,
         lost: u64,
+        delay: Option<RunDelay>,
+        wait_pacer: WaitPacer,
+        /// Whether the stacks of waits can only be guessed.
+        guesses: bool,
     },
     Timer {
         slot: Slot<'a>,
@@ -38,14 +44,28 @@ pub(super) enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn open(kind: SourceKind<'a>, tid: u32, period_ns: u64) -> io::Result<Self> {
+    /// Opens a thread of a process; with `waits` its switches are told too, where that can be.
+    pub(super) fn open(
+        kind: SourceKind<'a>,
+        (process, tid): (u32, u32),
+        period_ns: u64,
+        waits: bool,
+    ) -> io::Result<Self> {
         Ok(match kind {
-            SourceKind::Perf => Self::Perf {
-                event: PerfEvent::open(tid, period_ns)?,
-                pacer: Pacer::new(period_ns, u64::from(tid)),
-                last_cpu_time: 0,
-                lost: 0,
-            },
+            SourceKind::Perf => {
+                let event = PerfEvent::open(tid, period_ns, waits)?;
+                // Not more of them than CPU samples of a busy thread.
+                let most = 1_000_000_000 / period_ns.max(1);
+                Self::Perf {
+                    pacer: Pacer::new(period_ns, u64::from(tid)),
+                    last_cpu_time: 0,
+                    lost: 0,
+                    delay: RunDelay::open(process, tid).filter(|_| waits),
+                    wait_pacer: WaitPacer::new(most, u64::from(tid), monotonic_ns()),
+                    guesses: waits && !event.samples_switches(),
+                    event,
+                }
+            }
             SourceKind::Timer(rings, slot) => Self::Timer {
                 slot: rings.slot(slot),
                 period_ns,
@@ -87,14 +107,16 @@ impl<'a> Source<'a> {
         matches!(self, Self::Timer { ended: true, .. })
     }
 
-    /// Moves the samples of wanted times into `raw`; returns how many there were of all times. Those of others are
-    /// dropped before anything is done for them.
+    /// Moves the samples of wanted times into `raw` and switches into `waits`, with their stacks at times where they
+    /// count; returns how many samples there were of all times. Others are dropped before anything is done for them.
     pub(super) fn drain(
         &mut self,
         raw: &mut RawSamples,
+        waits: &mut Waits,
         maps: &mut Maps,
         chains: &mut Chains<'_>,
         wanted: impl Fn(u64) -> bool,
+        counts: impl Fn(u64) -> bool,
     ) -> u64 {
         let mut all = 0;
         match self {
@@ -103,7 +125,11 @@ impl<'a> Source<'a> {
                 pacer,
                 last_cpu_time,
                 lost,
+                delay,
+                wait_pacer,
+                guesses,
             } => {
+                let mut left = 0;
                 let now = monotonic_ns();
                 chains.begin(now);
                 event.drain(|record| match record {
@@ -117,11 +143,39 @@ impl<'a> Source<'a> {
                         raw.chain().extend(sample.callchain());
                         maps.keep_up(raw.chain(), now);
                         let broken = chains.mend(raw.chain(), &sample, maps) == Chain::Broken;
+                        if *guesses {
+                            waits.guess(sample.time, raw.chain(), broken);
+                        }
                         raw.push(sample.time, 1, weight, sample.in_kernel, broken);
                     }
-                    Record::Lost(count) => *lost += count,
+                    Record::Leaving(sample) => {
+                        if !counts(sample.time) {
+                            return;
+                        }
+                        let mut chain: Vec<u64> = sample.callchain().collect();
+                        maps.keep_up(&chain, now);
+                        let broken = chains.mend(&mut chain, &sample, maps) == Chain::Broken;
+                        waits.leave(sample.time, chain, broken);
+                    }
+                    Record::Switch(switch) => match switch.to {
+                        Where::Cpu => waits.end(switch.time),
+                        Where::Wait | Where::Queue => {
+                            left += 1;
+                            waits.begin(switch.time, switch.to == Where::Queue);
+                        }
+                    },
+                    Record::Lost(count) => {
+                        *lost += count;
+                        waits.lose();
+                    }
                     Record::Other => {}
                 });
+                if left > 0 {
+                    if let Some(ns) = delay.as_ref().and_then(RunDelay::ns) {
+                        waits.delay(ns);
+                    }
+                    event.set_switch_period(wait_pacer.next(left, now));
+                }
                 if all > 0
                     && let Ok(cpu_time) = event.cpu_time_ns()
                 {

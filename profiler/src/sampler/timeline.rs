@@ -8,7 +8,7 @@ use crate::share::TaskShare;
 use crate::wire::TaskKey;
 
 /// A task of the thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Task {
     pub(super) key: TaskKey,
     /// Whether it is one of those that are profiled.
@@ -30,6 +30,8 @@ pub(super) struct Timeline<'a> {
     lost_told: u64,
     share: TaskShare,
     seed: u64,
+    /// Whether any thread of the JVM has run a task.
+    has_tasks: bool,
 }
 
 impl<'a> Timeline<'a> {
@@ -42,12 +44,22 @@ impl<'a> Timeline<'a> {
             lost_told: 0,
             share,
             seed,
+            has_tasks: false,
+        }
+    }
+
+    /// Whether waits at `time` count, and of which task they are: where tasks are run, threads without one wait for one.
+    pub(super) fn waits_at(&self, time: u64) -> Option<Option<Task>> {
+        match self.task_at(time) {
+            Some(task) => task.drawn.then_some(Some(task)),
+            None => (!self.has_tasks).then_some(None),
         }
     }
 
     /// Reads the marks that have come since.
     pub(super) fn update(&mut self) {
         while let Some(mark) = self.map.marks().next(&mut self.cursor) {
+            self.has_tasks = true;
             if mark.tid != self.tid {
                 continue;
             }

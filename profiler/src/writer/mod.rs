@@ -227,7 +227,8 @@ impl Work {
             ToWriter::Samples {
                 generation, rows, ..
             } if generation.saturating_add(1) < self.generations.number() => {
-                self.tables.process.lost_samples += rows.iter().map(|row| row.count).sum::<u64>();
+                let samples = rows.iter().filter(|row| !row.waiting);
+                self.tables.process.lost_samples += samples.map(|row| row.count).sum::<u64>();
             }
             ToWriter::Samples {
                 tid, thread, rows, ..
@@ -244,6 +245,7 @@ impl Work {
                         stack: row.stack,
                         count: row.count,
                         weight_ns: row.weight_ns,
+                        kind: if row.waiting { "off-cpu" } else { "cpu" }.to_owned(),
                         ..sample_of(&self.tables.process)
                     });
                 }
@@ -253,12 +255,18 @@ impl Work {
                 lost_samples,
                 lost_marks,
                 broken_chains,
+                waiting_ns,
+                guessed_ns,
+                stackless_ns,
             }) => {
                 let process = &mut self.tables.process;
                 process.samples += samples;
                 process.lost_samples += lost_samples;
                 process.lost_marks += lost_marks;
                 process.broken_chains += broken_chains;
+                process.waiting_ns += waiting_ns;
+                process.guessed_ns += guessed_ns;
+                process.stackless_ns += stackless_ns;
             }
         }
     }

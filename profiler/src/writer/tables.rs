@@ -220,7 +220,7 @@ impl Tables {
         }
         if self.samples.pending() > MOST {
             let lost = self.samples.discard();
-            self.process.lost_samples += lost.iter().map(|row| row.count).sum::<u64>();
+            self.process.lost_samples += cpu_samples(&lost);
         }
         note(flush(&mut self.sources));
         note(flush(&mut self.codegen));
@@ -274,6 +274,12 @@ pub(super) fn sample_of(process: &ProcessRow) -> SampleRow {
         kind: "cpu".to_owned(),
         ..SampleRow::default()
     }
+}
+
+/// How many samples these are; waits are none.
+fn cpu_samples(rows: &[SampleRow]) -> u64 {
+    let cpu = rows.iter().filter(|row| row.kind == "cpu");
+    cpu.map(|row| row.count).sum()
 }
 
 fn task_of(sample: &SampleRow) -> Option<TaskKey> {

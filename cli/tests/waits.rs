@@ -1,0 +1,212 @@
+//! A small profile with waits, and what the commands say of it.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use unfuse_format::{
+    Frame, PlanRow, ProfileDir, SampleRow, SegmentWriter, StackRow, StageRow, Table,
+};
+use unfuse_postprocess::Profile;
+use unfuse_postprocess::report::Report;
+
+const APP: &str = "app-1";
+
+fn write<T: Table>(dir: &ProfileDir, rows: Vec<T>) {
+    let mut segment = SegmentWriter::new(dir, "test-1");
+    rows.into_iter().for_each(|row| segment.push(row));
+    segment.flush().expect("written");
+}
+
+fn stack(frames: &[(&str, &str, &str)]) -> StackRow {
+    let frame = |(kind, class, method): &(&str, &str, &str)| Frame {
+        kind: (*kind).to_owned(),
+        class: (*class).to_owned(),
+        method: (*method).to_owned(),
+        ..Frame::default()
+    };
+    StackRow::of(frames.iter().map(frame).collect())
+}
+
+/// A sort that works for 1 s and reads files for 2 s, an exchange that only waits, for 4 s of blocks and 1 s of a CPU;
+/// and a thread of Spark that waits for a task.
+fn make(root: &Path) -> ProfileDir {
+    let dir = ProfileDir::create(root).expect("a profile");
+    let sort = (
+        "java",
+        "org.apache.spark.sql.execution.UnsafeExternalRowSorter",
+        "sort",
+    );
+    let fetch = (
+        "java",
+        "org.apache.spark.storage.ShuffleBlockFetcherIterator",
+        "next",
+    );
+    let park = ("java", "jdk.internal.misc.Unsafe", "park");
+    let stacks = [
+        stack(&[sort]),
+        stack(&[sort, ("java", "java.io.FileInputStream", "readBytes")]),
+        stack(&[sort, fetch, park]),
+        stack(&[sort, fetch, park, ("wait", "", "[run queue]")]),
+        stack(&[
+            ("java", "java.util.concurrent.ThreadPoolExecutor", "getTask"),
+            park,
+        ]),
+    ];
+    let sample = |kind: &str, stack: &StackRow, seconds: u64, stage: Option<i32>| SampleRow {
+        app: APP.to_owned(),
+        kind: kind.to_owned(),
+        stage,
+        stage_attempt: stage.map(|_| 0),
+        task: stage.map(|_| 1),
+        stack: stack.stack,
+        count: 10 * seconds,
+        weight_ns: seconds * 1_000_000_000,
+        ..SampleRow::default()
+    };
+    write(
+        &dir,
+        vec![
+            sample("cpu", &stacks[0], 1, Some(3)),
+            sample("off-cpu", &stacks[1], 2, Some(3)),
+            sample("off-cpu", &stacks[2], 4, Some(3)),
+            sample("off-cpu", &stacks[3], 1, Some(3)),
+            sample("off-cpu", &stacks[4], 100, None),
+        ],
+    );
+    write(&dir, stacks.to_vec());
+    let node = |node: i32, operator: &str| PlanRow {
+        app: APP.to_owned(),
+        execution: 7,
+        node,
+        parent: (node > 0).then(|| node - 1),
+        operator: operator.to_owned(),
+        detail: operator.to_owned(),
+        ..PlanRow::default()
+    };
+    write(&dir, vec![node(0, "Sort"), node(1, "Exchange")]);
+    write(
+        &dir,
+        vec![StageRow {
+            app: APP.to_owned(),
+            stage: 3,
+            execution: Some(7),
+            ..StageRow::default()
+        }],
+    );
+    dir
+}
+
+fn run(dir: &ProfileDir, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_unfuse"))
+        .args(arguments)
+        .arg(dir.path())
+        .output()
+        .expect("unfuse runs");
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Operator, what it waits for, share in percent, seconds on and off the CPU.
+fn rows(dir: &ProfileDir, kind: &str) -> Vec<(String, Option<String>, f64, f64, f64)> {
+    let rows: Value =
+        serde_json::from_str(&run(dir, &["top", "--json", "--kind", kind])).expect("JSON");
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let row = |row: &Value| {
+        (
+            text(&row["operator"]).expect("a name"),
+            text(&row["waiting_for"]),
+            (row["share"].as_f64().expect("a share") * 100.0).round(),
+            row["cpu_seconds"].as_f64().expect("s"),
+            row["waiting_seconds"].as_f64().expect("s"),
+        )
+    };
+    let rows = rows.as_array().expect("an array");
+    let rows = rows.iter().filter(|row| row["operator"] != "unattributed");
+    rows.map(row).collect()
+}
+
+#[test]
+fn top_and_flame_tell_cpu_time_waiting_and_both() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = make(&tmp.path().join("profile"));
+    let named =
+        |operator: &str, share, cpu, waiting| (operator.to_owned(), None, share, cpu, waiting);
+    assert_eq!(
+        rows(&dir, "cpu"),
+        [
+            named("Sort", 100.0, 1.0, 2.0),
+            named("Exchange", 0.0, 0.0, 5.0)
+        ]
+    );
+    assert_eq!(
+        rows(&dir, "wall"),
+        [
+            named("Exchange", 63.0, 0.0, 5.0),
+            named("Sort", 38.0, 1.0, 2.0)
+        ]
+    );
+    let waits = |operator: &str, what: &str, share, s| {
+        (operator.to_owned(), Some(what.to_owned()), share, 0.0, s)
+    };
+    assert_eq!(
+        rows(&dir, "off-cpu"),
+        [
+            waits("Exchange", "shuffle fetch", 57.0, 4.0),
+            waits("Sort", "disk read", 29.0, 2.0),
+            waits("Exchange", "run queue", 14.0, 1.0)
+        ]
+    );
+    let text = run(&dir, &["top", "--kind", "off-cpu"]);
+    assert!(text.contains("[shuffle fetch] Exchange"), "{text}");
+    assert!(text.contains("waits  wait s"), "{text}");
+    assert!(run(&dir, &["top"]).contains("cpu s  wait s"));
+
+    let svg = tmp.path().join("waits.svg");
+    let out = svg.to_str().expect("text");
+    run(&dir, &["flame", "--kind", "off-cpu", "-o", out]);
+    let svg = std::fs::read_to_string(&svg).expect("a graph");
+    for leaf in ["shuffle fetch", "disk read", "run queue"] {
+        assert!(svg.contains(&format!("[waiting: {leaf}]")), "{leaf}");
+    }
+    assert!(!svg.contains("[waiting: work]"), "idle threads of Spark");
+
+    let folded = run(&dir, &["export", "--format", "folded"]);
+    assert_eq!(folded.lines().count(), 1, "CPU time only: {folded}");
+}
+
+#[test]
+fn the_report_has_the_waits_of_every_operator() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = make(&tmp.path().join("profile"));
+    let profile = Profile::open(dir.path()).expect("a profile");
+    let report = Report::of(&profile).expect("a report");
+    let at = report
+        .summary()
+        .queries
+        .iter()
+        .position(|q| q.query == Some(7));
+    let detail = report.detail(at.expect("query 7"));
+    assert_eq!(detail.waiting_ns, Some(7_000_000_000));
+    let nodes: Vec<_> = detail
+        .nodes
+        .iter()
+        .map(|node| {
+            let waits = node
+                .waits
+                .iter()
+                .map(|wait| (wait.what, wait.ns / 1_000_000_000));
+            (
+                waits.collect::<Vec<_>>(),
+                node.total_waiting_ns / 1_000_000_000,
+            )
+        })
+        .collect();
+    assert_eq!(
+        nodes,
+        [
+            (vec![("disk read", 2)], 7),
+            (vec![("shuffle fetch", 4), ("run queue", 1)], 5)
+        ]
+    );
+}

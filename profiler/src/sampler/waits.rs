@@ -1,0 +1,432 @@
+//! The waits of one thread, put together from its context switches.
+//!
+//! Times are known of every wait; the stack is copied of one in several where there are many. A wait without a
+//! stack counts at that of the sampled one that is nearest in length: what takes as long is likely the same.
+//!
+//! A wait never crosses the beginning or the end of a task: the thread itself marks them, and runs when it does.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// What may be wrong between the kernel's account of run delay and the switches seen so far, ns.
+const SLACK_NS: i64 = 100_000_000;
+/// Waits that are settled before their time.
+const MANY: usize = 50_000;
+
+/// The stack of a wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WaitStack {
+    /// Callchain, leaf first.
+    pub(super) chain: Vec<u64>,
+    /// Whether it ends before Java code.
+    pub(super) broken: bool,
+    /// Whether it is that of the CPU sample before, which is all there is where switches cannot be sampled.
+    pub(super) guessed: bool,
+    /// When it was taken, CLOCK_MONOTONIC ns.
+    time: u64,
+}
+
+/// One time that the thread was off its CPU.
+#[derive(Debug)]
+struct Wait {
+    start: u64,
+    end: u64,
+    /// It could have gone on.
+    preempted: bool,
+    /// The part of it in which the thread could go on and had no CPU, ns.
+    queued_ns: u64,
+    stack: Option<WaitStack>,
+}
+
+impl Wait {
+    fn begun(start: u64, preempted: bool, stack: Option<WaitStack>) -> Self {
+        Self {
+            start,
+            end: start,
+            preempted,
+            queued_ns: 0,
+            stack,
+        }
+    }
+
+    fn ns(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+}
+
+/// Waits with one stack, as they are counted.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Settled<'a, K> {
+    pub(super) task: K,
+    /// None where nobody knows.
+    pub(super) stack: Option<&'a WaitStack>,
+    /// When the one whose stack it is began and ended.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) sum: Sum,
+}
+
+/// How often and how long the thread waited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    /// For something.
+    pub(super) waits: u64,
+    pub(super) waited_ns: u64,
+    /// For a CPU, also after a wait for something.
+    pub(super) queues: u64,
+    pub(super) queued_ns: u64,
+}
+
+impl Sum {
+    fn add(&mut self, wait: &Wait) {
+        let queued_ns = if wait.preempted {
+            wait.ns()
+        } else {
+            wait.queued_ns
+        };
+        let waited_ns = wait.ns().saturating_sub(queued_ns);
+        self.queues += u64::from(queued_ns > 0);
+        self.queued_ns = self.queued_ns.saturating_add(queued_ns);
+        self.waits += u64::from(waited_ns > 0);
+        self.waited_ns = self.waited_ns.saturating_add(waited_ns);
+    }
+}
+
+/// Waits that have not been counted yet.
+#[derive(Debug)]
+pub(super) struct Waits {
+    /// The stack of the thread that leaves its CPU, until the switch is told.
+    leaving: Option<WaitStack>,
+    /// The last CPU sample, in place of it.
+    guess: Option<WaitStack>,
+    /// What goes on.
+    open: Option<Wait>,
+    /// Whether `open` was seen to begin; if not, the thread may as well run.
+    seen: bool,
+    ended: Vec<Wait>,
+    /// How many of them run delay was told of.
+    delayed: usize,
+    /// Run delay so far, ns, and what of it has found no wait yet.
+    delay: Option<(u64, i64)>,
+}
+
+impl Waits {
+    /// Of a thread that is watched since `now`.
+    pub(super) fn new(now: u64) -> Self {
+        Self {
+            leaving: None,
+            guess: None,
+            open: Some(Wait::begun(now, false, None)),
+            seen: false,
+            ended: Vec::new(),
+            delayed: 0,
+            delay: None,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ended.is_empty()
+    }
+
+    pub(super) fn are_many(&self) -> bool {
+        self.ended.len() >= MANY
+    }
+
+    /// The thread is about to leave its CPU at this callchain.
+    pub(super) fn leave(&mut self, time: u64, chain: Vec<u64>, broken: bool) {
+        self.leaving = Some(WaitStack {
+            chain,
+            broken,
+            guessed: false,
+            time,
+        });
+    }
+
+    /// The thread was sampled at work; it may soon wait near there.
+    pub(super) fn guess(&mut self, time: u64, chain: &[u64], broken: bool) {
+        self.guess = Some(WaitStack {
+            chain: chain.to_vec(),
+            broken,
+            guessed: true,
+            time,
+        });
+    }
+
+    /// The thread has left its CPU.
+    pub(super) fn begin(&mut self, time: u64, preempted: bool) {
+        let stack = self.leaving.take().or(self.guess.take());
+        self.open = Some(Wait::begun(time, preempted, stack));
+        self.seen = true;
+    }
+
+    /// The thread is back on one.
+    pub(super) fn end(&mut self, time: u64) {
+        if let Some(mut wait) = self.open.take() {
+            wait.end = time.max(wait.start);
+            self.ended.push(wait);
+        }
+    }
+
+    /// Watching is over: what goes on ends here.
+    pub(super) fn finish(&mut self, time: u64) {
+        if self.seen {
+            self.end(time);
+        }
+    }
+
+    /// Records were lost, so that what was begun may have ended.
+    pub(super) fn lose(&mut self) {
+        (self.leaving, self.open, self.delay) = (None, None, None);
+    }
+
+    /// Takes notice of the thread's run delay, ns since it began: what preemption does not account for was between
+    /// the end of waits and the CPU. To be called when all switches so far have been told.
+    pub(super) fn delay(&mut self, total_ns: u64) {
+        let fresh = &mut self.ended[self.delayed..];
+        self.delayed += fresh.len();
+        let mut voluntary: Vec<&mut Wait> = Vec::with_capacity(fresh.len());
+        let mut preempted_ns = 0u64;
+        for wait in fresh {
+            if wait.preempted {
+                preempted_ns = preempted_ns.saturating_add(wait.ns());
+            } else {
+                voluntary.push(wait);
+            }
+        }
+        let Some((before, owed)) = self.delay.replace((total_ns, 0)) else {
+            return;
+        };
+        let grown = total_ns.saturating_sub(before).cast_signed();
+        let mut rest = owed
+            .saturating_add(grown)
+            .saturating_sub_unsigned(preempted_ns);
+        // As much for each, but no more than it took.
+        voluntary.sort_unstable_by_key(|wait| wait.ns());
+        let count = voluntary.len() as i64;
+        for (at, wait) in voluntary.into_iter().enumerate() {
+            let share = (rest / (count - at as i64)).max(0).unsigned_abs();
+            wait.queued_ns = share.min(wait.ns());
+            rest -= wait.queued_ns.cast_signed();
+        }
+        self.delay = Some((total_ns, rest.clamp(-SLACK_NS, SLACK_NS)));
+    }
+
+    /// Hands over what ended before a time, put together by stack; `task` tells the task of a time, or none where
+    /// waits do not count.
+    pub(super) fn settle<K: Copy + Eq + Hash>(
+        &mut self,
+        before: u64,
+        task: impl Fn(u64) -> Option<K>,
+        mut each: impl FnMut(Settled<'_, K>),
+    ) {
+        let count = self.ended.partition_point(|wait| wait.end < before);
+        self.delayed = self.delayed.saturating_sub(count);
+        let waits: Vec<(K, Wait)> = self
+            .ended
+            .drain(..count)
+            .filter_map(|mut wait| {
+                let at = task(wait.start)?;
+                // What was guessed of another task says nothing of this one.
+                let stack = wait.stack.take();
+                wait.stack = stack.filter(|stack| task(stack.time) == Some(at));
+                Some((at, wait))
+            })
+            .collect();
+        let mut sampled: HashMap<(K, bool), Vec<(u64, usize)>> = HashMap::new();
+        for (at, (task, wait)) in waits.iter().enumerate() {
+            if wait.stack.is_some() {
+                let alike = sampled.entry((*task, wait.preempted)).or_default();
+                alike.push((wait.ns(), at));
+            }
+        }
+        for alike in sampled.values_mut() {
+            alike.sort_unstable();
+        }
+        let mut sums = vec![Sum::default(); waits.len()];
+        for (at, (task, wait)) in waits.iter().enumerate() {
+            let alike = sampled.get(&(*task, wait.preempted));
+            let to = match (&wait.stack, alike) {
+                (None, Some(alike)) => nearest(alike, wait.ns()),
+                _ => at,
+            };
+            sums[to].add(wait);
+        }
+        for ((task, wait), sum) in waits.iter().zip(sums) {
+            if sum.waits + sum.queues > 0 {
+                each(Settled {
+                    task: *task,
+                    stack: wait.stack.as_ref(),
+                    start: wait.start,
+                    end: wait.end,
+                    sum,
+                });
+            }
+        }
+    }
+}
+
+/// Of the waits (length and number, sorted) the number of the one nearest in length.
+fn nearest(alike: &[(u64, usize)], ns: u64) -> usize {
+    let after = alike.partition_point(|(length, _)| *length < ns);
+    let around = [after.checked_sub(1), Some(after)];
+    let near = around
+        .into_iter()
+        .flatten()
+        .filter_map(|at| alike.get(at))
+        .min_by_key(|(length, _)| length.abs_diff(ns));
+    near.map_or(0, |(_, at)| *at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// What `settle` hands over, with chains as numbers.
+    fn settle(
+        waits: &mut Waits,
+        task: impl Fn(u64) -> Option<u32>,
+    ) -> Vec<(u32, Option<u64>, Sum)> {
+        let mut all = Vec::new();
+        waits.settle(u64::MAX, task, |settled| {
+            let chain = settled.stack.map(|stack| stack.chain[0]);
+            all.push((settled.task, chain, settled.sum));
+        });
+        all
+    }
+
+    fn waited(waits: u64, ns: u64) -> Sum {
+        Sum {
+            waits,
+            waited_ns: ns,
+            ..Sum::default()
+        }
+    }
+
+    fn wait(waits: &mut Waits, start: u64, ns: u64, chain: Option<u64>) {
+        if let Some(chain) = chain {
+            waits.leave(start, vec![chain], false);
+        }
+        waits.begin(start, false);
+        waits.end(start + ns);
+    }
+
+    #[test]
+    fn a_wait_counts_at_its_stack_and_one_without_at_the_nearest_in_length() {
+        let mut waits = Waits::new(0);
+        wait(&mut waits, 100, 10, Some(1));
+        wait(&mut waits, 200, 5_000, Some(2));
+        wait(&mut waits, 6_000, 12, None);
+        wait(&mut waits, 7_000, 4_000, None);
+        let settled = settle(&mut waits, |_| Some(0));
+        assert_eq!(
+            settled,
+            [(0, Some(1), waited(2, 22)), (0, Some(2), waited(2, 9_000))]
+        );
+        assert!(waits.is_empty());
+    }
+
+    #[test]
+    fn the_first_switch_tells_whether_the_thread_waited_all_along() {
+        let mut waits = Waits::new(50);
+        waits.end(80);
+        assert_eq!(settle(&mut waits, |_| Some(0)), [(0, None, waited(1, 30))]);
+        let mut waits = Waits::new(50);
+        waits.finish(90);
+        assert!(waits.is_empty(), "it may as well have run");
+        waits.begin(100, false);
+        waits.finish(130);
+        assert_eq!(settle(&mut waits, |_| Some(0)), [(0, None, waited(1, 30))]);
+    }
+
+    #[test]
+    fn waits_belong_to_the_task_they_began_in_and_those_outside_do_not_count() {
+        let mut waits = Waits::new(0);
+        wait(&mut waits, 10, 5, Some(1));
+        wait(&mut waits, 110, 7, Some(1));
+        wait(&mut waits, 120, 8, None);
+        wait(&mut waits, 310, 9, Some(1));
+        let task = |time| (time < 300).then_some(time as u32 / 100);
+        assert_eq!(
+            settle(&mut waits, task),
+            [(0, Some(1), waited(1, 5)), (1, Some(1), waited(2, 15))]
+        );
+    }
+
+    #[test]
+    fn a_guess_holds_for_one_wait_of_its_task() {
+        let mut waits = Waits::new(0);
+        waits.guess(90, &[4], false);
+        wait(&mut waits, 110, 7, None);
+        waits.guess(115, &[5], false);
+        wait(&mut waits, 120, 8, None);
+        wait(&mut waits, 130, 8, None);
+        let settled = settle(&mut waits, |time| Some(time as u32 / 100));
+        assert_eq!(settled, [(1, Some(5), waited(3, 23))]);
+    }
+
+    #[test]
+    fn run_delay_beyond_preemption_is_spread_over_the_waits() {
+        let mut waits = Waits::new(0);
+        waits.delay(7 * MS);
+        wait(&mut waits, 10, MS, Some(1));
+        wait(&mut waits, 10 * MS, 50 * MS, Some(2));
+        waits.begin(100 * MS, true);
+        waits.end(104 * MS);
+        waits.delay(17 * MS);
+        let settled = settle(&mut waits, |_| Some(0));
+        let queued: Vec<u64> = settled.iter().map(|(_, _, sum)| sum.queued_ns).collect();
+        // 10 ms less the preempted 4: the short wait has no room for its half.
+        assert_eq!(queued, [MS, 5 * MS, 4 * MS]);
+        let waits: Vec<u64> = settled.iter().map(|(_, _, sum)| sum.waits).collect();
+        assert_eq!(waits, [0, 1, 0]);
+    }
+
+    #[test]
+    fn lost_records_leave_no_half_of_a_wait() {
+        let mut waits = Waits::new(0);
+        waits.begin(10, false);
+        waits.lose();
+        waits.end(1_000);
+        assert!(waits.is_empty());
+    }
+
+    proptest! {
+        /// Whatever the order of records: no panic, and all time that ended in a counted task is there once.
+        #[test]
+        fn no_time_is_lost_or_counted_twice(
+            steps in proptest::collection::vec((0u8..7, 0u64..1_000), 0..200),
+        ) {
+            let mut waits = Waits::new(0);
+            let (mut now, mut open, mut truth, mut delay) = (0, Some(0), 0, 0);
+            for (step, pause) in steps {
+                now += pause;
+                match step {
+                    0 | 1 => {
+                        waits.begin(now, step == 1);
+                        open = Some(now);
+                    }
+                    2 => {
+                        waits.end(now);
+                        truth += open.take().map_or(0, |start| now - start);
+                    }
+                    3 => waits.leave(now, vec![pause % 5], false),
+                    4 => waits.guess(now, &[pause], true),
+                    5 => {
+                        delay += pause;
+                        waits.delay(delay);
+                    }
+                    _ => {
+                        waits.lose();
+                        open = None;
+                    }
+                }
+            }
+            let settled = settle(&mut waits, |time| Some(time as u32 / 500));
+            let sum: u64 = settled.iter().map(|(_, _, sum)| sum.waited_ns + sum.queued_ns).sum();
+            prop_assert_eq!(sum, truth);
+        }
+    }
+}

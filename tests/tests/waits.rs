@@ -1,0 +1,169 @@
+//! Where threads wait, and for what.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use unfuse_tests::{compile, is, jdks, root, run, spark, spark_submit, top, unfuse};
+
+/// Seconds waited, of the rows that `wanted` accepts.
+fn waited(rows: &[Value], wanted: impl Fn(&Value) -> bool) -> f64 {
+    rows.iter()
+        .filter(|row| wanted(row))
+        .filter_map(|row| row["waiting_seconds"].as_f64())
+        .sum()
+}
+
+/// Runs `Waits` for so long; seconds by what it says it waited for.
+fn run_waits(home: &Path, dir: &Path, ms: &str, options: &str) -> HashMap<String, f64> {
+    compile(home, "Waits.java", dir);
+    let mut command = unfuse();
+    command
+        .args(["run", "--out"])
+        .arg(dir.join("profile"))
+        .args(["--agent-options", options, "--"])
+        .arg(home.join("bin/java"))
+        // Where an interpreted method waits inside the JVM nothing tells for what.
+        .args(["-Xcomp", "-XX:CompileCommand=quiet"])
+        .arg("-XX:CompileCommand=compileonly,Waits::*")
+        .arg("-cp")
+        .arg(dir)
+        .args(["Waits", ms])
+        .arg(dir.join("fifo"));
+    let text = String::from_utf8_lossy(&run(&mut command).stdout).into_owned();
+    let words: Vec<&str> = text.split_whitespace().skip(1).collect();
+    words
+        .chunks(2)
+        .map(|pair| {
+            let ms: f64 = pair[1].parse().expect("milliseconds");
+            (pair[0].to_owned(), ms / 1000.0)
+        })
+        .collect()
+}
+
+#[test]
+fn waits_are_where_and_as_long_as_they_truly_are() {
+    for home in jdks() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let truth = run_waits(&home, dir.path(), "4000", "threads=all");
+        let profile = dir.path().join("profile");
+        let what = home.display();
+        let rows = top(&profile, &["--kind", "off-cpu", "--by", "method"]);
+        // The helper parks too, so that the lock's time is not that of a method alone.
+        for (part, method) in [
+            ("sleep", "java.lang.Thread.sleep"),
+            ("monitor", "Waits.monitor"),
+            ("read", "java.io.FileInputStream.read"),
+        ] {
+            let (found, truth) = (waited(&rows, |row| is(row, method)), truth[part]);
+            assert!(
+                (0.85..1.1).contains(&(found / truth)),
+                "{what}: {part} {found} s, truly {truth} s: {rows:#?}"
+            );
+        }
+        let rows = top(&profile, &["--kind", "off-cpu"]);
+        let class = |name: &str| waited(&rows, |row| row["waiting_for"] == name);
+        // What the scheduler took after a wait is the run queue's.
+        let queue = class("run queue");
+        for (name, least) in [
+            ("sleep", truth["sleep"]),
+            ("disk read", truth["read"]),
+            ("lock", truth["monitor"] + truth["lock"]),
+        ] {
+            assert!(
+                class(name) + queue > 0.85 * least,
+                "{what}: {name} {} s and {queue} s in the run queue, truly {least} s",
+                class(name)
+            );
+        }
+        let cpu = top(&profile, &["--by", "method"]);
+        let computed: f64 = cpu
+            .iter()
+            .filter(|row| is(row, "Waits.computes"))
+            .filter_map(|row| row["cpu_seconds"].as_f64())
+            .sum();
+        assert!(computed > 0.5 * truth["cpu"], "{what}: {computed} s of CPU");
+        graph(&profile, dir.path());
+    }
+}
+
+/// The flame graph's leaves say what is waited for.
+fn graph(profile: &Path, dir: &Path) {
+    let svg = dir.join("waits.svg");
+    run(unfuse()
+        .arg("flame")
+        .arg(profile)
+        .args(["--kind", "off-cpu", "--level", "full", "-o"])
+        .arg(&svg));
+    let svg = std::fs::read_to_string(svg).expect("the graph");
+    for leaf in [
+        "[waiting: sleep]",
+        "[waiting: disk read]",
+        "[waiting: lock]",
+    ] {
+        assert!(svg.contains(leaf), "{leaf} is in the graph");
+    }
+}
+
+#[test]
+fn without_waits_there_are_none_and_it_is_said() {
+    let dir = tempfile::tempdir().expect("a directory");
+    run_waits(&jdks()[0], dir.path(), "500", "waits=off");
+    let output = unfuse()
+        .arg("top")
+        .arg(dir.path().join("profile"))
+        .args(["--kind", "off-cpu"])
+        .output()
+        .expect("unfuse runs");
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("no waits were recorded"), "{said}");
+}
+
+#[test]
+fn a_sleeping_operator_waits_and_cpu_and_waiting_are_the_tasks_time() {
+    let home = spark("4.3");
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let mut command = spark_submit(&home, &profile, &["--master", "local[2]"]);
+    command
+        .arg(root().join("tests/programs/sleeps.py"))
+        .args(["800", "10"]);
+    run(&mut command);
+
+    let rows = top(&profile, &["--kind", "off-cpu"]);
+    let slept = waited(&rows, |row| {
+        is(row, "Filter") && row["waiting_for"] == "sleep"
+    });
+    assert!((7.5..9.5).contains(&slept), "{slept} s of sleep: {rows:#?}");
+    let elsewhere = waited(&rows, |row| {
+        !is(row, "Filter") && row["waiting_for"] == "sleep"
+    });
+    assert!(elsewhere < 0.3, "{elsewhere} s of sleep elsewhere");
+
+    let script = format!(
+        "import duckdb\n\
+         q = \"select sum(run_ms + deserialize_ms) / 1e3 from '{}/tasks/*.parquet'\"\n\
+         print(duckdb.sql(q).fetchone()[0])",
+        profile.display()
+    );
+    let output = run(Command::new(home.join("venv/bin/python")).args(["-c", &script]));
+    let ran: f64 = String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .expect("seconds");
+    let rows = top(&profile, &["--kind", "wall", "--by", "stage"]);
+    let wall: f64 = rows
+        .iter()
+        .filter(|row| row["stage"].is_i64())
+        .map(|row| {
+            let seconds = |field: &str| row[field].as_f64().unwrap_or_default();
+            seconds("cpu_seconds") + seconds("waiting_seconds")
+        })
+        .sum();
+    assert!(
+        (0.93..1.07).contains(&(wall / ran)),
+        "{wall} s on and off the CPU, Spark says {ran} s"
+    );
+}
