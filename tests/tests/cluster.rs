@@ -122,26 +122,12 @@ fn executors_of_two_workers_share_a_directory() {
 }
 
 #[test]
-fn segments_are_copied_to_a_uri() {
+fn segments_are_copied_to_a_uri_although_an_executor_is_killed() {
     let dir = tempfile::tempdir().expect("a directory");
     let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
     let profile = dir.path().join("profile");
     let mut command = cluster.submit(&uri(&profile), 2, &[]);
-    queries(&mut command, "10");
-    run(&mut command);
-    check(&profile, 2, 0.03);
-    assert_little_is_left(cluster.spools(), &profile);
-    // The same by its URI.
-    assert_eq!(top(&uri(&profile), &[]), top(&profile, &[]));
-}
-
-#[test]
-fn a_killed_executor_costs_no_counts() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
-    let profile = dir.path().join("profile");
-    let mut command = cluster.submit(&uri(&profile), 2, &[]);
-    queries(&mut command, "30");
+    queries(&mut command, "20");
     let job = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -158,6 +144,9 @@ fn a_killed_executor_costs_no_counts() {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{text}");
     check(&profile, 3, 0.03);
+    assert_little_is_left(cluster.spools(), &profile);
+    // The same by its URI.
+    assert_eq!(top(&uri(&profile), &[]), top(&profile, &[]));
 }
 
 #[test]
