@@ -54,7 +54,7 @@ class SegmentShipperTest {
         for (String other : Arrays.asList("ended", "killed", "writing")) {
             String spool = "unfuse-spool-" + other;
             write(spool + "/unfuse.json", "{}");
-            write(spool + "/target.uri", dir.resolve("target").toUri().toString());
+            write(spool + "/target.uri", new org.apache.hadoop.fs.Path(dir.resolve("target").toUri()).toString());
             write(spool + "/samples/h-1-" + other + "-00000.parquet", "samples");
             if (!other.equals("ended")) {
                 write(spool + "/live/h-1-" + other, "");
