@@ -17,6 +17,17 @@ use crate::clock::namespace_offset_ns;
 /// Bytes of the user stack that come with each sample, to repair callchains that native code broke.
 const STACK_BYTES: u32 = 16 << 10;
 
+/// The same where a thread leaves its CPU: between Java and the kernel there are but a few native frames, and waits
+/// come in bursts.
+const WAIT_STACK_BYTES: u32 = 8 << 10;
+
+/// Data pages of a ring for so many nanoseconds between samples that a sampler may be late by some tenths of a second:
+/// 150 ms at 200 Hz.
+const PAGES: u64 = 128 * 5_000_000;
+
+/// At most, as the kernel takes them from all programs.
+const MOST_PAGES: u64 = 512;
+
 /// rbx, rbp, rsp and r13 (bits of `PERF_REG_X86_BX`, `…_BP`, `…_SP`, `…_R13`).
 const REGISTERS: u64 = 1 << 1 | 1 << 6 | 1 << 7 | 1 << 21;
 
@@ -54,7 +65,8 @@ impl PerfEvent {
         let fd = open_any(tid, period_ns, waits)?;
         // Locked memory is scarce for users who are not root: take what there is.
         let mut refused = None;
-        for pages in [128, 64, 32, 16] {
+        let wanted = (PAGES / period_ns.max(1)).clamp(128, MOST_PAGES) as usize;
+        for pages in sizes(wanted.next_power_of_two()) {
             match Ring::map(fd.as_fd(), pages) {
                 Ok(ring) => {
                     let switches = waits.then(|| Switches::open(tid, fd.as_fd()).ok());
@@ -132,6 +144,7 @@ impl Switches {
     fn open(tid: u32, ring: BorrowedFd<'_>) -> io::Result<Self> {
         let mut attributes = attributes(1, false);
         attributes.config = u64::from(PERF_COUNT_SW_CONTEXT_SWITCHES);
+        attributes.sample_stack_user = WAIT_STACK_BYTES;
         let fd = open_with(&attributes, tid)?;
         let mut id = 0u64;
         // SAFETY: both descriptors are events of ours.
@@ -165,6 +178,11 @@ pub fn probe() -> io::Result<()> {
 pub fn probe_switches() -> bool {
     let thread = nix::unistd::gettid().as_raw() as u32;
     PerfEvent::open(thread, 1_000_000_000, true).is_ok_and(|event| event.samples_switches())
+}
+
+/// Sizes of a ring to try.
+fn sizes(most: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(most), |pages| Some(pages / 2)).take_while(|pages| *pages >= 16)
 }
 
 fn open_any(tid: u32, period_ns: u64, waits: bool) -> io::Result<OwnedFd> {
