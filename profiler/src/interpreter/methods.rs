@@ -5,7 +5,7 @@ use std::io;
 
 use super::Layout;
 use super::lines::{line_of, table_length};
-use crate::memory::Memory;
+use crate::memory::{Memory, Pages};
 
 /// Methods remembered before those that nobody needs any more are dropped.
 const REMEMBERED: usize = 4096;
@@ -62,7 +62,7 @@ impl InterpretedMethod {
 /// each [`Methods::begin`], soon after the samples were taken, and gets a number that is its own forever.
 #[derive(Debug)]
 pub struct Methods {
-    memory: Memory,
+    memory: Pages,
     layout: Layout,
     /// What stood at each address since `begin`.
     current: HashMap<u64, Option<u32>>,
@@ -83,7 +83,7 @@ impl Methods {
             ));
         }
         Ok(Self {
-            memory,
+            memory: Pages::of(memory),
             layout,
             current: HashMap::new(),
             numbers: HashMap::new(),
@@ -96,6 +96,7 @@ impl Methods {
     /// From here on, addresses mean what is there now.
     pub fn begin(&mut self, now: u64) {
         self.current.clear();
+        self.memory.forget();
         self.now = now;
         if self.methods.len() >= REMEMBERED {
             self.methods.retain(|_, (_, met)| *met + NEEDED_NS > now);
@@ -140,42 +141,51 @@ impl Methods {
         Some(number)
     }
 
-    fn describe(&self, method: u64) -> Option<(Names, Place)> {
-        let l = &self.layout;
+    fn describe(&mut self, method: u64) -> Option<(Names, Place)> {
+        let l = self.layout;
         let constant = self.memory.word(at(method, l.method_const_method)?)?;
         let pool = self.memory.word(at(constant, l.const_method_constants)?)?;
         let holder = self.memory.word(at(pool, l.constant_pool_holder)?)?;
-        let half = |from: u64, offset: u64| self.memory.half(at(from, offset)?);
-        let entry = |index: u16| {
-            let offset = l.constant_pool_size + 8 * u64::from(index);
-            self.symbol(self.memory.word(at(pool, offset)?)?)
-        };
         let source = if l.constant_pool_source_file > 0 {
-            half(pool, l.constant_pool_source_file)?
+            self.half(pool, l.constant_pool_source_file)?
         } else {
-            half(holder, l.klass_source_file)?
+            self.half(holder, l.klass_source_file)?
         };
-        let class = self.symbol(self.memory.word(at(holder, l.klass_name)?)?)?;
+        let class = self.memory.word(at(holder, l.klass_name)?)?;
+        let class = self.symbol(class)?;
+        let name = self.half(constant, l.const_method_name_index)?;
+        let signature = self.half(constant, l.const_method_signature_index)?;
         let names = Names {
             class: binary_name(&class),
-            name: entry(half(constant, l.const_method_name_index)?)?,
-            signature: entry(half(constant, l.const_method_signature_index)?)?,
+            name: self.entry(pool, name)?,
+            signature: self.entry(pool, signature)?,
             file: if source == 0 {
                 String::new()
             } else {
-                entry(source).unwrap_or_default()
+                self.entry(pool, source).unwrap_or_default()
             },
         };
         let place = Place {
             code: at(constant, l.const_method_size)?,
-            size: half(constant, l.const_method_code_size)?,
-            has_lines: half(constant, l.const_method_flags)? & 1 != 0,
+            size: self.half(constant, l.const_method_code_size)?,
+            has_lines: self.half(constant, l.const_method_flags)? & 1 != 0,
         };
         Some((names, place))
     }
 
+    fn half(&mut self, from: u64, offset: u64) -> Option<u16> {
+        self.memory.half(at(from, offset)?)
+    }
+
+    /// The symbol at an index of a constant pool.
+    fn entry(&mut self, pool: u64, index: u16) -> Option<String> {
+        let offset = self.layout.constant_pool_size + 8 * u64::from(index);
+        let symbol = self.memory.word(at(pool, offset)?)?;
+        self.symbol(symbol)
+    }
+
     /// The line table, which follows the bytecodes.
-    fn line_table(&self, place: Place) -> Vec<u8> {
+    fn line_table(&mut self, place: Place) -> Vec<u8> {
         let mut table = vec![0; if place.has_lines { 8192 } else { 0 }];
         let read = at(place.code, u64::from(place.size))
             // Fewer bytes at the end of the mapping are fine.
@@ -186,7 +196,7 @@ impl Methods {
         table
     }
 
-    fn symbol(&self, symbol: u64) -> Option<String> {
+    fn symbol(&mut self, symbol: u64) -> Option<String> {
         let length = self.memory.half(at(symbol, self.layout.symbol_length)?)?;
         if length == 0 {
             return None;

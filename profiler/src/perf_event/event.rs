@@ -17,6 +17,19 @@ use crate::clock::namespace_offset_ns;
 /// Bytes of the user stack that come with each sample, to repair callchains that native code broke.
 const STACK_BYTES: u32 = 16 << 10;
 
+/// The same where a thread leaves its CPU: between Java and the kernel there are but a few native frames, and waits
+/// come in bursts.
+const WAIT_STACK_BYTES: u32 = 8 << 10;
+
+/// Data pages of the ring where samples are not more frequent than 200 Hz: a sampler may be late by a tenth of a second.
+const PAGES: u64 = 128;
+
+/// At most: these pages are taken from all programs.
+const MOST_PAGES: u64 = 4 * PAGES;
+
+/// Waiting bytes that wake the sampler. Not more in larger rings: what is read late can no longer be named.
+const WAKE_BYTES: u64 = PAGES * 4096 / 2;
+
 /// rbx, rbp, rsp and r13 (bits of `PERF_REG_X86_BX`, `…_BP`, `…_SP`, `…_R13`).
 const REGISTERS: u64 = 1 << 1 | 1 << 6 | 1 << 7 | 1 << 21;
 
@@ -51,10 +64,11 @@ impl PerfEvent {
     /// The system's error for perf_event_open or mmap: EACCES/EPERM where it is not allowed,
     /// ESRCH where the thread is gone.
     pub fn open(tid: u32, period_ns: u64, waits: bool) -> io::Result<Self> {
-        let fd = open_any(tid, period_ns, waits)?;
         // Locked memory is scarce for users who are not root: take what there is.
         let mut refused = None;
-        for pages in [128, 64, 32, 16] {
+        let wanted = (PAGES * 5_000_000 / period_ns.max(1)).clamp(PAGES, MOST_PAGES);
+        for pages in sizes(wanted.next_power_of_two() as usize) {
+            let fd = open_any(tid, period_ns, waits, pages)?;
             match Ring::map(fd.as_fd(), pages) {
                 Ok(ring) => {
                     let switches = waits.then(|| Switches::open(tid, fd.as_fd()).ok());
@@ -132,6 +146,7 @@ impl Switches {
     fn open(tid: u32, ring: BorrowedFd<'_>) -> io::Result<Self> {
         let mut attributes = attributes(1, false);
         attributes.config = u64::from(PERF_COUNT_SW_CONTEXT_SWITCHES);
+        attributes.sample_stack_user = WAIT_STACK_BYTES;
         let fd = open_with(&attributes, tid)?;
         let mut id = 0u64;
         // SAFETY: both descriptors are events of ours.
@@ -167,9 +182,18 @@ pub fn probe_switches() -> bool {
     PerfEvent::open(thread, 1_000_000_000, true).is_ok_and(|event| event.samples_switches())
 }
 
-fn open_any(tid: u32, period_ns: u64, waits: bool) -> io::Result<OwnedFd> {
+/// Sizes of a ring to try.
+fn sizes(most: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(most), |pages| Some(pages / 2)).take_while(|pages| *pages >= 16)
+}
+
+fn open_any(tid: u32, period_ns: u64, waits: bool, pages: usize) -> io::Result<OwnedFd> {
     let open = |user_only| {
         let mut attributes = attributes(period_ns, user_only);
+        // Without this, half the ring.
+        if pages as u64 > PAGES {
+            attributes.__bindgen_anon_2.wakeup_watermark = WAKE_BYTES as u32;
+        }
         attributes.set_context_switch(u64::from(waits));
         open_with(&attributes, tid)
     };
@@ -220,7 +244,6 @@ fn attributes(period: u64, user_only: bool) -> perf_event_attr {
     attr.set_exclude_kernel(u64::from(user_only));
     attr.set_exclude_callchain_kernel(1);
     attr.set_exclude_hv(1);
-    // A watermark of zero is half the ring.
     attr.set_watermark(1);
     attr
 }

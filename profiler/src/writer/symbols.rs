@@ -2,9 +2,10 @@
 //! that samplers stay small.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::File;
 
 use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::{ReadCache, ReadRef};
 use object::{Object, ObjectSymbol, SymbolKind};
 use unfuse_format::Frame;
 
@@ -45,8 +46,9 @@ impl Symbols {
 
 impl Library {
     fn read(path: &str) -> Option<Self> {
-        let bytes = fs::read(path).ok()?;
-        let file = object::File::parse(&*bytes).ok()?;
+        // Of a large library only its tables are read.
+        let bytes = ReadCache::new(File::open(path).ok()?);
+        let file = object::File::parse(&bytes).ok()?;
         let mut functions: Vec<_> = file
             .symbols()
             .chain(file.dynamic_symbols())
@@ -82,7 +84,7 @@ impl Library {
     }
 }
 
-fn code_segments(bytes: &[u8]) -> Option<Vec<(u64, u64, u64)>> {
+fn code_segments<'a>(bytes: impl ReadRef<'a>) -> Option<Vec<(u64, u64, u64)>> {
     let header = object::elf::FileHeader64::<object::Endianness>::parse(bytes).ok()?;
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, bytes).ok()?;
