@@ -58,7 +58,7 @@ fn waits_are_where_and_as_long_as_they_truly_are() {
         ] {
             let (found, truth) = (waited(&rows, |row| is(row, method)), truth[part]);
             assert!(
-                (0.85..1.1).contains(&(found / truth)),
+                (0.8..1.25).contains(&(found / truth)),
                 "{what}: {part} {found} s, truly {truth} s: {rows:#?}"
             );
         }
@@ -72,18 +72,24 @@ fn waits_are_where_and_as_long_as_they_truly_are() {
             ("lock", truth["monitor"] + truth["lock"]),
         ] {
             assert!(
-                class(name) + queue > 0.85 * least,
+                class(name) + queue > 0.8 * least,
                 "{what}: {name} {} s and {queue} s in the run queue, truly {least} s",
                 class(name)
             );
         }
-        let cpu = top(&profile, &["--by", "method"]);
-        let computed: f64 = cpu
-            .iter()
-            .filter(|row| is(row, "Waits.computes"))
-            .filter_map(|row| row["cpu_seconds"].as_f64())
-            .sum();
-        assert!(computed > 0.5 * truth["cpu"], "{what}: {computed} s of CPU");
+        // On a busy machine it waits for a CPU meanwhile.
+        let rows = top(&profile, &["--kind", "wall", "--by", "method"]);
+        let seconds = |row: &Value| {
+            let of = |field: &str| row[field].as_f64().unwrap_or_default();
+            of("cpu_seconds") + of("waiting_seconds")
+        };
+        let computed = rows.iter().filter(|row| is(row, "Waits.computes"));
+        let computed: f64 = computed.map(seconds).sum();
+        assert!(
+            (0.7..1.25).contains(&(computed / truth["cpu"])),
+            "{what}: {computed} s in what computes, truly {} s",
+            truth["cpu"]
+        );
         graph(&profile, dir.path());
     }
 }
