@@ -6,7 +6,45 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
+use serde::Deserialize;
+
+/// What is needed of an event. Plans, which nest deep, are skipped.
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "Event")]
+    name: String,
+    description: Option<String>,
+    #[serde(rename = "executionId")]
+    execution: Option<i64>,
+    #[serde(rename = "Stage ID")]
+    stage: Option<i64>,
+    #[serde(rename = "Stage Info")]
+    stage_info: Option<StageInfo>,
+    #[serde(rename = "Properties")]
+    properties: Option<Properties>,
+    #[serde(rename = "Task Metrics")]
+    metrics: Option<TaskMetrics>,
+}
+
+#[derive(Deserialize)]
+struct StageInfo {
+    #[serde(rename = "Stage ID")]
+    id: i64,
+}
+
+#[derive(Deserialize)]
+struct Properties {
+    #[serde(rename = "spark.sql.execution.id")]
+    execution: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct TaskMetrics {
+    #[serde(rename = "Executor CPU Time", default)]
+    cpu_ns: u64,
+    #[serde(rename = "Executor Deserialize CPU Time", default)]
+    deserialize_cpu_ns: u64,
+}
 
 /// One SQL execution.
 #[derive(Debug, Clone)]
@@ -30,26 +68,22 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
     let mut stage_execution: HashMap<i64, i64> = HashMap::new();
     let mut stage_cpu: HashMap<i64, f64> = HashMap::new();
     for line in BufReader::new(file).lines() {
-        let event: Value = serde_json::from_str(&line?)?;
-        let name = event["Event"].as_str().unwrap_or_default();
-        if name.ends_with("SparkListenerSQLExecutionStart") {
-            let description = event["description"].as_str().unwrap_or_default();
-            let id = event["executionId"].as_i64().unwrap_or(-1);
-            descriptions.insert(id, description.to_owned());
-        } else if name == "SparkListenerStageSubmitted" {
-            let stage = event["Stage Info"]["Stage ID"].as_i64();
-            let execution = event["Properties"]["spark.sql.execution.id"]
-                .as_str()
-                .and_then(|id| id.parse().ok());
-            if let (Some(stage), Some(execution)) = (stage, execution) {
-                stage_execution.insert(stage, execution);
+        let event: Event = serde_json::from_str(&line?)?;
+        if event.name.ends_with("SparkListenerSQLExecutionStart") {
+            let description = event.description.unwrap_or_default();
+            descriptions.insert(event.execution.unwrap_or(-1), description);
+        } else if event.name == "SparkListenerStageSubmitted" {
+            let execution = event
+                .properties
+                .and_then(|properties| properties.execution?.parse().ok());
+            if let (Some(stage), Some(execution)) = (event.stage_info, execution) {
+                stage_execution.insert(stage.id, execution);
             }
-        } else if name == "SparkListenerTaskEnd" {
-            let metrics = &event["Task Metrics"];
-            let ns = |key: &str| metrics[key].as_f64().unwrap_or(0.0);
-            let cpu = ns("Executor CPU Time") + ns("Executor Deserialize CPU Time");
-            let stage = event["Stage ID"].as_i64().unwrap_or(-1);
-            *stage_cpu.entry(stage).or_default() += cpu / 1e9;
+        } else if event.name == "SparkListenerTaskEnd" {
+            let ns = event
+                .metrics
+                .map_or(0, |task| task.cpu_ns + task.deserialize_cpu_ns);
+            *stage_cpu.entry(event.stage.unwrap_or(-1)).or_default() += ns as f64 / 1e9;
         }
     }
     let mut best: HashMap<i64, (i64, f64)> = HashMap::new();

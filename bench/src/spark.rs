@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+use unfuse_format::{LiveMarker, ProfileDir};
 use unfuse_toolkit::run;
+
+/// How long a profile's writer may take after the JVM's end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A Spark and data to run on.
 pub struct Spark {
@@ -209,6 +214,12 @@ impl Spark {
             );
         }
         rounds.retain(|round| round.round >= 0);
+        // The last samples are written when the JVM has ended.
+        if let Ok(dir) = ProfileDir::open(&profile)
+            && !LiveMarker::wait_for_all(&dir, PATIENCE)
+        {
+            bail!("{} is still being written to", profile.display());
+        }
         let event_log = fs::read_dir(&event_log)?
             .next()
             .context("Spark wrote no event log")??
