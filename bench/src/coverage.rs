@@ -97,7 +97,9 @@ impl Coverage {
             spin: false,
             async_profiler: None,
         };
-        let run = spark.run_what_can(&work, &Tool::Unfuse(self.rate, Vec::new()))?;
+        // Columns of TPC-DS have names such as "30 days".
+        let quoted = "spark.sql.ansi.doubleQuotedIdentifiers=true".to_owned();
+        let run = spark.run_what_can(&work, &Tool::Unfuse(self.rate, vec![quoted]))?;
         let profile = Profile::open(&run.profile)?;
         let mut names = BTreeMap::new();
         for execution in executions(&run.event_log)? {
