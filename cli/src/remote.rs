@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use unfuse_format::MANIFEST;
 use unfuse_toolkit as toolkit;
 
 use crate::setup::Spark;
 
-const MANIFEST: &str = "unfuse.json";
 /// Files that one command fetches.
 const AT_ONCE: usize = 500;
 

@@ -60,6 +60,11 @@ impl Options {
     fn set(&mut self, part: &str) -> Result<(), String> {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         let wrong = |expected: &str| format!("option {key}={value}: {expected}; using the default");
+        let switch = || match value {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(wrong("on or off is expected")),
+        };
         match key {
             "dir" if is_uri(value) => self.config.uri = Some(value.to_owned()),
             "dir" if !value.is_empty() => self.config.dir = PathBuf::from(value),
@@ -102,27 +107,9 @@ impl Options {
             "tasks" => {
                 self.config.tasks = TaskShare::parse(value).map_err(|e| wrong(&e))?;
             }
-            "waits" => {
-                self.config.waits = match value {
-                    "on" => true,
-                    "off" => false,
-                    _ => return Err(wrong("on or off is expected")),
-                }
-            }
-            "executors" => {
-                self.executors = match value {
-                    "on" => true,
-                    "off" => false,
-                    _ => return Err(wrong("on or off is expected")),
-                }
-            }
-            "spark" => {
-                self.without_spark = match value {
-                    "on" => false,
-                    "off" => true,
-                    _ => return Err(wrong("on or off is expected")),
-                }
-            }
+            "waits" => self.config.waits = switch()?,
+            "executors" => self.executors = switch()?,
+            "spark" => self.without_spark = !switch()?,
             "ui" => {
                 self.tab = match value {
                     "on" => Tab::On,

@@ -122,7 +122,7 @@ impl Weight {
     }
 
     /// The same where shares are of time.
-    fn by_time(self) -> Self {
+    pub(crate) fn by_time(self) -> Self {
         Self {
             value: self.ns / 1000,
             ..self

@@ -123,12 +123,12 @@ impl Totals {
         };
         let by_time = profile.is_by_time() || selection.time != Time::Cpu;
         for (group, weight) in profile.selected(Selection { time, ..selection }) {
-            let value = if by_time {
-                weight.ns / 1000
+            let weight = if by_time {
+                weight.by_time()
             } else {
-                weight.samples
+                let value = weight.samples;
+                Weight { value, ..weight }
             };
-            let weight = Weight { value, ..weight };
             all.add(group.kind, weight);
             if group.stage.is_some() {
                 stages.insert((group.app.clone(), group.query, group.stage));

@@ -153,6 +153,19 @@ pub fn launch(config: &Config, layout: Layout) -> Launch {
     launched.map(|session| Session { shipped, ..session })
 }
 
+/// Waits for what other processes do; whether they did.
+fn wait_for(done: impl Fn() -> bool, until: Instant) -> bool {
+    loop {
+        if done() {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// A private directory that no other process has; its name ends what the writer's files are called by, so that
 /// containers with the same host name and pid do not overwrite each other's.
 fn make_spool(parent: Option<&Path>) -> io::Result<PathBuf> {
@@ -402,9 +415,7 @@ impl Session {
             let asked = status.get(STATUS_SEND_ASKED);
             asked > before && status.get(STATUS_SENT) >= asked
         };
-        while !done() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_for(done, until);
     }
 
     /// A number and the event by which the writer is told to write what it has; `last` says that the JVM
@@ -419,15 +430,7 @@ impl Session {
 
     /// Waits until the writer has done so; whether it has.
     pub fn await_flush(&self, number: u64, until: Instant) -> bool {
-        loop {
-            if self.map.status().get(STATUS_FLUSHED) >= number {
-                return true;
-            }
-            if Instant::now() >= until {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_for(|| self.map.status().get(STATUS_FLUSHED) >= number, until)
     }
 
     fn tell(&self, message: &ToManager) -> bool {

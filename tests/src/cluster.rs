@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::processes::start;
 use crate::spark_submit;
 
 /// The processes; they end with it.
@@ -68,10 +69,7 @@ impl Cluster {
     }
 
     fn spawn(&mut self, command: &mut Command) {
-        let process = command
-            .spawn()
-            .unwrap_or_else(|e| panic!("{command:?}: {e}"));
-        self.processes.push(process);
+        self.processes.push(start(command));
     }
 
     /// Where JVMs keep what they have yet to copy.

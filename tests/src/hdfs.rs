@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::cluster::{free_port, pyspark, wait_for};
+use crate::processes::start;
 use crate::{cache, root, run, stamp};
 
 /// The processes; they end with it.
@@ -77,10 +78,7 @@ impl Hdfs {
     }
 
     fn spawn(&mut self, command: &mut Command) {
-        let process = command
-            .spawn()
-            .unwrap_or_else(|e| panic!("{command:?}: {e}"));
-        self.processes.push(process);
+        self.processes.push(start(command));
     }
 
     /// The URI of a path in it.

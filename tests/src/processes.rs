@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 const MARK: &str = "UNFUSE_TEST_MARK";
@@ -100,6 +100,16 @@ impl Mark {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// Starts a process.
+///
+/// # Panics
+/// If it cannot be started.
+pub(crate) fn start(command: &mut Command) -> Child {
+    command
+        .spawn()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"))
 }
 
 /// Sends a signal to a process.

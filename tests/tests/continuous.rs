@@ -65,33 +65,31 @@ fn a_profile_stays_within_its_size_and_every_sample_has_its_stack() {
     assert_eq!(generations("processes").len(), 1, "only the last word");
 }
 
+/// Asserts that `unfuse run` with these options says so and runs nothing.
+fn check_refused(options: &[&str], why: &str) {
+    let output = unfuse()
+        .arg("run")
+        .args(options)
+        .args(["--", "java", "-version"])
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains(why), "{said}");
+}
+
 #[test]
 fn limits_that_are_none_are_refused() {
     for (flag, value) in [("--keep", "2"), ("--keep", "1KB"), ("--keep-for", "soon")] {
-        let output = unfuse()
-            .args(["run", flag, value, "--", "java", "-version"])
-            .output()
-            .expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            !output.status.success() && said.contains("is expected"),
-            "{said}"
-        );
+        check_refused(&[flag, value], "is expected");
     }
 }
 
 #[test]
 fn limits_of_a_profile_on_a_file_system_of_hadoop_are_refused() {
     for (flag, value) in [("--keep", "1MB"), ("--keep-for", "1h")] {
-        let output = unfuse()
-            .args(["run", flag, value, "--out", "hdfs://nowhere/p"])
-            .args(["--", "java", "-version"])
-            .output()
-            .expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            !output.status.success() && said.contains("hold for local directories"),
-            "{said}"
+        check_refused(
+            &[flag, value, "--out", "hdfs://nowhere/p"],
+            "hold for local directories",
         );
     }
 }

@@ -13,7 +13,8 @@ use crate::{FormatError, Table};
 /// The version of the profile format this crate writes; it reads this one and older ones.
 pub const FORMAT_VERSION: u32 = 1;
 
-const MANIFEST: &str = "unfuse.json";
+/// The file that makes a directory a profile.
+pub const MANIFEST: &str = "unfuse.json";
 
 /// Longest hash of a source, in hexadecimal digits.
 const LONGEST_HASH: usize = 64;

@@ -31,7 +31,7 @@ mod retention;
 mod segment;
 mod tables;
 
-pub use dir::{FORMAT_VERSION, ProfileDir, is_uri};
+pub use dir::{FORMAT_VERSION, MANIFEST, ProfileDir, is_uri};
 pub use error::{FormatError, Problem};
 pub use live::LiveMarker;
 pub use retention::{Retention, first_generation, generation_name};
