@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{env, fs};
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("..");
     let page = root.join("report-page/dist/page.html");
     println!("cargo:rerun-if-changed={}", page.display());
     let out = Path::new(&env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("page.html");

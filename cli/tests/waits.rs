@@ -29,8 +29,8 @@ fn stack(frames: &[(&str, &str, &str)]) -> StackRow {
 }
 
 /// A sort that works for 1 s and reads files for 2 s, an exchange that only waits, for 4 s of blocks and 1 s of a CPU;
-/// and a thread of Spark that waits for a task.
-fn make(root: &Path) -> ProfileDir {
+/// and a thread of Spark that waits for a task. Of their samples, those of these kinds.
+fn make(root: &Path, kinds: &[&str]) -> ProfileDir {
     let dir = ProfileDir::create(root).expect("a profile");
     let sort = (
         "java",
@@ -64,16 +64,15 @@ fn make(root: &Path) -> ProfileDir {
         weight_ns: seconds * 1_000_000_000,
         ..SampleRow::default()
     };
-    write(
-        &dir,
-        vec![
-            sample("cpu", &stacks[0], 1, Some(3)),
-            sample("off-cpu", &stacks[1], 2, Some(3)),
-            sample("off-cpu", &stacks[2], 4, Some(3)),
-            sample("off-cpu", &stacks[3], 1, Some(3)),
-            sample("off-cpu", &stacks[4], 100, None),
-        ],
-    );
+    let mut samples = vec![
+        sample("cpu", &stacks[0], 1, Some(3)),
+        sample("off-cpu", &stacks[1], 2, Some(3)),
+        sample("off-cpu", &stacks[2], 4, Some(3)),
+        sample("off-cpu", &stacks[3], 1, Some(3)),
+        sample("off-cpu", &stacks[4], 100, None),
+    ];
+    samples.retain(|sample| kinds.contains(&sample.kind.as_str()));
+    write(&dir, samples);
     write(&dir, stacks.to_vec());
     let node = |node: i32, operator: &str| PlanRow {
         app: APP.to_owned(),
@@ -129,7 +128,7 @@ fn rows(dir: &ProfileDir, kind: &str) -> Vec<(String, Option<String>, f64, f64, 
 #[test]
 fn top_and_flame_tell_cpu_time_waiting_and_both() {
     let tmp = tempfile::tempdir().expect("a directory");
-    let dir = make(&tmp.path().join("profile"));
+    let dir = make(&tmp.path().join("profile"), &["cpu", "off-cpu"]);
     let named =
         |operator: &str, share, cpu, waiting| (operator.to_owned(), None, share, cpu, waiting);
     assert_eq!(
@@ -175,10 +174,27 @@ fn top_and_flame_tell_cpu_time_waiting_and_both() {
     assert_eq!(folded.lines().count(), 1, "CPU time only: {folded}");
 }
 
+/// As of a JVM that ended when its first sample was due.
+#[test]
+fn a_profile_of_waits_alone_says_how_to_see_them() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = make(&tmp.path().join("profile"), &["off-cpu"]);
+    let output = Command::new(env!("CARGO_BIN_EXE_unfuse"))
+        .arg("top")
+        .arg(dir.path())
+        .output()
+        .expect("unfuse runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.contains("only waits: `--kind off-cpu`"), "{said}");
+    let waits = run(&dir, &["top", "--kind", "off-cpu"]);
+    assert!(waits.contains("[shuffle fetch] Exchange"), "{waits}");
+}
+
 #[test]
 fn the_report_has_the_waits_of_every_operator() {
     let tmp = tempfile::tempdir().expect("a directory");
-    let dir = make(&tmp.path().join("profile"));
+    let dir = make(&tmp.path().join("profile"), &["cpu", "off-cpu"]);
     let profile = Profile::open(dir.path()).expect("a profile");
     let report = Report::of(&profile).expect("a report");
     let at = report

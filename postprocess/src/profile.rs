@@ -317,7 +317,7 @@ impl Profile {
         self.descriptions.retain(|(of, _), _| of == app);
         self.executions.retain(|(of, _), _| of == app);
         self.processes.retain(|process| process.app == app);
-        let groups = self.groups.iter().chain(&self.waits);
+        let groups = self.groups_and_waits();
         let stacks: HashSet<i64> = groups.map(|(group, _)| group.stack).collect();
         self.stacks.retain(|id, _| stacks.contains(id));
         self.landmarks.retain(|id, _| stacks.contains(id));
@@ -381,14 +381,16 @@ impl Profile {
     /// Samples and waits of the selection.
     pub fn selected(&self, selection: Selection) -> impl Iterator<Item = (&Group, Weight)> {
         let by_time = selection.time == Time::Wall;
-        self.groups
-            .iter()
-            .chain(&self.waits)
+        self.groups_and_waits()
             .filter(move |(group, _)| selection.holds(group))
             .map(move |(group, weight)| {
                 let weight = if by_time { weight.by_time() } else { *weight };
                 (group, weight)
             })
+    }
+
+    fn groups_and_waits(&self) -> impl Iterator<Item = &(Group, Weight)> {
+        self.groups.iter().chain(&self.waits)
     }
 
     /// What the threads of a group of waits wait for.
@@ -399,17 +401,18 @@ impl Profile {
 
     /// Queries that have samples, ascending.
     pub fn queries(&self) -> Vec<i64> {
-        sorted(self.groups.iter().filter_map(|(group, _)| group.query))
+        sorted(self.groups_and_waits().filter_map(|(group, _)| group.query))
     }
 
     /// Stages that have samples, ascending.
     pub fn stage_ids(&self) -> Vec<i32> {
-        sorted(self.groups.iter().filter_map(|(group, _)| group.stage))
+        sorted(self.groups_and_waits().filter_map(|(group, _)| group.stage))
     }
 
     /// Whether a Spark application was profiled.
     pub fn has_spark(&self) -> bool {
-        self.groups.iter().any(|(group, _)| group.stage.is_some())
+        self.groups_and_waits()
+            .any(|(group, _)| group.stage.is_some())
     }
 
     /// Regions of every generated source that a stack refers to.

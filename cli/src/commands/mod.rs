@@ -55,6 +55,18 @@ impl Input {
             time,
         };
         if profile.selected(selection).next().is_none() {
+            if self.query.is_none() && self.stage.is_none() {
+                // A JVM that ended as its first sample was due; or nothing ever waited.
+                bail!(
+                    "{}: the profile has no samples of this kind, only {}",
+                    self.dir.display(),
+                    if time == Time::Cpu {
+                        "waits: `--kind off-cpu` shows them"
+                    } else {
+                        "CPU time"
+                    }
+                );
+            }
             let (queries, stages) = (list(&profile.queries()), list(&profile.stage_ids()));
             bail!(
                 "{} has no samples for that query and stage; it has queries {queries} and stages {stages}",
