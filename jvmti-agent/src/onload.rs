@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jvmti_bindings::env::Jvmti;
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM, jint, jthread};
@@ -181,6 +181,8 @@ unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthr
 
 unsafe extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
     with_agent(|agent| {
+        // While the names of interpreted methods can still be read.
+        agent.session.collect_samples(Instant::now() + Duration::from_secs(1));
         agent.events.flush(Duration::from_secs(2));
         if let Some(failure) = agent.session.failure() {
             log::say(failure);
