@@ -12,6 +12,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Reading a profile is many small texts, made on one thread and dropped on another.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Which SQL operator, and which line of generated code, a Spark job's CPU time goes to.
 ///
 /// Start with `unfuse demo`, or profile your own job: `unfuse run -- spark-submit job.py`, then

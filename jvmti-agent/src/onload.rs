@@ -182,7 +182,9 @@ unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthr
 unsafe extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
     with_agent(|agent| {
         // While the names of interpreted methods can still be read.
-        agent.session.collect_samples(Instant::now() + Duration::from_secs(1));
+        agent
+            .session
+            .collect_samples(Instant::now() + Duration::from_secs(1));
         agent.events.flush(Duration::from_secs(2));
         if let Some(failure) = agent.session.failure() {
             log::say(failure);

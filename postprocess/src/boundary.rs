@@ -29,7 +29,7 @@ const PYTHON: Boundary = Node(&["Python", "Pandas", "Arrow"]);
 
 /// Class name prefixes, the more special ones first. What ends in `E` stands for the operator's `…Exec` and its
 /// `…EvaluatorFactory`, which iterates where it is not fused.
-const RULES: &[(&str, Boundary)] = &[
+static RULES: &[(&str, Boundary)] = &[
     (
         "org.apache.spark.sql.execution.datasources.FileFormatWriter",
         WRITE,
@@ -333,7 +333,7 @@ const RULES: &[(&str, Boundary)] = &[
 ];
 
 /// The rule for a class.
-pub(crate) fn of(class: &str) -> Option<Boundary> {
+pub(crate) fn of(class: &str) -> Option<&'static Boundary> {
     // Most frames are none of Spark's.
     if !class.starts_with("org.apache.spark.") {
         return None;
@@ -341,7 +341,7 @@ pub(crate) fn of(class: &str) -> Option<Boundary> {
     RULES
         .iter()
         .find(|(prefix, _)| class.starts_with(prefix))
-        .map(|(_, boundary)| *boundary)
+        .map(|(_, boundary)| boundary)
 }
 
 #[cfg(test)]
@@ -364,7 +364,7 @@ mod tests {
             "org.apache.spark.sql.execution.FilterExec",
             "org.apache.spark.sql.execution.FilterEvaluatorFactory$FilterPartitionEvaluator",
         ] {
-            assert_eq!(of(class), Some(Node(&["Filter"])));
+            assert_eq!(of(class), Some(&Node(&["Filter"])));
         }
     }
 
@@ -372,19 +372,19 @@ mod tests {
     fn readers_and_writers_of_files_differ() {
         assert_eq!(
             of("org.apache.spark.sql.execution.datasources.FileScanRDD$$anon$1"),
-            Some(SCAN)
+            Some(&SCAN)
         );
         assert_eq!(
             of("org.apache.spark.sql.execution.datasources.FileFormatWriter$"),
-            Some(WRITE)
+            Some(&WRITE)
         );
         assert_eq!(
             of("org.apache.spark.sql.execution.datasources.csv.CsvOutputWriter"),
-            Some(WRITE)
+            Some(&WRITE)
         );
         assert_eq!(
             of("org.apache.spark.sql.execution.datasources.csv.CSVFileFormat"),
-            Some(SCAN)
+            Some(&SCAN)
         );
         assert_eq!(
             of("org.apache.spark.sql.execution.datasources.SomethingElse"),

@@ -6,14 +6,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::attribute::Attributor;
 use crate::profile::{Group, Profile, Selection, Weight};
 use crate::stacks::{Level, Stack, StackFrame};
 
 /// Folded stacks of a selection with their sample counts (see [`Profile::unit`]), sorted.
 pub fn folded(profile: &Profile, selection: Selection, level: Level) -> Vec<(String, u64)> {
     let mut sums: BTreeMap<String, Weight> = BTreeMap::new();
+    let mut attributor = Attributor::new(profile);
     for (group, weight) in profile.selected(selection) {
-        sums.entry(fold(profile, group, level))
+        sums.entry(fold(&mut attributor, group, level))
             .or_default()
             .add(weight);
     }
@@ -23,9 +25,9 @@ pub fn folded(profile: &Profile, selection: Selection, level: Level) -> Vec<(Str
         .collect()
 }
 
-fn fold(profile: &Profile, group: &Group, level: Level) -> String {
+fn fold(attributor: &mut Attributor<'_>, group: &Group, level: Level) -> String {
     let mut parts = Vec::new();
-    for frame in Stack::of(profile, group, level).frames {
+    for frame in Stack::of(attributor, group, level).frames {
         parts.push(clean(&frame.name));
         parts.extend(location(&frame));
     }

@@ -4,7 +4,7 @@
 //!
 //! * [`Profile`]: the tables, read and joined: samples by stack, plans, generated sources.
 //! * [`RegionMap`]: the operator regions of one generated source, line by line.
-//! * [`Attribution`]: one stack of one stage with the plan node each part of it belongs to.
+//! * [`Attributor`]: for each stack of a stage the plan node that each part of it belongs to.
 //! * [`Totals`]: sums by operator, line, method, …; [`folded`]: folded stacks; [`flame_graph`]: SVG;
 //!   [`annotated`]: generated source with its hot lines; [`export`]: the formats of other tools.
 //! * [`Fingerprint`]: which executions are runs of the same query; [`histories`]: those runs, over profiles.
@@ -30,7 +30,7 @@ mod totals;
 mod waiting;
 
 pub use annotate::{Annotated, AnnotatedLine, annotated};
-pub use attribute::{Attribution, Owner};
+pub use attribute::{Attribution, Attributor, Owner};
 pub use fingerprint::Fingerprint;
 pub use flame::flame_graph;
 pub use fold::folded;

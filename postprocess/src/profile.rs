@@ -1,9 +1,9 @@
 //! A profile directory, read and joined.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::panic::resume_unwind;
 use std::path::Path;
 
+use rayon::prelude::*;
 use unfuse_format::{
     Accumulator, CodegenRow, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow, Problem,
     ProcessRow, ProfileDir, SampleRow, SourceRow, StackRow, StageRow, Table, TaskRow,
@@ -213,7 +213,7 @@ impl Execution {
 
 /// A frame at which an operator may begin: its index from the root, and the boundary it is; none for
 /// generated code.
-pub(crate) type Landmark = (usize, Option<Boundary>);
+pub(crate) type Landmark = (usize, Option<&'static Boundary>);
 
 /// A profile in memory.
 #[derive(Debug)]
@@ -249,33 +249,25 @@ impl Profile {
     pub fn open(root: &Path) -> Result<Self, FormatError> {
         let dir = ProfileDir::open(root)?;
         let mut problems = Vec::new();
-        // Samples are as many rows as all the rest, so they are read beside it.
-        let reader = {
-            let dir = dir.clone();
-            std::thread::spawn(move || dir.read::<SampleRow>())
-        };
+        let processes = latest(rows::<ProcessRow>(&dir, &mut problems)?);
+        let stages = stages(rows::<StageRow>(&dir, &mut problems)?);
+        let by_time = by_time(&processes);
+        let samples = dir.read_as(|rows| groups(rows, &processes, &stages, by_time))?;
+        problems.extend(samples.problems);
+        let (groups, waits) = merged(samples.rows)
+            .into_iter()
+            .partition(|(group, _)| group.kind == Kind::Cpu);
         let stacks = rows::<StackRow>(&dir, &mut problems)?;
-        let stage_rows = rows::<StageRow>(&dir, &mut problems)?;
         let plan_rows = rows::<PlanRow>(&dir, &mut problems)?;
         let codegen = rows::<CodegenRow>(&dir, &mut problems)?;
         let executions = self::executions(rows::<ExecutionRow>(&dir, &mut problems)?);
         let sources = rows::<SourceRow>(&dir, &mut problems)?;
-        let processes = latest(rows::<ProcessRow>(&dir, &mut problems)?);
-
-        let read = reader.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-        let mut samples = read.rows;
-        problems.extend(read.problems);
-        name_applications(&mut samples, &processes);
-        let stages = stages(stage_rows);
         let mut plans = plans(plan_rows);
         let generated = generated(codegen, &mut plans);
         let stacks: HashMap<i64, Vec<Frame>> = stacks
             .into_iter()
             .map(|row| (row.stack, row.frames))
             .collect();
-        let (groups, waits) = groups(samples, &stages, by_time(&processes))
-            .into_iter()
-            .partition(|(group, _)| group.kind == Kind::Cpu);
         let mut profile = Self {
             groups,
             waits,
@@ -536,28 +528,34 @@ fn name_applications(samples: &mut [SampleRow], processes: &[ProcessRow]) {
     }
 }
 
+/// Groups of the samples of one segment.
 fn groups(
-    rows: Vec<SampleRow>,
+    mut rows: Vec<SampleRow>,
+    processes: &[ProcessRow],
     stages: &HashMap<(String, i32, i32), Stage>,
     by_time: bool,
 ) -> Vec<(Group, Weight)> {
+    name_applications(&mut rows, processes);
     // Spark's threads without a task wait for one: that is nobody's time.
     let idle = |row: &SampleRow| {
         row.stage.is_none() && !row.app.is_empty() && kind(&row.kind) == Kind::OffCpu
     };
-    let mut groups: Vec<(Group, Weight)> = rows
-        .into_iter()
-        .filter(|row| !idle(row))
-        .map(|row| {
-            let weight = Weight::of(&row, by_time);
-            (Group::of(row, stages), weight)
-        })
-        .collect();
-    groups.sort_by(|(a, _), (b, _)| {
+    let group = |row: SampleRow| {
+        let weight = Weight::of(&row, by_time);
+        (Group::of(row, stages), weight)
+    };
+    let rows = rows.into_iter().filter(|row| !idle(row));
+    merged(rows.map(group).collect())
+}
+
+/// Sorted, each group once.
+fn merged(mut groups: Vec<(Group, Weight)>) -> Vec<(Group, Weight)> {
+    groups.par_sort_by(|(a, _), (b, _)| {
+        // Numbers first: they differ mostly, and texts take longer to compare.
         let key = |group: &Group| (group.query, group.stage, group.attempt);
-        (&a.app, key(a), &a.thread, a.stack, a.kind).cmp(&(
-            &b.app,
+        (key(a), &a.app, &a.thread, a.stack, a.kind).cmp(&(
             key(b),
+            &b.app,
             &b.thread,
             b.stack,
             b.kind,

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 
 use unfuse_format::Frame;
 
-use crate::attribute::{Attribution, Owner};
+use crate::attribute::{Attributor, Owner};
 use crate::plan::PlanNode;
-use crate::profile::{Group, Kind, Profile};
+use crate::profile::{Group, Kind};
 use crate::totals::method_name;
 
 /// How much of a stack is kept.
@@ -84,8 +84,12 @@ pub(crate) struct Stack<'a> {
 
 impl<'a> Stack<'a> {
     /// The stack of a group.
-    pub(crate) fn of(profile: &'a Profile, group: &'a Group, level: Level) -> Self {
-        let attribution = Attribution::of(profile, group);
+    pub(crate) fn of<'p: 'a>(
+        attributor: &mut Attributor<'p>,
+        group: &'a Group,
+        level: Level,
+    ) -> Self {
+        let (profile, attribution) = (attributor.profile(), attributor.of(group));
         let nodes = attribution
             .execution
             .as_ref()

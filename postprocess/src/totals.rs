@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use unfuse_format::Frame;
 
-use crate::attribute::{Attribution, Owner};
+use crate::attribute::{Attributor, Owner};
 use crate::profile::{Group, Kind, Profile, Selection, Time, Weight, generated_hash};
 use crate::waiting::Waiting;
 
@@ -121,6 +121,7 @@ impl Totals {
             Time::Cpu if !profile.waits.is_empty() => Time::Wall,
             time => time,
         };
+        let mut attributor = Attributor::new(profile);
         let by_time = profile.is_by_time() || selection.time != Time::Cpu;
         for (group, weight) in profile.selected(Selection { time, ..selection }) {
             let weight = if by_time {
@@ -133,7 +134,7 @@ impl Totals {
             if group.stage.is_some() {
                 stages.insert((group.app.clone(), group.query, group.stage));
             }
-            let mut key = key(profile, group, by);
+            let mut key = key(profile, &mut attributor, group, by);
             if selection.time == Time::OffCpu {
                 key.waiting = Some(profile.waiting(group));
             }
@@ -186,7 +187,7 @@ fn seconds(weight: Weight) -> f64 {
     weight.ns as f64 / 1e9
 }
 
-fn key(profile: &Profile, group: &Group, by: By) -> Key {
+fn key(profile: &Profile, attributor: &mut Attributor<'_>, group: &Group, by: By) -> Key {
     let mut key = Key {
         app: group.app.clone(),
         query: group.query,
@@ -201,7 +202,7 @@ fn key(profile: &Profile, group: &Group, by: By) -> Key {
         .get(&group.stack)
         .map_or(&[][..], Vec::as_slice);
     match by {
-        By::Operator => key.owner = Some(Attribution::of(profile, group).owner),
+        By::Operator => key.owner = Some(attributor.of(group).owner),
         By::Line => {
             let innermost = frames.iter().rev().find(|frame| !frame.class.is_empty());
             (key.query, key.stage) = (None, None);

@@ -182,6 +182,11 @@ pub fn tpch() -> PathBuf {
 
 /// `unfuse run … spark-submit` in an installed Spark.
 pub fn spark_submit(spark: &Path, profile: &Path, options: &[&str]) -> Command {
+    spark_submit_by(&[], spark, profile, options)
+}
+
+/// The same with options of `unfuse run`.
+pub fn spark_submit_by(how: &[&str], spark: &Path, profile: &Path, options: &[&str]) -> Command {
     let bin = spark.join("venv/bin");
     let mut path = bin.clone().into_os_string();
     path.push(":");
@@ -193,6 +198,7 @@ pub fn spark_submit(spark: &Path, profile: &Path, options: &[&str]) -> Command {
         .env_remove("SPARK_HOME")
         .args(["run", "--out"])
         .arg(profile)
+        .args(how)
         .arg("--")
         .arg(bin.join("spark-submit"))
         .args([
@@ -203,6 +209,29 @@ pub fn spark_submit(spark: &Path, profile: &Path, options: &[&str]) -> Command {
         ])
         .args(options);
     command
+}
+
+/// The single row of an SQL query over a local profile, which it calls `DIR`, as JSON.
+///
+/// # Panics
+/// If it has none.
+pub fn ask(profile: &Path, sql: &str) -> Vec<Value> {
+    let script = format!(
+        "import duckdb, json\n\
+         print(json.dumps(list(duckdb.sql(\"\"\"{}\"\"\").fetchone()), default=float))",
+        sql.replace("DIR", &profile.display().to_string())
+    );
+    let python = spark("4.3").join("venv/bin/python");
+    let output = run(Command::new(python).args(["-c", &script]));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// The same where it is one number.
+///
+/// # Panics
+/// If it is none.
+pub fn ask_number(profile: &Path, sql: &str) -> f64 {
+    ask(profile, sql)[0].as_f64().expect("a number")
 }
 
 /// `~/.cache/unfuse`, as `unfuse setup` has it.

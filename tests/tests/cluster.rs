@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
 use unfuse_tests::{
-    Cluster, Hdfs, executors, is, pyspark, root, run, samples, signal, spark, top, tpch, unfuse,
-    wait_for,
+    Cluster, Hdfs, ask, ask_number, executors, is, pyspark, root, run, samples, signal, spark, top,
+    tpch, unfuse, wait_for,
 };
 
 /// What must be on the plan.
@@ -17,18 +16,6 @@ fn queries(command: &mut Command, seconds: &str) {
         .arg(root().join("tests/programs/queries.py"))
         .arg(tpch())
         .arg(seconds);
-}
-
-/// The single row of an SQL query over a local profile, as JSON.
-fn ask(profile: &Path, sql: &str) -> Vec<Value> {
-    let script = format!(
-        "import duckdb, json\n\
-         print(json.dumps(list(duckdb.sql(\"\"\"{}\"\"\").fetchone()), default=float))",
-        sql.replace("DIR", &profile.display().to_string())
-    );
-    let python = spark("4.3").join("venv/bin/python");
-    let output = run(Command::new(python).args(["-c", &script]));
-    serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
 /// Executors with samples of tasks; samples of finished tasks as seconds; what Spark says they are.
@@ -84,14 +71,9 @@ fn assert_little_is_left(spools: &Path, profile: &Path) {
                 .read_dir()
                 .is_ok_and(|mut files| files.next().is_some())
         })
-        .map(|samples| ask(&samples, "select sum(count)::int from 'DIR/*.parquet'"))
-        .filter_map(|row| row[0].as_f64())
+        .map(|samples| ask_number(&samples, "select sum(count) from 'DIR/*.parquet'"))
         .sum();
-    let copied = ask(
-        profile,
-        "select sum(count)::int from 'DIR/samples/*.parquet'",
-    );
-    let copied = copied[0].as_f64().expect("a number");
+    let copied = ask_number(profile, "select sum(count) from 'DIR/samples/*.parquet'");
     println!("{left} samples left in spools, {copied} copied");
     assert!(left < 0.02 * copied, "{left} samples left, {copied} copied");
 }
@@ -103,7 +85,7 @@ fn has_task_samples(profile: &Path, pid: i32) -> bool {
     let samples = profile.join("samples");
     let mut files = samples.read_dir().into_iter().flatten().flatten();
     files.any(|file| file.path().extension().is_some_and(|end| end == "parquet"))
-        && ask(&samples, &sql)[0].as_u64() > Some(0)
+        && ask_number(&samples, &sql) > 0.0
 }
 
 fn uri(path: &Path) -> PathBuf {

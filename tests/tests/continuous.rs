@@ -1,10 +1,11 @@
-//! Profiles of jobs that never end: limits.
+//! Profiles of jobs that never end: limits, and a part of the tasks.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use unfuse_tests::{compile, jdks, run, top, unfuse};
+use serde_json::Value;
+use unfuse_tests::{ask, compile, jdks, root, run, spark, spark_submit_by, top, tpch, unfuse};
 
 /// Bytes of the tables that limits are for.
 fn size(profile: &Path) -> u64 {
@@ -90,6 +91,100 @@ fn limits_of_a_profile_on_a_file_system_of_hadoop_are_refused() {
         check_refused(
             &[flag, value, "--out", "hdfs://nowhere/p"],
             "hold for local directories",
+        );
+    }
+}
+
+/// Two queries in many tasks, profiled like this.
+fn many_tasks(profile: &Path, agent_options: &str) {
+    let how = ["--rate", "1000", "--agent-options", agent_options];
+    let many = "spark.sql.files.maxPartitionBytes=4m";
+    let options = ["--master", "local[2]", "--conf", many];
+    let mut command = spark_submit_by(&how, &spark("4.3"), profile, &options);
+    command
+        .arg(root().join("tests/programs/queries.py"))
+        .arg(tpch())
+        .arg("10");
+    run(&mut command);
+}
+
+/// Shares of CPU time of the operators that have more than a fiftieth of it.
+fn shares(profile: &Path) -> Vec<(String, f64)> {
+    let rows = top(profile, &["--by", "operator"]);
+    let text = |row: &Value| row["operator"].as_str().expect("a name").to_owned();
+    let share = |row: &Value| row["share"].as_f64().expect("a share");
+    let of_tasks = rows.iter().filter(|row| row["node_id"].is_i64());
+    let mut sums = std::collections::BTreeMap::new();
+    for row in of_tasks {
+        *sums.entry(text(row)).or_insert(0.0) += share(row);
+    }
+    let all: f64 = sums.values().sum();
+    sums.into_iter()
+        .map(|(operator, share)| (operator, share / all))
+        .filter(|(_, share)| *share > 0.02)
+        .collect()
+}
+
+/// Tasks that are long enough to have samples.
+#[derive(Debug)]
+struct Drawn {
+    tasks: f64,
+    /// Those with samples.
+    drawn: f64,
+    /// CPU time of these, s: that of Spark, and what their samples stand for.
+    spark: f64,
+    sampled: f64,
+}
+
+impl Drawn {
+    fn of(profile: &Path) -> Self {
+        let row = ask(
+            profile,
+            "with sampled as (select task, sum(weight_ns) as ns from 'DIR/samples/*.parquet'
+                              where kind = 'cpu' and task is not null group by task),
+                  long as (select task, cpu_ns + deserialize_cpu_ns as ns from 'DIR/tasks/*.parquet'
+                           where cpu_ns > 10000000)
+             select count(*), count(sampled.ns), sum(long.ns) filter (sampled.ns is not null) / 1e9,
+                    sum(sampled.ns) / 1e9 from long left join sampled using (task)",
+        );
+        let number = |at: usize| row[at].as_f64().expect("a number");
+        Self {
+            tasks: number(0),
+            drawn: number(1),
+            spark: number(2),
+            sampled: number(3),
+        }
+    }
+}
+
+#[test]
+fn a_part_of_the_tasks_stands_for_all_of_them() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (whole, part) = (dir.path().join("whole"), dir.path().join("part"));
+    many_tasks(&whole, "tasks=1");
+    many_tasks(&part, "tasks=1/4");
+
+    let (all, some) = (Drawn::of(&whole), Drawn::of(&part));
+    println!("{all:?}, {some:?}");
+    assert!(some.tasks > 60.0, "{some:?}: too few to judge");
+    assert_eq!(all.drawn, all.tasks);
+    // Four standard deviations.
+    let allowed = 4.0 * (some.tasks * 0.25 * 0.75).sqrt();
+    assert!(
+        (some.drawn - some.tasks / 4.0).abs() < allowed,
+        "{some:?}: a quarter is {allowed} away"
+    );
+    // Spark's count leaves out a little of every task.
+    let ratio = some.sampled / some.spark / (all.sampled / all.spark);
+    assert!((3.8..4.2).contains(&ratio), "each stands for {ratio}");
+
+    let (whole, part) = (shares(&whole), shares(&part));
+    for (operator, share) in whole {
+        let other = part.iter().find(|(name, _)| *name == operator);
+        let other = other.map_or(0.0, |(_, share)| *share);
+        assert!(
+            (other - share).abs() < 0.06,
+            "{operator}: {share} of all, {other} of the part"
         );
     }
 }

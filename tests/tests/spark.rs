@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
-use unfuse_tests::{root, run, samples, spark, spark_submit, top, tpch, unfuse};
+use unfuse_tests::{ask_number, root, run, samples, spark, spark_submit, top, tpch, unfuse};
 
 /// Operators of the canonical query's fused stage that do work.
 const FUSED: [&str; 5] = [
@@ -79,19 +79,11 @@ fn check_operators(profile: &Path, what: &str) {
 }
 
 /// Samples ÷ rate against `executorCpuTime` plus `executorDeserializeCpuTime` of the same tasks.
-fn check_cpu_time(profile: &Path, home: &Path, what: &str) {
-    let script = format!(
-        "import duckdb\n\
-         q = \"select sum(cpu_ns + deserialize_cpu_ns) / 1e9 from '{}/tasks/*.parquet'\"\n\
-         print(duckdb.sql(q).fetchone()[0])",
-        profile.display()
+fn check_cpu_time(profile: &Path, what: &str) {
+    let spark = ask_number(
+        profile,
+        "select sum(cpu_ns + deserialize_cpu_ns) / 1e9 from 'DIR/tasks/*.parquet'",
     );
-    let output =
-        run(std::process::Command::new(home.join("venv/bin/python")).args(["-c", &script]));
-    let spark: f64 = String::from_utf8_lossy(&output.stdout)
-        .trim()
-        .parse()
-        .expect("seconds");
     let rows = top(profile, &["--by", "stage"]);
     let sampled = samples(&rows, |row| row["stage"].is_i64()) as f64 / 200.0;
     let ratio = sampled / spark;
@@ -112,7 +104,7 @@ fn spark_4_in_threads() {
         &["--master", "local[2]", "--driver-memory", "3g"],
     );
     check_operators(&profile, "4.3 local");
-    check_cpu_time(&profile, &spark("4.3"), "4.3 local");
+    check_cpu_time(&profile, "4.3 local");
 
     let svg = dir.path().join("flame.svg");
     run(unfuse().arg("flame").arg(&profile).arg("-o").arg(&svg));
@@ -158,7 +150,7 @@ fn spark_3_5_in_threads() {
         &["--master", "local[2]", "--driver-memory", "3g"],
     );
     check_operators(&profile, "3.5 local");
-    check_cpu_time(&profile, &spark("4.3"), "3.5 local");
+    check_cpu_time(&profile, "3.5 local");
 }
 
 #[test]

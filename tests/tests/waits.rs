@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
-use unfuse_tests::{compile, is, jdks, root, run, spark, spark_submit, top, unfuse};
+use unfuse_tests::{ask_number, compile, is, jdks, root, run, spark, spark_submit, top, unfuse};
 
 /// Seconds waited, of the rows that `wanted` accepts.
 fn waited(rows: &[Value], wanted: impl Fn(&Value) -> bool) -> f64 {
@@ -148,17 +147,10 @@ fn a_sleeping_operator_waits_and_cpu_and_waiting_are_the_tasks_time() {
     });
     assert!(elsewhere < 0.3, "{elsewhere} s of sleep elsewhere");
 
-    let script = format!(
-        "import duckdb\n\
-         q = \"select sum(run_ms + deserialize_ms) / 1e3 from '{}/tasks/*.parquet'\"\n\
-         print(duckdb.sql(q).fetchone()[0])",
-        profile.display()
+    let ran = ask_number(
+        &profile,
+        "select sum(run_ms + deserialize_ms) / 1e3 from 'DIR/tasks/*.parquet'",
     );
-    let output = run(Command::new(home.join("venv/bin/python")).args(["-c", &script]));
-    let ran: f64 = String::from_utf8_lossy(&output.stdout)
-        .trim()
-        .parse()
-        .expect("seconds");
     let rows = top(&profile, &["--kind", "wall", "--by", "stage"]);
     let wall: f64 = rows
         .iter()

@@ -15,6 +15,7 @@ use unfuse_format::ProcessRow;
 use self::message::{File, Meta, SampleUnits, Samples, Thread};
 use self::shared::SharedTables;
 use super::{Span, title};
+use crate::attribute::Attributor;
 use crate::profile::{Group, Profile, Selection, Slice};
 use crate::stacks::{FrameKind, Level, Stack};
 
@@ -38,6 +39,7 @@ pub fn firefox(
     let first = slices.iter().map(|slice| slice.start_ns).min();
     let origin_ns = first.map_or(span.start_ns, |first| first.min(span.start_ns));
     let mut shared = SharedTables::new();
+    let mut attributor = Attributor::new(profile);
     let mut known: HashMap<&Group, Option<usize>> = HashMap::new();
     let threads = slices
         .chunk_by(|a, b| a.thread == b.thread)
@@ -45,9 +47,9 @@ pub fn firefox(
             let stacks: Vec<Option<usize>> = slices
                 .iter()
                 .map(|slice| {
-                    *known
-                        .entry(&slice.group)
-                        .or_insert_with_key(|group| shared.stack(frames(profile, group, level)))
+                    *known.entry(&slice.group).or_insert_with_key(|group| {
+                        shared.stack(frames(&mut attributor, group, level))
+                    })
                 })
                 .collect();
             thread(profile, slices, &stacks, origin_ns)
@@ -87,8 +89,12 @@ pub fn firefox(
 }
 
 /// Outside tasks the scope is the thread, which has a track of its own.
-fn frames<'a>(profile: &'a Profile, group: &'a Group, level: Level) -> Stack<'a> {
-    let mut stack = Stack::of(profile, group, level);
+fn frames<'a, 'p: 'a>(
+    attributor: &mut Attributor<'p>,
+    group: &'a Group,
+    level: Level,
+) -> Stack<'a> {
+    let mut stack = Stack::of(attributor, group, level);
     if group.stage.is_none() && stack.frames.len() > 1 {
         stack.frames.retain(|frame| frame.kind != FrameKind::Scope);
     }

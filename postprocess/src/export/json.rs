@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::table::Table;
+use crate::attribute::Attributor;
 use crate::profile::{Profile, Selection};
 use crate::stacks::{Level, Stack};
 use crate::totals::{By, Total, Totals};
@@ -72,10 +73,11 @@ pub fn json(
     mut out: impl Write,
 ) -> io::Result<()> {
     let mut frames = Table::new();
+    let mut attributor = Attributor::new(profile);
     let samples = profile
         .selected(selection)
         .map(|(group, weight)| {
-            let stack = Stack::of(profile, group, level);
+            let stack = Stack::of(&mut attributor, group, level);
             let indices = stack.frames.into_iter().map(|frame| {
                 frames.index(Frame {
                     kind: frame.kind.name(),

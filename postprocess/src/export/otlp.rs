@@ -15,6 +15,7 @@ use prost::Message;
 
 use super::table::Table;
 use super::{Span, apps, index32, signed};
+use crate::attribute::Attributor;
 use crate::profile::{Group, Profile, Selection, Weight};
 use crate::stacks::{FrameKind, Level, Stack, StackFrame};
 
@@ -33,12 +34,13 @@ pub fn otlp(
     mut out: impl Write,
 ) -> io::Result<()> {
     let mut dictionary = Dictionary::new();
+    let mut attributor = Attributor::new(profile);
     let mut resources = Vec::new();
     for app in apps(profile, selection) {
         let mut samples: IndexMap<Identity, Weight> = IndexMap::new();
         let of_app = profile.selected(selection).filter(|(g, _)| g.app == app);
         for (group, weight) in of_app {
-            let stack = Stack::of(profile, group, level);
+            let stack = Stack::of(&mut attributor, group, level);
             let attributes = dictionary.sample_attributes(group, &stack.owner);
             let identity = (dictionary.stack(stack.frames), attributes);
             samples.entry(identity).or_default().add(weight);

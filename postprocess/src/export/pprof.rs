@@ -11,6 +11,7 @@ use prost::Message;
 use self::message::{Function, Label, Line, Location, Sample, ValueType};
 use super::table::Table;
 use super::{Span, signed};
+use crate::attribute::Attributor;
 use crate::profile::{Group, Profile, Selection, generated_hash};
 use crate::stacks::{Level, Stack, StackFrame};
 
@@ -32,10 +33,11 @@ pub fn pprof(
         functions: Table::new(),
         locations: Table::new(),
     };
+    let mut attributor = Attributor::new(profile);
     let samples = profile
         .selected(selection)
         .map(|(group, weight)| {
-            let stack = Stack::of(profile, group, level);
+            let stack = Stack::of(&mut attributor, group, level);
             Sample {
                 label: tables.labels(group, &stack.owner),
                 location_id: tables.locations(stack.frames),

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::table::Table;
 use super::{apps, signed, title};
+use crate::attribute::Attributor;
 use crate::profile::{Profile, Selection, Weight};
 use crate::stacks::{FrameKind, Level, Stack, StackFrame};
 
@@ -70,8 +71,9 @@ pub fn speedscope(
     mut out: impl Write,
 ) -> io::Result<()> {
     let mut parts: BTreeMap<Key, BTreeMap<Vec<StackFrame>, Weight>> = BTreeMap::new();
+    let mut attributor = Attributor::new(profile);
     for (group, weight) in profile.selected(selection) {
-        let mut frames = Stack::of(profile, group, level).frames;
+        let mut frames = Stack::of(&mut attributor, group, level).frames;
         if group.stage.is_some() {
             // The profile is the stage.
             frames.retain(|frame| frame.kind != FrameKind::Scope);

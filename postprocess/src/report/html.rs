@@ -1,12 +1,12 @@
 //! The file: the page with all data inside, as compressed blocks that are opened when they are looked at.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Report;
@@ -46,36 +46,12 @@ impl Report<'_> {
 
     /// The blocks of all queries, made on all cores.
     fn details(&self, progress: &(dyn Fn() + Sync)) -> io::Result<Vec<String>> {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut blocks = Vec::new();
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                if at >= self.parts.len() {
-                    return Ok(blocks);
-                }
-                blocks.push((at, encoded(&self.detail(at))?));
-                progress();
-            }
+        let block = |at| {
+            let block = encoded(&self.detail(at));
+            progress();
+            block
         };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let done: Vec<io::Result<Vec<(usize, String)>>> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-            workers
-                .into_iter()
-                .map(|worker| {
-                    let panicked = |_| Err(io::Error::other("making the details panicked"));
-                    worker.join().unwrap_or_else(panicked)
-                })
-                .collect()
-        });
-        let mut blocks = vec![String::new(); self.parts.len()];
-        for part in done {
-            for (at, block) in part? {
-                blocks[at] = block;
-            }
-        }
-        Ok(blocks)
+        (0..self.parts.len()).into_par_iter().map(block).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use super::names::Names;
 use super::sources::HotLines;
 use super::stages::{self, Attempt};
 use super::{Part, TasksByStage};
-use crate::attribute::{Attribution, Owner};
+use crate::attribute::{Attribution, Attributor, Owner};
 use crate::plan::Plan;
 use crate::profile::{Group, Profile, Weight};
 use crate::waiting::Waiting;
@@ -63,14 +63,15 @@ impl<'a> Costs<'a> {
         };
         let nodes = plan.map_or(0, |plan| plan.nodes.len());
         costs.nodes.resize_with(nodes, Share::default);
+        let mut attributor = Attributor::new(profile);
         for (group, weight) in merged(&profile.groups, &part.groups) {
-            let attribution = Attribution::of(profile, group);
+            let attribution = attributor.of(group);
             let cost = Cost::from(weight);
             costs.share(&attribution.owner, group).cost.add(cost);
             costs.stacks.push((group, attribution, cost));
         }
         for (group, weight) in merged(&profile.waits, &part.waits) {
-            let owner = Attribution::of(profile, group).owner;
+            let owner = attributor.of(group).owner;
             let share = costs.share(&owner, group);
             let ns = share.waits.entry(profile.waiting(group)).or_default();
             *ns = ns.saturating_add(weight.ns);

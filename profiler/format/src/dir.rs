@@ -117,7 +117,16 @@ impl ProfileDir {
 
     /// Every row of one table, with the files that had to be left out.
     pub fn read<T: Table>(&self) -> Result<Read<T>, FormatError> {
-        read_table(&self.root.join(T::NAME))
+        self.read_as(|rows| rows)
+    }
+
+    /// The same for tables that are large in memory: what is made of the rows of each segment, put together. Segments
+    /// are read side by side.
+    pub fn read_as<T: Table, R: Send>(
+        &self,
+        each: impl Fn(Vec<T>) -> Vec<R> + Sync,
+    ) -> Result<Read<R>, FormatError> {
+        read_table(&self.root.join(T::NAME), each)
     }
 
     /// Keeps the text of one generated source under its hash; a text already there is left alone.

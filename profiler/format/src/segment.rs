@@ -10,6 +10,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+use rayon::prelude::*;
 
 use crate::dir::private_folder;
 use crate::{FormatError, Problem, ProfileDir, Table};
@@ -145,7 +146,10 @@ pub struct Read<T> {
     pub problems: Vec<Problem>,
 }
 
-pub(crate) fn read_table<T: Table>(folder: &Path) -> Result<Read<T>, FormatError> {
+pub(crate) fn read_table<T: Table, R: Send>(
+    folder: &Path,
+    each: impl Fn(Vec<T>) -> Vec<R> + Sync,
+) -> Result<Read<R>, FormatError> {
     let mut read = Read {
         rows: Vec::new(),
         problems: Vec::new(),
@@ -161,11 +165,17 @@ pub(crate) fn read_table<T: Table>(folder: &Path) -> Result<Read<T>, FormatError
         .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
         .collect();
     paths.sort();
-    for path in paths {
-        // The Parquet reader panics over some damage that it should refuse.
-        let rows = catch_unwind(|| read_parquet(&path)).unwrap_or_else(|_| {
+    // The Parquet reader panics over some damage that it should refuse.
+    let read_one = |path: &PathBuf| {
+        let rows = catch_unwind(|| read_parquet(path)).unwrap_or_else(|_| {
             Err("damaged beyond what the Parquet reader understands".to_owned())
         });
+        rows.map(&each)
+    };
+    let segments: Vec<Result<Vec<R>, String>> = paths.par_iter().map(read_one).collect();
+    let rows = segments.iter().flatten().map(Vec::len).sum();
+    read.rows.reserve_exact(rows);
+    for (path, rows) in paths.into_iter().zip(segments) {
         match rows {
             Ok(rows) => read.rows.extend(rows),
             // Retention deletes while we read; what was in it is too old to be missed.

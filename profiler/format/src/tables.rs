@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::segment::fields_of;
 
 /// A row type that is stored as a table.
-pub trait Table: Serialize + for<'a> Deserialize<'a> {
+pub trait Table: Serialize + for<'a> Deserialize<'a> + Send {
     /// The folder under the profile directory.
     const NAME: &'static str;
 
