@@ -181,11 +181,10 @@ unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthr
 
 unsafe extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
     with_agent(|agent| {
+        let patience = Duration::from_secs(2);
         // While the names of interpreted methods can still be read.
-        agent
-            .session
-            .collect_samples(Instant::now() + Duration::from_secs(1));
-        agent.events.flush(Duration::from_secs(2));
+        agent.session.collect_samples(Instant::now() + patience);
+        agent.events.flush(patience);
         if let Some(failure) = agent.session.failure() {
             log::say(failure);
         }

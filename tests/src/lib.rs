@@ -211,6 +211,14 @@ pub fn spark_submit_by(how: &[&str], spark: &Path, profile: &Path, options: &[&s
     command
 }
 
+/// Lets a job run the queries of `programs/queries.py` for so many seconds, at least once.
+pub fn queries<'a>(command: &'a mut Command, seconds: &str) -> &'a mut Command {
+    command
+        .arg(root().join("tests/programs/queries.py"))
+        .arg(tpch())
+        .arg(seconds)
+}
+
 /// The single row of an SQL query over a local profile, which it calls `DIR`, as JSON.
 ///
 /// # Panics

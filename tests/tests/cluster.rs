@@ -1,22 +1,15 @@
 //! Spark on a cluster: a standalone one of real processes.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use unfuse_tests::{
-    Cluster, Hdfs, ask, ask_number, executors, is, pyspark, root, run, samples, signal, spark, top,
-    tpch, unfuse, wait_for,
+    Cluster, Hdfs, ask, ask_number, executors, is, pyspark, queries, run, samples, signal, spark,
+    top, unfuse, wait_for,
 };
 
 /// What must be on the plan.
 const FUSED: [&str; 3] = ["HashAggregate", "BroadcastHashJoin", "Scan parquet"];
-
-fn queries(command: &mut Command, seconds: &str) {
-    command
-        .arg(root().join("tests/programs/queries.py"))
-        .arg(tpch())
-        .arg(seconds);
-}
 
 /// Executors with samples of tasks; samples of finished tasks as seconds; what Spark says they are.
 fn counts(profile: &Path) -> (u64, f64, f64) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use unfuse_tests::{ask, compile, jdks, root, run, spark, spark_submit_by, top, tpch, unfuse};
+use unfuse_tests::{ask, compile, jdks, queries, run, spark, spark_submit_by, top, unfuse};
 
 /// Bytes of the tables that limits are for.
 fn size(profile: &Path) -> u64 {
@@ -101,11 +101,7 @@ fn many_tasks(profile: &Path, agent_options: &str) {
     let many = "spark.sql.files.maxPartitionBytes=4m";
     let options = ["--master", "local[2]", "--conf", many];
     let mut command = spark_submit_by(&how, &spark("4.3"), profile, &options);
-    command
-        .arg(root().join("tests/programs/queries.py"))
-        .arg(tpch())
-        .arg("10");
-    run(&mut command);
+    run(queries(&mut command, "10"));
 }
 
 /// Shares of CPU time of the operators that have more than a fiftieth of it.

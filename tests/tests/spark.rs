@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
-use unfuse_tests::{ask_number, root, run, samples, spark, spark_submit, top, tpch, unfuse};
+use unfuse_tests::{ask_number, queries, run, samples, spark, spark_submit, top, unfuse};
 
 /// Operators of the canonical query's fused stage that do work.
 const FUSED: [&str; 5] = [
@@ -18,11 +18,7 @@ const FUSED: [&str; 5] = [
 fn profile_queries(version: &str, profile: &Path, seconds: &str, options: &[&str]) {
     let home = spark(version);
     let mut command = spark_submit(&home, profile, options);
-    command
-        .arg(root().join("tests/programs/queries.py"))
-        .arg(tpch())
-        .arg(seconds);
-    let output = run(&mut command);
+    let output = run(queries(&mut command, seconds));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
         text.starts_with("rounds "),
@@ -209,10 +205,7 @@ fn the_jobs_exit_code_comes_through() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
     let mut command = spark_submit(&spark("4.3"), &profile, &["--master", "local[2]"]);
-    command
-        .arg(root().join("tests/programs/queries.py"))
-        .arg(tpch())
-        .args(["0", "7"]);
+    queries(&mut command, "0").arg("7");
     let status = command.output().expect("it runs").status;
     assert_eq!(status.code(), Some(7));
     assert!(

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use unfuse_tests::{agent, root, spark, spark_submit, tpch};
+use unfuse_tests::{agent, queries, root, spark, spark_submit};
 
 /// A process that ends with the test.
 struct Running(Child);
@@ -90,10 +90,7 @@ fn live_and_afterwards(version: &str) {
     ];
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let mut driver = Running(
-        spark_submit(&home, &profile, &options)
-            .arg(root().join("tests/programs/queries.py"))
-            .arg(tpch())
-            .arg("30")
+        queries(&mut spark_submit(&home, &profile, &options), "30")
             .stdout(Stdio::null())
             .spawn()
             .expect("spark-submit"),

@@ -49,24 +49,15 @@ impl Input {
         if time == Time::OffCpu && profile.waits.is_empty() {
             bail!("{}: {NO_WAITS}", self.dir.display());
         }
+        if time == Time::Cpu && profile.groups.is_empty() {
+            bail!("{}: {ONLY_WAITS}", self.dir.display());
+        }
         let selection = Selection {
             query: self.query,
             stage: self.stage,
             time,
         };
         if profile.selected(selection).next().is_none() {
-            if self.query.is_none() && self.stage.is_none() {
-                // A JVM that ended as its first sample was due; or nothing ever waited.
-                bail!(
-                    "{}: the profile has no samples of this kind, only {}",
-                    self.dir.display(),
-                    if time == Time::Cpu {
-                        "waits: `--kind off-cpu` shows them"
-                    } else {
-                        "CPU time"
-                    }
-                );
-            }
             let (queries, stages) = (list(&profile.queries()), list(&profile.stage_ids()));
             bail!(
                 "{} has no samples for that query and stage; it has queries {queries} and stages {stages}",
@@ -79,6 +70,10 @@ impl Input {
 
 const NO_WAITS: &str = "no waits were recorded: they are with perf_event only (`unfuse doctor` checks this machine), \
      not with the agent's option waits=off, and not by versions of unfuse before this one";
+
+/// As of a JVM that ended when its first sample was due.
+const ONLY_WAITS: &str =
+    "the profile has no samples of this kind, only waits: `--kind off-cpu` shows them";
 
 /// Whose time to show.
 #[derive(Debug, Clone, Copy, ValueEnum)]
