@@ -12,6 +12,11 @@ use nix::sys::signal::SigSet;
 const MOST_BYTES: usize = 64 << 20;
 /// Events that may wait.
 const MOST_EVENTS: usize = 1 << 16;
+/// How long the first of many events waits for the others: each wake-up of the sending thread costs the thread that adds an event
+/// more than the event itself.
+const GATHER: Duration = Duration::from_millis(5);
+/// Bytes sent at once, at least while more wait.
+const BATCH: usize = 256 << 10;
 
 /// The queue.
 pub(crate) struct EventQueue {
@@ -87,16 +92,27 @@ impl EventQueue {
 }
 
 fn send_all(receiver: &Receiver<Vec<u8>>, mut to: UnixStream, waiting: &Waiting) {
-    while let Ok(event) = receiver.recv() {
-        let mut framed = (event.len() as u32).to_ne_bytes().to_vec();
-        framed.extend_from_slice(&event);
+    let mut batch = Vec::new();
+    while let Ok(first) = receiver.recv() {
+        std::thread::sleep(GATHER);
+        let (mut bytes, mut events) = (0, 0);
+        batch.clear();
+        for event in std::iter::once(first).chain(receiver.try_iter()) {
+            batch.extend_from_slice(&(event.len() as u32).to_ne_bytes());
+            batch.extend_from_slice(&event);
+            bytes += event.len();
+            events += 1;
+            if batch.len() >= BATCH {
+                break;
+            }
+        }
         // A blocking write, on a thread nobody waits for. It fails when the writer is gone (Rust sends
         // with MSG_NOSIGNAL, so there is no SIGPIPE).
-        if to.write_all(&framed).is_err() {
+        if to.write_all(&batch).is_err() {
             waiting.broken.store(true, Ordering::Relaxed);
             return;
         }
-        waiting.bytes.fetch_sub(event.len(), Ordering::Relaxed);
-        waiting.events.fetch_sub(1, Ordering::AcqRel);
+        waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        waiting.events.fetch_sub(events, Ordering::AcqRel);
     }
 }

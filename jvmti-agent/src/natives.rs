@@ -62,13 +62,13 @@ pub extern "system" fn Java_io_unfuse_spark_Native_event(
             }
             let env = JniEnv::from_raw(env);
             let length = env.get_array_length(json);
-            let mut bytes = vec![0i8; length as usize];
-            env.get_byte_array_region(json, 0, length, &mut bytes);
+            let mut bytes = vec![0u8; length as usize];
+            // A jbyte is a byte with a sign: same size, same alignment, every pattern valid.
+            let signed = std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len());
+            env.get_byte_array_region(json, 0, length, signed);
             bytes
         };
-        queued = agent
-            .events
-            .push(bytes.into_iter().map(|b| b as u8).collect());
+        queued = agent.events.push(bytes);
         if !queued {
             agent.session.count_lost_events(1);
         }

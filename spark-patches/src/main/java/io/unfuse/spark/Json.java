@@ -1,10 +1,11 @@
 package io.unfuse.spark;
 
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
 /**
  * Writes one JSON object, field by field, without any library: Spark's own Jackson is the job's, and its version is not ours to
- * depend on.
+ * depend on. It writes UTF-8 as it goes: there is one object for each task, and copies of it were most of its cost.
  *
  * <pre>{@code
  * new Json().field("type", "app").field("pid", 7).array("list").item().field("a", 1).end().endArray().utf8()
@@ -13,9 +14,10 @@ import java.nio.charset.StandardCharsets;
  * What Unicode cannot express (half a surrogate pair) becomes U+FFFD: strict readers refuse the escape of a lone half.
  */
 final class Json {
-    private static final char[] HEX = "0123456789abcdef".toCharArray();
+    private static final byte[] HEX = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
 
-    private final StringBuilder out;
+    private byte[] out;
+    private int length;
     private boolean first = true;
 
     Json() {
@@ -23,7 +25,8 @@ final class Json {
     }
 
     Json(int expectedLength) {
-        out = new StringBuilder(expectedLength).append('{');
+        out = new byte[expectedLength + 2];
+        put('{');
     }
 
     Json field(String name, String value) {
@@ -34,131 +37,159 @@ final class Json {
 
     Json field(String name, long value) {
         name(name);
-        out.append(value);
+        ascii(Long.toString(value));
         return this;
     }
 
     Json field(String name, boolean value) {
         name(name);
-        out.append(value);
+        ascii(Boolean.toString(value));
         return this;
     }
 
     /** A number, or null. */
     Json field(String name, Number value) {
         name(name);
-        if (value == null) {
-            out.append("null");
-        } else {
-            out.append(value.longValue());
-        }
+        ascii(value == null ? "null" : Long.toString(value.longValue()));
         return this;
     }
 
     Json strings(String name, Iterable<String> values) {
         name(name);
-        out.append('[');
+        put('[');
         boolean comma = false;
         for (String value : values) {
             if (comma) {
-                out.append(',');
+                put(',');
             }
             comma = true;
             string(value);
         }
-        out.append(']');
+        put(']');
         return this;
     }
 
     /** Opens an array of objects; each {@link #item()} must be closed with {@link #end()}. */
     Json array(String name) {
         name(name);
-        out.append('[');
+        put('[');
         first = true;
         return this;
     }
 
     Json endArray() {
-        out.append(']');
+        put(']');
         first = false;
         return this;
     }
 
     Json item() {
         if (!first) {
-            out.append(',');
+            put(',');
         }
-        out.append('{');
+        put('{');
         first = true;
         return this;
     }
 
     Json end() {
-        out.append('}');
+        put('}');
         first = false;
         return this;
     }
 
     /** The finished object. */
     byte[] utf8() {
-        return toString().getBytes(StandardCharsets.UTF_8);
+        byte[] whole = Arrays.copyOf(out, length + 1);
+        whole[length] = '}';
+        return whole;
     }
 
     @Override
     public String toString() {
-        return out + "}";
+        return new String(utf8(), StandardCharsets.UTF_8);
     }
 
     private void name(String name) {
         if (!first) {
-            out.append(',');
+            put(',');
         }
         first = false;
         string(name);
-        out.append(':');
+        put(':');
     }
 
     private void string(String value) {
         if (value == null) {
-            out.append("null");
+            ascii("null");
             return;
         }
-        out.append('"');
+        put('"');
         for (int i = 0; i < value.length(); i++) {
             char c = value.charAt(i);
-            switch (c) {
-                case '"':
-                    out.append("\\\"");
-                    break;
-                case '\\':
-                    out.append("\\\\");
-                    break;
-                case '\n':
-                    out.append("\\n");
-                    break;
-                case '\r':
-                    out.append("\\r");
-                    break;
-                case '\t':
-                    out.append("\\t");
-                    break;
-                default:
-                    if (c < 0x20 || c == 0x7f) {
-                        escape(c);
-                    } else if (Character.isHighSurrogate(c) && i + 1 < value.length()
-                            && Character.isLowSurrogate(value.charAt(i + 1))) {
-                        out.append(c).append(value.charAt(++i));
-                    } else if (Character.isSurrogate(c)) {
-                        out.append('\ufffd');
-                    } else {
-                        out.append(c);
-                    }
+            if (c < 0x20 || c == '"' || c == '\\' || c == 0x7f) {
+                escape(c);
+            } else if (c < 0x80) {
+                put(c);
+            } else if (Character.isHighSurrogate(c) && i + 1 < value.length()
+                    && Character.isLowSurrogate(value.charAt(i + 1))) {
+                utf8(Character.toCodePoint(c, value.charAt(++i)));
+            } else {
+                utf8(Character.isSurrogate(c) ? '\ufffd' : c);
             }
         }
-        out.append('"');
+        put('"');
     }
 
     private void escape(char c) {
-        out.append("\\u").append(HEX[c >> 12]).append(HEX[c >> 8 & 15]).append(HEX[c >> 4 & 15]).append(HEX[c & 15]);
+        put('\\');
+        switch (c) {
+            case '"':
+            case '\\':
+                put(c);
+                break;
+            case '\n':
+                put('n');
+                break;
+            case '\r':
+                put('r');
+                break;
+            case '\t':
+                put('t');
+                break;
+            default:
+                ascii("u00");
+                put(HEX[c >> 4]);
+                put(HEX[c & 15]);
+        }
+    }
+
+    /** A code point above 0x7f. */
+    private void utf8(int point) {
+        if (point < 0x800) {
+            put(0xc0 | point >> 6);
+        } else {
+            if (point < 0x10000) {
+                put(0xe0 | point >> 12);
+            } else {
+                put(0xf0 | point >> 18);
+                put(0x80 | point >> 12 & 0x3f);
+            }
+            put(0x80 | point >> 6 & 0x3f);
+        }
+        put(0x80 | point & 0x3f);
+    }
+
+    private void ascii(String text) {
+        for (int i = 0; i < text.length(); i++) {
+            put(text.charAt(i));
+        }
+    }
+
+    private void put(int b) {
+        if (length == out.length) {
+            out = Arrays.copyOf(out, 2 * length);
+        }
+        out[length++] = (byte) b;
     }
 }
