@@ -1,7 +1,10 @@
+import java.math.BigInteger;
 import java.security.MessageDigest;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.zip.CRC32;
 import javax.crypto.Cipher;
+import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
 /** Work that HotSpot does in assembly of its own. */
@@ -10,6 +13,10 @@ public class Stubs {
     static final byte[] TARGET = new byte[1 << 20];
     static final int[] NUMBERS = new int[40_000];
     static final String TEXT = "ab".repeat(200_000) + "abc";
+    static final BigInteger FACTOR = BigInteger.valueOf(3).pow(1500);
+    static final BigInteger BASE = BigInteger.valueOf(7).pow(360);
+    static final BigInteger MODULUS = BigInteger.valueOf(2).pow(1024).subtract(BigInteger.valueOf(105));
+    static final byte[] ENCODED = Base64.getEncoder().encode(new byte[1 << 20]);
     static Cipher cipher;
 
     static long copy() {
@@ -29,6 +36,37 @@ public class Stubs {
 
     static long digest() throws Exception {
         return MessageDigest.getInstance("SHA-256").digest(BYTES)[0];
+    }
+
+    /** The routine for this one uses the frame pointer for its table. */
+    static long wideDigest() throws Exception {
+        return MessageDigest.getInstance("SHA-512").digest(BYTES)[0];
+    }
+
+    static long oldDigest() throws Exception {
+        return MessageDigest.getInstance("MD5").digest(BYTES)[0];
+    }
+
+    static long multiply() {
+        long x = 0;
+        for (int i = 0; i < 200; i++) {
+            x += FACTOR.multiply(FACTOR).bitLength();
+        }
+        return x;
+    }
+
+    static long exponentiate() {
+        return BASE.modPow(BASE, MODULUS).bitLength();
+    }
+
+    static long encode() {
+        return Base64.getEncoder().encode(BYTES)[3] + Base64.getDecoder().decode(ENCODED)[5];
+    }
+
+    static long seal() throws Exception {
+        Cipher gcm = Cipher.getInstance("AES/GCM/NoPadding");
+        gcm.init(Cipher.ENCRYPT_MODE, new SecretKeySpec(new byte[16], "AES"), new GCMParameterSpec(128, new byte[12]));
+        return gcm.doFinal(BYTES, 0, BYTES.length / 8)[5];
     }
 
     static long encrypt() throws Exception {
@@ -59,6 +97,9 @@ public class Stubs {
         cipher.init(Cipher.ENCRYPT_MODE, new SecretKeySpec(new byte[16], "AES"));
         Truth.turns(Long.parseLong(args[0]), "Stubs.copy", (Truth.Part) Stubs::copy, "Stubs.checksum", (Truth.Part) Stubs::checksum,
                 "Stubs.digest", (Truth.Part) Stubs::digest, "Stubs.encrypt", (Truth.Part) Stubs::encrypt,
+                "Stubs.wideDigest", (Truth.Part) Stubs::wideDigest, "Stubs.oldDigest", (Truth.Part) Stubs::oldDigest,
+                "Stubs.multiply", (Truth.Part) Stubs::multiply, "Stubs.exponentiate", (Truth.Part) Stubs::exponentiate,
+                "Stubs.encode", (Truth.Part) Stubs::encode, "Stubs.seal", (Truth.Part) Stubs::seal,
                 "Stubs.sort", (Truth.Part) Stubs::sort, "Stubs.search", (Truth.Part) Stubs::search);
         Truth.print();
     }

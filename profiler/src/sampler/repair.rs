@@ -5,7 +5,8 @@
 //! the first Java frame. The copy of the stack that came with the sample still holds the link that
 //! the first Java frame saved: a pair of a frame pointer that points further up the stack and a
 //! return address into generated code. From there the frame pointers lead on. Worse, such code may
-//! have the address of a frame further up in rbp: then the kernel's chain looks whole and is not.
+//! have the address of a frame further up in rbp: then the kernel's chain looks whole and is not. A few of
+//! HotSpot's own routines (SHA-512) use rbp for a table, too: there the chain ends after its leaf.
 
 use crate::maps::Maps;
 use crate::perf_event::Sample;
@@ -29,11 +30,17 @@ pub(super) enum Chain {
     Broken,
 }
 
-/// Mends `chain` (leaf first) where it contains no generated code, or left some out.
+/// Mends `chain` (leaf first) where it contains no generated code, left some out, or ends at a leaf of it.
 pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> Chain {
     let in_code = |word: u64| maps.in_code_cache(word);
     let generated = chain.iter().position(|ip| in_code(*ip));
+    // Generated code is called by generated code, or by the JVM.
+    let is_lost = generated == Some(0)
+        && !chain
+            .get(1)
+            .is_some_and(|caller| in_code(*caller) || maps.in_jvm(*caller));
     if let Some(first) = generated
+        && !is_lost
         && chain[..first].iter().all(|ip| maps.in_jvm(*ip))
     {
         return Chain::Whole;
@@ -50,6 +57,14 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
         words: &stack,
     };
     let best = view.best_chain(first, &in_code);
+    if is_lost {
+        let Some(callers) = best else {
+            return Chain::Whole;
+        };
+        chain.truncate(1);
+        chain.extend(callers);
+        return Chain::Repaired;
+    }
     if let Some(generated) = generated {
         return match best.and_then(|callers| left_out(callers, &chain[generated..], &stack)) {
             Some(callers) => {
