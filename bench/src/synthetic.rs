@@ -418,6 +418,7 @@ fn stage_tables(
             .then(|| "java.io.IOException: <b>disk</b>".into()),
         scopes: Vec::new(),
         accumulators: accumulators.collect(),
+        ..StageRow::default()
     });
     for index in 0..TASKS {
         let run_ms = (60 * cost + random.below(80)) as i64;

@@ -1,6 +1,7 @@
 //! The agent's options: `key=value,key=value`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use unfuse_profiler::{Config, Retention, SampleSource, TaskShare, Threads, is_uri};
 
@@ -23,8 +24,7 @@ pub struct Options {
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str =
-    "dir, spools, rate, threads, source, map, keep, keep_for, tasks, waits, executors, spark, ui";
+const KNOWN: &str = "dir, spools, rate, threads, source, map, keep, keep_for, tasks, waits, executors, spark, ui, heartbeat";
 
 /// The tab in Spark's web pages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,11 @@ impl Options {
                 self.config.tasks = TaskShare::parse(value).map_err(|e| wrong(&e))?;
             }
             "waits" => self.config.waits = switch()?,
+            "heartbeat" => {
+                self.config.heartbeat = heartbeat(value).ok_or_else(|| {
+                    wrong("a time such as 2s or 500ms, from 100ms to 10m, or off is expected")
+                })?;
+            }
             "executors" => self.executors = switch()?,
             "spark" => self.without_spark = !switch()?,
             "ui" => {
@@ -136,6 +141,24 @@ impl Options {
             .checked_div(u64::from(self.config.rate_hz))
             .unwrap_or(0)
     }
+}
+
+/// A time between heartbeats; none where there are to be none.
+fn heartbeat(text: &str) -> Option<Option<Duration>> {
+    if text == "off" {
+        return Some(None);
+    }
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        _ => return None,
+    };
+    let ms: u64 = digits.parse::<u64>().ok()?.checked_mul(unit)?;
+    (100..=600_000)
+        .contains(&ms)
+        .then(|| Some(Duration::from_millis(ms)))
 }
 
 fn kept(key: &str, value: &str, expected: &str) -> String {
@@ -190,6 +213,25 @@ mod tests {
         assert_eq!(options.config.retention, Retention::default());
         assert!(options.complaints[0].contains("keep=2: a size such as 500MB"));
         assert!(options.complaints[1].contains("keep_for=soon: an age such as 12h"));
+    }
+
+    #[test]
+    fn heartbeats_have_limits() {
+        let of = |text: &str| Options::parse(text).config.heartbeat;
+        assert_eq!(of(""), Some(Duration::from_secs(2)));
+        assert_eq!(of("heartbeat=500ms"), Some(Duration::from_millis(500)));
+        assert_eq!(of("heartbeat=1m"), Some(Duration::from_secs(60)));
+        assert_eq!(of("heartbeat=off"), None);
+        for wrong in [
+            "heartbeat=1ms",
+            "heartbeat=2",
+            "heartbeat=s",
+            "heartbeat=",
+            "heartbeat=99h",
+        ] {
+            assert_eq!(of(wrong), Some(Duration::from_secs(2)));
+            assert!(Options::parse(wrong).complaints[0].contains("such as 2s"));
+        }
     }
 
     #[test]

@@ -16,6 +16,9 @@ static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
 /// The flag for executors; read by `ExecutorAgent`.
 const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
 
+/// Ms between heartbeats; read by `TaskMeter`.
+const HEARTBEAT_PROPERTY: &str = "unfuse.heartbeat.millis";
+
 /// Where the profile goes and from where; read by `SegmentShipper`.
 const URI_PROPERTY: &str = "unfuse.uri";
 const SPOOL_PROPERTY: &str = "unfuse.spool";
@@ -61,6 +64,10 @@ impl Patches {
         unsafe {
             if let Some(flag) = &agent.executor_flag {
                 set_property(env, EXECUTOR_PROPERTY, flag)?;
+            }
+            if let Some(heartbeat) = agent.options.config.heartbeat {
+                let millis = heartbeat.as_millis().to_string();
+                set_property(env, HEARTBEAT_PROPERTY, &millis)?;
             }
             for (name, value) in show::properties(&agent.options) {
                 set_property(env, name, &value)?;

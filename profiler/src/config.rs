@@ -1,6 +1,7 @@
 //! What the agent's options ask for.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use unfuse_format::Retention;
 
@@ -42,6 +43,8 @@ pub struct Config {
     pub tasks: TaskShare,
     /// Whether waits are recorded too.
     pub waits: bool,
+    /// How often what tasks and the host use is reported; none: never.
+    pub heartbeat: Option<Duration>,
 }
 
 /// The ways to take a sample.
@@ -69,6 +72,7 @@ impl Default for Config {
             retention: Retention::default(),
             tasks: TaskShare::default(),
             waits: true,
+            heartbeat: Some(Duration::from_secs(2)),
         }
     }
 }

@@ -289,6 +289,7 @@ impl Crew<'_> {
                     map,
                     retention: config.retention,
                     tasks: config.tasks,
+                    heartbeat: config.heartbeat,
                 };
                 manager.start(writer);
             });

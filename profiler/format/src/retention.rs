@@ -16,15 +16,15 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::{
-    CodegenRow, ExecutionRow, LiveMarker, PlanRow, ProcessRow, ProfileDir, SampleRow, StackRow,
-    StageRow, Table, TaskRow,
+    CachedRow, CodegenRow, ExecutionRow, HostRow, IntervalRow, LiveMarker, PlanRow, ProcessRow,
+    ProfileDir, SampleRow, StackRow, StageRow, Table, TaskRow,
 };
 
 /// Into how many generations the limits are cut.
 const GENERATIONS: u32 = 10;
 
 /// Tables whose segments go by generation.
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 10] = [
     SampleRow::NAME,
     StackRow::NAME,
     CodegenRow::NAME,
@@ -32,6 +32,9 @@ const TABLES: [&str; 7] = [
     ExecutionRow::NAME,
     StageRow::NAME,
     TaskRow::NAME,
+    IntervalRow::NAME,
+    HostRow::NAME,
+    CachedRow::NAME,
 ];
 
 /// The limits; none set keeps everything.

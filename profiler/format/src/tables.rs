@@ -43,6 +43,9 @@ tables! {
     ExecutionRow => "executions",
     StageRow => "stages",
     TaskRow => "tasks",
+    IntervalRow => "intervals",
+    HostRow => "hosts",
+    CachedRow => "cached",
 }
 
 /// Samples of one thread in one time window that share stage attempt, task attempt and stack.
@@ -303,6 +306,15 @@ pub struct StageRow {
     pub scopes: Vec<String>,
     /// Final values of the accumulators its tasks updated.
     pub accumulators: Vec<Accumulator>,
+    /// Stages it reads from, by the ids under which they ran: Spark gives a stage whose output is there already another
+    /// id in each job.
+    pub parents: Vec<i32>,
+    /// Scheduler pool (`spark.scheduler.pool`); empty where none was set.
+    pub pool: String,
+    /// The pool's weight under fair scheduling.
+    pub pool_weight: Option<i32>,
+    /// Who asked for it, where a server says so (Spark Connect).
+    pub user: String,
 }
 
 /// The value of an accumulator.
@@ -383,4 +395,101 @@ pub struct TaskRow {
     pub disk_spilled: i64,
     /// Peak execution memory, bytes.
     pub peak_memory: i64,
+}
+
+/// What one task did with one resource in one span of time.
+///
+/// With [`HostRow`] the contract of contention analysis: who writes these tables can be analysed, whatever the engine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IntervalRow {
+    /// Application id.
+    pub app: String,
+    /// Host name, as in [`HostRow`].
+    pub host: String,
+    /// Executor id.
+    pub executor: String,
+    /// Stage id.
+    pub stage: i32,
+    /// Attempt number of the stage.
+    pub attempt: i32,
+    /// Task attempt id (unique in the application).
+    pub task: i64,
+    /// What was used or waited for: `cpu`, `io-read`, `io-write`, `network` or `execution-memory`.
+    pub kind: String,
+    /// Begin, ns since the epoch.
+    pub start_ns: i64,
+    /// End, ns since the epoch.
+    pub end_ns: i64,
+    /// What the task got: CPU seconds, bytes, or of memory the bytes it held times the seconds it held them.
+    pub units: f64,
+    /// Time in which it could not go on for want of it, as far as Spark itself measures it, ns.
+    pub blocked_ns: i64,
+}
+
+/// What a host gave in one span of time, whoever used it, and what the profiled JVM had of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostRow {
+    /// Application id.
+    pub app: String,
+    /// Host name.
+    pub host: String,
+    /// Process id of the profiled JVM; of several on a host each writes rows.
+    pub pid: u32,
+    /// Begin, ns since the epoch.
+    pub start_ns: i64,
+    /// End, ns since the epoch.
+    pub end_ns: i64,
+    /// CPUs of the host.
+    pub cpus: u32,
+    /// CPU time of all processes, s.
+    pub cpu_s: f64,
+    /// CPU time of the JVM and its children, s.
+    pub jvm_cpu_s: f64,
+    /// Of it, that of garbage collection, s.
+    pub gc_cpu_s: f64,
+    /// Bytes read from disks.
+    pub disk_read_bytes: u64,
+    /// Bytes written to disks.
+    pub disk_write_bytes: u64,
+    /// Bytes that the JVM and its children caused to be read from disks.
+    pub jvm_disk_read_bytes: u64,
+    /// Bytes that they caused to be written to disks.
+    pub jvm_disk_write_bytes: u64,
+    /// The busiest disk's time with requests under way, s.
+    pub disk_busy_s: f64,
+    /// Bytes received from other machines.
+    pub network_in_bytes: u64,
+    /// Bytes sent to other machines.
+    pub network_out_bytes: u64,
+    /// What the network cards say they can do, bytes a second in each direction; none where they do not say.
+    pub network_bytes_per_s: Option<u64>,
+    /// Time in which a process of the host waited for a CPU, s (pressure stall information); none where the kernel has
+    /// none.
+    pub cpu_pressure_s: Option<f64>,
+    /// The same for disks.
+    pub io_pressure_s: Option<f64>,
+    /// The same for memory.
+    pub memory_pressure_s: Option<f64>,
+    /// Memory that Spark manages in this JVM, bytes; none where no tasks run.
+    pub memory_bytes: Option<u64>,
+}
+
+/// Memory that the blocks of a cached RDD hold on an executor, from this row on until the next one of both.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CachedRow {
+    /// Spark application id.
+    pub app: String,
+    /// Executor id.
+    pub executor: String,
+    /// RDD id.
+    pub rdd: i32,
+    /// The stage that filled the cache.
+    pub stage: Option<i32>,
+    /// Since when, ms since the epoch.
+    pub since_ms: i64,
+    /// Bytes in memory.
+    pub memory_bytes: u64,
 }

@@ -27,7 +27,7 @@ const NAMES: [(&str, &str); 19] = [
     ("VM Thread", VM),
     ("VM Periodic", VM),
 ];
-const GC: &str = "garbage collection";
+pub(super) const GC: &str = "garbage collection";
 const JIT: &str = "JIT compilation";
 const VM: &str = "VM operations";
 

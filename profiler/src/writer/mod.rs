@@ -2,6 +2,7 @@
 
 mod events;
 mod generations;
+mod host;
 mod internal;
 mod python;
 mod spool;
@@ -28,6 +29,7 @@ use crate::share::TaskShare;
 use crate::wire::{Incoming, Tally, ToWriter, receive};
 use events::Events;
 use generations::Generations;
+use host::HostMeter;
 use internal::InternalThreads;
 use symbols::Symbols;
 use tables::{Tables, frame, sample_of};
@@ -52,6 +54,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) map: &'a CodeMap,
     pub(crate) retention: Retention,
     pub(crate) tasks: TaskShare,
+    pub(crate) heartbeat: Option<Duration>,
 }
 
 impl Writer<'_> {
@@ -70,7 +73,7 @@ impl Writer<'_> {
         let live = LiveMarker::hold(&self.dir, &name);
         let clock = EpochOffset::measure();
         let generations = Generations::new(self.retention, self.dir.clone(), &name);
-        let mut tables = Tables::new(self.dir.clone(), &name);
+        let mut tables = Tables::new(self.dir.clone(), &name, clock);
         if let Some(name) = generations.name() {
             tables.begin_generation(&name);
         }
@@ -92,6 +95,7 @@ impl Writer<'_> {
             events: Events::default(),
             internal: InternalThreads::default(),
             generations,
+            host: HostMeter::new(self.jvm),
             looked_ns: clock.epoch_ns(crate::clock::monotonic_ns()),
             ordered: 0,
             ending: false,
@@ -111,7 +115,7 @@ impl Writer<'_> {
 /// Takes a stream of events as the writer does; returns how many there were. For `unfuse-fuzz` only.
 #[doc(hidden)]
 pub fn take_events(dir: &ProfileDir, stream: &[u8]) -> usize {
-    let mut tables = Tables::new(dir.clone(), "fuzz");
+    let mut tables = Tables::new(dir.clone(), "fuzz", EpochOffset::measure());
     let events = Events::default().feed(stream);
     let count = events.len();
     for event in events {
@@ -129,6 +133,7 @@ struct Work {
     events: Events,
     internal: InternalThreads,
     generations: Generations,
+    host: HostMeter,
     /// When the JVM's own threads were looked at, ns since the epoch.
     looked_ns: i64,
     /// The number of the flush that the JVM asked for.
@@ -144,6 +149,7 @@ impl Work {
         let mut buffer = Vec::new();
         let (mut flushed, mut failing) = (Instant::now(), false);
         let mut looked = flushed;
+        let mut beat = flushed;
         while !(samplers_gone && jvm_gone) {
             let mut fds = Vec::new();
             if !samplers_gone {
@@ -154,7 +160,8 @@ impl Work {
             }
             let _ = poll(
                 &mut fds,
-                PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::MAX),
+                PollTimeout::try_from(writer.heartbeat.unwrap_or(LOOK_EVERY).min(LOOK_EVERY))
+                    .unwrap_or(PollTimeout::MAX),
             );
             let before = self.ordered;
             jvm_gone |= self.read_events(&writer.events);
@@ -175,6 +182,13 @@ impl Work {
             if ordered || looked.elapsed() >= LOOK_EVERY {
                 self.look_at_internal_threads(writer, false);
                 looked = Instant::now();
+            }
+            if writer
+                .heartbeat
+                .is_some_and(|every| ordered || beat.elapsed() >= every)
+            {
+                self.look_at_host();
+                beat = Instant::now();
             }
             if ordered
                 || flushed.elapsed() >= self.generations.flush_every(FLUSH_EVERY)
@@ -287,6 +301,9 @@ impl Work {
             return;
         }
         for used in used {
+            if used.work == internal::GC {
+                self.host.add_gc(used.ns);
+            }
             let row = StackRow::of(vec![frame("native", "", used.work)]);
             let stack = row.stack;
             if self.stacks.insert(stack) {
@@ -304,6 +321,12 @@ impl Work {
                 weight_ns: used.ns,
                 ..sample_of(process)
             });
+        }
+    }
+
+    fn look_at_host(&mut self) {
+        if let Some(row) = self.host.look(self.clock) {
+            self.tables.host(row);
         }
     }
 
@@ -372,6 +395,7 @@ mod tests {
             map: &map,
             retention: Retention::default(),
             tasks: TaskShare::default(),
+            heartbeat: None,
         };
         writer.run();
         let processes = dir.read::<ProcessRow>().unwrap().rows;

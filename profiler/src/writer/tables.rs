@@ -3,11 +3,13 @@
 use super::spool::Spool;
 use serde_json::Value;
 use unfuse_format::{
-    CodegenRow, ExecutionRow, FormatError, Frame, PlanRow, ProcessRow, ProfileDir, SampleRow,
-    SegmentWriter, SourceRow, StackRow, StageRow, Table, TaskRow,
+    CachedRow, CodegenRow, ExecutionRow, FormatError, Frame, HostRow, IntervalRow, PlanRow,
+    ProcessRow, ProfileDir, SampleRow, SegmentWriter, SourceRow, StackRow, StageRow, Table,
+    TaskRow,
 };
 
 use super::python;
+use crate::clock::EpochOffset;
 use crate::share::TaskShare;
 use crate::wire::TaskKey;
 
@@ -34,6 +36,13 @@ pub(super) struct Tables {
     executions: SegmentWriter<ExecutionRow>,
     stages: SegmentWriter<StageRow>,
     tasks: SegmentWriter<TaskRow>,
+    intervals: SegmentWriter<IntervalRow>,
+    hosts: SegmentWriter<HostRow>,
+    cached: SegmentWriter<CachedRow>,
+    /// Of the JVM's clock, in which intervals come.
+    clock: EpochOffset,
+    /// Memory that Spark manages in this JVM, bytes.
+    memory_bytes: Option<u64>,
     /// Where somebody takes segments away: which of samples may still be there.
     spool: Option<Spool>,
     /// Sources that could not be saved yet.
@@ -45,7 +54,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(dir: ProfileDir, writer: &str) -> Self {
+    pub(super) fn new(dir: ProfileDir, writer: &str, clock: EpochOffset) -> Self {
         Self {
             process: ProcessRow::default(),
             samples: SegmentWriter::new(&dir, writer),
@@ -57,6 +66,11 @@ impl Tables {
             executions: SegmentWriter::new(&dir, writer),
             stages: SegmentWriter::new(&dir, writer),
             tasks: SegmentWriter::new(&dir, writer),
+            intervals: SegmentWriter::new(&dir, writer),
+            hosts: SegmentWriter::new(&dir, writer),
+            cached: SegmentWriter::new(&dir, writer),
+            clock,
+            memory_bytes: None,
             spool: None,
             unsaved: Vec::new(),
             python_rest: 0,
@@ -77,6 +91,9 @@ impl Tables {
         self.executions.rename(name);
         self.stages.rename(name);
         self.tasks.rename(name);
+        self.intervals.rename(name);
+        self.hosts.rename(name);
+        self.cached.rename(name);
     }
 
     /// Bytes written so far of what is deleted by generation.
@@ -88,6 +105,9 @@ impl Tables {
             + self.executions.written()
             + self.stages.written()
             + self.tasks.written()
+            + self.intervals.written()
+            + self.hosts.written()
+            + self.cached.written()
     }
 
     /// From now on keeps few segments of samples: what takes them away may fail for long.
@@ -96,7 +116,9 @@ impl Tables {
     }
 
     pub(super) fn is_large(&self) -> bool {
-        self.samples.pending() >= LARGE || self.tasks.pending() >= LARGE
+        self.samples.pending() >= LARGE
+            || self.tasks.pending() >= LARGE
+            || self.intervals.pending() >= LARGE
     }
 
     /// Takes one event of the JVM; unknown ones are left for a newer writer.
@@ -108,6 +130,7 @@ impl Tables {
                 self.process.name = text("name");
                 self.process.spark = text("spark");
                 self.process.executor = text("executor");
+                self.memory_bytes = event["memory"].as_u64();
             }
             Some("source") => {
                 self.unsaved.push((text("hash"), text("text")));
@@ -128,6 +151,8 @@ impl Tables {
             }
             Some("task") => self.add(event, |tables, row: TaskRow| tables.tasks.push(row)),
             Some("plan") => self.plan(event),
+            Some("intervals") => self.intervals(event),
+            Some("cached") => self.add(event, |tables, row: CachedRow| tables.cached.push(row)),
             Some("python") if self.process.rate_hz > 0 => {
                 match python::rows(&self.process, &event, &mut self.python_rest) {
                     Some((stack, mut sample)) => {
@@ -176,6 +201,36 @@ impl Tables {
                 started_ms: started,
                 ..row
             });
+        });
+    }
+
+    fn intervals(&mut self, mut event: Value) {
+        if let Value::Array(rows) = event["rows"].take() {
+            for row in rows {
+                self.add(row, |tables, row: IntervalRow| {
+                    // Monotonic so far.
+                    let epoch = |ns: i64| tables.clock.epoch_ns(ns.max(0).cast_unsigned());
+                    tables.intervals.push(IntervalRow {
+                        host: tables.process.host.clone(),
+                        executor: tables.process.executor.clone(),
+                        start_ns: epoch(row.start_ns),
+                        end_ns: epoch(row.end_ns),
+                        ..row
+                    });
+                });
+            }
+        }
+    }
+
+    /// Takes what the host gave since the last heartbeat.
+    pub(super) fn host(&mut self, row: HostRow) {
+        let process = &self.process;
+        self.hosts.push(HostRow {
+            app: process.app.clone(),
+            host: process.host.clone(),
+            pid: process.pid,
+            memory_bytes: self.memory_bytes,
+            ..row
         });
     }
 
@@ -228,6 +283,9 @@ impl Tables {
         note(flush(&mut self.executions));
         note(flush(&mut self.stages));
         note(flush(&mut self.tasks));
+        note(flush(&mut self.intervals));
+        note(flush(&mut self.hosts));
+        note(flush(&mut self.cached));
         // The last word counts; older ones that could not be written are not needed.
         self.processes.discard();
         self.processes.push(self.process.clone());
@@ -250,6 +308,9 @@ impl Tables {
         self.executions.discard();
         self.stages.discard();
         self.tasks.discard();
+        self.intervals.discard();
+        self.hosts.discard();
+        self.cached.discard();
     }
 }
 

@@ -2,12 +2,17 @@ package io.unfuse.spark;
 
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
+import org.apache.spark.scheduler.SparkListenerBlockManagerRemoved;
+import org.apache.spark.scheduler.SparkListenerBlockUpdated;
 import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.SparkListenerUnpersistRDD;
 import org.apache.spark.sql.execution.SparkPlanInfo;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
@@ -26,7 +31,12 @@ final class ExecutionListener extends SparkListener {
     }
 
     private final Map<Long, Execution> running = new ConcurrentHashMap<>();
-    private final StageEvents stages = new StageEvents();
+    private final CacheEvents cache = new CacheEvents();
+    private final StageEvents stages;
+
+    ExecutionListener(SparkContext spark) {
+        stages = new StageEvents(spark, cache);
+    }
 
     @Override
     public void onOtherEvent(SparkListenerEvent event) {
@@ -68,6 +78,15 @@ final class ExecutionListener extends SparkListener {
     }
 
     @Override
+    public void onJobStart(SparkListenerJobStart event) {
+        try {
+            stages.started(event);
+        } catch (Throwable error) {
+            Agent.failed("reading a job", error);
+        }
+    }
+
+    @Override
     public void onStageSubmitted(SparkListenerStageSubmitted event) {
         try {
             Agent.event(stages.submitted(event));
@@ -91,6 +110,36 @@ final class ExecutionListener extends SparkListener {
             Agent.event(StageEvents.task(event));
         } catch (Throwable error) {
             Agent.failed("reporting a task", error);
+        }
+    }
+
+    @Override
+    public void onBlockUpdated(SparkListenerBlockUpdated event) {
+        try {
+            Json cached = cache.updated(event);
+            if (cached != null) {
+                Agent.event(cached);
+            }
+        } catch (Throwable error) {
+            Agent.failed("reporting the cache", error);
+        }
+    }
+
+    @Override
+    public void onUnpersistRDD(SparkListenerUnpersistRDD event) {
+        try {
+            cache.unpersisted(event.rddId());
+        } catch (Throwable error) {
+            Agent.failed("reporting the cache", error);
+        }
+    }
+
+    @Override
+    public void onBlockManagerRemoved(SparkListenerBlockManagerRemoved event) {
+        try {
+            cache.removed(event.blockManagerId().executorId());
+        } catch (Throwable error) {
+            Agent.failed("reporting the cache", error);
         }
     }
 

@@ -54,6 +54,28 @@ final class Json {
         return this;
     }
 
+    /** A number; null where JSON has none. */
+    Json field(String name, double value) {
+        name(name);
+        ascii(Double.isNaN(value) || Double.isInfinite(value) ? "null" : Double.toString(value));
+        return this;
+    }
+
+    Json numbers(String name, Iterable<Long> values) {
+        name(name);
+        put('[');
+        boolean comma = false;
+        for (long value : values) {
+            if (comma) {
+                put(',');
+            }
+            comma = true;
+            ascii(Long.toString(value));
+        }
+        put(']');
+        return this;
+    }
+
     Json strings(String name, Iterable<String> values) {
         name(name);
         put('[');

@@ -7,8 +7,11 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.SparkContext;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.AccumulableInfo;
+import org.apache.spark.scheduler.Schedulable;
+import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
@@ -20,25 +23,76 @@ import scala.Option;
 /** Writes the {@code stage} and {@code task} events. */
 final class StageEvents {
     private static final Method RDDS = ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "rddInfos");
+    private static final String CONNECT_USER = "SparkConnect_OperationTag_User_";
     private static final Method ACCUMULABLES = ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "accumulables");
 
-    /** The query of each running stage attempt: Spark names it at submission only. */
-    private final Map<String, Long> executions = new ConcurrentHashMap<>();
+    private final SparkContext spark;
+    private final CacheEvents cache;
+    private final StageParents parents = new StageParents();
+    /** What Spark says of a running stage attempt at submission only. */
+    private static final class Submitted {
+        final Long execution;
+        final String pool;
+
+        Submitted(Long execution, String pool) {
+            this.execution = execution;
+            this.pool = pool;
+        }
+    }
+
+    private final Map<String, Submitted> running = new ConcurrentHashMap<>();
+
+    StageEvents(SparkContext spark, CacheEvents cache) {
+        this.spark = spark;
+        this.cache = cache;
+    }
+
+    void started(SparkListenerJobStart job) throws ReflectiveOperationException {
+        parents.started(job);
+    }
 
     Json submitted(SparkListenerStageSubmitted event) throws ReflectiveOperationException {
         StageInfo stage = event.stageInfo();
-        Properties properties = event.properties();
-        String id = properties == null ? null : properties.getProperty("spark.sql.execution.id");
+        Properties properties = event.properties() == null ? new Properties() : event.properties();
+        String id = properties.getProperty("spark.sql.execution.id");
         Long execution = id == null ? null : Long.valueOf(id);
-        if (execution != null) {
-            executions.put(key(stage), execution);
+        String pool = properties.getProperty("spark.scheduler.pool", "");
+        running.put(key(stage), new Submitted(execution, pool));
+        parents.submitted(stage);
+        for (Object each : ScalaSeq.get(stage, RDDS)) {
+            RDDInfo rdd = (RDDInfo) each;
+            if (rdd.storageLevel().useMemory()) {
+                cache.computes(stage.stageId(), rdd.id());
+            }
         }
-        return stage(stage, execution);
+        return stage(stage, execution)
+                .field("pool", pool)
+                .field("user", user(properties.getProperty("spark.job.tags", "")))
+                .numbers("parents", parents.of(stage));
     }
 
     Json completed(SparkListenerStageCompleted event) throws ReflectiveOperationException {
         StageInfo stage = event.stageInfo();
-        return stage(stage, executions.remove(key(stage)));
+        Submitted submitted = running.remove(key(stage));
+        Json json = stage(stage, submitted == null ? null : submitted.execution);
+        // A pool is made when its first tasks are submitted, which comes after the stage.
+        return submitted == null ? json : json.field("pool_weight", weight(submitted.pool));
+    }
+
+    /** The pool's weight; null where there are no pools. */
+    private Number weight(String pool) {
+        if (spark.isStopped()) {
+            return null;
+        }
+        Option<Schedulable> found = spark.getPoolForName(pool.isEmpty() ? "default" : pool);
+        return found.isDefined() ? (Number) found.get().weight() : null;
+    }
+
+    /** Spark Connect puts its user into a tag, {@code SparkConnect_OperationTag_User_NAME_Session_…}. */
+    private static String user(String tags) {
+        int start = tags.indexOf(CONNECT_USER);
+        int end = tags.indexOf("_Session_", start + 1);
+        return start < 0 || end < 0 ? "" : tags.substring(start + CONNECT_USER.length(), end);
     }
 
     private static String key(StageInfo stage) {

@@ -57,7 +57,7 @@ public final class UnfusePlugin implements SparkPlugin {
             spark = context;
             try {
                 ExecutorAgent.addTo(context.conf());
-                context.addSparkListener(new ExecutionListener());
+                context.addSparkListener(new ExecutionListener(context));
                 SegmentShipper.start(context::hadoopConfiguration);
             } catch (Throwable error) {
                 Agent.failed("listening to Spark", error);
@@ -87,6 +87,7 @@ public final class UnfusePlugin implements SparkPlugin {
         @Override
         public void init(PluginContext plugin, Map<String, String> extraConf) {
             try {
+                TaskMeter.start();
                 SegmentShipper.start(() -> SparkHadoopUtil$.MODULE$.get().newConfiguration(plugin.conf()));
                 // In local mode the executor is the driver, which reports the process itself.
                 if (!plugin.executorID().equals("driver")) {
@@ -102,6 +103,7 @@ public final class UnfusePlugin implements SparkPlugin {
             try {
                 TaskContext task = TaskContext.get();
                 Agent.taskStart(task.stageId(), task.stageAttemptNumber(), task.taskAttemptId());
+                TaskMeter.taskStarted(task);
             } catch (Throwable error) {
                 Agent.failed("marking a task", error);
             }
@@ -109,18 +111,27 @@ public final class UnfusePlugin implements SparkPlugin {
 
         @Override
         public void onTaskSucceeded() {
-            Agent.taskEnd();
-            PythonWorkers.taskEnded();
+            taskEnded();
         }
 
         @Override
         public void onTaskFailed(TaskFailedReason reason) {
+            taskEnded();
+        }
+
+        private static void taskEnded() {
             Agent.taskEnd();
+            try {
+                TaskMeter.taskEnded();
+            } catch (Throwable error) {
+                Agent.failed("reading what a task used", error);
+            }
             PythonWorkers.taskEnded();
         }
 
         @Override
         public void shutdown() {
+            TaskMeter.stop(FLUSH_MILLIS);
             Agent.flush(FLUSH_MILLIS);
             SegmentShipper.finish(false);
         }
@@ -131,6 +142,12 @@ public final class UnfusePlugin implements SparkPlugin {
         return SparkEnv.get().blockManager().blockManagerId().host();
     }
 
+    /** Bytes that Spark's memory manager hands out; no task has any when this is asked. */
+    private static Number memory() {
+        SparkEnv env = SparkEnv.get();
+        return env.memoryManager() == null ? null : (Number) env.memoryManager().maxOnHeapStorageMemory();
+    }
+
     private static Json app(String id, String name, PluginContext plugin, boolean isDriver) {
         return new Json()
                 .field("type", "app")
@@ -139,6 +156,7 @@ public final class UnfusePlugin implements SparkPlugin {
                 .field("spark", org.apache.spark.package$.MODULE$.SPARK_VERSION())
                 .field("executor", plugin.executorID())
                 .field("host", isDriver ? plugin.hostname() : executorHost())
-                .field("driver", isDriver);
+                .field("driver", isDriver)
+                .field("memory", memory());
     }
 }

@@ -24,6 +24,7 @@ final class SparkUnderTest {
 
     private static Object start() {
         Agent.use(RECORDER);
+        System.setProperty(TaskMeter.PROPERTY, "200");
         try {
             Path directory = Files.createTempDirectory(Path.of("target"), "spark");
             Object builder = Class.forName("org.apache.spark.sql.SparkSession").getMethod("builder").invoke(null);

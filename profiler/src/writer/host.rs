@@ -1,0 +1,278 @@
+//! What the host gives between heartbeats, and what the JVM has of it: from the kernel's own counters.
+
+use std::fs;
+use std::path::Path;
+
+use procfs::process::Process;
+use procfs::{
+    CpuPressure, Current, CurrentSI, DiskStat, IoPressure, KernelStats, MemoryPressure,
+    PressureRecord,
+};
+use unfuse_format::HostRow;
+
+use crate::clock::{EpochOffset, monotonic_ns};
+
+/// The kernel counts sectors of this size, whatever the disk's.
+const SECTOR: u64 = 512;
+/// A JVM's children and theirs, at most: enough for a Python worker for each core.
+const MOST_PROCESSES: usize = 1024;
+
+/// Reads the counters and remembers the last ones.
+#[derive(Debug)]
+pub(super) struct HostMeter {
+    jvm: u32,
+    last: Option<Counters>,
+    /// CPU time of garbage collection since the last look, ns.
+    gc_ns: u64,
+}
+
+/// Counters that only grow; those that cannot be read stay at 0.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Counters {
+    at_ns: u64,
+    cpus: u32,
+    cpu_ms: u64,
+    jvm: Used,
+    disk_read_bytes: u64,
+    disk_write_bytes: u64,
+    /// Time with requests under way, ms, by disk.
+    disk_busy_ms: Vec<u64>,
+    network_in_bytes: u64,
+    network_out_bytes: u64,
+    network_bytes_per_s: Option<u64>,
+    /// Pressure, µs: CPU, IO, memory.
+    pressure_us: [Option<u64>; 3],
+}
+
+/// What processes have used.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+struct Used {
+    cpu_ms: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+}
+
+impl HostMeter {
+    pub(super) fn new(jvm: u32) -> Self {
+        Self {
+            jvm,
+            last: Counters::read(jvm),
+            gc_ns: 0,
+        }
+    }
+
+    pub(super) fn add_gc(&mut self, ns: u64) {
+        self.gc_ns += ns;
+    }
+
+    /// What was used since the last look; none where the kernel does not tell.
+    pub(super) fn look(&mut self, clock: EpochOffset) -> Option<HostRow> {
+        let now = Counters::read(self.jvm)?;
+        let last = self.last.replace(now.clone())?;
+        let gc_ns = std::mem::take(&mut self.gc_ns);
+        Some(HostRow {
+            start_ns: clock.epoch_ns(last.at_ns),
+            end_ns: clock.epoch_ns(now.at_ns),
+            gc_cpu_s: gc_ns as f64 / 1e9,
+            ..now.since(&last)
+        })
+    }
+}
+
+impl Counters {
+    fn read(jvm: u32) -> Option<Self> {
+        let kernel = KernelStats::current().ok()?;
+        let total = &kernel.total;
+        let busy = [
+            total.user_ms(),
+            total.nice_ms(),
+            total.system_ms(),
+            total.irq_ms().unwrap_or(0),
+            total.softirq_ms().unwrap_or(0),
+        ];
+        let mut counters = Self {
+            at_ns: monotonic_ns(),
+            cpus: kernel.cpu_time.len() as u32,
+            cpu_ms: busy.into_iter().sum(),
+            jvm: used_by(jvm),
+            pressure_us: [
+                CpuPressure::current().ok().map(|p| p.some),
+                IoPressure::current().ok().map(|p| p.some),
+                MemoryPressure::current().ok().map(|p| p.some),
+            ]
+            .map(|record| record.map(|record: PressureRecord| record.total)),
+            ..Self::default()
+        };
+        counters.add_disks(&procfs::diskstats().unwrap_or_default());
+        counters.add_network();
+        Some(counters)
+    }
+
+    /// Adds whole disks: what is made of parts of them would count twice.
+    fn add_disks(&mut self, disks: &[DiskStat]) {
+        let is_disk = |disk: &&DiskStat| {
+            Path::new("/sys/block")
+                .join(&disk.name)
+                .join("device")
+                .exists()
+        };
+        for disk in disks.iter().filter(is_disk) {
+            self.disk_read_bytes += disk.sectors_read * SECTOR;
+            self.disk_write_bytes += disk.sectors_written * SECTOR;
+            self.disk_busy_ms.push(disk.time_in_progress);
+        }
+    }
+
+    /// Adds network cards; in a container, where there are none, every interface but the loopback.
+    fn add_network(&mut self) {
+        let Ok(interfaces) = procfs::net::dev_status() else {
+            return;
+        };
+        let sys = |name: &str, file: &str| Path::new("/sys/class/net").join(name).join(file);
+        let has_card = interfaces.keys().any(|name| sys(name, "device").exists());
+        let counts = |name: &str| match has_card {
+            true => sys(name, "device").exists(),
+            false => name != "lo",
+        };
+        for (name, interface) in interfaces.iter().filter(|(name, _)| counts(name)) {
+            self.network_in_bytes += interface.recv_bytes;
+            self.network_out_bytes += interface.sent_bytes;
+            let megabits = fs::read_to_string(sys(name, "speed"))
+                .ok()
+                .and_then(|text| text.trim().parse::<i64>().ok())
+                .filter(|megabits| *megabits > 0);
+            if let Some(megabits) = megabits {
+                *self.network_bytes_per_s.get_or_insert(0) += megabits.unsigned_abs() * 125_000;
+            }
+        }
+    }
+
+    /// The growth since `before`. A counter that has fallen (a child that ended) has not grown.
+    fn since(&self, before: &Self) -> HostRow {
+        let s = |now: u64, then: u64, per_s: f64| now.saturating_sub(then) as f64 / per_s;
+        let pressure = |at: usize| {
+            let (now, then) = self.pressure_us[at].zip(before.pressure_us[at])?;
+            Some(s(now, then, 1e6))
+        };
+        let busy = self.disk_busy_ms.iter().zip(&before.disk_busy_ms);
+        HostRow {
+            cpus: self.cpus,
+            cpu_s: s(self.cpu_ms, before.cpu_ms, 1e3),
+            jvm_cpu_s: s(self.jvm.cpu_ms, before.jvm.cpu_ms, 1e3),
+            disk_read_bytes: self.disk_read_bytes.saturating_sub(before.disk_read_bytes),
+            disk_write_bytes: self
+                .disk_write_bytes
+                .saturating_sub(before.disk_write_bytes),
+            jvm_disk_read_bytes: self.jvm.read_bytes.saturating_sub(before.jvm.read_bytes),
+            jvm_disk_write_bytes: self.jvm.write_bytes.saturating_sub(before.jvm.write_bytes),
+            disk_busy_s: busy
+                .map(|(now, then)| s(*now, *then, 1e3))
+                .fold(0.0, f64::max),
+            network_in_bytes: self
+                .network_in_bytes
+                .saturating_sub(before.network_in_bytes),
+            network_out_bytes: self
+                .network_out_bytes
+                .saturating_sub(before.network_out_bytes),
+            network_bytes_per_s: self.network_bytes_per_s,
+            cpu_pressure_s: pressure(0),
+            io_pressure_s: pressure(1),
+            memory_pressure_s: pressure(2),
+            ..HostRow::default()
+        }
+    }
+}
+
+/// What a process and its living descendants have used, with those that were waited for.
+fn used_by(pid: u32) -> Used {
+    let ms_per_tick = 1000 / procfs::ticks_per_second().max(1);
+    let mut sum = Used::default();
+    let mut waiting = vec![pid];
+    let mut seen = 0;
+    while let Some(pid) = waiting.pop() {
+        let Ok(process) = Process::new(pid.cast_signed()) else {
+            continue;
+        };
+        if let Ok(stat) = process.stat() {
+            let waited_for = (stat.cutime.max(0) + stat.cstime.max(0)).unsigned_abs();
+            sum.cpu_ms += (stat.utime + stat.stime + waited_for) * ms_per_tick;
+        }
+        if let Ok(io) = process.io() {
+            sum.read_bytes += io.read_bytes;
+            sum.write_bytes += io.write_bytes.saturating_sub(io.cancelled_write_bytes);
+        }
+        seen += 1;
+        if seen < MOST_PROCESSES {
+            waiting.extend(children(pid));
+        }
+    }
+    sum
+}
+
+/// The children of all threads; none where the kernel does not list them.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let lists = threads.into_iter().flatten().flatten();
+    lists
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
+        .flat_map(|list| {
+            let pids: Vec<u32> = list
+                .split_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect();
+            pids
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn this_process_burns_and_writes_and_is_seen() {
+        let mut meter = HostMeter::new(std::process::id());
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = fs::File::create(dir.path().join("file")).unwrap();
+        let until = Instant::now() + Duration::from_millis(300);
+        let mut written = 0;
+        while Instant::now() < until {
+            if written < 8 << 20 {
+                file.write_all(&[7; 1 << 16]).unwrap();
+                written += 1 << 16;
+            }
+        }
+        file.sync_all().unwrap();
+        let row = meter.look(EpochOffset::measure()).unwrap();
+        assert!(row.cpus > 0);
+        assert!(row.end_ns - row.start_ns >= 300_000_000);
+        assert!(row.jvm_cpu_s > 0.01, "{row:?}");
+        assert!(row.cpu_s > 0.0, "{row:?}");
+        let seconds = (row.end_ns - row.start_ns) as f64 / 1e9;
+        // Ticks of several counters.
+        assert!(row.cpu_s <= f64::from(row.cpus) * seconds + 0.5, "{row:?}");
+    }
+
+    #[test]
+    fn counters_that_fall_have_not_grown() {
+        let before = Counters {
+            cpu_ms: 500,
+            disk_busy_ms: vec![10, 20],
+            pressure_us: [Some(1_000_000), None, Some(5)],
+            ..Counters::default()
+        };
+        let now = Counters {
+            cpu_ms: 1500,
+            disk_busy_ms: vec![510, 1020],
+            pressure_us: [Some(1_500_000), Some(7), None],
+            ..Counters::default()
+        };
+        let row = now.since(&before);
+        assert_eq!((row.cpu_s, row.disk_busy_s), (1.0, 1.0));
+        assert_eq!((row.cpu_pressure_s, row.io_pressure_s), (Some(0.5), None));
+        assert_eq!(before.since(&now).cpu_s, 0.0);
+    }
+}

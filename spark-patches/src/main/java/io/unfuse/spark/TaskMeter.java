@@ -1,0 +1,228 @@
+package io.unfuse.spark;
+
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
+import org.apache.spark.TaskContext;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.memory.TaskMemoryManager;
+
+/**
+ * Reports what running tasks get of each resource, in spans of time that end with heartbeats and where tasks start and end.
+ *
+ * <p>Tasks pay with two looks at clocks. A thread of this class reads their metrics, which Spark's own heartbeat reads in the
+ * same way; the start or end of a task makes it read all the others at its next look, a tenth of a second later at most.
+ */
+final class TaskMeter implements Runnable {
+    /** Set by the agent: ms between heartbeats, 0 for no meter. */
+    static final String PROPERTY = "unfuse.heartbeat.millis";
+
+    private static final long LOOK_MILLIS = 100;
+    /** Rows in one event. */
+    private static final int MOST_ROWS = 500;
+
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+    private static final ThreadLocal<Metered> CURRENT = new ThreadLocal<>();
+
+    private static volatile TaskMeter running;
+
+    private final Map<Long, Metered> tasks = new ConcurrentHashMap<>();
+    private final long heartbeatNanos;
+    private final Thread thread = new Thread(this, "unfuse-meter");
+    private volatile boolean boundary;
+    private volatile boolean stopped;
+    private Json event;
+    private int rows;
+
+    private TaskMeter(long heartbeatMillis) {
+        heartbeatNanos = heartbeatMillis * 1_000_000;
+        thread.setDaemon(true);
+    }
+
+    /** Starts the meter of this executor, once. */
+    static synchronized void start() {
+        long millis = Long.getLong(PROPERTY, 0);
+        if (running == null && millis > 0 && THREADS.isThreadCpuTimeSupported()) {
+            running = new TaskMeter(millis);
+            running.thread.start();
+        }
+    }
+
+    /** Reports what is left and ends the meter. */
+    static synchronized void stop(int millis) {
+        TaskMeter meter = running;
+        running = null;
+        if (meter != null) {
+            meter.stopped = true;
+            LockSupport.unpark(meter.thread);
+            try {
+                meter.thread.join(millis);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /** Called on the task's thread. */
+    static void taskStarted(TaskContext context) {
+        TaskMeter meter = running;
+        if (meter != null) {
+            Metered task = new Metered(context);
+            CURRENT.set(task);
+            meter.tasks.put(task.id, task);
+            meter.boundary = true;
+        }
+    }
+
+    /** Called on the task's thread, when its metrics are complete. */
+    static void taskEnded() {
+        TaskMeter meter = running;
+        Metered task = meter == null ? null : CURRENT.get();
+        if (task != null) {
+            CURRENT.remove();
+            task.endCpuNanos = THREADS.getCurrentThreadCpuTime();
+            task.endNanos = System.nanoTime();
+            meter.boundary = true;
+        }
+    }
+
+    @Override
+    public void run() {
+        try {
+            long last = System.nanoTime();
+            while (!stopped) {
+                LockSupport.parkNanos(Math.min(LOOK_MILLIS * 1_000_000, heartbeatNanos));
+                long now = System.nanoTime();
+                if (boundary || now - last >= heartbeatNanos) {
+                    boundary = false;
+                    last = now;
+                    report();
+                }
+            }
+            report();
+        } catch (Throwable error) {
+            Agent.failed("reading what tasks use", error);
+            running = null;
+        }
+    }
+
+    private void report() {
+        for (Iterator<Metered> each = tasks.values().iterator(); each.hasNext();) {
+            Metered task = each.next();
+            // Before anything is read: what a task still does after its end is not lost, and what is read is complete.
+            boolean ended = task.endNanos != 0;
+            task.report(this, ended);
+            if (ended) {
+                each.remove();
+            }
+        }
+        send();
+    }
+
+    private Json row() {
+        if (event == null) {
+            event = new Json(4096).field("type", "intervals").array("rows");
+        }
+        rows++;
+        return event.item();
+    }
+
+    private void send() {
+        if (event != null) {
+            Agent.event(event.endArray());
+            event = null;
+            rows = 0;
+        }
+    }
+
+    /** One task attempt, and what of it has been reported. */
+    private static final class Metered {
+        final long id;
+        private final int stage;
+        private final int attempt;
+        private final long threadId = Thread.currentThread().getId();
+        private final TaskMetrics metrics;
+        private final TaskMemoryManager memory;
+        /** 0 until the task ends; written after {@code endCpuNanos}. */
+        volatile long endNanos;
+        long endCpuNanos;
+
+        private long nanos = System.nanoTime();
+        private long cpuNanos = THREADS.getCurrentThreadCpuTime();
+        private long readBytes;
+        private long writtenBytes;
+        private long writeNanos;
+        private long fetchedBytes;
+        private long fetchWaitNanos;
+        private long heldBytes;
+        private boolean looked;
+
+        Metered(TaskContext context) {
+            id = context.taskAttemptId();
+            stage = context.stageId();
+            attempt = context.stageAttemptNumber();
+            metrics = context.taskMetrics();
+            memory = context.taskMemoryManager();
+        }
+
+        void report(TaskMeter to, boolean ended) {
+            long now = ended ? endNanos : System.nanoTime();
+            if (now <= nanos) {
+                return;
+            }
+            long cpu = ended ? endCpuNanos : THREADS.getThreadCpuTime(threadId);
+            // Spark keeps what is being read apart until somebody asks for the sum.
+            metrics.mergeShuffleReadMetrics();
+            // Blocks of a shuffle that are on this machine come from its disks.
+            long read = metrics.inputMetrics().bytesRead() + metrics.shuffleReadMetrics().localBytesRead();
+            long written = metrics.shuffleWriteMetrics().bytesWritten() + metrics.outputMetrics().bytesWritten()
+                    + metrics.diskBytesSpilled();
+            long writing = metrics.shuffleWriteMetrics().writeTime();
+            long fetched = metrics.shuffleReadMetrics().remoteBytesRead();
+            long waited = metrics.shuffleReadMetrics().fetchWaitTime() * 1_000_000;
+            long held = ended ? 0 : memory.getMemoryConsumptionForThisTask();
+            // A task so short that nobody looked held half of its peak all the time.
+            double meanHeld = looked || !ended ? (heldBytes + held) / 2.0 : metrics.peakExecutionMemory() / 2.0;
+
+            write(to, now, "cpu", (cpu - cpuNanos) / 1e9, 0);
+            write(to, now, "io-read", read - readBytes, 0);
+            write(to, now, "io-write", written - writtenBytes, writing - writeNanos);
+            write(to, now, "network", fetched - fetchedBytes, waited - fetchWaitNanos);
+            write(to, now, "execution-memory", meanHeld * (now - nanos) / 1e9, 0);
+
+            looked = true;
+            nanos = now;
+            cpuNanos = Math.max(cpu, cpuNanos);
+            // Sums that are being merged may be less for a moment.
+            readBytes = Math.max(read, readBytes);
+            writtenBytes = Math.max(written, writtenBytes);
+            writeNanos = Math.max(writing, writeNanos);
+            fetchedBytes = Math.max(fetched, fetchedBytes);
+            fetchWaitNanos = Math.max(waited, fetchWaitNanos);
+            heldBytes = held;
+        }
+
+        private void write(TaskMeter to, long now, String kind, double units, long blockedNanos) {
+            if (units <= 0 && blockedNanos <= 0) {
+                return;
+            }
+            to.row()
+                    .field("stage", stage)
+                    .field("attempt", attempt)
+                    .field("task", id)
+                    .field("kind", kind)
+                    // Of the clock that samples have; the writer knows the epoch.
+                    .field("start_ns", nanos)
+                    .field("end_ns", now)
+                    .field("units", Math.max(units, 0))
+                    .field("blocked_ns", Math.min(Math.max(blockedNanos, 0), now - nanos))
+                    .end();
+            if (to.rows >= MOST_ROWS) {
+                to.send();
+            }
+        }
+    }
+}
