@@ -83,16 +83,19 @@ impl Group {
             attempt: row.stage_attempt,
             thread: row.thread,
             stack: row.stack,
-            kind: kind(&row.kind),
+            kind: Kind::named(&row.kind),
         }
     }
 }
 
-fn kind(name: &str) -> Kind {
-    if name == "off-cpu" {
-        Kind::OffCpu
-    } else {
-        Kind::Cpu
+impl Kind {
+    /// As tables call it.
+    pub(crate) fn named(name: &str) -> Self {
+        if name == "off-cpu" {
+            Self::OffCpu
+        } else {
+            Self::Cpu
+        }
     }
 }
 
@@ -109,7 +112,7 @@ pub struct Weight {
 
 impl Weight {
     fn of(row: &SampleRow, by_time: bool) -> Self {
-        let by_time = by_time || kind(&row.kind) == Kind::OffCpu;
+        let by_time = by_time || Kind::named(&row.kind) == Kind::OffCpu;
         Self {
             samples: row.count,
             ns: row.weight_ns,
@@ -538,7 +541,7 @@ fn groups(
     name_applications(&mut rows, processes);
     // Spark's threads without a task wait for one: that is nobody's time.
     let idle = |row: &SampleRow| {
-        row.stage.is_none() && !row.app.is_empty() && kind(&row.kind) == Kind::OffCpu
+        row.stage.is_none() && !row.app.is_empty() && Kind::named(&row.kind) == Kind::OffCpu
     };
     let group = |row: SampleRow| {
         let weight = Weight::of(&row, by_time);

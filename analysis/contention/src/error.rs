@@ -1,0 +1,84 @@
+//! Inputs that cannot have happened.
+
+use thiserror::Error;
+
+use crate::{HostId, QueryId, Resource, StageId, TaskId};
+
+/// Why tables were refused.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum InputError {
+    /// A time before the clock began.
+    #[error("{what}: negative time {at} ns")]
+    NegativeTime {
+        /// The row.
+        what: String,
+        /// The time.
+        at: i64,
+    },
+    /// A span that ends before it starts.
+    #[error("{what}: ends at {end} ns, before it starts at {start} ns")]
+    EndBeforeStart {
+        /// The row.
+        what: String,
+        /// Its start.
+        start: i64,
+        /// Its end.
+        end: i64,
+    },
+    /// NaN, infinite, negative, or zero where that has no meaning.
+    #[error("{what}: {value} is not a possible amount")]
+    Amount {
+        /// The row.
+        what: String,
+        /// The number.
+        value: f64,
+    },
+    /// Something was used in no time, so no rate can be told.
+    #[error("{what}: units or blocked time in an empty span")]
+    EmptySpan {
+        /// The row.
+        what: String,
+    },
+    /// Blocked time is negative or longer than the span it is in.
+    #[error("task {}: blocked for {blocked_ns} ns in {span_ns} ns", task.0)]
+    Blocked {
+        /// The task.
+        task: TaskId,
+        /// What was given.
+        blocked_ns: i64,
+        /// The longest possible.
+        span_ns: i64,
+    },
+    /// An interval outside its task's life.
+    #[error("task {}: an interval lies outside the task's life", .0.0)]
+    OutsideTask(TaskId),
+    /// A row refers to a query that has none.
+    #[error("no query {}", .0.0)]
+    NoQuery(QueryId),
+    /// A row refers to a stage that has none.
+    #[error("no stage {}.{} of query {}", .0.stage, .0.attempt, .0.query.0)]
+    NoStage(StageId),
+    /// A row refers to a task that has none.
+    #[error("no task {}", .0.0)]
+    NoTask(TaskId),
+    /// A row refers to a host that has none.
+    #[error("no host {}", .0.0)]
+    NoHost(HostId),
+    /// Two rows for one thing.
+    #[error("{0} is there twice")]
+    Twice(String),
+    /// Two capacities.
+    #[error("host {} has two capacities for {}", .0.0, .1.name())]
+    CapacityTwice(HostId, Resource),
+    /// Operators of a stage took more than all of it.
+    #[error("operators of stage {} of query {} sum to {sum}", stage.stage, stage.query.0)]
+    Shares {
+        /// The stage.
+        stage: StageId,
+        /// The sum.
+        sum: f64,
+    },
+    /// Stages that wait for each other.
+    #[error("the stages of query {} form a cycle", .0.0)]
+    Cycle(QueryId),
+}

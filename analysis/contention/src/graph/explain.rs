@@ -1,0 +1,83 @@
+//! Candidate explanations: the paths from a culprit to a victim (section 4.2).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Graph, Key, NodeIndex};
+use crate::{Culprit, HostId, Kind, QueryId, Resource, Source, StageId};
+
+/// Expl(vq, vs, res, res', host, cs, cq, P): one path through the graph.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// vq: the victim query.
+    pub victim: QueryId,
+    /// vs: its stage.
+    pub stage: StageId,
+    /// res: what it waited for.
+    pub resource: Resource,
+    /// res': how it waited.
+    pub kind: Kind,
+    /// Where.
+    pub host: HostId,
+    /// cs: the culprit's stage, if it has stages.
+    pub culprit_stage: Option<StageId>,
+    /// The operator of that stage, if shares by operator are known.
+    pub operator: Option<String>,
+    /// cq: who made it wait.
+    pub culprit: Culprit,
+    /// P, 0 to 1: the product of IF along the path. Those of all paths to a victim sum to 1.
+    pub weight: f64,
+    /// The blocked seconds the path carries.
+    pub seconds: f64,
+}
+
+impl Graph {
+    /// All paths from culprits to victims, strongest first. Linear in their number, but for the sorting.
+    pub fn explanations(&self) -> Vec<Explanation> {
+        let mut out: BTreeMap<NodeIndex, Vec<usize>> = BTreeMap::new();
+        for (at, edge) in self.edges.iter().enumerate() {
+            out.entry(edge.to).or_default().push(at);
+        }
+        let mut explanations = Vec::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let Key::Cause(stage, kind, host, source) = node.key else {
+                continue;
+            };
+            let victim = stage.query;
+            let responsibility = node.impact[&victim].responsibility;
+            // One edge for each operator of the culprit stage, or one in all.
+            for edge in out
+                .get(&NodeIndex(at as u32))
+                .into_iter()
+                .flatten()
+                .map(|at| &self.edges[*at])
+            {
+                let flow = edge.flow[&victim];
+                let operator = match &self.node(edge.from).key {
+                    Key::CulpritStage(_, operator) => operator.clone(),
+                    _ => None,
+                };
+                explanations.push(Explanation {
+                    victim,
+                    stage,
+                    resource: kind.resource(),
+                    kind,
+                    host,
+                    culprit_stage: if let Source::Stage(stage) = source {
+                        Some(stage)
+                    } else {
+                        None
+                    },
+                    operator,
+                    culprit: source.culprit(),
+                    // A level-5 vertex has one level-6 vertex, whose edge to it has factor 1.
+                    weight: flow.factor * responsibility,
+                    seconds: flow.seconds,
+                });
+            }
+        }
+        explanations.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        explanations
+    }
+}

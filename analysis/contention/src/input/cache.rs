@@ -1,0 +1,72 @@
+//! Memory that cached blocks hold.
+
+use std::collections::BTreeMap;
+
+use unfuse_format::CachedRow;
+
+use crate::Span;
+
+/// What the blocks of one RDD held on one executor.
+pub(super) struct Held {
+    pub(super) app: String,
+    pub(super) executor: String,
+    /// The stage that filled the cache.
+    pub(super) stage: Option<i32>,
+    /// When, and how many bytes.
+    pub(super) spans: Vec<(Span, f64)>,
+}
+
+/// Each row holds until the next one of its RDD and executor, the last one until `ends_ns`.
+pub(super) fn holders(rows: &[CachedRow], ends_ns: i64) -> Vec<Held> {
+    let mut by_holder: BTreeMap<(&str, &str, i32), Vec<&CachedRow>> = BTreeMap::new();
+    for row in rows {
+        by_holder
+            .entry((&row.app, &row.executor, row.rdd))
+            .or_default()
+            .push(row);
+    }
+    by_holder
+        .into_iter()
+        .map(|((app, executor, _), mut rows)| {
+            rows.sort_by_key(|row| row.since_ms);
+            let starts = rows
+                .iter()
+                .map(|row| row.since_ms.saturating_mul(1_000_000));
+            let ends = starts.clone().skip(1).chain([ends_ns]);
+            let spans = starts.zip(ends).zip(&rows);
+            Held {
+                app: app.to_owned(),
+                executor: executor.to_owned(),
+                stage: rows.iter().find_map(|row| row.stage),
+                spans: spans
+                    .map(|((start, end), row)| (Span { start, end }, row.memory_bytes as f64))
+                    .filter(|(span, bytes)| span.start < span.end && *bytes > 0.0)
+                    .collect(),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_holds_until_the_next() {
+        let row = |since_ms: i64, memory_bytes: u64| CachedRow {
+            rdd: 3,
+            stage: Some(5),
+            since_ms,
+            memory_bytes,
+            ..CachedRow::default()
+        };
+        let held = holders(&[row(2000, 7), row(1000, 5), row(4000, 0)], 9_000_000_000);
+        let spans: Vec<_> = held[0]
+            .spans
+            .iter()
+            .map(|(span, bytes)| (span.start / 1_000_000, span.end / 1_000_000, *bytes))
+            .collect();
+        assert_eq!(spans, [(1000, 2000, 5.0), (2000, 4000, 7.0)]);
+        assert_eq!(held[0].stage, Some(5));
+    }
+}

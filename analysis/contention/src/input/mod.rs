@@ -1,0 +1,148 @@
+//! Tables from what was recorded: a profile of Spark, or CSV files of any engine.
+
+mod cache;
+mod csv;
+mod hosts;
+mod profile;
+mod slots;
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Host, HostId, Interval, Kind, Query, QueryId, Span, Stage, StageId, Tables, Task, TaskId,
+};
+
+pub use self::csv::{CsvError, INTERVALS_CSV, from_csv};
+pub use self::profile::from_profile;
+
+/// Where blocked time comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockedTime {
+    /// From the kernel's context switches, each with the stack that says what was waited for, where they were recorded.
+    #[default]
+    Measured,
+    /// As section 5.2 of the paper has it: Spark's own metrics, and for the CPU what they leave of the wall time.
+    Paper,
+}
+
+/// Tables, and what has to be said about them.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    /// The tables.
+    pub tables: Tables,
+    /// What is missing or doubtful, a sentence each.
+    pub notes: Vec<String>,
+    /// The earliest time of any task, ns since the epoch.
+    pub origin_ns: i64,
+}
+
+/// Gathers rows and hands out handles.
+#[derive(Default)]
+struct Builder {
+    tables: Tables,
+    notes: Vec<String>,
+    hosts: BTreeMap<String, HostId>,
+    tasks: u64,
+    /// The position of each task's row.
+    rows: BTreeMap<TaskId, usize>,
+    stages: BTreeMap<StageId, usize>,
+    queries: BTreeMap<QueryId, usize>,
+}
+
+impl Builder {
+    fn host(&mut self, name: &str) -> HostId {
+        if let Some(host) = self.hosts.get(name) {
+            return *host;
+        }
+        let id = HostId(self.hosts.len() as u32);
+        self.hosts.insert(name.to_owned(), id);
+        self.tables.hosts.push(Host {
+            id,
+            name: name.to_owned(),
+        });
+        id
+    }
+
+    fn query(&mut self, query: Query) {
+        if self
+            .queries
+            .insert(query.id, self.tables.queries.len())
+            .is_none()
+        {
+            self.tables.queries.push(query);
+        }
+    }
+
+    fn stage(&mut self, stage: Stage) {
+        if self
+            .stages
+            .insert(stage.id, self.tables.stages.len())
+            .is_none()
+        {
+            self.tables.stages.push(stage);
+        }
+    }
+
+    /// A task that lives for as long as its intervals and `span` do.
+    fn task(&mut self, stage: StageId, host: HostId, span: Option<Span>, runs: bool) -> TaskId {
+        self.tasks += 1;
+        let id = TaskId(self.tasks);
+        self.rows.insert(id, self.tables.tasks.len());
+        // Widened by the first interval; what has none is taken away at the end.
+        let span = span.unwrap_or(Span {
+            start: i64::MAX,
+            end: i64::MIN,
+        });
+        self.tables.tasks.push(Task {
+            id,
+            stage,
+            host,
+            span,
+            runs,
+        });
+        id
+    }
+
+    /// Adds what a task did, if there is anything to tell; the task's life is widened to hold it.
+    fn interval(&mut self, task: TaskId, kind: Kind, span: Span, units: f64, blocked_ns: i64) {
+        let units = if units.is_finite() {
+            units.max(0.0)
+        } else {
+            0.0
+        };
+        let span = Span {
+            start: span.start.max(0),
+            end: span.end.max(0),
+        };
+        let blocked_ns = blocked_ns.clamp(0, (span.end - span.start).max(0));
+        if span.end <= span.start || (units == 0.0 && blocked_ns == 0) {
+            return;
+        }
+        let life = &mut self.tables.tasks[self.rows[&task]].span;
+        life.start = life.start.min(span.start);
+        life.end = life.end.max(span.end);
+        self.tables.intervals.push(Interval {
+            task,
+            kind,
+            span,
+            units,
+            blocked_ns,
+        });
+    }
+
+    fn host_of(&self, task: TaskId) -> HostId {
+        self.tables.tasks[self.rows[&task]].host
+    }
+
+    fn finish(mut self) -> Input {
+        let tables = &mut self.tables;
+        tables.tasks.retain(|task| task.span.start <= task.span.end);
+        let starts = tables.tasks.iter().map(|task| task.span.start);
+        let origin_ns = starts.min().unwrap_or(0);
+        Input {
+            tables: self.tables,
+            notes: self.notes,
+            origin_ns,
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! A profile of Spark.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use unfuse_format::{
+    CachedRow, FormatError, HostRow, IntervalRow, ProfileDir, StageRow, Table, TaskRow,
+};
+use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, Waiting};
+
+use super::{BlockedTime, Builder, Input, cache, hosts, slots};
+use crate::{Kind, OperatorShare, Query, QueryId, Span, Stage, StageId, TaskId};
+
+/// Queries of the second application are numbered from here, those of the third from twice that, and so on.
+const PER_APPLICATION: u64 = 1_000_000_000;
+/// The number of what runs without a SQL execution.
+const NO_QUERY: u64 = PER_APPLICATION - 1;
+/// Clocks that differ by more are worth a word, ns.
+const SAME_CLOCK: i64 = 1_000_000_000;
+
+type StageKey = (String, i32, i32);
+type TaskKey = (String, i64);
+
+/// The contention tables of a profile. A query's id is its SQL execution id.
+///
+/// # Errors
+/// A [`FormatError`] where the profile cannot be read; tables that are missing make notes.
+pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, FormatError> {
+    let dir = ProfileDir::open(profile.path())?;
+    let mut builder = Builder::default();
+    let recorded = Recorded {
+        stages: stages(read(&dir, &mut builder)?),
+        tasks: read(&dir, &mut builder)?,
+        intervals: read(&dir, &mut builder)?,
+        spells: profile.spells()?,
+        hosts: read(&dir, &mut builder)?,
+        cached: read(&dir, &mut builder)?,
+    };
+    let mut reader = Reader {
+        builder,
+        applications: recorded.applications(),
+        stages: BTreeMap::new(),
+        tasks: BTreeMap::new(),
+        ends_ns: recorded.ends_ns(),
+        clocks: BTreeMap::new(),
+    };
+    reader.queries_and_stages(profile, &recorded);
+    reader.tasks(profile, &recorded);
+    let blocked = reader.possible(profile, &recorded, blocked);
+    reader.used(&recorded);
+    match blocked {
+        BlockedTime::Measured => reader.measured(&recorded.spells),
+        BlockedTime::Paper => reader.as_in_the_paper(&recorded),
+    }
+    let cached = cache::holders(&recorded.cached, reader.ends_ns);
+    for held in cached {
+        reader.cached(profile, &held);
+    }
+    let waiting = reader.pending(&recorded);
+    slots::add(&mut reader.builder, &waiting);
+    hosts::add(&mut reader.builder, &recorded.hosts);
+    reader.operators(profile);
+    reader.running(profile);
+    Ok(reader.builder.finish())
+}
+
+/// The tables as they were read.
+struct Recorded {
+    stages: BTreeMap<StageKey, StageRow>,
+    tasks: Vec<TaskRow>,
+    intervals: Vec<IntervalRow>,
+    spells: Vec<Spell>,
+    hosts: Vec<HostRow>,
+    cached: Vec<CachedRow>,
+}
+
+impl Recorded {
+    fn applications(&self) -> Vec<String> {
+        let names: BTreeSet<&str> = self
+            .stages
+            .keys()
+            .map(|(app, ..)| app.as_str())
+            .chain(self.tasks.iter().map(|task| task.app.as_str()))
+            .chain(self.intervals.iter().map(|row| row.app.as_str()))
+            .collect();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The last thing that is known to have happened.
+    fn ends_ns(&self) -> i64 {
+        let hosts = self.hosts.iter().map(|row| row.end_ns);
+        let spells = self.spells.iter().map(|spell| spell.end_ns);
+        let tasks = self.tasks.iter().map(|task| ns(task.finished));
+        hosts.chain(spells).chain(tasks).max().unwrap_or(0)
+    }
+}
+
+struct Reader {
+    builder: Builder,
+    applications: Vec<String>,
+    stages: BTreeMap<StageKey, StageId>,
+    tasks: BTreeMap<TaskKey, TaskId>,
+    ends_ns: i64,
+    /// What to add to the driver's time to get that of a host, ns.
+    clocks: BTreeMap<crate::HostId, i64>,
+}
+
+impl Reader {
+    fn query_id(&self, app: &str, execution: Option<i64>) -> QueryId {
+        let at = self.applications.iter().position(|name| name == app);
+        let number = execution.map_or(NO_QUERY, |id| id.max(0).cast_unsigned().min(NO_QUERY - 1));
+        QueryId(at.unwrap_or(0) as u64 * PER_APPLICATION + number)
+    }
+
+    fn queries_and_stages(&mut self, profile: &Profile, recorded: &Recorded) {
+        for (key, row) in &recorded.stages {
+            self.add_stage(profile, key, row);
+        }
+        let known = |key: &StageKey| recorded.stages.contains_key(key);
+        let rows = recorded.tasks.iter();
+        let of_tasks = rows.map(|task| (task.app.clone(), task.stage, task.attempt));
+        let rows = recorded.intervals.iter();
+        let of_rows = rows.map(|row| (row.app.clone(), row.stage, row.attempt));
+        let rows = recorded.spells.iter();
+        let of_spells = rows.map(|spell| (spell.app.clone(), spell.stage, spell.attempt));
+        let lost: BTreeSet<StageKey> = of_tasks
+            .chain(of_rows)
+            .chain(of_spells)
+            .filter(|key| !known(key))
+            .collect();
+        if !lost.is_empty() {
+            self.builder.notes.push(format!(
+                "{} stages are known by their tasks only, not their query: the driver's tables are not complete",
+                lost.len()
+            ));
+        }
+        for key in lost {
+            self.add_stage(profile, &key, &StageRow::default());
+        }
+    }
+
+    fn add_stage(&mut self, profile: &Profile, key: &StageKey, row: &StageRow) {
+        let query = self.query_id(&key.0, row.execution);
+        let id = StageId {
+            query,
+            stage: key.1.max(0).cast_unsigned(),
+            attempt: key.2.max(0).cast_unsigned(),
+        };
+        let label = match row.execution {
+            Some(execution) => {
+                let text = profile.descriptions.get(&(key.0.clone(), execution));
+                text.map_or_else(
+                    || format!("query {execution}"),
+                    |text| format!("query {execution}: {text}"),
+                )
+            }
+            None => "jobs of no query".to_owned(),
+        };
+        self.builder.query(Query {
+            id: query,
+            label,
+            user: row.user.clone(),
+            pool: row.pool.clone(),
+            weight: f64::from(row.pool_weight.filter(|weight| *weight > 0).unwrap_or(1)),
+        });
+        let start = ns(row.submitted_ms.unwrap_or(0));
+        let end = row.completed_ms.map_or(self.ends_ns, ns);
+        let parents = row.parents.iter().map(|id| id.max(&0).cast_unsigned());
+        self.builder.stage(Stage {
+            id,
+            parents: parents.collect(),
+            span: Span {
+                start: start.max(0),
+                end: end.max(start).max(0),
+            },
+        });
+        self.stages.insert(key.clone(), id);
+    }
+
+    /// Tasks that did anything, each on the host where it did it.
+    fn tasks(&mut self, profile: &Profile, recorded: &Recorded) {
+        let mut homes: HashMap<(&str, &str), &str> = HashMap::new();
+        for process in &profile.processes {
+            homes.insert((&process.app, &process.executor), &process.host);
+        }
+        let mut begins: BTreeMap<TaskId, i64> = BTreeMap::new();
+        for row in &recorded.intervals {
+            let stage = (row.app.clone(), row.stage, row.attempt);
+            let task = self.task((row.app.clone(), row.task), &stage, &row.host);
+            let begin = begins.entry(task).or_insert(row.start_ns);
+            *begin = row.start_ns.min(*begin);
+        }
+        for spell in &recorded.spells {
+            let stage = (spell.app.clone(), spell.stage, spell.attempt);
+            self.task((spell.app.clone(), spell.task), &stage, &spell.host);
+        }
+        for row in &recorded.tasks {
+            let home = homes.get(&(row.app.as_str(), row.executor.as_str()));
+            let stage = (row.app.clone(), row.stage, row.attempt);
+            let host = home.map_or(row.host.as_str(), |home| *home);
+            let key = (row.app.clone(), row.task);
+            let known = self.tasks.contains_key(&key);
+            let task = self.task(key, &stage, host);
+            if !known {
+                // Nothing is known of what it did, but that it was there.
+                let at = self.builder.rows[&task];
+                self.builder.tables.tasks[at].span = Span {
+                    start: ns(row.launched).max(0),
+                    end: ns(row.finished).max(ns(row.launched)).max(0),
+                };
+            }
+        }
+        self.compare_clocks(recorded, &begins);
+    }
+
+    fn task(&mut self, key: TaskKey, stage: &StageKey, host: &str) -> TaskId {
+        if let Some(task) = self.tasks.get(&key) {
+            return *task;
+        }
+        let host = self.builder.host(host);
+        let task = self.builder.task(self.stages[stage], host, None, true);
+        self.tasks.insert(key, task);
+        task
+    }
+
+    /// How far each host's clock is from the driver's, by when tasks begin there and are launched here.
+    fn compare_clocks(&mut self, recorded: &Recorded, begins: &BTreeMap<TaskId, i64>) {
+        let mut apart: BTreeMap<crate::HostId, Vec<i64>> = BTreeMap::new();
+        for row in &recorded.tasks {
+            let task = self.tasks[&(row.app.clone(), row.task)];
+            if let Some(begin) = begins.get(&task) {
+                let host = self.builder.host_of(task);
+                apart
+                    .entry(host)
+                    .or_default()
+                    .push(begin - ns(row.launched));
+            }
+        }
+        for (host, mut apart) in apart {
+            apart.sort_unstable();
+            let median = apart[apart.len() / 2];
+            if median.abs() <= SAME_CLOCK {
+                continue;
+            }
+            self.clocks.insert(host, median);
+            let name = &self.builder.tables.hosts[host.0 as usize].name;
+            self.builder.notes.push(format!(
+                "tasks begin {:.1} s {} on {name} than the driver launches them: its clock differs, or tasks wait there; \
+                 the driver's times are moved by that much",
+                median.abs() as f64 / 1e9,
+                if median < 0 { "earlier" } else { "later" }
+            ));
+        }
+    }
+
+    /// Measured waits, if there are any.
+    fn possible(
+        &mut self,
+        profile: &Profile,
+        recorded: &Recorded,
+        blocked: BlockedTime,
+    ) -> BlockedTime {
+        if recorded.intervals.is_empty() {
+            self.builder.notes.push(
+                "no task reported what it used: recorded with heartbeat=off, or by an earlier version; CPU time is that of \
+                 samples, and bytes and memory are not known"
+                    .to_owned(),
+            );
+        }
+        if recorded.hosts.is_empty() {
+            self.builder.notes.push(
+                "the hosts' own counters were not recorded (heartbeat=off, or an earlier version): processes outside Spark \
+                 cannot be told from the unknown"
+                    .to_owned(),
+            );
+        }
+        let partial = profile
+            .processes
+            .iter()
+            .any(|process| process.task_fraction.is_some_and(|fraction| fraction < 1.0));
+        if partial {
+            self.builder.notes.push(
+                "waits of a part of the tasks were recorded (option tasks); each stands for several, so blocked times of \
+                 single stages are rough"
+                    .to_owned(),
+            );
+        }
+        if blocked == BlockedTime::Measured && recorded.spells.iter().all(|s| s.waiting.is_none()) {
+            self.builder.notes.push(
+                "no waits were recorded (they need perf_event, see `unfuse doctor`): blocked times are those of Spark's \
+                 metrics, and for the CPU what they leave of the wall time"
+                    .to_owned(),
+            );
+            return BlockedTime::Paper;
+        }
+        blocked
+    }
+
+    /// What tasks got. Samples say it of the CPU where no meter did.
+    fn used(&mut self, recorded: &Recorded) {
+        for row in &recorded.intervals {
+            // Words of a newer version are left to it.
+            let Some(kind) = Kind::of_word(&row.kind) else {
+                continue;
+            };
+            let task = self.tasks[&(row.app.clone(), row.task)];
+            self.builder.interval(task, kind, span(row), row.units, 0);
+        }
+        let metered = !recorded.intervals.is_empty();
+        for spell in recorded.spells.iter().filter(|s| s.waiting.is_none()) {
+            if !metered || spell.in_python {
+                let task = self.tasks[&(spell.app.clone(), spell.task)];
+                let units = spell.ns as f64 / 1e9;
+                self.builder
+                    .interval(task, Kind::RunQueue, spell_span(spell), units, 0);
+            }
+        }
+    }
+
+    /// Blocked times as the kernel and the stacks have them.
+    fn measured(&mut self, spells: &[Spell]) {
+        for spell in spells {
+            if let Some(kind) = blocked_for(spell) {
+                let task = self.tasks[&(spell.app.clone(), spell.task)];
+                let ns = i64::try_from(spell.ns).unwrap_or(i64::MAX);
+                self.builder
+                    .interval(task, kind, spell_span(spell), 0.0, ns);
+            }
+        }
+    }
+
+    /// Blocked times by section 5.2: what Spark measures, and for the CPU the rest of the wall time. Locks are not
+    /// among Spark's metrics and stay measured.
+    fn as_in_the_paper(&mut self, recorded: &Recorded) {
+        let mut rest: BTreeMap<(TaskId, Span), i64> = BTreeMap::new();
+        for row in &recorded.intervals {
+            let task = self.tasks[&(row.app.clone(), row.task)];
+            let span = span(row);
+            let left = rest.entry((task, span)).or_insert(span.end - span.start);
+            *left -= row.blocked_ns;
+            if let Some(kind) = Kind::of_word(&row.kind) {
+                self.builder.interval(task, kind, span, 0.0, row.blocked_ns);
+            }
+        }
+        for ((task, span), left) in rest {
+            self.builder
+                .interval(task, Kind::RunQueue, span, 0.0, left.max(0));
+        }
+        for spell in &recorded.spells {
+            if blocked_for(spell) == Some(Kind::Lock) {
+                let task = self.tasks[&(spell.app.clone(), spell.task)];
+                let ns = i64::try_from(spell.ns).unwrap_or(i64::MAX);
+                self.builder
+                    .interval(task, Kind::Lock, spell_span(spell), 0.0, ns);
+            }
+        }
+    }
+
+    fn cached(&mut self, profile: &Profile, held: &cache::Held) {
+        let stage = held.stage.and_then(|stage| {
+            let mut attempts = self.stages.range((held.app.clone(), stage, 0)..);
+            let (key, id) = attempts.next()?;
+            (key.0 == held.app && key.1 == stage).then_some(*id)
+        });
+        let process = profile
+            .processes
+            .iter()
+            .find(|process| process.app == held.app && process.executor == held.executor);
+        if let Some((stage, process)) = stage.zip(process) {
+            let host = self.builder.host(&process.host);
+            let holder = self.builder.task(stage, host, None, false);
+            for (span, bytes) in &held.spans {
+                self.builder.interval(
+                    holder,
+                    Kind::StorageMemory,
+                    *span,
+                    bytes * span.seconds(),
+                    0,
+                );
+            }
+        }
+    }
+
+    /// When stages had how many tasks that were not running yet, by their hosts' clocks.
+    fn pending(&self, recorded: &Recorded) -> slots::Pending {
+        let mut pending = slots::Pending::default();
+        for (key, row) in &recorded.stages {
+            if let Some(submitted) = row.submitted_ms {
+                let id = self.stages[key];
+                pending.submitted(id, ns(submitted), row.tasks.max(0).cast_unsigned());
+                if let Some(completed) = row.completed_ms {
+                    pending.completed(id, ns(completed));
+                }
+            }
+        }
+        let runs = self.builder.tables.tasks.iter().filter(|task| task.runs);
+        for task in runs.filter(|task| task.span.start <= task.span.end) {
+            let clock = self.clocks.get(&task.host).copied().unwrap_or(0);
+            pending.ran(task.stage, task.host, task.span, clock);
+        }
+        pending
+    }
+
+    /// The part of each stage's CPU time that each operator took.
+    fn operators(&mut self, profile: &Profile) {
+        let totals = Totals::of(profile, Selection::default(), By::Operator);
+        let mut wholes: HashMap<(String, i32), f64> = HashMap::new();
+        let mut parts: BTreeMap<(String, i32, String), f64> = BTreeMap::new();
+        for row in totals.rows {
+            let Some(stage) = row.stage else { continue };
+            *wholes.entry((row.app.clone(), stage)).or_default() += row.cpu_seconds;
+            let operator = match row.heading {
+                true => format!("[{}]", row.operator),
+                false => row.operator,
+            };
+            *parts.entry((row.app, stage, operator)).or_default() += row.cpu_seconds;
+        }
+        for ((app, stage, operator), seconds) in parts {
+            let whole = wholes[&(app.clone(), stage)];
+            if seconds <= 0.0 {
+                continue;
+            }
+            for (key, id) in &self.stages {
+                if key.0 == app && key.1 == stage {
+                    self.builder.tables.operators.push(OperatorShare {
+                        stage: *id,
+                        operator: operator.clone(),
+                        share: (seconds / whole).min(1.0),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Says which queries have not ended.
+    fn running(&mut self, profile: &Profile) {
+        let running: Vec<String> = profile
+            .executions
+            .iter()
+            .filter(|(_, execution)| execution.ended_ms.is_none())
+            .map(|((_, id), _)| id.to_string())
+            .collect();
+        if !running.is_empty() {
+            self.builder.notes.push(format!(
+                "no end was recorded of {} {}: the answer for {} is partial",
+                if running.len() == 1 {
+                    "query"
+                } else {
+                    "queries"
+                },
+                running.join(", "),
+                if running.len() == 1 { "it" } else { "them" },
+            ));
+        }
+    }
+}
+
+fn read<T: Table>(dir: &ProfileDir, builder: &mut Builder) -> Result<Vec<T>, FormatError> {
+    let read = dir.read::<T>()?;
+    builder
+        .notes
+        .extend(read.problems.iter().map(ToString::to_string));
+    Ok(read.rows)
+}
+
+/// Rows of a stage attempt put together: submission knows its query and parents, completion its end.
+fn stages(rows: Vec<StageRow>) -> BTreeMap<StageKey, StageRow> {
+    let mut stages: BTreeMap<StageKey, StageRow> = BTreeMap::new();
+    for row in rows {
+        let key = (row.app.clone(), row.stage, row.attempt);
+        let known = stages.entry(key).or_default();
+        known.execution = row.execution.or(known.execution);
+        known.tasks = row.tasks.max(known.tasks);
+        known.submitted_ms = row.submitted_ms.or(known.submitted_ms);
+        known.completed_ms = row.completed_ms.or(known.completed_ms);
+        known.pool_weight = row.pool_weight.or(known.pool_weight);
+        if !row.parents.is_empty() {
+            known.parents = row.parents;
+        }
+        if !row.pool.is_empty() {
+            known.pool = row.pool;
+        }
+        if !row.user.is_empty() {
+            known.user = row.user;
+        }
+    }
+    stages
+}
+
+/// What a spell was blocked for; none where it ran, or waited for what no neighbour takes away.
+fn blocked_for(spell: &Spell) -> Option<Kind> {
+    if spell.for_memory && spell.waiting != Some(Waiting::RunQueue) {
+        return Some(Kind::ExecutionMemory);
+    }
+    match spell.waiting? {
+        Waiting::RunQueue => Some(Kind::RunQueue),
+        Waiting::Lock => Some(Kind::Lock),
+        Waiting::Safepoint => Some(Kind::Pause),
+        Waiting::DiskRead => Some(Kind::IoRead),
+        Waiting::DiskWrite => Some(Kind::IoWrite),
+        Waiting::ShuffleFetch | Waiting::Network => Some(Kind::NetworkFetch),
+        Waiting::Memory => Some(Kind::ExecutionMemory),
+        Waiting::Python | Waiting::Sleep | Waiting::Idle | Waiting::Other | Waiting::Unknown => {
+            None
+        }
+    }
+}
+
+fn span(row: &IntervalRow) -> Span {
+    Span {
+        start: row.start_ns.max(0),
+        end: row.end_ns.max(row.start_ns).max(0),
+    }
+}
+
+/// A single sample has a time and no length; what it stands for has.
+fn spell_span(spell: &Spell) -> Span {
+    let ns = i64::try_from(spell.ns).unwrap_or(i64::MAX);
+    Span {
+        start: spell.start_ns.min(spell.end_ns.saturating_sub(ns)).max(0),
+        end: spell.end_ns.max(0),
+    }
+}
+
+/// Of ms since the epoch.
+fn ns(ms: i64) -> i64 {
+    ms.saturating_mul(1_000_000)
+}

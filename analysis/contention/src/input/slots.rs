@@ -1,0 +1,213 @@
+//! Waiting for task slots: the slots that others held while a stage had tasks that could not start.
+//!
+//! Adding up how long each task waited would count a stage of a thousand tasks a thousand times. What others took from
+//! it is at most the slots they held, so that is what counts: at any time the smaller of the two, tasks that wait and
+//! slots that others hold, on the hosts where they hold them.
+
+use std::collections::BTreeMap;
+
+use super::Builder;
+use crate::{HostId, Kind, QueryId, Span, StageId};
+
+/// Rows are not cut finer than this, ns.
+const BUCKET: i64 = 2_000_000_000;
+
+/// When tasks could have run, and when they did.
+#[derive(Default)]
+pub(super) struct Pending {
+    changes: Vec<(i64, Change)>,
+    /// By host, what to add to the driver's time, ns.
+    clocks: BTreeMap<HostId, i64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Submitted(StageId, u32),
+    Started(StageId, HostId),
+    Ended(StageId, HostId),
+    Completed(StageId),
+}
+
+impl Pending {
+    /// A stage has so many tasks to run.
+    pub(super) fn submitted(&mut self, stage: StageId, at: i64, tasks: u32) {
+        self.changes.push((at, Change::Submitted(stage, tasks)));
+    }
+
+    /// It wants no more.
+    pub(super) fn completed(&mut self, stage: StageId, at: i64) {
+        self.changes.push((at, Change::Completed(stage)));
+    }
+
+    /// A task ran, by its host's clock.
+    pub(super) fn ran(&mut self, stage: StageId, host: HostId, span: Span, clock: i64) {
+        self.clocks.insert(host, clock);
+        self.changes
+            .push((span.start - clock, Change::Started(stage, host)));
+        self.changes
+            .push((span.end - clock, Change::Ended(stage, host)));
+    }
+}
+
+/// Adds what running tasks hold and what waiting ones are blocked for.
+pub(super) fn add(builder: &mut Builder, pending: &Pending) {
+    let running: Vec<_> = builder
+        .tables
+        .tasks
+        .iter()
+        .filter(|task| task.runs && task.span.start < task.span.end)
+        .map(|task| (task.id, task.span))
+        .collect();
+    for (task, span) in running {
+        builder.interval(task, Kind::Slot, span, span.seconds(), 0);
+    }
+    for ((stage, host), buckets) in waited(pending) {
+        let clock = pending.clocks.get(&host).copied().unwrap_or(0);
+        let mut waiting = Vec::new();
+        for (bucket, mut seconds) in buckets {
+            let span = Span {
+                start: bucket * BUCKET + clock,
+                end: (bucket + 1) * BUCKET + clock,
+            };
+            // Each of the tasks that wait can do so for the whole span at most.
+            let mut at = 0;
+            while seconds > 1e-9 {
+                if at == waiting.len() {
+                    waiting.push(builder.task(stage, host, None, false));
+                }
+                let blocked = seconds.min(span.seconds());
+                builder.interval(waiting[at], Kind::Slot, span, 0.0, (blocked * 1e9) as i64);
+                seconds -= blocked;
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Slot seconds that others held while a stage had tasks to run, by host and bucket.
+fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> {
+    let mut changes = pending.changes.clone();
+    changes.sort_unstable();
+    let mut waiting: BTreeMap<StageId, u32> = BTreeMap::new();
+    let mut running: BTreeMap<HostId, BTreeMap<QueryId, u32>> = BTreeMap::new();
+    let mut waited: BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> = BTreeMap::new();
+    let mut at = changes.first().map_or(0, |(at, _)| *at);
+    for (next, change) in changes {
+        if next > at {
+            for (stage, tasks) in waiting.iter().filter(|(_, tasks)| **tasks > 0) {
+                let held = held_by_others(&running, stage.query);
+                let all: u32 = held.iter().map(|(_, slots)| slots).sum();
+                if all == 0 {
+                    continue;
+                }
+                let part = f64::from((*tasks).min(all)) / f64::from(all);
+                for (host, slots) in held {
+                    let buckets = waited.entry((*stage, host)).or_default();
+                    for (bucket, seconds) in in_buckets(at, next) {
+                        *buckets.entry(bucket).or_default() += f64::from(slots) * part * seconds;
+                    }
+                }
+            }
+            at = next;
+        }
+        match change {
+            Change::Submitted(stage, tasks) => *waiting.entry(stage).or_default() += tasks,
+            Change::Started(stage, host) => {
+                if let Some(tasks) = waiting.get_mut(&stage) {
+                    *tasks = tasks.saturating_sub(1);
+                }
+                *running
+                    .entry(host)
+                    .or_default()
+                    .entry(stage.query)
+                    .or_default() += 1;
+            }
+            Change::Ended(stage, host) => {
+                let slots = running.entry(host).or_default().entry(stage.query);
+                let slots = slots.or_default();
+                *slots = slots.saturating_sub(1);
+            }
+            Change::Completed(stage) => {
+                waiting.remove(&stage);
+            }
+        }
+    }
+    waited
+}
+
+fn held_by_others(
+    running: &BTreeMap<HostId, BTreeMap<QueryId, u32>>,
+    query: QueryId,
+) -> Vec<(HostId, u32)> {
+    running
+        .iter()
+        .map(|(host, queries)| {
+            let others = queries.iter().filter(|(other, _)| **other != query);
+            (*host, others.map(|(_, slots)| slots).sum())
+        })
+        .filter(|(_, slots)| *slots > 0)
+        .collect()
+}
+
+/// The seconds of a span in each bucket.
+fn in_buckets(start: i64, end: i64) -> impl Iterator<Item = (i64, f64)> {
+    let last = (end - 1).div_euclid(BUCKET);
+    (start.div_euclid(BUCKET)..=last).map(move |bucket| {
+        let part = end.min((bucket + 1) * BUCKET) - start.max(bucket * BUCKET);
+        (bucket, part as f64 / 1e9)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+
+    fn stage(query: u64) -> StageId {
+        StageId {
+            query: QueryId(query),
+            stage: query as u32,
+            attempt: 0,
+        }
+    }
+
+    fn ran(pending: &mut Pending, query: u64, start: i64, end: i64) {
+        let span = Span {
+            start: start * S,
+            end: end * S,
+        };
+        pending.ran(stage(query), HostId(0), span, 0);
+    }
+
+    #[test]
+    fn what_others_hold_counts_once() {
+        // Query 1 wants to run 10 tasks from second 0; query 2 holds two slots until second 4.
+        let mut pending = Pending::default();
+        pending.submitted(stage(1), 0, 10);
+        pending.submitted(stage(2), 0, 2);
+        ran(&mut pending, 2, 0, 4);
+        ran(&mut pending, 2, 0, 4);
+        for at in 0..5 {
+            ran(&mut pending, 1, 4 + at, 5 + at);
+            ran(&mut pending, 1, 4 + at, 5 + at);
+        }
+        let waited = waited(&pending);
+        let sum: f64 = waited[&(stage(1), HostId(0))].values().sum();
+        assert_eq!(sum, 8.0);
+        assert!(!waited.contains_key(&(stage(2), HostId(0))));
+    }
+
+    #[test]
+    fn no_more_is_missing_than_there_are_tasks() {
+        let mut pending = Pending::default();
+        pending.submitted(stage(1), 0, 1);
+        for _ in 0..5 {
+            ran(&mut pending, 2, 0, 3);
+        }
+        pending.completed(stage(1), 2 * S);
+        let waited = waited(&pending);
+        let sum: f64 = waited[&(stage(1), HostId(0))].values().sum();
+        assert_eq!(sum, 2.0);
+    }
+}

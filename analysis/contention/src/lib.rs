@@ -1,0 +1,82 @@
+//! Who slowed a query down: blame for contention among concurrent queries.
+//!
+//! The model is that of iQCAR (Kalmegh, Babu, Roy: *iQCAR: inter-Query Contention Analyzer for Data Analytics
+//! Frameworks*, SIGMOD 2019); equations, sections and figures in these docs are that paper's.
+//!
+//! A task that gets 30 bytes a second from a disk that gives 210 is slowed 6 times. The rest went to somebody: to
+//! tasks of other queries, to known processes, or nobody knows where. Who took 120 gets blame 4, who took 60 blame 2.
+//! Only time in which the task could not go on counts. Summed over windows, tasks, hosts and resources, that says
+//! which part of a query's blocked time is whose.
+//!
+//! Data goes through stages, each a type of its own:
+//!
+//! * [`Tables`]: rows as measured. [`Workload`]: the same, checked.
+//! * [`Cell`]: one resource of one host in one [window](windows), with slowdown and blame.
+//! * [`Graph`]: blocked seconds from victim queries down to culprit queries, in seven levels.
+//! * [`Explanation`]: one path through it. [`Filter`], [`top`] and others answer questions with them.
+//! * [`Suggestion`]: what could be done. [`baseline`]: what simpler methods would have said.
+//!
+//! ```
+//! use unfuse_contention::*;
+//!
+//! let second = Span { start: 0, end: 1_000_000_000 };
+//! let mut tables = Tables::default();
+//! tables.hosts.push(Host { id: HostId(0), name: "worker-1".into() });
+//! tables.capacities.push(Capacity { host: HostId(0), resource: Resource::Io, per_second: 210.0 });
+//! for (number, units) in [(1, 30.0), (2, 60.0), (3, 120.0)] {
+//!     let query = QueryId(number);
+//!     let stage = StageId { query, stage: 0, attempt: 0 };
+//!     let task = TaskId(number);
+//!     tables.queries.push(Query {
+//!         id: query, label: format!("q{number}"), user: String::new(), pool: String::new(), weight: 1.0,
+//!     });
+//!     tables.stages.push(Stage { id: stage, parents: vec![], span: second });
+//!     tables.tasks.push(Task { id: task, stage, host: HostId(0), span: second, runs: true });
+//!     tables.intervals.push(Interval { task, kind: Kind::IoRead, span: second, units, blocked_ns: 600_000_000 });
+//! }
+//! let workload = Workload::new(tables)?;
+//! let graph = Graph::build(&workload, &Options { victims: [QueryId(1)].into(), ..Options::default() });
+//! let worst = &graph.explanations()[0];
+//! assert_eq!(worst.culprit, Culprit::Query(QueryId(3)));
+//! assert!((worst.seconds - 0.4).abs() < 1e-9); // 4 of 6 parts of 0.6 blocked seconds
+//! # Ok::<(), InputError>(())
+//! ```
+
+pub mod baseline;
+mod blame;
+mod cell;
+mod critical_path;
+mod culprit;
+mod error;
+mod graph;
+mod ids;
+mod input;
+mod options;
+mod questions;
+mod ratp;
+mod resource;
+mod rules;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod windows;
+mod workload;
+
+pub use cell::{Blamed, CapacityBasis, Cell, TaskUse};
+pub use critical_path::critical_path;
+pub use culprit::{Culprit, Source};
+pub use error::InputError;
+pub use graph::{Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
+pub use ids::{HostId, QueryId, StageId, TaskId};
+pub use input::{BlockedTime, CsvError, INTERVALS_CSV, Input, from_csv, from_profile};
+pub use options::{Options, Split, VictimStages};
+pub use questions::{By, Entity, Filter, Ranked, culprits, hot_resources, slow_nodes, top};
+pub use ratp::Ratp;
+pub use resource::{Kind, KnownProcess, Resource};
+pub use rules::{Evidence, Suggestion, Thresholds, suggestions};
+pub use tables::{
+    Capacity, Heartbeat, Host, HostWindow, Interval, KnownUse, OperatorShare, Query, Span, Stage,
+    Tables, Task,
+};
+pub use windows::{cells, windows};
+pub use workload::Workload;

@@ -1,0 +1,66 @@
+//! What to analyse, and how.
+
+use std::collections::BTreeSet;
+
+use crate::{HostId, QueryId, Resource, Span};
+
+/// Which stages of a victim query count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VictimStages {
+    /// Those on the critical path: only their delays made the query late.
+    #[default]
+    CriticalPath,
+    /// All.
+    All,
+}
+
+/// How a vertex' blocked seconds are shared out among culprits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Split {
+    /// As eq. 10 has it: by blame summed over all windows. Windows in which the victim got little weigh more.
+    #[default]
+    Pooled,
+    /// Each window's blocked seconds go to those who used the resource in that window.
+    ByWindow,
+}
+
+/// What to analyse, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The victim queries; all queries if empty. Default: empty.
+    pub victims: BTreeSet<QueryId>,
+    /// Which of their stages count. Default: the critical path.
+    pub stages: VictimStages,
+    /// Only this part of the hosts' time. Default: all.
+    pub within: Option<Span>,
+    /// Only these resources; all if empty. Default: empty.
+    pub resources: BTreeSet<Resource>,
+    /// Only these hosts; all if empty. Default: empty.
+    pub hosts: BTreeSet<HostId>,
+    /// How blocked seconds are shared out. Default: pooled.
+    pub split: Split,
+    /// Whether the victim's other tasks can be blamed. The paper's eq. 5 has them, its levels 4 to 6 leave them
+    /// out, which puts what a query does to itself down to its neighbours. Default: true.
+    pub own_tasks: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            victims: BTreeSet::new(),
+            stages: VictimStages::default(),
+            within: None,
+            resources: BTreeSet::new(),
+            hosts: BTreeSet::new(),
+            split: Split::default(),
+            own_tasks: true,
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn covers(&self, resource: Resource, host: HostId) -> bool {
+        (self.resources.is_empty() || self.resources.contains(&resource))
+            && (self.hosts.is_empty() || self.hosts.contains(&host))
+    }
+}

@@ -1,0 +1,175 @@
+//! What tasks contend for, and what then waits.
+
+use serde::{Deserialize, Serialize};
+
+/// A resource of a host. Its unit is whatever makes "units a second" a rate that has a capacity.
+///
+/// | resource | unit | capacity, units a second |
+/// |---|---|---|
+/// | CPU | CPU second | cores |
+/// | memory | byte · second held | bytes of the pool |
+/// | IO | byte | bytes a second |
+/// | network | byte | bytes a second |
+/// | slots | slot · second held | slots |
+///
+/// Memory and slots count what is *held*, where section 5.2 of the paper counts what is acquired: a query that
+/// filled the memory before the victim began (the paper's own Mem-Internal experiment) acquires nothing while
+/// they overlap, yet is what the victim waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Resource {
+    /// Processors.
+    Cpu,
+    /// Memory that Spark manages.
+    Memory,
+    /// Disks.
+    Io,
+    /// Network.
+    Network,
+    /// Task slots of the executors.
+    Slots,
+}
+
+impl Resource {
+    /// All of them.
+    pub const ALL: [Resource; 5] = [
+        Resource::Cpu,
+        Resource::Memory,
+        Resource::Io,
+        Resource::Network,
+        Resource::Slots,
+    ];
+
+    /// Its name in exports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Resource::Cpu => "CPU",
+            Resource::Memory => "memory",
+            Resource::Io => "IO",
+            Resource::Network => "network",
+            Resource::Slots => "slots",
+        }
+    }
+}
+
+/// The kind of waiting (res' of the paper's explanations): finer than the resource. Consumption counts for
+/// the resource, since reads and writes share a disk; blocked time is told apart by kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// Waiting for a lock or monitor (counts as CPU, section 5.2).
+    Lock,
+    /// Runnable, waiting for a core.
+    RunQueue,
+    /// Stopped with all threads of its JVM, most often for garbage collection: nobody else is to blame for it.
+    Pause,
+    /// Waiting for storage memory.
+    StorageMemory,
+    /// Waiting for execution memory.
+    ExecutionMemory,
+    /// Waiting for a read.
+    IoRead,
+    /// Waiting for a write.
+    IoWrite,
+    /// Waiting for shuffle blocks.
+    NetworkFetch,
+    /// Waiting for a task slot.
+    Slot,
+}
+
+impl Kind {
+    /// What is contended for when a task waits so.
+    pub fn resource(self) -> Resource {
+        match self {
+            Kind::Lock | Kind::RunQueue | Kind::Pause => Resource::Cpu,
+            Kind::StorageMemory | Kind::ExecutionMemory => Resource::Memory,
+            Kind::IoRead | Kind::IoWrite => Resource::Io,
+            Kind::NetworkFetch => Resource::Network,
+            Kind::Slot => Resource::Slots,
+        }
+    }
+
+    /// All of them.
+    pub const ALL: [Kind; 9] = [
+        Kind::Lock,
+        Kind::RunQueue,
+        Kind::Pause,
+        Kind::StorageMemory,
+        Kind::ExecutionMemory,
+        Kind::IoRead,
+        Kind::IoWrite,
+        Kind::NetworkFetch,
+        Kind::Slot,
+    ];
+
+    /// What tables call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Lock => "lock",
+            Kind::RunQueue => "cpu",
+            Kind::Pause => "pause",
+            Kind::StorageMemory => "storage-memory",
+            Kind::ExecutionMemory => "execution-memory",
+            Kind::IoRead => "io-read",
+            Kind::IoWrite => "io-write",
+            Kind::NetworkFetch => "network",
+            Kind::Slot => "slot",
+        }
+    }
+
+    /// The kind that tables call so.
+    pub fn of_word(word: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+
+    /// Its name in exports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Lock => "lock wait",
+            Kind::RunQueue => "run-queue wait",
+            Kind::Pause => "GC or safepoint",
+            Kind::StorageMemory => "storage memory",
+            Kind::ExecutionMemory => "execution memory",
+            Kind::IoRead => "IO read",
+            Kind::IoWrite => "IO write",
+            Kind::NetworkFetch => "network fetch",
+            Kind::Slot => "task slot",
+        }
+    }
+}
+
+/// Processes that are no query but known by name (section 5.1), with one task on every host each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum KnownProcess {
+    /// Garbage collection of the JVMs.
+    Gc,
+    /// What else the JVMs do outside tasks: compiling, scheduling, the driver's work.
+    Jvm,
+    /// CPU use of the host outside all tasks.
+    ExternalCpu,
+    /// Disk use of the host outside all tasks.
+    ExternalIo,
+    /// Network use of the host outside all tasks.
+    ExternalNetwork,
+}
+
+impl KnownProcess {
+    /// The process that a resource's use outside all tasks is put down to; memory and slots are Spark's own.
+    pub fn external(resource: Resource) -> Option<KnownProcess> {
+        match resource {
+            Resource::Cpu => Some(KnownProcess::ExternalCpu),
+            Resource::Io => Some(KnownProcess::ExternalIo),
+            Resource::Network => Some(KnownProcess::ExternalNetwork),
+            Resource::Memory | Resource::Slots => None,
+        }
+    }
+
+    /// Its name, as the paper writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            KnownProcess::Gc => "GC_Q",
+            KnownProcess::Jvm => "JVM",
+            KnownProcess::ExternalCpu => "External-CPU",
+            KnownProcess::ExternalIo => "External-IO",
+            KnownProcess::ExternalNetwork => "External-Network",
+        }
+    }
+}

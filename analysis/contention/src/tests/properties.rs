@@ -1,0 +1,110 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Three queries of two stages each, tasks on two hosts, reading, with use outside tasks.
+fn workloads() -> impl Strategy<Value = Tables> {
+    let task = (
+        0..3u64,
+        0..2u32,
+        0..2u32,
+        0..20i64,
+        1..10i64,
+        0..1000u32,
+        0..=4i64,
+    );
+    (prop::collection::vec(task, 1..25), 1..500u32).prop_map(|(rows, capacity)| {
+        let mut tables = Tables::default();
+        for id in 0..3 {
+            query(
+                &mut tables,
+                id,
+                &[(0, &[], span(0, 10)), (1, &[0], span(10, 30))],
+            );
+        }
+        for (id, (query, number, host, start, length, units, quarters)) in
+            rows.into_iter().enumerate()
+        {
+            let life = span(start, start + length);
+            task_row(&mut tables, id as u64, stage(query, number), host, life);
+            reads(
+                &mut tables,
+                id as u64,
+                life,
+                units.into(),
+                length * S / 4 * quarters,
+            );
+        }
+        for host in 0..tables.hosts.len() {
+            let host = tables.hosts[host].id;
+            disk(&mut tables, host.0, capacity.into());
+            let window = HostWindow {
+                host,
+                resource: Resource::Io,
+                span: span(3, 12),
+                units: 900.0,
+            };
+            tables.host_windows.push(window);
+        }
+        tables.operators.push(OperatorShare {
+            stage: stage(0, 0),
+            operator: "Scan".into(),
+            share: 0.5,
+        });
+        tables
+    })
+}
+
+use super::task as task_row;
+
+proptest! {
+    #[test]
+    fn terms_sum_to_the_slowdown(tables in workloads()) {
+        let workload = Workload::new(tables).unwrap();
+        for cell in cells(&workload, None) {
+            for victim in cell.tasks.iter().filter(|task| task.units > 0.0) {
+                let sum: f64 = cell.blame(&workload, victim).iter().map(|(_, blame)| blame).sum();
+                let slowdown = cell.slowdown(victim);
+                prop_assert!((sum - slowdown).abs() <= 1e-6 * (1.0 + slowdown), "{sum} {slowdown}");
+                let blocked = cell.blocked_blame(&workload, victim, Kind::IoRead);
+                prop_assert!(blocked.iter().map(|(_, blame)| blame).sum::<f64>() <= slowdown + 1e-6 * (1.0 + slowdown));
+            }
+        }
+    }
+
+    #[test]
+    fn levels_carry_the_same_seconds(tables in workloads(), own_tasks: bool, by_window: bool) {
+        let workload = Workload::new(tables).unwrap();
+        let split = if by_window { Split::ByWindow } else { Split::Pooled };
+        let options = Options { stages: VictimStages::All, own_tasks, split, ..Options::default() };
+        let graph = Graph::build(&workload, &options);
+        for victim in graph.victims() {
+            let of = |level| graph.level(level).filter_map(move |node| node.impact.get(&victim));
+            let total: f64 = of(0).map(|impact| impact.seconds).sum();
+            let rows = workload.tables().intervals.iter();
+            let rows = rows.filter(|row| workload.task(row.task).unwrap().stage.query == victim);
+            close(rows.map(|row| row.blocked_ns as f64 / 1e9).sum(), total);
+            for level in [1, 2, 3, 4, 6] {
+                close(of(level).map(|impact| impact.seconds).sum(), total);
+                let responsible: f64 = of(level).map(|impact| impact.responsibility).sum();
+                close(responsible, if total > 0.0 { 1.0 } else { 0.0 });
+            }
+        }
+        let pairs: usize = graph.edges.iter().map(|edge| edge.flow.len()).sum();
+        prop_assert_eq!(graph.visits(), pairs);
+        let paths: f64 = graph.explanations().iter().map(|path| path.weight).sum();
+        close(paths, graph.level(6).flat_map(|node| node.impact.values()).map(|impact| impact.responsibility).sum());
+    }
+
+    #[test]
+    fn the_order_of_rows_does_not_matter(tables in workloads()) {
+        let mut reversed = tables.clone();
+        reversed.tasks.reverse();
+        reversed.intervals.reverse();
+        reversed.stages.reverse();
+        reversed.queries.reverse();
+        reversed.host_windows.reverse();
+        let graph = |tables| Graph::build(&Workload::new(tables).unwrap(), &Options::default());
+        prop_assert_eq!(graph(tables), graph(reversed));
+    }
+}

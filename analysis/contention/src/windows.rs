@@ -1,0 +1,159 @@
+//! Time cut into windows in which the set of running tasks does not change (section 5.3, figure 5).
+
+use std::collections::BTreeMap;
+
+use crate::{Cell, HostId, Kind, KnownProcess, Resource, Span, TaskId, TaskUse, Workload};
+
+/// The windows of a host, one after the other: cut where any of its tasks starts or ends and at heartbeats.
+///
+/// Rows that reach beyond all of these (waiting for a slot before the first task) add their outer ends.
+pub fn windows(workload: &Workload, host: HostId) -> Vec<Span> {
+    all_windows(workload, None)
+        .remove(&host)
+        .unwrap_or_default()
+}
+
+/// Every (window, resource) of every host in which a task used or waited for something, by host, time and resource.
+///
+/// Amounts are prorated: a row counts in each window by the part of its span that lies in it. `within` cuts
+/// all else away. The time taken is linear in rows × the windows they span.
+pub fn cells(workload: &Workload, within: Option<Span>) -> Vec<Cell> {
+    let windows = all_windows(workload, within);
+    let mut open: BTreeMap<(HostId, usize, Resource), Measured> = BTreeMap::new();
+    for row in &workload.tables().intervals {
+        let task = workload.task(row.task).expect("intervals were checked");
+        for (at, part) in parts(&windows, task.host, row.span) {
+            let cell = open
+                .entry((task.host, at, row.kind.resource()))
+                .or_default();
+            let (units, blocked) = cell.tasks.entry(row.task).or_default();
+            *units += row.units * part;
+            if row.blocked_ns > 0 {
+                *blocked.entry(row.kind).or_default() += row.blocked_ns as f64 / 1e9 * part;
+            }
+        }
+    }
+    for row in &workload.tables().known {
+        for (at, part) in parts(&windows, row.host, row.span) {
+            if let Some(cell) = open.get_mut(&(row.host, at, row.resource)) {
+                *cell.known.entry(row.process).or_default() += row.units * part;
+            }
+        }
+    }
+    for row in &workload.tables().host_windows {
+        for (at, part) in parts(&windows, row.host, row.span) {
+            if let Some(cell) = open.get_mut(&(row.host, at, row.resource)) {
+                cell.all += row.units * part;
+            }
+        }
+    }
+    let close = |((host, at, resource), measured): ((HostId, usize, Resource), Measured)| {
+        measured.close(workload, host, windows[&host][at], resource)
+    };
+    open.into_iter().map(close).collect()
+}
+
+/// What was measured in a cell, before it is known who used the rest.
+#[derive(Default)]
+struct Measured {
+    tasks: BTreeMap<TaskId, (f64, BTreeMap<Kind, f64>)>,
+    known: BTreeMap<KnownProcess, f64>,
+    /// What the host used in all.
+    all: f64,
+}
+
+impl Measured {
+    fn close(self, workload: &Workload, host: HostId, span: Span, resource: Resource) -> Cell {
+        let mut known = self.known;
+        let by_tasks: f64 = self.tasks.values().map(|(units, _)| units).sum();
+        let outside = self.all - by_tasks - known.values().sum::<f64>();
+        if let Some(process) = KnownProcess::external(resource).filter(|_| outside > 0.0) {
+            *known.entry(process).or_default() += outside;
+        }
+        let use_of = |(task, (units, blocked))| {
+            let stage = workload.task(task).expect("intervals were checked").stage;
+            TaskUse {
+                task,
+                stage,
+                units,
+                blocked,
+            }
+        };
+        let tasks = self.tasks.into_iter().map(use_of).collect();
+        Cell::new(
+            host,
+            resource,
+            span,
+            workload.capacity(host, resource),
+            tasks,
+            known,
+        )
+    }
+}
+
+fn parts(
+    windows: &BTreeMap<HostId, Vec<Span>>,
+    host: HostId,
+    span: Span,
+) -> impl Iterator<Item = (usize, f64)> {
+    spread(windows.get(&host).map_or(&[][..], Vec::as_slice), span)
+}
+
+/// The windows (one after the other) that a span reaches into, by index, with the part of the span in each.
+pub(crate) fn spread(windows: &[Span], span: Span) -> impl Iterator<Item = (usize, f64)> {
+    let first = windows.partition_point(|window| window.end <= span.start);
+    let reached = move |window: &&Span| window.start < span.end;
+    let part = move |(at, window): (usize, &Span)| (first + at, span.covered_by(*window));
+    windows[first..]
+        .iter()
+        .take_while(reached)
+        .enumerate()
+        .map(part)
+}
+
+fn all_windows(workload: &Workload, within: Option<Span>) -> BTreeMap<HostId, Vec<Span>> {
+    let tables = workload.tables();
+    let mut cuts: BTreeMap<HostId, Vec<i64>> = BTreeMap::new();
+    for task in &tables.tasks {
+        cuts.entry(task.host)
+            .or_default()
+            .extend([task.span.start, task.span.end]);
+    }
+    for row in tables.intervals.iter().filter(|row| row.kind == Kind::Slot) {
+        let task = workload.task(row.task).expect("intervals were checked");
+        if row.span.start < task.span.start {
+            cuts.entry(task.host).or_default().push(row.span.start);
+        }
+    }
+    let ends: BTreeMap<HostId, (i64, i64)> = cuts
+        .iter()
+        .filter_map(|(host, cuts)| Some((*host, (*cuts.iter().min()?, *cuts.iter().max()?))))
+        .collect();
+    for heartbeat in &tables.heartbeats {
+        if ends
+            .get(&heartbeat.host)
+            .is_some_and(|(first, last)| (*first..*last).contains(&heartbeat.at))
+        {
+            cuts.entry(heartbeat.host).or_default().push(heartbeat.at);
+        }
+    }
+    cuts.into_iter()
+        .map(|(host, cuts)| (host, between(cuts, within)))
+        .collect()
+}
+
+fn between(mut cuts: Vec<i64>, within: Option<Span>) -> Vec<Span> {
+    cuts.extend(within.into_iter().flat_map(|span| [span.start, span.end]));
+    cuts.sort_unstable();
+    cuts.dedup();
+    let inside = |window: &Span| {
+        within.is_none_or(|span| span.start <= window.start && window.end <= span.end)
+    };
+    cuts.windows(2)
+        .map(|pair| Span {
+            start: pair[0],
+            end: pair[1],
+        })
+        .filter(inside)
+        .collect()
+}

@@ -1,0 +1,288 @@
+//! Tables that were checked, in one order, with handles to look rows up by.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    HostId, InputError, Interval, Kind, Query, QueryId, Resource, Span, Stage, StageId, Tables,
+    Task, TaskId, critical_path,
+};
+
+/// What ran, consistent and in one order whatever the order of the rows was.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    tables: Tables,
+    hosts: BTreeMap<HostId, usize>,
+    queries: BTreeMap<QueryId, usize>,
+    stages: BTreeMap<StageId, usize>,
+    tasks: BTreeMap<TaskId, usize>,
+    capacities: BTreeMap<(HostId, Resource), f64>,
+}
+
+impl Workload {
+    /// Checks the tables.
+    ///
+    /// # Errors
+    /// An [`InputError`] for the first row that cannot be: negative or reversed times, amounts that are NaN,
+    /// infinite or negative, blocked for longer than there was time, things there twice or not at all, a cycle
+    /// of stages.
+    pub fn new(mut tables: Tables) -> Result<Workload, InputError> {
+        sort(&mut tables);
+        let hosts = index(&tables.hosts, |host| host.id, "host")?;
+        let queries = index(&tables.queries, |query| query.id, "query")?;
+        let stages = index(&tables.stages, |stage| stage.id, "stage")?;
+        let tasks = index(&tables.tasks, |task| task.id, "task")?;
+        let mut workload = Workload {
+            tables,
+            hosts,
+            queries,
+            stages,
+            tasks,
+            capacities: BTreeMap::new(),
+        };
+        workload.check()?;
+        for capacity in &workload.tables.capacities {
+            let key = (capacity.host, capacity.resource);
+            if workload
+                .capacities
+                .insert(key, capacity.per_second)
+                .is_some()
+            {
+                return Err(InputError::CapacityTwice(capacity.host, capacity.resource));
+            }
+        }
+        for query in &workload.tables.queries {
+            critical_path::check(&workload, query.id)?;
+        }
+        Ok(workload)
+    }
+
+    /// The rows, in their one order.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// A query's row, if there is such a query.
+    pub fn query(&self, id: QueryId) -> Option<&Query> {
+        self.queries.get(&id).map(|&at| &self.tables.queries[at])
+    }
+
+    /// A task's row, if there is such a task.
+    pub fn task(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(&id).map(|&at| &self.tables.tasks[at])
+    }
+
+    /// A host's name; empty for a host that is not there.
+    pub fn host_name(&self, id: HostId) -> &str {
+        self.hosts
+            .get(&id)
+            .map_or("", |&at| &self.tables.hosts[at].name)
+    }
+
+    /// Stage attempts of a query, by number.
+    pub fn stages_of(&self, query: QueryId) -> impl Iterator<Item = &Stage> {
+        let stages = &self.tables.stages;
+        let first = stages.partition_point(|stage| stage.id.query < query);
+        stages[first..]
+            .iter()
+            .take_while(move |stage| stage.id.query == query)
+    }
+
+    /// Nominal capacity in units a second, if known.
+    pub fn capacity(&self, host: HostId, resource: Resource) -> Option<f64> {
+        self.capacities.get(&(host, resource)).copied()
+    }
+
+    pub(crate) fn weight(&self, query: QueryId) -> f64 {
+        self.query(query).map_or(1.0, |query| query.weight)
+    }
+
+    fn check(&self) -> Result<(), InputError> {
+        let tables = &self.tables;
+        for query in &tables.queries {
+            let what = format!("weight of query {}", query.id.0);
+            positive(&what, query.weight)?;
+        }
+        for stage in &tables.stages {
+            self.queries
+                .get(&stage.id.query)
+                .ok_or(InputError::NoQuery(stage.id.query))?;
+            span(stage.span, || {
+                format!("stage {} of query {}", stage.id.stage, stage.id.query.0)
+            })?;
+        }
+        for task in &tables.tasks {
+            self.stages
+                .get(&task.stage)
+                .ok_or(InputError::NoStage(task.stage))?;
+            self.host(task.host)?;
+            span(task.span, || format!("task {}", task.id.0))?;
+        }
+        for interval in &tables.intervals {
+            self.check_interval(interval)?;
+        }
+        for capacity in &tables.capacities {
+            self.host(capacity.host)?;
+            positive(
+                &format!("capacity of host {}", capacity.host.0),
+                capacity.per_second,
+            )?;
+        }
+        for window in &tables.host_windows {
+            self.host(window.host)?;
+            used(window.span, window.units, || {
+                format!("window of host {}", window.host.0)
+            })?;
+        }
+        for known in &tables.known {
+            self.host(known.host)?;
+            used(known.span, known.units, || {
+                format!("{} on host {}", known.process.name(), known.host.0)
+            })?;
+        }
+        for heartbeat in &tables.heartbeats {
+            self.host(heartbeat.host)?;
+            time(heartbeat.at, || {
+                format!("heartbeat of host {}", heartbeat.host.0)
+            })?;
+        }
+        self.check_shares()
+    }
+
+    fn check_interval(&self, interval: &Interval) -> Result<(), InputError> {
+        let task = self
+            .task(interval.task)
+            .ok_or(InputError::NoTask(interval.task))?;
+        used(interval.span, interval.units, || {
+            format!("interval of task {}", task.id.0)
+        })?;
+        let span_ns = interval.span.end - interval.span.start;
+        if !(0..=span_ns).contains(&interval.blocked_ns) {
+            return Err(InputError::Blocked {
+                task: task.id,
+                blocked_ns: interval.blocked_ns,
+                span_ns,
+            });
+        }
+        let early = interval.kind != Kind::Slot && interval.span.start < task.span.start;
+        if early || interval.span.end > task.span.end {
+            return Err(InputError::OutsideTask(task.id));
+        }
+        Ok(())
+    }
+
+    fn check_shares(&self) -> Result<(), InputError> {
+        let mut sums: BTreeMap<StageId, f64> = BTreeMap::new();
+        for share in &self.tables.operators {
+            self.stages
+                .get(&share.stage)
+                .ok_or(InputError::NoStage(share.stage))?;
+            amount(share.share, || format!("share of {}", share.operator))?;
+            *sums.entry(share.stage).or_default() += share.share;
+        }
+        match sums.into_iter().find(|(_, sum)| *sum > 1.0 + 1e-9) {
+            Some((stage, sum)) => Err(InputError::Shares { stage, sum }),
+            None => Ok(()),
+        }
+    }
+
+    fn host(&self, id: HostId) -> Result<(), InputError> {
+        self.hosts
+            .get(&id)
+            .map(|_| ())
+            .ok_or(InputError::NoHost(id))
+    }
+}
+
+/// One order, so that sums of floating-point numbers do not depend on the order of the rows.
+fn sort(tables: &mut Tables) {
+    tables.hosts.sort_by_key(|row| row.id);
+    tables.queries.sort_by_key(|row| row.id);
+    tables.stages.sort_by_key(|row| row.id);
+    tables.tasks.sort_by_key(|row| row.id);
+    tables.intervals.sort_by(|a, b| {
+        (a.task, a.kind, a.span, a.blocked_ns)
+            .cmp(&(b.task, b.kind, b.span, b.blocked_ns))
+            .then(a.units.total_cmp(&b.units))
+    });
+    tables.host_windows.sort_by(|a, b| {
+        (a.host, a.resource, a.span)
+            .cmp(&(b.host, b.resource, b.span))
+            .then(a.units.total_cmp(&b.units))
+    });
+    tables.known.sort_by(|a, b| {
+        (a.host, a.resource, a.process, a.span)
+            .cmp(&(b.host, b.resource, b.process, b.span))
+            .then(a.units.total_cmp(&b.units))
+    });
+    tables.operators.sort_by(|a, b| {
+        (a.stage, &a.operator)
+            .cmp(&(b.stage, &b.operator))
+            .then(a.share.total_cmp(&b.share))
+    });
+}
+
+fn index<Row, Id: Ord + std::fmt::Debug>(
+    rows: &[Row],
+    id: impl Fn(&Row) -> Id,
+    what: &str,
+) -> Result<BTreeMap<Id, usize>, InputError> {
+    let mut index = BTreeMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        if index.insert(id(row), at).is_some() {
+            return Err(InputError::Twice(format!("{what} {:?}", id(row))));
+        }
+    }
+    Ok(index)
+}
+
+fn time(at: i64, what: impl Fn() -> String) -> Result<(), InputError> {
+    if at < 0 {
+        Err(InputError::NegativeTime { what: what(), at })
+    } else {
+        Ok(())
+    }
+}
+
+fn span(span: Span, what: impl Fn() -> String) -> Result<(), InputError> {
+    time(span.start, &what)?;
+    time(span.end, &what)?;
+    if span.end < span.start {
+        return Err(InputError::EndBeforeStart {
+            what: what(),
+            start: span.start,
+            end: span.end,
+        });
+    }
+    Ok(())
+}
+
+fn amount(value: f64, what: impl Fn() -> String) -> Result<(), InputError> {
+    if value.is_finite() && value >= 0.0 {
+        Ok(())
+    } else {
+        Err(InputError::Amount {
+            what: what(),
+            value,
+        })
+    }
+}
+
+fn positive(what: &str, value: f64) -> Result<(), InputError> {
+    if value.is_finite() && value > 0.0 {
+        Ok(())
+    } else {
+        Err(InputError::Amount {
+            what: what.into(),
+            value,
+        })
+    }
+}
+
+fn used(during: Span, units: f64, what: impl Fn() -> String) -> Result<(), InputError> {
+    span(during, &what)?;
+    amount(units, &what)?;
+    if during.start == during.end && units > 0.0 {
+        return Err(InputError::EmptySpan { what: what() });
+    }
+    Ok(())
+}
