@@ -1,5 +1,6 @@
 //! One module a command; each is a clap `Args` with an `execute`.
 
+pub mod blame;
 pub mod demo;
 pub mod doctor;
 pub mod export;

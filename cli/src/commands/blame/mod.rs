@@ -1,0 +1,343 @@
+//! `unfuse blame`: who slowed a query down.
+
+mod answer;
+mod text;
+mod window;
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use unfuse_contention as contention;
+use unfuse_contention::{
+    BlockedTime, Filter, Graph, HostId, Input, Options, Query, QueryId, Resource, Split,
+    VictimStages, Workload, from_csv, from_profile,
+};
+use unfuse_format::{LiveMarker, ProfileDir};
+
+use self::answer::Answer;
+use self::window::Window;
+use super::{list, open};
+use crate::output::write_to;
+use crate::remote;
+
+/// How long a JVM may take from making its profile to writing to it.
+const BEGINNING: Duration = Duration::from_secs(5);
+
+/// Show who slows a query down: other queries, their stages and operators, or processes outside Spark
+///
+/// Seconds in which the query's tasks could not go on are shared out among those who used the resource they waited for, on the same
+/// host at the same time. Without --victim all queries are victims, and the tables show who hurts the others most.
+#[derive(Debug, Args)]
+pub struct Blame {
+    /// The profile directory that `unfuse run` printed, or its URI; or a directory with intervals.csv of any engine
+    /// (docs/contention.md)
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// The slow query (Spark SQL execution id)
+    #[arg(long, value_name = "N")]
+    victim: Option<u64>,
+    /// Only this part of the time, in seconds since the first task: 10..60, 30.. or -60.. (the last minute)
+    #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true)]
+    window: Option<Window>,
+    /// Only waits for these
+    #[arg(long, value_enum, value_name = "RESOURCE")]
+    resource: Vec<What>,
+    /// Only on these hosts
+    #[arg(long, value_name = "HOST")]
+    host: Vec<String>,
+    /// Only culprits of this user
+    #[arg(long)]
+    user: Option<String>,
+    /// Only culprits of this scheduler pool
+    #[arg(long)]
+    pool: Option<String>,
+    /// What to rank
+    #[arg(long, value_enum, default_value = "culprit")]
+    by: Rank,
+    /// Rows to show
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    top: usize,
+    /// Which of the victim's stages count
+    #[arg(long, value_enum, default_value = "critical")]
+    stages: Stages,
+    /// How a stage's blocked time is shared out: by blame summed over all windows (eq. 10 of the paper), or in each window
+    #[arg(long, value_enum, default_value = "pooled")]
+    split: Sharing,
+    /// Where blocked times come from: context switches with their stacks, or as in the paper, Spark's metrics and the rest
+    #[arg(long, value_enum, default_value = "measured")]
+    blocked: Blocked,
+    /// Print JSON
+    #[arg(long, conflicts_with = "graph")]
+    json: bool,
+    /// Write the graph of victims, stages, resources, hosts and culprits instead
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    graph: Option<GraphFormat>,
+    /// The file to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Answer again and again while the application runs
+    #[arg(long, conflicts_with_all = ["graph", "out"])]
+    follow: bool,
+    /// Seconds between two answers with --follow
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum What {
+    Cpu,
+    Memory,
+    Io,
+    Network,
+    Slots,
+}
+
+impl From<What> for Resource {
+    fn from(what: What) -> Self {
+        match what {
+            What::Cpu => Self::Cpu,
+            What::Memory => Self::Memory,
+            What::Io => Self::Io,
+            What::Network => Self::Network,
+            What::Slots => Self::Slots,
+        }
+    }
+}
+
+/// What to rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Rank {
+    /// Queries and processes
+    Culprit,
+    /// Their stages
+    Stage,
+    /// Their operators, as far as CPU time goes
+    Operator,
+    /// CPU, memory, IO, network, slots
+    Resource,
+    /// Ways of waiting
+    Kind,
+    /// Hosts
+    Host,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Stages {
+    /// Those on the critical path
+    Critical,
+    /// All
+    All,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Sharing {
+    Pooled,
+    Window,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Blocked {
+    Measured,
+    Paper,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum GraphFormat {
+    /// Nodes and edges, JSON
+    Json,
+    /// For Gephi, yEd, NetworkX
+    Graphml,
+    /// For Neo4j
+    Cypher,
+}
+
+impl Blame {
+    /// Prints the answer.
+    pub fn execute(self) -> Result<ExitCode> {
+        if self.follow {
+            return self.follow();
+        }
+        self.answer()?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn answer(&self) -> Result<()> {
+        let Read { input, workload } = self.read()?;
+        let options = self.options(&workload, input.origin_ns)?;
+        let graph = Graph::build(&workload, &options);
+        write_to(self.out.as_deref(), |out| {
+            let text = match self.graph {
+                Some(GraphFormat::Json) => graph.to_json() + "\n",
+                Some(GraphFormat::Graphml) => graph.to_graphml(),
+                Some(GraphFormat::Cypher) => graph.to_cypher(),
+                None => {
+                    let answer = Answer::of(&workload, &graph, &input, &self.question(&options));
+                    if self.json {
+                        serde_json::to_string_pretty(&answer)? + "\n"
+                    } else {
+                        text::render(&answer, self.by)
+                    }
+                }
+            };
+            Ok(out.write_all(text.as_bytes())?)
+        })
+    }
+
+    /// Answers until no JVM writes to the profile any more.
+    fn follow(&self) -> Result<ExitCode> {
+        if is_csv(&self.dir) {
+            bail!(
+                "{}: CSV files do not grow; --follow is for the profile of an application that runs",
+                self.dir.display()
+            );
+        }
+        let started = Instant::now();
+        let clear = std::io::stdout().is_terminal() && !self.json;
+        loop {
+            let root = remote::local(&self.dir)?;
+            let running = !LiveMarker::at_work(&ProfileDir::open(&root)?).is_empty();
+            let running = running || started.elapsed() < BEGINNING;
+            if clear {
+                // Home, and everything below away.
+                print!("\x1b[H\x1b[J");
+            }
+            match self.answer() {
+                Ok(()) => {}
+                Err(error) if running => println!("nothing to tell yet: {error:#}"),
+                Err(error) => return Err(error),
+            }
+            std::io::stdout().flush()?;
+            if !running {
+                return Ok(ExitCode::SUCCESS);
+            }
+            std::thread::sleep(Duration::from_secs(self.every));
+        }
+    }
+
+    fn read(&self) -> Result<Read> {
+        let input = if is_csv(&self.dir) {
+            from_csv(&self.dir)?
+        } else {
+            let profile = open(&self.dir)?;
+            if !profile.has_spark() {
+                bail!(
+                    "{}: no task of Spark was recorded, and only tasks can be in each other's way",
+                    self.dir.display()
+                );
+            }
+            let blocked = match self.blocked {
+                Blocked::Measured => BlockedTime::Measured,
+                Blocked::Paper => BlockedTime::Paper,
+            };
+            from_profile(&profile, blocked)?
+        };
+        let workload = Workload::new(input.tables.clone())
+            .with_context(|| format!("{}: rows that cannot be", self.dir.display()))?;
+        Ok(Read { input, workload })
+    }
+
+    fn options(&self, workload: &Workload, origin_ns: i64) -> Result<Options> {
+        let queries = &workload.tables().queries;
+        let victims: BTreeSet<QueryId> = self.victim.map(QueryId).into_iter().collect();
+        if let Some(missing) = victims.iter().find(|id| workload.query(**id).is_none()) {
+            let ids: Vec<u64> = queries.iter().map(|query| query.id.0).collect();
+            bail!(
+                "{} has no query {}; it has queries {}",
+                self.dir.display(),
+                missing.0,
+                list(&ids)
+            );
+        }
+        let mut hosts: BTreeSet<HostId> = BTreeSet::new();
+        for name in &self.host {
+            let known = &workload.tables().hosts;
+            let Some(host) = known.iter().find(|host| host.name == *name) else {
+                let names: Vec<&str> = known.iter().map(|host| host.name.as_str()).collect();
+                bail!(
+                    "{} has no host {name}; it has {}",
+                    self.dir.display(),
+                    list(&names)
+                );
+            };
+            hosts.insert(host.id);
+        }
+        some_have("user", self.user.as_deref(), queries, |query| &query.user)?;
+        some_have("pool", self.pool.as_deref(), queries, |query| &query.pool)?;
+        let ends = workload.tables().tasks.iter().map(|task| task.span.end);
+        let within = self
+            .window
+            .map(|window| window.span(origin_ns, ends.max().unwrap_or(origin_ns)))
+            .transpose()?;
+        Ok(Options {
+            victims,
+            hosts,
+            within,
+            resources: self.resource.iter().map(|what| (*what).into()).collect(),
+            stages: match self.stages {
+                Stages::Critical => VictimStages::CriticalPath,
+                Stages::All => VictimStages::All,
+            },
+            split: match self.split {
+                Sharing::Pooled => Split::Pooled,
+                Sharing::Window => Split::ByWindow,
+            },
+            ..Options::default()
+        })
+    }
+
+    fn question<'a>(&self, options: &'a Options) -> Question<'a> {
+        Question {
+            options,
+            victim: self.victim.map(QueryId),
+            filter: Filter {
+                user: self.user.clone(),
+                pool: self.pool.clone(),
+                // Who asks about everybody wants to know who hurts others.
+                others_only: self.victim.is_none(),
+                ..Filter::default()
+            },
+            by: self.by,
+            top: self.top,
+        }
+    }
+}
+
+/// What is asked.
+struct Question<'a> {
+    options: &'a Options,
+    victim: Option<QueryId>,
+    filter: Filter,
+    by: Rank,
+    top: usize,
+}
+
+struct Read {
+    input: Input,
+    workload: Workload,
+}
+
+/// Whether a directory holds CSV files of some engine, and no profile.
+fn is_csv(dir: &std::path::Path) -> bool {
+    !remote::is_uri(dir) && !ProfileDir::is_at(dir) && dir.join(contention::INTERVALS_CSV).exists()
+}
+
+/// Refuses a name that no query has.
+fn some_have(
+    what: &str,
+    name: Option<&str>,
+    queries: &[Query],
+    of: impl Fn(&Query) -> &String,
+) -> Result<()> {
+    let Some(name) = name else { return Ok(()) };
+    if queries.iter().any(|query| of(query) == name) {
+        return Ok(());
+    }
+    let known: BTreeSet<&String> = queries.iter().map(of).filter(|n| !n.is_empty()).collect();
+    let known: Vec<&String> = known.into_iter().collect();
+    bail!("no query has {what} {name}; there are: {}", list(&known))
+}

@@ -1,0 +1,149 @@
+//! The answer for people.
+
+use std::fmt::Write;
+
+use super::Rank;
+use super::answer::{Answer, Baselines, Row, Victim};
+use crate::table::shorten;
+
+/// Columns of the text.
+const WIDTH: usize = 110;
+
+pub(super) fn render(answer: &Answer, by: Rank) -> String {
+    let mut text = String::new();
+    match answer.victims.as_slice() {
+        [one] if answer.one_victim => about(&mut text, one),
+        several => overview(&mut text, several),
+    }
+    ranking(&mut text, answer, by);
+    if !answer.suggestions.is_empty() {
+        text += "\nWhat could be done (heuristics; whether it helps was not tried):\n";
+        for advice in &answer.suggestions {
+            let _ = writeln!(
+                text,
+                "  {:>3.0} %  {}",
+                100.0 * advice.responsibility,
+                advice.text
+            );
+        }
+    }
+    if let Some(baselines) = &answer.baselines {
+        compared(&mut text, baselines);
+    }
+    for note in &answer.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}
+
+fn about(text: &mut String, victim: &Victim) {
+    let stages: Vec<String> = victim.stages.iter().map(u32::to_string).collect();
+    let _ = writeln!(text, "{}", shorten(&victim.label, WIDTH));
+    let _ = writeln!(
+        text,
+        "ran {:.1} s. Of its stages {} decided how long; their {} tasks ran {:.1} s, all added up, and were blocked for {:.1} s,",
+        victim.ran_seconds,
+        stages.join(", "),
+        victim.tasks,
+        victim.task_seconds,
+        victim.blocked_seconds,
+    );
+    let _ = writeln!(
+        text,
+        "waiting for slots included. Others account for {:.1} s.\n",
+        victim.by_others_seconds
+    );
+}
+
+fn overview(text: &mut String, victims: &[Victim]) {
+    let _ = writeln!(
+        text,
+        "  ran s  blocked s  by others  query, and who delayed it most"
+    );
+    for victim in victims.iter().filter(|victim| victim.blocked_seconds > 0.0) {
+        let culprit = victim.main_culprit.as_deref().unwrap_or("nobody else");
+        let _ = writeln!(
+            text,
+            "{:>7.1}  {:>9.1}  {:>9.1}  {}  <-  {}",
+            victim.ran_seconds,
+            victim.blocked_seconds,
+            victim.by_others_seconds,
+            shorten(&victim.label, 34),
+            shorten(culprit, 34),
+        );
+    }
+    text.push('\n');
+}
+
+fn ranking(text: &mut String, answer: &Answer, by: Rank) {
+    let whose = match (by, answer.one_victim) {
+        (Rank::Culprit, true) => "who made it wait",
+        (Rank::Culprit, false) => "who made others wait",
+        (Rank::Stage, _) => "culprit stage",
+        (Rank::Operator, _) => "culprit operator",
+        (Rank::Resource, _) => "resource",
+        (Rank::Kind, _) => "kind of waiting",
+        (Rank::Host, _) => "host",
+    };
+    let head = if answer.one_victim { "share" } else { "  DOR" };
+    if answer.ranked.is_empty() {
+        text.push_str("Nobody is to blame: no task waited for anything in what was asked for.\n");
+        return;
+    }
+    let _ = writeln!(text, "  {head}  blocked s  {whose}");
+    for row in &answer.ranked {
+        // Of several victims the parts do not add up to 1.
+        let share = match answer.one_victim {
+            true => format!("{:>5.1} %", 100.0 * row.responsibility),
+            false => format!("{:>7.2}", row.responsibility),
+        };
+        let name = shorten(&row.name, WIDTH - 22);
+        let _ = writeln!(text, "{share}  {:>9.1}  {name}", row.seconds);
+        details(text, row);
+    }
+}
+
+fn details(text: &mut String, row: &Row) {
+    if !row.how.is_empty() {
+        let _ = writeln!(
+            text,
+            "{:22}{}",
+            "",
+            shorten(&row.how.join(", "), WIDTH - 22)
+        );
+    }
+    if !row.operators.is_empty() {
+        let operators: Vec<String> = row
+            .operators
+            .iter()
+            .map(|(operator, share)| format!("{operator} {:.0} %", 100.0 * share))
+            .collect();
+        let line = format!("CPU by its operators: {}", operators.join(", "));
+        let _ = writeln!(text, "{:22}{}", "", shorten(&line, WIDTH - 22));
+    }
+}
+
+fn compared(text: &mut String, baselines: &Baselines) {
+    let first = |rows: &[(String, f64)]| {
+        rows.first().map_or_else(
+            || "nobody".to_owned(),
+            |(name, seconds)| format!("{} ({seconds:.1} s)", shorten(name, 60)),
+        )
+    };
+    text.push_str("\nSimpler methods, to compare:\n");
+    let _ = writeln!(
+        text,
+        "  longest overlap of queries:  {}",
+        first(&baselines.naive_overlap)
+    );
+    let _ = writeln!(
+        text,
+        "  most overlap of tasks:       {}",
+        first(&baselines.deep_overlap)
+    );
+    let _ = writeln!(
+        text,
+        "  blocked-time analysis:       {:.1} s of IO and network, whoever caused it",
+        baselines.blocked_io_network
+    );
+}

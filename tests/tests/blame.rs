@@ -1,0 +1,201 @@
+//! Who slows a query down: queries on real Spark, of which it is known who is in whose way.
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use serde_json::Value;
+use unfuse_tests::{ask_number, root, run, spark, spark_submit, unfuse};
+
+/// Runs `contention.py` under the profiler.
+fn contend(profile: &Path, options: &[&str], case: &str, rows: u64) {
+    let spark = spark("4.3");
+    let mut command = spark_submit(&spark, profile, options);
+    command
+        .arg(root().join("tests/programs/contention.py"))
+        .args([case, &rows.to_string()]);
+    run(&mut command);
+}
+
+fn blame(profile: &Path, arguments: &[&str]) -> Value {
+    let mut command = unfuse();
+    command.arg("blame").arg(profile).arg("--json");
+    let output = run(command.args(arguments));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// The id of the query with this description.
+fn query(profile: &Path, description: &str) -> String {
+    let answer = blame(profile, &[]);
+    let victims = answer["victims"].as_array().expect("victims");
+    let found = victims.iter().find(|victim| {
+        victim["label"]
+            .as_str()
+            .is_some_and(|label| label.ends_with(description))
+    });
+    found.unwrap_or_else(|| panic!("no query {description}: {answer:#}"))["query"].to_string()
+}
+
+/// The part of the victim's blocked time that whoever is called so accounts for.
+fn share(answer: &Value, name: &str) -> f64 {
+    let rows = answer["ranked"].as_array().expect("rows");
+    rows.iter()
+        .filter(|row| {
+            row["name"]
+                .as_str()
+                .is_some_and(|found| found.ends_with(name))
+        })
+        .filter_map(|row| row["responsibility"].as_f64())
+        .sum()
+}
+
+#[test]
+fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    // Slots for everybody, so that only the CPU is scarce.
+    contend(&profile, &["--master", "local[24]"], "cpu", 300_000_000);
+    let victim = query(&profile, "victim");
+    let answer = blame(&profile, &["--victim", &victim]);
+    let (culprit, idle) = (share(&answer, "culprit"), share(&answer, "idle"));
+    assert!(culprit > 0.2 && culprit > 5.0 * idle, "{answer:#}");
+    let explanations = answer["explanations"].as_array().expect("paths");
+    let path = explanations
+        .iter()
+        .find(|path| {
+            path["culprit"]
+                .as_str()
+                .is_some_and(|name| name.ends_with("culprit"))
+        })
+        .unwrap_or_else(|| panic!("{answer:#}"));
+    assert_eq!(path["resource"], "CPU", "{answer:#}");
+    assert_eq!(path["operator"], "HashAggregate", "{answer:#}");
+    // The idle query is there for as long, so overlap tells nothing.
+    let overlap = |name: &str| -> f64 {
+        let rows = answer["baselines"]["naive_overlap"]
+            .as_array()
+            .expect("rows");
+        rows.iter()
+            .filter(|row| row[0].as_str().is_some_and(|found| found.ends_with(name)))
+            .filter_map(|row| row[1].as_f64())
+            .sum()
+    };
+    assert!(overlap("idle") > 0.7 * overlap("culprit"), "{answer:#}");
+    // Whatever is asked for, parts add up.
+    for by in ["culprit", "stage", "resource", "kind", "host"] {
+        let answer = blame(
+            &profile,
+            &["--victim", &victim, "--by", by, "--top", "1000"],
+        );
+        let rows = answer["ranked"].as_array().expect("rows");
+        let sum: f64 = rows
+            .iter()
+            .filter_map(|row| row["responsibility"].as_f64())
+            .sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{by}: {sum}");
+    }
+    let paper = blame(&profile, &["--victim", &victim, "--blocked", "paper"]);
+    assert!(share(&paper, "culprit") > 0.2, "{paper:#}");
+    // What tasks are said to have used is what Spark counts.
+    let used = ask_number(
+        &profile,
+        "SELECT sum(units) FROM 'DIR/intervals/*.parquet' WHERE kind = 'cpu'",
+    );
+    let counted = ask_number(
+        &profile,
+        "SELECT sum(cpu_ns + deserialize_cpu_ns) / 1e9 FROM 'DIR/tasks/*.parquet'",
+    );
+    assert!(
+        (0.9..1.1).contains(&(used / counted)),
+        "{used} s of {counted} s"
+    );
+}
+
+#[test]
+fn a_query_that_holds_the_slots_is_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    // First come, first served: the victim has to wait until the culprit's tasks leave it a slot.
+    let answers = std::thread::scope(|scope| {
+        let job = scope.spawn(|| {
+            contend(&profile, &["--master", "local[3]"], "slots", 200_000_000);
+        });
+        while !profile.join("unfuse.json").exists() && !job.is_finished() {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        let mut command = unfuse();
+        command
+            .arg("blame")
+            .arg(&profile)
+            .args(["--follow", "--every", "2", "--json"]);
+        run(&mut command).stdout
+    });
+    // It answers while the job runs, from when there are tasks, and once more when it is over.
+    let text = String::from_utf8_lossy(&answers);
+    let begin = text.find('{').unwrap_or_else(|| panic!("{text}"));
+    let answers: Vec<Value> = serde_json::Deserializer::from_str(&text[begin..])
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .expect("JSON");
+    assert!(answers.len() > 3, "{}", answers.len());
+    let partial = |answer: &Value| {
+        let notes = answer["notes"].as_array().expect("notes");
+        notes
+            .iter()
+            .any(|note| note.as_str().is_some_and(|note| note.contains("partial")))
+    };
+    assert!(
+        partial(&answers[0]) && !partial(&answers[answers.len() - 1]),
+        "{text}"
+    );
+    let victim = query(&profile, "victim");
+    let answer = blame(&profile, &["--victim", &victim, "--resource", "slots"]);
+    let rows = answer["ranked"].as_array().expect("rows");
+    let first = rows.first().unwrap_or_else(|| panic!("{answer:#}"));
+    assert!(
+        first["name"]
+            .as_str()
+            .is_some_and(|name| name.ends_with("culprit")),
+        "{answer:#}"
+    );
+}
+
+/// A process that uses a CPU.
+struct Burner(Child);
+
+impl Burner {
+    fn start() -> Self {
+        let mut command = Command::new("sh");
+        Self(
+            command
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+                .expect("sh"),
+        )
+    }
+}
+
+impl Drop for Burner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_outside_spark_is_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let cpus = std::thread::available_parallelism().map_or(2, usize::from);
+    let burners: Vec<Burner> = (0..2 * cpus).map(|_| Burner::start()).collect();
+    // Slots for the idle query too.
+    contend(&profile, &["--master", "local[12]"], "alone", 200_000_000);
+    drop(burners);
+    let victim = query(&profile, "victim");
+    let answer = blame(&profile, &["--victim", &victim]);
+    assert_eq!(answer["ranked"][0]["name"], "External-CPU", "{answer:#}");
+    assert_eq!(
+        answer["suggestions"][0]["action"], "look-outside",
+        "{answer:#}"
+    );
+}
