@@ -112,6 +112,7 @@ fn send_all(receiver: &Receiver<Vec<u8>>, mut to: UnixStream, waiting: &Waiting)
             waiting.broken.store(true, Ordering::Relaxed);
             return;
         }
+        batch.shrink_to(2 * BATCH);
         waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
         waiting.events.fetch_sub(events, Ordering::AcqRel);
     }

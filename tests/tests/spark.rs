@@ -83,8 +83,9 @@ fn check_cpu_time(profile: &Path, what: &str) {
     let rows = top(profile, &["--by", "stage"]);
     let sampled = samples(&rows, |row| row["stage"].is_i64()) as f64 / 200.0;
     let ratio = sampled / spark;
+    // Spark's count leaves out what a task does before and after it runs: 2.5 % of these queries (docs/results/coverage.md).
     assert!(
-        (0.97..1.03).contains(&ratio),
+        (0.97..1.06).contains(&ratio),
         "{what}: {sampled} s sampled, Spark says {spark} s"
     );
 }

@@ -115,6 +115,10 @@ pub fn suggestions(
             .or_default()
             .push(explanation);
     }
+    let mut hosts: BTreeMap<QueryId, BTreeSet<HostId>> = BTreeMap::new();
+    for task in &workload.tables().tasks {
+        hosts.entry(task.stage.query).or_default().insert(task.host);
+    }
     let mut suggestions = Vec::new();
     for ((victim, culprit), paths) in pairs {
         let whole = evidence(victim, &paths);
@@ -126,7 +130,10 @@ pub fn suggestions(
                 process,
                 evidence: whole,
             }),
-            Culprit::Query(query) => suggestions.extend(about(workload, query, whole, thresholds)),
+            Culprit::Query(query) => {
+                let is_spread = hosts.get(&victim).is_some_and(|hosts| hosts.len() > 1);
+                suggestions.extend(about(workload, query, whole, is_spread, thresholds));
+            }
             Culprit::Unknown => {}
         }
     }
@@ -142,6 +149,7 @@ fn about(
     workload: &Workload,
     culprit: QueryId,
     whole: Evidence,
+    is_spread: bool,
     thresholds: &Thresholds,
 ) -> Vec<Suggestion> {
     let (Some(row), Some(victim)) = (workload.query(culprit), workload.query(whole.victim)) else {
@@ -149,19 +157,7 @@ fn about(
     };
     let enough = whole.responsibility * thresholds.concentration;
     let mut suggestions = Vec::new();
-    let hosts_of = |query| {
-        workload
-            .tables()
-            .tasks
-            .iter()
-            .filter(move |task| task.stage.query == query)
-    };
-    let spread = hosts_of(whole.victim)
-        .map(|task| task.host)
-        .collect::<BTreeSet<_>>()
-        .len()
-        > 1;
-    if let Some((host, evidence)) = largest(&whole, |path| Some(path.host)).filter(|_| spread)
+    if let Some((host, evidence)) = largest(&whole, |path| Some(path.host)).filter(|_| is_spread)
         && evidence.responsibility >= enough
     {
         suggestions.push(Suggestion::Move {

@@ -187,8 +187,11 @@ impl Work {
                 .heartbeat
                 .is_some_and(|every| ordered || beat.elapsed() >= every)
             {
+                // Both of the same time.
+                self.look_at_internal_threads(writer, false);
                 self.look_at_host();
                 beat = Instant::now();
+                looked = beat;
             }
             if ordered
                 || flushed.elapsed() >= self.generations.flush_every(FLUSH_EVERY)

@@ -191,7 +191,7 @@ pub fn from_csv(dir: &Path) -> Result<Input, CsvError> {
 struct Reader {
     builder: Builder,
     names: BTreeMap<String, QueryId>,
-    tasks: BTreeMap<(StageId, String), TaskId>,
+    tasks: BTreeMap<(StageId, HostId, String), TaskId>,
     capacities: BTreeMap<(HostId, Resource), f64>,
 }
 
@@ -283,11 +283,13 @@ impl Reader {
     fn interval(&mut self, row: IntervalRow, kind: Kind) {
         let host = self.builder.host(&row.host);
         let stage = self.stage_id(&row);
-        let task = match self.tasks.get(&(stage, row.task.clone())) {
+        // Engines may number the tasks of each host anew.
+        let key = (stage, host, row.task);
+        let task = match self.tasks.get(&key) {
             Some(task) => *task,
             None => self.builder.task(stage, host, None, true),
         };
-        self.tasks.insert((stage, row.task), task);
+        self.tasks.insert(key, task);
         let span = Span {
             start: row.start_ns,
             end: row.end_ns,

@@ -6,40 +6,36 @@ use unfuse_format::HostRow;
 
 use super::Builder;
 use crate::windows::spread;
-use crate::{
-    Capacity, Heartbeat, HostId, HostWindow, Kind, KnownProcess, KnownUse, Resource, Span,
-};
+use crate::{Capacity, Heartbeat, HostId, Interval, Kind, KnownProcess, KnownUse, Resource, Span};
 
-/// Adds capacities, host windows, known processes and heartbeats; scales what tasks read to what came from disks.
+/// Adds capacities, what known processes used and heartbeats; scales what tasks read to what came from disks.
+///
+/// What is outside is told for each whole row of a host: in the finer windows between them only a part of a row is known,
+/// which may be less or more than what tasks used there.
 pub(super) fn add(builder: &mut Builder, rows: &[HostRow]) {
-    let mut by_host: BTreeMap<&str, BTreeMap<u32, Vec<&HostRow>>> = BTreeMap::new();
+    let mut by_host: BTreeMap<&str, Vec<&HostRow>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.start_ns < row.end_ns) {
-        by_host
-            .entry(&row.host)
-            .or_default()
-            .entry(row.pid)
-            .or_default()
-            .push(row);
+        by_host.entry(&row.host).or_default().push(row);
     }
-    for (name, mut by_pid) in by_host {
+    for (name, mut rows) in by_host {
         let host = builder.host(name);
-        for rows in by_pid.values_mut() {
-            rows.sort_by_key(|row| row.start_ns);
-        }
-        let memory: u64 = by_pid
-            .values()
-            .filter_map(|rows| rows.iter().filter_map(|row| row.memory_bytes).max())
-            .sum();
-        // Every JVM's writer tells of the whole host; the one that did so for longest is believed.
-        let covered =
-            |rows: &[&HostRow]| -> i64 { rows.iter().map(|row| row.end_ns - row.start_ns).sum() };
-        let Some(whole) = by_pid.values().max_by_key(|rows| covered(rows)).cloned() else {
-            continue;
-        };
-        capacities(builder, host, &whole, memory);
-        let jvms = Jvms::of(&whole, by_pid.values().flatten());
-        windows(builder, host, &whole, &jvms);
+        rows.sort_by_key(|row| (row.start_ns, row.pid));
+        let whole = one_after_the_other(&rows);
+        capacities(builder, host, &rows);
+        let jvms = Jvms::of(&whole, &rows);
+        known(builder, host, &whole, &jvms);
     }
+}
+
+/// Every JVM's writer tells of the whole host. Rows of theirs that do not overlap, those that begin first before others.
+fn one_after_the_other<'a>(rows: &[&'a HostRow]) -> Vec<&'a HostRow> {
+    let mut whole: Vec<&HostRow> = Vec::new();
+    for row in rows {
+        if whole.last().is_none_or(|last| last.end_ns <= row.start_ns) {
+            whole.push(row);
+        }
+    }
+    whole
 }
 
 fn span(row: &HostRow) -> Span {
@@ -49,12 +45,12 @@ fn span(row: &HostRow) -> Span {
     }
 }
 
-fn capacities(builder: &mut Builder, host: HostId, rows: &[&HostRow], memory: u64) {
+fn capacities(builder: &mut Builder, host: HostId, rows: &[&HostRow]) {
     let cpus = rows.iter().map(|row| row.cpus).max().unwrap_or(0);
     let network = rows.iter().filter_map(|row| row.network_bytes_per_s).max();
     let known = [
         (Resource::Cpu, f64::from(cpus)),
-        (Resource::Memory, memory as f64),
+        (Resource::Memory, most_memory(rows)),
         (Resource::Network, network.unwrap_or(0) as f64),
     ];
     for (resource, per_second) in known.into_iter().filter(|(_, amount)| *amount > 0.0) {
@@ -66,7 +62,33 @@ fn capacities(builder: &mut Builder, host: HostId, rows: &[&HostRow], memory: u6
     }
 }
 
-/// What all profiled JVMs of a host had, in each window of its.
+/// The most that JVMs which lived at the same time had together, bytes.
+fn most_memory(rows: &[&HostRow]) -> f64 {
+    let mut lives: BTreeMap<u32, (i64, i64, u64)> = BTreeMap::new();
+    for row in rows {
+        let life = lives
+            .entry(row.pid)
+            .or_insert((row.start_ns, row.end_ns, 0));
+        *life = (
+            life.0.min(row.start_ns),
+            life.1.max(row.end_ns),
+            life.2.max(row.memory_bytes.unwrap_or(0)),
+        );
+    }
+    let mut changes: Vec<(i64, f64)> = lives
+        .into_values()
+        .flat_map(|(start, end, bytes)| [(start, bytes as f64), (end, -(bytes as f64))])
+        .collect();
+    // Of what ends and begins at once the end counts first.
+    changes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let mut now = 0.0;
+    changes.into_iter().fold(0.0, |most, (_, change)| {
+        now += change;
+        f64::max(most, now)
+    })
+}
+
+/// What all profiled JVMs of a host had, in each of its rows.
 struct Jvms {
     cpu_s: Vec<f64>,
     gc_s: Vec<f64>,
@@ -75,7 +97,7 @@ struct Jvms {
 }
 
 impl Jvms {
-    fn of<'a>(whole: &[&HostRow], rows: impl Iterator<Item = &'a &'a HostRow>) -> Self {
+    fn of(whole: &[&HostRow], rows: &[&HostRow]) -> Self {
         let windows: Vec<Span> = whole.iter().map(|row| span(row)).collect();
         let none = vec![0.0; windows.len()];
         let mut jvms = Self {
@@ -96,95 +118,185 @@ impl Jvms {
     }
 }
 
-/// What tasks used in each window.
-fn used_by_tasks(builder: &Builder, host: HostId, windows: &[Span], kind: Kind) -> Vec<f64> {
-    let mut used = vec![0.0; windows.len()];
-    for row in builder.tables.intervals.iter().filter(|r| r.kind == kind) {
-        if builder.host_of(row.task) == host {
+/// What tasks of a host used in each of its rows.
+struct Used {
+    cpu_s: Vec<f64>,
+    read_bytes: Vec<f64>,
+    fetched_bytes: Vec<f64>,
+}
+
+impl Used {
+    fn of(rows: &[&mut Interval], windows: &[Span]) -> Self {
+        let none = vec![0.0; windows.len()];
+        let mut used = Self {
+            cpu_s: none.clone(),
+            read_bytes: none.clone(),
+            fetched_bytes: none,
+        };
+        for row in rows.iter().filter(|row| row.units > 0.0) {
+            let sums = match row.kind {
+                Kind::RunQueue => &mut used.cpu_s,
+                Kind::IoRead => &mut used.read_bytes,
+                Kind::NetworkFetch => &mut used.fetched_bytes,
+                _ => continue,
+            };
             for (at, part) in spread(windows, row.span) {
-                used[at] += row.units * part;
+                sums[at] += row.units * part;
             }
         }
+        used
     }
-    used
 }
 
 /// Most of what tasks read comes from the page cache and costs nobody a disk: their bytes are scaled to what the
 /// kernel says their JVMs caused to be read from disks.
-fn scale_reads(builder: &mut Builder, host: HostId, windows: &[Span], factors: &[f64]) {
-    let Builder { tables, rows, .. } = builder;
-    for row in tables
-        .intervals
-        .iter_mut()
-        .filter(|row| row.kind == Kind::IoRead)
-    {
-        if tables.tasks[rows[&row.task]].host == host {
-            let parts: Vec<_> = spread(windows, row.span).collect();
-            let inside: f64 = parts.iter().map(|(_, part)| part).sum();
-            let scaled: f64 = parts.iter().map(|(at, part)| factors[*at] * part).sum();
-            row.units *= scaled + (1.0 - inside).max(0.0);
+fn scale_reads(rows: &mut [&mut Interval], windows: &[Span], factors: &[f64]) {
+    for row in rows.iter_mut().filter(|row| row.kind == Kind::IoRead) {
+        let (mut inside, mut scaled) = (0.0, 0.0);
+        for (at, part) in spread(windows, row.span) {
+            inside += part;
+            scaled += factors[at] * part;
         }
+        row.units *= scaled + (1.0_f64 - inside).max(0.0);
     }
 }
 
-fn windows(builder: &mut Builder, host: HostId, rows: &[&HostRow], jvms: &Jvms) {
-    let spans: Vec<Span> = rows.iter().map(|row| span(row)).collect();
-    let asked = used_by_tasks(builder, host, &spans, Kind::IoRead);
+fn known(builder: &mut Builder, host: HostId, whole: &[&HostRow], jvms: &Jvms) {
+    let windows: Vec<Span> = whole.iter().map(|row| span(row)).collect();
+    let Builder { tables, rows, .. } = builder;
+    let tasks = &tables.tasks;
+    let mut here: Vec<&mut Interval> = tables
+        .intervals
+        .iter_mut()
+        .filter(|row| tasks[rows[&row.task]].host == host)
+        .collect();
+    let asked = Used::of(&here, &windows);
     let factors: Vec<f64> = asked
+        .read_bytes
         .iter()
         .zip(&jvms.read_bytes)
         .map(|(asked, read)| if asked > read { read / asked } else { 1.0 })
         .collect();
-    scale_reads(builder, host, &spans, &factors);
-    let cpu = used_by_tasks(builder, host, &spans, Kind::RunQueue);
-    let read = used_by_tasks(builder, host, &spans, Kind::IoRead);
-    let written = used_by_tasks(builder, host, &spans, Kind::IoWrite);
-    let fetched = used_by_tasks(builder, host, &spans, Kind::NetworkFetch);
+    scale_reads(&mut here, &windows, &factors);
     // What JVMs wrote into the page cache and the disks have not written yet.
     let mut unwritten = 0.0;
-    for (at, row) in rows.iter().enumerate() {
-        let jvm_rest = (jvms.cpu_s[at] - jvms.gc_s[at] - cpu[at]).max(0.0);
-        let outside = (row.cpu_s - jvms.cpu_s[at]).max(0.0);
-        let all_cpu = cpu[at] + jvms.gc_s[at] + jvm_rest + outside;
+    for (at, row) in whole.iter().enumerate() {
         unwritten += jvms.write_bytes[at];
         let own_writes = unwritten.min(row.disk_write_bytes as f64);
         unwritten -= own_writes;
-        let jvm_read = (jvms.read_bytes[at] - read[at]).max(0.0);
-        let outside = (row.disk_read_bytes as f64 - jvms.read_bytes[at]).max(0.0)
-            + (row.disk_write_bytes as f64 - own_writes);
-        let all_io = read[at] + written[at] + jvm_read + outside;
-        let all_network = (row.network_in_bytes as f64).max(fetched[at]);
-        let tables = &mut builder.tables;
-        for (resource, units) in [
-            (Resource::Cpu, all_cpu),
-            (Resource::Io, all_io),
-            (Resource::Network, all_network),
-        ] {
-            tables.host_windows.push(HostWindow {
-                host,
-                resource,
-                span: spans[at],
-                units,
-            });
-        }
+        let read_by_tasks = asked.read_bytes[at].min(jvms.read_bytes[at]);
         for (process, resource, units) in [
             (KnownProcess::Gc, Resource::Cpu, jvms.gc_s[at]),
-            (KnownProcess::Jvm, Resource::Cpu, jvm_rest),
-            (KnownProcess::Jvm, Resource::Io, jvm_read),
+            (
+                KnownProcess::Jvm,
+                Resource::Cpu,
+                jvms.cpu_s[at] - jvms.gc_s[at] - asked.cpu_s[at],
+            ),
+            (
+                KnownProcess::Jvm,
+                Resource::Io,
+                jvms.read_bytes[at] - read_by_tasks,
+            ),
+            (
+                KnownProcess::ExternalCpu,
+                Resource::Cpu,
+                row.cpu_s - jvms.cpu_s[at],
+            ),
+            (
+                KnownProcess::ExternalIo,
+                Resource::Io,
+                (row.disk_read_bytes as f64 - jvms.read_bytes[at]).max(0.0)
+                    + (row.disk_write_bytes as f64 - own_writes),
+            ),
+            (
+                KnownProcess::ExternalNetwork,
+                Resource::Network,
+                row.network_in_bytes as f64 - asked.fetched_bytes[at],
+            ),
         ] {
             if units > 0.0 {
                 tables.known.push(KnownUse {
                     host,
                     process,
                     resource,
-                    span: spans[at],
+                    span: windows[at],
                     units,
                 });
             }
         }
         tables.heartbeats.push(Heartbeat {
             host,
-            at: spans[at].end,
+            at: windows[at].end,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+
+    fn row(pid: u32, start: i64, end: i64) -> HostRow {
+        HostRow {
+            host: "h".to_owned(),
+            pid,
+            start_ns: start * S,
+            end_ns: end * S,
+            cpus: 4,
+            memory_bytes: Some(100),
+            ..HostRow::default()
+        }
+    }
+
+    #[test]
+    fn jvms_that_follow_each_other_cover_the_host_and_share_its_memory() {
+        let rows = [
+            row(1, 0, 2),
+            row(1, 2, 4),
+            row(2, 3, 5),
+            row(2, 5, 7),
+            row(3, 7, 9),
+        ];
+        let rows: Vec<&HostRow> = rows.iter().collect();
+        let whole: Vec<i64> = one_after_the_other(&rows)
+            .iter()
+            .map(|row| row.start_ns / S)
+            .collect();
+        assert_eq!(whole, [0, 2, 5, 7]);
+        assert_eq!(most_memory(&rows), 200.0);
+    }
+
+    #[test]
+    fn a_burst_of_a_task_is_not_put_down_to_others() {
+        let mut builder = Builder::default();
+        let host = builder.host("h");
+        let stage = crate::StageId {
+            query: crate::QueryId(1),
+            stage: 0,
+            attempt: 0,
+        };
+        let task = builder.task(stage, host, None, true);
+        let second = |at: i64| Span {
+            start: at * S,
+            end: (at + 1) * S,
+        };
+        builder.interval(task, Kind::RunQueue, second(0), 1.0, 0);
+        builder.interval(task, Kind::RunQueue, second(1), 0.1, 0);
+        let row = HostRow {
+            cpu_s: 1.3,
+            jvm_cpu_s: 1.1,
+            disk_write_bytes: 50,
+            jvm_disk_write_bytes: 80,
+            ..row(1, 0, 2)
+        };
+        add(&mut builder, &[row]);
+        let found: Vec<_> = builder
+            .tables
+            .known
+            .iter()
+            .map(|known| (known.process, (known.units * 1e6).round() / 1e6))
+            .collect();
+        assert_eq!(found, [(KnownProcess::ExternalCpu, 0.2)]);
     }
 }

@@ -137,7 +137,8 @@ impl Builder {
     fn finish(mut self) -> Input {
         let tables = &mut self.tables;
         tables.tasks.retain(|task| task.span.start <= task.span.end);
-        let starts = tables.tasks.iter().map(|task| task.span.start);
+        let runs = tables.tasks.iter().filter(|task| task.runs);
+        let starts = runs.map(|task| task.span.start);
         let origin_ns = starts.min().unwrap_or(0);
         Input {
             tables: self.tables,

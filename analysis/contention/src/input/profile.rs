@@ -14,6 +14,8 @@ use crate::{Kind, OperatorShare, Query, QueryId, Span, Stage, StageId, TaskId};
 const PER_APPLICATION: u64 = 1_000_000_000;
 /// The number of what runs without a SQL execution.
 const NO_QUERY: u64 = PER_APPLICATION - 1;
+/// CPU time that a single sample stands for, at most, ns.
+const LONGEST_SAMPLE: i64 = 20_000_000;
 /// Clocks that differ by more are worth a word, ns.
 const SAME_CLOCK: i64 = 1_000_000_000;
 
@@ -41,6 +43,7 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
         stages: BTreeMap::new(),
         tasks: BTreeMap::new(),
         ends_ns: recorded.ends_ns(),
+        undated: BTreeSet::new(),
         clocks: BTreeMap::new(),
     };
     reader.queries_and_stages(profile, &recorded);
@@ -48,8 +51,9 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
     let blocked = reader.possible(profile, &recorded, blocked);
     reader.used(&recorded);
     match blocked {
-        BlockedTime::Measured => reader.measured(&recorded.spells),
-        BlockedTime::Paper => reader.as_in_the_paper(&recorded),
+        Blocked::Measured => reader.measured(&recorded.spells),
+        Blocked::Paper => reader.as_in_the_paper(&recorded, false),
+        Blocked::Substitute => reader.as_in_the_paper(&recorded, true),
     }
     let cached = cache::holders(&recorded.cached, reader.ends_ns);
     for held in cached {
@@ -58,8 +62,10 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
     let waiting = reader.pending(&recorded);
     slots::add(&mut reader.builder, &waiting);
     hosts::add(&mut reader.builder, &recorded.hosts);
+    reader.date_stages();
     reader.operators(profile);
     reader.running(profile);
+    reader.number_applications();
     Ok(reader.builder.finish())
 }
 
@@ -94,12 +100,22 @@ impl Recorded {
     }
 }
 
+/// Where blocked times are taken from in the end.
+enum Blocked {
+    Measured,
+    Paper,
+    /// No waits were recorded.
+    Substitute,
+}
+
 struct Reader {
     builder: Builder,
     applications: Vec<String>,
     stages: BTreeMap<StageKey, StageId>,
     tasks: BTreeMap<TaskKey, TaskId>,
     ends_ns: i64,
+    /// Stages of which it is not known when they began.
+    undated: BTreeSet<StageId>,
     /// What to add to the driver's time to get that of a host, ns.
     clocks: BTreeMap<crate::HostId, i64>,
 }
@@ -145,15 +161,20 @@ impl Reader {
             stage: key.1.max(0).cast_unsigned(),
             attempt: key.2.max(0).cast_unsigned(),
         };
+        // Ids of executions are each application's own.
+        let of = match self.applications.len() {
+            0 | 1 => String::new(),
+            _ => format!("{} ", key.0),
+        };
         let label = match row.execution {
             Some(execution) => {
                 let text = profile.descriptions.get(&(key.0.clone(), execution));
                 text.map_or_else(
-                    || format!("query {execution}"),
-                    |text| format!("query {execution}: {text}"),
+                    || format!("{of}query {execution}"),
+                    |text| format!("{of}query {execution}: {text}"),
                 )
             }
-            None => "jobs of no query".to_owned(),
+            None => format!("{of}jobs of no query"),
         };
         self.builder.query(Query {
             id: query,
@@ -162,6 +183,9 @@ impl Reader {
             pool: row.pool.clone(),
             weight: f64::from(row.pool_weight.filter(|weight| *weight > 0).unwrap_or(1)),
         });
+        if row.submitted_ms.is_none() {
+            self.undated.insert(id);
+        }
         let start = ns(row.submitted_ms.unwrap_or(0));
         let end = row.completed_ms.map_or(self.ends_ns, ns);
         let parents = row.parents.iter().map(|id| id.max(&0).cast_unsigned());
@@ -258,7 +282,7 @@ impl Reader {
         profile: &Profile,
         recorded: &Recorded,
         blocked: BlockedTime,
-    ) -> BlockedTime {
+    ) -> Blocked {
         if recorded.intervals.is_empty() {
             self.builder.notes.push(
                 "no task reported what it used: recorded with heartbeat=off, or by an earlier version; CPU time is that of \
@@ -287,12 +311,15 @@ impl Reader {
         if blocked == BlockedTime::Measured && recorded.spells.iter().all(|s| s.waiting.is_none()) {
             self.builder.notes.push(
                 "no waits were recorded (they need perf_event, see `unfuse doctor`): blocked times are those of Spark's \
-                 metrics, and for the CPU what they leave of the wall time"
+                 metrics, and for the CPU what they and running leave of the wall time"
                     .to_owned(),
             );
-            return BlockedTime::Paper;
+            return Blocked::Substitute;
         }
-        blocked
+        match blocked {
+            BlockedTime::Measured => Blocked::Measured,
+            BlockedTime::Paper => Blocked::Paper,
+        }
     }
 
     /// What tasks got. Samples say it of the CPU where no meter did.
@@ -328,30 +355,42 @@ impl Reader {
         }
     }
 
-    /// Blocked times by section 5.2: what Spark measures, and for the CPU the rest of the wall time. Locks are not
-    /// among Spark's metrics and stay measured.
-    fn as_in_the_paper(&mut self, recorded: &Recorded) {
+    /// Blocked times by section 5.2: what Spark measures, and for the CPU the rest of the wall time, which the paper takes
+    /// with the time that the task ran. Locks are not among Spark's metrics and stay measured.
+    fn as_in_the_paper(&mut self, recorded: &Recorded, without_running: bool) {
+        let mut locks: BTreeMap<TaskId, f64> = BTreeMap::new();
+        for spell in &recorded.spells {
+            if blocked_for(spell) == Some(Kind::Lock) {
+                let task = self.tasks[&(spell.app.clone(), spell.task)];
+                let ns = i64::try_from(spell.ns).unwrap_or(i64::MAX);
+                *locks.entry(task).or_default() += ns as f64;
+                self.builder
+                    .interval(task, Kind::Lock, spell_span(spell), 0.0, ns);
+            }
+        }
         let mut rest: BTreeMap<(TaskId, Span), i64> = BTreeMap::new();
         for row in &recorded.intervals {
             let task = self.tasks[&(row.app.clone(), row.task)];
             let span = span(row);
             let left = rest.entry((task, span)).or_insert(span.end - span.start);
             *left -= row.blocked_ns;
+            if without_running && row.kind == Kind::RunQueue.word() {
+                *left -= (row.units * 1e9) as i64;
+            }
             if let Some(kind) = Kind::of_word(&row.kind) {
                 self.builder.interval(task, kind, span, 0.0, row.blocked_ns);
             }
         }
-        for ((task, span), left) in rest {
-            self.builder
-                .interval(task, Kind::RunQueue, span, 0.0, left.max(0));
+        let mut wholes: BTreeMap<TaskId, f64> = BTreeMap::new();
+        for ((task, _), left) in &rest {
+            *wholes.entry(*task).or_default() += (*left).max(0) as f64;
         }
-        for spell in &recorded.spells {
-            if blocked_for(spell) == Some(Kind::Lock) {
-                let task = self.tasks[&(spell.app.clone(), spell.task)];
-                let ns = i64::try_from(spell.ns).unwrap_or(i64::MAX);
-                self.builder
-                    .interval(task, Kind::Lock, spell_span(spell), 0.0, ns);
-            }
+        for ((task, span), left) in rest {
+            // Locks in proportion: their spells and these spans are not cut at the same times.
+            let lock = locks.get(&task).copied().unwrap_or(0.0) / wholes[&task].max(1.0);
+            let left = left.max(0) as f64 * (1.0 - lock.min(1.0));
+            self.builder
+                .interval(task, Kind::RunQueue, span, 0.0, left as i64);
         }
     }
 
@@ -368,14 +407,15 @@ impl Reader {
         if let Some((stage, process)) = stage.zip(process) {
             let host = self.builder.host(&process.host);
             let holder = self.builder.task(stage, host, None, false);
+            let clock = self.clocks.get(&host).copied().unwrap_or(0);
             for (span, bytes) in &held.spans {
-                self.builder.interval(
-                    holder,
-                    Kind::StorageMemory,
-                    *span,
-                    bytes * span.seconds(),
-                    0,
-                );
+                let units = bytes * span.seconds();
+                let span = Span {
+                    start: span.start + clock,
+                    end: span.end + clock,
+                };
+                self.builder
+                    .interval(holder, Kind::StorageMemory, span, units, 0);
             }
         }
     }
@@ -419,15 +459,44 @@ impl Reader {
             if seconds <= 0.0 {
                 continue;
             }
-            for (key, id) in &self.stages {
-                if key.0 == app && key.1 == stage {
-                    self.builder.tables.operators.push(OperatorShare {
-                        stage: *id,
-                        operator: operator.clone(),
-                        share: (seconds / whole).min(1.0),
-                    });
-                }
+            let attempts = self.stages.range((app.clone(), stage, 0)..);
+            for (_, id) in attempts.take_while(|(key, _)| key.0 == app && key.1 == stage) {
+                self.builder.tables.operators.push(OperatorShare {
+                    stage: *id,
+                    operator: operator.clone(),
+                    share: (seconds / whole).min(1.0),
+                });
             }
+        }
+    }
+
+    /// Has stages whose rows are lost last as long as their tasks.
+    fn date_stages(&mut self) {
+        let mut spans: BTreeMap<StageId, Span> = BTreeMap::new();
+        let tables = &mut self.builder.tables;
+        let runs = tables.tasks.iter().filter(|task| task.runs);
+        for task in runs.filter(|task| self.undated.contains(&task.stage)) {
+            let span = spans.entry(task.stage).or_insert(task.span);
+            span.start = span.start.min(task.span.start);
+            span.end = span.end.max(task.span.end);
+        }
+        for stage in tables
+            .stages
+            .iter_mut()
+            .filter(|s| self.undated.contains(&s.id))
+        {
+            let nothing = Span { start: 0, end: 0 };
+            stage.span = spans.get(&stage.id).copied().unwrap_or(nothing);
+        }
+    }
+
+    /// Says how queries of several applications are told apart.
+    fn number_applications(&mut self) {
+        for (at, app) in self.applications.iter().enumerate().skip(1) {
+            self.builder.notes.push(format!(
+                "queries of application {app} are numbered from {}",
+                at as u64 * PER_APPLICATION
+            ));
         }
     }
 
@@ -512,11 +581,18 @@ fn span(row: &IntervalRow) -> Span {
     }
 }
 
-/// A single sample has a time and no length; what it stands for has.
+/// A single sample has a time and no length; what it stands for has, though where it stands for those of other tasks too
+/// nobody knows how much of it is its own.
 fn spell_span(spell: &Spell) -> Span {
-    let ns = i64::try_from(spell.ns).unwrap_or(i64::MAX);
+    let ns = i64::try_from(spell.ns)
+        .unwrap_or(i64::MAX)
+        .min(LONGEST_SAMPLE);
+    let start = match spell.start_ns < spell.end_ns {
+        true => spell.start_ns,
+        false => spell.end_ns.saturating_sub(ns),
+    };
     Span {
-        start: spell.start_ns.min(spell.end_ns.saturating_sub(ns)).max(0),
+        start: start.max(0),
         end: spell.end_ns.max(0),
     }
 }

@@ -89,7 +89,7 @@ fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> 
     let mut changes = pending.changes.clone();
     changes.sort_unstable();
     let mut waiting: BTreeMap<StageId, u32> = BTreeMap::new();
-    let mut running: BTreeMap<HostId, BTreeMap<QueryId, u32>> = BTreeMap::new();
+    let mut running: BTreeMap<HostId, Running> = BTreeMap::new();
     let mut waited: BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> = BTreeMap::new();
     let mut at = changes.first().map_or(0, |(at, _)| *at);
     for (next, change) in changes {
@@ -116,16 +116,10 @@ fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> 
                 if let Some(tasks) = waiting.get_mut(&stage) {
                     *tasks = tasks.saturating_sub(1);
                 }
-                *running
-                    .entry(host)
-                    .or_default()
-                    .entry(stage.query)
-                    .or_default() += 1;
+                running.entry(host).or_default().start(stage.query);
             }
             Change::Ended(stage, host) => {
-                let slots = running.entry(host).or_default().entry(stage.query);
-                let slots = slots.or_default();
-                *slots = slots.saturating_sub(1);
+                running.entry(host).or_default().end(stage.query);
             }
             Change::Completed(stage) => {
                 waiting.remove(&stage);
@@ -135,15 +129,36 @@ fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> 
     waited
 }
 
-fn held_by_others(
-    running: &BTreeMap<HostId, BTreeMap<QueryId, u32>>,
-    query: QueryId,
-) -> Vec<(HostId, u32)> {
+/// The tasks that run on a host.
+#[derive(Default)]
+struct Running {
+    all: u32,
+    of: BTreeMap<QueryId, u32>,
+}
+
+impl Running {
+    fn start(&mut self, query: QueryId) {
+        self.all += 1;
+        *self.of.entry(query).or_default() += 1;
+    }
+
+    fn end(&mut self, query: QueryId) {
+        if let Some(tasks) = self.of.get_mut(&query) {
+            self.all -= 1;
+            *tasks -= 1;
+            if *tasks == 0 {
+                self.of.remove(&query);
+            }
+        }
+    }
+}
+
+fn held_by_others(running: &BTreeMap<HostId, Running>, query: QueryId) -> Vec<(HostId, u32)> {
     running
         .iter()
-        .map(|(host, queries)| {
-            let others = queries.iter().filter(|(other, _)| **other != query);
-            (*host, others.map(|(_, slots)| slots).sum())
+        .map(|(host, running)| {
+            let own = running.of.get(&query).copied().unwrap_or(0);
+            (*host, running.all - own)
         })
         .filter(|(_, slots)| *slots > 0)
         .collect()

@@ -123,9 +123,10 @@ impl Answer {
         let mut notes = input.notes.clone();
         notes.extend(capacity_notes(workload, graph));
         let advice = suggestions(workload, &explanations, &Thresholds::default());
+        let known = Known::of(workload, &all);
         let mut victims: Vec<Victim> = graph
             .victims()
-            .map(|query| victim(workload, graph, &all, question, query))
+            .map(|query| victim(workload, graph, &known, question, query))
             .collect();
         victims.sort_by(|a, b| b.blocked_seconds.total_cmp(&a.blocked_seconds));
         Self {
@@ -148,10 +149,36 @@ impl Answer {
     }
 }
 
+/// What is known of all queries, by query.
+struct Known {
+    /// Seconds by whom they are put down to.
+    culprits: BTreeMap<QueryId, BTreeMap<Culprit, f64>>,
+    /// Stage and seconds of each task.
+    tasks: BTreeMap<QueryId, Vec<(StageId, f64)>>,
+}
+
+impl Known {
+    fn of(workload: &Workload, explanations: &[Explanation]) -> Self {
+        let mut known = Self {
+            culprits: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+        };
+        for path in explanations {
+            let culprits = known.culprits.entry(path.victim).or_default();
+            *culprits.entry(path.culprit).or_default() += path.seconds;
+        }
+        for task in workload.tables().tasks.iter().filter(|task| task.runs) {
+            let tasks = known.tasks.entry(task.stage.query).or_default();
+            tasks.push((task.stage, task.span.seconds()));
+        }
+        known
+    }
+}
+
 fn victim(
     workload: &Workload,
     graph: &Graph,
-    explanations: &[Explanation],
+    known: &Known,
     question: &Question<'_>,
     query: QueryId,
 ) -> Victim {
@@ -159,20 +186,17 @@ fn victim(
         VictimStages::CriticalPath => critical_path(workload, query),
         VictimStages::All => workload.stages_of(query).map(|stage| stage.id).collect(),
     };
-    let tasks = workload.tables().tasks.iter();
+    let tasks = known.tasks.get(&query).into_iter().flatten();
     let tasks: Vec<f64> = tasks
-        .filter(|task| task.runs && task.stage.query == query && stages.contains(&task.stage))
-        .map(|task| task.span.seconds())
+        .filter(|(stage, _)| stages.contains(stage))
+        .map(|(_, seconds)| *seconds)
         .collect();
     let ran = workload.stages_of(query).map(|stage| stage.span);
     let ran = ran.reduce(|a, b| unfuse_contention::Span {
         start: a.start.min(b.start),
         end: a.end.max(b.end),
     });
-    let mut culprits: BTreeMap<Culprit, f64> = BTreeMap::new();
-    for path in explanations.iter().filter(|path| path.victim == query) {
-        *culprits.entry(path.culprit).or_default() += path.seconds;
-    }
+    let mut culprits = known.culprits.get(&query).cloned().unwrap_or_default();
     let own = culprits.remove(&Culprit::Query(query)).unwrap_or(0.0);
     let blocked = graph
         .find(&Key::Victim(query))
@@ -420,7 +444,7 @@ fn outside(process: unfuse_contention::KnownProcess) -> &'static str {
             "processes outside Spark use the disks: see `iotop` on the host"
         }
         KnownProcess::ExternalNetwork => {
-            "processes outside Spark use the network: see `nethogs` on the host"
+            "network traffic other than shuffles: remote files, broadcasts, or processes outside Spark (see `nethogs` on the host)"
         }
     }
 }

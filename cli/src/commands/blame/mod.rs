@@ -208,7 +208,7 @@ impl Blame {
             }
             match self.answer() {
                 Ok(()) => {}
-                Err(error) if running => println!("nothing to tell yet: {error:#}"),
+                Err(error) if running => eprintln!("unfuse: nothing to tell yet: {error:#}"),
                 Err(error) => return Err(error),
             }
             std::io::stdout().flush()?;
@@ -220,7 +220,7 @@ impl Blame {
     }
 
     fn read(&self) -> Result<Read> {
-        let input = if is_csv(&self.dir) {
+        let mut input = if is_csv(&self.dir) {
             from_csv(&self.dir)?
         } else {
             let profile = open(&self.dir)?;
@@ -236,7 +236,7 @@ impl Blame {
             };
             from_profile(&profile, blocked)?
         };
-        let workload = Workload::new(input.tables.clone())
+        let workload = Workload::new(std::mem::take(&mut input.tables))
             .with_context(|| format!("{}: rows that cannot be", self.dir.display()))?;
         Ok(Read { input, workload })
     }

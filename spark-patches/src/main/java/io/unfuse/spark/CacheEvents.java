@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.scheduler.SparkListenerBlockUpdated;
@@ -49,6 +50,13 @@ final class CacheEvents {
             for (int rdd : gone.keySet()) {
                 Agent.event(event(executor, rdd, 0));
             }
+        }
+    }
+
+    /** All memory is gone with the application. */
+    void ended() {
+        for (String executor : new ArrayList<>(held.keySet())) {
+            removed(executor);
         }
     }
 

@@ -145,6 +145,11 @@ final class ExecutionListener extends SparkListener {
 
     @Override
     public void onApplicationEnd(SparkListenerApplicationEnd event) {
+        try {
+            cache.ended();
+        } catch (Throwable error) {
+            Agent.failed("reporting the cache", error);
+        }
         Agent.flush(UnfusePlugin.FLUSH_MILLIS);
     }
 }

@@ -81,11 +81,13 @@ final class StageEvents {
 
     /** The pool's weight; null where there are no pools. */
     private Number weight(String pool) {
-        if (spark.isStopped()) {
+        try {
+            Option<Schedulable> found = spark.getPoolForName(pool.isEmpty() ? "default" : pool);
+            return found.isDefined() ? (Number) found.get().weight() : null;
+        } catch (RuntimeException stopped) {
+            // Or a scheduler that is not Spark's.
             return null;
         }
-        Option<Schedulable> found = spark.getPoolForName(pool.isEmpty() ? "default" : pool);
-        return found.isDefined() ? (Number) found.get().weight() : null;
     }
 
     /** Spark Connect puts its user into a tag, {@code SparkConnect_OperationTag_User_NAME_Session_…}. */

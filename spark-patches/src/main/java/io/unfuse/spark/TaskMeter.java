@@ -13,14 +13,17 @@ import org.apache.spark.memory.TaskMemoryManager;
 /**
  * Reports what running tasks get of each resource, in spans of time that end with heartbeats and where tasks start and end.
  *
- * <p>Tasks pay with two looks at clocks. A thread of this class reads their metrics, which Spark's own heartbeat reads in the
- * same way; the start or end of a task makes it read all the others at its next look, a tenth of a second later at most.
+ * <p>Tasks pay with two looks at clocks. A thread of this class reads their metrics; the start or end of a task makes it read all
+ * the others at its next look. It only reads: what a running task has fetched of shuffles is seen when Spark's own heartbeat has
+ * added it up, since adding up sets the sums to zero for a moment, in which the task may be sending them to the driver.
  */
 final class TaskMeter implements Runnable {
     /** Set by the agent: ms between heartbeats, 0 for no meter. */
     static final String PROPERTY = "unfuse.heartbeat.millis";
 
-    private static final long LOOK_MILLIS = 100;
+    /** Between looks: a part of the heartbeat, but at least so long. */
+    private static final int LOOKS = 4;
+    private static final long LOOK_NANOS = 100_000_000;
     /** Rows in one event. */
     private static final int MOST_ROWS = 500;
 
@@ -46,8 +49,9 @@ final class TaskMeter implements Runnable {
     static synchronized void start() {
         long millis = Long.getLong(PROPERTY, 0);
         if (running == null && millis > 0 && THREADS.isThreadCpuTimeSupported()) {
-            running = new TaskMeter(millis);
-            running.thread.start();
+            TaskMeter meter = new TaskMeter(millis);
+            meter.thread.start();
+            running = meter;
         }
     }
 
@@ -77,12 +81,13 @@ final class TaskMeter implements Runnable {
         }
     }
 
-    /** Called on the task's thread, when its metrics are complete. */
-    static void taskEnded() {
+    /** Called on the task's thread, when its metrics are complete and, where it succeeded, on their way to the driver. */
+    static void taskEnded(boolean succeeded) {
         TaskMeter meter = running;
         Metered task = meter == null ? null : CURRENT.get();
         if (task != null) {
             CURRENT.remove();
+            task.succeeded = succeeded;
             task.endCpuNanos = THREADS.getCurrentThreadCpuTime();
             task.endNanos = System.nanoTime();
             meter.boundary = true;
@@ -94,7 +99,7 @@ final class TaskMeter implements Runnable {
         try {
             long last = System.nanoTime();
             while (!stopped) {
-                LockSupport.parkNanos(Math.min(LOOK_MILLIS * 1_000_000, heartbeatNanos));
+                LockSupport.parkNanos(Math.max(LOOK_NANOS, heartbeatNanos / LOOKS));
                 long now = System.nanoTime();
                 if (boundary || now - last >= heartbeatNanos) {
                     boundary = false;
@@ -146,9 +151,10 @@ final class TaskMeter implements Runnable {
         private final long threadId = Thread.currentThread().getId();
         private final TaskMetrics metrics;
         private final TaskMemoryManager memory;
-        /** 0 until the task ends; written after {@code endCpuNanos}. */
+        /** 0 until the task ends; written after the two below. */
         volatile long endNanos;
         long endCpuNanos;
+        boolean succeeded;
 
         private long nanos = System.nanoTime();
         private long cpuNanos = THREADS.getCurrentThreadCpuTime();
@@ -174,8 +180,10 @@ final class TaskMeter implements Runnable {
                 return;
             }
             long cpu = ended ? endCpuNanos : THREADS.getThreadCpuTime(threadId);
-            // Spark keeps what is being read apart until somebody asks for the sum.
-            metrics.mergeShuffleReadMetrics();
+            if (ended && succeeded) {
+                // What was read last has not been added up where the reader was not read to its end.
+                metrics.mergeShuffleReadMetrics();
+            }
             // Blocks of a shuffle that are on this machine come from its disks.
             long read = metrics.inputMetrics().bytesRead() + metrics.shuffleReadMetrics().localBytesRead();
             long written = metrics.shuffleWriteMetrics().bytesWritten() + metrics.outputMetrics().bytesWritten()

@@ -69,7 +69,7 @@ public final class UnfusePlugin implements SparkPlugin {
         @Override
         public void registerMetrics(String appId, PluginContext plugin) {
             try {
-                Agent.event(app(appId, spark.appName(), plugin, true));
+                Agent.event(app(appId, spark.appName(), plugin, true).field("memory", spark.isLocal() ? memory() : null));
             } catch (Throwable error) {
                 Agent.failed("reporting the application", error);
             }
@@ -87,11 +87,12 @@ public final class UnfusePlugin implements SparkPlugin {
         @Override
         public void init(PluginContext plugin, Map<String, String> extraConf) {
             try {
-                TaskMeter.start();
+                startMeter();
                 SegmentShipper.start(() -> SparkHadoopUtil$.MODULE$.get().newConfiguration(plugin.conf()));
                 // In local mode the executor is the driver, which reports the process itself.
                 if (!plugin.executorID().equals("driver")) {
-                    Agent.event(app(plugin.conf().getAppId(), plugin.conf().get("spark.app.name", ""), plugin, false));
+                    Agent.event(app(plugin.conf().getAppId(), plugin.conf().get("spark.app.name", ""), plugin, false)
+                            .field("memory", memory()));
                 }
             } catch (Throwable error) {
                 Agent.failed("reporting the executor", error);
@@ -111,18 +112,26 @@ public final class UnfusePlugin implements SparkPlugin {
 
         @Override
         public void onTaskSucceeded() {
-            taskEnded();
+            taskEnded(true);
         }
 
         @Override
         public void onTaskFailed(TaskFailedReason reason) {
-            taskEnded();
+            taskEnded(false);
         }
 
-        private static void taskEnded() {
+        private static void startMeter() {
+            try {
+                TaskMeter.start();
+            } catch (Throwable error) {
+                Agent.failed("starting the thread that reads what tasks use", error);
+            }
+        }
+
+        private static void taskEnded(boolean succeeded) {
             Agent.taskEnd();
             try {
-                TaskMeter.taskEnded();
+                TaskMeter.taskEnded(succeeded);
             } catch (Throwable error) {
                 Agent.failed("reading what a task used", error);
             }
@@ -145,7 +154,9 @@ public final class UnfusePlugin implements SparkPlugin {
     /** Bytes that Spark's memory manager hands out; no task has any when this is asked. */
     private static Number memory() {
         SparkEnv env = SparkEnv.get();
-        return env.memoryManager() == null ? null : (Number) env.memoryManager().maxOnHeapStorageMemory();
+        return env.memoryManager() == null
+                ? null
+                : (Number) (env.memoryManager().maxOnHeapStorageMemory() + env.memoryManager().maxOffHeapStorageMemory());
     }
 
     private static Json app(String id, String name, PluginContext plugin, boolean isDriver) {
@@ -156,7 +167,6 @@ public final class UnfusePlugin implements SparkPlugin {
                 .field("spark", org.apache.spark.package$.MODULE$.SPARK_VERSION())
                 .field("executor", plugin.executorID())
                 .field("host", isDriver ? plugin.hostname() : executorHost())
-                .field("driver", isDriver)
-                .field("memory", memory());
+                .field("driver", isDriver);
     }
 }
