@@ -13,7 +13,7 @@ use unfuse_postprocess::{By, Profile, Selection, Totals};
 
 use crate::event_log::{Execution, executions};
 use crate::plot::{self, Bar};
-use crate::spark::{AsyncProfiler, Run, Spark, Tool, Work, canonical};
+use crate::spark::{AsyncProfiler, Run, Setup, Spark, Tool, Work, canonical};
 use crate::{foreign, report, tools};
 
 /// Overhead put into one operator of the canonical query, and how much of it is found there
@@ -217,8 +217,10 @@ impl Accuracy {
             warm_up: self.warm_up,
             rounds: self.runs,
             queries: self.queries(),
-            spin: true,
-            async_profiler: None,
+            setup: Setup {
+                spin: true,
+                async_profiler: None,
+            },
         };
         let tool = subject.tool(spark, &mut work)?;
         let run = spark.run(&work, &tool)?;
@@ -276,7 +278,7 @@ impl Subject {
             return Ok(Tool::Unfuse(self.rate, Vec::new()));
         }
         let profiler = tools::async_profiler()?;
-        work.async_profiler = Some(AsyncProfiler {
+        work.setup.async_profiler = Some(AsyncProfiler {
             library: profiler.library,
             interval: format!("{}us", 1_000_000 / self.rate),
             into: spark.scratch().to_owned(),

@@ -10,7 +10,8 @@ use unfuse_postprocess::{By, Profile, Selection, Total, Totals};
 
 use crate::event_log::executions;
 use crate::report;
-use crate::spark::{Failed, Spark, Tool, Work, tpch_queries};
+use crate::session::Failed;
+use crate::spark::{Setup, Spark, Tool, Work, tpch_queries};
 
 /// How much of the tasks' CPU time of the TPC-H and TPC-DS queries lands on plan nodes
 #[derive(Debug, Args)]
@@ -94,8 +95,7 @@ impl Coverage {
             warm_up: 0,
             rounds: 1,
             queries: texts,
-            spin: false,
-            async_profiler: None,
+            setup: Setup::default(),
         };
         // Columns of TPC-DS have names such as "30 days".
         let quoted = "spark.sql.ansi.doubleQuotedIdentifiers=true".to_owned();

@@ -12,6 +12,7 @@ mod page;
 mod plot;
 mod report;
 mod sampler;
+mod session;
 mod soak;
 mod spark;
 mod synthetic;

@@ -1,4 +1,5 @@
-//! What profiling costs: the same queries without and with each tool, in alternation.
+//! What profiling costs: the same queries without and with each tool. A JVM of each is up at the same time, and they
+//! take turns query by query, so that what is compared is seconds apart: machines that others share drift within minutes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +10,8 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::spark::{Round, Spark, Tool, Work, canonical, statements, tpch_queries};
+use crate::session::{Answer, Round, Session};
+use crate::spark::{Setup, Spark, Tool, Work, canonical, statements, tpch_queries};
 use crate::{report, tools};
 
 /// Section 5.3's cross section of TPC-H.
@@ -48,7 +50,7 @@ pub struct Overhead {
     /// Also async-profiler, at 200 Hz, with its events cpu and ctimer
     #[arg(long)]
     pub async_profiler: bool,
-    /// Runs of each, in alternation
+    /// Runs, each with a new JVM for each tool
     #[arg(long, default_value_t = 5)]
     pub runs: u32,
     /// Rounds of the queries that count in each run, after `--warm-up`
@@ -59,18 +61,12 @@ pub struct Overhead {
     pub warm_up: u32,
 }
 
-/// A tool's runs: in each, the median wall time and the CPU times by query.
+/// A tool and what its JVMs took.
 struct Contender {
     name: String,
     tool: Tool,
-    runs: Vec<BTreeMap<String, Cost>>,
-}
-
-#[derive(Clone, Copy)]
-struct Cost {
-    wall_s: f64,
-    jvm_cpu_s: f64,
-    beside_cpu_s: f64,
+    /// In each run, the rounds of each query in order.
+    runs: Vec<BTreeMap<String, Vec<Round>>>,
 }
 
 impl Overhead {
@@ -92,22 +88,18 @@ impl Overhead {
             warm_up: self.warm_up,
             rounds: self.rounds,
             queries,
-            spin: false,
-            async_profiler: None,
+            setup: Setup::default(),
         };
-        let bar = ProgressBar::new(u64::from(self.runs) * contenders.len() as u64).with_style(
-            ProgressStyle::with_template("[{bar:24}] {pos} of {len} runs, {msg}, {elapsed}")?,
-        );
+        let bar = ProgressBar::new(
+            u64::from(self.runs)
+                * u64::from(self.warm_up + self.rounds)
+                * work.queries.len() as u64,
+        )
+        .with_style(ProgressStyle::with_template(
+            "[{bar:24}] {pos} of {len} turns, {msg}, {elapsed}",
+        )?);
         for run in 0..self.runs as usize {
-            // Another order each time, so that a drift of the machine hits all alike.
-            let count = contenders.len();
-            for turn in 0..count {
-                let contender = &mut contenders[(turn + run) % count];
-                bar.set_message(contender.name.clone());
-                let rounds = spark.run(&work, &contender.tool)?.rounds;
-                contender.runs.push(costs(&rounds));
-                bar.inc(1);
-            }
+            self.take_turns(&spark, &work, &mut contenders, run, &bar)?;
         }
         bar.finish_and_clear();
         let name = format!("overhead-{}", self.name());
@@ -117,6 +109,49 @@ impl Overhead {
             &format!("unfuse-bench overhead {}", self.arguments()),
             &self.body(&contenders),
         )
+    }
+
+    /// One run: a JVM of each contender, each query by one after the other.
+    fn take_turns(
+        &self,
+        spark: &Spark,
+        work: &Work,
+        contenders: &mut [Contender],
+        run: usize,
+        bar: &ProgressBar,
+    ) -> Result<()> {
+        let count = contenders.len();
+        let mut sessions: Vec<Session> = Vec::with_capacity(count);
+        for contender in contenders.iter_mut() {
+            bar.set_message(format!("starting {}", contender.name));
+            sessions.push(spark.start(&work.setup, &contender.tool)?);
+            contender.runs.push(BTreeMap::new());
+        }
+        // Another order each time: nobody runs always behind the same neighbour, which may still compile or collect.
+        let mut first = run;
+        for round in work.numbers() {
+            for (query, sql) in &work.queries {
+                for turn in 0..count {
+                    let turn = (first + turn) % count;
+                    bar.set_message(format!("{query} with {}", contenders[turn].name));
+                    match sessions[turn].ask(query, sql, round)? {
+                        Answer::Failed(why) => bail!("{} failed: {}", why.query, why.reason),
+                        Answer::Took(_) if round < 0 => {}
+                        Answer::Took(took) => contenders[turn].runs[run]
+                            .entry(query.clone())
+                            .or_default()
+                            .push(took),
+                    }
+                }
+                first += 1;
+                bar.inc(1);
+            }
+            first += 1;
+        }
+        for session in sessions {
+            session.finish()?;
+        }
+        Ok(())
     }
 
     fn contenders(&self) -> Result<Vec<Contender>> {
@@ -212,32 +247,39 @@ impl Overhead {
     fn body(&self, contenders: &[Contender]) -> String {
         let plain = &contenders[0].runs;
         let mut body = format!(
-            "TPC-H SF 1, local[2], Spark 4.3; {} runs of each in alternation, each a JVM of its own with {} rounds \
-             to warm up and {} that count (their median). Ratios are with ÷ without of the same run, the geometric \
-             mean over queries and runs with its 95% confidence interval. CPU is the JVM's and that of the \
-             profiler's processes; the share of the latter stands beside it.\n\n\
+            "TPC-H SF 1, local[2], Spark 4.3; {} runs. In each, a JVM of every tool is up, and they take turns query by query: {} \
+             rounds to warm up, {} that count. A ratio is with ÷ without of the same round; medians over the rounds, \
+             the geometric mean over queries, and over runs with its 95% confidence interval. CPU is the JVM's and that of \
+             the profiler's processes; the share of the latter stands beside it.\n\n\
              | with | wall, ratio | CPU, ratio | processes beside, % of the JVM's CPU |\n|---|---|---|---|\n",
             self.runs, self.warm_up, self.rounds
         );
         for contender in &contenders[1..] {
-            let ratio = |of: fn(&Cost) -> f64| {
+            let ratio = |of: fn(&Round) -> f64| {
                 let by_run: Vec<f64> = contender
                     .runs
                     .iter()
                     .zip(plain)
-                    .map(|(with, without)| mean_log_ratio(with, without, of))
+                    .map(|(with, without)| {
+                        let logs = with.iter().map(|(query, rounds)| {
+                            median_of_pairs(rounds, &without[query], |with, without| {
+                                (of(with) / of(without)).ln()
+                            })
+                        });
+                        logs.sum::<f64>() / with.len() as f64
+                    })
                     .collect();
                 report::geometric(&by_run)
             };
-            let all = || contender.runs.iter().flat_map(BTreeMap::values);
-            let beside: f64 = all().map(|cost| cost.beside_cpu_s).sum();
-            let jvm: f64 = all().map(|cost| cost.jvm_cpu_s).sum();
+            let all = || contender.runs.iter().flat_map(BTreeMap::values).flatten();
+            let beside: f64 = all().map(|round| round.beside_cpu_s).sum();
+            let jvm: f64 = all().map(|round| round.jvm_cpu_s).sum();
             let _ = writeln!(
                 body,
                 "| {} | {} | {} | {:.2} |",
                 contender.name,
-                ratio(|cost| cost.wall_s),
-                ratio(|cost| cost.jvm_cpu_s + cost.beside_cpu_s),
+                ratio(|round| round.wall_s),
+                ratio(Round::cpu_s),
                 100.0 * beside / jvm
             );
         }
@@ -254,24 +296,23 @@ impl Overhead {
         if names.len() < 2 {
             return String::new();
         }
-        let mut table = String::from("\nWall time, ratio of medians over the runs:\n\n| query |");
+        let mut table =
+            String::from("\nWall time, median ratio over the rounds of all runs:\n\n| query |");
         for contender in &contenders[1..] {
             let _ = write!(table, " {} |", contender.name);
         }
         let _ = write!(table, "\n|---|{}\n", "---|".repeat(contenders.len() - 1));
         for name in names {
             let _ = write!(table, "| {name} |");
-            let median = |contender: &Contender| {
-                let mut walls: Vec<f64> =
-                    contender.runs.iter().map(|run| run[name].wall_s).collect();
-                report::median(&mut walls)
-            };
             for contender in &contenders[1..] {
-                let _ = write!(
-                    table,
-                    " {:.3} |",
-                    median(contender) / median(&contenders[0])
-                );
+                let mut ratios: Vec<f64> = contender
+                    .runs
+                    .iter()
+                    .zip(&contenders[0].runs)
+                    .flat_map(|(with, without)| with[name].iter().zip(&without[name]))
+                    .map(|(with, without)| with.wall_s / without.wall_s)
+                    .collect();
+                let _ = write!(table, " {:.3} |", report::median(&mut ratios));
             }
             table.push('\n');
         }
@@ -307,58 +348,42 @@ impl Set {
     }
 }
 
-/// Median wall time and mean CPU times of each query's rounds.
-fn costs(rounds: &[Round]) -> BTreeMap<String, Cost> {
-    let mut by_query: BTreeMap<&String, Vec<&Round>> = BTreeMap::new();
-    for round in rounds {
-        by_query.entry(&round.query).or_default().push(round);
-    }
-    by_query
-        .into_iter()
-        .map(|(query, rounds)| {
-            let mean = |of: fn(&Round) -> f64| {
-                rounds.iter().map(|round| of(round)).sum::<f64>() / rounds.len() as f64
-            };
-            let mut walls: Vec<f64> = rounds.iter().map(|round| round.wall_s).collect();
-            let cost = Cost {
-                wall_s: report::median(&mut walls),
-                jvm_cpu_s: mean(|round| round.jvm_cpu_s),
-                beside_cpu_s: mean(|round| round.beside_cpu_s),
-            };
-            (query.clone(), cost)
-        })
-        .collect()
-}
-
-fn mean_log_ratio(
-    with: &BTreeMap<String, Cost>,
-    without: &BTreeMap<String, Cost>,
-    of: fn(&Cost) -> f64,
-) -> f64 {
-    let logs = with
-        .iter()
-        .map(|(query, cost)| (of(cost) / of(&without[query])).ln());
-    logs.sum::<f64>() / with.len() as f64
+/// The median over pairs of rounds.
+fn median_of_pairs(with: &[Round], without: &[Round], of: impl Fn(&Round, &Round) -> f64) -> f64 {
+    let mut pairs: Vec<f64> = with.iter().zip(without).map(|(a, b)| of(a, b)).collect();
+    report::median(&mut pairs)
 }
 
 /// What a task costs more, µs of CPU and of wall time on its core.
 fn per_task(contenders: &[Contender]) -> String {
     const TASKS: f64 = 10_000.0;
-    let mean = |contender: &Contender, of: fn(&Cost) -> f64| {
-        let costs = contender.runs.iter().flat_map(BTreeMap::values);
-        costs.map(of).sum::<f64>() / contender.runs.len() as f64
-    };
     let mut table = String::from(
-        "\nMore than without, for each of the 10,000 tasks:\n\n| with | CPU, µs | wall on its core, µs |\n|---|---|---|\n",
+        "\nMore than without, for each of the 10,000 tasks; the median of each run, their mean and its 95% confidence \
+         interval:\n\n| with | CPU, µs | wall on its core, µs |\n|---|---|---|\n",
     );
     for contender in &contenders[1..] {
-        let more = |of| 1e6 * (mean(contender, of) - mean(&contenders[0], of)) / TASKS;
+        let more = |of: fn(&Round) -> f64| {
+            let by_run: Vec<f64> = contender
+                .runs
+                .iter()
+                .zip(&contenders[0].runs)
+                .flat_map(|(with, without)| {
+                    with.iter().map(|(query, rounds)| (rounds, &without[query]))
+                })
+                .map(|(with, without)| {
+                    1e6 * median_of_pairs(with, without, |with, without| of(with) - of(without))
+                        / TASKS
+                })
+                .collect();
+            let (mean, half) = report::mean_and_half_width(&by_run);
+            format!("{mean:.0} ± {half:.0}")
+        };
         let _ = writeln!(
             table,
-            "| {} | {:.1} | {:.1} |",
+            "| {} | {} | {} |",
             contender.name,
-            more(|cost| cost.jvm_cpu_s + cost.beside_cpu_s),
-            2.0 * more(|cost| cost.wall_s)
+            more(Round::cpu_s),
+            more(|round| 2.0 * round.wall_s)
         );
     }
     table

@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize};
-use unfuse_format::{LiveMarker, ProfileDir};
+use serde::Serialize;
 use unfuse_toolkit::run;
 
-/// How long a profile's writer may take after the JVM's end.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::session::{Answer, Failed, Session};
 
 /// A Spark and data to run on.
 pub struct Spark {
@@ -23,7 +20,7 @@ pub struct Spark {
 }
 
 /// What to run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Work {
     /// Rounds that are run first and not reported.
     pub warm_up: u32,
@@ -31,6 +28,13 @@ pub struct Work {
     pub rounds: u32,
     /// SQL by name.
     pub queries: BTreeMap<String, String>,
+    /// What the JVM has for them.
+    pub setup: Setup,
+}
+
+/// What a JVM has beside Spark and the data.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Setup {
     /// Whether the queries use `spin(value, rounds)`, the identity with work.
     pub spin: bool,
     /// Whether async-profiler samples each query.
@@ -69,40 +73,21 @@ pub enum Tool {
     },
 }
 
-/// One query in one round.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Round {
-    /// Name of the query.
-    pub query: String,
-    /// Number of the round; those to warm up are negative.
-    pub round: i32,
-    /// Wall time, s.
-    pub wall_s: f64,
-    /// CPU time of the JVM, s.
-    pub jvm_cpu_s: f64,
-    /// CPU time of the profiler's processes, s.
-    pub beside_cpu_s: f64,
-}
-
-/// A query that Spark refused.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Failed {
-    /// Name of the query.
-    pub query: String,
-    /// The first line of what Spark said.
-    pub reason: String,
-}
-
 /// What a run left.
 pub struct Run {
-    /// Rounds that count, in order.
-    pub rounds: Vec<Round>,
     /// Queries that failed.
     pub failed: Vec<Failed>,
     /// The profile, if unfuse made one.
     pub profile: PathBuf,
     /// Spark's event log.
     pub event_log: PathBuf,
+}
+
+impl Work {
+    /// Numbers of all rounds; those to warm up are negative.
+    pub fn numbers(&self) -> std::ops::Range<i32> {
+        -self.warm_up.cast_signed()..self.rounds.cast_signed()
+    }
 }
 
 impl Spark {
@@ -169,67 +154,53 @@ impl Spark {
     /// # Errors
     /// With Spark's last words if the job fails.
     pub fn run_what_can(&self, work: &Work, tool: &Tool) -> Result<Run> {
-        let dir = tempfile::Builder::new()
-            .prefix("run-")
-            .tempdir_in(&self.scratch)?
-            .keep();
-        let (profile, event_log) = (dir.join("profile"), dir.join("events"));
-        fs::create_dir(&event_log)?;
-        fs::write(dir.join("job.py"), include_str!("../assets/job.py"))?;
-        fs::write(dir.join("work.json"), serde_json::to_vec(work)?)?;
-        let mut command = self.submit(tool, &profile);
-        if work.spin {
-            command.arg("--jars").arg(self.spin_jar(&dir)?);
-        }
-        command
-            .args(["--master", "local[2]", "--driver-memory", "3g"])
-            .args(["--conf", "spark.ui.enabled=false"])
-            .args(["--conf", "spark.log.level=ERROR"])
-            .args(["--conf", "spark.eventLog.enabled=true"])
-            .arg("--conf")
-            .arg(format!("spark.eventLog.dir=file://{}", event_log.display()))
-            .args(["--conf", "spark.eventLog.compress=false"])
-            .args(["--conf", "spark.eventLog.rolling.enabled=false"])
-            .arg(dir.join("job.py"))
-            .arg(&self.data)
-            .arg(dir.join("work.json"));
-        let output = command.output().context("cannot run spark-submit")?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let (mut rounds, mut failed) = (Vec::new(), Vec::new());
-        for line in text.lines() {
-            if let Some(round) = line.strip_prefix("RESULT ") {
-                rounds.push(serde_json::from_str::<Round>(round)?);
-            } else if let Some(reason) = line.strip_prefix("FAILED ") {
-                failed.push(serde_json::from_str::<Failed>(reason)?);
+        let mut session = self.start(&work.setup, tool)?;
+        let mut failed = Vec::new();
+        for round in work.numbers() {
+            for (query, sql) in &work.queries {
+                if let Answer::Failed(why) = session.ask(query, sql, round)? {
+                    failed.push(why);
+                }
             }
         }
-        let wanted = (work.warm_up + work.rounds) as usize * work.queries.len();
-        if !output.status.success() || rounds.len() + failed.len() != wanted {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            let last: Vec<&str> = errors.lines().rev().take(12).collect();
-            bail!(
-                "the job failed ({}):\n{}",
-                output.status,
-                last.into_iter().rev().collect::<Vec<_>>().join("\n")
-            );
-        }
-        rounds.retain(|round| round.round >= 0);
-        // The last samples are written when the JVM has ended.
-        if let Ok(dir) = ProfileDir::open(&profile)
-            && !LiveMarker::wait_for_all(&dir, PATIENCE)
-        {
-            bail!("{} is still being written to", profile.display());
-        }
-        let event_log = fs::read_dir(&event_log)?
-            .next()
-            .context("Spark wrote no event log")??
-            .path();
+        let (profile, event_log) = session.finish()?;
         Ok(Run {
-            rounds,
             failed,
             profile,
             event_log,
         })
+    }
+
+    /// Starts a JVM that waits for queries. Two task threads.
+    ///
+    /// # Errors
+    /// With Spark's last words if it does not come up.
+    pub fn start(&self, setup: &Setup, tool: &Tool) -> Result<Session> {
+        let dir = tempfile::Builder::new()
+            .prefix("run-")
+            .tempdir_in(&self.scratch)?
+            .keep();
+        let (profile, events) = (dir.join("profile"), dir.join("events"));
+        fs::create_dir(&events)?;
+        fs::write(dir.join("job.py"), include_str!("../assets/job.py"))?;
+        fs::write(dir.join("setup.json"), serde_json::to_vec(setup)?)?;
+        let mut command = self.submit(tool, &profile);
+        if setup.spin {
+            command.arg("--jars").arg(self.spin_jar(&dir)?);
+        }
+        command
+            .args(["--master", "local[2]", "--driver-memory", "2g"])
+            .args(["--conf", "spark.ui.enabled=false"])
+            .args(["--conf", "spark.log.level=ERROR"])
+            .args(["--conf", "spark.eventLog.enabled=true"])
+            .arg("--conf")
+            .arg(format!("spark.eventLog.dir=file://{}", events.display()))
+            .args(["--conf", "spark.eventLog.compress=false"])
+            .args(["--conf", "spark.eventLog.rolling.enabled=false"])
+            .arg(dir.join("job.py"))
+            .arg(&self.data)
+            .arg(dir.join("setup.json"));
+        Session::start(command, dir)
     }
 
     fn spin_jar(&self, dir: &Path) -> Result<PathBuf> {

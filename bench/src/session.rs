@@ -1,0 +1,154 @@
+//! A Spark that is asked for one query after another, so that several can take turns.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use serde_json::json;
+use unfuse_format::{LiveMarker, ProfileDir};
+
+/// How long a profile's writer may take after the JVM's end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running JVM.
+pub struct Session {
+    child: Child,
+    job: BufReader<UnixStream>,
+    dir: PathBuf,
+}
+
+/// What came of a query.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It ended.
+    Took(Round),
+    /// Spark refused it.
+    Failed(Failed),
+}
+
+/// One query in one round.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Round {
+    /// Wall time, s.
+    pub wall_s: f64,
+    /// CPU time of the JVM, s.
+    pub jvm_cpu_s: f64,
+    /// CPU time of the profiler's processes, s.
+    pub beside_cpu_s: f64,
+}
+
+/// A query that Spark refused.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Failed {
+    /// Name of the query.
+    pub query: String,
+    /// The first line of what Spark said.
+    pub reason: String,
+}
+
+impl Round {
+    /// CPU time of the JVM and of the profiler, s.
+    pub fn cpu_s(&self) -> f64 {
+        self.jvm_cpu_s + self.beside_cpu_s
+    }
+}
+
+impl Session {
+    /// Runs a command `spark-submit … job.py …`.
+    ///
+    /// # Errors
+    /// With Spark's last words if the job does not come up.
+    pub fn start(mut command: Command, dir: PathBuf) -> Result<Self> {
+        let socket = dir.join("socket");
+        let listener = UnixListener::bind(&socket)
+            .with_context(|| format!("cannot listen on {}", socket.display()))?;
+        listener.set_nonblocking(true)?;
+        let log = File::create(dir.join("log"))?;
+        let mut child = command
+            .env("UNFUSE_BENCH_SOCKET", &socket)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("cannot run spark-submit")?;
+        let job = loop {
+            match listener.accept() {
+                Ok((job, _)) => break job,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error).context("cannot accept the job"),
+            }
+            if let Some(status) = child.try_wait()? {
+                bail!("the job failed ({status}):\n{}", last_words(&dir));
+            }
+            sleep(Duration::from_millis(20));
+        };
+        job.set_nonblocking(false)?;
+        let job = BufReader::new(job);
+        Ok(Self { child, job, dir })
+    }
+
+    /// Runs a statement and waits for its end.
+    ///
+    /// # Errors
+    /// With Spark's last words if the job ended.
+    pub fn ask(&mut self, query: &str, sql: &str, round: i32) -> Result<Answer> {
+        let mut question = json!({"query": query, "sql": sql, "round": round}).to_string();
+        question.push('\n');
+        let mut line = String::new();
+        let talk = self
+            .job
+            .get_mut()
+            .write_all(question.as_bytes())
+            .and_then(|()| self.job.read_line(&mut line));
+        match talk {
+            Ok(length) if length > 0 => Ok(serde_json::from_str(&line)?),
+            _ => bail!("the job ended in {query}:\n{}", last_words(&self.dir)),
+        }
+    }
+
+    /// Ends the job; returns its profile, which is complete if there is one, and its event log.
+    ///
+    /// # Errors
+    /// If Spark fails at its end, or the profile is still written to a minute later.
+    pub fn finish(mut self) -> Result<(PathBuf, PathBuf)> {
+        self.job.get_ref().shutdown(std::net::Shutdown::Both)?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("the job failed ({status}):\n{}", last_words(&self.dir));
+        }
+        let profile = self.dir.join("profile");
+        if let Ok(dir) = ProfileDir::open(&profile)
+            && !LiveMarker::wait_for_all(&dir, PATIENCE)
+        {
+            bail!("{} is still being written to", profile.display());
+        }
+        let event_log = fs::read_dir(self.dir.join("events"))?
+            .next()
+            .context("Spark wrote no event log")??
+            .path();
+        Ok((profile, event_log))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // After an error: spark-submit's JVM has nobody to answer. It has ended where it was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The end of what Spark said.
+fn last_words(dir: &Path) -> String {
+    let text = fs::read(dir.join("log")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(12)..].join("\n")
+}
