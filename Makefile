@@ -67,10 +67,12 @@ bench: build
 	target/release/unfuse-bench codemap
 	target/release/unfuse-bench sampler
 	target/release/unfuse-bench soak --pair
-	target/release/unfuse-bench overhead --queries canonical --rates 0,200 --async-profiler
-	target/release/unfuse-bench overhead --queries fine --rates 0,200
-	target/release/unfuse-bench overhead --queries tpch --breakdown --async-profiler
+	target/release/unfuse-bench overhead --queries canonical --rates 0,200 --breakdown --async-profiler
+	target/release/unfuse-bench overhead --queries fine --rates 0,200 --warm-up 6
+	target/release/unfuse-bench overhead --queries tpch --rates 0,200
+	target/release/unfuse-bench overhead --queries six --rates 200 --async-profiler
 	target/release/unfuse-bench coverage
+	target/release/unfuse-bench contention
 	target/release/unfuse-bench accuracy --async-profiler 200
 	target/release/unfuse-bench report
 

@@ -275,7 +275,7 @@ impl Subject {
     /// What to run with, and what the job has to do for it.
     fn tool(&self, spark: &Spark, work: &mut Work) -> Result<Tool> {
         if self.kind == Kind::Unfuse {
-            return Ok(Tool::Unfuse(self.rate, Vec::new()));
+            return Ok(Tool::Unfuse(format!("rate={}", self.rate), Vec::new()));
         }
         let profiler = tools::async_profiler()?;
         work.setup.async_profiler = Some(AsyncProfiler {
@@ -294,7 +294,7 @@ impl Subject {
         )];
         Ok(match self.kind {
             // Our agent takes no sample here; it tells which line is whose.
-            Kind::Lines | Kind::Unfuse => Tool::Unfuse(0, conf),
+            Kind::Lines | Kind::Unfuse => Tool::Unfuse("rate=0".to_owned(), conf),
             Kind::Methods(split) => {
                 conf.push(format!(
                     "spark.sql.codegen.splitConsumeFuncByOperator={split}"

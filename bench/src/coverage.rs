@@ -99,7 +99,10 @@ impl Coverage {
         };
         // Columns of TPC-DS have names such as "30 days".
         let quoted = "spark.sql.ansi.doubleQuotedIdentifiers=true".to_owned();
-        let run = spark.run_what_can(&work, &Tool::Unfuse(self.rate, vec![quoted]))?;
+        let run = spark.run_what_can(
+            &work,
+            &Tool::Unfuse(format!("rate={}", self.rate), vec![quoted]),
+        )?;
         let profile = Profile::open(&run.profile)?;
         let mut names = BTreeMap::new();
         for execution in executions(&run.event_log)? {

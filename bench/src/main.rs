@@ -4,12 +4,14 @@
 
 mod accuracy;
 mod codemap;
+mod contention;
 mod coverage;
 mod event_log;
 mod foreign;
 mod overhead;
 mod page;
 mod plot;
+mod random;
 mod report;
 mod sampler;
 mod session;
@@ -41,6 +43,7 @@ enum What {
     Overhead(overhead::Overhead),
     Accuracy(accuracy::Accuracy),
     Coverage(coverage::Coverage),
+    Contention(contention::Contention),
     Sampler(sampler::Sampler),
     Soak(soak::Soak),
     Report(page::Page),
@@ -50,6 +53,7 @@ fn main() -> Result<()> {
     let cli = Cli::parse();
     match cli.what {
         What::Codemap => codemap::measure(&cli.results),
+        What::Contention(contention) => contention.measure(&cli.results),
         What::Coverage(coverage) => coverage.measure(&cli.results),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
         What::Report(page) => page.measure(&cli.results),

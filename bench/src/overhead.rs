@@ -50,6 +50,9 @@ pub struct Overhead {
     /// Also async-profiler, at 200 Hz, with its events cpu and ctimer
     #[arg(long)]
     pub async_profiler: bool,
+    /// Also a JVM that was recorded for a while (`unfuse record`) before the rounds that count
+    #[arg(long)]
+    pub attach: bool,
     /// Runs, each with a new JVM for each tool
     #[arg(long, default_value_t = 5)]
     pub runs: u32,
@@ -65,6 +68,8 @@ pub struct Overhead {
 struct Contender {
     name: String,
     tool: Tool,
+    /// Whether its JVM is recorded in the midst of the rounds to warm up.
+    attach: bool,
     /// In each run, the rounds of each query in order.
     runs: Vec<BTreeMap<String, Vec<Round>>>,
 }
@@ -130,6 +135,15 @@ impl Overhead {
         // Another order each time: nobody runs always behind the same neighbour, which may still compile or collect.
         let mut first = run;
         for round in work.numbers() {
+            // It has to warm up again: the JVM compiles its code anew for a recording.
+            if round == -self.warm_up.cast_signed() / 2 {
+                for (contender, session) in contenders.iter().zip(&mut sessions) {
+                    if contender.attach {
+                        bar.set_message("recording");
+                        spark.record(session, work)?;
+                    }
+                }
+            }
             for (query, sql) in &work.queries {
                 for turn in 0..count {
                     let turn = (first + turn) % count;
@@ -158,6 +172,11 @@ impl Overhead {
         if self.runs == 0 || self.rounds == 0 {
             bail!("--runs and --rounds must be at least 1");
         }
+        if self.attach && self.warm_up < 2 {
+            bail!(
+                "--attach needs a --warm-up of at least 2: the JVM compiles its code anew for a recording"
+            );
+        }
         let mut tools = vec![("without".to_owned(), Tool::None)];
         if self.breakdown {
             let flags = |flags: &[&str]| Tool::Other {
@@ -177,13 +196,13 @@ impl Overhead {
             ));
             tools.push((
                 "unfuse, code described, no sampling, Spark as it is".to_owned(),
-                Tool::Metadata,
+                Tool::Unfuse("rate=0,spark=off".to_owned(), Vec::new()),
             ));
         }
         for rate in &self.rates {
             tools.push((
                 format!("unfuse, {rate} Hz"),
-                Tool::Unfuse(*rate, Vec::new()),
+                Tool::Unfuse(format!("rate={rate}"), Vec::new()),
             ));
         }
         if self.async_profiler {
@@ -202,11 +221,14 @@ impl Overhead {
                 ));
             }
         }
+        let tools = tools.into_iter().map(|(name, tool)| (name, tool, false));
+        let attached = ("recorded before".to_owned(), Tool::None, true);
         Ok(tools
-            .into_iter()
-            .map(|(name, tool)| Contender {
+            .chain(self.attach.then_some(attached))
+            .map(|(name, tool, attach)| Contender {
                 name,
                 tool,
+                attach,
                 runs: Vec::new(),
             })
             .collect())
@@ -230,9 +252,10 @@ impl Overhead {
             None => format!("--queries {}", self.queries.name()),
         };
         format!(
-            "{queries} --rates {}{}{} --runs {} --rounds {} --warm-up {}",
+            "{queries} --rates {}{}{}{} --runs {} --rounds {} --warm-up {}",
             rates.join(","),
             if self.breakdown { " --breakdown" } else { "" },
+            if self.attach { " --attach" } else { "" },
             if self.async_profiler {
                 " --async-profiler"
             } else {

@@ -94,6 +94,11 @@ impl Session {
         Ok(Self { child, job, dir })
     }
 
+    /// Of the JVM; the scripts of Spark become it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Runs a statement and waits for its end.
     ///
     /// # Errors

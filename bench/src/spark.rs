@@ -60,10 +60,8 @@ pub struct AsyncProfiler {
 pub enum Tool {
     /// Nothing.
     None,
-    /// unfuse's agent at a rate, Hz, with Spark settings (`key=value`).
-    Unfuse(u32, Vec<String>),
-    /// unfuse's agent without sampling and without its part in Spark: it describes compiled code.
-    Metadata,
+    /// unfuse's agent with its options (`rate=200`), and Spark settings (`key=value`).
+    Unfuse(String, Vec<String>),
     /// Other Java options and Spark settings (`key=value`).
     Other {
         /// For the driver's JVM.
@@ -128,6 +126,11 @@ impl Spark {
     /// A directory that goes away with this.
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
+    }
+
+    /// The directory of the data: a Parquet file or folder for each table.
+    pub fn data(&self) -> &Path {
+        &self.data
     }
 
     /// The queries that came with the data, by name.
@@ -203,18 +206,23 @@ impl Spark {
         Session::start(command, dir)
     }
 
-    fn spin_jar(&self, dir: &Path) -> Result<PathBuf> {
+    /// Spark's jars, for a class path.
+    pub fn jars(&self) -> Result<PathBuf> {
         let lib = fs::read_dir(self.home.join("venv/lib"))?
             .next()
             .context("an empty virtual environment")??
             .path();
+        Ok(lib.join("site-packages/pyspark/jars/*"))
+    }
+
+    fn spin_jar(&self, dir: &Path) -> Result<PathBuf> {
         let source = dir.join("Spin.java");
         fs::write(&source, include_str!("../assets/Spin.java"))?;
         let jar = dir.join("spin.jar");
         let mut compile = Command::new("javac");
         compile
             .arg("-cp")
-            .arg(lib.join("site-packages/pyspark/jars/*"))
+            .arg(self.jars()?)
             .arg("-d")
             .arg(dir)
             .arg(&source);
@@ -230,17 +238,42 @@ impl Spark {
         Ok(jar)
     }
 
-    fn submit(&self, tool: &Tool, profile: &Path) -> Command {
+    /// Records a session's JVM at work for five seconds, with a profiler that comes and goes.
+    ///
+    /// # Errors
+    /// With what `unfuse record` or Spark says.
+    pub fn record(&self, session: &mut Session, work: &Work) -> Result<()> {
+        let dir = tempfile::tempdir_in(&self.scratch)?;
+        let mut record = Command::new(&self.unfuse);
+        record
+            .args(["record", "--for", "5s", "--pid"])
+            .arg(session.pid().to_string())
+            .arg("--out")
+            .arg(dir.path().join("recorded"));
+        std::thread::scope(|scope| {
+            let recording = scope.spawn(|| run(&mut record));
+            for (query, sql) in work.queries.iter().cycle() {
+                if recording.is_finished() {
+                    break;
+                }
+                if let Answer::Failed(why) = session.ask(query, sql, i32::MIN)? {
+                    bail!("{} failed: {}", why.query, why.reason);
+                }
+            }
+            recording
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// `spark-submit` with a tool, which leaves its profile there.
+    pub fn submit(&self, tool: &Tool, profile: &Path) -> Command {
         let bin = self.home.join("venv/bin");
         let submit = bin.join("spark-submit");
         let mut command = match tool {
             Tool::None | Tool::Other { .. } => Command::new(submit),
             // Rate 0 is for the agent alone, so it is given by hand.
-            Tool::Unfuse(..) | Tool::Metadata => {
-                let options = match tool {
-                    Tool::Unfuse(rate, _) => format!("rate={rate}"),
-                    _ => "rate=0,spark=off".to_owned(),
-                };
+            Tool::Unfuse(options, _) => {
                 let agent = self.unfuse.with_file_name("libunfuse.so");
                 let mut command = Command::new(submit);
                 command.arg("--conf").arg(format!(

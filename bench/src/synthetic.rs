@@ -7,9 +7,12 @@ use std::path::Path;
 
 use anyhow::Result;
 use unfuse_format::{
-    Accumulator, CodegenRow, ExecutionRow, Frame, Metric, PlanRow, ProcessRow, ProfileDir,
-    RegionNode, SampleRow, SegmentWriter, SourceRow, StackRow, StageRow, Table, TaskRow,
+    Accumulator, CodegenRow, ExecutionRow, Frame, IntervalRow, Metric, PlanRow, ProcessRow,
+    ProfileDir, RegionNode, SampleRow, SegmentWriter, SourceRow, StackRow, StageRow, Table,
+    TaskRow,
 };
+
+use crate::random::Random;
 
 const APP: &str = "app-20261121-0001";
 const SHAPES: usize = 50;
@@ -70,19 +73,6 @@ pub fn write(root: &Path, queries: usize, heavier: bool) -> Result<()> {
     out.flush()
 }
 
-/// A small generator of numbers (Knuth's MMIX), so that every run writes the same.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
 struct Tables {
     samples: SegmentWriter<SampleRow>,
     stacks: SegmentWriter<StackRow>,
@@ -93,6 +83,7 @@ struct Tables {
     executions: SegmentWriter<ExecutionRow>,
     stages: SegmentWriter<StageRow>,
     tasks: SegmentWriter<TaskRow>,
+    intervals: SegmentWriter<IntervalRow>,
 }
 
 impl Tables {
@@ -110,6 +101,7 @@ impl Tables {
             executions: writer(dir),
             stages: writer(dir),
             tasks: writer(dir),
+            intervals: writer(dir),
         }
     }
 
@@ -122,7 +114,8 @@ impl Tables {
         self.plans.flush()?;
         self.executions.flush()?;
         self.stages.flush()?;
-        Ok(self.tasks.flush()?)
+        self.tasks.flush()?;
+        Ok(self.intervals.flush()?)
     }
 }
 
@@ -256,7 +249,9 @@ fn frames(shape: usize, number: usize) -> Vec<Frame> {
 
 fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Random) {
     let shape = query % SHAPES;
-    let begun = BEGUN_MS + query as i64 * (DAY_MS / 5000);
+    // Two at a time.
+    let between = DAY_MS / 5000;
+    let begun = BEGUN_MS + query as i64 * between - (query % 2) as i64 * (between - 500);
     let cost = 1 + (shape as u64 % 9) + random.below(4);
     plan_tables(out, query, shape, heavier);
     for ended in [false, true] {
@@ -418,19 +413,41 @@ fn stage_tables(
             .then(|| "java.io.IOException: <b>disk</b>".into()),
         scopes: Vec::new(),
         accumulators: accumulators.collect(),
+        parents: (position > 0).then(|| stage - 1).into_iter().collect(),
         ..StageRow::default()
     });
     for index in 0..TASKS {
         let run_ms = (60 * cost + random.below(80)) as i64;
+        let task = i64::from(stage) * i64::from(TASKS) + i64::from(index);
+        let fetches = if position == 2 { run_ms } else { 0 };
+        let started = submitted + i64::from(index);
+        for (kind, units, blocked_ms) in [
+            ("cpu", run_ms as f64 * 0.8e-3, 0),
+            ("network", (fetches * 7919) as f64, fetches / 12),
+        ] {
+            out.intervals.push(IntervalRow {
+                app: APP.into(),
+                host: "worker-1".into(),
+                executor: "1".into(),
+                stage,
+                attempt: 0,
+                task,
+                kind: kind.into(),
+                start_ns: started * 1_000_000,
+                end_ns: (started + run_ms) * 1_000_000,
+                units,
+                blocked_ns: blocked_ms * 1_000_000,
+            });
+        }
         out.tasks.push(TaskRow {
             app: APP.into(),
             stage,
             attempt: 0,
-            task: i64::from(stage) * i64::from(TASKS) + i64::from(index),
+            task,
             index,
             executor: "1".into(),
             host: "worker-1".into(),
-            launched: submitted + i64::from(index),
+            launched: started,
             finished: submitted + run_ms + 9,
             status: if query % 97 == 96 && position == 2 {
                 "FAILED"
@@ -441,8 +458,8 @@ fn stage_tables(
             cpu_ns: run_ms * 800_000,
             run_ms,
             gc_ms: run_ms / 40,
-            shuffle_fetch_wait_ms: if position == 2 { run_ms / 12 } else { 0 },
-            shuffle_read_bytes: if position == 2 { run_ms * 7919 } else { 0 },
+            shuffle_fetch_wait_ms: fetches / 12,
+            shuffle_read_bytes: fetches * 7919,
             shuffle_write_bytes: if position == 1 { run_ms * 7919 } else { 0 },
             input_bytes: if position == 2 { 0 } else { run_ms * 104_729 },
             ..TaskRow::default()

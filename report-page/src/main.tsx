@@ -1,8 +1,9 @@
-// The page: the list of queries, one query, or the comparison, as the URL's hash says.
+// The page: the list of queries, one query, contention of all, or the comparison, as the URL's hash says.
 
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { ComparisonView } from "./compare";
+import { ContentionView } from "./contention";
 import { moment, plural, time } from "./format";
 import { List, keyOf } from "./list";
 import type { Summary } from "./model";
@@ -33,6 +34,8 @@ function Page({ source }: { source: DataSource }) {
           <QueryView key={query} source={source} summary={summary} at={query} route={route} />
         ) : view === "compare" && summary.compared ? (
           <ComparisonView source={source} route={route} />
+        ) : view === "contention" && summary.contention ? (
+          <ContentionView source={source} summary={summary} />
         ) : view === "query" ? (
           <Empty>This report has no such query. <a href="#/">All queries</a></Empty>
         ) : (
@@ -63,7 +66,8 @@ function Header({ summary, view }: { summary: Summary; view: string }) {
         <span><b>{time(summary.total.cpu_ns)}</b> CPU</span>
         <span>{plural(summary.total.samples, "sample")}{apps.length === 1 && app && app.rate_hz > 0 ? ` at ${app.rate_hz} Hz` : ""}</span>
         <nav aria-label="Views">
-          <a href="#/" aria-current={view !== "compare" ? "page" : undefined}>Queries</a>
+          <a href="#/" aria-current={view !== "compare" && view !== "contention" ? "page" : undefined}>Queries</a>
+          {summary.contention && <a href={link(["contention"])} aria-current={view === "contention" ? "page" : undefined}>Contention</a>}
           {summary.compared && <a href={link(["compare"])} aria-current={view === "compare" ? "page" : undefined}>Comparison</a>}
         </nav>
       </div>

@@ -10,6 +10,7 @@ export interface Summary {
   queries: Query[];
   notes: string[];
   compared: boolean;
+  contention: boolean;
 }
 
 export interface Application {
@@ -34,6 +35,7 @@ export interface Query {
   stages: number;
   tasks: number;
   fingerprint: string;
+  contention: boolean;
 }
 
 export interface Detail {
@@ -162,3 +164,66 @@ export interface PairRow {
 }
 
 export interface Unmatched { description: string; fingerprint: string; runs: number; cpu_ns: number }
+
+// Who slowed whom down; mirrors cli/src/commands/blame/page.rs and answer.rs. Seconds.
+
+export interface Contention {
+  victims: Victim[];
+  culprits: Blame[];
+  resources: Blame[];
+  hosts: Blame[];
+  suggestions: Advice[];
+  /** Positions in the list by query number. */
+  places: Record<string, number>;
+  notes: string[];
+}
+
+export interface Advice { action: string; text: string; responsibility: number; seconds: number }
+
+export interface Victim {
+  query: number;
+  label: string;
+  ran_seconds: number;
+  stages: number[];
+  tasks: number;
+  task_seconds: number;
+  blocked_seconds: number;
+  by_others_seconds: number;
+  main_culprit: string | null;
+}
+
+export interface Blame {
+  name: string;
+  /** The part of the victims' blocked time, 0 to 1 for each. */
+  responsibility: number;
+  seconds: number;
+  how: string[];
+  operators?: [string, number][];
+}
+
+export interface QueryContention {
+  victim: Victim;
+  culprits: Blame[];
+  suggestions: Advice[];
+  baselines: { naive_overlap: [string, number][]; deep_overlap: [string, number][]; blocked_io_network: number };
+  timeline: Timeline;
+  paths: Paths;
+  names: string[];
+  /** Names of culprits that are queries, and their positions in the list. */
+  places: [number, number][];
+  own: number;
+}
+
+/** A column each, a position for each culprit and resource of each slice; all but seconds and bounds are names. */
+export interface Timeline { bounds: number[]; slice: number[]; resource: number[]; culprit: number[]; seconds: number[] }
+
+/** A column each, strongest path first. */
+export interface Paths {
+  stage: number[];
+  resource: number[];
+  wait: number[];
+  part: number[];
+  culprit: number[];
+  seconds: number[];
+  weak: number;
+}

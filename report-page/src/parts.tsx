@@ -46,6 +46,16 @@ export function arrows(event: KeyboardEvent): void {
   row.focus();
 }
 
+/** The same for elements with `data-column`, beside each other. */
+export function arrowsAcross(event: KeyboardEvent): void {
+  const columns = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[data-column]")];
+  const at = columns.indexOf(document.activeElement as HTMLElement);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: columns.length - 1 }[event.key];
+  if (to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  columns[Math.max(0, Math.min(columns.length - 1, to))]?.focus();
+}
+
 /** Enter and Space on something that is no link. */
 export function onEnter(act: () => void) {
   return (event: KeyboardEvent) => {

@@ -1,7 +1,8 @@
-// One query: its figures, and tabs for plan, stages, flame graph, source and comparison.
+// One query: its figures, and tabs for plan, stages, flame graph, source, contention and comparison.
 
 import { CodeTab } from "./code";
 import { PairTable } from "./compare";
+import { ContentionTab } from "./contention";
 import { FlameTab } from "./flame";
 import { moment, percent, plural, time, timeMs } from "./format";
 import { keyOf, titleOf } from "./list";
@@ -12,15 +13,16 @@ import { type Route, go, link } from "./route";
 import type { DataSource } from "./source";
 import { StagesTab } from "./stages";
 
-export interface TabProps { detail: Detail; query: Query; source: DataSource; route: Route }
+export interface TabProps { detail: Detail; query: Query; summary: Summary; at: number; source: DataSource; route: Route }
 
-const TABS: Record<string, string> = { plan: "Plan", stages: "Stages and tasks", flame: "Flame graph", source: "Source", compare: "Comparison" };
+const TABS: Record<string, string> = { plan: "Plan", stages: "Stages and tasks", flame: "Flame graph", source: "Source", contention: "Contention", compare: "Comparison" };
 
 export function QueryView(props: { source: DataSource; summary: Summary; at: number; route: Route }) {
   const { source, summary, at, route } = props;
   const query = summary.queries[at]!;
   const detail = useLoaded(() => source.load(`query-${at}`), [source, at]);
-  const tabs = Object.keys(TABS).filter((tab) => tab !== "compare" || summary.compared);
+  const there: Record<string, boolean> = { compare: summary.compared, contention: query.contention };
+  const tabs = Object.keys(TABS).filter((tab) => there[tab] ?? true);
   const wanted = route.path[2] ?? "plan";
   const tab = tabs.includes(wanted) ? wanted : "plan";
   const open = (name: string) => link(["query", keyOf(query), name]);
@@ -49,7 +51,7 @@ export function QueryView(props: { source: DataSource; summary: Summary; at: num
         ) : detail instanceof Error ? (
           <Empty>The details cannot be read: {detail.message}</Empty>
         ) : (
-          <Tab name={tab} detail={detail} query={query} source={source} route={route} />
+          <Tab name={tab} detail={detail} query={query} summary={summary} at={at} source={source} route={route} />
         )}
       </div>
     </article>
@@ -61,6 +63,7 @@ function Tab(props: TabProps & { name: string }) {
     case "stages": return <StagesTab {...props} />;
     case "flame": return <FlameTab {...props} />;
     case "source": return <CodeTab {...props} />;
+    case "contention": return <ContentionTab {...props} />;
     case "compare": return <CompareTab {...props} />;
     default: return <PlanTab {...props} />;
   }

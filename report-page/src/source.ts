@@ -1,11 +1,13 @@
 // Where the data comes from: blocks inside this page, or a server that has them as JSON files.
 
-import type { Comparison, Detail, FrameNames, Source, Summary } from "./model";
+import type { Comparison, Contention, Detail, FrameNames, QueryContention, Source, Summary } from "./model";
 
 interface Blocks {
   summary: Summary;
   frames: FrameNames;
   comparison: Comparison;
+  contention: Contention;
+  [contended: `contention-${number}`]: QueryContention;
   [query: `query-${number}`]: Detail;
   [source: `source-${string}`]: Source;
 }

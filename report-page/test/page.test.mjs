@@ -235,3 +235,47 @@ function lowContrast() {
   }
   return [...low];
 }
+
+const percents = async (locator) => (await locator.allInnerTexts()).map((text) => parseFloat(text.match(/([\d.]+)%/)?.[1] ?? "0"));
+
+onPage("contention: who made whom wait adds up, and each level narrows the others", async (page) => {
+  await page.goto(url("day.html", "#/contention"));
+  await page.waitForSelector("table.blame tbody tr");
+  await page.locator("table.blame").last().locator("tbody tr a").first().click();
+  await page.waitForSelector(".level .entry");
+  assert.match(await hash(page), /query\/0-\d+\/contention/);
+  const levels = page.locator(".level");
+  assert.equal(await levels.count(), 5);
+  for (let at = 0; at < 5; at++) {
+    const parts = await percents(levels.nth(at).locator(".entry .part").filter({ hasText: "%" }));
+    const sum = parts.reduce((a, b) => a + b);
+    const all = (await levels.nth(at).locator(".hint").count()) === 0;
+    assert.ok(all ? Math.abs(sum - 100) < 1 : sum > 50 && sum < 100, `${at}: ${parts}`);
+  }
+  const blamed = await percents(page.locator("table.blame").first().locator("tbody tr .strong"));
+  assert.ok(Math.abs(blamed.reduce((a, b) => a + b) - 100) < 1, `${blamed}`);
+  // The bars of the tallest column fill the chart, and a column is a place to go to.
+  const heights = await page.locator(".column").evaluateAll((columns) => columns.map((c) => [...c.children].reduce((sum, part) => sum + part.getBoundingClientRect().height, 0) / c.getBoundingClientRect().height));
+  assert.ok(Math.abs(Math.max(...heights) - 1) < 0.02, `${heights}`);
+  await page.locator("[data-column]").first().focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".slice");
+  assert.match(await page.locator(".slice pre").innerText(), /unfuse blame .* --victim \d+ --window [\d.]+\.\.[\d.]+/);
+  const network = levels.nth(1).locator(".entry", { hasText: "network" });
+  const share = (await percents(network.locator(".part").filter({ hasText: "%" })))[0];
+  await network.click();
+  await page.waitForFunction(() => /at-resource=network/.test(location.hash));
+  const waits = await texts(page, ".level:nth-child(3) .entry .what");
+  assert.ok(waits.length > 0 && waits.every((text) => /^network fetch on/.test(text)), `${waits}`);
+  const left = await percents(levels.nth(4).locator(".entry .part").filter({ hasText: "%" }));
+  assert.ok(Math.abs(left.reduce((a, b) => a + b) - share) < 1, `${left} of ${share}`);
+  await page.goBack();
+  assert.equal(await page.locator(".entry[aria-pressed=true]").count(), 0);
+});
+
+onPage("without collected use there is no contention", async (page) => {
+  await page.goto(url("canonical.html", "#/query/0-3/contention"));
+  await page.waitForSelector("table.plan tbody tr");
+  assert.equal(await page.getByText("Contention").count(), 0);
+});

@@ -94,6 +94,11 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
             .sum();
         assert!((sum - 1.0).abs() < 1e-6, "{by}: {sum}");
     }
+    let page = dir.path().join("report.html");
+    run(unfuse().arg("report").arg(&profile).arg("-o").arg(&page));
+    let page = std::fs::read_to_string(&page).expect("a page");
+    assert!(page.contains("id=\"block-contention\""));
+    assert!(page.matches("id=\"block-contention-").count() >= 3);
     let paper = blame(&profile, &["--victim", &victim, "--blocked", "paper"]);
     assert!(share(&paper, "culprit") > 0.2, "{paper:#}");
     // What tasks are said to have used is what Spark counts.

@@ -1,28 +1,29 @@
 //! What simpler methods say about the same workload (section 6.1), to compare with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{HostId, QueryId, Resource, Span, StageId, Workload, windows};
+use crate::windows::all_windows;
+use crate::{HostId, QueryId, Resource, Span, Workload};
+
+/// Seconds of other queries, by victim.
+pub type Overlaps = BTreeMap<QueryId, BTreeMap<QueryId, f64>>;
 
 /// Naive-Overlap: seconds for which each other query ran at the same time as the victim, first stage to last.
-pub fn naive_overlap(workload: &Workload, victim: QueryId) -> BTreeMap<QueryId, f64> {
-    let Some(span) = query_span(workload, victim) else {
-        return BTreeMap::new();
+pub fn naive_overlap(workload: &Workload, victims: &BTreeSet<QueryId>) -> Overlaps {
+    let queries = workload.tables().queries.iter();
+    let spans: Vec<(QueryId, Span)> = queries
+        .filter_map(|query| Some((query.id, workload.span_of(query.id)?)))
+        .collect();
+    let of = |victim: QueryId, span: Span| {
+        let others = spans.iter().filter(|(query, _)| *query != victim);
+        others
+            .filter_map(|(query, other)| Some((*query, other.intersection(span)?.seconds())))
+            .collect()
     };
-    let others = workload
-        .tables()
-        .queries
+    spans
         .iter()
-        .filter(|query| query.id != victim);
-    others
-        .filter_map(|query| {
-            Some((
-                query.id,
-                query_span(workload, query.id)?
-                    .intersection(span)?
-                    .seconds(),
-            ))
-        })
+        .filter(|(query, _)| victims.contains(query))
+        .map(|(query, span)| (*query, of(*query, *span)))
         .collect()
 }
 
@@ -30,59 +31,42 @@ pub fn naive_overlap(workload: &Workload, victim: QueryId) -> BTreeMap<QueryId, 
 ///
 /// The paper does not say whether tasks on different hosts overlap; "executing in parallel on the same host"
 /// (section 6.1) decides it. Counted window by window, so not quadratic in tasks.
-pub fn deep_overlap(workload: &Workload, victim: QueryId) -> BTreeMap<QueryId, f64> {
-    let mut overlap = BTreeMap::new();
-    for host in &workload.tables().hosts {
-        let mut changes = changes(workload, host.id).into_iter().peekable();
+pub fn deep_overlap(workload: &Workload, victims: &BTreeSet<QueryId>) -> Overlaps {
+    let mut overlaps = Overlaps::new();
+    for (host, windows) in all_windows(workload, None) {
+        let mut changes = changes(workload, host).into_iter().peekable();
         let mut running: BTreeMap<QueryId, i64> = BTreeMap::new();
-        for window in windows(workload, host.id) {
+        for window in windows {
             while let Some((_, query, change)) = changes.next_if(|(at, ..)| *at <= window.start) {
                 *running.entry(query).or_default() += change;
             }
-            let victims = running.get(&victim).copied().unwrap_or(0);
-            for (query, tasks) in running
-                .iter()
-                .filter(|(query, tasks)| **query != victim && **tasks > 0)
-            {
-                if victims > 0 {
-                    *overlap.entry(*query).or_default() +=
-                        (victims * tasks) as f64 * window.seconds();
+            running.retain(|_, tasks| *tasks > 0);
+            for (victim, own) in running.iter().filter(|(query, _)| victims.contains(query)) {
+                let overlap = overlaps.entry(*victim).or_default();
+                for (query, tasks) in running.iter().filter(|(query, _)| *query != victim) {
+                    *overlap.entry(*query).or_default() += (own * tasks) as f64 * window.seconds();
                 }
             }
         }
     }
-    overlap
+    overlaps
 }
 
-/// Blocked-time analysis: blocked seconds of each of the victim's stages on IO and network, whoever caused them.
+/// Blocked-time analysis: blocked seconds of each victim on IO and network, whoever caused them.
 pub fn blocked_time(
     workload: &Workload,
-    victim: QueryId,
-) -> BTreeMap<StageId, BTreeMap<Resource, f64>> {
-    let mut blocked: BTreeMap<StageId, BTreeMap<Resource, f64>> = BTreeMap::new();
+    victims: &BTreeSet<QueryId>,
+) -> BTreeMap<QueryId, BTreeMap<Resource, f64>> {
+    let mut blocked: BTreeMap<QueryId, BTreeMap<Resource, f64>> = BTreeMap::new();
     for row in &workload.tables().intervals {
-        let stage = workload
-            .task(row.task)
-            .expect("intervals were checked")
-            .stage;
         let resource = row.kind.resource();
-        if stage.query == victim && matches!(resource, Resource::Io | Resource::Network) {
-            *blocked
-                .entry(stage)
-                .or_default()
-                .entry(resource)
-                .or_default() += row.blocked_ns as f64 / 1e9;
+        let query = workload.task_of(row).stage.query;
+        if matches!(resource, Resource::Io | Resource::Network) && victims.contains(&query) {
+            let seconds = blocked.entry(query).or_default();
+            *seconds.entry(resource).or_default() += row.blocked_ns as f64 / 1e9;
         }
     }
     blocked
-}
-
-fn query_span(workload: &Workload, query: QueryId) -> Option<Span> {
-    let spans = workload.stages_of(query).map(|stage| stage.span);
-    spans.reduce(|a, b| Span {
-        start: a.start.min(b.start),
-        end: a.end.max(b.end),
-    })
 }
 
 /// Tasks that start (1) and end (-1) on a host, in time.

@@ -1,6 +1,6 @@
 //! Blame of stages toward victim stages, over all windows (eqs. 9 and 10).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
     CapacityBasis, Cell, HostId, Kind, KnownProcess, Note, Options, Resource, Source, Split,
@@ -18,17 +18,57 @@ pub(crate) struct Seconds {
 }
 
 /// Distributes the blocked time of the victim stages.
-///
-/// In each window, culprits are summed by stage before they meet the victims, so the time taken is
-/// victims × stages of the window, not tasks squared.
 pub(crate) fn distribute(
     workload: &Workload,
     victims: &BTreeSet<StageId>,
     options: &Options,
 ) -> Seconds {
-    let usual = UsualRates::of(workload);
     let mut shares: BTreeMap<Victim, Shares> = BTreeMap::new();
+    let notes = each_wait(workload, victims, options, |wait| {
+        shares
+            .entry(wait.vertex())
+            .or_default()
+            .add(wait, 1.0, options.split);
+    });
+    let by_victim = shares
+        .into_iter()
+        .map(|(victim, shares)| (victim, shares.seconds()))
+        .collect();
+    Seconds { by_victim, notes }
+}
+
+/// How one task waited in one cell, and who used the resource meanwhile.
+pub(crate) struct Wait<'a> {
+    pub(crate) cell: &'a Cell,
+    pub(crate) stage: StageId,
+    pub(crate) kind: Kind,
+    /// BT, s.
+    blocked: f64,
+    /// δr of eq. 7.
+    units: f64,
+    /// Units a second of each.
+    rates: &'a [(Source, f64)],
+}
+
+impl Wait<'_> {
+    pub(crate) fn vertex(&self) -> Victim {
+        (self.stage, self.kind, self.cell.host)
+    }
+}
+
+/// Tells of every wait of the victim stages; returns what has to be said of the capacities.
+///
+/// In each window, culprits are summed by stage before they meet the victims, so the time taken is
+/// victims × stages of the window, not tasks squared.
+pub(crate) fn each_wait(
+    workload: &Workload,
+    victims: &BTreeSet<StageId>,
+    options: &Options,
+    mut tell: impl FnMut(&Wait<'_>),
+) -> Vec<Note> {
+    let usual = UsualRates::of(workload);
     let mut notes = BTreeMap::new();
+    let mut rates = Vec::new();
     for cell in cells(workload, options.within) {
         if !options.covers(cell.resource, cell.host) {
             continue;
@@ -41,63 +81,66 @@ pub(crate) fn distribute(
             .filter(|task| victims.contains(&task.stage))
         {
             for (kind, blocked) in victim.blocked.iter().filter(|(_, blocked)| **blocked > 0.0) {
-                let rates = match kind {
-                    Kind::Pause => BTreeMap::from([(Source::Known(KnownProcess::Gc), 1.0)]),
+                match kind {
+                    Kind::Pause => {
+                        rates.clear();
+                        rates.push((Source::Known(KnownProcess::Gc), 1.0));
+                    }
                     // What counts as waiting for slots is what others hold.
-                    Kind::Slot => users.against(workload, victim, false),
-                    _ => users.against(workload, victim, options.own_tasks),
-                };
-                let units = usual.units(victim, &cell);
-                shares
-                    .entry((victim.stage, *kind, cell.host))
-                    .or_default()
-                    .add(*blocked, units, &rates, options.split);
+                    Kind::Slot => users.against(victim, false, &mut rates),
+                    _ => users.against(victim, options.own_tasks, &mut rates),
+                }
+                tell(&Wait {
+                    cell: &cell,
+                    stage: victim.stage,
+                    kind: *kind,
+                    blocked: *blocked,
+                    units: usual.units(victim, &cell),
+                    rates: &rates,
+                });
             }
         }
     }
-    let by_victim = shares
-        .into_iter()
-        .map(|(victim, shares)| (victim, shares.seconds()))
-        .collect();
-    Seconds {
-        by_victim,
-        notes: notes.into_values().collect(),
-    }
+    notes.into_values().collect()
 }
 
 /// Blame toward one victim vertex as it adds up.
 #[derive(Default)]
-struct Shares {
+pub(crate) struct Shares {
     /// Blocked seconds that somebody can be blamed for.
     blocked: f64,
     /// β of eq. 9 by source, or seconds with [`Split::ByWindow`].
-    blame: BTreeMap<Source, f64>,
+    blame: HashMap<Source, f64>,
     /// Blocked seconds in windows in which nobody else used anything.
     unaccounted: f64,
 }
 
 impl Shares {
-    fn add(&mut self, blocked: f64, units: f64, rates: &BTreeMap<Source, f64>, split: Split) {
-        let total: f64 = rates.values().sum();
-        if total <= 0.0 || units <= 0.0 {
+    /// Adds the part (0 to 1) of a wait, as if its window had been cut to that part.
+    pub(crate) fn add(&mut self, wait: &Wait<'_>, part: f64, split: Split) {
+        let blocked = wait.blocked * part;
+        let total: f64 = wait.rates.iter().map(|(_, rate)| rate).sum();
+        if total <= 0.0 || wait.units <= 0.0 {
             self.unaccounted += blocked;
             return;
         }
         self.blocked += blocked;
         let factor = match split {
-            Split::Pooled => blocked / units,
+            // A ratio: what is cut off a window, is cut off both.
+            Split::Pooled => wait.blocked / wait.units,
             Split::ByWindow => blocked / total,
         };
-        for (source, rate) in rates {
+        for (source, rate) in wait.rates {
             *self.blame.entry(*source).or_default() += factor * rate;
         }
     }
 
     /// Eq. 10, in seconds.
-    fn seconds(self) -> BTreeMap<Source, f64> {
-        let total: f64 = self.blame.values().sum();
-        let mut seconds: BTreeMap<Source, f64> = self
-            .blame
+    pub(crate) fn seconds(self) -> BTreeMap<Source, f64> {
+        // In order, so that the same rows give the same last digit.
+        let blame: BTreeMap<Source, f64> = self.blame.into_iter().collect();
+        let total: f64 = blame.values().sum();
+        let mut seconds: BTreeMap<Source, f64> = blame
             .into_iter()
             .map(|(source, blame)| (source, blame / total * self.blocked))
             .collect();
@@ -108,12 +151,17 @@ impl Shares {
     }
 }
 
-/// Use in a cell by stage, in units and in units ÷ weight.
+/// Use in a cell by source.
 struct Users {
-    stages: BTreeMap<StageId, f64>,
-    /// Known processes and the unknown, of weight 1.
-    others: BTreeMap<Source, f64>,
+    sources: Vec<User>,
     seconds: f64,
+}
+
+/// Known processes and the unknown have weight 1.
+struct User {
+    source: Source,
+    units: f64,
+    weight: f64,
 }
 
 impl Users {
@@ -122,59 +170,55 @@ impl Users {
         for task in &cell.tasks {
             *stages.entry(task.stage).or_default() += task.units;
         }
-        debug_assert!(
-            stages
-                .keys()
-                .all(|stage| workload.query(stage.query).is_some())
-        );
-        let mut others: BTreeMap<Source, f64> = cell
-            .known
-            .iter()
-            .map(|(process, units)| (Source::Known(*process), *units))
+        let mut sources: Vec<User> = stages
+            .into_iter()
+            .map(|(stage, units)| User {
+                source: Source::Stage(stage),
+                units,
+                weight: workload.weight(stage.query),
+            })
             .collect();
-        others.insert(Source::Unknown, cell.unknown);
+        let known = cell.known.iter();
+        let others = known.map(|(process, units)| (Source::Known(*process), *units));
+        sources.extend(
+            others
+                .chain([(Source::Unknown, cell.unknown)])
+                .map(|(source, units)| User {
+                    source,
+                    units,
+                    weight: 1.0,
+                }),
+        );
         Users {
-            stages,
-            others,
+            sources,
             seconds: cell.span.seconds(),
         }
     }
 
     /// Rates (units a second) at which others used the resource, shared out by weight as in [`Cell::blame`].
-    fn against(
-        &self,
-        workload: &Workload,
-        victim: &TaskUse,
-        own_tasks: bool,
-    ) -> BTreeMap<Source, f64> {
-        let mut total = 0.0;
-        let mut weighed = BTreeMap::new();
-        for (stage, units) in &self.stages {
-            let own = if *stage == victim.stage {
-                victim.units
-            } else {
-                0.0
-            };
-            let left = units - own;
-            // What is left of a difference of sums is nothing, not a tiny culprit.
-            let left = if left > units * 1e-12 { left } else { 0.0 };
-            total += left;
-            weighed.insert(Source::Stage(*stage), left / workload.weight(stage.query));
-        }
-        for (source, units) in &self.others {
+    fn against(&self, victim: &TaskUse, own_tasks: bool, rates: &mut Vec<(Source, f64)>) {
+        rates.clear();
+        let (mut total, mut weighed) = (0.0, 0.0);
+        for user in &self.sources {
+            let mut units = user.units;
+            if user.source == Source::Stage(victim.stage) {
+                units -= victim.units;
+                // What is left of a difference of sums is nothing, not a tiny culprit.
+                if units <= user.units * 1e-12 {
+                    units = 0.0;
+                }
+            }
+            let share = units / user.weight;
             total += units;
-            weighed.insert(*source, *units);
+            weighed += share;
+            let own_query =
+                matches!(user.source, Source::Stage(stage) if stage.query == victim.stage.query);
+            if share > 0.0 && (own_tasks || !own_query) {
+                rates.push((user.source, share));
+            }
         }
-        let sum: f64 = weighed.values().sum();
-        let scale = if sum > 0.0 {
-            total / sum / self.seconds
-        } else {
-            0.0
-        };
-        let own_query = |source: &Source| matches!(source, Source::Stage(stage) if stage.query == victim.stage.query);
-        weighed.retain(|source, units| *units > 0.0 && (own_tasks || !own_query(source)));
-        weighed.values_mut().for_each(|units| *units *= scale);
-        weighed
+        let scale = total / weighed / self.seconds;
+        rates.iter_mut().for_each(|(_, rate)| *rate *= scale);
     }
 }
 

@@ -13,6 +13,7 @@
 //! * [`Tables`]: rows as measured. [`Workload`]: the same, checked.
 //! * [`Cell`]: one resource of one host in one [window](windows), with slowdown and blame.
 //! * [`Graph`]: blocked seconds from victim queries down to culprit queries, in seven levels.
+//! * [`Timeline`]: the same by time and culprit.
 //! * [`Explanation`]: one path through it. [`Filter`], [`top`] and others answer questions with them.
 //! * [`Suggestion`]: what could be done. [`baseline`]: what simpler methods would have said.
 //!
@@ -59,6 +60,7 @@ mod rules;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod windows;
 mod workload;
 
@@ -78,5 +80,6 @@ pub use tables::{
     Capacity, Heartbeat, Host, HostWindow, Interval, KnownUse, OperatorShare, Query, Span, Stage,
     Tables, Task,
 };
+pub use timeline::{Slice, Timeline, timelines};
 pub use windows::{cells, windows};
 pub use workload::Workload;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{HostId, QueryId, Resource, Span};
+use crate::{HostId, QueryId, Resource, Span, StageId, Workload, critical_path};
 
 /// Which stages of a victim query count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +12,16 @@ pub enum VictimStages {
     CriticalPath,
     /// All.
     All,
+}
+
+impl VictimStages {
+    /// Those of a query.
+    pub fn of(self, workload: &Workload, query: QueryId) -> Vec<StageId> {
+        match self {
+            VictimStages::CriticalPath => critical_path(workload, query),
+            VictimStages::All => workload.stages_of(query).map(|stage| stage.id).collect(),
+        }
+    }
 }
 
 /// How a vertex' blocked seconds are shared out among culprits.
@@ -59,6 +69,13 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The victims among a workload's queries, by id.
+    pub(crate) fn victims_of(&self, workload: &Workload) -> Vec<QueryId> {
+        let all = workload.tables().queries.iter().map(|query| query.id);
+        all.filter(|query| self.victims.is_empty() || self.victims.contains(query))
+            .collect()
+    }
+
     pub(crate) fn covers(&self, resource: Resource, host: HostId) -> bool {
         (self.resources.is_empty() || self.resources.contains(&resource))
             && (self.hosts.is_empty() || self.hosts.contains(&host))

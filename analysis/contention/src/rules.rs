@@ -115,10 +115,6 @@ pub fn suggestions(
             .or_default()
             .push(explanation);
     }
-    let mut hosts: BTreeMap<QueryId, BTreeSet<HostId>> = BTreeMap::new();
-    for task in &workload.tables().tasks {
-        hosts.entry(task.stage.query).or_default().insert(task.host);
-    }
     let mut suggestions = Vec::new();
     for ((victim, culprit), paths) in pairs {
         let whole = evidence(victim, &paths);
@@ -131,8 +127,7 @@ pub fn suggestions(
                 evidence: whole,
             }),
             Culprit::Query(query) => {
-                let is_spread = hosts.get(&victim).is_some_and(|hosts| hosts.len() > 1);
-                suggestions.extend(about(workload, query, whole, is_spread, thresholds));
+                suggestions.extend(about(workload, query, whole, thresholds));
             }
             Culprit::Unknown => {}
         }
@@ -149,7 +144,6 @@ fn about(
     workload: &Workload,
     culprit: QueryId,
     whole: Evidence,
-    is_spread: bool,
     thresholds: &Thresholds,
 ) -> Vec<Suggestion> {
     let (Some(row), Some(victim)) = (workload.query(culprit), workload.query(whole.victim)) else {
@@ -157,7 +151,8 @@ fn about(
     };
     let enough = whole.responsibility * thresholds.concentration;
     let mut suggestions = Vec::new();
-    if let Some((host, evidence)) = largest(&whole, |path| Some(path.host)).filter(|_| is_spread)
+    if let Some((host, evidence)) =
+        largest(&whole, |path| Some(path.host)).filter(|_| workload.is_spread(whole.victim))
         && evidence.responsibility >= enough
     {
         suggestions.push(Suggestion::Move {

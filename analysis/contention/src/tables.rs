@@ -30,6 +30,26 @@ impl Span {
         (both.start < both.end).then_some(both)
     }
 
+    /// The shortest span that holds both.
+    pub fn hull(self, other: Span) -> Span {
+        Span {
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+        }
+    }
+
+    /// Cut into as many equal parts; of rounding, the last gets the rest.
+    pub(crate) fn cut(self, parts: usize) -> Vec<Span> {
+        let length = (self.end - self.start) as f64;
+        let bound = |at: usize| self.start + (length * at as f64 / parts as f64) as i64;
+        let bounds = (0..parts).map(bound).chain([self.end]).collect::<Vec<_>>();
+        let pairs = bounds.windows(2).map(|pair| Span {
+            start: pair[0],
+            end: pair[1],
+        });
+        pairs.filter(|part| part.start < part.end).collect()
+    }
+
     /// How much of this span the other covers, 0 to 1.
     pub(crate) fn covered_by(self, other: Span) -> f64 {
         match self.intersection(other) {

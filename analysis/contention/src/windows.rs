@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Cell, HostId, Kind, KnownProcess, Resource, Span, TaskId, TaskUse, Workload};
+use crate::{
+    Cell, HostId, Interval, Kind, KnownProcess, Resource, Span, TaskId, TaskUse, Workload,
+};
 
 /// The windows of a host, one after the other: cut where any of its tasks starts or ends and at heartbeats.
 ///
@@ -16,16 +18,27 @@ pub fn windows(workload: &Workload, host: HostId) -> Vec<Span> {
 /// Every (window, resource) of every host in which a task used or waited for something, by host, time and resource.
 ///
 /// Amounts are prorated: a row counts in each window by the part of its span that lies in it. `within` cuts
-/// all else away. The time taken is linear in rows × the windows they span.
-pub fn cells(workload: &Workload, within: Option<Span>) -> Vec<Cell> {
-    let windows = all_windows(workload, within);
-    let mut open: BTreeMap<(HostId, usize, Resource), Measured> = BTreeMap::new();
+/// all else away. The time taken is linear in rows × the windows they span; of cells, only those of one host are in memory.
+pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = Cell> {
+    let mut rows: BTreeMap<HostId, Vec<&Interval>> = BTreeMap::new();
     for row in &workload.tables().intervals {
-        let task = workload.task(row.task).expect("intervals were checked");
-        for (at, part) in parts(&windows, task.host, row.span) {
-            let cell = open
-                .entry((task.host, at, row.kind.resource()))
-                .or_default();
+        rows.entry(workload.task_of(row).host)
+            .or_default()
+            .push(row);
+    }
+    all_windows(workload, within)
+        .into_iter()
+        .flat_map(move |(host, windows)| {
+            let rows = rows.remove(&host).unwrap_or_default();
+            cells_of(workload, host, &windows, &rows)
+        })
+}
+
+fn cells_of(workload: &Workload, host: HostId, windows: &[Span], rows: &[&Interval]) -> Vec<Cell> {
+    let mut open: BTreeMap<(usize, Resource), Measured> = BTreeMap::new();
+    for row in rows {
+        for (at, part) in spread(windows, row.span) {
+            let cell = open.entry((at, row.kind.resource())).or_default();
             let (units, blocked) = cell.tasks.entry(row.task).or_default();
             *units += row.units * part;
             if row.blocked_ns > 0 {
@@ -33,24 +46,31 @@ pub fn cells(workload: &Workload, within: Option<Span>) -> Vec<Cell> {
             }
         }
     }
-    for row in &workload.tables().known {
-        for (at, part) in parts(&windows, row.host, row.span) {
-            if let Some(cell) = open.get_mut(&(row.host, at, row.resource)) {
+    for row in of_host(&workload.tables().known, host, |row| row.host) {
+        for (at, part) in spread(windows, row.span) {
+            if let Some(cell) = open.get_mut(&(at, row.resource)) {
                 *cell.known.entry(row.process).or_default() += row.units * part;
             }
         }
     }
-    for row in &workload.tables().host_windows {
-        for (at, part) in parts(&windows, row.host, row.span) {
-            if let Some(cell) = open.get_mut(&(row.host, at, row.resource)) {
+    for row in of_host(&workload.tables().host_windows, host, |row| row.host) {
+        for (at, part) in spread(windows, row.span) {
+            if let Some(cell) = open.get_mut(&(at, row.resource)) {
                 cell.all += row.units * part;
             }
         }
     }
-    let close = |((host, at, resource), measured): ((HostId, usize, Resource), Measured)| {
-        measured.close(workload, host, windows[&host][at], resource)
+    let close = |((at, resource), measured): ((usize, Resource), Measured)| {
+        measured.close(workload, host, windows[at], resource)
     };
     open.into_iter().map(close).collect()
+}
+
+/// The rows of a host, in a table that is sorted by host.
+fn of_host<Row>(rows: &[Row], host: HostId, of: impl Fn(&Row) -> HostId) -> &[Row] {
+    let first = rows.partition_point(|row| of(row) < host);
+    let length = rows[first..].partition_point(|row| of(row) == host);
+    &rows[first..first + length]
 }
 
 /// What was measured in a cell, before it is known who used the rest.
@@ -91,14 +111,6 @@ impl Measured {
     }
 }
 
-fn parts(
-    windows: &BTreeMap<HostId, Vec<Span>>,
-    host: HostId,
-    span: Span,
-) -> impl Iterator<Item = (usize, f64)> {
-    spread(windows.get(&host).map_or(&[][..], Vec::as_slice), span)
-}
-
 /// The windows (one after the other) that a span reaches into, by index, with the part of the span in each.
 pub(crate) fn spread(windows: &[Span], span: Span) -> impl Iterator<Item = (usize, f64)> {
     let first = windows.partition_point(|window| window.end <= span.start);
@@ -111,7 +123,10 @@ pub(crate) fn spread(windows: &[Span], span: Span) -> impl Iterator<Item = (usiz
         .map(part)
 }
 
-fn all_windows(workload: &Workload, within: Option<Span>) -> BTreeMap<HostId, Vec<Span>> {
+pub(crate) fn all_windows(
+    workload: &Workload,
+    within: Option<Span>,
+) -> BTreeMap<HostId, Vec<Span>> {
     let tables = workload.tables();
     let mut cuts: BTreeMap<HostId, Vec<i64>> = BTreeMap::new();
     for task in &tables.tasks {
@@ -120,7 +135,7 @@ fn all_windows(workload: &Workload, within: Option<Span>) -> BTreeMap<HostId, Ve
             .extend([task.span.start, task.span.end]);
     }
     for row in tables.intervals.iter().filter(|row| row.kind == Kind::Slot) {
-        let task = workload.task(row.task).expect("intervals were checked");
+        let task = workload.task_of(row);
         if row.span.start < task.span.start {
             cuts.entry(task.host).or_default().push(row.span.start);
         }

@@ -1,6 +1,6 @@
 //! Tables that were checked, in one order, with handles to look rows up by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     HostId, InputError, Interval, Kind, Query, QueryId, Resource, Span, Stage, StageId, Tables,
@@ -16,6 +16,8 @@ pub struct Workload {
     stages: BTreeMap<StageId, usize>,
     tasks: BTreeMap<TaskId, usize>,
     capacities: BTreeMap<(HostId, Resource), f64>,
+    /// Queries with tasks on several hosts.
+    spread: BTreeSet<QueryId>,
 }
 
 impl Workload {
@@ -38,6 +40,7 @@ impl Workload {
             stages,
             tasks,
             capacities: BTreeMap::new(),
+            spread: BTreeSet::new(),
         };
         workload.check()?;
         for capacity in &workload.tables.capacities {
@@ -48,6 +51,13 @@ impl Workload {
                 .is_some()
             {
                 return Err(InputError::CapacityTwice(capacity.host, capacity.resource));
+            }
+        }
+        let mut first: BTreeMap<QueryId, HostId> = BTreeMap::new();
+        for task in &workload.tables.tasks {
+            let query = task.stage.query;
+            if *first.entry(query).or_insert(task.host) != task.host {
+                workload.spread.insert(query);
             }
         }
         for query in &workload.tables.queries {
@@ -71,6 +81,11 @@ impl Workload {
         self.tasks.get(&id).map(|&at| &self.tables.tasks[at])
     }
 
+    /// The task of an interval, which [`Workload::new`] has seen.
+    pub(crate) fn task_of(&self, row: &Interval) -> &Task {
+        self.task(row.task).expect("intervals were checked")
+    }
+
     /// A host's name; empty for a host that is not there.
     pub fn host_name(&self, id: HostId) -> &str {
         self.hosts
@@ -87,9 +102,20 @@ impl Workload {
             .take_while(move |stage| stage.id.query == query)
     }
 
+    /// From a query's first stage to its last; none of a query without stages.
+    pub fn span_of(&self, query: QueryId) -> Option<Span> {
+        let spans = self.stages_of(query).map(|stage| stage.span);
+        spans.reduce(Span::hull)
+    }
+
     /// Nominal capacity in units a second, if known.
     pub fn capacity(&self, host: HostId, resource: Resource) -> Option<f64> {
         self.capacities.get(&(host, resource)).copied()
+    }
+
+    /// Whether a query has tasks on several hosts.
+    pub(crate) fn is_spread(&self, query: QueryId) -> bool {
+        self.spread.contains(&query)
     }
 
     pub(crate) fn weight(&self, query: QueryId) -> f64 {

@@ -8,10 +8,11 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_postprocess::report;
 
+use super::blame::page;
 use super::{open, why_empty};
 use crate::output::write_to;
 
-/// Write one HTML page: queries by cost, plans with time bars, stages, flame graphs, source
+/// Write one HTML page: queries by cost, plans with time bars, stages, flame graphs, source, contention
 #[derive(Debug, Args)]
 pub struct Report {
     /// The profile directory that `unfuse run` printed, or its URI on a file system of Hadoop
@@ -53,6 +54,12 @@ impl Report {
             bar.set_message(format!("reading {}", before.display()));
             let before = open(before)?;
             report = report.against(&report::Report::of(&before)?);
+        }
+        bar.set_message("who slowed whom down");
+        match page::contention(&profile, report.summary()) {
+            Ok(Some(contention)) => report = report.with_contention(contention),
+            Ok(None) => {}
+            Err(error) => eprintln!("unfuse: the report says nothing of contention: {error:#}"),
         }
         bar.set_length(report.summary().queries.len() as u64);
         bar.set_message("writing");

@@ -18,6 +18,31 @@ const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/page.html"));
 const FIRST: &str = "<!--unfuse:first-->";
 const REST: &str = "<!--unfuse:rest-->";
 
+/// Data for the page, ready to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block(String);
+
+impl Block {
+    /// JSON, raw deflate, base64: no data can end the script element it is in.
+    ///
+    /// # Errors
+    /// If the data cannot be JSON.
+    pub fn of(data: &impl Serialize) -> io::Result<Self> {
+        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(3));
+        serde_json::to_writer(io::BufWriter::new(&mut deflate), data)?;
+        Ok(Self(STANDARD.encode(deflate.finish()?)))
+    }
+
+    /// Names are ours, or hashes: letters, digits and `-`.
+    fn write(&self, out: &mut dyn Write, name: &str) -> io::Result<()> {
+        let block = &self.0;
+        writeln!(
+            out,
+            "<script type=\"application/octet-stream\" id=\"block-{name}\">{block}</script>"
+        )
+    }
+}
+
 impl Report<'_> {
     /// Writes the file. `progress` hears of each query that is done.
     ///
@@ -27,45 +52,36 @@ impl Report<'_> {
         let (head, tail) = PAGE.split_once(FIRST).unwrap_or((PAGE, ""));
         let (script, end) = tail.split_once(REST).unwrap_or((tail, ""));
         out.write_all(head.as_bytes())?;
-        write_block(out, "summary", &encoded(&self.summary)?)?;
+        Block::of(&self.summary)?.write(out, "summary")?;
         out.write_all(script.as_bytes())?;
-        write_block(out, "frames", &encoded(self.frame_names())?)?;
+        Block::of(self.frame_names())?.write(out, "frames")?;
         if let Some(comparison) = &self.comparison {
-            write_block(out, "comparison", &encoded(comparison)?)?;
+            Block::of(comparison)?.write(out, "comparison")?;
         }
         for (at, block) in self.details(progress)?.iter().enumerate() {
-            write_block(out, &format!("query-{at}"), block)?;
+            block.write(out, &format!("query-{at}"))?;
+        }
+        if let Some(contention) = &self.contention {
+            contention.all.write(out, "contention")?;
+            for (at, block) in &contention.queries {
+                block.write(out, &format!("contention-{at}"))?;
+            }
         }
         for hash in self.source_hashes() {
             if let Some(source) = self.source(hash).map_err(io::Error::other)? {
-                write_block(out, &format!("source-{hash}"), &encoded(&source)?)?;
+                Block::of(&source)?.write(out, &format!("source-{hash}"))?;
             }
         }
         out.write_all(end.as_bytes())
     }
 
     /// The blocks of all queries, made on all cores.
-    fn details(&self, progress: &(dyn Fn() + Sync)) -> io::Result<Vec<String>> {
+    fn details(&self, progress: &(dyn Fn() + Sync)) -> io::Result<Vec<Block>> {
         let block = |at| {
-            let block = encoded(&self.detail(at));
+            let block = Block::of(&self.detail(at));
             progress();
             block
         };
         (0..self.parts.len()).into_par_iter().map(block).collect()
     }
-}
-
-/// JSON, raw deflate, base64: no data can end the script element it is in.
-fn encoded(data: &impl Serialize) -> io::Result<String> {
-    let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(3));
-    serde_json::to_writer(io::BufWriter::new(&mut deflate), data)?;
-    Ok(STANDARD.encode(deflate.finish()?))
-}
-
-/// Names are ours, or hashes: letters, digits and `-`.
-fn write_block(out: &mut dyn Write, name: &str, block: &str) -> io::Result<()> {
-    writeln!(
-        out,
-        "<script type=\"application/octet-stream\" id=\"block-{name}\">{block}</script>"
-    )
 }

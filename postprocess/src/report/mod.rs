@@ -25,6 +25,7 @@ use crate::profile::{Execution, ExecutionKey, Group, Profile, generated_hash};
 use names::Names;
 use stages::Attempt;
 
+pub use html::Block;
 pub use model::*;
 
 type TasksByStage = HashMap<(String, i32, i32), Vec<TaskRow>>;
@@ -50,6 +51,16 @@ pub struct Report<'a> {
     names: Names,
     summary: Summary,
     comparison: Option<Comparison>,
+    contention: Option<Contention>,
+}
+
+/// Who slowed whom down, as the page shows it; another crate knows how to tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contention {
+    /// All queries together.
+    pub all: Block,
+    /// Those that were slowed down, by their positions in the list.
+    pub queries: BTreeMap<usize, Block>,
 }
 
 impl<'a> Report<'a> {
@@ -98,8 +109,10 @@ impl<'a> Report<'a> {
                 queries,
                 notes: notes(&profile.processes),
                 compared: false,
+                contention: false,
             },
             comparison: None,
+            contention: None,
         })
     }
 
@@ -108,6 +121,19 @@ impl<'a> Report<'a> {
     pub fn against(mut self, before: &Report<'_>) -> Self {
         self.comparison = Some(compare::compare(before, &self));
         self.summary.compared = true;
+        self
+    }
+
+    /// The same with contention.
+    #[must_use]
+    pub fn with_contention(mut self, contention: Contention) -> Self {
+        self.summary.contention = true;
+        for at in contention.queries.keys() {
+            if let Some(query) = self.summary.queries.get_mut(*at) {
+                query.contention = true;
+            }
+        }
+        self.contention = Some(contention);
         self
     }
 
@@ -246,6 +272,7 @@ fn summary(
         tasks: rows.len(),
         fingerprint: Fingerprint::of(&description, plan).to_string(),
         description,
+        contention: false,
     }
 }
 

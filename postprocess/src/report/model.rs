@@ -47,6 +47,8 @@ pub struct Summary {
     pub notes: Vec<String>,
     /// Whether there is a comparison.
     pub compared: bool,
+    /// Whether it is known who slowed whom down.
+    pub contention: bool,
 }
 
 /// A Spark application, or JVMs without Spark.
@@ -93,6 +95,8 @@ pub struct QuerySummary {
     pub tasks: usize,
     /// See [`crate::Fingerprint`].
     pub fingerprint: String,
+    /// Whether it is known who slowed it down.
+    pub contention: bool,
 }
 
 /// Everything about one query.

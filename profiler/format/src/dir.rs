@@ -115,6 +115,11 @@ impl ProfileDir {
         &self.root
     }
 
+    /// Whether anything was written of a table.
+    pub fn has<T: Table>(&self) -> bool {
+        fs::read_dir(self.root.join(T::NAME)).is_ok_and(|mut files| files.next().is_some())
+    }
+
     /// Every row of one table, with the files that had to be left out.
     pub fn read<T: Table>(&self) -> Result<Read<T>, FormatError> {
         self.read_as(|rows| rows)

@@ -162,7 +162,9 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         };
         if raw.has_before(ready_before) {
             timeline.update();
-            outbox.enter(generation());
+            if outbox.enter(generation()) {
+                resolver.forget();
+            }
             raw.take_before(ready_before, |sample, chain| {
                 let task = match timeline.task_at(sample.time) {
                     Some(task) if !task.drawn => return,
@@ -193,7 +195,9 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             }
             if !waits.is_empty() {
                 timeline.update();
-                outbox.enter(generation());
+                if outbox.enter(generation()) {
+                    resolver.forget();
+                }
                 let task = |time| timeline.waits_at(time);
                 waits.settle(ready_before, task, |settled| {
                     let words = chains.words();

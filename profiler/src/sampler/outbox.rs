@@ -1,7 +1,6 @@
 //! Sums of samples on their way to the writer.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::OwnedFd;
 
 use super::raw::RawSample;
@@ -54,24 +53,25 @@ impl<'a> Outbox<'a> {
     }
 
     /// Takes notice of the writer's generation. In a new one stacks must be sent again; what is here goes first,
-    /// as its stacks are in the last one.
-    pub(super) fn enter(&mut self, generation: u64) {
-        if generation != self.generation {
+    /// as its stacks are in the last one. Returns whether it is new.
+    pub(super) fn enter(&mut self, generation: u64) -> bool {
+        let is_new = generation != self.generation;
+        if is_new {
             self.send();
             self.sent_stacks.clear();
             self.generation = generation;
         }
+        is_new
     }
 
-    /// The id of a stack; sends the stack ahead of its samples.
-    pub(super) fn stack(&mut self, frames: Vec<WireFrame>) -> i64 {
-        let mut hasher = DefaultHasher::new();
-        frames.hash(&mut hasher);
-        let id = hasher.finish() as i64;
+    /// Sends a stack ahead of its samples, if it was not sent lately.
+    pub(super) fn stack(&mut self, id: i64, frames: impl FnOnce() -> Vec<WireFrame>) {
         if self.sent_stacks.insert(id) {
-            self.post(&ToWriter::Stack { id, frames });
+            self.post(&ToWriter::Stack {
+                id,
+                frames: frames(),
+            });
         }
-        id
     }
 
     /// Counts one sample, which stands for so much CPU time.

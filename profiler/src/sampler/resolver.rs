@@ -1,8 +1,8 @@
 //! From addresses to frames.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 
 use unfuse_codemap::{CodeMap, Kind, Lookup, Resolved};
 use unfuse_format::Frame;
@@ -15,6 +15,8 @@ use crate::wire::WireFrame;
 
 /// Callchains remembered with their answer.
 const CACHE_ENTRIES: usize = 8192;
+/// Return addresses remembered with their frames, some hundred bytes each.
+const PIECES: usize = 2048;
 
 /// The stub through which the VM enters Java; what is rootward of it is the VM's own thread code.
 const ENTRY_STUB: &str = "call_stub";
@@ -45,21 +47,69 @@ impl Leaf {
     }
 }
 
+/// When an answer holds.
 #[derive(Clone, Copy)]
-struct Known {
-    stack: i64,
-    /// State of the code map the answer was found in.
+struct Window {
+    /// State of the code map it was found in.
     version: u64,
-    /// Sample times for which it holds.
+    /// Sample times.
     from: u64,
     to: u64,
 }
 
+impl Window {
+    fn holds(&self, version: u64, time: u64) -> bool {
+        self.version == version && (self.from..self.to).contains(&time)
+    }
+}
+
+struct Known {
+    stack: i64,
+    window: Window,
+}
+
+/// The frames of one word of a callchain: a method and what was inlined into it.
+struct Piece {
+    /// Innermost first.
+    frames: Vec<WireFrame>,
+    hash: u64,
+    /// Whether it is the stub through which the VM enters Java.
+    enters: bool,
+    /// Whether any frame is a method of a class.
+    has_class: bool,
+    /// Whether the code map does not know it.
+    is_native: bool,
+    window: Window,
+}
+
+impl Piece {
+    fn new(frames: Vec<WireFrame>, window: Window) -> Self {
+        let mut hasher = DefaultHasher::new();
+        frames.hash(&mut hasher);
+        let stub = |frame: &Frame| frame.kind == "stub" && frame.method == ENTRY_STUB;
+        Self {
+            hash: hasher.finish(),
+            enters: frames.iter().any(|wire| stub(&wire.frame)),
+            has_class: frames.iter().any(|wire| !wire.frame.class.is_empty()),
+            frames,
+            is_native: false,
+            window,
+        }
+    }
+}
+
 /// Resolves callchains of one JVM.
+///
+/// Chains are rarely twice the same, as their leaves differ. What called these does not: frames are looked up, named and
+/// hashed once for each return address, until the code map changes.
 pub(super) struct Resolver<'a> {
     map: &'a CodeMap,
     maps: Maps,
     known: HashMap<u64, Known>,
+    /// By return address, or word of an interpreted frame.
+    pieces: HashMap<u64, Rc<Piece>>,
+    /// Those of the chain at hand, innermost first.
+    chain: Vec<Rc<Piece>>,
     resolved: Resolved,
 }
 
@@ -69,12 +119,19 @@ impl<'a> Resolver<'a> {
             map,
             maps,
             known: HashMap::new(),
+            pieces: HashMap::new(),
+            chain: Vec::new(),
             resolved: Resolved::default(),
         }
     }
 
     pub(super) fn maps(&mut self) -> &mut Maps {
         &mut self.maps
+    }
+
+    /// Has stacks go to the outbox again.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
     }
 
     /// The id of a callchain's stack; a stack not seen before goes to the outbox.
@@ -91,89 +148,121 @@ impl<'a> Resolver<'a> {
         (chain, leaf).hash(&mut hasher);
         let key = hasher.finish();
         if let Some(known) = self.known.get(&key)
-            && known.version == version
-            && (known.from..known.to).contains(&time)
+            && known.window.holds(version, time)
         {
             return known.stack;
         }
-        let mut window = (0, u64::MAX);
-        let frames = self.frames(time, leaf, chain, words, &mut window);
-        let stack = outbox.stack(frames);
+        let window = self.find(version, time, leaf, chain, words);
+        let stack = self.stack(leaf, outbox);
         if self.known.len() >= CACHE_ENTRIES {
             self.known.clear();
         }
-        let known = Known {
-            stack,
-            version,
-            from: window.0,
-            to: window.1,
-        };
-        match self.known.entry(key) {
-            Entry::Occupied(mut entry) => *entry.get_mut() = known,
-            Entry::Vacant(entry) => drop(entry.insert(known)),
-        }
+        self.known.insert(key, Known { stack, window });
         stack
     }
 
-    /// Frames, root first.
-    fn frames(
+    /// Finds the pieces of a chain; returns when they hold together.
+    fn find(
         &mut self,
+        version: u64,
         time: u64,
         leaf: Leaf,
         chain: &[u64],
         words: &Words,
-        window: &mut (u64, u64),
-    ) -> Vec<WireFrame> {
-        let mut leaf_first = Vec::with_capacity(chain.len() + 8);
-        leaf_first.extend(leaf.frame());
-        // Where the VM entered Java: the thread's start, or class loading in the midst of it.
-        let mut entered = None;
-        for (depth, ip) in chain.iter().enumerate() {
-            if let Some((method, bci)) = words.get(*ip) {
-                leaf_first.push(interpreted_frame(method, bci));
-                continue;
-            }
+    ) -> Window {
+        self.chain.clear();
+        let mut whole = Window {
+            version,
+            from: 0,
+            to: u64::MAX,
+        };
+        for (depth, word) in chain.iter().enumerate() {
             // In the kernel, the user's address is that after the system call.
             let exact = depth == 0 && leaf != Leaf::Kernel;
-            match self
-                .map
-                .reader()
-                .resolve(*ip, time, exact, &mut self.resolved)
-            {
-                Lookup::Found => {
-                    window.0 = window.0.max(self.resolved.valid_from);
-                    window.1 = window.1.min(self.resolved.valid_to);
-                    if self.resolved.kind == Kind::Stub {
-                        let name = self
-                            .resolved
-                            .frames
-                            .first()
-                            .map_or("", |f| f.method.as_str());
-                        if name == ENTRY_STUB {
-                            entered = Some(leaf_first.len());
-                        }
-                        let kind = if name == INTERPRETER {
-                            "interpreted"
-                        } else {
-                            "stub"
-                        };
-                        leaf_first.push(frame(kind, name));
-                    } else {
-                        leaf_first.extend(self.resolved.frames.drain(..).rev().map(java_frame));
-                    }
+            let known = self.pieces.get(word).filter(|_| !exact);
+            let piece = match known.filter(|piece| piece.window.holds(version, time)) {
+                Some(piece) => Rc::clone(piece),
+                None => Rc::new(self.piece(version, time, *word, exact, words)),
+            };
+            // Libraries come and go without a change of the code map.
+            if !exact && !piece.is_native {
+                if self.pieces.len() >= PIECES {
+                    self.pieces.clear();
                 }
-                Lookup::NotFound | Lookup::Torn => leaf_first.push(self.native(*ip)),
+                self.pieces.insert(*word, Rc::clone(&piece));
             }
+            whole.from = whole.from.max(piece.window.from);
+            whole.to = whole.to.min(piece.window.to);
+            self.chain.push(piece);
         }
+        self.leave_out_thread_code();
+        whole
+    }
+
+    /// Drops what is rootward of where the VM entered Java: the thread's start, or class loading in the midst of it.
+    fn leave_out_thread_code(&mut self) {
+        let entered = self.chain.iter().rposition(|piece| piece.enters);
         if let Some(root) = entered
-            && !leaf_first[root..]
-                .iter()
-                .any(|wire| !wire.frame.class.is_empty())
+            && !self.chain[root..].iter().any(|piece| piece.has_class)
         {
-            leaf_first.truncate(root);
+            self.chain.truncate(root);
         }
-        leaf_first.reverse();
-        leaf_first
+    }
+
+    /// The id of the stack of the pieces at hand, which goes to the outbox if it is new there.
+    fn stack(&self, leaf: Leaf, outbox: &mut Outbox<'_>) -> i64 {
+        let leaf = leaf.frame();
+        let mut hasher = DefaultHasher::new();
+        leaf.hash(&mut hasher);
+        for piece in &self.chain {
+            hasher.write_u64(piece.hash);
+        }
+        let id = hasher.finish().cast_signed();
+        outbox.stack(id, || {
+            let frames = self.chain.iter().flat_map(|piece| &piece.frames).cloned();
+            let mut frames: Vec<WireFrame> = leaf.into_iter().chain(frames).collect();
+            frames.reverse();
+            frames
+        });
+        id
+    }
+
+    /// What a word of a chain stands for.
+    fn piece(&mut self, version: u64, time: u64, word: u64, exact: bool, words: &Words) -> Piece {
+        let mut window = Window {
+            version,
+            from: 0,
+            to: u64::MAX,
+        };
+        if let Some((method, bci)) = words.get(word) {
+            return Piece::new(vec![interpreted_frame(method, bci)], window);
+        }
+        let reader = self.map.reader();
+        let frames = match reader.resolve(word, time, exact, &mut self.resolved) {
+            Lookup::Found => {
+                (window.from, window.to) = (self.resolved.valid_from, self.resolved.valid_to);
+                if self.resolved.kind == Kind::Stub {
+                    let name = self.resolved.frames.first();
+                    let name = name.map_or("", |frame| frame.method.as_str());
+                    let kind = if name == INTERPRETER {
+                        "interpreted"
+                    } else {
+                        "stub"
+                    };
+                    vec![frame(kind, name)]
+                } else {
+                    let frames = self.resolved.frames.drain(..).rev();
+                    frames.map(java_frame).collect()
+                }
+            }
+            Lookup::NotFound | Lookup::Torn => {
+                return Piece {
+                    is_native: true,
+                    ..Piece::new(vec![self.native(word)], window)
+                };
+            }
+        };
+        Piece::new(frames, window)
     }
 
     fn native(&self, ip: u64) -> WireFrame {

@@ -4,21 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Edge, Flow, Graph, Impact, Key, Node, NodeIndex};
 use crate::blame::{Seconds, distribute};
-use crate::{
-    Culprit, HostId, Kind, Options, QueryId, Resource, Source, StageId, VictimStages, Workload,
-    critical_path,
-};
+use crate::{Culprit, HostId, Kind, Options, QueryId, Resource, Source, StageId, Workload};
 
 impl Graph {
     /// Builds the graph of the victims that `options` names.
     pub fn build(workload: &Workload, options: &Options) -> Graph {
-        let all = workload.tables().queries.iter().map(|query| query.id);
-        let victims: Vec<QueryId> = all
-            .filter(|query| options.victims.is_empty() || options.victims.contains(query))
-            .collect();
+        let victims = options.victims_of(workload);
         let stages: BTreeSet<StageId> = victims
             .iter()
-            .flat_map(|query| victim_stages(workload, *query, options.stages))
+            .flat_map(|query| options.stages.of(workload, *query))
             .collect();
         let mut sums = Sums::default();
         for query in victims {
@@ -43,13 +37,6 @@ impl Graph {
         graph.notes = notes;
         graph.hand_on_responsibility();
         graph
-    }
-}
-
-fn victim_stages(workload: &Workload, query: QueryId, which: VictimStages) -> Vec<StageId> {
-    match which {
-        VictimStages::CriticalPath => critical_path(workload, query),
-        VictimStages::All => workload.stages_of(query).map(|stage| stage.id).collect(),
     }
 }
 

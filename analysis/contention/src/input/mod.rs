@@ -34,6 +34,10 @@ pub struct Input {
     pub notes: Vec<String>,
     /// The earliest time of any task, ns since the epoch.
     pub origin_ns: i64,
+    /// How many rows of the tables were reported by tasks themselves.
+    pub metered: usize,
+    /// Of a profile, the query that each SQL execution of an application is, and with `None` its work outside them.
+    pub executions: BTreeMap<(String, Option<i64>), QueryId>,
 }
 
 /// Gathers rows and hands out handles.
@@ -47,6 +51,8 @@ struct Builder {
     rows: BTreeMap<TaskId, usize>,
     stages: BTreeMap<StageId, usize>,
     queries: BTreeMap<QueryId, usize>,
+    executions: BTreeMap<(String, Option<i64>), QueryId>,
+    metered: usize,
 }
 
 impl Builder {
@@ -144,6 +150,8 @@ impl Builder {
             tables: self.tables,
             notes: self.notes,
             origin_ns,
+            metered: self.metered,
+            executions: self.executions,
         }
     }
 }

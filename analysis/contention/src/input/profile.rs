@@ -37,6 +37,7 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
         hosts: read(&dir, &mut builder)?,
         cached: read(&dir, &mut builder)?,
     };
+    builder.metered = recorded.intervals.len();
     let mut reader = Reader {
         builder,
         applications: recorded.applications(),
@@ -161,6 +162,8 @@ impl Reader {
             stage: key.1.max(0).cast_unsigned(),
             attempt: key.2.max(0).cast_unsigned(),
         };
+        let execution = (key.0.clone(), row.execution);
+        self.builder.executions.insert(execution, query);
         // Ids of executions are each application's own.
         let of = match self.applications.len() {
             0 | 1 => String::new(),

@@ -15,7 +15,7 @@ fn example() -> Tables {
 #[test]
 fn examples_3_3_and_3_4() {
     let workload = Workload::new(example()).unwrap();
-    let cell = &cells(&workload, None)[0];
+    let cell = &cells(&workload, None).next().unwrap();
     let victim = &cell.tasks[0];
     close(cell.slowdown(victim), 6.0);
     let blame = cell.blame(&workload, victim);
@@ -136,7 +136,7 @@ fn more_than_the_capacity_is_the_capacity() {
     let mut tables = example();
     tables.capacities[0].per_second = 100.0;
     let workload = Workload::new(tables).unwrap();
-    let cell = &cells(&workload, None)[0];
+    let cell = &cells(&workload, None).next().unwrap();
     assert_eq!((cell.basis, cell.unknown), (CapacityBasis::Exceeded, 0.0));
     close(cell.capacity, 210.0);
     assert_eq!(
@@ -157,7 +157,7 @@ fn use_outside_tasks_is_external_and_the_rest_unknown() {
     };
     tables.host_windows.push(window);
     let workload = Workload::new(tables).unwrap();
-    let cell = &cells(&workload, None)[0];
+    let cell = &cells(&workload, None).next().unwrap();
     let blame = cell.blame(&workload, &cell.tasks[0]);
     assert_eq!(blame[2].0, Blamed::Known(KnownProcess::ExternalIo));
     close(blame[2].1, 1.0);
@@ -169,7 +169,7 @@ fn weight_halves_blame_and_keeps_the_sum() {
     let mut tables = example();
     tables.queries[2].weight = 2.0;
     let workload = Workload::new(tables).unwrap();
-    let cell = &cells(&workload, None)[0];
+    let cell = &cells(&workload, None).next().unwrap();
     let blame = cell.blame(&workload, &cell.tasks[0]);
     close(blame[0].1, 3.0);
     close(blame[1].1, 3.0);
@@ -230,11 +230,12 @@ fn questions_rules_and_baselines() {
     let advice = suggestions(&workload, &paths, &Thresholds::default());
     assert!(matches!(advice[0], Suggestion::Delay { stage: of, .. } if of == stage(3, 0)));
     for overlap in [baseline::naive_overlap, baseline::deep_overlap] {
-        let overlap = overlap(&workload, QueryId(1));
-        assert_eq!(overlap, [(QueryId(2), 1.0), (QueryId(3), 1.0)].into());
+        let overlap = overlap(&workload, &[QueryId(1)].into());
+        let others = [(QueryId(2), 1.0), (QueryId(3), 1.0)].into();
+        assert_eq!(overlap, [(QueryId(1), others)].into());
     }
-    let blocked = baseline::blocked_time(&workload, QueryId(1));
-    close(blocked[&stage(1, 0)][&Resource::Io], 0.25);
+    let blocked = baseline::blocked_time(&workload, &[QueryId(1)].into());
+    close(blocked[&QueryId(1)][&Resource::Io], 0.25);
     assert!(graph.to_graphml().contains("&lt;'q3'&gt;"));
     assert!(graph.to_cypher().contains("'<\\'q3\\'>'"));
     assert!(graph.to_json().contains("\"<'q3'>\""));

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -94,6 +96,28 @@ proptest! {
         prop_assert_eq!(graph.visits(), pairs);
         let paths: f64 = graph.explanations().iter().map(|path| path.weight).sum();
         close(paths, graph.level(6).flat_map(|node| node.impact.values()).map(|impact| impact.responsibility).sum());
+    }
+
+    #[test]
+    fn slices_hold_all_that_a_victim_was_blocked(tables in workloads(), by_window: bool, slices in 1..5usize) {
+        let workload = Workload::new(tables).unwrap();
+        let split = if by_window { Split::ByWindow } else { Split::Pooled };
+        let options = Options { split, ..Options::default() };
+        let graph = Graph::build(&workload, &options);
+        for (victim, timeline) in timelines(&workload, &options, slices) {
+            prop_assert_eq!(timeline.slices.len(), slices);
+            let sum: f64 = timeline.slices.iter().flat_map(|slice| slice.seconds.values()).sum();
+            close(sum, graph.find(&Key::Victim(victim)).unwrap().impact[&victim].seconds);
+            if slices == 1 {
+                let mut expected: BTreeMap<(Resource, Culprit), f64> = BTreeMap::new();
+                for path in graph.explanations().iter().filter(|path| path.victim == victim) {
+                    *expected.entry((path.resource, path.culprit)).or_default() += path.seconds;
+                }
+                let seconds = &timeline.slices[0].seconds;
+                prop_assert!(seconds.keys().eq(expected.keys()), "{:?} {:?}", seconds, expected);
+                expected.iter().for_each(|(key, expected)| close(seconds[key], *expected));
+            }
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The answer as data: what `--json` prints and the text is made of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use unfuse_contention::baseline::{self, Overlaps};
 use unfuse_contention::{
-    By, CapacityBasis, Culprit, Entity, Explanation, Graph, Input, Key, QueryId, Resource, Source,
-    StageId, Suggestion, Thresholds, VictimStages, Workload, baseline, critical_path, suggestions,
-    top,
+    By, CapacityBasis, Culprit, Entity, Explanation, Filter, Graph, Key, QueryId, Resource, Source,
+    StageId, Suggestion, Thresholds, Workload, suggestions, top,
 };
 
 use super::{Question, Rank};
@@ -107,98 +107,105 @@ pub(super) struct Baselines {
     pub(super) blocked_io_network: f64,
 }
 
-impl Answer {
-    pub(super) fn of(
-        workload: &Workload,
-        graph: &Graph,
-        input: &Input,
-        question: &Question<'_>,
-    ) -> Self {
-        let all = graph.explanations();
-        let explanations: Vec<Explanation> = all
-            .iter()
-            .filter(|path| question.filter.accepts(workload, path))
+/// What there is to answer from.
+pub(super) struct Found<'a> {
+    pub(super) workload: &'a Workload,
+    graph: &'a Graph,
+    /// Paths by victim, strongest first.
+    paths: BTreeMap<QueryId, Vec<Explanation>>,
+    /// Stage and seconds of each task.
+    tasks: BTreeMap<QueryId, Vec<(StageId, f64)>>,
+}
+
+impl<'a> Found<'a> {
+    pub(super) fn of(workload: &'a Workload, graph: &'a Graph) -> Self {
+        let mut paths: BTreeMap<QueryId, Vec<Explanation>> = BTreeMap::new();
+        for path in graph.explanations() {
+            paths.entry(path.victim).or_default().push(path);
+        }
+        let mut tasks: BTreeMap<QueryId, Vec<(StageId, f64)>> = BTreeMap::new();
+        for task in workload.tables().tasks.iter().filter(|task| task.runs) {
+            let tasks = tasks.entry(task.stage.query).or_default();
+            tasks.push((task.stage, task.span.seconds()));
+        }
+        Self {
+            workload,
+            graph,
+            paths,
+            tasks,
+        }
+    }
+
+    /// The paths to a victim, or to all, strongest first, that a question is about.
+    pub(super) fn paths(&self, question: &Question<'_>) -> Vec<Explanation> {
+        let of = |victim| self.paths.get(victim).into_iter().flatten();
+        let paths: Vec<&Explanation> = match &question.victim {
+            Some(victim) => of(victim).collect(),
+            None => self.paths.values().flatten().collect(),
+        };
+        let mut paths: Vec<Explanation> = paths
+            .into_iter()
+            .filter(|path| question.filter.accepts(self.workload, path))
             .cloned()
             .collect();
-        let mut notes = input.notes.clone();
-        notes.extend(capacity_notes(workload, graph));
-        let advice = suggestions(workload, &explanations, &Thresholds::default());
-        let known = Known::of(workload, &all);
-        let mut victims: Vec<Victim> = graph
+        paths.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        paths
+    }
+
+    /// What has to be said of the numbers.
+    pub(super) fn notes(&self, input: &[String]) -> Vec<String> {
+        let mut notes = input.to_vec();
+        notes.extend(capacity_notes(self.workload, self.graph));
+        notes
+    }
+}
+
+impl Answer {
+    pub(super) fn of(found: &Found<'_>, question: &Question<'_>, notes: Vec<String>) -> Self {
+        let workload = found.workload;
+        let paths = found.paths(question);
+        let mut victims: Vec<Victim> = found
+            .graph
             .victims()
-            .map(|query| victim(workload, graph, &known, question, query))
+            .filter(|query| question.victim.is_none_or(|victim| victim == *query))
+            .map(|query| victim(found, question, query))
             .collect();
         victims.sort_by(|a, b| b.blocked_seconds.total_cmp(&a.blocked_seconds));
+        let one = question.victim.map(|victim| BTreeSet::from([victim]));
+        let simple = one.map(|victim| Simple::of(workload, &victim));
         Self {
             one_victim: question.victim.is_some(),
-            ranked: ranked(workload, &explanations, question),
-            explanations: explanations
+            ranked: ranked(workload, &paths, question, question.by),
+            explanations: paths
                 .iter()
                 .take(question.top)
                 .map(|path| self::path(workload, path))
                 .collect(),
-            suggestions: advice
-                .iter()
-                .take(question.top)
-                .map(|suggestion| self::advice(workload, suggestion))
-                .collect(),
-            baselines: question.victim.map(|query| baselines(workload, query)),
+            suggestions: advice_on(workload, &paths, question.top),
+            baselines: simple
+                .zip(question.victim)
+                .map(|(simple, victim)| simple.about(workload, victim)),
             victims,
             notes,
         }
     }
 }
 
-/// What is known of all queries, by query.
-struct Known {
-    /// Seconds by whom they are put down to.
-    culprits: BTreeMap<QueryId, BTreeMap<Culprit, f64>>,
-    /// Stage and seconds of each task.
-    tasks: BTreeMap<QueryId, Vec<(StageId, f64)>>,
-}
-
-impl Known {
-    fn of(workload: &Workload, explanations: &[Explanation]) -> Self {
-        let mut known = Self {
-            culprits: BTreeMap::new(),
-            tasks: BTreeMap::new(),
-        };
-        for path in explanations {
-            let culprits = known.culprits.entry(path.victim).or_default();
-            *culprits.entry(path.culprit).or_default() += path.seconds;
-        }
-        for task in workload.tables().tasks.iter().filter(|task| task.runs) {
-            let tasks = known.tasks.entry(task.stage.query).or_default();
-            tasks.push((task.stage, task.span.seconds()));
-        }
-        known
-    }
-}
-
-fn victim(
-    workload: &Workload,
-    graph: &Graph,
-    known: &Known,
-    question: &Question<'_>,
-    query: QueryId,
-) -> Victim {
-    let stages: Vec<StageId> = match question.options.stages {
-        VictimStages::CriticalPath => critical_path(workload, query),
-        VictimStages::All => workload.stages_of(query).map(|stage| stage.id).collect(),
-    };
-    let tasks = known.tasks.get(&query).into_iter().flatten();
+pub(super) fn victim(found: &Found<'_>, question: &Question<'_>, query: QueryId) -> Victim {
+    let workload = found.workload;
+    let stages: Vec<StageId> = question.options.stages.of(workload, query);
+    let tasks = found.tasks.get(&query).into_iter().flatten();
     let tasks: Vec<f64> = tasks
         .filter(|(stage, _)| stages.contains(stage))
         .map(|(_, seconds)| *seconds)
         .collect();
-    let ran = workload.stages_of(query).map(|stage| stage.span);
-    let ran = ran.reduce(|a, b| unfuse_contention::Span {
-        start: a.start.min(b.start),
-        end: a.end.max(b.end),
-    });
-    let mut culprits = known.culprits.get(&query).cloned().unwrap_or_default();
+    let mut culprits: BTreeMap<Culprit, f64> = BTreeMap::new();
+    for path in found.paths.get(&query).into_iter().flatten() {
+        *culprits.entry(path.culprit).or_default() += path.seconds;
+    }
     let own = culprits.remove(&Culprit::Query(query)).unwrap_or(0.0);
-    let blocked = graph
+    let blocked = found
+        .graph
         .find(&Key::Victim(query))
         .and_then(|node| node.impact.get(&query))
         .map_or(0.0, |impact| impact.seconds);
@@ -206,7 +213,7 @@ fn victim(
     Victim {
         query: query.0,
         label: label(workload, query),
-        ran_seconds: ran.map_or(0.0, |span| span.seconds()),
+        ran_seconds: workload.span_of(query).map_or(0.0, |span| span.seconds()),
         stages: stages.iter().map(|stage| stage.stage).collect(),
         tasks: tasks.len(),
         task_seconds: tasks.iter().sum(),
@@ -216,9 +223,15 @@ fn victim(
     }
 }
 
-fn ranked(workload: &Workload, paths: &[Explanation], question: &Question<'_>) -> Vec<Row> {
+/// The first rows of a ranking of paths that the question has let through.
+pub(super) fn ranked(
+    workload: &Workload,
+    paths: &[Explanation],
+    question: &Question<'_>,
+    by: Rank,
+) -> Vec<Row> {
     let k = question.top;
-    let by = match question.by {
+    let by = match by {
         Rank::Operator => return operators(workload, paths, k),
         Rank::Culprit => By::Culprit,
         Rank::Stage => By::CulpritStage,
@@ -226,7 +239,7 @@ fn ranked(workload: &Workload, paths: &[Explanation], question: &Question<'_>) -
         Rank::Kind => By::Kind,
         Rank::Host => By::Host,
     };
-    let rows = top(workload, paths, &question.filter, by, k).into_iter();
+    let rows = top(workload, paths, &Filter::default(), by, k).into_iter();
     rows.map(|row| {
         let of = |path: &&Explanation| match row.entity {
             Entity::Resource(resource) => path.resource == resource,
@@ -342,7 +355,7 @@ fn label(workload: &Workload, query: QueryId) -> String {
         .map_or_else(String::new, |query| query.label.clone())
 }
 
-fn name_of(workload: &Workload, culprit: Culprit) -> String {
+pub(super) fn name_of(workload: &Workload, culprit: Culprit) -> String {
     match culprit {
         Culprit::Query(query) => label(workload, query),
         Culprit::Known(process) => process.name().to_owned(),
@@ -367,6 +380,15 @@ fn path(workload: &Workload, path: &Explanation) -> Path {
         weight: path.weight,
         seconds: path.seconds,
     }
+}
+
+/// The first suggestions that paths give rise to.
+pub(super) fn advice_on(workload: &Workload, paths: &[Explanation], k: usize) -> Vec<Advice> {
+    let suggestions = suggestions(workload, paths, &Thresholds::default());
+    let first = suggestions.iter().take(k);
+    first
+        .map(|suggestion| advice(workload, suggestion))
+        .collect()
 }
 
 fn advice(workload: &Workload, suggestion: &Suggestion) -> Advice {
@@ -449,21 +471,38 @@ fn outside(process: unfuse_contention::KnownProcess) -> &'static str {
     }
 }
 
-fn baselines(workload: &Workload, victim: QueryId) -> Baselines {
-    let by_query = |overlap: BTreeMap<QueryId, f64>| {
-        let mut rows: Vec<(String, f64)> = overlap
-            .into_iter()
-            .filter(|(_, seconds)| *seconds > 0.0)
-            .map(|(query, seconds)| (label(workload, query), seconds))
-            .collect();
-        rows.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        rows
-    };
-    let blocked = baseline::blocked_time(workload, victim);
-    Baselines {
-        naive_overlap: by_query(baseline::naive_overlap(workload, victim)),
-        deep_overlap: by_query(baseline::deep_overlap(workload, victim)),
-        blocked_io_network: blocked.values().flat_map(BTreeMap::values).sum(),
+/// What simpler methods say of victims.
+pub(super) struct Simple {
+    naive: Overlaps,
+    deep: Overlaps,
+    blocked: BTreeMap<QueryId, BTreeMap<Resource, f64>>,
+}
+
+impl Simple {
+    pub(super) fn of(workload: &Workload, victims: &BTreeSet<QueryId>) -> Self {
+        Self {
+            naive: baseline::naive_overlap(workload, victims),
+            deep: baseline::deep_overlap(workload, victims),
+            blocked: baseline::blocked_time(workload, victims),
+        }
+    }
+
+    pub(super) fn about(&self, workload: &Workload, victim: QueryId) -> Baselines {
+        let by_query = |overlaps: &Overlaps| {
+            let rows = overlaps.get(&victim).into_iter().flatten();
+            let mut rows: Vec<(String, f64)> = rows
+                .filter(|(_, seconds)| **seconds > 0.0)
+                .map(|(query, seconds)| (label(workload, *query), *seconds))
+                .collect();
+            rows.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+            rows
+        };
+        let blocked = self.blocked.get(&victim).into_iter();
+        Baselines {
+            naive_overlap: by_query(&self.naive),
+            deep_overlap: by_query(&self.deep),
+            blocked_io_network: blocked.flat_map(BTreeMap::values).sum(),
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! `unfuse blame`: who slowed a query down.
 
 mod answer;
+pub mod page;
 mod text;
 mod window;
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -17,9 +18,9 @@ use unfuse_contention::{
     BlockedTime, Filter, Graph, HostId, Input, Options, Query, QueryId, Resource, Split,
     VictimStages, Workload, from_csv, from_profile,
 };
-use unfuse_format::{LiveMarker, ProfileDir};
+use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
 
-use self::answer::Answer;
+use self::answer::{Answer, Found};
 use self::window::Window;
 use super::{list, open};
 use crate::output::write_to;
@@ -162,12 +163,13 @@ impl Blame {
         if self.follow {
             return self.follow();
         }
-        self.answer()?;
+        self.answer(&remote::local(&self.dir)?)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn answer(&self) -> Result<()> {
-        let Read { input, workload } = self.read()?;
+    /// Answers from what is in a local directory now.
+    fn answer(&self, root: &Path) -> Result<()> {
+        let Read { input, workload } = self.read(root)?;
         let options = self.options(&workload, input.origin_ns)?;
         let graph = Graph::build(&workload, &options);
         write_to(self.out.as_deref(), |out| {
@@ -176,7 +178,9 @@ impl Blame {
                 Some(GraphFormat::Graphml) => graph.to_graphml(),
                 Some(GraphFormat::Cypher) => graph.to_cypher(),
                 None => {
-                    let answer = Answer::of(&workload, &graph, &input, &self.question(&options));
+                    let found = Found::of(&workload, &graph);
+                    let notes = found.notes(&input.notes);
+                    let answer = Answer::of(&found, &self.question(&options), notes);
                     if self.json {
                         serde_json::to_string_pretty(&answer)? + "\n"
                     } else {
@@ -200,13 +204,12 @@ impl Blame {
         let clear = std::io::stdout().is_terminal() && !self.json;
         loop {
             let root = remote::local(&self.dir)?;
-            let running = !LiveMarker::at_work(&ProfileDir::open(&root)?).is_empty();
-            let running = running || started.elapsed() < BEGINNING;
+            let running = self.is_running(&root)? || started.elapsed() < BEGINNING;
             if clear {
                 // Home, and everything below away.
                 print!("\x1b[H\x1b[J");
             }
-            match self.answer() {
+            match self.answer(&root) {
                 Ok(()) => {}
                 Err(error) if running => eprintln!("unfuse: nothing to tell yet: {error:#}"),
                 Err(error) => return Err(error),
@@ -219,11 +222,27 @@ impl Blame {
         }
     }
 
-    fn read(&self) -> Result<Read> {
-        let mut input = if is_csv(&self.dir) {
-            from_csv(&self.dir)?
+    /// Whether more is to come. Who writes elsewhere is not seen here; there a driver says in its last word that it ends.
+    fn is_running(&self, root: &Path) -> Result<bool> {
+        let dir = ProfileDir::open(root)?;
+        if !remote::is_uri(&self.dir) {
+            return Ok(!LiveMarker::at_work(&dir).is_empty());
+        }
+        let rows = dir.read::<ProcessRow>()?.rows;
+        let drivers = rows.iter().filter(|row| row.executor == "driver");
+        let of = |ended: bool| -> BTreeSet<(&str, u32, i64)> {
+            let rows = drivers.clone().filter(|row| row.ended == Some(ended));
+            rows.map(|row| (row.host.as_str(), row.pid, row.start_ns))
+                .collect()
+        };
+        Ok(!of(false).is_subset(&of(true)))
+    }
+
+    fn read(&self, root: &Path) -> Result<Read> {
+        let mut input = if is_csv(root) {
+            from_csv(root)?
         } else {
-            let profile = open(&self.dir)?;
+            let profile = open(root)?;
             if !profile.has_spark() {
                 bail!(
                     "{}: no task of Spark was recorded, and only tasks can be in each other's way",
@@ -322,7 +341,7 @@ struct Read {
 }
 
 /// Whether a directory holds CSV files of some engine, and no profile.
-fn is_csv(dir: &std::path::Path) -> bool {
+fn is_csv(dir: &Path) -> bool {
     !remote::is_uri(dir) && !ProfileDir::is_at(dir) && dir.join(contention::INTERVALS_CSV).exists()
 }
 

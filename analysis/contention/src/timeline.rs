@@ -1,0 +1,96 @@
+//! Who slowed a query down, and when: what figures 10 to 12 draw.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::blame::{Shares, Victim, each_wait};
+use crate::windows::spread;
+use crate::{Culprit, Options, QueryId, Resource, Span, StageId, Workload};
+
+/// Blocked seconds of one victim query over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    /// One after the other, from when the victim first ran or waited until it last did, by its hosts' clocks.
+    pub slices: Vec<Slice>,
+}
+
+/// A part of the time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice {
+    /// When.
+    pub span: Span,
+    /// Blocked seconds by what was waited for and who is to blame; their sum is what the victim was blocked in it.
+    pub seconds: BTreeMap<(Resource, Culprit), f64>,
+}
+
+/// The timelines of the victims that `options` names, each in `slices` equal parts.
+///
+/// Each slice is shared out by itself, as a [`Graph`](crate::Graph) built [`within`](Options::within) it does, but that windows
+/// are not cut at the slices' ends: what was measured in a window counts in both by time.
+pub fn timelines(
+    workload: &Workload,
+    options: &Options,
+    slices: usize,
+) -> BTreeMap<QueryId, Timeline> {
+    let stages: BTreeSet<StageId> = options
+        .victims_of(workload)
+        .into_iter()
+        .flat_map(|query| options.stages.of(workload, query))
+        .collect();
+    let spans: BTreeMap<QueryId, Vec<Span>> = lives(workload, &stages)
+        .into_iter()
+        .map(|(query, span)| (query, span.cut(slices)))
+        .collect();
+    let mut shares: HashMap<(usize, Victim), Shares> = HashMap::new();
+    each_wait(workload, &stages, options, |wait| {
+        let Some(spans) = spans.get(&wait.stage.query) else {
+            return;
+        };
+        for (at, part) in spread(spans, wait.cell.span) {
+            shares
+                .entry((at, wait.vertex()))
+                .or_default()
+                .add(wait, part, options.split);
+        }
+    });
+    let mut timelines: BTreeMap<QueryId, Timeline> = spans
+        .into_iter()
+        .map(|(query, spans)| {
+            let empty = |span| Slice {
+                span,
+                seconds: BTreeMap::new(),
+            };
+            let slices = spans.into_iter().map(empty).collect();
+            (query, Timeline { slices })
+        })
+        .collect();
+    // In order, so that the same rows give the same last digit.
+    let shares: BTreeMap<(usize, Victim), Shares> = shares.into_iter().collect();
+    for ((at, (stage, kind, _)), shares) in shares {
+        let Some(timeline) = timelines.get_mut(&stage.query) else {
+            continue;
+        };
+        for (source, seconds) in shares.seconds() {
+            let key = (kind.resource(), source.culprit());
+            *timeline.slices[at].seconds.entry(key).or_default() += seconds;
+        }
+    }
+    timelines
+}
+
+/// When each victim ran or waited.
+fn lives(workload: &Workload, stages: &BTreeSet<StageId>) -> BTreeMap<QueryId, Span> {
+    let tables = workload.tables();
+    let runs = tables.tasks.iter().filter(|task| task.runs);
+    let runs = runs.map(|task| (task.stage, task.span));
+    let waits = tables.intervals.iter().filter(|row| row.blocked_ns > 0);
+    let waits = waits.map(|row| (workload.task_of(row).stage, row.span));
+    let mut lives: BTreeMap<QueryId, Span> = BTreeMap::new();
+    for (stage, span) in runs
+        .chain(waits)
+        .filter(|(stage, _)| stages.contains(stage))
+    {
+        let life = lives.entry(stage.query).or_insert(span);
+        *life = life.hull(span);
+    }
+    lives
+}

@@ -1,0 +1,83 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+
+/**
+ * Users of a Thrift server, each with a connection and a scheduler pool of its own, who run their statements one after the
+ * other. Arguments: port, file of [{"name": user, "statements": [{"name", "sql", "after", "after_end_of", "delay_ms"}]}]; a statement
+ * with "after" waits until that one has started, with "after_end_of" until it has ended. Prints "START|END|FAILED ms name".
+ */
+public final class Users {
+    private static final Map<String, CountDownLatch> LATCHES = new ConcurrentHashMap<>();
+
+    public static void main(String[] arguments) throws Exception {
+        Class.forName("org.apache.hive.jdbc.HiveDriver");
+        String url = "jdbc:hive2://localhost:" + arguments[0] + "/default";
+        List<Thread> threads = new ArrayList<>();
+        for (JsonNode user : new ObjectMapper().readTree(Path.of(arguments[1]).toFile())) {
+            threads.add(new Thread(() -> run(url, user)));
+        }
+        threads.forEach(Thread::start);
+        for (Thread thread : threads) {
+            thread.join();
+        }
+    }
+
+    private static void run(String url, JsonNode user) {
+        String name = user.get("name").asText();
+        try (Connection connection = DriverManager.getConnection(url, name, "");
+                Statement statement = connection.createStatement()) {
+            statement.execute("SET spark.sql.thriftserver.scheduler.pool=" + name);
+            for (JsonNode each : user.get("statements")) {
+                if (each.hasNonNull("after")) {
+                    latch("START", each.get("after").asText()).await();
+                }
+                if (each.hasNonNull("after_end_of")) {
+                    latch("END", each.get("after_end_of").asText()).await();
+                }
+                Thread.sleep(each.path("delay_ms").asLong());
+                execute(statement, each.get("name").asText(), each.get("sql").asText());
+            }
+        } catch (Throwable failure) {
+            // Others may wait for this user's statements for ever.
+            failure.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    private static void execute(Statement statement, String name, String sql) {
+        tell("START", name);
+        try {
+            if (statement.execute(sql)) {
+                try (ResultSet rows = statement.getResultSet()) {
+                    while (rows.next()) {
+                        // Read, so that the query is run to its end.
+                    }
+                }
+            }
+            tell("END", name);
+        } catch (SQLException failure) {
+            tell("FAILED", name);
+            System.err.println(name + ": " + failure.getMessage());
+        }
+    }
+
+    private static CountDownLatch latch(String what, String name) {
+        return LATCHES.computeIfAbsent(what + name, key -> new CountDownLatch(1));
+    }
+
+    private static synchronized void tell(String what, String name) {
+        System.out.println(what + " " + System.currentTimeMillis() + " " + name);
+        latch(what, name).countDown();
+    }
+}

@@ -1,0 +1,234 @@
+//! Table 1: a culprit is put beside the victim; is it found, and by whom?
+
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use unfuse_contention::{Culprit, KnownProcess, Span};
+
+use super::judge::{Recorded, Verdict};
+use super::scenario::{CULPRIT, Case, Reader, VICTIM, forget, large_file, users};
+use super::server::{Server, Times};
+use super::{Contention, Part, heartbeat};
+use crate::report;
+use crate::spark::{Spark, Tool};
+
+/// Rows are this fine, so that coarser ones can be made of them.
+const HEARTBEAT: &str = "rate=200,heartbeat=100ms";
+/// Heartbeats to compare, s.
+const COARSER: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 10.0];
+
+/// One run of a case.
+struct Outcome {
+    case: Case,
+    run: u32,
+    /// The victim's time without and with the culprit, s.
+    without_s: f64,
+    with_s: f64,
+    verdict: Verdict,
+    /// What is said of the same kind of culprit in the control run: the part of the victim's waits.
+    in_control: f64,
+}
+
+/// Distances of DORs, for each of [`COARSER`]: mean without and with cuts at tasks.
+type Distances = Vec<[f64; 2]>;
+
+/// Runs all cases and writes `contention-cases.md`.
+pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> {
+    let bar = ProgressBar::new(u64::from(asked.runs) * 2 * Case::ALL.len() as u64).with_style(
+        ProgressStyle::with_template("[{bar:24}] {pos} of {len} runs, {msg}, {elapsed}")?,
+    );
+    let (mut outcomes, mut distances) = (Vec::new(), Vec::new());
+    for run in 0..asked.runs {
+        for case in Case::ALL {
+            let (control, with) = if run % 2 == 0 {
+                let control = one(asked, spark, case, run, false, &bar)?;
+                (control, one(asked, spark, case, run, true, &bar)?)
+            } else {
+                let with = one(asked, spark, case, run, true, &bar)?;
+                (one(asked, spark, case, run, false, &bar)?, with)
+            };
+            outcomes.push(judge(case, run, &control, &with)?);
+            if case == Case::CpuInternal {
+                distances.push(coarse(&with.recorded)?);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    let body = body(asked, &outcomes, &distances);
+    report::write(
+        results,
+        "contention-cases",
+        &asked.command(Part::Cases),
+        &body,
+    )
+}
+
+/// A run that is over.
+struct Ran {
+    recorded: Recorded,
+    times: Times,
+}
+
+fn one(
+    asked: &Contention,
+    spark: &Spark,
+    case: Case,
+    run: u32,
+    induced: bool,
+    bar: &ProgressBar,
+) -> Result<Ran> {
+    bar.set_message(format!(
+        "{} {} culprit",
+        case.name(),
+        if induced { "with" } else { "without" }
+    ));
+    let queries = spark.queries_of_data()?;
+    let seed = asked.seed + u64::from(run);
+    let culprit = induced.then_some(case);
+    let users = users(&queries, &asked.victim, asked.queries, seed, culprit)?;
+    // A cache only hurts who would need its memory.
+    let heap = if case == Case::MemInternal {
+        "1g"
+    } else {
+        "2g"
+    };
+    let tool = Tool::Unfuse(HEARTBEAT.to_owned(), Vec::new());
+    let server = Server::start(spark, &tool, asked.slots, heap)?;
+    let file = match case {
+        Case::IoExternal => Some(large_file(spark.scratch())?),
+        _ => None,
+    };
+    let over = AtomicBool::new(false);
+    let mut reader = None;
+    let times = std::thread::scope(|scope| {
+        if case == Case::IoExternal {
+            // Without this all data is in memory, and nobody reads.
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let _ = forget(spark.data());
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            });
+        }
+        let times = server.run(&users, |started| {
+            if let Some(file) = file.as_deref().filter(|_| induced && started == VICTIM) {
+                reader = Some(Reader::start(file)?);
+            }
+            Ok(())
+        });
+        over.store(true, Ordering::Relaxed);
+        times
+    })?;
+    if let Some(reader) = reader {
+        reader.stop()?;
+    }
+    let profile = server.stop()?;
+    bar.inc(1);
+    Ok(Ran {
+        recorded: Recorded::open(&profile)?,
+        times,
+    })
+}
+
+fn judge(case: Case, run: u32, control: &Ran, with: &Ran) -> Result<Outcome> {
+    let time = |ran: &Ran| ran.times.get(VICTIM).copied().context("the victim ran");
+    let (before, after) = (time(control)?, time(with)?);
+    let culprit = |recorded: &Recorded| -> Result<Culprit> {
+        Ok(match case {
+            Case::IoExternal => Culprit::Known(KnownProcess::ExternalIo),
+            _ => Culprit::Query(recorded.query(CULPRIT)?),
+        })
+    };
+    // The culprit's window is that of the victim, but for a culprit that ends before it.
+    let window = match (case, with.times.get(CULPRIT)) {
+        (Case::CpuInternal, Some(culprit)) => after.intersection(*culprit),
+        _ => Some(after),
+    };
+    let Some(window) = window else {
+        bail!("{}: culprit and victim did not meet", case.name());
+    };
+    let verdict = |ran: &Ran, culprit, window: Span| -> Result<Verdict> {
+        let victim = ran.recorded.query(VICTIM)?;
+        Ok(ran
+            .recorded
+            .verdict(victim, culprit, case.resource(), window))
+    };
+    let in_control = match case {
+        Case::IoExternal => verdict(control, culprit(&control.recorded)?, before)?.share_of_all,
+        // There is no such query.
+        _ => 0.0,
+    };
+    Ok(Outcome {
+        case,
+        run,
+        without_s: before.seconds(),
+        with_s: after.seconds(),
+        verdict: verdict(with, culprit(&with.recorded)?, window)?,
+        in_control,
+    })
+}
+
+fn coarse(recorded: &Recorded) -> Result<Distances> {
+    let tables = recorded.workload.tables();
+    let distance = |seconds: &f64, at_tasks| {
+        let distance = heartbeat::distance(tables, (seconds * 1e9) as i64, at_tasks)?;
+        anyhow::Ok(distance)
+    };
+    COARSER
+        .iter()
+        .map(|seconds| Ok([distance(seconds, false)?, distance(seconds, true)?]))
+        .collect()
+}
+
+fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> String {
+    let place = |place: Option<usize>| place.map_or_else(|| "-".to_owned(), |at| at.to_string());
+    let mut body = format!(
+        "Six users with {} random queries each on a Thrift server of Spark 4.3 (TPC-DS SF {}, local[{}], a fair pool for each \
+         user); the victim, {}, is the first user's second query. Each case has a server of its own for the run with and \
+         for the one without culprit, with the same queries; the order changes from run to run. Places are those among \
+         all that is blamed, in the time in which culprit and victim met, and of overlaps in all of the run. `-`: not named at all.\n\n\
+         | case | run | victim without culprit, s | with, s | ratio | blame for its resource: place | share | all resources: place | share | \
+         share in the control run | by overlap of queries: place | of tasks: place |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        asked.queries, asked.scale, asked.slots, asked.victim
+    );
+    for outcome in outcomes {
+        let v = &outcome.verdict;
+        let _ = writeln!(
+            body,
+            "| {} | {} | {:.2} | {:.2} | {:.2} | {} | {:.0} % | {} | {:.0} % | {:.0} % | {} | {} |",
+            outcome.case.name(),
+            outcome.run + 1,
+            outcome.without_s,
+            outcome.with_s,
+            outcome.with_s / outcome.without_s,
+            place(v.place),
+            100.0 * v.share,
+            place(v.place_of_all),
+            100.0 * v.share_of_all,
+            100.0 * outcome.in_control,
+            place(v.by_queries),
+            place(v.by_tasks),
+        );
+    }
+    body += "\n## Heartbeats (figure 13)\n\nThe runs of CPU-Internal again, with their rows (recorded at 100 ms and wherever a task of the \
+             host starts or ends) put together to coarser ones: mean distance (Euclid's) of the DORs of all victims from those \
+             of the rows as recorded. Sums of a run stay the same, so nothing else differs.\n\n\
+             | heartbeat, s | at heartbeats only | and at starts and ends of tasks |\n|---|---|---|\n";
+    for (at, seconds) in COARSER.iter().enumerate() {
+        let of = |which: usize| {
+            let values: Vec<f64> = distances.iter().map(|run| run[at][which]).collect();
+            let (mean, half) = report::mean_and_half_width(&values);
+            match half.is_finite() {
+                true => format!("{mean:.3} ± {half:.3}"),
+                false => format!("{mean:.3}"),
+            }
+        };
+        let _ = writeln!(body, "| {seconds} | {} | {} |", of(0), of(1));
+    }
+    body
+}

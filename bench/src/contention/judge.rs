@@ -1,0 +1,131 @@
+//! What blame says of a profile, beside what simpler methods say.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use unfuse_contention::{
+    BlockedTime, By, Culprit, Entity, Filter, Graph, Options, QueryId, Resource, Span, Workload,
+    baseline, from_profile, top,
+};
+use unfuse_postprocess::Profile;
+
+/// A profile's contention tables.
+pub struct Recorded {
+    /// Checked.
+    pub workload: Workload,
+}
+
+/// Where the culprit stands among all that is blamed for the victim's waits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Verdict {
+    /// Its place for the resource, from 1; none where it is not blamed at all.
+    pub place: Option<usize>,
+    /// Its part of the victim's waits for the resource, 0 to 1.
+    pub share: f64,
+    /// Its place over all resources.
+    pub place_of_all: Option<usize>,
+    /// Its part of all waits of the victim: the DOR.
+    pub share_of_all: f64,
+    /// Its place by overlap of queries, of those that are queries.
+    pub by_queries: Option<usize>,
+    /// Its place by overlap of tasks.
+    pub by_tasks: Option<usize>,
+}
+
+impl Recorded {
+    /// Reads a profile.
+    pub fn open(profile: &Path) -> Result<Self> {
+        let input = from_profile(&Profile::open(profile)?, BlockedTime::Measured)?;
+        Ok(Self {
+            workload: Workload::new(input.tables)?,
+        })
+    }
+
+    /// The query whose statement has this name.
+    pub fn query(&self, name: &str) -> Result<QueryId> {
+        let mark = format!("/* {name} */");
+        let mut queries = self.workload.tables().queries.iter();
+        queries
+            .find(|query| query.label.contains(&mark))
+            .map(|query| query.id)
+            .with_context(|| format!("the profile has no query {name}"))
+    }
+
+    /// Judges one culprit of one victim in a part of the time.
+    pub fn verdict(
+        &self,
+        victim: QueryId,
+        culprit: Culprit,
+        resource: Resource,
+        within: Span,
+    ) -> Verdict {
+        let workload = &self.workload;
+        let options = Options {
+            victims: [victim].into(),
+            within: Some(within),
+            ..Options::default()
+        };
+        let paths = Graph::build(workload, &options).explanations();
+        let ranked = |resource: Option<Resource>| {
+            let filter = Filter {
+                resource,
+                others_only: true,
+                ..Filter::default()
+            };
+            let rows = top(workload, &paths, &filter, By::Culprit, usize::MAX);
+            let place = rows
+                .iter()
+                .position(|row| row.entity == Entity::Culprit(culprit));
+            (
+                place.map(|at| at + 1),
+                place.map_or(0.0, |at| rows[at].responsibility),
+            )
+        };
+        let (place, share) = ranked(Some(resource));
+        let (place_of_all, share_of_all) = ranked(None);
+        let of_resource: f64 = paths
+            .iter()
+            .filter(|path| path.resource == resource)
+            .map(|path| path.weight)
+            .sum();
+        let by = |overlaps: &baseline::Overlaps| place_of(overlaps.get(&victim), culprit);
+        let victims = [victim].into();
+        Verdict {
+            place,
+            share: if of_resource > 0.0 {
+                share / of_resource
+            } else {
+                0.0
+            },
+            place_of_all,
+            share_of_all,
+            by_queries: by(&baseline::naive_overlap(workload, &victims)),
+            by_tasks: by(&baseline::deep_overlap(workload, &victims)),
+        }
+    }
+
+    /// Seconds of the victim's blocked time that each culprit accounts for.
+    pub fn blamed(&self, victim: QueryId) -> BTreeMap<Culprit, f64> {
+        let options = Options {
+            victims: [victim].into(),
+            ..Options::default()
+        };
+        let mut seconds: BTreeMap<Culprit, f64> = BTreeMap::new();
+        for path in Graph::build(&self.workload, &options).explanations() {
+            *seconds.entry(path.culprit).or_default() += path.seconds;
+        }
+        seconds
+    }
+}
+
+fn place_of(overlap: Option<&BTreeMap<QueryId, f64>>, culprit: Culprit) -> Option<usize> {
+    let Culprit::Query(culprit) = culprit else {
+        return None;
+    };
+    let mut rows: Vec<(&QueryId, &f64)> = overlap?.iter().collect();
+    rows.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    rows.iter()
+        .position(|(query, _)| **query == culprit)
+        .map(|at| at + 1)
+}

@@ -1,0 +1,93 @@
+//! Who is found to slow whom down, where that is known: the experiments of iQCAR's section 6.
+
+mod cases;
+mod collection;
+mod heartbeat;
+mod judge;
+mod pairs;
+mod scaling;
+mod scenario;
+mod server;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::spark::Spark;
+
+/// Who slows whom down: users on TPC-DS with known culprits, against what `unfuse blame` finds
+#[derive(Debug, Args)]
+pub struct Contention {
+    /// Which experiments
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "cases,pairs,collection,scaling"
+    )]
+    pub parts: Vec<Part>,
+    /// Scale factor of TPC-DS
+    #[arg(long, default_value = "1")]
+    pub scale: String,
+    /// The query that is slowed down
+    #[arg(long, value_name = "QUERY", default_value = "q43")]
+    pub victim: String,
+    /// Task slots; more than there are cores, so that tasks have to share these
+    #[arg(long, default_value_t = 6)]
+    pub slots: u32,
+    /// Queries of each of the six users, beside the victim
+    #[arg(long, default_value_t = 3)]
+    pub queries: usize,
+    /// Runs of everything
+    #[arg(long, default_value_t = 3)]
+    pub runs: u32,
+    /// Where the choice of queries begins
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// An experiment; each writes `contention-NAME.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// The induced culprits of table 1, each with a control run, and figure 13
+    Cases,
+    /// Blame and simpler methods against the slow-down that one query causes another
+    Pairs,
+    /// What collecting costs (figure 14)
+    Collection,
+    /// How long the analysis takes (figure 15)
+    Scaling,
+}
+
+impl Contention {
+    /// Measures and writes the pages.
+    pub fn measure(&self, results: &Path) -> Result<()> {
+        if self.runs == 0 || self.queries == 0 {
+            bail!("--runs and --queries must be at least 1");
+        }
+        let spark = || Spark::install_tpcds(&self.scale);
+        for part in &self.parts {
+            match part {
+                Part::Cases => cases::measure(self, &spark()?, results)?,
+                Part::Pairs => pairs::measure(self, &spark()?, results)?,
+                Part::Collection => collection::measure(self, &spark()?, results)?,
+                Part::Scaling => scaling::measure(results)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The command that makes a page again.
+    fn command(&self, part: Part) -> String {
+        let name = part.to_possible_value().map(|v| v.get_name().to_owned());
+        let name = name.unwrap_or_default();
+        match part {
+            Part::Scaling => format!("unfuse-bench contention --parts {name}"),
+            _ => format!(
+                "unfuse-bench contention --parts {name} --scale {} --victim {} --slots {} --queries {} --runs {} --seed {}",
+                self.scale, self.victim, self.slots, self.queries, self.runs, self.seed
+            ),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! How long the analysis takes as concurrency grows (figure 15), on a made-up cluster.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Result;
+use unfuse_contention::{
+    By, Capacity, Filter, Graph, Host, HostId, Interval, Kind, Options, Query, QueryId, Resource,
+    Span, Stage, StageId, Tables, Task, TaskId, Workload, top,
+};
+
+use crate::random::Random;
+use crate::report;
+
+const S: i64 = 1_000_000_000;
+/// Rows of a task are cut there.
+const HEARTBEAT: i64 = 2 * S;
+
+/// A cluster, and what runs on it.
+#[derive(Debug, Clone, Copy)]
+struct Cluster {
+    /// Machines.
+    hosts: u32,
+    /// Task slots of each.
+    slots: u32,
+    /// Users at the same time, each with one query after the other.
+    users: u64,
+    /// Queries of each.
+    queries: u64,
+    /// Stages of a query, one after the other.
+    stages: u32,
+    /// Tasks of a stage.
+    tasks: u32,
+}
+
+impl Cluster {
+    /// The paper's: 19 workers of 8 cores, 15 queries for each user.
+    fn paper(users: u64) -> Self {
+        Self {
+            hosts: 19,
+            slots: 8,
+            users,
+            queries: 15,
+            stages: 4,
+            tasks: 100,
+        }
+    }
+
+    /// One with more users and machines.
+    fn large(users: u64) -> Self {
+        Self {
+            hosts: 100,
+            slots: 16,
+            users,
+            queries: 1,
+            stages: 4,
+            tasks: 100,
+        }
+    }
+}
+
+/// What the analysis took.
+#[derive(Debug, Clone, Copy)]
+struct Took {
+    /// Rows of the table of intervals.
+    rows: usize,
+    /// Simulated time, s.
+    simulated_s: f64,
+    /// Checking the tables, s.
+    check_s: f64,
+    /// Building the graph for all victims, s.
+    build_s: f64,
+    /// All paths, and the ten worst culprits, s.
+    explain_s: f64,
+    /// Vertices.
+    nodes: usize,
+    /// Edges.
+    edges: usize,
+    /// Paths.
+    paths: usize,
+}
+
+/// Measures and writes `contention-scaling.md`.
+pub fn measure(results: &Path) -> Result<()> {
+    let mut body = String::from(
+        "Made-up workloads, all of whose queries are victims: first the paper's cluster (19 workers of 8 cores, users with 15 queries one \
+         after the other, 4 stages of 100 tasks), then one query for each user on 100 workers of 16 cores. Rows are cut at heartbeats of \
+         2 s; tasks take half a second to eight. Times are of one run on this machine.\n\n\
+         | users at once | queries | tasks | rows | simulated, s | check, s | build the graph, s | explain and rank, s | sum, s | vertices | edges | paths |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let clusters = [2, 4, 6, 8, 11].map(Cluster::paper);
+    for cluster in clusters.into_iter().chain([100, 1_000].map(Cluster::large)) {
+        let took = analyse(cluster)?;
+        let queries = cluster.users * cluster.queries;
+        let tasks = queries * u64::from(cluster.stages * cluster.tasks);
+        let _ = writeln!(
+            body,
+            "| {} | {queries} | {tasks} | {} | {:.0} | {:.2} | {:.2} | {:.2} | {:.2} | {} | {} | {} |",
+            cluster.users,
+            took.rows,
+            took.simulated_s,
+            took.check_s,
+            took.build_s,
+            took.explain_s,
+            took.check_s + took.build_s + took.explain_s,
+            took.nodes,
+            took.edges,
+            took.paths,
+        );
+    }
+    let command = "unfuse-bench contention --parts scaling";
+    report::write(results, "contention-scaling", command, &body)
+}
+
+/// Analyses what a cluster did.
+fn analyse(cluster: Cluster) -> Result<Took> {
+    let tables = simulate(cluster);
+    let rows = tables.intervals.len();
+    let ends = tables.tasks.iter().map(|task| task.span.end);
+    let simulated_s = ends.max().unwrap_or(0) as f64 / S as f64;
+    let begun = Instant::now();
+    let workload = Workload::new(tables)?;
+    let checked = Instant::now();
+    let graph = Graph::build(&workload, &Options::default());
+    let built = Instant::now();
+    let paths = graph.explanations();
+    top(&workload, &paths, &Filter::default(), By::Culprit, 10);
+    Ok(Took {
+        rows,
+        simulated_s,
+        check_s: (checked - begun).as_secs_f64(),
+        build_s: (built - checked).as_secs_f64(),
+        explain_s: built.elapsed().as_secs_f64(),
+        nodes: graph.nodes.len(),
+        edges: graph.edges.len(),
+        paths: paths.len(),
+    })
+}
+
+/// A user's place in its work.
+struct Progress {
+    query: u64,
+    stage: u32,
+    /// Tasks of the stage that have not started, and that have not ended.
+    waiting: u32,
+    running: u32,
+    begun: i64,
+}
+
+/// Slots are given to users in turn, as a fair scheduler does; tasks take half a second to eight.
+fn simulate(cluster: Cluster) -> Tables {
+    let mut random = Random(7);
+    let mut tables = Tables::default();
+    for host in 0..cluster.hosts {
+        let id = HostId(host);
+        tables.hosts.push(Host {
+            id,
+            name: format!("worker-{host}"),
+        });
+        for (resource, per_second) in [
+            (Resource::Cpu, f64::from(cluster.slots)),
+            (Resource::Network, 1.25e9),
+        ] {
+            tables.capacities.push(Capacity {
+                host: id,
+                resource,
+                per_second,
+            });
+        }
+    }
+    let mut users: Vec<Progress> = (0..cluster.users)
+        .map(|_| Progress {
+            query: 0,
+            stage: 0,
+            waiting: cluster.tasks,
+            running: 0,
+            begun: 0,
+        })
+        .collect();
+    let id = |user: usize, query: u64| QueryId(user as u64 * cluster.queries + query);
+    let mut free: Vec<u32> = (0..cluster.hosts * cluster.slots).collect();
+    let mut running: BinaryHeap<Reverse<(i64, u32, usize)>> = BinaryHeap::new();
+    let (mut now, mut turn) = (0, 0);
+    loop {
+        while !free.is_empty() {
+            let count = users.len();
+            let next = (0..count)
+                .map(|step| (turn + step) % count)
+                .find(|user| users[*user].waiting > 0);
+            let Some(user) = next else { break };
+            let Some(slot) = free.pop() else { break };
+            turn = user + 1;
+            let length = S / 2 + random.below(15 * S as u64 / 2) as i64;
+            let progress = &mut users[user];
+            progress.waiting -= 1;
+            progress.running += 1;
+            let stage = StageId {
+                query: id(user, progress.query),
+                stage: progress.stage,
+                attempt: 0,
+            };
+            let span = Span {
+                start: now,
+                end: now + length,
+            };
+            task(
+                &mut tables,
+                &mut random,
+                stage,
+                HostId(slot % cluster.hosts),
+                span,
+            );
+            running.push(Reverse((span.end, slot, user)));
+        }
+        let Some(Reverse((end, slot, user))) = running.pop() else {
+            break;
+        };
+        now = end;
+        free.push(slot);
+        let progress = &mut users[user];
+        progress.running -= 1;
+        if progress.running > 0 || progress.waiting > 0 {
+            continue;
+        }
+        let query = id(user, progress.query);
+        tables.stages.push(Stage {
+            id: StageId {
+                query,
+                stage: progress.stage,
+                attempt: 0,
+            },
+            parents: progress.stage.checked_sub(1).into_iter().collect(),
+            span: Span {
+                start: progress.begun,
+                end: now,
+            },
+        });
+        progress.begun = now;
+        progress.stage += 1;
+        if progress.stage == cluster.stages {
+            tables.queries.push(Query {
+                id: query,
+                label: format!("query {}", query.0),
+                user: format!("user{user}"),
+                pool: format!("user{user}"),
+                weight: 1.0,
+            });
+            progress.stage = 0;
+            progress.query += 1;
+        }
+        if progress.query < cluster.queries {
+            progress.waiting = cluster.tasks;
+        }
+    }
+    tables
+}
+
+/// A task that computes, reads, fetches and holds memory.
+fn task(tables: &mut Tables, random: &mut Random, stage: StageId, host: HostId, span: Span) {
+    let id = TaskId(tables.tasks.len() as u64);
+    tables.tasks.push(Task {
+        id,
+        stage,
+        host,
+        span,
+        runs: true,
+    });
+    let mut start = span.start;
+    while start < span.end {
+        let end = ((start / HEARTBEAT + 1) * HEARTBEAT).min(span.end);
+        let seconds = (end - start) as f64 / S as f64;
+        for (kind, per_second) in [
+            (Kind::RunQueue, 1.0),
+            (Kind::IoRead, 1e8),
+            (Kind::NetworkFetch, 5e7),
+            (Kind::ExecutionMemory, 1e8),
+        ] {
+            let part = random.below(100) as f64 / 100.0;
+            tables.intervals.push(Interval {
+                task: id,
+                kind,
+                span: Span { start, end },
+                units: per_second * seconds * (1.0 - part),
+                blocked_ns: ((end - start) as f64 * part / 4.0) as i64,
+            });
+        }
+        start = end;
+    }
+}

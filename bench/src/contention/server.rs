@@ -1,0 +1,258 @@
+//! A Thrift server of Spark, and users who run statements there at the same time.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use unfuse_contention::Span;
+use unfuse_format::{LiveMarker, ProfileDir};
+
+use crate::spark::{Spark, Tool};
+
+/// How long a profile's writer may take after the JVM's end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a server may take to come up.
+const STARTUP: Duration = Duration::from_secs(120);
+
+/// A user, who runs one statement after the other.
+#[derive(Debug, Clone, Serialize)]
+pub struct User {
+    /// Also the scheduler pool.
+    pub name: String,
+    /// In order.
+    pub statements: Vec<Statement>,
+}
+
+/// What a user runs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Statement {
+    /// Unique among all users.
+    pub name: String,
+    /// Its text; the server takes it as the query's description.
+    pub sql: String,
+    /// Waits until this other statement has started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Waits until this other statement has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_end_of: Option<String>,
+    /// And then so long.
+    pub delay_ms: u64,
+}
+
+impl Statement {
+    /// A statement whose text begins with its name, so that it is found in a profile.
+    pub fn new(name: &str, sql: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            sql: format!("/* {name} */ {sql}"),
+            after: None,
+            after_end_of: None,
+            delay_ms: 0,
+        }
+    }
+
+    /// The same, to be started when another has run for a while.
+    pub fn after(mut self, other: &str, delay_ms: u64) -> Self {
+        self.after = Some(other.to_owned());
+        self.delay_ms = delay_ms;
+        self
+    }
+
+    /// The same, to be started when another has ended.
+    pub fn after_end_of(mut self, other: &str) -> Self {
+        self.after_end_of = Some(other.to_owned());
+        self
+    }
+}
+
+/// When statements ran, ns since the epoch, by name.
+pub type Times = BTreeMap<String, Span>;
+
+/// A running server.
+pub struct Server {
+    child: Child,
+    port: u16,
+    dir: PathBuf,
+    jars: PathBuf,
+}
+
+impl Server {
+    /// Starts a server with so many task slots and a heap (`2g`), in which the data's tables are there.
+    ///
+    /// # Errors
+    /// With its last words if it does not come up.
+    pub fn start(spark: &Spark, tool: &Tool, slots: u32, heap: &str) -> Result<Self> {
+        let dir = tempfile::Builder::new()
+            .prefix("server-")
+            .tempdir_in(spark.scratch())?
+            .keep();
+        // Free now; nobody else is expected to take it.
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let log = File::create(dir.join("log"))?;
+        let jars = spark.jars()?;
+        let child = spark
+            .submit(tool, &dir.join("profile"))
+            .current_dir(&dir)
+            .args(["--master", &format!("local[{slots}]")])
+            .args(["--driver-memory", heap])
+            .args(["--conf", "spark.ui.enabled=false"])
+            .args(["--conf", "spark.scheduler.mode=FAIR"])
+            .args(["--conf", "spark.sql.ansi.doubleQuotedIdentifiers=true"])
+            .args([
+                "--class",
+                "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2",
+            ])
+            .args(["spark-internal", "--hiveconf"])
+            .arg(format!("hive.server2.thrift.port={port}"))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("cannot run spark-submit")?;
+        let mut server = Self {
+            child,
+            port,
+            dir,
+            jars,
+        };
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if let Some(status) = server.child.try_wait()? {
+                bail!("the Thrift server ended ({status}), see {}", server.log());
+            }
+            if begun.elapsed() > STARTUP {
+                bail!("the Thrift server does not answer, see {}", server.log());
+            }
+            sleep(Duration::from_millis(100));
+        }
+        server.run(&[tables(spark.data())?], |_| Ok(()))?;
+        Ok(server)
+    }
+
+    /// Runs what the users want; `started` hears of every statement that starts.
+    ///
+    /// # Errors
+    /// If a statement fails.
+    pub fn run(
+        &self,
+        users: &[User],
+        mut started: impl FnMut(&str) -> Result<()>,
+    ) -> Result<Times> {
+        let (source, wishes) = (self.dir.join("Users.java"), self.dir.join("users.json"));
+        fs::write(&source, include_str!("../../assets/Users.java"))?;
+        fs::write(&wishes, serde_json::to_vec(users)?)?;
+        let client = Command::new("java")
+            .arg("-cp")
+            .arg(&self.jars)
+            .arg(&source)
+            .arg(self.port.to_string())
+            .arg(&wishes)
+            .stdout(Stdio::piped())
+            .stderr(File::create(self.dir.join("client"))?)
+            .spawn()
+            .context("cannot run java")?;
+        let mut client = Client(client);
+        let lines = BufReader::new(client.0.stdout.take().context("it is piped")?).lines();
+        let mut times = Times::new();
+        let mut failed = Vec::new();
+        for line in lines {
+            let line = line?;
+            let mut words = line.splitn(3, ' ');
+            let (what, ms, name) = (words.next(), words.next(), words.next());
+            let (Some(what @ ("START" | "END" | "FAILED")), Some(name)) = (what, name) else {
+                continue;
+            };
+            let at: i64 = ms.unwrap_or_default().parse::<i64>()? * 1_000_000;
+            let span = times
+                .entry(name.to_owned())
+                .or_insert(Span { start: at, end: at });
+            span.end = at;
+            match what {
+                "START" => started(name)?,
+                "FAILED" => failed.push(name.to_owned()),
+                _ => {}
+            }
+        }
+        let status = client.0.wait()?;
+        if !status.success() || !failed.is_empty() {
+            let said = fs::read_to_string(self.dir.join("client")).unwrap_or_default();
+            bail!(
+                "statements failed ({status}): {}\n{said}",
+                failed.join(", ")
+            );
+        }
+        Ok(times)
+    }
+
+    /// Ends the server; returns its profile, which is complete.
+    ///
+    /// # Errors
+    /// If the profile is still written to a minute later.
+    pub fn stop(mut self) -> Result<PathBuf> {
+        Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status()?;
+        self.child.wait()?;
+        let profile = self.dir.join("profile");
+        if let Ok(dir) = ProfileDir::open(&profile)
+            && !LiveMarker::wait_for_all(&dir, PATIENCE)
+        {
+            bail!("{} is still being written to", profile.display());
+        }
+        Ok(profile)
+    }
+
+    fn log(&self) -> String {
+        self.dir.join("log").display().to_string()
+    }
+}
+
+/// Does not outlive an error.
+struct Client(Child);
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Who makes the tables of the data known.
+fn tables(data: &Path) -> Result<User> {
+    let mut statements = Vec::new();
+    for entry in fs::read_dir(data)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|kind| kind == "parquet")
+            && let Some(name) = path.file_stem().and_then(|name| name.to_str())
+        {
+            let sql = format!(
+                "CREATE TABLE {name} USING parquet LOCATION '{}'",
+                path.display()
+            );
+            statements.push(Statement {
+                sql,
+                ..Statement::new(name, "")
+            });
+        }
+    }
+    Ok(User {
+        name: "tables".to_owned(),
+        statements,
+    })
+}

@@ -1,0 +1,15 @@
+//! Numbers that look random and are the same in every run.
+
+/// A small generator (Knuth's MMIX).
+pub struct Random(pub u64);
+
+impl Random {
+    /// From 0 to below the limit.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
