@@ -68,6 +68,7 @@ public final class Users {
             tell("END", name);
         } catch (SQLException failure) {
             tell("FAILED", name);
+            latch("END", name).countDown();
             System.err.println(name + ": " + failure.getMessage());
         }
     }

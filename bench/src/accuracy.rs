@@ -1,17 +1,17 @@
 //! The experiment of the thesis's section 5.2: overhead put into one operator of the canonical query,
 //! and how much of it a profiler finds there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_postprocess::{By, Profile, Selection, Totals};
 
-use crate::event_log::{Execution, executions};
+use crate::event_log::{Execution, Timings, executions, timings};
 use crate::plot::{self, Bar};
 use crate::spark::{AsyncProfiler, Run, Setup, Spark, Tool, Work, canonical};
 use crate::{foreign, report, tools};
@@ -35,6 +35,9 @@ pub struct Accuracy {
     /// not, and by lines
     #[arg(long, value_name = "RATES", value_delimiter = ',', num_args = 0..=1, default_missing_value = "200")]
     pub async_profiler: Vec<u32>,
+    /// Also the DataFlint plugin's times of operators: a jar with its instrumentation for Spark 4
+    #[arg(long, value_name = "JAR")]
+    pub dataflint: Option<PathBuf>,
 }
 
 /// The operators of the pipeline, as the columns of table A.1.
@@ -62,6 +65,8 @@ enum Kind {
     Methods(bool),
     /// async-profiler's recordings with lines, and our regions to tell what the lines are.
     Lines,
+    /// What the DataFlint plugin's wrappers measure around operators, as it is: with all that is fused above or below.
+    Durations,
 }
 
 /// What came out for one altered operator.
@@ -164,7 +169,10 @@ impl Accuracy {
             } else {
                 format!(" --async-profiler {}", joined(&self.async_profiler))
             }
-        )
+        ) + &self
+            .dataflint
+            .as_ref()
+            .map_or_else(String::new, |jar| format!(" --dataflint {}", jar.display()))
     }
 
     fn subjects(&self) -> Vec<Subject> {
@@ -189,6 +197,11 @@ impl Accuracy {
                 });
             }
         }
+        subjects.extend(self.dataflint.is_some().then(|| Subject {
+            name: "DataFlint, durations of its nodes".to_owned(),
+            rate: 0,
+            kind: Kind::Durations,
+        }));
         subjects
     }
 
@@ -222,7 +235,10 @@ impl Accuracy {
                 async_profiler: None,
             },
         };
-        let tool = subject.tool(spark, &mut work)?;
+        let tool = match (&self.dataflint, subject.kind) {
+            (Some(jar), Kind::Durations) => with_dataflint(jar)?,
+            _ => subject.tool(spark, &mut work)?,
+        };
         let run = spark.run(&work, &tool)?;
         let counted: Vec<(Execution, String)> = executions(&run.event_log)?
             .into_iter()
@@ -245,12 +261,20 @@ impl Accuracy {
         }
         let profile = match subject.kind {
             Kind::Unfuse | Kind::Lines => Some(Profile::open(&run.profile)?),
-            Kind::Methods(_) => None,
+            Kind::Methods(_) | Kind::Durations => None,
+        };
+        let timings = match subject.kind {
+            Kind::Durations => timings(&run.event_log)?,
+            _ => Timings::new(),
         };
         let mut found: BTreeMap<String, Vec<Distribution>> = BTreeMap::new();
         for (execution, recording) in counted {
             let (operators, all) = match &profile {
                 Some(profile) => by_regions(profile, execution.id, execution.stage),
+                None if subject.kind == Kind::Durations => (
+                    by_durations(timings.get(&execution.stage)),
+                    execution.cpu_s * 1e3,
+                ),
                 None => by_methods(&spark.scratch().join(format!("{recording}.collapsed")))?,
             };
             let query = execution.description.split(' ').next().unwrap_or_default();
@@ -294,7 +318,7 @@ impl Subject {
         )];
         Ok(match self.kind {
             // Our agent takes no sample here; it tells which line is whose.
-            Kind::Lines | Kind::Unfuse => Tool::Unfuse("rate=0".to_owned(), conf),
+            Kind::Lines | Kind::Unfuse | Kind::Durations => Tool::Unfuse("rate=0".to_owned(), conf),
             Kind::Methods(split) => {
                 conf.push(format!(
                     "spark.sql.codegen.splitConsumeFuncByOperator={split}"
@@ -306,6 +330,22 @@ impl Subject {
             }
         })
     }
+}
+
+/// The plugin, with its wrappers around operators.
+fn with_dataflint(jar: &Path) -> Result<Tool> {
+    let jar = fs::canonicalize(jar).with_context(|| format!("no jar {}", jar.display()))?;
+    let jar = jar.display();
+    let conf = vec![
+        format!("spark.driver.extraClassPath={jar}"),
+        "spark.sql.extensions=org.apache.spark.dataflint.DataFlintInstrumentationExtension"
+            .to_owned(),
+        "spark.dataflint.instrument.spark.enabled=true".to_owned(),
+    ];
+    Ok(Tool::Other {
+        java: Vec::new(),
+        conf,
+    })
 }
 
 /// Profiles of many runs fill a disk.
@@ -334,6 +374,24 @@ fn by_regions(profile: &Profile, query: i64, stage: i32) -> ([f64; 4], f64) {
         operators[place] += row.samples as f64;
     }
     (operators, totals.samples as f64)
+}
+
+/// What the plugin shows for the operators of a stage, ms. It does not wrap the aggregation, for which it shows what Spark
+/// measures.
+fn by_durations(timings: Option<&HashMap<(String, String), f64>>) -> [f64; 4] {
+    let of = |operator: &str, metric: &str| {
+        let key = (operator.to_owned(), metric.to_owned());
+        timings
+            .and_then(|timings| timings.get(&key))
+            .copied()
+            .unwrap_or(0.0)
+    };
+    [
+        of("DataFlintScan parquet", "duration"),
+        of("DataFlintFilter", "duration"),
+        of("DataFlintBroadcastHashJoin", "duration"),
+        of("HashAggregate", "time in aggregation build"),
+    ]
 }
 
 /// As much as methods tell: a consume function split off is named after its operator; what is in the
@@ -400,12 +458,12 @@ fn summary_row(name: &str, reference: &[Distribution], outcomes: &[Outcome]) -> 
     };
     let all: f64 = runs().map(|run| run.all).sum();
     let in_operators: f64 = runs().map(|run| run.operators.iter().sum::<f64>()).sum();
-    let _ = writeln!(
-        row,
-        " {} | {:.2} |",
-        bias.join(", "),
-        100.0 * (1.0 - in_operators / all)
-    );
+    // Times that include those of other operators leave nothing, and less.
+    let in_none = match 100.0 * (1.0 - in_operators / all) {
+        share if share < -1.0 => "inclusive".to_owned(),
+        share => format!("{share:.2}"),
+    };
+    let _ = writeln!(row, " {} | {in_none} |", bias.join(", "));
     row
 }
 

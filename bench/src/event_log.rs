@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// What is needed of an event. Plans, which nest deep, are skipped.
 #[derive(Deserialize)]
@@ -44,6 +45,57 @@ struct TaskMetrics {
     cpu_ns: u64,
     #[serde(rename = "Executor Deserialize CPU Time", default)]
     deserialize_cpu_ns: u64,
+}
+
+/// What operators say that they took, ms, by stage and by operator and name of the metric; of a stage's equal ones the sum.
+pub type Timings = HashMap<i32, HashMap<(String, String), f64>>;
+
+/// The timings of an event log's plans.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn timings(log: &Path) -> Result<Timings> {
+    let file = File::open(log).with_context(|| format!("cannot read {}", log.display()))?;
+    // Plans change as they are run: the last one that names a metric counts.
+    let mut metrics: HashMap<i64, (String, String)> = HashMap::new();
+    let mut timings = Timings::new();
+    for line in BufReader::new(file).lines() {
+        let event: Value = serde_json::from_str(&line?)?;
+        collect(&event["sparkPlanInfo"], &mut metrics);
+        if event["Event"] != "SparkListenerStageCompleted" {
+            continue;
+        }
+        let stage = &event["Stage Info"];
+        let id = stage["Stage ID"].as_i64().unwrap_or(-1) as i32;
+        for accumulable in stage["Accumulables"].as_array().into_iter().flatten() {
+            let metric = accumulable["ID"].as_i64().and_then(|id| metrics.get(&id));
+            let value = accumulable["Value"]
+                .as_str()
+                .and_then(|v| v.parse::<f64>().ok());
+            if let (Some(metric), Some(ms)) = (metric, value) {
+                let of_stage = timings.entry(id).or_default();
+                *of_stage.entry(metric.clone()).or_default() += ms;
+            }
+        }
+    }
+    Ok(timings)
+}
+
+/// Names the timings of a plan and what is below it.
+fn collect(plan: &Value, metrics: &mut HashMap<i64, (String, String)>) {
+    let operator = plan["nodeName"].as_str().unwrap_or_default().trim();
+    for metric in plan["metrics"].as_array().into_iter().flatten() {
+        if let (Some(id), Some(name), Some("timing")) = (
+            metric["accumulatorId"].as_i64(),
+            metric["name"].as_str(),
+            metric["metricType"].as_str(),
+        ) {
+            metrics.insert(id, (operator.to_owned(), name.to_owned()));
+        }
+    }
+    for child in plan["children"].as_array().into_iter().flatten() {
+        collect(child, metrics);
+    }
 }
 
 /// One SQL execution.

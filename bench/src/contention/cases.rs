@@ -29,6 +29,8 @@ struct Outcome {
     without_s: f64,
     with_s: f64,
     verdict: Verdict,
+    /// Statements of other users that failed, in both runs.
+    failed: usize,
     /// What is said of the same kind of culprit in the control run: the part of the victim's waits.
     in_control: f64,
 }
@@ -42,18 +44,20 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         ProgressStyle::with_template("[{bar:24}] {pos} of {len} runs, {msg}, {elapsed}")?,
     );
     let (mut outcomes, mut distances) = (Vec::new(), Vec::new());
+    let mut failed = Vec::new();
     for run in 0..asked.runs {
         for case in Case::ALL {
-            let (control, with) = if run % 2 == 0 {
-                let control = one(asked, spark, case, run, false, &bar)?;
-                (control, one(asked, spark, case, run, true, &bar)?)
-            } else {
-                let with = one(asked, spark, case, run, true, &bar)?;
-                (one(asked, spark, case, run, false, &bar)?, with)
+            // Hours of other runs must not go with one that fails.
+            let mut measured = || -> Result<()> {
+                let (control, with) = both(asked, spark, case, run, &bar)?;
+                outcomes.push(judge(case, run, &control, &with)?);
+                if case == Case::CpuInternal {
+                    distances.push(coarse(&with.recorded)?);
+                }
+                Ok(())
             };
-            outcomes.push(judge(case, run, &control, &with)?);
-            if case == Case::CpuInternal {
-                distances.push(coarse(&with.recorded)?);
+            if let Err(e) = measured() {
+                failed.push(format!("{}: {e:#}", case.name()));
             }
         }
     }
@@ -64,13 +68,36 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         "contention-cases",
         &asked.command(Part::Cases),
         &body,
-    )
+    )?;
+    if !failed.is_empty() {
+        bail!("not measured: {}", failed.join("; "));
+    }
+    Ok(())
+}
+
+/// A case without culprit and with it; which comes first changes from run to run.
+fn both(
+    asked: &Contention,
+    spark: &Spark,
+    case: Case,
+    run: u32,
+    bar: &ProgressBar,
+) -> Result<(Ran, Ran)> {
+    let one = |induced| one(asked, spark, case, run, induced, bar);
+    if run % 2 == 0 {
+        let control = one(false)?;
+        Ok((control, one(true)?))
+    } else {
+        let with = one(true)?;
+        Ok((one(false)?, with))
+    }
 }
 
 /// A run that is over.
 struct Ran {
     recorded: Recorded,
     times: Times,
+    failed: usize,
 }
 
 fn one(
@@ -104,7 +131,7 @@ fn one(
     };
     let over = AtomicBool::new(false);
     let mut reader = None;
-    let times = std::thread::scope(|scope| {
+    let (times, failed) = std::thread::scope(|scope| {
         if case == Case::IoExternal {
             // Without this all data is in memory, and nobody reads.
             scope.spawn(|| {
@@ -114,7 +141,7 @@ fn one(
                 }
             });
         }
-        let times = server.run(&users, |started| {
+        let times = server.run_what_can(&users, |started| {
             if let Some(file) = file.as_deref().filter(|_| induced && started == VICTIM) {
                 reader = Some(Reader::start(file)?);
             }
@@ -126,11 +153,15 @@ fn one(
     if let Some(reader) = reader {
         reader.stop()?;
     }
+    if failed.iter().any(|name| name == VICTIM || name == CULPRIT) {
+        bail!("failed: {}", failed.join(", "));
+    }
     let profile = server.stop()?;
     bar.inc(1);
     Ok(Ran {
         recorded: Recorded::open(&profile)?,
         times,
+        failed: failed.len(),
     })
 }
 
@@ -167,6 +198,7 @@ fn judge(case: Case, run: u32, control: &Ran, with: &Ran) -> Result<Outcome> {
         run,
         without_s: before.seconds(),
         with_s: after.seconds(),
+        failed: control.failed + with.failed,
         verdict: verdict(with, culprit(&with.recorded)?, window)?,
         in_control,
     })
@@ -192,15 +224,15 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
          for the one without culprit, with the same queries; the order changes from run to run. Places are those among \
          all that is blamed, in the time in which culprit and victim met, and of overlaps in all of the run. `-`: not named at all.\n\n\
          | case | run | victim without culprit, s | with, s | ratio | blame for its resource: place | share | all resources: place | share | \
-         share in the control run | by overlap of queries: place | of tasks: place |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+         share in the control run | by overlap of queries: place | of tasks: place | others' queries that failed |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         asked.queries, asked.scale, asked.slots, asked.victim
     );
     for outcome in outcomes {
         let v = &outcome.verdict;
         let _ = writeln!(
             body,
-            "| {} | {} | {:.2} | {:.2} | {:.2} | {} | {:.0} % | {} | {:.0} % | {:.0} % | {} | {} |",
+            "| {} | {} | {:.2} | {:.2} | {:.2} | {} | {:.0} % | {} | {:.0} % | {:.0} % | {} | {} | {} |",
             outcome.case.name(),
             outcome.run + 1,
             outcome.without_s,
@@ -213,6 +245,7 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
             100.0 * outcome.in_control,
             place(v.by_queries),
             place(v.by_tasks),
+            outcome.failed,
         );
     }
     body += "\n## Heartbeats (figure 13)\n\nThe runs of CPU-Internal again, with their rows (recorded at 100 ms and wherever a task of the \

@@ -38,7 +38,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         for round in 0..ROUNDS as usize {
             for turn in 0..servers.len() {
                 let at = (turn + run + round) % servers.len();
-                let times = servers[at].run(&all, |_| Ok(()))?;
+                let times = servers[at].run(&all)?;
                 if round > 0 {
                     took[at][run].push(makespan(&times).context("queries that ran")?);
                 }

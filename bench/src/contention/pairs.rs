@@ -69,7 +69,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         ProgressStyle::with_template("[{bar:24}] {pos} of {len} victims, {msg}, {elapsed}")?,
     );
     // Slots for everybody, so that who waits, waits for what machines have.
-    let slots = 16;
+    let slots = 64;
     let tool = Tool::Unfuse("rate=200".to_owned(), Vec::new());
     let mut pairs = Vec::new();
     for run in 0..asked.runs {
@@ -109,7 +109,7 @@ fn with_all(server: &Server, run: u32, victim: &str, sql: &str) -> Result<Times>
     };
     let called = |beside: &str| Statement::new(&name(run, victim, beside), sql);
     let alone = ["warm", "warmer", "alone", "alone again"].map(called);
-    let mut times = server.run(&[one(alone.to_vec())], |_| Ok(()))?;
+    let mut times = server.run(&[one(alone.to_vec())])?;
     for (number, (_, culprit)) in CULPRITS.iter().enumerate() {
         let beside = name(run, victim, &format!("{BESIDE}{number}"));
         let culprit = User {
@@ -117,7 +117,7 @@ fn with_all(server: &Server, run: u32, victim: &str, sql: &str) -> Result<Times>
             statements: vec![Statement::new(&beside, culprit)],
         };
         let victim = called(&number.to_string()).after(&beside, 1_000);
-        times.append(&mut server.run(&[one(vec![victim]), culprit], |_| Ok(()))?);
+        times.append(&mut server.run(&[one(vec![victim]), culprit])?);
     }
     Ok(times)
 }

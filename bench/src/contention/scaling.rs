@@ -37,13 +37,13 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// The paper's: 19 workers of 8 cores, 15 queries for each user.
-    fn paper(users: u64) -> Self {
+    /// The paper's: 19 workers of 8 cores.
+    fn paper(users: u64, queries: u64) -> Self {
         Self {
             hosts: 19,
             slots: 8,
             users,
-            queries: 15,
+            queries,
             stages: 4,
             tasks: 100,
         }
@@ -86,21 +86,26 @@ struct Took {
 /// Measures and writes `contention-scaling.md`.
 pub fn measure(results: &Path) -> Result<()> {
     let mut body = String::from(
-        "Made-up workloads, all of whose queries are victims: first the paper's cluster (19 workers of 8 cores, users with 15 queries one \
-         after the other, 4 stages of 100 tasks), then one query for each user on 100 workers of 16 cores. Rows are cut at heartbeats of \
+        "Made-up workloads: first the paper's cluster (19 workers of 8 cores) with one query for each user, \
+         and with 15 one after the other; then one query for each user on 100 workers of 16 cores. A query has 4 stages of 100 tasks. Rows are cut at heartbeats of \
          2 s; tasks take half a second to eight. Times are of one run on this machine.\n\n\
-         | users at once | queries | tasks | rows | simulated, s | check, s | build the graph, s | explain and rank, s | sum, s | vertices | edges | paths |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+         | users at once | queries | victims | tasks | rows | simulated, s | check, s | build the graph, s | explain and rank, s | sum, s | vertices | edges | paths |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
-    let clusters = [2, 4, 6, 8, 11].map(Cluster::paper);
-    for cluster in clusters.into_iter().chain([100, 1_000].map(Cluster::large)) {
-        let took = analyse(cluster)?;
+    let clusters = [2, 4, 6, 8, 11].map(|users| Cluster::paper(users, 1));
+    let all = clusters
+        .into_iter()
+        .chain([Cluster::paper(11, 15), Cluster::large(100)]);
+    let one = [100, 1_000].map(|users| (Cluster::large(users), Some(QueryId(users / 2))));
+    for (cluster, victim) in all.map(|cluster| (cluster, None)).chain(one) {
+        let took = analyse(cluster, victim)?;
         let queries = cluster.users * cluster.queries;
         let tasks = queries * u64::from(cluster.stages * cluster.tasks);
         let _ = writeln!(
             body,
-            "| {} | {queries} | {tasks} | {} | {:.0} | {:.2} | {:.2} | {:.2} | {:.2} | {} | {} | {} |",
+            "| {} | {queries} | {} | {tasks} | {} | {:.0} | {:.2} | {:.2} | {:.2} | {:.2} | {} | {} | {} |",
             cluster.users,
+            if victim.is_some() { "one" } else { "all" },
             took.rows,
             took.simulated_s,
             took.check_s,
@@ -116,8 +121,8 @@ pub fn measure(results: &Path) -> Result<()> {
     report::write(results, "contention-scaling", command, &body)
 }
 
-/// Analyses what a cluster did.
-fn analyse(cluster: Cluster) -> Result<Took> {
+/// Analyses what a cluster did to one query, or to all.
+fn analyse(cluster: Cluster, victim: Option<QueryId>) -> Result<Took> {
     let tables = simulate(cluster);
     let rows = tables.intervals.len();
     let ends = tables.tasks.iter().map(|task| task.span.end);
@@ -125,7 +130,11 @@ fn analyse(cluster: Cluster) -> Result<Took> {
     let begun = Instant::now();
     let workload = Workload::new(tables)?;
     let checked = Instant::now();
-    let graph = Graph::build(&workload, &Options::default());
+    let options = Options {
+        victims: victim.into_iter().collect(),
+        ..Options::default()
+    };
+    let graph = Graph::build(&workload, &options);
     let built = Instant::now();
     let paths = graph.explanations();
     top(&workload, &paths, &Filter::default(), By::Culprit, 10);
