@@ -126,12 +126,13 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     let attached = map.status().get(STATUS_ATTACHED) != 0;
     let mut raw = RawSamples::default();
     let mut timeline = Timeline::new(map, tid, tasks, map.status().get(STATUS_SEED));
+    let for_code = memory.as_ref().and_then(|memory| memory.try_clone().ok());
     let mut chains = if attached {
         Chains::Sizes(Unwinder::new(map, memory, methods))
     } else {
         Chains::Pointers(Interpreted::new(map, memory, methods))
     };
-    let mut resolver = Resolver::new(map, maps);
+    let mut resolver = Resolver::new(map, maps, for_code);
     let generation = || map.status().get(STATUS_GENERATION);
     let mut outbox = Outbox::new(tid, thread, to_writer, generation());
     let mut sent = Instant::now();

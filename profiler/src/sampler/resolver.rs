@@ -11,6 +11,7 @@ use super::interpreted::{INTERPRETER, Words};
 use super::outbox::Outbox;
 use crate::interpreter::InterpretedMethod;
 use crate::maps::Maps;
+use crate::memory::Memory;
 use crate::wire::WireFrame;
 
 /// Callchains remembered with their answer.
@@ -105,6 +106,8 @@ impl Piece {
 pub(super) struct Resolver<'a> {
     map: &'a CodeMap,
     maps: Maps,
+    /// The JVM's, to tell what code is that it does not tell of.
+    memory: Option<Memory>,
     known: HashMap<u64, Known>,
     /// By return address, or word of an interpreted frame.
     pieces: HashMap<u64, Rc<Piece>>,
@@ -114,10 +117,11 @@ pub(super) struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(map: &'a CodeMap, maps: Maps) -> Self {
+    pub(super) fn new(map: &'a CodeMap, maps: Maps, memory: Option<Memory>) -> Self {
         Self {
             map,
             maps,
+            memory,
             known: HashMap::new(),
             pieces: HashMap::new(),
             chain: Vec::new(),
@@ -265,6 +269,16 @@ impl<'a> Resolver<'a> {
         Piece::new(frames, window)
     }
 
+    fn is_inline_cache_stub(&self, ip: u64) -> bool {
+        const MOV_LENGTH: usize = 10;
+        let mut code = [0; 2 * MOV_LENGTH + 1];
+        let begin = ip.saturating_sub(MOV_LENGTH as u64);
+        let memory = self.memory.as_ref();
+        let read = memory.map_or(0, |memory| memory.read(&mut code, begin));
+        let (before, from) = code.split_at(MOV_LENGTH);
+        read == code.len() && leads_elsewhere(before, from)
+    }
+
     fn native(&self, ip: u64) -> WireFrame {
         match self.maps.find(ip) {
             Some(mapping) if !mapping.path.is_empty() => WireFrame {
@@ -274,10 +288,21 @@ impl<'a> Resolver<'a> {
                 },
                 address: ip - mapping.start + mapping.offset,
             },
+            Some(_) if self.is_inline_cache_stub(ip) => frame("stub", "inline cache stub"),
             Some(_) => frame("unknown", "[code cache]"),
             None => frame("unknown", "[unknown]"),
         }
     }
+}
+
+/// Whether an address is in the code by which JDKs up to 22 go on from a call whose inline cache has changed, until the next
+/// safepoint: `mov rax, VALUE; jmp METHOD`. `before` and `from` are the code up to the address and from it on.
+fn leads_elsewhere(before: &[u8], from: &[u8]) -> bool {
+    const MOV_RAX: [u8; 2] = [0x48, 0xb8];
+    const JMP: u8 = 0xe9;
+    let at_mov = from.starts_with(&MOV_RAX) && from.get(10) == Some(&JMP);
+    let at_jmp = before.starts_with(&MOV_RAX) && from.first() == Some(&JMP);
+    at_mov || at_jmp
 }
 
 fn frame(kind: &str, method: &str) -> WireFrame {
@@ -317,4 +342,20 @@ fn java_frame(frame: unfuse_codemap::Frame) -> WireFrame {
         inlined: frame.inlined,
     };
     WireFrame { frame, address: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inline_cache_stubs_are_told_by_their_code() {
+        let stub = [0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8, 0xe9, 9, 10, 11, 12];
+        let mut code = [0x90; 40];
+        code[12..27].copy_from_slice(&stub);
+        let told: Vec<usize> = (10..30)
+            .filter(|at| leads_elsewhere(&code[at - 10..*at], &code[*at..]))
+            .collect();
+        assert_eq!(told, [12, 22]);
+    }
 }
