@@ -84,7 +84,7 @@ fn both(
     bar: &ProgressBar,
 ) -> Result<(Ran, Ran)> {
     let one = |induced| one(asked, spark, case, run, induced, bar);
-    if run % 2 == 0 {
+    if run.is_multiple_of(2) {
         let control = one(false)?;
         Ok((control, one(true)?))
     } else {

@@ -24,9 +24,9 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     let bar = ProgressBar::new(rounds).with_style(ProgressStyle::with_template(
         "[{bar:24}] {pos} of {len} rounds, {elapsed}",
     )?);
-    // By heartbeat, of each run, seconds of each round that counts.
-    let mut took = vec![vec![Vec::new(); asked.runs as usize]; HEARTBEATS.len()];
-    for run in 0..asked.runs as usize {
+    // Of each run, by heartbeat, seconds of each round that counts.
+    let mut took = vec![vec![Vec::new(); HEARTBEATS.len()]; asked.runs as usize];
+    for (run, took) in took.iter_mut().enumerate() {
         let servers = HEARTBEATS
             .iter()
             .map(|heartbeat| {
@@ -40,7 +40,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
                 let at = (turn + run + round) % servers.len();
                 let times = servers[at].run(&all)?;
                 if round > 0 {
-                    took[at][run].push(makespan(&times).context("queries that ran")?);
+                    took[at].push(makespan(&times).context("queries that ran")?);
                 }
                 bar.inc(1);
             }
@@ -55,11 +55,10 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         asked.queries, asked.scale, asked.slots, ROUNDS, asked.runs
     );
     for (at, heartbeat) in HEARTBEATS.iter().enumerate().skip(1) {
-        let runs: Vec<f64> = took[at]
+        let runs: Vec<f64> = took
             .iter()
-            .zip(&took[0])
-            .map(|(with, without)| {
-                let pairs = with.iter().zip(without);
+            .map(|run| {
+                let pairs = run[at].iter().zip(&run[0]);
                 let mut logs: Vec<f64> =
                     pairs.map(|(with, without)| (with / without).ln()).collect();
                 report::median(&mut logs)
