@@ -16,7 +16,7 @@ use crate::spark::{Spark, Tool};
 /// Victims: queries of TPC-DS that compute, scan and shuffle in different parts, and long enough to be slowed.
 const VICTIMS: [&str; 4] = ["q04", "q23", "q67", "q78"];
 /// What stands beside them, each for as long as no victim takes: nothing but sleep in many tasks, and work of one task to
-/// many. Slots are there for all.
+/// many.
 const CULPRITS: [(&str, &str); 5] = [
     (
         "sleep in 8 tasks",
@@ -68,8 +68,8 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     let bar = ProgressBar::new(u64::from(asked.runs) * victims.len() as u64).with_style(
         ProgressStyle::with_template("[{bar:24}] {pos} of {len} victims, {msg}, {elapsed}")?,
     );
-    // Slots for everybody, so that who waits, waits for what machines have.
-    let slots = 64;
+    // Many, but not for all tasks of everybody: waiting for slots is a part of it.
+    let slots = 16;
     let tool = Tool::Unfuse("rate=200".to_owned(), Vec::new());
     let mut pairs = Vec::new();
     for run in 0..asked.runs {
