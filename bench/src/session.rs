@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running JVM.
 pub struct Session {
-    child: Child,
+    child: Guarded,
     job: BufReader<UnixStream>,
     dir: PathBuf,
 }
@@ -71,20 +71,21 @@ impl Session {
             .with_context(|| format!("cannot listen on {}", socket.display()))?;
         listener.set_nonblocking(true)?;
         let log = File::create(dir.join("log"))?;
-        let mut child = command
+        let child = command
             .env("UNFUSE_BENCH_SOCKET", &socket)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
             .context("cannot run spark-submit")?;
+        let mut child = Guarded(child);
         let job = loop {
             match listener.accept() {
                 Ok((job, _)) => break job,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error).context("cannot accept the job"),
             }
-            if let Some(status) = child.try_wait()? {
+            if let Some(status) = child.0.try_wait()? {
                 bail!("the job failed ({status}):\n{}", last_words(&dir));
             }
             sleep(Duration::from_millis(20));
@@ -96,7 +97,7 @@ impl Session {
 
     /// Of the JVM; the scripts of Spark become it.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Runs a statement and waits for its end.
@@ -124,16 +125,11 @@ impl Session {
     /// If Spark fails at its end, or the profile is still written to a minute later.
     pub fn finish(mut self) -> Result<(PathBuf, PathBuf)> {
         self.job.get_ref().shutdown(std::net::Shutdown::Both)?;
-        let status = self.child.wait()?;
+        let status = self.child.0.wait()?;
         if !status.success() {
             bail!("the job failed ({status}):\n{}", last_words(&self.dir));
         }
-        let profile = self.dir.join("profile");
-        if let Ok(dir) = ProfileDir::open(&profile)
-            && !LiveMarker::wait_for_all(&dir, PATIENCE)
-        {
-            bail!("{} is still being written to", profile.display());
-        }
+        let profile = complete(self.dir.join("profile"))?;
         let event_log = fs::read_dir(self.dir.join("events"))?
             .next()
             .context("Spark wrote no event log")??
@@ -142,16 +138,32 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+/// A process that does not outlive an error.
+pub struct Guarded(pub Child);
+
+impl Drop for Guarded {
     fn drop(&mut self) {
-        // After an error: spark-submit's JVM has nobody to answer. It has ended where it was waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // It has ended where it was waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
-/// The end of what Spark said.
-fn last_words(dir: &Path) -> String {
+/// Waits until nobody writes to a profile any more; where there is none, nothing is to be waited for.
+///
+/// # Errors
+/// If it is still written to a minute later.
+pub fn complete(profile: PathBuf) -> Result<PathBuf> {
+    if let Ok(dir) = ProfileDir::open(&profile)
+        && !LiveMarker::wait_for_all(&dir, PATIENCE)
+    {
+        bail!("{} is still being written to", profile.display());
+    }
+    Ok(profile)
+}
+
+/// The end of what Spark said to the file `log` of a directory.
+pub fn last_words(dir: &Path) -> String {
     let text = fs::read(dir.join("log")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();

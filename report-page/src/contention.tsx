@@ -98,7 +98,7 @@ function Victims({ all, summary }: { all: Contention; summary: Summary }) {
   const shown = all.victims.slice(0, 200);
   return (
     <>
-      <h2>{plural(all.victims.length, "query").replace("querys", "queries")} had to wait</h2>
+      <h2>{plural(all.victims.length, "query")} had to wait</h2>
       <table class="blame" onKeyDown={arrows}>
         <thead>
           <tr>

@@ -54,4 +54,4 @@ export function clock(ms: number): string {
   return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
-export const plural = (n: number, what: string): string => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
+export const plural = (n: number, what: string): string => `${count(n)} ${n === 1 ? what : `${what}s`.replace(/([^aeiou])ys$/, "$1ies")}`;

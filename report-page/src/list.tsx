@@ -50,7 +50,7 @@ export function List({ summary, route }: { summary: Summary; route: Route }) {
           value={filter}
           onInput={(event) => replace(changed(route, { filter: event.currentTarget.value, page: null }))}
         />
-        <span class="muted">{filter ? `${count(found.length)} of ` : ""}{plural(summary.queries.filter((query) => query.query !== null).length, "query").replace("querys", "queries")}</span>
+        <span class="muted">{filter ? `${count(found.length)} of ` : ""}{plural(summary.queries.filter((query) => query.query !== null).length, "query")}</span>
       </div>
       {shown.length === 0 ? (
         <Empty>{filter ? "No query fits the filter." : "No queries in this profile."}</Empty>

@@ -33,28 +33,25 @@ export function Empty(props: { children: ComponentChildren }) {
   return <p class="empty">{props.children}</p>;
 }
 
-/** Moves the focus among the elements with `data-row` in a list, by arrows, Home and End. */
-export function arrows(event: KeyboardEvent): void {
-  const list = event.currentTarget as HTMLElement;
-  const rows = [...list.querySelectorAll<HTMLElement>("[data-row]")];
-  const at = rows.indexOf(document.activeElement as HTMLElement);
-  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
-  if (to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-  const row = rows[Math.max(0, Math.min(rows.length - 1, to))];
-  if (!row || (event.target as HTMLElement).tagName === "INPUT") return;
-  event.preventDefault();
-  row.focus();
+/** Moves the focus among the elements of a list, by two keys, Home and End. */
+function moving(selector: string, back: string, on: string) {
+  return (event: KeyboardEvent): void => {
+    const items = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>(selector)];
+    const at = items.indexOf(document.activeElement as HTMLElement);
+    const to = { [on]: at + 1, [back]: at - 1, Home: 0, End: items.length - 1 }[event.key];
+    if (to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    const item = items[Math.max(0, Math.min(items.length - 1, to))];
+    if (!item || (event.target as HTMLElement).tagName === "INPUT") return;
+    event.preventDefault();
+    item.focus();
+  };
 }
 
-/** The same for elements with `data-column`, beside each other. */
-export function arrowsAcross(event: KeyboardEvent): void {
-  const columns = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[data-column]")];
-  const at = columns.indexOf(document.activeElement as HTMLElement);
-  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: columns.length - 1 }[event.key];
-  if (to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-  event.preventDefault();
-  columns[Math.max(0, Math.min(columns.length - 1, to))]?.focus();
-}
+/** Among elements with `data-row`, one below the other. */
+export const arrows = moving("[data-row]", "ArrowUp", "ArrowDown");
+
+/** Among elements with `data-column`, beside each other. */
+export const arrowsAcross = moving("[data-column]", "ArrowLeft", "ArrowRight");
 
 /** Enter and Space on something that is no link. */
 export function onEnter(act: () => void) {

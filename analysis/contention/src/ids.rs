@@ -24,3 +24,13 @@ pub struct StageId {
     /// 0 for the first attempt.
     pub attempt: u32,
 }
+
+impl StageId {
+    /// `stage 3`, or `stage 3.1` for its second attempt.
+    pub fn name(self) -> String {
+        match self.attempt {
+            0 => format!("stage {}", self.stage),
+            attempt => format!("stage {}.{attempt}", self.stage),
+        }
+    }
+}

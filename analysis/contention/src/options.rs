@@ -76,6 +76,14 @@ impl Options {
             .collect()
     }
 
+    /// Their stages that count.
+    pub(crate) fn victim_stages(&self, workload: &Workload) -> BTreeSet<StageId> {
+        let victims = self.victims_of(workload).into_iter();
+        victims
+            .flat_map(|query| self.stages.of(workload, query))
+            .collect()
+    }
+
     pub(crate) fn covers(&self, resource: Resource, host: HostId) -> bool {
         (self.resources.is_empty() || self.resources.contains(&resource))
             && (self.hosts.is_empty() || self.hosts.contains(&host))

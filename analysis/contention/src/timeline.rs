@@ -31,11 +31,7 @@ pub fn timelines(
     options: &Options,
     slices: usize,
 ) -> BTreeMap<QueryId, Timeline> {
-    let stages: BTreeSet<StageId> = options
-        .victims_of(workload)
-        .into_iter()
-        .flat_map(|query| options.stages.of(workload, query))
-        .collect();
+    let stages = options.victim_stages(workload);
     let spans: BTreeMap<QueryId, Vec<Span>> = lives(workload, &stages)
         .into_iter()
         .map(|(query, span)| (query, span.cut(slices)))

@@ -105,17 +105,15 @@ impl Recorded {
         }
     }
 
-    /// Seconds of the victim's blocked time that each culprit accounts for.
-    pub fn blamed(&self, victim: QueryId) -> BTreeMap<Culprit, f64> {
+    /// Seconds of the victim's blocked time that a culprit accounts for.
+    pub fn blamed(&self, victim: QueryId, culprit: Culprit) -> f64 {
         let options = Options {
             victims: [victim].into(),
             ..Options::default()
         };
-        let mut seconds: BTreeMap<Culprit, f64> = BTreeMap::new();
-        for path in Graph::build(&self.workload, &options).explanations() {
-            *seconds.entry(path.culprit).or_default() += path.seconds;
-        }
-        seconds
+        let paths = Graph::build(&self.workload, &options).explanations();
+        let its = paths.iter().filter(|path| path.culprit == culprit);
+        its.map(|path| path.seconds).sum()
     }
 }
 

@@ -142,7 +142,6 @@ fn pair(
             .and_then(|rows| rows.get(&of_culprit));
         seconds.copied().unwrap_or(0.0)
     };
-    let blamed = recorded.blamed(of_victim);
     let blocked = baseline::blocked_time(&recorded.workload, &victims);
     Ok(Pair {
         victim,
@@ -150,10 +149,7 @@ fn pair(
         alone_s: (seconds("alone")? + seconds("alone again")?) / 2.0,
         beside_s: seconds(&number.to_string())?,
         said: [
-            blamed
-                .get(&Culprit::Query(of_culprit))
-                .copied()
-                .unwrap_or(0.0),
+            recorded.blamed(of_victim, Culprit::Query(of_culprit)),
             overlap(baseline::naive_overlap(&recorded.workload, &victims)),
             overlap(baseline::deep_overlap(&recorded.workload, &victims)),
             blocked.values().flat_map(|by| by.values()).sum(),

@@ -5,19 +5,16 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use unfuse_contention::Span;
-use unfuse_format::{LiveMarker, ProfileDir};
 
+use crate::session::{Guarded, complete, last_words};
 use crate::spark::{Spark, Tool};
-
-/// How long a profile's writer may take after the JVM's end.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a server may take to come up.
 const STARTUP: Duration = Duration::from_secs(120);
@@ -79,7 +76,7 @@ pub type Times = BTreeMap<String, Span>;
 
 /// A running server.
 pub struct Server {
-    child: Child,
+    child: Guarded,
     port: u16,
     dir: PathBuf,
     jars: PathBuf,
@@ -120,18 +117,24 @@ impl Server {
             .spawn()
             .context("cannot run spark-submit")?;
         let mut server = Self {
-            child,
+            child: Guarded(child),
             port,
             dir,
             jars,
         };
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if let Some(status) = server.child.try_wait()? {
-                bail!("the Thrift server ended ({status}), see {}", server.log());
+            if let Some(status) = server.child.0.try_wait()? {
+                bail!(
+                    "the Thrift server ended ({status}):\n{}",
+                    last_words(&server.dir)
+                );
             }
             if begun.elapsed() > STARTUP {
-                bail!("the Thrift server does not answer, see {}", server.log());
+                bail!(
+                    "the Thrift server does not answer:\n{}",
+                    last_words(&server.dir)
+                );
             }
             sleep(Duration::from_millis(100));
         }
@@ -173,7 +176,7 @@ impl Server {
             .stderr(File::create(self.dir.join("client"))?)
             .spawn()
             .context("cannot run java")?;
-        let mut client = Client(client);
+        let mut client = Guarded(client);
         let lines = BufReader::new(client.0.stdout.take().context("it is piped")?).lines();
         let mut times = Times::new();
         let mut failed = Vec::new();
@@ -215,37 +218,10 @@ impl Server {
     /// If the profile is still written to a minute later.
     pub fn stop(mut self) -> Result<PathBuf> {
         Command::new("kill")
-            .arg(self.child.id().to_string())
+            .arg(self.child.0.id().to_string())
             .status()?;
-        self.child.wait()?;
-        let profile = self.dir.join("profile");
-        if let Ok(dir) = ProfileDir::open(&profile)
-            && !LiveMarker::wait_for_all(&dir, PATIENCE)
-        {
-            bail!("{} is still being written to", profile.display());
-        }
-        Ok(profile)
-    }
-
-    fn log(&self) -> String {
-        self.dir.join("log").display().to_string()
-    }
-}
-
-/// Does not outlive an error.
-struct Client(Child);
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.0.wait()?;
+        complete(self.dir.join("profile"))
     }
 }
 

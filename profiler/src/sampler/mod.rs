@@ -163,9 +163,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         };
         if raw.has_before(ready_before) {
             timeline.update();
-            if outbox.enter(generation()) {
-                resolver.forget();
-            }
+            enter(generation(), &mut outbox, &mut resolver);
             raw.take_before(ready_before, |sample, chain| {
                 let task = match timeline.task_at(sample.time) {
                     Some(task) if !task.drawn => return,
@@ -196,9 +194,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             }
             if !waits.is_empty() {
                 timeline.update();
-                if outbox.enter(generation()) {
-                    resolver.forget();
-                }
+                enter(generation(), &mut outbox, &mut resolver);
                 let task = |time| timeline.waits_at(time);
                 waits.settle(ready_before, task, |settled| {
                     let words = chains.words();
@@ -216,6 +212,13 @@ pub(crate) fn run(assignment: Assignment<'_>) {
                 map.status().add(STATUS_SENT, 1);
             }
         }
+    }
+}
+
+/// Takes notice of the writer's generation; in a new one, what was sent before has to be sent again.
+fn enter(generation: u64, outbox: &mut Outbox<'_>, resolver: &mut Resolver<'_>) {
+    if outbox.enter(generation) {
+        resolver.forget();
     }
 }
 

@@ -183,24 +183,35 @@ impl<'a> Resolver<'a> {
         for (depth, word) in chain.iter().enumerate() {
             // In the kernel, the user's address is that after the system call.
             let exact = depth == 0 && leaf != Leaf::Kernel;
-            let known = self.pieces.get(word).filter(|_| !exact);
-            let piece = match known.filter(|piece| piece.window.holds(version, time)) {
-                Some(piece) => Rc::clone(piece),
-                None => Rc::new(self.piece(version, time, *word, exact, words)),
+            let piece = if exact {
+                Rc::new(self.piece(version, time, *word, exact, words))
+            } else {
+                self.caller(version, time, *word, words)
             };
-            // Libraries come and go without a change of the code map.
-            if !exact && !piece.is_native {
-                if self.pieces.len() >= PIECES {
-                    self.pieces.clear();
-                }
-                self.pieces.insert(*word, Rc::clone(&piece));
-            }
             whole.from = whole.from.max(piece.window.from);
             whole.to = whole.to.min(piece.window.to);
             self.chain.push(piece);
         }
         self.leave_out_thread_code();
         whole
+    }
+
+    /// What a word that is no leaf stands for; remembered until the code map changes.
+    fn caller(&mut self, version: u64, time: u64, word: u64, words: &Words) -> Rc<Piece> {
+        if let Some(known) = self.pieces.get(&word)
+            && known.window.holds(version, time)
+        {
+            return Rc::clone(known);
+        }
+        let piece = Rc::new(self.piece(version, time, word, false, words));
+        // Libraries come and go without a change of the code map.
+        if !piece.is_native {
+            if self.pieces.len() >= PIECES {
+                self.pieces.clear();
+            }
+            self.pieces.insert(word, Rc::clone(&piece));
+        }
+        piece
     }
 
     /// Drops what is rootward of where the VM entered Java: the thread's start, or class loading in the midst of it.

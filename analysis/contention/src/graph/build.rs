@@ -1,6 +1,6 @@
 //! From blame to the graph: sums up the levels, shared out by operator where that is known.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{Edge, Flow, Graph, Impact, Key, Node, NodeIndex};
 use crate::blame::{Seconds, distribute};
@@ -9,13 +9,9 @@ use crate::{Culprit, HostId, Kind, Options, QueryId, Resource, Source, StageId, 
 impl Graph {
     /// Builds the graph of the victims that `options` names.
     pub fn build(workload: &Workload, options: &Options) -> Graph {
-        let victims = options.victims_of(workload);
-        let stages: BTreeSet<StageId> = victims
-            .iter()
-            .flat_map(|query| options.stages.of(workload, *query))
-            .collect();
+        let stages = options.victim_stages(workload);
         let mut sums = Sums::default();
-        for query in victims {
+        for query in options.victims_of(workload) {
             sums.node(Key::Victim(query), query, 0.0);
         }
         for stage in &stages {
@@ -187,10 +183,7 @@ fn label(workload: &Workload, key: &Key) -> String {
             .query(*id)
             .map_or_else(String::new, |query| query.label.clone())
     };
-    let stage = |id: &StageId| match id.attempt {
-        0 => format!("{} stage {}", query(&id.query), id.stage),
-        attempt => format!("{} stage {}.{attempt}", query(&id.query), id.stage),
-    };
+    let stage = |id: &StageId| format!("{} {}", query(&id.query), id.name());
     match key {
         Key::Victim(id) | Key::Culprit(Culprit::Query(id)) => query(id),
         Key::Stage(id) | Key::CulpritStage(id, None) | Key::Cause(.., Source::Stage(id)) => {

@@ -6,7 +6,7 @@ mod hosts;
 mod profile;
 mod slots;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     Host, HostId, Interval, Kind, Query, QueryId, Span, Stage, StageId, Tables, Task, TaskId,
@@ -49,8 +49,8 @@ struct Builder {
     tasks: u64,
     /// The position of each task's row.
     rows: BTreeMap<TaskId, usize>,
-    stages: BTreeMap<StageId, usize>,
-    queries: BTreeMap<QueryId, usize>,
+    stages: BTreeSet<StageId>,
+    queries: BTreeSet<QueryId>,
     executions: BTreeMap<(String, Option<i64>), QueryId>,
     metered: usize,
 }
@@ -70,21 +70,13 @@ impl Builder {
     }
 
     fn query(&mut self, query: Query) {
-        if self
-            .queries
-            .insert(query.id, self.tables.queries.len())
-            .is_none()
-        {
+        if self.queries.insert(query.id) {
             self.tables.queries.push(query);
         }
     }
 
     fn stage(&mut self, stage: Stage) {
-        if self
-            .stages
-            .insert(stage.id, self.tables.stages.len())
-            .is_none()
-        {
+        if self.stages.insert(stage.id) {
             self.tables.stages.push(stage);
         }
     }

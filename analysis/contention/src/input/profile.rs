@@ -480,8 +480,7 @@ impl Reader {
         let runs = tables.tasks.iter().filter(|task| task.runs);
         for task in runs.filter(|task| self.undated.contains(&task.stage)) {
             let span = spans.entry(task.stage).or_insert(task.span);
-            span.start = span.start.min(task.span.start);
-            span.end = span.end.max(task.span.end);
+            *span = span.hull(task.span);
         }
         for stage in tables
             .stages

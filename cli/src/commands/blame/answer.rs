@@ -171,8 +171,6 @@ impl Answer {
             .map(|query| victim(found, question, query))
             .collect();
         victims.sort_by(|a, b| b.blocked_seconds.total_cmp(&a.blocked_seconds));
-        let one = question.victim.map(|victim| BTreeSet::from([victim]));
-        let simple = one.map(|victim| Simple::of(workload, &victim));
         Self {
             one_victim: question.victim.is_some(),
             ranked: ranked(workload, &paths, question, question.by),
@@ -182,9 +180,9 @@ impl Answer {
                 .map(|path| self::path(workload, path))
                 .collect(),
             suggestions: advice_on(workload, &paths, question.top),
-            baselines: simple
-                .zip(question.victim)
-                .map(|(simple, victim)| simple.about(workload, victim)),
+            baselines: question
+                .victim
+                .map(|victim| Simple::of(workload, &[victim].into()).about(workload, victim)),
             victims,
             notes,
         }

@@ -107,6 +107,9 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Content
         return Ok(None);
     }
     let mut input = from_profile(profile, BlockedTime::Measured)?;
+    if input.metered == 0 {
+        return Ok(None);
+    }
     let workload = Workload::new(std::mem::take(&mut input.tables))?;
     let mut places: BTreeMap<u64, usize> = BTreeMap::new();
     for (at, query) in summary.queries.iter().enumerate() {
@@ -121,7 +124,7 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Content
         victims: places.keys().map(|id| QueryId(*id)).collect(),
         ..Options::default()
     };
-    if input.metered == 0 || options.victims.is_empty() {
+    if options.victims.is_empty() {
         return Ok(None);
     }
     let graph = Graph::build(&workload, &options);
@@ -213,7 +216,7 @@ impl Page<'_> {
             ..Paths::default()
         };
         for path in paths.iter().take(PATHS) {
-            columns.stage.push(names.of(stage_name(path.stage)));
+            columns.stage.push(names.of(path.stage.name()));
             columns
                 .resource
                 .push(names.of(path.resource.name().to_owned()));
@@ -260,21 +263,14 @@ fn to_micros(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
-fn stage_name(stage: unfuse_contention::StageId) -> String {
-    match stage.attempt {
-        0 => format!("stage {}", stage.stage),
-        attempt => format!("stage {}.{attempt}", stage.stage),
-    }
-}
-
 /// What of the culprit did it.
 fn part(path: &Explanation) -> String {
     match (path.culprit_stage, path.operator.as_deref(), path.culprit) {
         (Some(stage), Some(operator), Culprit::Query(query)) => {
-            format!("{operator} in {} of query {}", stage_name(stage), query.0)
+            format!("{operator} in {} of query {}", stage.name(), query.0)
         }
         (Some(stage), None, Culprit::Query(query)) => {
-            format!("{} of query {}", stage_name(stage), query.0)
+            format!("{} of query {}", stage.name(), query.0)
         }
         _ => "outside queries".to_owned(),
     }
