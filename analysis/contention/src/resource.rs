@@ -73,13 +73,15 @@ pub enum Kind {
     NetworkFetch,
     /// Waiting for a task slot.
     Slot,
+    /// Waiting for a task slot while all CPUs are busy: another slot would have helped nobody.
+    SlotOnBusyCpu,
 }
 
 impl Kind {
     /// What is contended for when a task waits so.
     pub fn resource(self) -> Resource {
         match self {
-            Kind::Lock | Kind::RunQueue | Kind::Pause => Resource::Cpu,
+            Kind::Lock | Kind::RunQueue | Kind::Pause | Kind::SlotOnBusyCpu => Resource::Cpu,
             Kind::StorageMemory | Kind::ExecutionMemory => Resource::Memory,
             Kind::IoRead | Kind::IoWrite => Resource::Io,
             Kind::NetworkFetch => Resource::Network,
@@ -88,7 +90,7 @@ impl Kind {
     }
 
     /// All of them.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Lock,
         Kind::RunQueue,
         Kind::Pause,
@@ -98,6 +100,7 @@ impl Kind {
         Kind::IoWrite,
         Kind::NetworkFetch,
         Kind::Slot,
+        Kind::SlotOnBusyCpu,
     ];
 
     /// What tables call it.
@@ -112,6 +115,7 @@ impl Kind {
             Kind::IoWrite => "io-write",
             Kind::NetworkFetch => "network",
             Kind::Slot => "slot",
+            Kind::SlotOnBusyCpu => "slot-cpu",
         }
     }
 
@@ -132,6 +136,7 @@ impl Kind {
             Kind::IoWrite => "IO write",
             Kind::NetworkFetch => "network fetch",
             Kind::Slot => "task slot",
+            Kind::SlotOnBusyCpu => "task slot, CPUs busy",
         }
     }
 }

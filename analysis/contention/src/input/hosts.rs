@@ -13,13 +13,8 @@ use crate::{Capacity, Heartbeat, HostId, Interval, Kind, KnownProcess, KnownUse,
 /// What is outside is told for each whole row of a host: in the finer windows between them only a part of a row is known,
 /// which may be less or more than what tasks used there.
 pub(super) fn add(builder: &mut Builder, rows: &[HostRow]) {
-    let mut by_host: BTreeMap<&str, Vec<&HostRow>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.start_ns < row.end_ns) {
-        by_host.entry(&row.host).or_default().push(row);
-    }
-    for (name, mut rows) in by_host {
+    for (name, rows) in by_host(rows) {
         let host = builder.host(name);
-        rows.sort_by_key(|row| (row.start_ns, row.pid));
         let whole = one_after_the_other(&rows);
         capacities(builder, host, &rows);
         let jvms = Jvms::of(&whole, &rows);
@@ -43,6 +38,53 @@ fn span(row: &HostRow) -> Span {
         start: row.start_ns.max(0),
         end: row.end_ns.max(0),
     }
+}
+
+/// Which part of the hosts' CPUs was busy, whoever used it.
+#[derive(Default)]
+pub(super) struct BusyCpus(BTreeMap<HostId, (Vec<Span>, Vec<f64>)>);
+
+impl BusyCpus {
+    pub(super) fn of(builder: &mut Builder, rows: &[HostRow]) -> Self {
+        let hosts = by_host(rows).into_iter().map(|(name, rows)| {
+            let whole = one_after_the_other(&rows);
+            let part = |row: &&HostRow| {
+                let possible = f64::from(row.cpus) * span(row).seconds();
+                (row.cpu_s / possible).clamp(0.0, 1.0)
+            };
+            let whole: Vec<_> = whole.into_iter().filter(|row| row.cpus > 0).collect();
+            let windows = whole.iter().map(|row| span(row)).collect();
+            (
+                builder.host(name),
+                (windows, whole.iter().map(part).collect()),
+            )
+        });
+        Self(hosts.collect())
+    }
+
+    /// Mean over a span, from 0 to 1; 0 where nothing is known.
+    pub(super) fn part(&self, host: HostId, span: Span) -> f64 {
+        let Some((windows, busy)) = self.0.get(&host) else {
+            return 0.0;
+        };
+        let (mut known, mut sum) = (0.0, 0.0);
+        for (at, part) in spread(windows, span) {
+            known += part;
+            sum += part * busy[at];
+        }
+        if known > 0.0 { sum / known } else { 0.0 }
+    }
+}
+
+fn by_host(rows: &[HostRow]) -> BTreeMap<&str, Vec<&HostRow>> {
+    let mut by_host: BTreeMap<&str, Vec<&HostRow>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.start_ns < row.end_ns) {
+        by_host.entry(&row.host).or_default().push(row);
+    }
+    for rows in by_host.values_mut() {
+        rows.sort_by_key(|row| (row.start_ns, row.pid));
+    }
+    by_host
 }
 
 fn capacities(builder: &mut Builder, host: HostId, rows: &[&HostRow]) {

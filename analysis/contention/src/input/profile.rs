@@ -61,7 +61,8 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
         reader.cached(profile, &held);
     }
     let waiting = reader.pending(&recorded);
-    slots::add(&mut reader.builder, &waiting);
+    let busy = hosts::BusyCpus::of(&mut reader.builder, &recorded.hosts);
+    slots::add(&mut reader.builder, &waiting, &busy);
     hosts::add(&mut reader.builder, &recorded.hosts);
     reader.date_stages();
     reader.operators(profile);

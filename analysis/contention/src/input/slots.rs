@@ -3,10 +3,14 @@
 //! Adding up how long each task waited would count a stage of a thousand tasks a thousand times. What others took from
 //! it is at most the slots they held, so that is what counts: at any time the smaller of the two, tasks that wait and
 //! slots that others hold, on the hosts where they hold them.
+//!
+//! While all CPUs of a host are busy another slot helps nobody, and who holds one without computing is in nobody's way. So
+//! only the part of the CPUs that was idle makes it waiting for slots, the rest is waiting for the CPU.
 
 use std::collections::BTreeMap;
 
 use super::Builder;
+use super::hosts::BusyCpus;
 use crate::{HostId, Kind, QueryId, Span, StageId};
 
 /// Rows are not cut finer than this, ns.
@@ -50,7 +54,7 @@ impl Pending {
 }
 
 /// Adds what running tasks hold and what waiting ones are blocked for.
-pub(super) fn add(builder: &mut Builder, pending: &Pending) {
+pub(super) fn add(builder: &mut Builder, pending: &Pending, busy: &BusyCpus) {
     let running: Vec<_> = builder
         .tables
         .tasks
@@ -69,6 +73,7 @@ pub(super) fn add(builder: &mut Builder, pending: &Pending) {
                 start: bucket * BUCKET + clock,
                 end: (bucket + 1) * BUCKET + clock,
             };
+            let busy = busy.part(host, span);
             // Each of the tasks that wait can do so for the whole span at most.
             let mut at = 0;
             while seconds > 1e-9 {
@@ -76,7 +81,12 @@ pub(super) fn add(builder: &mut Builder, pending: &Pending) {
                     waiting.push(builder.task(stage, host, None, false));
                 }
                 let blocked = seconds.min(span.seconds());
-                builder.interval(waiting[at], Kind::Slot, span, 0.0, (blocked * 1e9) as i64);
+                for (kind, part) in [(Kind::Slot, 1.0 - busy), (Kind::SlotOnBusyCpu, busy)] {
+                    let blocked_ns = (blocked * part * 1e9) as i64;
+                    if blocked_ns > 0 {
+                        builder.interval(waiting[at], kind, span, 0.0, blocked_ns);
+                    }
+                }
                 seconds -= blocked;
                 at += 1;
             }
@@ -175,6 +185,8 @@ fn in_buckets(start: i64, end: i64) -> impl Iterator<Item = (i64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use unfuse_format::HostRow;
+
     use super::*;
 
     const S: i64 = 1_000_000_000;
@@ -224,5 +236,34 @@ mod tests {
         let waited = waited(&pending);
         let sum: f64 = waited[&(stage(1), HostId(0))].values().sum();
         assert_eq!(sum, 2.0);
+    }
+
+    #[test]
+    fn while_the_cpus_are_busy_a_slot_helps_nobody() {
+        let mut builder = Builder::default();
+        let host = builder.host("h");
+        let mut pending = Pending::default();
+        pending.submitted(stage(1), 0, 1);
+        ran(&mut pending, 2, 0, 4);
+        let row = |start_ns, end_ns, cpu_s| HostRow {
+            host: "h".to_owned(),
+            start_ns: start_ns * S,
+            end_ns: end_ns * S,
+            cpus: 2,
+            cpu_s,
+            ..HostRow::default()
+        };
+        let busy = BusyCpus::of(&mut builder, &[row(0, 2, 4.0), row(2, 4, 1.0)]);
+        assert_eq!(busy.part(HostId(7), Span { start: 0, end: S }), 0.0);
+        add(&mut builder, &pending, &busy);
+        let blocked = |kind| -> i64 {
+            let rows = builder.tables.intervals.iter();
+            rows.filter(|row| row.kind == kind)
+                .map(|row| row.blocked_ns)
+                .sum()
+        };
+        assert_eq!(host, HostId(0));
+        assert_eq!(blocked(Kind::SlotOnBusyCpu), 2_500_000_000);
+        assert_eq!(blocked(Kind::Slot), 1_500_000_000);
     }
 }
