@@ -20,11 +20,22 @@ pub struct Options {
     pub attach: Option<String>,
     /// Whether such a JVM may keep the code it has compiled, whose lines are not described.
     pub keep_code: bool,
+    /// Whether records are followed through tasks.
+    pub records: Option<Records>,
     /// What was not understood; the rest holds.
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, spools, rate, threads, source, map, keep, keep_for, tasks, waits, executors, spark, ui, heartbeat";
+const KNOWN: &str = "dir, spools, rate, threads, source, map, keep, keep_for, tasks, waits, executors, spark, ui, heartbeat, records";
+
+/// What is kept of records that are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Records {
+    /// Times and places, and the beginning of the slowest ones' content.
+    Content,
+    /// Times and places only.
+    Redacted,
+}
 
 /// The tab in Spark's web pages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +132,14 @@ impl Options {
                     "off" => Tab::Off,
                     "only" => Tab::Only,
                     _ => return Err(wrong("on, off or only is expected")),
+                }
+            }
+            "records" => {
+                self.records = match value {
+                    "on" => Some(Records::Content),
+                    "redacted" => Some(Records::Redacted),
+                    "off" => None,
+                    _ => return Err(wrong("on, redacted or off is expected")),
                 }
             }
             // Not for users: `unfuse record` says these.

@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
 use jvmti_bindings::env::JniEnv;
 use jvmti_bindings::sys::jni::{jbyteArray, jclass, jmethodID, jobject, jvalue};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::agent::Agent;
+use crate::options::Records;
 use crate::{log, show};
 
 static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
@@ -23,6 +25,10 @@ const HEARTBEAT_PROPERTY: &str = "unfuse.heartbeat.millis";
 const URI_PROPERTY: &str = "unfuse.uri";
 const SPOOL_PROPERTY: &str = "unfuse.spool";
 
+/// Where files of records wait, and whether contents stay out of them; read by `RecordTap`.
+const RECORDS_PROPERTY: &str = "unfuse.records";
+const REDACT_PROPERTY: &str = "unfuse.records.redact";
+
 /// The door to `io.unfuse.spark.Patches`.
 pub(crate) struct Patches {
     class: jclass,
@@ -34,6 +40,13 @@ pub(crate) struct Patches {
 unsafe impl Send for Patches {}
 // SAFETY: as above.
 unsafe impl Sync for Patches {}
+
+/// Makes the folder where files of records wait. Says why if it cannot.
+fn records_waiting(agent: &Agent) -> Option<PathBuf> {
+    let made = agent.session.make_records_waiting(&agent.options.config);
+    made.inspect_err(|error| log::say(&format!("records are not followed: {error}")))
+        .ok()
+}
 
 impl Patches {
     /// Adds the jar to the system class loader and finds the class. Says why if it cannot.
@@ -75,6 +88,14 @@ impl Patches {
             if let Some(shipped) = agent.session.shipped() {
                 set_property(env, URI_PROPERTY, &shipped.uri)?;
                 set_property(env, SPOOL_PROPERTY, shipped.spool.to_str()?)?;
+            }
+            if let Some(records) = agent.options.records
+                && let Some(waiting) = records_waiting(agent)
+            {
+                set_property(env, RECORDS_PROPERTY, waiting.to_str()?)?;
+                if records == Records::Redacted {
+                    set_property(env, REDACT_PROPERTY, "on")?;
+                }
             }
             let loader_class = env.find_class("java/lang/ClassLoader")?;
             let system = env.get_static_method_id(

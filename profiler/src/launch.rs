@@ -403,6 +403,15 @@ impl Session {
         self.shipped.as_ref()
     }
 
+    /// Makes the folder where files with records wait for the writer.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn make_records_waiting(&self, config: &Config) -> Result<PathBuf, FormatError> {
+        let dir = self.shipped().map_or(&config.dir, |shipped| &shipped.spool);
+        ProfileDir::create(dir)?.make_records_waiting()
+    }
+
     /// Has the samplers send what they have, and waits until they did.
     pub fn collect_samples(&self, until: Instant) {
         let status = self.map.status();

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use unfuse_format::{LiveMarker, ProcessRow, ProfileDir, Retention};
 use unfuse_toolkit as toolkit;
@@ -36,12 +36,24 @@ pub struct Run {
     /// Profile the driver only; executor processes are started without the agent
     #[arg(long)]
     pub driver_only: bool,
+    /// Follow records through the tasks, to find the slow ones (`unfuse skew`): with the content of the slowest, or without
+    #[arg(long, value_name = "CONTENT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    pub records: Option<Records>,
     /// More options for the agent, as in -agentpath (key=value,…)
     #[arg(long, value_name = "OPTIONS")]
     pub agent_options: Option<String>,
     /// The command
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// What is kept of records that are followed.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Records {
+    /// Times and places, and the beginning of the slowest ones' content
+    On,
+    /// Times and places only
+    Redacted,
 }
 
 impl Run {
@@ -145,6 +157,11 @@ impl Run {
         }
         if !self.driver_only {
             flag.push_str(",executors=on");
+        }
+        match self.records {
+            Some(Records::On) => flag.push_str(",records=on"),
+            Some(Records::Redacted) => flag.push_str(",records=redacted"),
+            None => {}
         }
         if let Some(more) = &self.agent_options {
             flag.push(',');

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::segment::{Read, read_table};
-use crate::{FormatError, Table};
+use crate::segment::{Read, read_segment, read_table, segments};
+use crate::{FormatError, Problem, Table};
 
 /// The version of the profile format this crate writes; it reads this one and older ones.
 pub const FORMAT_VERSION: u32 = 1;
@@ -115,6 +115,18 @@ impl ProfileDir {
         &self.root
     }
 
+    /// Where files with records wait until they are tables.
+    pub fn records_waiting(&self) -> PathBuf {
+        self.root.join("records.waiting")
+    }
+
+    /// Makes that folder, readable by the user only.
+    pub fn make_records_waiting(&self) -> Result<PathBuf, FormatError> {
+        let folder = self.records_waiting();
+        private_folder(&folder).map_err(FormatError::unwritable(&folder))?;
+        Ok(folder)
+    }
+
     /// Whether anything was written of a table.
     pub fn has<T: Table>(&self) -> bool {
         fs::read_dir(self.root.join(T::NAME)).is_ok_and(|mut files| files.next().is_some())
@@ -132,6 +144,22 @@ impl ProfileDir {
         each: impl Fn(Vec<T>) -> Vec<R> + Sync,
     ) -> Result<Read<R>, FormatError> {
         read_table(&self.root.join(T::NAME), each)
+    }
+
+    /// The segments of a table, in the order of their names: those of a writer follow each other.
+    pub fn segments<T: Table>(&self) -> Result<Vec<PathBuf>, FormatError> {
+        segments(&self.root.join(T::NAME))
+    }
+
+    /// The rows of one segment, for tables that are larger than memory.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read_segment<T: Table>(&self, path: &Path) -> Result<Vec<T>, Problem> {
+        read_segment(path).map_err(|reason| Problem {
+            path: path.to_owned(),
+            reason,
+        })
     }
 
     /// Keeps the text of one generated source under its hash; a text already there is left alone.

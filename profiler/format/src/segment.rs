@@ -154,24 +154,8 @@ pub(crate) fn read_table<T: Table, R: Send>(
         rows: Vec::new(),
         problems: Vec::new(),
     };
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(read),
-        Err(e) => return Err(FormatError::io(folder)(e)),
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
-        .collect();
-    paths.sort();
-    // The Parquet reader panics over some damage that it should refuse.
-    let read_one = |path: &PathBuf| {
-        let rows = catch_unwind(|| read_parquet(path)).unwrap_or_else(|_| {
-            Err("damaged beyond what the Parquet reader understands".to_owned())
-        });
-        rows.map(&each)
-    };
+    let paths = segments(folder)?;
+    let read_one = |path: &PathBuf| read_segment(path).map(&each);
     let segments: Vec<Result<Vec<R>, String>> = paths.par_iter().map(read_one).collect();
     let rows = segments.iter().flatten().map(Vec::len).sum();
     read.rows.reserve_exact(rows);
@@ -184,6 +168,29 @@ pub(crate) fn read_table<T: Table, R: Send>(
         }
     }
     Ok(read)
+}
+
+/// The complete segments in a folder, in the order of their names.
+pub(crate) fn segments(folder: &Path) -> Result<Vec<PathBuf>, FormatError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(FormatError::io(folder)(e)),
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
+        .collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// The rows of a segment, or what is wrong with it.
+pub(crate) fn read_segment<T: Table>(path: &Path) -> Result<Vec<T>, String> {
+    // The Parquet reader panics over some damage that it should refuse.
+    catch_unwind(|| read_parquet(path))
+        .unwrap_or_else(|_| Err("damaged beyond what the Parquet reader understands".to_owned()))
 }
 
 fn read_parquet<T: Table>(path: &Path) -> Result<Vec<T>, String> {

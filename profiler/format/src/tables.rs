@@ -46,6 +46,11 @@ tables! {
     IntervalRow => "intervals",
     HostRow => "hosts",
     CachedRow => "cached",
+    RecordSourceRow => "record_sources",
+    RecordTargetRow => "record_targets",
+    RecordInRow => "records_in",
+    RecordOutRow => "records_out",
+    RecordTextRow => "record_texts",
 }
 
 /// Samples of one thread in one time window that share stage attempt, task attempt and stack.
@@ -492,4 +497,146 @@ pub struct CachedRow {
     pub since_ms: i64,
     /// Bytes in memory.
     pub memory_bytes: u64,
+}
+
+/// What a task read, of a run that followed records: a partition of a source, a shuffle or a cached RDD.
+///
+/// Only of attempts that succeeded; `tap` tells an attempt from all others of the profile.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordSourceRow {
+    /// Spark application id.
+    pub app: String,
+    /// Stage id.
+    pub stage: i32,
+    /// Stage attempt number.
+    pub attempt: i32,
+    /// Task attempt id.
+    pub task: i64,
+    /// Index of the task's partition in its stage.
+    pub partition: i32,
+    /// The task attempt, in one number: what the rows of records name it by.
+    pub tap: i64,
+    /// Number among the sources of the task.
+    pub source: i32,
+    /// `file`, `other` (made in place, a database …), `shuffle` or `cached`.
+    pub kind: String,
+    /// What its records are told by: `key`, `whole` (all of a record) or `position`.
+    pub by: String,
+    /// Where its records were written: the links of [`RecordTargetRow`].
+    pub links: Vec<String>,
+    /// RDD id.
+    pub rdd: i32,
+    /// How Spark prints the RDD.
+    pub name: String,
+    /// Partition of that RDD.
+    pub source_partition: i32,
+    /// Records read.
+    pub count: i64,
+    /// Time in reading, merging of values included, ns: the shuffle latency of the partition where it is a shuffle.
+    pub read_ns: i64,
+    /// False where another thread read it, for a Python process: times of its records are not known.
+    pub timed: bool,
+    /// The output of the task that its records go into; -1 where that is the last one.
+    pub output: i32,
+    /// Files, as they were read one after the other.
+    pub files: Vec<String>,
+    /// Where the part of each file that was read begins, bytes.
+    pub file_starts: Vec<i64>,
+    /// The position of the first record of each.
+    pub file_positions: Vec<i64>,
+}
+
+/// What a task made, of a run that followed records.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordTargetRow {
+    /// Spark application id.
+    pub app: String,
+    /// Stage id.
+    pub stage: i32,
+    /// Stage attempt number.
+    pub attempt: i32,
+    /// Task attempt id.
+    pub task: i64,
+    /// Index of the task's partition in its stage.
+    pub partition: i32,
+    /// The task attempt, as in [`RecordSourceRow`].
+    pub tap: i64,
+    /// Number among the outputs of the task.
+    pub output: i32,
+    /// `result`, `shuffle ID` or `cache RDD`.
+    pub link: String,
+    /// Values of a key are merged before they are written.
+    pub combined: bool,
+    /// Records.
+    pub count: i64,
+    /// Time in writing that is no record's doing, ns.
+    pub write_ns: i64,
+    /// Time of the task that is neither a record's doing nor in reading, ns; the same in all rows of a task.
+    pub unowned_ns: i64,
+}
+
+/// A record that a task read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordInRow {
+    /// The task attempt.
+    pub tap: i64,
+    /// The source.
+    pub source: i32,
+    /// Position in the source, from 0.
+    pub position: i64,
+    /// What it is told by, 64 bits; of text files the offset of its line, 0 where nothing is known.
+    pub id: i64,
+    /// Time that the task's code took because of it, ns.
+    pub ns: i64,
+}
+
+/// A record that a task made, once for each source that it came from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordOutRow {
+    /// The task attempt.
+    pub tap: i64,
+    /// The output.
+    pub output: i32,
+    /// Position in the output, from 0.
+    pub position: i64,
+    /// Hash of its key, 0 where it has none.
+    pub key: i64,
+    /// Hash of all of it, 0 where that does not tell it from others.
+    pub whole: i64,
+    /// Time since the record before it was consumed until this one was, ns.
+    pub ns: i64,
+    /// The source.
+    pub source: i32,
+    /// The first of the records that were read for it.
+    pub first: i64,
+    /// How many there were.
+    pub count: i64,
+}
+
+/// What one of the slowest records of a source or an output of a task looked like.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordTextRow {
+    /// The task attempt.
+    pub tap: i64,
+    /// The source; -1 for a record of an output.
+    pub source: i32,
+    /// The output; -1 for a record of a source.
+    pub output: i32,
+    /// Position there.
+    pub position: i64,
+    /// Its time, ns.
+    pub ns: i64,
+    /// When it was read, ns since the epoch.
+    pub began_ns: i64,
+    /// When it was done with, ns since the epoch.
+    pub ended_ns: i64,
+    /// Its content, or the beginning of it.
+    pub text: String,
+    /// Whether there was more.
+    pub cut: bool,
 }

@@ -5,6 +5,7 @@ mod generations;
 mod host;
 mod internal;
 mod python;
+mod records;
 mod spool;
 mod symbols;
 mod tables;

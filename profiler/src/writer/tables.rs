@@ -1,5 +1,6 @@
 //! The open segment of each table.
 
+use super::records::Records;
 use super::spool::Spool;
 use serde_json::Value;
 use unfuse_format::{
@@ -22,6 +23,8 @@ const MOST: usize = 400_000;
 
 pub(super) struct Tables {
     dir: ProfileDir,
+    writer: String,
+    records: Records,
     /// The tasks that are profiled, and the seed by which they are drawn.
     pub(super) draw: (TaskShare, u64),
     /// Whether old segments are deleted.
@@ -77,6 +80,8 @@ impl Tables {
             misread_events: 0,
             draw: (TaskShare::default(), 0),
             limited: false,
+            records: Records::new(),
+            writer: writer.to_owned(),
             dir,
         }
     }
@@ -151,6 +156,10 @@ impl Tables {
             }
             Some("task") => self.add(event, |tables, row: TaskRow| tables.tasks.push(row)),
             Some("plan") => self.plan(event),
+            Some("records") => {
+                self.records
+                    .take(event, &self.dir, &self.writer, self.clock);
+            }
             Some("intervals") => self.intervals(event),
             Some("cached") => self.add(event, |tables, row: CachedRow| tables.cached.push(row)),
             Some("python") if self.process.rate_hz > 0 => {
@@ -247,6 +256,10 @@ impl Tables {
 
     /// Writes everything; on a failure keeps what it can for the next time and returns the errno.
     pub(super) fn flush(&mut self, last: bool) -> Result<(), i32> {
+        if last {
+            // Waits for what it was handed.
+            self.records = Records::new();
+        }
         if !self.dir.is_there() {
             self.discard();
             return Err(libc::ENOENT);

@@ -18,7 +18,7 @@ public final class Patches {
 
     private static final Patch[] ALL = {
         new CodegenRegionPatch(), new WholeStageCodegenPatch(), new CodeCompilerPatch(), new PluginContainerPatch(),
-        new PythonWorkerPatch(),
+        new PythonWorkerPatch(), new RecordPatch(),
     };
 
     /** Internal names (with slashes) of the classes to hand to {@link #patch}. */

@@ -57,6 +57,9 @@ public final class UnfusePlugin implements SparkPlugin {
             spark = context;
             try {
                 ExecutorAgent.addTo(context.conf());
+                if (RecordTap.isOn()) {
+                    RecordTap.readRows(context.conf());
+                }
                 context.addSparkListener(new ExecutionListener(context));
                 SegmentShipper.start(context::hadoopConfiguration);
             } catch (Throwable error) {
@@ -105,6 +108,7 @@ public final class UnfusePlugin implements SparkPlugin {
                 TaskContext task = TaskContext.get();
                 Agent.taskStart(task.stageId(), task.stageAttemptNumber(), task.taskAttemptId());
                 TaskMeter.taskStarted(task);
+                RecordTap.taskStarted(task);
             } catch (Throwable error) {
                 Agent.failed("marking a task", error);
             }
@@ -130,6 +134,7 @@ public final class UnfusePlugin implements SparkPlugin {
 
         private static void taskEnded(boolean succeeded) {
             Agent.taskEnd();
+            RecordTap.taskEnded(succeeded);
             try {
                 TaskMeter.taskEnded(succeeded);
             } catch (Throwable error) {

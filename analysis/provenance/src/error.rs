@@ -1,0 +1,26 @@
+use unfuse_format::FormatError;
+
+/// Why records could not be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProvenanceError {
+    /// The profile cannot be read.
+    #[error(transparent)]
+    Profile(#[from] FormatError),
+    /// Nobody followed records in this run.
+    #[error(
+        "{0} holds no records; run the job again as `unfuse run --records -- COMMAND` to follow them"
+    )]
+    NoRecords(String),
+    /// Intermediate results found no room.
+    #[error("cannot keep intermediate results in {dir}: {source}; point TMPDIR to a disk with room", dir = std::env::temp_dir().display())]
+    NoRoom {
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl From<std::io::Error> for ProvenanceError {
+    fn from(source: std::io::Error) -> Self {
+        Self::NoRoom { source }
+    }
+}

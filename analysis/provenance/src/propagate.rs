@@ -1,0 +1,329 @@
+//! From the inputs of the program to its results, one level of shuffles and caches after the other.
+
+mod links;
+mod task;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use unfuse_format::{ProfileDir, RecordInRow, RecordOutRow};
+
+use crate::buckets::{Buckets, bucket_of};
+use crate::stream::{Groups, order};
+use crate::{ProvenanceError, Reach, RecordRef, Taps};
+use links::{Found, Linked, Links, Wanted};
+use task::{Made, Records};
+
+/// What to look for, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How many of the slowest outputs to tell.
+    pub top: usize,
+    /// Bytes that intermediate results may have in memory, about; more go to files.
+    pub memory: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            top: 10,
+            memory: 256 << 20,
+        }
+    }
+}
+
+/// One record of the program's results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlowOutput {
+    /// The task attempt that made it, by its place in [`Taps`].
+    pub tap: u32,
+    /// The output of the task.
+    pub output: i32,
+    /// Its position there.
+    pub position: i64,
+    /// The slowest way to it.
+    pub reach: Reach,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The task attempts that counted.
+    pub taps: Taps,
+    /// The slowest outputs, the slowest first.
+    pub slowest: Vec<SlowOutput>,
+    /// Records of all results.
+    pub results: u64,
+    /// Records that inputs of the program had.
+    pub inputs: u64,
+    /// Records behind a shuffle or a cache of which it is not known who made them.
+    pub unlinked: u64,
+    /// Time of records by stage (application, id), ns.
+    pub stage_ns: BTreeMap<(String, i32), i64>,
+}
+
+/// Rows of one bucket or group, about.
+const ROWS: usize = 300_000;
+
+/// Follows records from inputs to results.
+///
+/// # Errors
+/// If the profile has no records or cannot be read, or there is no room for intermediate results.
+pub fn propagate(dir: &ProfileDir, options: &Options) -> Result<Outcome, ProvenanceError> {
+    let taps = Taps::read(dir)?;
+    if taps.all.is_empty() {
+        return Err(ProvenanceError::NoRecords(dir.path().display().to_string()));
+    }
+    let order = order(dir)?;
+    let levels = taps.levels();
+    let last = levels.iter().flatten().max().copied().unwrap_or(0);
+    let rows: i64 = taps
+        .all
+        .iter()
+        .flat_map(|tap| &tap.targets)
+        .map(|row| row.count)
+        .sum();
+    let buckets = usize::try_from(rows).unwrap_or(0) / ROWS + 1;
+    let mut run = Run {
+        dir,
+        options,
+        order: &order,
+        links: Links::new(&taps, buckets, options.memory / 3),
+        heap: BinaryHeap::new(),
+        outcome: Outcome::default(),
+        taps: &taps,
+    };
+    for level in 0..=last {
+        run.level(&levels, level)?;
+    }
+    let mut outcome = run.outcome;
+    let mut slowest: Vec<SlowOutput> = run.heap.into_iter().map(|Reverse(slow)| slow.0).collect();
+    slowest.sort_by_key(|slow| Reverse((slow.reach.ns(), Reverse((slow.tap, slow.position)))));
+    outcome.slowest = slowest;
+    outcome.taps = taps;
+    Ok(outcome)
+}
+
+struct Run<'a> {
+    dir: &'a ProfileDir,
+    options: &'a Options,
+    order: &'a HashMap<i64, usize>,
+    links: Links,
+    heap: BinaryHeap<Reverse<BySlowness>>,
+    outcome: Outcome,
+    taps: &'a Taps,
+}
+
+/// Ordered by how slow it is.
+#[derive(PartialEq)]
+struct BySlowness(SlowOutput);
+
+impl Eq for BySlowness {}
+
+impl Ord for BySlowness {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |slow: &SlowOutput| {
+            (
+                slow.reach.ns(),
+                Reverse((slow.tap, slow.output, slow.position)),
+            )
+        };
+        key(&self.0).cmp(&key(&other.0))
+    }
+}
+
+impl PartialOrd for BySlowness {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A task attempt, and which of its outputs are made at this level.
+struct Due {
+    place: u32,
+    number: i64,
+    outputs: Vec<i32>,
+    /// Tasks of one group are looked at together.
+    group: usize,
+}
+
+impl Run<'_> {
+    fn level(&mut self, levels: &[Vec<u32>], level: u32) -> Result<(), ProvenanceError> {
+        let (due, groups) = self.due(levels, level);
+        let mut found = self.find(&due, groups)?;
+        let mut inputs = Groups::<RecordInRow>::of(self.dir, self.order)?;
+        let mut outputs = Groups::<RecordOutRow>::of(self.dir, self.order)?;
+        let mut group = (
+            usize::MAX,
+            HashMap::<(u32, i32), HashMap<i64, Linked>>::new(),
+        );
+        for due in &due {
+            if group.0 != due.group {
+                group = (due.group, HashMap::new());
+                for row in found.rows(due.group)? {
+                    let row: Found = row?;
+                    let of_source = group.1.entry((row.place, row.source)).or_default();
+                    // Of a source of several shuffles, each may have something.
+                    of_source
+                        .entry(row.position)
+                        .and_modify(|before| *before = before.or(row.linked))
+                        .or_insert(row.linked);
+                }
+            }
+            let rows = inputs.take(due.number);
+            let made = outputs.take(due.number);
+            let found = |source| group.1.remove(&(due.place, source)).unwrap_or_default();
+            self.task(due, &rows, &made, found)?;
+        }
+        self.outcome.taps.damaged += inputs.damaged + outputs.damaged;
+        Ok(())
+    }
+
+    /// Task attempts with outputs at a level, in the order of the tables.
+    fn due(&self, levels: &[Vec<u32>], level: u32) -> (Vec<Due>, usize) {
+        let mut due: Vec<Due> = Vec::new();
+        for (place, (tap, levels)) in (0..).zip(self.taps.all.iter().zip(levels)) {
+            let targets = tap.targets.iter().zip(levels);
+            let outputs: Vec<i32> = targets
+                .filter(|(_, at)| **at == level)
+                .map(|(target, _)| target.output)
+                .collect();
+            if let Some(target) = tap.targets.first().filter(|_| !outputs.is_empty()) {
+                due.push(Due {
+                    place,
+                    number: target.tap,
+                    outputs,
+                    group: 0,
+                });
+            }
+        }
+        due.sort_by_key(|due| self.order.get(&due.number).copied());
+        let (mut group, mut rows) = (0, 0);
+        for due in &mut due {
+            let sources = &self.taps.all[due.place as usize].sources;
+            rows += sources.iter().map(|source| source.count).sum::<i64>();
+            due.group = group;
+            if rows > ROWS as i64 {
+                (group, rows) = (group + 1, 0);
+            }
+        }
+        (due, group + 1)
+    }
+
+    /// What was made at lower levels and is read at this one.
+    fn find(&mut self, due: &[Due], groups: usize) -> Result<Buckets<Found>, ProvenanceError> {
+        let third = self.options.memory / 3;
+        let mut found = Buckets::new(groups, third);
+        let mut wanted = Buckets::new(self.links.buckets(), third);
+        let mut any = false;
+        let mut inputs = Groups::<RecordInRow>::of(self.dir, self.order)?;
+        for due in due {
+            let tap = &self.taps.all[due.place as usize];
+            let linked = |source: &&unfuse_format::RecordSourceRow| {
+                !source.links.is_empty() && due.outputs.contains(&tap.output_of(source))
+            };
+            if !tap.sources.iter().any(|source| linked(&source)) {
+                continue;
+            }
+            for row in inputs.take(due.number) {
+                let source = tap
+                    .sources
+                    .iter()
+                    .find(|source| source.source == row.source);
+                let Some(source) = source.filter(linked).filter(|_| row.id != 0) else {
+                    continue;
+                };
+                any = true;
+                for link in &source.links {
+                    let Some(link) = self.links.number(&source.app, link) else {
+                        continue;
+                    };
+                    let row = Wanted {
+                        link,
+                        id: row.id,
+                        group: due.group,
+                        place: due.place,
+                        source: row.source,
+                        position: row.position,
+                    };
+                    wanted.put(bucket_of(row.id, self.links.buckets()), &row)?;
+                }
+            }
+        }
+        if any {
+            self.links.meet(&mut wanted, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn task(
+        &mut self,
+        due: &Due,
+        rows: &[RecordInRow],
+        made: &[RecordOutRow],
+        found: impl FnMut(i32) -> HashMap<i64, Linked>,
+    ) -> Result<(), ProvenanceError> {
+        let tap = &self.taps.all[due.place as usize];
+        let records = Records::of(due.place, tap, rows, found);
+        self.outcome.inputs += records.inputs(&due.outputs);
+        self.outcome.unlinked += records.unlinked(&due.outputs);
+        for target in &tap.targets {
+            if !due.outputs.contains(&target.output) {
+                continue;
+            }
+            let stage = (target.app.clone(), target.stage);
+            *self.outcome.stage_ns.entry(stage).or_default() += records.ns(target.output);
+            let link = self.links.number(&target.app, &target.link);
+            let mut merged: BTreeMap<i64, Reach> = BTreeMap::new();
+            for record in records.made(target.output, made) {
+                let Made {
+                    position,
+                    key,
+                    whole,
+                    reach,
+                } = record;
+                match link {
+                    None => self.result(SlowOutput {
+                        tap: due.place,
+                        output: target.output,
+                        position,
+                        reach,
+                    }),
+                    Some(_) if target.combined => {
+                        let merge = merged.get(&key).map_or(reach, |other| other.merged(&reach));
+                        merged.insert(key, merge);
+                    }
+                    Some(link) => {
+                        for id in [key, whole].into_iter().filter(|id| *id != 0) {
+                            self.links.put(link, id, &reach)?;
+                        }
+                    }
+                }
+            }
+            if let Some(link) = link {
+                for (key, reach) in merged {
+                    self.links.put(link, key, &reach)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn result(&mut self, output: SlowOutput) {
+        self.outcome.results += 1;
+        self.heap.push(Reverse(BySlowness(output)));
+        if self.heap.len() > self.options.top {
+            self.heap.pop();
+        }
+    }
+}
+
+impl RecordRef {
+    pub(crate) fn new(tap: u32, source: i32, position: i64) -> Self {
+        Self {
+            tap,
+            source,
+            position,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! One task attempt: from what it read to what it made.
+
+use std::collections::{HashMap, HashSet};
+
+use unfuse_format::{RecordInRow, RecordOutRow, RecordSourceRow};
+
+use super::links::Linked;
+use crate::{Reach, RecordRef, Tap};
+
+/// What a task read, each record with the slowest way up to this task's end of it.
+pub(super) struct Records<'a> {
+    sources: HashMap<i32, Source<'a>>,
+    tap: &'a Tap,
+}
+
+struct Source<'a> {
+    row: &'a RecordSourceRow,
+    /// By position: what it came from, if it came from anything, and its latency here.
+    records: Vec<Record>,
+    unlinked: u64,
+    ns: i64,
+}
+
+struct Record {
+    at: RecordRef,
+    before: Option<Reach>,
+    /// Time of functions, ns.
+    ns: i64,
+    /// Its part of the shuffle's latency, ns.
+    shuffle_ns: i64,
+}
+
+impl Record {
+    fn reach(&self, ns: i64) -> Reach {
+        let own = ns.saturating_add(self.shuffle_ns);
+        match &self.before {
+            Some(before) => before.then(self.at, own),
+            None => Reach::of_input(self.at, own),
+        }
+    }
+}
+
+/// A record that a task made.
+pub(super) struct Made {
+    pub(super) position: i64,
+    pub(super) key: i64,
+    pub(super) whole: i64,
+    pub(super) reach: Reach,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn of(
+        place: u32,
+        tap: &'a Tap,
+        rows: &[RecordInRow],
+        mut found: impl FnMut(i32) -> HashMap<i64, Linked>,
+    ) -> Self {
+        let mut sources: HashMap<i32, Source> = HashMap::new();
+        for row in &tap.sources {
+            let found = found(row.source);
+            let of_source = rows.iter().filter(|record| record.source == row.source);
+            sources.insert(row.source, Source::of(place, row, of_source, &found));
+        }
+        Self { sources, tap }
+    }
+
+    fn into(&self, outputs: &[i32]) -> impl Iterator<Item = &Source<'a>> {
+        self.sources
+            .values()
+            .filter(|source| outputs.contains(&self.tap.output_of(source.row)))
+    }
+
+    /// How many inputs of the program go into some outputs.
+    pub(super) fn inputs(&self, outputs: &[i32]) -> u64 {
+        let sources = self.into(outputs).filter(|s| s.row.links.is_empty());
+        sources.map(|source| source.records.len() as u64).sum()
+    }
+
+    pub(super) fn unlinked(&self, outputs: &[i32]) -> u64 {
+        self.into(outputs).map(|source| source.unlinked).sum()
+    }
+
+    /// Time of the records that go into an output, ns.
+    pub(super) fn ns(&self, output: i32) -> i64 {
+        self.into(&[output]).map(|source| source.ns).sum()
+    }
+
+    /// The records of an output.
+    pub(super) fn made(&self, output: i32, rows: &[RecordOutRow]) -> Vec<Made> {
+        let rows: Vec<&RecordOutRow> = rows.iter().filter(|row| row.output == output).collect();
+        let mut made: Vec<Made> = Vec::new();
+        // Of each source the last range that was summed up: records made of many share it.
+        let mut known: HashMap<i32, (i64, i64, Reach)> = HashMap::new();
+        let shared = shared(&rows);
+        for row in &rows {
+            let Some(source) = self.sources.get(&row.source) else {
+                continue;
+            };
+            let several = row.count == 1 && shared.contains(&(row.source, row.first));
+            let reach = match known.get(&row.source) {
+                Some((first, count, reach))
+                    if (*first, *count) == (row.first, row.count) && !several =>
+                {
+                    Some(*reach)
+                }
+                _ => source.range(row, several.then_some(row.ns)),
+            };
+            let Some(reach) = reach else { continue };
+            known.insert(row.source, (row.first, row.count, reach));
+            match made.last_mut() {
+                Some(last) if last.position == row.position => {
+                    last.reach = last.reach.or(&reach);
+                }
+                _ => made.push(Made {
+                    position: row.position,
+                    key: row.key,
+                    whole: row.whole,
+                    reach,
+                }),
+            }
+        }
+        made
+    }
+}
+
+/// The records of which each became several.
+fn shared(rows: &[&RecordOutRow]) -> HashSet<(i32, i64)> {
+    let pairs = rows.windows(2).filter_map(|pair| match pair {
+        [a, b] if (a.source, a.first, a.count) == (b.source, b.first, b.count) => Some(a),
+        _ => None,
+    });
+    let single = pairs.filter(|row| row.count == 1);
+    single.map(|row| (row.source, row.first)).collect()
+}
+
+impl<'a> Source<'a> {
+    fn of<'r>(
+        place: u32,
+        row: &'a RecordSourceRow,
+        rows: impl Iterator<Item = &'r RecordInRow>,
+        found: &HashMap<i64, Linked>,
+    ) -> Self {
+        let mut records: Vec<Record> = Vec::new();
+        let (mut unlinked, mut ns, mut read) = (0, 0, 0);
+        let mut counts = Vec::new();
+        for record in rows {
+            let linked = found.get(&record.position);
+            if linked.is_none() && !row.links.is_empty() {
+                unlinked += 1;
+            }
+            let count = linked.map_or(1, |linked| linked.count);
+            counts.push(count);
+            read += count;
+            ns += record.ns;
+            records.push(Record {
+                at: RecordRef::new(place, row.source, record.position),
+                before: linked.map(|linked| linked.reach),
+                ns: record.ns.max(0),
+                shuffle_ns: 0,
+            });
+        }
+        if row.kind == "shuffle" && read > 0 {
+            for (record, count) in records.iter_mut().zip(counts) {
+                let part = row.read_ns.max(0) as f64 * count as f64 / read as f64;
+                record.shuffle_ns = part.round() as i64;
+            }
+        }
+        Self {
+            row,
+            records,
+            unlinked,
+            ns,
+        }
+    }
+
+    /// The slowest way over the records of a range; `ns` is the time of a record of which several were made.
+    fn range(&self, row: &RecordOutRow, ns: Option<i64>) -> Option<Reach> {
+        let first = usize::try_from(row.first).ok()?;
+        let count = usize::try_from(row.count).ok()?;
+        let records = self.records.get(first..first.checked_add(count)?)?;
+        let reaches = records
+            .iter()
+            .map(|record| record.reach(ns.unwrap_or(record.ns)));
+        reaches.reduce(|a, b| a.or(&b))
+    }
+}

@@ -1,0 +1,85 @@
+//! What is known of a record once all before it is known.
+
+use serde::{Deserialize, Serialize};
+
+/// A record that a task read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RecordRef {
+    /// The task attempt, by its place in [`Taps`](crate::Taps).
+    pub tap: u32,
+    /// The source of it.
+    pub source: i32,
+    /// The record's position there, from 0.
+    pub position: i64,
+}
+
+/// How long a record took until it was made, by the slowest of the ways to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    /// End-to-end latency of what it came from, ns: the largest.
+    pub base_ns: i64,
+    /// Its latency in the stage that made it, ns.
+    pub own_ns: i64,
+    /// The input of the program that the slowest way begins with.
+    pub root: RecordRef,
+    /// Time at that input, ns.
+    pub root_ns: i64,
+    /// The step of the way that took most.
+    pub peak: RecordRef,
+    /// Its time, ns.
+    pub peak_ns: i64,
+    /// How many inputs of the program it came from, those that it came from on several ways more than once.
+    pub lineage: u64,
+}
+
+impl Reach {
+    /// End-to-end latency, ns.
+    pub fn ns(&self) -> i64 {
+        self.base_ns.saturating_add(self.own_ns)
+    }
+
+    /// An input of the program that took so long.
+    pub(crate) fn of_input(at: RecordRef, own_ns: i64) -> Self {
+        Self {
+            base_ns: 0,
+            own_ns,
+            root: at,
+            root_ns: own_ns,
+            peak: at,
+            peak_ns: own_ns,
+            lineage: 1,
+        }
+    }
+
+    /// One more step behind this one.
+    pub(crate) fn then(&self, at: RecordRef, own_ns: i64) -> Self {
+        let (peak, peak_ns) = if own_ns > self.peak_ns {
+            (at, own_ns)
+        } else {
+            (self.peak, self.peak_ns)
+        };
+        Self {
+            base_ns: self.ns(),
+            own_ns,
+            peak,
+            peak_ns,
+            ..*self
+        }
+    }
+
+    /// The slower of two ways; both count as ways.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        let lineage = self.lineage.saturating_add(other.lineage);
+        let slower = if other.ns() > self.ns() { other } else { self };
+        Self { lineage, ..*slower }
+    }
+
+    /// Values of a key that are merged before they are written: the functions of all, behind the slowest.
+    pub(crate) fn merged(&self, other: &Self) -> Self {
+        Self {
+            base_ns: self.base_ns.max(other.base_ns),
+            own_ns: self.own_ns.saturating_add(other.own_ns),
+            ..self.or(other)
+        }
+    }
+}

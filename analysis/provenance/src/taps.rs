@@ -1,0 +1,138 @@
+//! The task attempts whose records were followed, and in which order they depend on each other.
+
+use std::collections::{BTreeMap, HashMap};
+
+use unfuse_format::{FormatError, ProfileDir, RecordSourceRow, RecordTargetRow};
+
+/// Application, stage and partition.
+type Place = (String, i32, i32);
+/// Attempts at the stage and at the task.
+type Rank = (i32, i64);
+
+/// A task attempt.
+#[derive(Debug, Clone, Default)]
+pub struct Tap {
+    /// What it read, by the number of the source.
+    pub sources: Vec<RecordSourceRow>,
+    /// What it made, by the number of the output.
+    pub targets: Vec<RecordTargetRow>,
+}
+
+impl Tap {
+    /// The output that the records of a source go into.
+    pub(crate) fn output_of(&self, source: &RecordSourceRow) -> i32 {
+        match source.output {
+            -1 => i32::try_from(self.targets.len()).unwrap_or(0) - 1,
+            output => output,
+        }
+    }
+
+    /// Which attempt of its task this is: later ones count more.
+    fn rank(&self) -> Rank {
+        let (attempt, task) = (
+            self.targets.first().map(|row| (row.attempt, row.task)),
+            self.sources.first().map(|row| (row.attempt, row.task)),
+        );
+        attempt.or(task).unwrap_or_default()
+    }
+}
+
+/// All that count: of attempts at the same task (speculative ones, those of a stage that was run again) the last.
+#[derive(Debug, Default)]
+pub struct Taps {
+    /// In the order of their numbers.
+    pub all: Vec<Tap>,
+    /// Attempts that were left out for others.
+    pub repeated: usize,
+    /// Segments that could not be read.
+    pub damaged: usize,
+}
+
+impl Taps {
+    pub(crate) fn read(dir: &ProfileDir) -> Result<Self, FormatError> {
+        let sources = dir.read::<RecordSourceRow>()?;
+        let targets = dir.read::<RecordTargetRow>()?;
+        let mut found: BTreeMap<i64, Tap> = BTreeMap::new();
+        for row in sources.rows {
+            found.entry(row.tap).or_default().sources.push(row);
+        }
+        for row in targets.rows {
+            found.entry(row.tap).or_default().targets.push(row);
+        }
+        let mut last: BTreeMap<Place, (i64, Rank)> = BTreeMap::new();
+        for (number, tap) in &mut found {
+            tap.sources.sort_by_key(|row| row.source);
+            tap.targets.sort_by_key(|row| row.output);
+            let Some(place) = place(tap) else { continue };
+            let rank = tap.rank();
+            let best = last.entry(place).or_insert((*number, rank));
+            if rank > best.1 {
+                *best = (*number, rank);
+            }
+        }
+        let of_tasks = found.len();
+        let mut taps = Self {
+            damaged: sources.problems.len() + targets.problems.len(),
+            ..Self::default()
+        };
+        let mut numbers: Vec<i64> = last.into_values().map(|(number, _)| number).collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            if let Some(tap) = found.remove(&number) {
+                taps.all.push(tap);
+            }
+        }
+        taps.repeated = of_tasks - taps.all.len();
+        Ok(taps)
+    }
+
+    /// Of each task attempt and output, how many links are before it. Each link belongs to one application.
+    pub(crate) fn levels(&self) -> Vec<Vec<u32>> {
+        let mut of_link: HashMap<(String, String), u32> = HashMap::new();
+        let mut levels: Vec<Vec<u32>> = self
+            .all
+            .iter()
+            .map(|tap| vec![0; tap.targets.len()])
+            .collect();
+        // As many rounds as there are links one after the other; what is damaged may go round in circles.
+        for _ in 0..=self.links() {
+            let mut changed = false;
+            for (tap, levels) in self.all.iter().zip(&mut levels) {
+                for (target, level) in tap.targets.iter().zip(levels.iter_mut()) {
+                    let sources = tap.sources.iter();
+                    let own = sources.filter(|source| tap.output_of(source) == target.output);
+                    let before = own
+                        .flat_map(|source| source.links.iter().map(|link| (&source.app, link)))
+                        .filter_map(|(app, link)| of_link.get(&(app.clone(), link.clone())))
+                        .max();
+                    let now = before.map_or(0, |before| before + 1);
+                    let key = (target.app.clone(), target.link.clone());
+                    let link = of_link.entry(key).or_insert(now);
+                    changed |= now > *level || now > *link;
+                    *level = now.max(*level);
+                    *link = now.max(*link);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        levels
+    }
+
+    fn links(&self) -> usize {
+        let targets = self.all.iter().flat_map(|tap| &tap.targets);
+        let links: std::collections::HashSet<_> =
+            targets.map(|row| (&row.app, &row.link)).collect();
+        links.len()
+    }
+}
+
+/// The task that an attempt was at.
+fn place(tap: &Tap) -> Option<Place> {
+    let of_target = tap.targets.first();
+    let of_source = tap.sources.first();
+    of_target
+        .map(|row| (row.app.clone(), row.stage, row.partition))
+        .or(of_source.map(|row| (row.app.clone(), row.stage, row.partition)))
+}

@@ -1,0 +1,307 @@
+//! The examples of the paper's slides, and what else is known of small programs.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use unfuse_format::{
+    ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, SegmentWriter, Table,
+};
+use unfuse_provenance::{Options, Outcome, propagate};
+
+const MS: i64 = 1_000_000;
+
+/// A profile in the making: tasks with one source and one output each.
+struct Run {
+    _home: tempfile::TempDir,
+    dir: ProfileDir,
+    sources: Vec<RecordSourceRow>,
+    targets: Vec<RecordTargetRow>,
+    inputs: Vec<RecordInRow>,
+    outputs: Vec<RecordOutRow>,
+}
+
+/// Where a task's records come from and go to.
+struct Task {
+    stage: i32,
+    partition: i32,
+    from: Option<&'static str>,
+    to: &'static str,
+    combined: bool,
+    shuffle_ms: i64,
+}
+
+/// A record: what it is told by as it is read, as it is made (0 for a result), and its time.
+type Record = (i64, i64, i64);
+
+impl Run {
+    fn new() -> Self {
+        let home = tempfile::tempdir().expect("a directory");
+        let dir = ProfileDir::create(&home.path().join("profile")).expect("a profile");
+        Self {
+            _home: home,
+            dir,
+            sources: Vec::new(),
+            targets: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        }
+    }
+
+    fn task(&mut self, task: &Task, records: &[Record]) {
+        let tap = i64::from(task.stage * 1000 + task.partition + 1);
+        let count = records.len() as i64;
+        self.sources.push(RecordSourceRow {
+            stage: task.stage,
+            partition: task.partition,
+            tap,
+            kind: if task.from.is_some() {
+                "shuffle"
+            } else {
+                "file"
+            }
+            .to_owned(),
+            by: "key".to_owned(),
+            links: task.from.iter().map(|link| (*link).to_owned()).collect(),
+            count,
+            read_ns: task.shuffle_ms * MS,
+            timed: true,
+            output: -1,
+            ..RecordSourceRow::default()
+        });
+        self.targets.push(RecordTargetRow {
+            stage: task.stage,
+            partition: task.partition,
+            tap,
+            link: task.to.to_owned(),
+            combined: task.combined,
+            count,
+            ..RecordTargetRow::default()
+        });
+        for (position, (id, key, ms)) in (0..).zip(records) {
+            self.inputs.push(RecordInRow {
+                tap,
+                position,
+                id: *id,
+                ns: ms * MS,
+                ..RecordInRow::default()
+            });
+            self.outputs.push(RecordOutRow {
+                tap,
+                position,
+                key: *key,
+                ns: ms * MS,
+                first: position,
+                count: 1,
+                ..RecordOutRow::default()
+            });
+        }
+    }
+
+    fn propagate(self, memory: usize) -> Outcome {
+        write(&self.dir, self.sources);
+        write(&self.dir, self.targets);
+        write(&self.dir, self.inputs);
+        write(&self.dir, self.outputs);
+        propagate(&self.dir, &Options { top: 10, memory }).expect("an outcome")
+    }
+}
+
+fn write<T: Table>(dir: &ProfileDir, rows: Vec<T>) {
+    let mut writer = SegmentWriter::new(dir, "host-1");
+    for (at, row) in rows.into_iter().enumerate() {
+        writer.push(row);
+        // Several segments, that end wherever they do.
+        if at % 5 == 4 {
+            writer.flush().expect("written");
+        }
+    }
+    writer.flush().expect("written");
+}
+
+fn first(stage: i32, partition: i32) -> Task {
+    Task {
+        stage,
+        partition,
+        from: None,
+        to: "shuffle 0",
+        combined: false,
+        shuffle_ms: 0,
+    }
+}
+
+fn last(partition: i32, shuffle_ms: i64) -> Task {
+    Task {
+        stage: 1,
+        partition,
+        from: Some("shuffle 0"),
+        to: "result",
+        combined: false,
+        shuffle_ms,
+    }
+}
+
+/// "Propagate Expensive Inputs": end-to-end latencies of the outputs, each with the input that is responsible.
+#[test]
+fn the_expensive_input_is_that_of_the_slowest_path() {
+    let mut run = Run::new();
+    let (o1, o2, o3) = (101, 102, 103);
+    run.task(
+        &first(0, 0),
+        &[
+            (0, o1, 40),
+            (0, o2, 30),
+            (0, o2, 25),
+            (0, o3, 40),
+            (0, o1, 55),
+            (0, o3, 60),
+        ],
+    );
+    run.task(&last(0, 0), &[(o1, 0, 65), (o2, 0, 70), (o3, 0, 40)]);
+    let outcome = run.propagate(1 << 20);
+    let told: Vec<_> = outcome
+        .slowest
+        .iter()
+        .map(|slow| {
+            (
+                slow.position,
+                slow.reach.ns() / MS,
+                slow.reach.root.position + 1,
+            )
+        })
+        .collect();
+    assert_eq!(told, [(0, 120, 5), (1, 100, 2), (2, 100, 6)]);
+    assert!(outcome.slowest.iter().all(|slow| slow.reach.lineage == 2));
+    assert_eq!(
+        (outcome.results, outcome.inputs, outcome.unlinked),
+        (3, 6, 0)
+    );
+}
+
+/// "Calculate Stage Latency": 30 ms of functions and 2 of 16 records of a partition whose shuffle took 80 ms.
+#[test]
+fn a_shuffle_counts_by_how_much_was_read() {
+    let mut run = Run::new();
+    let combined = |partition| Task {
+        combined: true,
+        ..first(0, partition)
+    };
+    // Values of key 100 are merged in each task; key 200 comes from one of them, and 13 records are of others.
+    run.task(&combined(0), &[(0, 100, 4), (0, 200, 20), (0, 100, 6)]);
+    run.task(&combined(1), &[(0, 100, 1)]);
+    let others: Vec<Record> = (0..13).map(|at| (0, 300 + at, 0)).collect();
+    run.task(&combined(2), &others);
+    let mut read = vec![(100, 0, 30), (200, 0, 40)];
+    read.extend((0..13).map(|at| (300 + at, 0, 0)));
+    run.task(&last(0, 80), &read);
+    let outcome = run.propagate(1 << 20);
+    let of = |position| {
+        let found = outcome
+            .slowest
+            .iter()
+            .find(|slow| slow.position == position);
+        found.expect("an output").reach
+    };
+    // Before: both values of the key in the task in which it took longest.
+    assert_eq!((of(0).own_ns, of(0).base_ns), (40 * MS, 10 * MS));
+    assert_eq!((of(1).own_ns, of(1).base_ns), (45 * MS, 20 * MS));
+    assert_eq!(of(0).root.position, 2);
+    assert_eq!(of(0).lineage, 3);
+}
+
+/// Of a record that became several, each counts its own time; of several that became one, the slowest and what it came from.
+#[test]
+fn ranges_of_records() {
+    let mut run = Run::new();
+    run.task(&first(0, 0), &[(0, 1, 10), (0, 2, 90), (0, 3, 5)]);
+    // One output of all three, and two of the last one alone.
+    let range = |position, first, count, ms| RecordOutRow {
+        tap: 1,
+        position,
+        key: 7 + position,
+        ns: ms * MS,
+        first,
+        count,
+        ..RecordOutRow::default()
+    };
+    run.outputs = vec![range(0, 0, 3, 105), range(1, 2, 1, 4), range(2, 2, 1, 1)];
+    run.targets[0].link = "result".to_owned();
+    let outcome = run.propagate(1 << 20);
+    let told: Vec<_> = outcome
+        .slowest
+        .iter()
+        .map(|slow| {
+            (
+                slow.position,
+                slow.reach.ns() / MS,
+                slow.reach.root.position,
+            )
+        })
+        .collect();
+    assert_eq!(told, [(0, 90, 1), (1, 4, 2), (2, 1, 2)]);
+}
+
+#[test]
+fn of_attempts_at_a_task_one_counts() {
+    let mut run = Run::new();
+    run.task(&first(0, 0), &[(0, 1, 500)]);
+    run.task(&first(0, 0), &[(0, 1, 10)]);
+    // The second one is a later attempt.
+    run.sources[1].task = 9;
+    run.targets[1].task = 9;
+    run.sources[1].tap = 77;
+    run.targets[1].tap = 77;
+    run.inputs[1].tap = 77;
+    run.outputs[1].tap = 77;
+    run.task(&last(0, 0), &[(1, 0, 1)]);
+    let outcome = run.propagate(1 << 20);
+    assert_eq!(outcome.taps.repeated, 1);
+    assert_eq!(outcome.slowest[0].reach.ns(), 11 * MS);
+}
+
+#[test]
+fn a_profile_without_records_is_told() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = ProfileDir::create(&home.path().join("profile")).expect("a profile");
+    let error = propagate(&dir, &Options::default()).expect_err("no records");
+    assert!(
+        error.to_string().contains("unfuse run --records"),
+        "{error}"
+    );
+    assert!(ProfileDir::open(Path::new(dir.path())).is_ok());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Two stages, any keys: what a map over all records says, and the same on disk as in memory.
+    #[test]
+    fn as_by_hand(
+        tasks in proptest::collection::vec(proptest::collection::vec((1_i64..6, 0_i64..100), 1..8), 1..4),
+        seconds in proptest::collection::vec(0_i64..50, 5),
+        in_memory: bool,
+    ) {
+        let mut run = Run::new();
+        let mut slowest = [None::<i64>; 6];
+        for (partition, records) in (0..).zip(&tasks) {
+            let rows: Vec<Record> = records.iter().map(|(key, ms)| (0, *key, *ms)).collect();
+            run.task(&first(0, partition), &rows);
+            for (key, ms) in records {
+                let slot = &mut slowest[*key as usize];
+                *slot = Some(slot.map_or(*ms, |before| before.max(*ms)));
+            }
+        }
+        let read: Vec<Record> = (1..6)
+            .filter(|key| slowest[*key as usize].is_some())
+            .map(|key| (key, 0, seconds[key as usize - 1]))
+            .collect();
+        run.task(&last(0, 0), &read);
+        let outcome = run.propagate(if in_memory { 1 << 20 } else { 0 });
+        prop_assert_eq!(outcome.slowest.len(), read.len());
+        for slow in &outcome.slowest {
+            let (key, _, ms) = read[slow.position as usize];
+            prop_assert_eq!(slow.reach.ns(), (slowest[key as usize].unwrap_or(0) + ms) * MS);
+        }
+        let lineage: u64 = outcome.slowest.iter().map(|slow| slow.reach.lineage).sum();
+        prop_assert_eq!(lineage, tasks.iter().map(|records| records.len() as u64).sum::<u64>());
+    }
+}

@@ -1,0 +1,264 @@
+//! Records of tasks that were followed: from the files in which the JVM leaves them to tables.
+//!
+//! A thread of its own does it: there can be millions of rows, and the writer must not be late for samples because of them.
+
+mod file;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use unfuse_format::{
+    FormatError, ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow,
+    RecordTextRow, SegmentWriter, Table,
+};
+
+use crate::clock::EpochOffset;
+use file::{Block, Blocks, Ranges};
+
+/// Rows of one segment, about.
+const ROWS: usize = 200_000;
+/// How long rows wait in memory.
+const FLUSH_EVERY: Duration = Duration::from_secs(5);
+
+/// Hands files of records to the thread; it ends when this is dropped, after what it was handed.
+pub(super) struct Records {
+    to_thread: Option<Sender<Value>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Records {
+    /// Nothing runs until there is something to do.
+    pub(super) fn new() -> Self {
+        Self {
+            to_thread: None,
+            thread: None,
+        }
+    }
+
+    /// Takes the event by which the JVM tells of a file.
+    pub(super) fn take(
+        &mut self,
+        event: Value,
+        dir: &ProfileDir,
+        writer: &str,
+        clock: EpochOffset,
+    ) {
+        let to_thread = self.to_thread.get_or_insert_with(|| {
+            let (to_thread, events) = channel();
+            let tables = Tables::new(dir, writer, clock);
+            let thread = std::thread::Builder::new().name("records".to_owned());
+            self.thread = thread.spawn(move || tables.serve(&events)).ok();
+            to_thread
+        });
+        // Without a thread the files stay where they are, and the tables end here.
+        let _ = to_thread.send(event);
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        drop(self.to_thread.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Task {
+    file: String,
+    app: String,
+    stage: i32,
+    attempt: i32,
+    task: i64,
+    partition: i32,
+    unowned_ns: i64,
+    sources: Vec<Value>,
+    outputs: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Text {
+    position: i64,
+    ns: i64,
+    /// Of the JVM's clock.
+    began_ns: u64,
+    ended_ns: u64,
+    text: String,
+    cut: bool,
+}
+
+struct Tables {
+    clock: EpochOffset,
+    dir: ProfileDir,
+    sources: SegmentWriter<RecordSourceRow>,
+    targets: SegmentWriter<RecordTargetRow>,
+    inputs: SegmentWriter<RecordInRow>,
+    outputs: SegmentWriter<RecordOutRow>,
+    texts: SegmentWriter<RecordTextRow>,
+}
+
+impl Tables {
+    fn new(dir: &ProfileDir, writer: &str, clock: EpochOffset) -> Self {
+        Self {
+            clock,
+            dir: dir.clone(),
+            sources: SegmentWriter::new(dir, writer),
+            targets: SegmentWriter::new(dir, writer),
+            inputs: SegmentWriter::new(dir, writer),
+            outputs: SegmentWriter::new(dir, writer),
+            texts: SegmentWriter::new(dir, writer),
+        }
+    }
+
+    fn serve(mut self, events: &Receiver<Value>) {
+        loop {
+            match events.recv_timeout(FLUSH_EVERY) {
+                Ok(event) => {
+                    let _ = self.add(event);
+                }
+                Err(RecvTimeoutError::Timeout) => self.flush(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.flush();
+        let _ = fs::remove_dir(self.dir.records_waiting());
+    }
+
+    /// A task's rows; those of a file that is damaged up to where it is.
+    fn add(&mut self, event: Value) -> Option<()> {
+        let task: Task = serde_json::from_value(event).ok()?;
+        let path = file_in(&self.dir.records_waiting(), &task.file)?;
+        let tap = tap(&task.app, task.task);
+        // Rows first: who finds a task's sources finds its records.
+        if let Ok(bytes) = fs::read(&path) {
+            self.rows(tap, &bytes);
+            let _ = fs::remove_file(&path);
+        }
+        for (number, source) in (0..).zip(&task.sources) {
+            self.texts(tap, source, number, -1);
+            let Ok(row) = serde_json::from_value::<RecordSourceRow>(source.clone()) else {
+                continue;
+            };
+            // Its own partition goes by another name: the task's stands in the row too.
+            let source_partition = row.partition;
+            self.sources.push(RecordSourceRow {
+                app: task.app.clone(),
+                stage: task.stage,
+                attempt: task.attempt,
+                task: task.task,
+                partition: task.partition,
+                tap,
+                source: number,
+                source_partition,
+                ..row
+            });
+        }
+        for (number, output) in (0..).zip(&task.outputs) {
+            self.texts(tap, output, -1, number);
+            let Ok(row) = serde_json::from_value::<RecordTargetRow>(output.clone()) else {
+                continue;
+            };
+            self.targets.push(RecordTargetRow {
+                app: task.app.clone(),
+                stage: task.stage,
+                attempt: task.attempt,
+                task: task.task,
+                partition: task.partition,
+                tap,
+                output: number,
+                unowned_ns: task.unowned_ns,
+                ..row
+            });
+        }
+        Some(())
+    }
+
+    fn texts(&mut self, tap: i64, of: &Value, source: i32, output: i32) {
+        let texts = Vec::<Text>::deserialize(&of["texts"]).unwrap_or_default();
+        for text in texts {
+            self.texts.push(RecordTextRow {
+                tap,
+                source,
+                output,
+                position: text.position,
+                ns: text.ns,
+                began_ns: self.clock.epoch_ns(text.began_ns),
+                ended_ns: self.clock.epoch_ns(text.ended_ns),
+                text: text.text,
+                cut: text.cut,
+            });
+        }
+    }
+
+    fn rows(&mut self, tap: i64, bytes: &[u8]) {
+        let mut ranges = Ranges::default();
+        for block in Blocks::of(bytes) {
+            match block {
+                Block::Input(row) => self.inputs.push(RecordInRow {
+                    tap,
+                    source: row.source,
+                    position: row.position,
+                    id: row.id,
+                    ns: row.ns,
+                }),
+                Block::Output(row) => {
+                    for (source, range) in ranges.of(&row) {
+                        self.outputs.push(RecordOutRow {
+                            tap,
+                            output: row.output,
+                            position: row.position,
+                            key: row.key,
+                            whole: row.whole,
+                            ns: row.ns,
+                            source,
+                            first: range.start,
+                            count: range.end - range.start,
+                        });
+                    }
+                }
+            }
+            if self.inputs.pending() + self.outputs.pending() >= ROWS {
+                flush(&mut self.inputs);
+                flush(&mut self.outputs);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        flush(&mut self.inputs);
+        flush(&mut self.outputs);
+        flush(&mut self.texts);
+        flush(&mut self.targets);
+        flush(&mut self.sources);
+    }
+}
+
+/// Rows that cannot be written are given up: the disk is full, and what waits is on it too.
+fn flush<T: Table>(segment: &mut SegmentWriter<T>) {
+    let flushed: Result<(), FormatError> = segment.flush();
+    if flushed.is_err() {
+        segment.discard();
+    }
+}
+
+/// A name is no path: what the JVM says must not lead elsewhere.
+fn file_in(dir: &Path, name: &str) -> Option<PathBuf> {
+    let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    plain.then(|| dir.join(name))
+}
+
+/// One number for a task attempt (FNV-1a of both).
+fn tap(app: &str, task: i64) -> i64 {
+    let bytes = app.bytes().chain(task.to_le_bytes());
+    bytes
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        })
+        .cast_signed()
+}

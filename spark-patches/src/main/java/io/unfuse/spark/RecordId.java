@@ -1,0 +1,133 @@
+package io.unfuse.spark;
+
+import java.util.Collection;
+
+/**
+ * What records are told by: 64 bits of their content, the same in every JVM, so that what a stage writes and what the next one reads
+ * can be matched. Two records with one id are taken for one.
+ */
+final class RecordId {
+    private RecordId() {}
+
+    /** No id: the content does not say which record it is. */
+    static final long NONE = 0;
+
+    private static final int DEEPEST = 8;
+
+    /** Whether equal objects of a class have equal hash codes; not so where nobody overrides {@code hashCode}. */
+    private static final ClassValue<Boolean> HASHED = new ClassValue<Boolean>() {
+        @Override
+        protected Boolean computeValue(Class<?> type) {
+            try {
+                return type.getMethod("hashCode").getDeclaringClass() != Object.class;
+            } catch (NoSuchMethodException e) {
+                return false;
+            }
+        }
+    };
+
+    private static final ClassValue<Boolean> IS_ROW = new ClassValue<Boolean>() {
+        @Override
+        protected Boolean computeValue(Class<?> type) {
+            return type.getName().equals("org.apache.spark.sql.catalyst.expressions.UnsafeRow");
+        }
+    };
+
+    static boolean isRow(Object record) {
+        return record != null && IS_ROW.get(record.getClass());
+    }
+
+    /** Of a key; keys of Spark's shuffles have a usable {@code hashCode}. */
+    static long ofKey(Object key) {
+        long id = of(key, 0);
+        return id != NONE ? id : mix(key.hashCode());
+    }
+
+    /** Of a whole record; {@link #NONE} where it has parts that cannot be told from others. */
+    static long of(Object record) {
+        return of(record, 0);
+    }
+
+    private static long of(Object value, int depth) {
+        if (value == null) {
+            return 0x6e756c6cL;
+        }
+        if (value instanceof String) {
+            return ofText((String) value);
+        }
+        if (value instanceof Number) {
+            return ofNumber((Number) value);
+        }
+        if (value instanceof byte[]) {
+            long hash = 17;
+            for (byte b : (byte[]) value) {
+                hash = hash * 0x100000001b3L + b;
+            }
+            return mix(hash);
+        }
+        if (isRow(value)) {
+            return RecordRows.id(value);
+        }
+        if (value instanceof Enum) {
+            return ofText(((Enum<?>) value).name());
+        }
+        if (depth >= DEEPEST) {
+            return NONE;
+        }
+        if (value instanceof scala.collection.Iterable || value instanceof Collection) {
+            // Linked lists are products too, as deep as they are long.
+            return mix(value.hashCode());
+        }
+        if (value instanceof scala.Product) {
+            scala.Product product = (scala.Product) value;
+            long hash = 31;
+            for (int i = 0; i < product.productArity(); i++) {
+                long part = of(product.productElement(i), depth + 1);
+                if (part == NONE) {
+                    return NONE;
+                }
+                hash = hash * 0x9e3779b97f4a7c15L + part;
+            }
+            return mix(hash);
+        }
+        if (value instanceof Object[]) {
+            long hash = 37;
+            for (Object element : (Object[]) value) {
+                long part = of(element, depth + 1);
+                if (part == NONE) {
+                    return NONE;
+                }
+                hash = hash * 0x9e3779b97f4a7c15L + part;
+            }
+            return mix(hash);
+        }
+        return HASHED.get(value.getClass()) ? mix(value.hashCode()) : NONE;
+    }
+
+    private static long ofText(String text) {
+        long hash = 0xcbf29ce484222325L;
+        for (int i = 0; i < text.length(); i++) {
+            hash = (hash ^ text.charAt(i)) * 0x100000001b3L;
+        }
+        return mix(hash);
+    }
+
+    private static long ofNumber(Number number) {
+        if (number instanceof Double || number instanceof Float) {
+            return mix(Double.doubleToLongBits(number.doubleValue()));
+        }
+        if (number instanceof Long || number instanceof Integer || number instanceof Short || number instanceof Byte) {
+            return mix(number.longValue());
+        }
+        return mix(number.hashCode());
+    }
+
+    /** Spreads the bits (the finaliser of SplitMix64); never {@link #NONE}. */
+    static long mix(long bits) {
+        long z = bits + 0x9e3779b97f4a7c15L;
+        z = (z ^ (z >>> 30)) * 0xbf58476d1ce4e5b9L;
+        z = (z ^ (z >>> 27)) * 0x94d049bb133111ebL;
+        z ^= z >>> 31;
+        return z == NONE ? 1 : z;
+    }
+}

@@ -1,0 +1,45 @@
+package io.unfuse.spark;
+
+import scala.Product2;
+import scala.collection.AbstractIterator;
+import scala.collection.Iterator;
+
+/** What an aggregator reads to merge it by key: the time until it reads on is that of the key. */
+final class RecordMerge extends AbstractIterator<Object> {
+    private final RecordTask task;
+    private final Iterator<?> records;
+    private boolean merging;
+    private long key;
+
+    RecordMerge(RecordTask task, Iterator<?> records) {
+        this.task = task;
+        this.records = records;
+    }
+
+    @Override
+    public boolean hasNext() {
+        settle();
+        boolean more = records.hasNext();
+        task.skip();
+        return more;
+    }
+
+    @Override
+    public Object next() {
+        settle();
+        Object record = records.next();
+        if (record instanceof Product2) {
+            key = RecordId.ofKey(((Product2<?, ?>) record)._1());
+            merging = true;
+        }
+        task.skip();
+        return record;
+    }
+
+    private void settle() {
+        if (merging) {
+            merging = false;
+            task.merged(key);
+        }
+    }
+}

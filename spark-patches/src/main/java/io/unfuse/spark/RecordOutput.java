@@ -1,0 +1,245 @@
+package io.unfuse.spark;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.ShuffleDependency;
+import scala.Product2;
+import scala.collection.AbstractIterator;
+import scala.collection.Iterator;
+
+/**
+ * What a task makes, for a shuffle, a cache or the action. Each record comes from what was read since the one before it; where nothing
+ * was, from the same as that one.
+ */
+final class RecordOutput extends AbstractIterator<Object> {
+    /** Where records go. */
+    static final class Target {
+        final String link;
+        /** Values of a key are merged before they are written. */
+        final boolean combined;
+
+        private Target(String link, boolean combined) {
+            this.link = link;
+            this.combined = combined;
+        }
+
+        static Target result() {
+            return new Target("result", false);
+        }
+
+        static Target shuffle(ShuffleDependency<?, ?, ?> dependency) {
+            return new Target(shuffleLink(dependency.shuffleId()), dependency.mapSideCombine());
+        }
+
+        static String shuffleLink(int shuffle) {
+            return "shuffle " + shuffle;
+        }
+
+        static String cacheLink(int rdd) {
+            return "cache " + rdd;
+        }
+    }
+
+    final int number;
+    private final RecordTask task;
+    private final Target target;
+    private final int cachedPartition;
+    private final RecordFile.Rows rows;
+    private final RecordTexts texts = new RecordTexts();
+    private Iterator<?> records;
+    /** Of each source, how many records were read when the last output came. */
+    private final List<Long> read = new ArrayList<>();
+    private int forgotten;
+    private List<RecordSource> sources = Collections.emptyList();
+    /** How many sources the task had when {@link #sources} were chosen. */
+    private int sourcesOf;
+    /** Time since the last record was consumed, ns. */
+    long pendingNanos;
+    /** Time in writing that is no record's doing, ns. */
+    long writeNanos;
+    private Object current;
+    private boolean open;
+    private boolean closed;
+    private boolean waits;
+
+    RecordOutput(RecordTask task, int number, Target target) {
+        this(task, number, target, -1);
+    }
+
+    private RecordOutput(RecordTask task, int number, Target target, int cachedPartition) {
+        this.task = task;
+        this.number = number;
+        this.target = target;
+        this.cachedPartition = cachedPartition;
+        rows = new RecordFile.Rows(task.file(), RecordFile.OUTPUTS, number);
+    }
+
+    static RecordOutput ofCache(RecordTask task, int number, int rdd, int partition) {
+        return new RecordOutput(task, number, new Target(Target.cacheLink(rdd), false), partition);
+    }
+
+    /** What a cached record is told by. */
+    static long positionId(int partition, long position) {
+        return RecordId.mix(((long) partition << 40) + position);
+    }
+
+    void of(Iterator<?> iterator) {
+        records = iterator;
+    }
+
+    boolean isClosed() {
+        return closed;
+    }
+
+    boolean hasBegun() {
+        return rows.count > 0 || open;
+    }
+
+    /** Sources up to now have no part in what follows. */
+    void forget() {
+        forgotten = task.sourceCount();
+    }
+
+    /** Whether the consumer's time is that of its records: an action's functions and those that merge values are the user's. */
+    boolean isCharged() {
+        return target.combined || target.link.equals("result");
+    }
+
+    @Override
+    public boolean hasNext() {
+        before();
+        boolean more = records.hasNext();
+        after();
+        return more;
+    }
+
+    @Override
+    public Object next() {
+        before();
+        Object record = records.next();
+        made(record);
+        return record;
+    }
+
+    private void before() {
+        if (task.isBroken()) {
+            return;
+        }
+        synchronized (task) {
+            try {
+                task.activate(this);
+                if (waits) {
+                    task.consumed(this);
+                    waits = false;
+                } else {
+                    task.computed();
+                }
+                finishRecord();
+            } catch (Throwable error) {
+                task.fail(error);
+            }
+        }
+    }
+
+    private void after() {
+        if (!task.isBroken()) {
+            synchronized (task) {
+                task.computed();
+            }
+        }
+    }
+
+    private void made(Object record) {
+        if (task.isBroken()) {
+            return;
+        }
+        synchronized (task) {
+            try {
+                task.computed();
+                current = record;
+                open = true;
+                waits = true;
+                long key = RecordId.NONE;
+                long whole = RecordId.NONE;
+                if (cachedPartition >= 0) {
+                    whole = positionId(cachedPartition, rows.count);
+                } else if (!target.link.equals("result") && record instanceof Product2) {
+                    Product2<?, ?> pair = (Product2<?, ?>) record;
+                    if (RecordId.isRow(pair._2())) {
+                        whole = RecordId.of(pair._2());
+                    } else {
+                        key = RecordId.ofKey(pair._1());
+                        whole = target.combined ? RecordId.NONE : RecordId.of(record);
+                    }
+                }
+                rows.id(key);
+                rows.id(whole);
+                ranges();
+            } catch (Throwable error) {
+                task.fail(error);
+            }
+        }
+    }
+
+    private void ranges() {
+        if (sourcesOf != task.sourceCount()) {
+            sourcesOf = task.sourceCount();
+            sources = task.sourcesOf(this);
+        }
+        int touched = 0;
+        for (RecordSource source : sources) {
+            touched += source.count() > seen(source) ? 1 : 0;
+        }
+        rows.number(forgotten);
+        rows.number(touched);
+        for (RecordSource source : sources) {
+            long count = source.count();
+            long seen = seen(source);
+            if (count > seen) {
+                rows.number(source.number());
+                rows.number(seen);
+                rows.number(count - seen);
+                read.set(source.number(), count);
+            }
+        }
+    }
+
+    private long seen(RecordSource source) {
+        if (read.size() <= source.number()) {
+            read.addAll(Collections.nCopies(source.number() + 1 - read.size(), 0L));
+        }
+        return read.get(source.number());
+    }
+
+    private void finishRecord() throws IOException {
+        if (!open) {
+            return;
+        }
+        open = false;
+        rows.number(pendingNanos);
+        if (target.link.equals("result") && texts.wants(pendingNanos)) {
+            texts.keep(rows.count, pendingNanos, System.nanoTime() - pendingNanos, task.redacted ? "(content not kept)" : RecordTexts.of(current, null, false));
+        }
+        current = null;
+        pendingNanos = 0;
+        rows.endRow();
+    }
+
+    void close() throws IOException {
+        if (waits) {
+            before();
+        }
+        finishRecord();
+        rows.flush();
+        closed = true;
+    }
+
+    void describe(Json json) {
+        json.field("link", target.link).field("combined", target.combined).field("count", rows.count)
+                .field("write_ns", writeNanos);
+        texts.describe(json);
+        json.end();
+    }
+}

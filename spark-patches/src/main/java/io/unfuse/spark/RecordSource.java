@@ -1,0 +1,241 @@
+package io.unfuse.spark;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.io.LongWritable;
+import org.apache.spark.NarrowDependency;
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.rdd.InputFileBlockHolder;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Product2;
+import scala.collection.AbstractIterator;
+import scala.collection.Iterator;
+
+/** What a task reads: a partition of a source, of a shuffle or of a cached RDD, followed record by record. */
+final class RecordSource extends AbstractIterator<Object> {
+    /** What is known of an RDD that is a source. */
+    static final class Kind {
+        final String name;
+        /** Where its records were written, in {@link RecordOutput.Target#link}'s words. */
+        final List<String> links;
+        /** What they are told by: {@code key}, {@code whole} or {@code position}. */
+        final String by;
+
+        private Kind(String name, List<String> links, String by) {
+            this.name = name;
+            this.links = links;
+            this.by = by;
+        }
+
+        /** Null for an RDD that computes from others in the same task. */
+        static Kind of(RDD<?> rdd) throws ReflectiveOperationException {
+            if (rdd.getStorageLevel().isValid()) {
+                return new Kind("cached", List.of(RecordOutput.Target.cacheLink(rdd.id())), "position");
+            }
+            String name = rdd.getClass().getSimpleName();
+            List<String> links = new ArrayList<>();
+            boolean keyed = false;
+            boolean narrow = false;
+            for (Object dependency : ScalaSeq.toList(RDD.class.getMethod("dependencies").invoke(rdd))) {
+                if (dependency instanceof ShuffleDependency) {
+                    ShuffleDependency<?, ?, ?> shuffle = (ShuffleDependency<?, ?, ?>) dependency;
+                    links.add(RecordOutput.Target.shuffleLink(shuffle.shuffleId()));
+                    keyed |= shuffle.aggregator().isDefined();
+                } else {
+                    narrow |= dependency instanceof NarrowDependency;
+                }
+            }
+            // One that is grouped with a shuffle has both.
+            if (narrow && links.isEmpty()) {
+                return null;
+            }
+            if (links.isEmpty()) {
+                return new Kind(name.equals("HadoopRDD") || name.equals("NewHadoopRDD") || name.equals("FileScanRDD")
+                        ? "file" : "other", links, "position");
+            }
+            keyed |= !name.equals("ShuffledRDD") && !name.equals("ShuffledRowRDD");
+            return new Kind("shuffle", links, keyed ? "key" : "whole");
+        }
+    }
+
+    private final RecordTask task;
+    private final int number;
+    private final Kind kind;
+    private final RDD<?> rdd;
+    private final int partition;
+    private final Iterator<?> records;
+    private final RecordFile.Rows rows;
+    private final RecordTexts texts = new RecordTexts();
+    private final Object schema;
+    private final List<String> files = new ArrayList<>();
+    private final List<Long> fileStarts = new ArrayList<>();
+    private final List<Long> filePositions = new ArrayList<>();
+    private UTF8String lastFile;
+    private long lastFileStart;
+    private boolean isTimed = true;
+    /** The output that its records go into, where that is known. */
+    int output = -1;
+    /** Time that the record read last has taken so far, ns. */
+    long pendingNanos;
+    /** Time in reading, ns. */
+    long readNanos;
+    private Object current;
+    private long currentId;
+    private long currentBegan;
+    private boolean open;
+    private String currentText;
+
+    RecordSource(RecordTask task, int number, Kind kind, RDD<?> rdd, int partition, Iterator<?> records) {
+        this.task = task;
+        this.number = number;
+        this.kind = kind;
+        this.rdd = rdd;
+        this.partition = partition;
+        this.records = records;
+        rows = new RecordFile.Rows(task.file(), RecordFile.INPUTS, number);
+        schema = kind.name.equals("file") ? schema(rdd) : null;
+    }
+
+    private static Object schema(RDD<?> rdd) {
+        try {
+            return rdd.getClass().getMethod("readSchema").invoke(rdd);
+        } catch (ReflectiveOperationException | LinkageError e) {
+            return null;
+        }
+    }
+
+    /** Records that were read. */
+    long count() {
+        return rows.count + (open ? 1 : 0);
+    }
+
+    int number() {
+        return number;
+    }
+
+    @Override
+    public boolean hasNext() {
+        before();
+        boolean more = records.hasNext();
+        after(more);
+        return more;
+    }
+
+    @Override
+    public Object next() {
+        before();
+        Object record = records.next();
+        took(record);
+        return record;
+    }
+
+    private void before() {
+        if (task.isBroken()) {
+            return;
+        }
+        synchronized (task) {
+            isTimed &= task.isTimed();
+            task.computed();
+            // Its reader may use the object for the next record as soon as it is asked for one.
+            if (current != null && texts.wants(pendingNanos)) {
+                currentText = task.redacted ? "(content not kept)" : RecordTexts.of(current, schema, kind.by.equals("key"));
+            }
+            current = null;
+        }
+    }
+
+    private void after(boolean more) {
+        if (task.isBroken()) {
+            return;
+        }
+        synchronized (task) {
+            task.read(this);
+            if (!more) {
+                task.disowned(this);
+            }
+        }
+    }
+
+    private void took(Object record) {
+        if (task.isBroken()) {
+            return;
+        }
+        synchronized (task) {
+            try {
+                task.read(this);
+                finishRecord();
+                current = record;
+                currentBegan = System.nanoTime();
+                open = true;
+                currentId = id(record);
+                pendingNanos = kind.by.equals("key") ? task.mergedNanos(currentId) : 0;
+                if (kind.name.equals("file")) {
+                    lookAtFile();
+                }
+                task.owned(this);
+            } catch (Throwable error) {
+                task.fail(error);
+            }
+        }
+    }
+
+    private long id(Object record) {
+        switch (kind.by) {
+            case "key":
+                return record instanceof Product2 ? RecordId.ofKey(((Product2<?, ?>) record)._1()) : RecordId.NONE;
+            case "whole":
+                return RecordId.of(record);
+            default:
+                if (kind.name.equals("cached")) {
+                    return RecordOutput.positionId(partition, count() - 1);
+                }
+                return record instanceof Product2 && ((Product2<?, ?>) record)._1() instanceof LongWritable
+                        ? ((LongWritable) ((Product2<?, ?>) record)._1()).get() : RecordId.NONE;
+        }
+    }
+
+    private void lookAtFile() {
+        UTF8String file = InputFileBlockHolder.getInputFilePath();
+        long start = InputFileBlockHolder.getStartOffset();
+        if (file != lastFile || start != lastFileStart) {
+            lastFile = file;
+            lastFileStart = start;
+            files.add(file.toString());
+            fileStarts.add(start);
+            filePositions.add(count() - 1);
+        }
+    }
+
+    private void finishRecord() throws IOException {
+        if (!open) {
+            return;
+        }
+        open = false;
+        rows.number(pendingNanos);
+        rows.id(currentId);
+        if (currentText != null) {
+            texts.keep(rows.count, pendingNanos, currentBegan, currentText);
+            currentText = null;
+        }
+        rows.endRow();
+    }
+
+    void close() throws IOException {
+        if (current != null) {
+            before();
+        }
+        finishRecord();
+        rows.flush();
+    }
+
+    void describe(Json json) {
+        json.field("kind", kind.name).field("by", kind.by).strings("links", kind.links)
+                .field("rdd", rdd.id()).field("name", rdd.toString()).field("partition", partition)
+                .field("count", rows.count).field("read_ns", readNanos).field("timed", isTimed).field("output", output)
+                .strings("files", files).numbers("file_starts", fileStarts).numbers("file_positions", filePositions);
+        texts.describe(json);
+        json.end();
+    }
+}

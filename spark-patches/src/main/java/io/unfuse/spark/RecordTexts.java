@@ -1,0 +1,87 @@
+package io.unfuse.spark;
+
+import java.util.Comparator;
+import java.util.PriorityQueue;
+
+/** The records with the longest times, with a bounded part of their content. */
+final class RecordTexts {
+    private static final int MOST = 20;
+    private static final int LONGEST = 300;
+
+    private static final class Kept {
+        final long position;
+        final long nanos;
+        final long began;
+        final long ended;
+        final String text;
+
+        Kept(long position, long nanos, long began, String text) {
+            this.position = position;
+            this.nanos = nanos;
+            this.began = began;
+            ended = System.nanoTime();
+            this.text = text;
+        }
+    }
+
+    private final PriorityQueue<Kept> kept = new PriorityQueue<>(Comparator.comparingLong((Kept one) -> one.nanos));
+
+    /** True if a record that takes so long would be kept. */
+    boolean wants(long nanos) {
+        return kept.size() < MOST || nanos > kept.peek().nanos;
+    }
+
+    /** {@code began} is of {@link System#nanoTime()}; the record is done with now. */
+    void keep(long position, long nanos, long began, String text) {
+        if (wants(nanos)) {
+            kept.add(new Kept(position, nanos, began, text));
+            if (kept.size() > MOST) {
+                kept.poll();
+            }
+        }
+    }
+
+    void describe(Json json) {
+        json.array("texts");
+        for (Kept one : kept) {
+            json.item().field("position", one.position).field("ns", one.nanos)
+                    .field("began_ns", one.began).field("ended_ns", one.ended)
+                    .field("cut", one.text.length() > LONGEST)
+                    .field("text", one.text.length() > LONGEST ? one.text.substring(0, LONGEST) : one.text).end();
+        }
+        json.endArray();
+    }
+
+    /** A record as a person would want to see it; it is asked for for few records only. */
+    static String of(Object record, Object schema, boolean keyed) {
+        try {
+            if (record instanceof scala.Tuple2) {
+                scala.Tuple2<?, ?> pair = (scala.Tuple2<?, ?>) record;
+                // With the values of a key goes everything that was grouped under it.
+                return keyed ? "key " + of(pair._1(), null, false)
+                        : isWritable(pair._1()) ? of(pair._2(), null, false)
+                        : "(" + of(pair._1(), null, false) + "," + of(pair._2(), null, false) + ")";
+            }
+            if (record instanceof byte[]) {
+                return ((byte[]) record).length + " bytes";
+            }
+            if (record instanceof CharSequence) {
+                CharSequence text = (CharSequence) record;
+                return text.length() > LONGEST ? text.subSequence(0, LONGEST + 1).toString() : text.toString();
+            }
+            String row = isSql(record) ? RecordRows.text(record, schema, LONGEST) : null;
+            String text = row == null ? String.valueOf(record) : row;
+            return text.length() > LONGEST ? text.substring(0, LONGEST + 1) : text;
+        } catch (Throwable error) {
+            return "(its toString failed: " + error.getClass().getName() + ")";
+        }
+    }
+
+    private static boolean isSql(Object record) {
+        return record != null && record.getClass().getName().startsWith("org.apache.spark.sql.");
+    }
+
+    private static boolean isWritable(Object key) {
+        return key instanceof org.apache.hadoop.io.Writable;
+    }
+}
