@@ -14,12 +14,14 @@
 
 mod buckets;
 mod error;
+mod places;
 mod propagate;
 mod reach;
 mod stream;
 mod taps;
 
 pub use error::ProvenanceError;
+pub use places::{RecordPlace, places, slowest_records};
 pub use propagate::{Options, Outcome, SlowOutput, propagate};
 pub use reach::{Reach, RecordRef};
 pub use taps::{Tap, Taps};

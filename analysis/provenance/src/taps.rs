@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use unfuse_format::{FormatError, ProfileDir, RecordSourceRow, RecordTargetRow};
 
+use crate::RecordRef;
+
 /// Application, stage and partition.
 type Place = (String, i32, i32);
 /// Attempts at the stage and at the task.
@@ -84,6 +86,24 @@ impl Taps {
         }
         taps.repeated = of_tasks - taps.all.len();
         Ok(taps)
+    }
+
+    /// The places of task attempts by their numbers.
+    pub(crate) fn places(&self) -> HashMap<i64, u32> {
+        let numbers = self.all.iter().map(|tap| {
+            let of_target = tap.targets.first().map(|row| row.tap);
+            of_target.or(tap.sources.first().map(|row| row.tap))
+        });
+        numbers
+            .zip(0..)
+            .filter_map(|(number, place)| Some((number?, place)))
+            .collect()
+    }
+
+    /// The source that a record was read from.
+    pub fn source(&self, record: RecordRef) -> Option<&RecordSourceRow> {
+        let tap = self.all.get(usize::try_from(record.tap).ok()?)?;
+        tap.sources.iter().find(|row| row.source == record.source)
     }
 
     /// Of each task attempt and output, how many links are before it. Each link belongs to one application.
