@@ -186,8 +186,8 @@ pub struct Task {
     pub task: i64,
     /// Which of the stage's tasks.
     pub index: i32,
-    /// The partition; before Spark 3.3 the index stands for it, as it is except in retried stages.
-    pub partition: i32,
+    /// The partition, which is the same in a retried stage, where the index is not; Spark tells it since 3.3.
+    pub partition: Option<i32>,
     /// Its attempt in the stage attempt, from 0.
     pub attempt: i32,
     /// The executor.

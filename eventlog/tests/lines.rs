@@ -28,7 +28,7 @@ fn a_task_has_what_it_used_and_how_it_ended() {
         panic!("{events:?}");
     };
     assert_eq!((end.task.stage, end.task.stage_attempt), (3, 1));
-    assert_eq!((end.task.partition, &*end.task.executor), (2, "e1"));
+    assert_eq!((end.task.partition, &*end.task.executor), (None, "e1"));
     assert_eq!((end.duration_ms(), end.getting_result_ms), (500, None));
     assert_eq!((end.outcome, end.message.as_str()), (Outcome::Success, ""));
     let metrics = end.metrics.expect("metrics");

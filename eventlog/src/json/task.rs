@@ -85,7 +85,7 @@ impl Info<'_> {
             task: self.task,
             index: self.index,
             // Spark writes -1 where it does not know.
-            partition: self.partition.filter(|id| *id >= 0).unwrap_or(self.index),
+            partition: self.partition.filter(|id| *id >= 0),
             attempt: self.attempt,
             executor: names.of(&self.executor),
             host: names.of(&self.host),
