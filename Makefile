@@ -76,6 +76,11 @@ bench: build
 	target/release/unfuse-bench accuracy --async-profiler 200
 	target/release/unfuse-bench report
 
+# The event logs that tests read, of real runs. Only for changes of fixtures/job.py: times differ each time.
+.PHONY: event-logs
+event-logs: build
+	eventlog/tests/fixtures/make.sh $(UNFUSE)
+
 clean:
 	cargo clean
 	rm -rf spark-patches/target report-page/dist report-page/node_modules

@@ -5,47 +5,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use serde::Deserialize;
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
-
-/// What is needed of an event. Plans, which nest deep, are skipped.
-#[derive(Deserialize)]
-struct Event {
-    #[serde(rename = "Event")]
-    name: String,
-    description: Option<String>,
-    #[serde(rename = "executionId")]
-    execution: Option<i64>,
-    #[serde(rename = "Stage ID")]
-    stage: Option<i64>,
-    #[serde(rename = "Stage Info")]
-    stage_info: Option<StageInfo>,
-    #[serde(rename = "Properties")]
-    properties: Option<Properties>,
-    #[serde(rename = "Task Metrics")]
-    metrics: Option<TaskMetrics>,
-}
-
-#[derive(Deserialize)]
-struct StageInfo {
-    #[serde(rename = "Stage ID")]
-    id: i64,
-}
-
-#[derive(Deserialize)]
-struct Properties {
-    #[serde(rename = "spark.sql.execution.id")]
-    execution: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct TaskMetrics {
-    #[serde(rename = "Executor CPU Time", default)]
-    cpu_ns: u64,
-    #[serde(rename = "Executor Deserialize CPU Time", default)]
-    deserialize_cpu_ns: u64,
-}
+use unfuse_eventlog::{Event, EventLog};
 
 /// What operators say that they took, ms, by stage and by operator and name of the metric; of a stage's equal ones the sum.
 pub type Timings = HashMap<i32, HashMap<(String, String), f64>>;
@@ -115,30 +77,32 @@ pub struct Execution {
 
 /// The executions of an event log that ran stages, in order.
 pub fn executions(log: &Path) -> Result<Vec<Execution>> {
-    let file = File::open(log).with_context(|| format!("cannot read {}", log.display()))?;
+    let mut events = EventLog::open(log)?;
     let mut descriptions: HashMap<i64, String> = HashMap::new();
-    let mut stage_execution: HashMap<i64, i64> = HashMap::new();
-    let mut stage_cpu: HashMap<i64, f64> = HashMap::new();
-    for line in BufReader::new(file).lines() {
-        let event: Event = serde_json::from_str(&line?)?;
-        if event.name.ends_with("SparkListenerSQLExecutionStart") {
-            let description = event.description.unwrap_or_default();
-            descriptions.insert(event.execution.unwrap_or(-1), description);
-        } else if event.name == "SparkListenerStageSubmitted" {
-            let execution = event
-                .properties
-                .and_then(|properties| properties.execution?.parse().ok());
-            if let (Some(stage), Some(execution)) = (event.stage_info, execution) {
-                stage_execution.insert(stage.id, execution);
+    let mut stage_execution: HashMap<i32, i64> = HashMap::new();
+    let mut stage_cpu: HashMap<i32, f64> = HashMap::new();
+    for event in &mut events {
+        match event {
+            Event::SqlStart(start) => {
+                descriptions.insert(start.sql, start.description);
             }
-        } else if event.name == "SparkListenerTaskEnd" {
-            let ns = event
-                .metrics
-                .map_or(0, |task| task.cpu_ns + task.deserialize_cpu_ns);
-            *stage_cpu.entry(event.stage.unwrap_or(-1)).or_default() += ns as f64 / 1e9;
+            Event::StageSubmitted(stage) => {
+                let execution = stage.properties.sql;
+                stage_execution.extend(execution.map(|execution| (stage.stage, execution)));
+            }
+            Event::TaskEnd(end) => {
+                let ns = end
+                    .metrics
+                    .map_or(0, |task| task.cpu_ns + task.deserialize_cpu_ns);
+                *stage_cpu.entry(end.task.stage).or_default() += ns as f64 / 1e9;
+            }
+            _ => {}
         }
     }
-    let mut best: HashMap<i64, (i64, f64)> = HashMap::new();
+    if !events.damage().is_none() {
+        bail!("{}", events.damage().notes().join("; "));
+    }
+    let mut best: HashMap<i64, (i32, f64)> = HashMap::new();
     let mut all: HashMap<i64, f64> = HashMap::new();
     for (stage, execution) in stage_execution {
         let cpu = stage_cpu.get(&stage).copied().unwrap_or(0.0);
@@ -153,7 +117,7 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
         .map(|(id, (stage, cpu_s))| Execution {
             id,
             description: descriptions.remove(&id).unwrap_or_default(),
-            stage: stage as i32,
+            stage,
             cpu_s,
             all_cpu_s: all[&id],
         })

@@ -23,6 +23,7 @@ fn main() {
     events();
     regions(&recorded);
     segments(&recorded);
+    event_logs();
 }
 
 fn save(target: &str, name: &str, bytes: &[u8]) {
@@ -73,6 +74,37 @@ fn options() {
         b"colour=red,rate=fast,dir=,map=3,threads",
     );
     save("options", "empty-parts", b",,rate=0,,");
+}
+
+/// Events of every kind as text, and the beginnings of logs of Spark's codecs.
+fn event_logs() {
+    let task = r#""Stage ID":7,"Stage Attempt ID":0,"Task Info":{"Task ID":12,"Index":0,"Attempt":0,"Partition ID":0,"Launch Time":5,"Executor ID":"1","Host":"h","Locality":"ANY","Speculative":false,"Getting Result Time":0,"Finish Time":9}"#;
+    let stage = r#""Stage Info":{"Stage ID":7,"Stage Attempt ID":0,"Stage Name":"count","Number of Tasks":1,"RDD Info":[{"RDD ID":2,"Name":"R","Scope":"{\"id\":\"0\",\"name\":\"Exchange\"}","Parent IDs":[1],"Storage Level":{"Use Disk":false,"Use Memory":true},"Number of Partitions":1}],"Parent IDs":[6],"Submission Time":4}"#;
+    let lines = [
+        r#"{"Event":"SparkListenerLogStart","Spark Version":"4.3.0"}"#.to_owned(),
+        r#"{"Event":"SparkListenerApplicationStart","App Name":"job","App ID":"app","Timestamp":1,"User":"me"}"#.to_owned(),
+        r#"{"Event":"SparkListenerEnvironmentUpdate","JVM Information":{"Java Version":"17"},"Spark Properties":{"spark.master":"local"}}"#.to_owned(),
+        r#"{"Event":"SparkListenerExecutorAdded","Timestamp":2,"Executor ID":"1","Executor Info":{"Host":"h","Total Cores":2}}"#.to_owned(),
+        r#"{"Event":"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart","executionId":1,"description":"q","sparkPlanInfo":{"children":[{"children":[]}]},"time":3}"#.to_owned(),
+        r#"{"Event":"SparkListenerJobStart","Job ID":1,"Submission Time":3,"Stage IDs":[6,7],"Properties":{"spark.sql.execution.id":"1","spark.scheduler.pool":"p"}}"#.to_owned(),
+        format!(r#"{{"Event":"SparkListenerStageSubmitted",{stage},"Properties":{{}}}}"#),
+        format!(r#"{{"Event":"SparkListenerTaskStart",{task}}}"#),
+        format!(r#"{{"Event":"SparkListenerTaskEnd","Task Type":"ResultTask","Task End Reason":{{"Reason":"TaskKilled","Kill Reason":"x"}},"Task Metrics":{{"Executor Run Time":4,"Shuffle Read Metrics":{{"Local Bytes Read":-1}}}},{task}}}"#),
+        format!(r#"{{"Event":"SparkListenerStageCompleted",{stage}}}"#),
+        r#"{"Event":"SparkListenerJobEnd","Job ID":1,"Completion Time":9,"Job Result":{"Result":"JobFailed","Exception":{"Message":"m"}}}"#.to_owned(),
+        r#"{"Event":"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd","executionId":1,"time":9,"errorMessage":""}"#.to_owned(),
+        r#"{"Event":"SparkListenerExecutorRemoved","Timestamp":9,"Executor ID":"1","Removed Reason":"r"}"#.to_owned(),
+        r#"{"Event":"SparkListenerApplicationEnd","Timestamp":10}"#.to_owned(),
+    ];
+    save("eventlog", "application", lines.join("\n").as_bytes());
+    const HEAD: usize = 3000;
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../eventlog/tests/fixtures");
+    for name in ["small-lz4", "small-snappy", "small-lzf", "killed-4.3"] {
+        let entry = fs::read_dir(logs.join(name)).expect("a fixture").next();
+        let path = entry.expect("a log").expect("an entry").path();
+        let bytes = fs::read(path).expect("its bytes");
+        save("eventlog", name, &bytes[..bytes.len().min(HEAD)]);
+    }
 }
 
 fn messages() {

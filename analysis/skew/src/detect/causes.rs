@@ -1,0 +1,253 @@
+//! What explains the times of a stage's tasks, task by task.
+
+use super::finding::{Cause, Measure};
+use super::groups::{Slower, slower};
+use super::parts::Parts;
+use super::slope::slope;
+use super::stats::{
+    chance_if_spread_known, chance_of_going_together, chance_of_outlier, median, spread,
+};
+use crate::Task;
+
+/// Standard deviation of a time between two moments that are each told in whole ms.
+const ROUNDING_MS: f64 = 0.408;
+/// No disk in use is slower, bytes a ms; a spilled byte is written and read.
+const SLOWEST_DISK: f64 = 10_000.0;
+
+const CAUSES: [Cause; 11] = [
+    Cause::Data,
+    Cause::Computation,
+    Cause::DataOrComputation,
+    Cause::GarbageCollection,
+    Cause::FetchWait,
+    Cause::ShuffleWrite,
+    Cause::Spill,
+    Cause::Host,
+    Cause::Executor,
+    Cause::Locality,
+    Cause::Start,
+];
+
+/// Each task's time beyond the typical one's, by cause; ms.
+pub(super) struct Explained {
+    /// What goes with the data.
+    pub(super) measure: Option<Measure>,
+    amounts: Vec<f64>,
+    data: Vec<f64>,
+    spill: Vec<f64>,
+    /// Measured, without what goes with the data.
+    start: Vec<f64>,
+    gc: Vec<f64>,
+    fetch: Vec<f64>,
+    write: Vec<f64>,
+    /// The work that is left.
+    rest: Vec<f64>,
+    /// What that is called.
+    rest_is: Cause,
+    slower: Vec<Slower>,
+    /// What a task of its data is expected to take.
+    expected: Vec<f64>,
+    /// What a typical task takes.
+    typical: f64,
+    /// The spread of the rest, relative to what is expected.
+    spread: f64,
+    chance_of_data: f64,
+    chance_of_spill: f64,
+}
+
+impl Explained {
+    pub(super) fn of(tasks: &[&Task], chance: f64) -> Self {
+        let parts: Vec<Parts> = tasks.iter().map(|task| Parts::of(task)).collect();
+        let column = |of: fn(&Parts) -> f64| parts.iter().map(of).collect::<Vec<f64>>();
+        let work = column(|parts| parts.work);
+        let counted: Vec<(Measure, Vec<f64>)> = Measure::ALL
+            .into_iter()
+            .map(|measure| (measure, tasks.iter().map(|task| measure.of(task)).collect()))
+            .filter(|(_, amounts): &(_, Vec<f64>)| amounts.iter().any(|amount| *amount > 0.0))
+            .collect();
+        let chosen = choose(&counted, &work);
+        let zeros = || vec![0.0; tasks.len()];
+        let amounts = chosen.map_or_else(zeros, |at| counted[at].1.clone());
+        let mut data = zeros();
+        let mut without_data = |times: Vec<f64>| {
+            let slope = slope(&amounts, &times);
+            let (amount, time) = (
+                median(amounts.iter().copied()),
+                median(times.iter().copied()),
+            );
+            let mut left = Vec::with_capacity(times.len());
+            for (at, own) in times.iter().enumerate() {
+                let of_data = slope * (amounts[at] - amount);
+                data[at] += of_data;
+                left.push(own - time - of_data);
+            }
+            (left, time)
+        };
+        let (work_left, typical_work) = without_data(work);
+        let (gc, typical_gc) = without_data(column(|parts| parts.gc));
+        let (fetch, typical_fetch) = without_data(column(|parts| parts.fetch));
+        let (write, typical_write) = without_data(column(|parts| parts.write));
+        let start = column(|parts| parts.start);
+        let typical_start = median(start.iter().copied());
+        let typical = typical_work + typical_gc + typical_fetch + typical_write + typical_start;
+        let spilled: Vec<f64> = tasks.iter().map(|task| task.spilled_bytes as f64).collect();
+        let per_byte = slope(&spilled, &work_left).min(2.0 / SLOWEST_DISK);
+        let typical_spilled = median(spilled.iter().copied());
+        let spill: Vec<f64> = spilled
+            .iter()
+            .map(|bytes| per_byte * (bytes - typical_spilled))
+            .collect();
+        let rest = work_left.iter().zip(&spill).map(|(a, b)| a - b).collect();
+        let mut explained = Self {
+            measure: chosen.map(|at| counted[at].0),
+            expected: data.iter().map(|ms| (typical + ms).max(1.0)).collect(),
+            chance_of_data: 1.0,
+            chance_of_spill: 1.0,
+            amounts,
+            data,
+            start: start.iter().map(|ms| ms - typical_start).collect(),
+            gc,
+            fetch,
+            write,
+            rest,
+            rest_is: if counted.is_empty() {
+                Cause::DataOrComputation
+            } else {
+                Cause::Computation
+            },
+            slower: Vec::new(),
+            typical,
+            spread: 0.0,
+            spill,
+        };
+        explained.take_groups_out(tasks, chance);
+        explained.spread = spread(&explained.relative());
+        // Only where it will be asked for, as it takes long.
+        if !explained.slow(chance).is_empty() {
+            let all: Vec<f64> = (0..tasks.len()).map(|at| explained.excess(at)).collect();
+            let measures: Vec<Vec<f64>> = counted.into_iter().map(|(_, amounts)| amounts).collect();
+            explained.chance_of_data = chance_of_going_together(&measures, &all);
+            explained.chance_of_spill = chance_of_going_together(&[spilled], &work_left);
+        }
+        explained
+    }
+
+    /// One of each kind: a host, then an executor, then those with their data elsewhere.
+    fn take_groups_out(&mut self, tasks: &[&Task], most: f64) {
+        for cause in [Cause::Host, Cause::Executor, Cause::Locality] {
+            let Some(found) = slower(tasks, &self.relative(), cause, most) else {
+                continue;
+            };
+            for (at, member) in found.member.iter().enumerate() {
+                if *member {
+                    self.rest[at] -= found.by * self.expected[at];
+                }
+            }
+            self.slower.push(found);
+        }
+    }
+
+    fn relative(&self) -> Vec<f64> {
+        let pairs = self.rest.iter().zip(&self.expected);
+        pairs.map(|(rest, expected)| rest / expected).collect()
+    }
+
+    pub(super) fn causes(&self) -> impl Iterator<Item = Cause> {
+        let rest_is = self.rest_is;
+        CAUSES.into_iter().filter(move |cause| {
+            rest_is == *cause || !matches!(cause, Cause::Computation | Cause::DataOrComputation)
+        })
+    }
+
+    /// How much longer than a typical one the task takes, ms.
+    pub(super) fn excess(&self, at: usize) -> f64 {
+        self.causes().map(|cause| self.part(at, cause)).sum()
+    }
+
+    /// How much of it is for a cause, ms.
+    pub(super) fn part(&self, at: usize, cause: Cause) -> f64 {
+        match cause {
+            Cause::Data => self.data[at],
+            Cause::Computation | Cause::DataOrComputation => self.rest[at],
+            Cause::GarbageCollection => self.gc[at],
+            Cause::FetchWait => self.fetch[at],
+            Cause::ShuffleWrite => self.write[at],
+            Cause::Spill => self.spill[at],
+            Cause::Start => self.start[at],
+            Cause::Host | Cause::Executor | Cause::Locality => self
+                .group(cause)
+                .filter(|group| group.member[at])
+                .map_or(0.0, |group| group.by * self.expected[at]),
+        }
+    }
+
+    /// How much data the task has, and a typical one.
+    pub(super) fn amount(&self, at: usize) -> Option<(f64, f64)> {
+        self.measure?;
+        Some((self.amounts[at], median(self.amounts.iter().copied())))
+    }
+
+    /// Tasks that are slow beyond chance.
+    pub(super) fn slow(&self, chance: f64) -> Vec<usize> {
+        self.slow_by(|z, n| chance_of_outlier(z, n) < chance)
+    }
+
+    /// The same if the spread were known exactly, as it is of very many tasks.
+    pub(super) fn slow_if_spread_known(&self, chance: f64) -> Vec<usize> {
+        self.slow_by(|z, n| chance_if_spread_known(z, n) < chance)
+    }
+
+    fn slow_by(&self, is_slow: impl Fn(f64, usize) -> bool) -> Vec<usize> {
+        let n = self.rest.len();
+        let scale = self.scale(self.typical.max(1.0));
+        (0..n)
+            .filter(|at| is_slow(self.excess(*at) / scale, n))
+            .collect()
+    }
+
+    /// The spread of tasks that are expected to take so long, ms.
+    fn scale(&self, expected: f64) -> f64 {
+        (self.spread * expected).hypot(ROUNDING_MS)
+    }
+
+    /// How sure it is that a task is slow, and for this reason; 0 to 1.
+    pub(super) fn sure(&self, at: usize, cause: Cause) -> f64 {
+        let n = self.rest.len();
+        let by_chance = |ms: f64, expected: f64| chance_of_outlier(ms / self.scale(expected), n);
+        let slow = by_chance(self.excess(at), self.typical.max(1.0));
+        let part = self.part(at, cause);
+        let other = match cause {
+            Cause::Data => self.chance_of_data,
+            Cause::Spill => self.chance_of_spill,
+            Cause::Host | Cause::Executor | Cause::Locality => {
+                self.group(cause).map_or(1.0, |group| group.chance)
+            }
+            Cause::Computation | Cause::DataOrComputation => by_chance(part, self.expected[at]),
+            _ => by_chance(part, self.typical.max(1.0)),
+        };
+        ((1.0 - slow) * (1.0 - other)).clamp(0.0, 1.0)
+    }
+
+    fn group(&self, cause: Cause) -> Option<&Slower> {
+        self.slower.iter().find(|group| group.cause == cause)
+    }
+}
+
+/// The measure with which the work goes best: that leaves the least, all deviations added up. None if nothing was counted.
+fn choose(counted: &[(Measure, Vec<f64>)], work: &[f64]) -> Option<usize> {
+    let typical = median(work.iter().copied());
+    let left = |amounts: &[f64], slope: f64| -> f64 {
+        let amount = median(amounts.iter().copied());
+        let of = |(own, has): (&f64, &f64)| (own - typical - slope * (has - amount)).abs();
+        work.iter().zip(amounts).map(of).sum()
+    };
+    let mut best = None;
+    let mut least = f64::INFINITY;
+    for (at, (_, amounts)) in counted.iter().enumerate() {
+        let left = left(amounts, slope(amounts, work));
+        if left < least {
+            (best, least) = (Some(at), left);
+        }
+    }
+    best
+}

@@ -1,0 +1,65 @@
+//! Tasks that are slow together: of one host, one executor, or with their data elsewhere.
+
+use std::collections::BTreeMap;
+
+use super::finding::Cause;
+use super::stats::{chance_of_rank, median};
+use crate::Task;
+
+/// A group of which the tasks are slower than the others.
+pub(super) struct Slower {
+    pub(super) cause: Cause,
+    /// Which tasks.
+    pub(super) member: Vec<bool>,
+    /// By how much, relative to what is expected of each.
+    pub(super) by: f64,
+    /// How probable such a group is by chance.
+    pub(super) chance: f64,
+}
+
+/// The group of this kind that is the least probable by chance, if it is less than `most`.
+pub(super) fn slower(tasks: &[&Task], rest: &[f64], cause: Cause, most: f64) -> Option<Slower> {
+    let key = |task: &Task| match cause {
+        Cause::Host => task.host.to_string(),
+        Cause::Executor => task.executor.to_string(),
+        _ => locality(task).to_owned(),
+    };
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, task) in tasks.iter().enumerate() {
+        groups.entry(key(task)).or_default().push(at);
+    }
+    if groups.len() < 2 {
+        return None;
+    }
+    let tried = groups.len() as f64;
+    let found = groups.into_iter().filter_map(|(name, at)| {
+        if cause == Cause::Locality && name != "far" {
+            return None;
+        }
+        let mut member = vec![false; tasks.len()];
+        for at in at {
+            member[at] = true;
+        }
+        let chance = (chance_of_rank(rest, &member) * tried).min(1.0);
+        let of = |inside: bool| {
+            let values = rest.iter().zip(&member);
+            median(values.filter(|(_, is)| **is == inside).map(|(rest, _)| *rest))
+        };
+        let by = of(true) - of(false);
+        (chance < most && by > 0.0).then_some(Slower {
+            cause,
+            member,
+            by,
+            chance,
+        })
+    });
+    found.min_by(|a, b| a.chance.total_cmp(&b.chance))
+}
+
+/// Whether the data was on the task's machine.
+fn locality(task: &Task) -> &'static str {
+    match &*task.locality {
+        "RACK_LOCAL" | "ANY" => "far",
+        _ => "near",
+    }
+}

@@ -1,0 +1,84 @@
+//! How long a stage takes if its tasks take so long.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::Task;
+
+/// The most tasks that ran at once.
+pub(super) fn slots(tasks: &[&Task]) -> usize {
+    let mut moments: Vec<(i64, i32)> = tasks
+        .iter()
+        .flat_map(|task| [(task.launched_ms, 1), (task.finished_ms, -1)])
+        .collect();
+    // At the same moment ends come first.
+    moments.sort_unstable();
+    let (mut now, mut most) = (0, 1);
+    for (_, change) in moments {
+        now += change;
+        most = most.max(now);
+    }
+    most as usize
+}
+
+/// When the last of the tasks ends, ms, if each takes the next free slot in this order.
+pub(super) fn makespan(durations: impl Iterator<Item = f64>, slots: usize) -> f64 {
+    let mut free: BinaryHeap<Reverse<Moment>> =
+        (0..slots.max(1)).map(|_| Reverse(Moment(0.0))).collect();
+    let mut last = 0.0;
+    for duration in durations {
+        let Some(Reverse(Moment(start))) = free.pop() else {
+            break;
+        };
+        let end = start + duration;
+        last = f64::max(last, end);
+        free.push(Reverse(Moment(end)));
+    }
+    last
+}
+
+struct Moment(f64);
+
+impl Ord for Moment {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Moment {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Moment {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Moment {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_take_turns() {
+        assert_eq!(makespan([3.0, 1.0, 1.0, 1.0].into_iter(), 2), 3.0);
+        assert_eq!(makespan([1.0, 1.0, 1.0, 9.0].into_iter(), 2), 10.0);
+        assert_eq!(makespan([].into_iter(), 0), 0.0);
+    }
+
+    #[test]
+    fn slots_are_those_that_were_used_at_once() {
+        let task = |launched_ms, finished_ms| Task {
+            launched_ms,
+            finished_ms,
+            ..Task::default()
+        };
+        let tasks = [task(0, 10), task(0, 5), task(5, 9), task(10, 12)];
+        assert_eq!(slots(&tasks.iter().collect::<Vec<_>>()), 2);
+        assert_eq!(slots(&[]), 1);
+    }
+}

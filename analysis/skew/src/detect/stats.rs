@@ -1,0 +1,183 @@
+//! Statistics that a few wild values do not sway.
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+/// The factor from the median of absolute deviations to the standard deviation of a normal distribution.
+const MAD_TO_SIGMA: f64 = 1.4826;
+/// How much a sample counts when the spread is estimated by the MAD instead of the standard deviation (its asymptotic
+/// efficiency for normal values).
+const MAD_EFFICIENCY: f64 = 0.37;
+
+/// The middle value; of an even number the mean of both. 0 of none.
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    let half = values.len() / 2;
+    if values.is_empty() {
+        return 0.0;
+    }
+    let even = values.len().is_multiple_of(2);
+    let (below, middle, _) = values.select_nth_unstable_by(half, f64::total_cmp);
+    let upper = *middle;
+    match below.iter().copied().max_by(f64::total_cmp) {
+        Some(lower) if even => f64::midpoint(lower, upper),
+        _ => upper,
+    }
+}
+
+/// The standard deviation of the bulk of the values about their median.
+pub(super) fn spread(values: &[f64]) -> f64 {
+    let middle = median(values.iter().copied());
+    MAD_TO_SIGMA * median(values.iter().map(|value| (value - middle).abs()))
+}
+
+/// How probable it is that chance makes any of `n` values deviate upwards by `z` times their spread, if that was
+/// estimated from the same values by the MAD: Student's t, with as many degrees of freedom as that estimate is worth, times `n`
+/// (Bonferroni).
+pub(super) fn chance_of_outlier(z: f64, n: usize) -> f64 {
+    let freedom = (MAD_EFFICIENCY * (n as f64 - 1.0)).max(0.5);
+    let tail = StudentsT::new(0.0, 1.0, freedom).map_or(1.0, |t| t.sf(z));
+    (tail * n as f64).clamp(0.0, 1.0)
+}
+
+/// The same if the spread were known exactly.
+pub(super) fn chance_if_spread_known(z: f64, n: usize) -> f64 {
+    (normal_tail(z) * n as f64).clamp(0.0, 1.0)
+}
+
+fn normal_tail(z: f64) -> f64 {
+    Normal::new(0.0, 1.0).map_or(1.0, |normal| normal.sf(z))
+}
+
+/// How probable it is that chance ranks the values of a group as high as they are among all (Mann and Whitney, one-sided,
+/// with ties). No group can be rarer than one choice of its size.
+pub(super) fn chance_of_rank(values: &[f64], member: &[bool]) -> f64 {
+    let n = values.len() as f64;
+    let inside = member.iter().filter(|is| **is).count() as f64;
+    let outside = n - inside;
+    if inside == 0.0 || outside == 0.0 {
+        return 1.0;
+    }
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let (mut rank_sum, mut ties, mut at) = (0.0, 0.0, 0);
+    while at < order.len() {
+        let same = |other: &&usize| values[**other] == values[order[at]];
+        let tied = order[at..].iter().take_while(same).count();
+        let rank = at as f64 + (tied as f64 + 1.0) / 2.0;
+        let members = order[at..at + tied].iter().filter(|i| member[**i]).count();
+        rank_sum += rank * members as f64;
+        ties += (tied as f64).powi(3) - tied as f64;
+        at += tied;
+    }
+    let u = rank_sum - inside * (inside + 1.0) / 2.0;
+    let variance = inside * outside / 12.0 * (n + 1.0 - ties / (n * (n - 1.0)));
+    if variance <= 0.0 {
+        return 1.0;
+    }
+    let z = (u - inside * outside / 2.0 - 0.5) / variance.sqrt();
+    normal_tail(z).max(1.0 / choices(n, inside)).min(1.0)
+}
+
+/// How many ways there are to choose `k` of `n`.
+fn choices(n: f64, k: f64) -> f64 {
+    let k = k.min(n - k) as u32;
+    (0..k).fold(1.0, |ways, i| {
+        ways * (n - f64::from(i)) / f64::from(i + 1)
+    })
+}
+
+/// How probable it is that chance lets `times` go with one of the measures as they do: the share of shuffles of the times in
+/// which the best of the measures goes with them as well or better.
+pub(super) fn chance_of_going_together(measures: &[Vec<f64>], times: &[f64]) -> f64 {
+    /// Shuffles; the least that can come out is one in so many.
+    const SHUFFLES: usize = 999;
+    let measures: Vec<Vec<f64>> = measures
+        .iter()
+        .filter_map(|values| centred(values))
+        .collect();
+    let Some(mut times) = centred(times) else {
+        return 1.0;
+    };
+    let best = |times: &[f64]| {
+        let sums = measures
+            .iter()
+            .map(|measure| measure.iter().zip(times).map(|(a, b)| a * b).sum::<f64>());
+        sums.fold(f64::NEG_INFINITY, f64::max)
+    };
+    if measures.is_empty() {
+        return 1.0;
+    }
+    // Sums in another order are the same only nearly.
+    let observed = best(&times) - 1e-9;
+    let mut random = Random(times.len() as u64);
+    let mut as_good = 0;
+    for _ in 0..SHUFFLES {
+        for i in (1..times.len()).rev() {
+            times.swap(i, random.below(i + 1));
+        }
+        as_good += usize::from(best(&times) >= observed);
+    }
+    (as_good + 1) as f64 / (SHUFFLES + 1) as f64
+}
+
+/// About the median, the sum of deviations 1. None if nothing deviates.
+fn centred(values: &[f64]) -> Option<Vec<f64>> {
+    let middle = median(values.iter().copied());
+    let sum: f64 = values.iter().map(|value| (value - middle).abs()).sum();
+    (sum > 0.0).then(|| values.iter().map(|value| (value - middle) / sum).collect())
+}
+
+/// The same numbers each time (SplitMix64), so that an answer is.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % bound as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_and_the_spread_are_those_of_the_bulk() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median([]), 0.0);
+        assert!((spread(&[9.0, 10.0, 11.0, 10.0, 1e9]) - MAD_TO_SIGMA).abs() < 1e-9);
+    }
+
+    #[test]
+    fn few_values_make_nothing_sure() {
+        assert!(chance_of_outlier(10.0, 3) > 0.1);
+        assert!(chance_of_outlier(10.0, 100) < 1e-6);
+        assert!(chance_of_outlier(2.0, 100) > 0.5);
+    }
+
+    #[test]
+    fn ranks_tell_a_group_that_is_large_enough() {
+        let values: Vec<f64> = (0..20).map(f64::from).collect();
+        let upper = |from| (0..20).map(|i| i >= from).collect::<Vec<_>>();
+        assert!(chance_of_rank(&values, &upper(12)) < 0.001);
+        assert!((chance_of_rank(&values, &upper(19)) - 0.05).abs() < 0.01);
+        assert_eq!(chance_of_rank(&values, &upper(20)), 1.0);
+        assert_eq!(chance_of_rank(&[1.0; 20], &upper(12)), 1.0);
+    }
+
+    #[test]
+    fn one_pair_of_largest_values_is_chance_one_in_n() {
+        let mut x = vec![1.0; 20];
+        let mut y = vec![5.0; 20];
+        (x[7], y[7]) = (100.0, 900.0);
+        let chance = chance_of_going_together(&[x.clone()], &y);
+        assert!((0.02..0.09).contains(&chance), "{chance}");
+        y.swap(7, 8);
+        assert!(chance_of_going_together(&[x], &y) > 0.5);
+        assert_eq!(chance_of_going_together(&[vec![1.0; 20]], &y), 1.0);
+    }
+}

@@ -1,0 +1,272 @@
+//! Generated stages of which the truth is known, and stages that make no sense.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A stage without skew, and one of its tasks.
+#[derive(Clone, Debug)]
+struct Plain {
+    tasks: Vec<Task>,
+    chosen: usize,
+}
+
+const HOSTS: usize = 4;
+
+/// Four waves of tasks that differ by up to a tenth, as their data does.
+fn plain() -> impl Strategy<Value = Plain> {
+    let noise = || prop::collection::vec(0.9..1.1, 160);
+    let sizes = (6usize..=40, 200.0..5000.0, 10.0..1e6, any::<prop::sample::Index>());
+    (sizes, noise(), noise()).prop_map(|((wave, base, records, chosen), times, amounts)| {
+        let n = 4 * wave;
+        let task = |index: usize| {
+            let ms = (base * times[index]) as u64;
+            let records = (records * amounts[index]) as u64;
+            Task {
+                index: index as i32,
+                task: index as i64,
+                executor: Arc::from(format!("{}", index % (2 * HOSTS))),
+                host: Arc::from(format!("host-{}", index % HOSTS)),
+                locality: "NODE_LOCAL".into(),
+                succeeded: true,
+                run_ms: ms,
+                cpu_ns: ms * 900_000,
+                gc_ms: ms / 50,
+                read_records: records,
+                read_bytes: 80 * records,
+                ..Task::default()
+            }
+        };
+        Plain {
+            tasks: (0..n).map(task).collect(),
+            chosen: chosen.index(n),
+        }
+    })
+}
+
+/// Tasks get the next free of as many slots as there are in a wave.
+fn stage(mut tasks: Vec<Task>, delays: &[i64]) -> Stage {
+    let mut free = vec![0; tasks.len() / 4];
+    for (at, task) in tasks.iter_mut().enumerate() {
+        let slot = (0..free.len()).min_by_key(|slot| free[*slot]).unwrap_or(0);
+        task.launched_ms = free[slot];
+        let delay = delays.get(at).copied().unwrap_or(3);
+        task.finished_ms = task.launched_ms + delay + task.run_ms as i64;
+        free[slot] = task.finished_ms;
+    }
+    Stage {
+        attempts: tasks,
+        ..Stage::default()
+    }
+}
+
+/// The stage must be found skewed for this reason, with these tasks the slowest.
+fn found(stage: &Stage, cause: Cause, tasks: &[usize]) -> Result<(), TestCaseError> {
+    let finding = detect(stage, &Options::default());
+    prop_assert_eq!(finding.verdict, Verdict::Skewed(cause), "{:?}", &finding);
+    prop_assert!(finding.sure > 0.9, "{:?}", &finding);
+    prop_assert!(finding.saved_ms > 0.0 && finding.saved_ms < finding.stage_ms);
+    for at in tasks {
+        let slow = finding.tasks.iter().find(|task| task.index == *at as i32);
+        prop_assert!(slow.is_some_and(|slow| slow.parts[0].cause == cause), "{:?}", &finding);
+    }
+    prop_assert!(tasks.contains(&(finding.tasks[0].index as usize)), "{:?}", &finding);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn tasks_that_differ_by_chance_are_even(plain in plain()) {
+        let finding = detect(&stage(plain.tasks, &[]), &Options::default());
+        prop_assert_eq!(finding.verdict, Verdict::Even, "{:?}", &finding);
+    }
+
+    #[test]
+    fn more_data_in_proportion_is_data_skew(plain in plain(), times in 8u64..30) {
+        let mut tasks = plain.tasks;
+        let task = &mut tasks[plain.chosen];
+        task.run_ms *= times;
+        task.gc_ms *= times;
+        task.read_records *= times;
+        task.read_bytes *= times;
+        found(&stage(tasks, &[]), Cause::Data, &[plain.chosen])?;
+    }
+
+    #[test]
+    fn as_much_data_and_more_time_is_computation_skew(plain in plain(), times in 8u64..30, cpu in any::<bool>()) {
+        let mut tasks = plain.tasks;
+        let task = &mut tasks[plain.chosen];
+        task.run_ms *= times;
+        task.cpu_ns *= if cpu { times } else { 1 };
+        found(&stage(tasks, &[]), Cause::Computation, &[plain.chosen])?;
+    }
+
+    #[test]
+    fn twice_the_data_does_not_excuse_much_more_time(plain in plain(), times in 16u64..50) {
+        let mut tasks = plain.tasks;
+        let task = &mut tasks[plain.chosen];
+        task.run_ms *= times;
+        task.read_records *= 2;
+        task.read_bytes *= 2;
+        found(&stage(tasks, &[]), Cause::Computation, &[plain.chosen])?;
+    }
+
+    #[test]
+    fn without_counted_data_it_is_left_open(plain in plain(), times in 8u64..30) {
+        let mut tasks = plain.tasks;
+        tasks[plain.chosen].run_ms *= times;
+        for task in &mut tasks {
+            (task.read_records, task.read_bytes) = (0, 0);
+        }
+        found(&stage(tasks, &[]), Cause::DataOrComputation, &[plain.chosen])?;
+    }
+
+    #[test]
+    fn measured_waits_are_told_as_such(plain in plain(), times in 8u64..30, which in 0..4) {
+        let mut tasks = plain.tasks;
+        let mut delays = vec![3; tasks.len()];
+        let task = &mut tasks[plain.chosen];
+        let more = task.run_ms * (times - 1);
+        let cause = match which {
+            0 => { task.gc_ms += more; Cause::GarbageCollection }
+            1 => { task.fetch_wait_ms += more; Cause::FetchWait }
+            2 => { task.shuffle_write_ns += more * 1_000_000; Cause::ShuffleWrite }
+            _ => { delays[plain.chosen] += more as i64; Cause::Start }
+        };
+        if cause != Cause::Start {
+            task.run_ms += more;
+        }
+        found(&stage(tasks, &delays), cause, &[plain.chosen])?;
+    }
+
+    #[test]
+    fn tasks_that_spill_are_told(plain in plain(), times in 8u64..30) {
+        let mut tasks = plain.tasks;
+        let task = &mut tasks[plain.chosen];
+        task.spilled_bytes = task.run_ms * times * SLOW_DISK;
+        task.run_ms *= times;
+        found(&stage(tasks, &[]), Cause::Spill, &[plain.chosen])?;
+    }
+
+    #[test]
+    fn a_slow_host_is_told_from_its_tasks(plain in plain(), times in 3u64..6) {
+        let mut tasks = plain.tasks;
+        let slow: Vec<usize> = (0..tasks.len()).filter(|at| at % HOSTS == 1).collect();
+        for at in &slow {
+            tasks[*at].run_ms *= times;
+        }
+        found(&stage(tasks, &[]), Cause::Host, &slow)?;
+    }
+
+    #[test]
+    fn remote_data_is_told_from_its_tasks(plain in plain(), times in 8u64..12) {
+        let mut tasks = plain.tasks;
+        // Of every host some.
+        let far: Vec<usize> = (0..tasks.len()).filter(|at| (at / HOSTS) % 4 == 1).collect();
+        for at in &far {
+            tasks[*at].run_ms *= times;
+            tasks[*at].locality = "ANY".into();
+        }
+        found(&stage(tasks, &[]), Cause::Locality, &far)?;
+    }
+
+    #[test]
+    fn the_order_of_attempts_and_those_that_failed_do_not_matter(plain in plain(), times in 8u64..30) {
+        let mut tasks = plain.tasks;
+        tasks[plain.chosen].run_ms *= times;
+        let one = stage(tasks, &[]);
+        let mut other = one.clone();
+        other.attempts.reverse();
+        let failed = Task { succeeded: false, task: 9999, run_ms: 1 << 30, ..one.attempts[0].clone() };
+        other.attempts.push(failed);
+        let (one, other) = (detect(&one, &Options::default()), detect(&other, &Options::default()));
+        prop_assert_eq!(other.uncounted, 1);
+        prop_assert_eq!(one, Finding { uncounted: 0, ..other });
+    }
+
+    #[test]
+    fn whatever_is_told_of_tasks_makes_numbers(rows in prop::collection::vec(any::<[u64; 12]>(), 0..40), small in any::<bool>()) {
+        let bound = |number: u64| if small { number % 5 } else { number };
+        let task = |row: &[u64; 12]| Task {
+            index: bound(row[0]) as i32,
+            task: row[1] as i64,
+            executor: format!("{}", row[1] % 3).into(),
+            host: format!("{}", row[1] % 2).into(),
+            locality: if row[2] % 2 == 0 { "ANY" } else { "" }.into(),
+            succeeded: row[2] % 5 > 0,
+            launched_ms: bound(row[3]) as i64,
+            finished_ms: bound(row[4]) as i64,
+            run_ms: bound(row[5]),
+            cpu_ns: bound(row[6]),
+            gc_ms: bound(row[7]),
+            fetch_wait_ms: bound(row[8]),
+            shuffle_write_ns: bound(row[9]),
+            read_bytes: bound(row[10]),
+            read_records: bound(row[11]),
+            spilled_bytes: bound(row[0]),
+            ..Task::default()
+        };
+        let stage = Stage { attempts: rows.iter().map(task).collect(), ..Stage::default() };
+        let finding = detect(&stage, &Options::default());
+        let of_tasks = finding.tasks.iter().flat_map(|task| {
+            let parts = task.parts.iter().map(|part| part.ms);
+            parts.chain([task.duration_ms, task.slower_ms, task.slower_cpu_ms, task.sure])
+        });
+        let all = of_tasks
+            .chain(finding.parts.iter().map(|part| part.ms))
+            .chain([finding.sure, finding.stage_ms, finding.saved_ms, finding.typical_ms, finding.slowest_ms]);
+        for number in all {
+            prop_assert!(number.is_finite());
+        }
+    }
+}
+
+/// Bytes a ms of a disk that is slow and could be.
+const SLOW_DISK: u64 = 50_000;
+
+#[test]
+fn few_tasks_are_too_few() {
+    let task = |index: i32, run_ms: u64| Task {
+        index,
+        task: index.into(),
+        succeeded: true,
+        run_ms,
+        finished_ms: run_ms as i64,
+        ..Task::default()
+    };
+    let verdict = |times: &[u64]| {
+        let attempts = times.iter().enumerate();
+        let stage = Stage {
+            attempts: attempts.map(|(at, ms)| task(at as i32, *ms)).collect(),
+            ..Stage::default()
+        };
+        detect(&stage, &Options::default()).verdict
+    };
+    assert_eq!(verdict(&[]), Verdict::TooFew);
+    assert_eq!(verdict(&[9, 9000]), Verdict::TooFew);
+    assert_eq!(verdict(&[90, 100, 110, 900]), Verdict::TooFew);
+    assert_eq!(verdict(&[100, 100, 100, 101]), Verdict::Even);
+    assert_eq!(verdict(&[0; 30]), Verdict::Even);
+}
+
+#[test]
+fn a_longer_run_of_some_ms_is_no_skew() {
+    // Times in whole ms of tasks that take half of one.
+    let tasks: Vec<Task> = (0..100)
+        .map(|index| Task {
+            index,
+            task: index.into(),
+            succeeded: true,
+            launched_ms: 0,
+            finished_ms: i64::from(index % 2),
+            ..Task::default()
+        })
+        .collect();
+    let stage = Stage {
+        attempts: tasks,
+        ..Stage::default()
+    };
+    assert_eq!(detect(&stage, &Options::default()).verdict, Verdict::Even);
+}

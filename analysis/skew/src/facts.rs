@@ -1,0 +1,148 @@
+//! What is known of a run: typed tables, whatever they were read from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A run's stages, and what is doubtful about them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Run {
+    /// Stages that had tasks, in order of application and number.
+    pub stages: Vec<Stage>,
+    /// What is missing, for the person.
+    pub notes: Vec<String>,
+}
+
+/// A stage with all its attempts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stage {
+    /// The application's id.
+    pub app: Arc<str>,
+    /// Its number.
+    pub stage: i32,
+    /// Spark's name for it, the call site.
+    pub name: String,
+    /// The SQL execution it is of.
+    pub sql: Option<i64>,
+    /// What its job or SQL execution is called.
+    pub description: String,
+    /// Submission of its first attempt, ms since the epoch.
+    pub submitted_ms: Option<i64>,
+    /// Completion of its last attempt, ms since the epoch; none while it runs.
+    pub completed_ms: Option<i64>,
+    /// Task attempts that ended, of all its attempts.
+    pub attempts: Vec<Task>,
+    /// Tasks of its last attempt that have not ended, as far as that is known: index and launch, ms since the epoch.
+    pub running: Vec<(i32, i64)>,
+    /// The last moment that is known of the application, ms since the epoch.
+    pub now_ms: i64,
+}
+
+/// A task attempt that ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Task {
+    /// The attempt of its stage.
+    pub stage_attempt: i32,
+    /// Which of its stage attempt's tasks.
+    pub index: i32,
+    /// The partition, where it is known: in a retried stage the index is another.
+    pub partition: Option<i32>,
+    /// Unique in the application.
+    pub task: i64,
+    /// The executor.
+    pub executor: Arc<str>,
+    /// The host.
+    pub host: Arc<str>,
+    /// Locality, as Spark names it; empty where it is not known.
+    pub locality: Arc<str>,
+    /// Whether it ended well.
+    pub succeeded: bool,
+    /// Launch, ms since the epoch.
+    pub launched_ms: i64,
+    /// End, ms since the epoch.
+    pub finished_ms: i64,
+    /// Wall time on the executor, ms, without that to deserialize it.
+    pub run_ms: u64,
+    /// CPU time of its thread, ns; Python workers are not in it.
+    pub cpu_ns: u64,
+    /// Collection of garbage in its JVM meanwhile, ms.
+    pub gc_ms: u64,
+    /// Blocked on fetches of shuffled blocks, ms.
+    pub fetch_wait_ms: u64,
+    /// Writing for a shuffle, ns.
+    pub shuffle_write_ns: u64,
+    /// Read from sources, cache and shuffles, bytes.
+    pub read_bytes: u64,
+    /// Read from sources, cache and shuffles, records.
+    pub read_records: u64,
+    /// Written to sinks and shuffles, bytes.
+    pub written_bytes: u64,
+    /// Written to sinks and shuffles, records.
+    pub written_records: u64,
+    /// Spilled to disk, bytes.
+    pub spilled_bytes: u64,
+}
+
+impl Task {
+    /// From launch to end, ms; at least what it says it ran.
+    pub fn duration_ms(&self) -> f64 {
+        let between = self.finished_ms.saturating_sub(self.launched_ms);
+        (between.max(0) as f64).max(self.run_ms as f64)
+    }
+}
+
+impl Stage {
+    /// Its tasks once each: of failed, speculative and repeated attempts the one that counted. That is the one of the
+    /// last stage attempt that has it, and of copies the first to end well. Where partitions are not known, each stage
+    /// attempt counts for itself.
+    pub fn tasks(&self) -> Vec<&Task> {
+        let mut counted: BTreeMap<(Option<i32>, i32), &Task> = BTreeMap::new();
+        let key = |task: &Task| match task.partition {
+            Some(partition) => (None, partition),
+            None => (Some(task.stage_attempt), task.index),
+        };
+        for task in self.attempts.iter().filter(|task| task.succeeded) {
+            let rank = |task: &Task| (-task.stage_attempt, task.finished_ms, task.task);
+            let best = counted.entry(key(task)).or_insert(task);
+            if rank(task) < rank(best) {
+                *best = task;
+            }
+        }
+        counted.into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_task_counts_once() {
+        let attempt = |index, stage_attempt, task, finished_ms, succeeded| Task {
+            index,
+            partition: Some(index),
+            stage_attempt,
+            task,
+            finished_ms,
+            succeeded,
+            ..Task::default()
+        };
+        let stage = Stage {
+            attempts: vec![
+                // Failed, then well.
+                attempt(0, 0, 1, 10, false),
+                attempt(0, 0, 2, 20, true),
+                // A copy was faster.
+                attempt(1, 0, 3, 90, true),
+                attempt(1, 0, 4, 50, true),
+                // Its output was lost.
+                attempt(2, 0, 5, 10, true),
+                attempt(2, 1, 6, 99, true),
+                // Never well.
+                attempt(3, 0, 7, 10, false),
+            ],
+            ..Stage::default()
+        };
+        let ids: Vec<i64> = stage.tasks().iter().map(|task| task.task).collect();
+        assert_eq!(ids, [2, 4, 6]);
+    }
+}

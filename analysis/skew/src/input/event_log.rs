@@ -1,0 +1,170 @@
+//! Of an event log.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use unfuse_eventlog as log;
+use unfuse_eventlog::{Event, EventLog, Outcome};
+
+use crate::{Run, Stage, Task};
+
+/// Reads a log to its end. Of each task attempt a row is kept, of all else little.
+pub fn from_event_log(log: &mut EventLog) -> Run {
+    let mut reader = Reader::default();
+    for event in log.by_ref() {
+        reader.take(event);
+    }
+    let mut run = reader.finish();
+    run.notes.splice(0..0, log.damage().notes());
+    run
+}
+
+#[derive(Default)]
+struct Reader {
+    app: Option<Arc<str>>,
+    ended: bool,
+    stages: BTreeMap<i32, Stage>,
+    /// Task attempts that have begun and not ended: stage, stage attempt, index, launch.
+    running: HashMap<i64, (i32, i32, i32, i64)>,
+    descriptions: HashMap<i64, String>,
+    now_ms: i64,
+}
+
+impl Reader {
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::ApplicationStart(start) => {
+                self.app = Some(start.id.unwrap_or(start.name).into());
+                self.see(start.time_ms);
+            }
+            Event::ApplicationEnd(at) => {
+                self.ended = true;
+                self.see(at);
+            }
+            Event::SqlStart(start) => {
+                self.see(start.time_ms);
+                self.descriptions.insert(start.sql, start.description);
+            }
+            Event::StageSubmitted(info) => self.submitted(info),
+            Event::StageCompleted(info) => self.completed(&info),
+            Event::TaskStart(task) => {
+                self.see(task.launched_ms);
+                let of = (
+                    task.stage,
+                    task.stage_attempt,
+                    task.partition.unwrap_or(task.index),
+                    task.launched_ms,
+                );
+                self.running.insert(task.task, of);
+            }
+            Event::TaskEnd(end) => self.ended(*end),
+            Event::JobEnd(end) => self.see(end.time_ms),
+            _ => {}
+        }
+    }
+
+    fn see(&mut self, at_ms: i64) {
+        self.now_ms = self.now_ms.max(at_ms);
+    }
+
+    fn submitted(&mut self, info: log::Stage) {
+        self.see(info.submitted_ms.unwrap_or(0));
+        let stage = self.stages.entry(info.stage).or_default();
+        stage.stage = info.stage;
+        stage.name = info.name;
+        stage.sql = info.properties.sql.or(stage.sql);
+        stage.description = info.properties.description.unwrap_or_default();
+        stage.submitted_ms = stage.submitted_ms.or(info.submitted_ms);
+        stage.completed_ms = None;
+    }
+
+    fn completed(&mut self, info: &log::Stage) {
+        self.see(info.completed_ms.unwrap_or(0));
+        let stage = self.stages.entry(info.stage).or_default();
+        stage.stage = info.stage;
+        stage.submitted_ms = stage.submitted_ms.or(info.submitted_ms);
+        stage.completed_ms = info.completed_ms;
+        if stage.name.is_empty() {
+            stage.name.clone_from(&info.name);
+        }
+    }
+
+    fn ended(&mut self, end: log::TaskEnd) {
+        self.see(end.finished_ms);
+        self.running.remove(&end.task.task);
+        // Its first end came as an event of its own.
+        if end.outcome == Outcome::Resubmitted {
+            return;
+        }
+        let stage = self.stages.entry(end.task.stage).or_default();
+        stage.stage = end.task.stage;
+        stage.attempts.push(task(end));
+    }
+
+    fn finish(mut self) -> Run {
+        for (stage, _, index, launched_ms) in self.running.into_values() {
+            // Of an application that has ended, the events of their ends were lost.
+            if let Some(stage) = self.stages.get_mut(&stage)
+                && stage.completed_ms.is_none()
+                && !self.ended
+            {
+                stage.running.push((index, launched_ms));
+            }
+        }
+        let app = self.app.unwrap_or_else(|| "".into());
+        let mut stages: Vec<Stage> = self.stages.into_values().collect();
+        stages.retain(|stage| !stage.attempts.is_empty() || !stage.running.is_empty());
+        for stage in &mut stages {
+            stage.app = Arc::clone(&app);
+            stage.now_ms = self.now_ms;
+            stage.running.sort_unstable();
+            let of_sql = stage.sql.and_then(|sql| self.descriptions.get(&sql));
+            if let (true, Some(text)) = (stage.description.is_empty(), of_sql) {
+                stage.description.clone_from(text);
+            }
+        }
+        let mut notes = Vec::new();
+        if !self.ended {
+            notes.push(
+                "the log has no end of the application: it runs still, or its driver was killed"
+                    .into(),
+            );
+        }
+        Run { stages, notes }
+    }
+}
+
+fn task(end: log::TaskEnd) -> Task {
+    let metrics = end.metrics.unwrap_or_default();
+    Task {
+        stage_attempt: end.task.stage_attempt,
+        index: end.task.index,
+        partition: end.task.partition,
+        task: end.task.task,
+        executor: end.task.executor,
+        host: end.task.host,
+        locality: end.task.locality,
+        // What is not known of a task cannot be judged.
+        succeeded: end.outcome == Outcome::Success && end.metrics.is_some(),
+        launched_ms: end.task.launched_ms,
+        finished_ms: end.finished_ms,
+        run_ms: metrics.run_ms,
+        cpu_ns: metrics.cpu_ns,
+        gc_ms: metrics.gc_ms,
+        fetch_wait_ms: metrics.fetch_wait_ms,
+        shuffle_write_ns: metrics.shuffle_write_ns,
+        read_bytes: metrics
+            .input_bytes
+            .saturating_add(metrics.shuffle_read_bytes()),
+        read_records: metrics
+            .input_records
+            .saturating_add(metrics.shuffle_read_records),
+        written_bytes: metrics
+            .output_bytes
+            .saturating_add(metrics.shuffle_write_bytes),
+        written_records: metrics
+            .output_records
+            .saturating_add(metrics.shuffle_write_records),
+        spilled_bytes: metrics.disk_spilled_bytes,
+    }
+}

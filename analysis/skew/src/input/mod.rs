@@ -1,0 +1,7 @@
+//! Where the tables come from.
+
+mod event_log;
+mod profile;
+
+pub use event_log::from_event_log;
+pub use profile::from_profile;

@@ -1,0 +1,115 @@
+//! Of a profile directory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use unfuse_format::{ExecutionRow, FormatError, ProfileDir, StageRow, Table, TaskRow};
+
+use crate::{Run, Stage, Task};
+
+/// The stages of a profile, of all its applications. Tables that are missing make notes.
+///
+/// # Errors
+/// A [`FormatError`] if the directory is no profile or cannot be read.
+pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
+    let dir = ProfileDir::open(root)?;
+    let mut run = Run::default();
+    let mut stages: BTreeMap<(String, i32), Stage> = BTreeMap::new();
+    let executions: HashMap<(String, i64), String> =
+        read::<ExecutionRow>(&dir, &mut run.notes)?
+            .into_iter()
+            .map(|row| ((row.app, row.execution), row.description))
+            .collect();
+    let mut completed: HashMap<(String, i32), (i32, Option<i64>)> = HashMap::new();
+    for row in read::<StageRow>(&dir, &mut run.notes)? {
+        let key = (row.app, row.stage);
+        // A row each tells of submission and completion; a later attempt's counts.
+        let last = completed.entry(key.clone()).or_insert((row.attempt, None));
+        if row.attempt > last.0 {
+            *last = (row.attempt, row.completed_ms);
+        } else if row.attempt == last.0 {
+            last.1 = last.1.or(row.completed_ms);
+        }
+        let stage = stages.entry(key).or_default();
+        stage.sql = stage.sql.or(row.execution);
+        stage.submitted_ms = match (stage.submitted_ms, row.submitted_ms) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if stage.name.is_empty() {
+            stage.name = row.name;
+        }
+    }
+    let mut names = Names::default();
+    for row in read::<TaskRow>(&dir, &mut run.notes)? {
+        let stage = stages.entry((row.app.clone(), row.stage)).or_default();
+        stage.attempts.push(task(row, &mut names));
+    }
+    let mut now: HashMap<String, i64> = HashMap::new();
+    for ((app, _), stage) in &stages {
+        let last = stage.attempts.iter().map(|task| task.finished_ms).max();
+        let now = now.entry(app.clone()).or_default();
+        *now = (*now).max(last.unwrap_or(0));
+    }
+    for ((app, number), mut stage) in stages {
+        stage.completed_ms = completed.get(&(app.clone(), number)).and_then(|of| of.1);
+        let description = stage.sql.and_then(|sql| executions.get(&(app.clone(), sql)));
+        stage.description = description.cloned().unwrap_or_default();
+        stage.now_ms = now.get(&app).copied().unwrap_or(0);
+        stage.app = names.of(&app);
+        stage.stage = number;
+        if !stage.attempts.is_empty() {
+            run.stages.push(stage);
+        }
+    }
+    Ok(run)
+}
+
+fn read<T: Table>(dir: &ProfileDir, notes: &mut Vec<String>) -> Result<Vec<T>, FormatError> {
+    let read = dir.read::<T>()?;
+    notes.extend(read.problems.iter().map(ToString::to_string));
+    Ok(read.rows)
+}
+
+/// Executors and hosts, each kept once.
+#[derive(Default)]
+struct Names(HashMap<String, Arc<str>>);
+
+impl Names {
+    fn of(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(name) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = name.into();
+        self.0.insert(name.to_owned(), Arc::clone(&new));
+        new
+    }
+}
+
+fn task(row: TaskRow, names: &mut Names) -> Task {
+    let amount = |number: i64| number.max(0).unsigned_abs();
+    let sum = |a: i64, b: i64| amount(a).saturating_add(amount(b));
+    Task {
+        stage_attempt: row.attempt,
+        index: row.index,
+        partition: None,
+        task: row.task,
+        executor: names.of(&row.executor),
+        host: names.of(&row.host),
+        locality: names.of(""),
+        succeeded: row.status == "SUCCESS",
+        launched_ms: row.launched,
+        finished_ms: row.finished,
+        run_ms: amount(row.run_ms),
+        cpu_ns: amount(row.cpu_ns),
+        gc_ms: amount(row.gc_ms),
+        fetch_wait_ms: amount(row.shuffle_fetch_wait_ms),
+        shuffle_write_ns: amount(row.shuffle_write_ns),
+        read_bytes: sum(row.input_bytes, row.shuffle_read_bytes),
+        read_records: sum(row.input_records, row.shuffle_read_records),
+        written_bytes: sum(row.output_bytes, row.shuffle_write_bytes),
+        written_records: sum(row.output_records, row.shuffle_write_records),
+        spilled_bytes: amount(row.disk_spilled),
+    }
+}

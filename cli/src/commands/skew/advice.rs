@@ -1,0 +1,72 @@
+//! What to do next.
+
+use unfuse_skew::{Cause, Finding, SlowTask, Verdict};
+
+/// For a skewed stage, by its cause.
+pub(super) fn advice(finding: &Finding) -> Option<String> {
+    let Verdict::Skewed(cause) = finding.verdict else {
+        return None;
+    };
+    let task = finding.tasks.iter().find(|task| {
+        let first = task.parts.first();
+        first.is_some_and(|part| part.cause == cause)
+    })?;
+    Some(match cause {
+        Cause::Data => of_data(finding),
+        Cause::Computation => format!("{} {}", RECORDS, look(finding, task)),
+        Cause::DataOrComputation => format!(
+            "Spark counted no data here, so it may be more data or expensive records. {RECORDS} {}",
+            look(finding, task)
+        ),
+        Cause::GarbageCollection => "give executors more memory, or let fewer tasks run at once in each (spark.executor.memory, \
+             spark.executor.cores); `unfuse blame` shows whose allocations fill the heap"
+            .into(),
+        Cause::FetchWait => "look at who else uses the network or disks of the hosts it fetches from: `unfuse blame`".into(),
+        Cause::ShuffleWrite => format!(
+            "look at the disk of {}: `unfuse blame --resource io` shows who else writes to it",
+            task.host
+        ),
+        Cause::Spill => "more and so smaller partitions (spark.sql.shuffle.partitions), or more memory for each \
+             (spark.executor.memory, spark.memory.fraction)"
+            .into(),
+        Cause::Host => format!(
+            "look at the host {}: its disks, its clock rate, who else runs there; `unfuse blame --host {}` shows it",
+            task.host, task.host
+        ),
+        Cause::Executor => format!(
+            "look at executor {} on {}: its memory, its garbage collection, its cores",
+            task.executor, task.host
+        ),
+        Cause::Locality => "let tasks wait for a place beside their data (spark.locality.wait), or spread it over more hosts".into(),
+        Cause::Start => "large closures, broadcasts or results make tasks slow to start and to end; the first tasks of a new \
+             executor load classes"
+            .into(),
+    })
+}
+
+/// The debugging run that names the records.
+const RECORDS: &str =
+    "find the records: `unfuse run --records -- COMMAND` runs the job again and names them.";
+
+/// Where the time shows in a profile.
+fn look(finding: &Finding, task: &SlowTask) -> String {
+    let stage = finding.stage;
+    // Threads wait, or another process works for them.
+    if task.slower_cpu_ms < task.slower_ms / 2.0 {
+        format!("Its thread used little CPU time, so `unfuse top DIR --kind off-cpu --stage {stage}` shows what it waits for")
+    } else {
+        format!("Its thread used CPU time, so `unfuse top DIR --stage {stage} --by line` shows the code")
+    }
+}
+
+fn of_data(finding: &Finding) -> String {
+    if finding.sql.is_some() {
+        "adaptive execution splits large partitions of joins (spark.sql.adaptive.skewJoin.enabled, …skewedPartitionFactor, \
+         …skewedPartitionThresholdInBytes); of other shuffles, salt the key that has most rows, or aggregate before"
+            .into()
+    } else {
+        "cut the large partitions: salt the key that has most records, or aggregate before the shuffle; of files, use a format \
+         that can be split, and smaller ones"
+            .into()
+    }
+}

@@ -1,0 +1,72 @@
+//! The answer as data: what `--json` prints and the text is made of.
+
+use serde::Serialize;
+use unfuse_skew::{Finding, Verdict};
+
+use super::advice::advice;
+
+/// Everything that is said.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    /// Stages that had tasks.
+    pub(super) stages: usize,
+    /// Of them, those that are skewed.
+    pub(super) skewed: usize,
+    /// Of them, those with too few tasks to say.
+    pub(super) too_few: usize,
+    /// What the skewed stages would save, s.
+    pub(super) saved_seconds: f64,
+    /// Skewed stages, those first that would save most; or the one that was asked for.
+    pub(super) findings: Vec<Told>,
+    /// What is missing or doubtful.
+    pub(super) notes: Vec<String>,
+    /// Whether one stage was asked for.
+    #[serde(skip)]
+    pub(super) one_stage: bool,
+    /// Slow tasks to tell of each stage in the text.
+    #[serde(skip)]
+    pub(super) top: usize,
+}
+
+/// A stage with what to do about it.
+#[derive(Debug, Serialize)]
+pub(super) struct Told {
+    #[serde(flatten)]
+    pub(super) finding: Finding,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next: Option<String>,
+}
+
+impl Answer {
+    pub(super) fn of(
+        findings: Vec<Finding>,
+        top: usize,
+        one_stage: bool,
+        notes: Vec<String>,
+    ) -> Self {
+        let is_skewed = |finding: &Finding| matches!(finding.verdict, Verdict::Skewed(_));
+        let skewed = findings.iter().filter(|finding| is_skewed(finding));
+        Self {
+            stages: findings.len(),
+            skewed: skewed.clone().count(),
+            too_few: findings
+                .iter()
+                .filter(|finding| finding.verdict == Verdict::TooFew)
+                .count(),
+            saved_seconds: skewed.map(|finding| finding.saved_ms / 1e3).sum(),
+            findings: findings
+                .into_iter()
+                .filter(|finding| one_stage || is_skewed(finding))
+                .take(top.max(1))
+                .map(|finding| Told {
+                    next: advice(&finding),
+                    finding,
+                })
+                .collect(),
+            notes,
+            one_stage,
+            top,
+        }
+    }
+}

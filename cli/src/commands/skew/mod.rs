@@ -1,0 +1,105 @@
+//! `unfuse skew`: which tasks take longer than their like, and why.
+
+mod advice;
+mod answer;
+mod text;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use unfuse_eventlog::{EventLog, is_event_log};
+use unfuse_skew::{Finding, Options, Run, detect, from_event_log, from_profile};
+
+use self::answer::Answer;
+use super::list;
+use crate::output::write_to;
+use crate::remote;
+
+/// Show which stages wait for slow tasks, and why these are slow: more data, expensive records, garbage collection, a slow host …
+///
+/// It takes a profile directory or Spark's own event log, of an application that has ended or of one that runs. Stages come with
+/// what they would save if their slow tasks were like the others, the largest first (docs/skew.md).
+#[derive(Debug, Args)]
+pub struct Skew {
+    /// The profile directory that `unfuse run` printed, or its URI; or an event log: a file, or a directory eventlog_v2_…
+    #[arg(value_name = "DIR|EVENT_LOG")]
+    from: PathBuf,
+    /// Stages to show, and slow tasks of each
+    #[arg(long, value_name = "K", default_value_t = 5)]
+    top: usize,
+    /// Only this stage, skewed or not
+    #[arg(long, value_name = "N")]
+    stage: Option<i32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The file to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Skew {
+    /// Prints the answer.
+    pub fn execute(self) -> Result<ExitCode> {
+        let run = self.read()?;
+        if run.stages.is_empty() {
+            bail!(
+                "{}: no task of Spark has ended in it{}",
+                self.from.display(),
+                because(&run.notes)
+            );
+        }
+        let mut findings: Vec<Finding> = run
+            .stages
+            .iter()
+            .filter(|stage| self.stage.is_none_or(|number| stage.stage == number))
+            .map(|stage| detect(stage, &Options::default()))
+            .collect();
+        if let (true, Some(number)) = (findings.is_empty(), self.stage) {
+            let mut known: Vec<i32> = run.stages.iter().map(|stage| stage.stage).collect();
+            known.dedup();
+            bail!(
+                "{} has no tasks of stage {number}; it has those of stages {}",
+                self.from.display(),
+                list(&known)
+            );
+        }
+        findings.sort_by(|a, b| b.saved_ms.total_cmp(&a.saved_ms));
+        let answer = Answer::of(findings, self.top, self.stage.is_some(), run.notes);
+        write_to(self.out.as_deref(), |out| {
+            let text = if self.json {
+                serde_json::to_string_pretty(&answer)? + "\n"
+            } else {
+                text::render(&answer)
+            };
+            Ok(out.write_all(text.as_bytes())?)
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn read(&self) -> Result<Run> {
+        if remote::is_uri(&self.from) || !is_event_log(&self.from) {
+            return self.read_profile(&remote::local(&self.from)?);
+        }
+        Ok(from_event_log(&mut EventLog::open(&self.from)?))
+    }
+
+    fn read_profile(&self, root: &Path) -> Result<Run> {
+        from_profile(root).with_context(|| {
+            format!(
+                "{} is neither an event log nor a profile",
+                self.from.display()
+            )
+        })
+    }
+}
+
+fn because(notes: &[String]) -> String {
+    match notes {
+        [] => String::new(),
+        notes => format!(" ({})", notes.join("; ")),
+    }
+}

@@ -1,0 +1,197 @@
+//! The answer for people.
+
+use std::fmt::Write;
+
+use unfuse_skew::{Finding, Measure, SlowTask, Verdict};
+
+use super::answer::{Answer, Told};
+use crate::table::shorten;
+
+/// Columns of the text.
+const WIDTH: usize = 110;
+/// Less of what is told of a task is not worth its room.
+const LEAST: f64 = 0.01;
+
+pub(super) fn render(answer: &Answer) -> String {
+    let mut text = String::new();
+    if !answer.one_stage {
+        overview(&mut text, answer);
+    }
+    for told in &answer.findings {
+        about(&mut text, told, answer.top);
+    }
+    for note in &answer.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}
+
+fn overview(text: &mut String, answer: &Answer) {
+    if answer.skewed == 0 {
+        let _ = write!(text, "None of {} stages waits for slow tasks", answer.stages);
+    } else {
+        let _ = write!(
+            text,
+            "{} of {} stages wait for slow tasks; alone, they would end {} sooner without",
+            answer.skewed,
+            answer.stages,
+            seconds(1e3 * answer.saved_seconds)
+        );
+    }
+    match answer.too_few {
+        0 => text.push_str(".\n"),
+        few => {
+            let _ = writeln!(text, "; {few} have too few tasks to say.");
+        }
+    }
+    if answer.findings.is_empty() {
+        return;
+    }
+    text.push_str("\n    saves  of         sure  stage  why, and where\n");
+    for Told { finding, .. } in &answer.findings {
+        let _ = writeln!(
+            text,
+            "{:>9}  {:<9}  {:>4}  {:>5}  {}",
+            seconds(finding.saved_ms),
+            seconds(finding.stage_ms),
+            percent(finding.sure),
+            finding.stage,
+            shorten(&format!("{}: {}", why(finding), place(finding)), WIDTH - 36),
+        );
+    }
+    if answer.findings.len() < answer.skewed {
+        let rest = answer.skewed - answer.findings.len();
+        let _ = writeln!(text, "{:36}… {rest} more (--top)", "");
+    }
+    text.push('\n');
+}
+
+fn about(text: &mut String, told: &Told, top: usize) {
+    let finding = &told.finding;
+    let head = format!("stage {}: {}", finding.stage, place(finding));
+    let _ = writeln!(text, "{}", shorten(&head, WIDTH));
+    let mut line = format!(
+        "  {}. {} tasks on {} slots took {}; a typical one {}, the slowest {}",
+        why(finding),
+        finding.counted,
+        finding.slots,
+        seconds(finding.stage_ms),
+        seconds(finding.typical_ms),
+        seconds(finding.slowest_ms),
+    );
+    if finding.uncounted > 0 {
+        let _ = write!(
+            line,
+            "; {} more attempts failed, were killed or done again",
+            finding.uncounted
+        );
+    }
+    let _ = writeln!(text, "{line}.");
+    if finding.running > 0 {
+        let _ = writeln!(
+            text,
+            "  {} tasks run still, the longest for {}.",
+            finding.running,
+            seconds(finding.longest_running_ms)
+        );
+    }
+    if finding.parts.len() > 1 {
+        let parts = finding.parts.iter().take_while(|part| part.ms >= LEAST * finding.saved_ms);
+        let parts: Vec<String> = parts
+            .map(|part| format!("{} {}", part.cause.name(), seconds(part.ms)))
+            .collect();
+        let _ = writeln!(text, "  Sooner without each cause alone: {}.", parts.join(", "));
+    }
+    if !finding.tasks.is_empty() {
+        text.push_str("     task       took     slower  sure  for\n");
+    }
+    for task in finding.tasks.iter().take(top) {
+        slow(text, finding, task);
+    }
+    if finding.tasks.len() > top {
+        let _ = writeln!(text, "{:35}… {} more (--top)", "", finding.tasks.len() - top);
+    }
+    if let Some(next) = &told.next {
+        let _ = writeln!(text, "  Next: {next}.");
+    }
+    text.push('\n');
+}
+
+fn slow(text: &mut String, finding: &Finding, task: &SlowTask) {
+    let parts = task.parts.iter().filter(|part| part.ms >= LEAST * task.slower_ms);
+    let mut parts: Vec<String> = parts
+        .map(|part| format!("{} {}", part.cause.name(), seconds(part.ms)))
+        .collect();
+    if let (Some(measure), Some((has, typical))) = (finding.measure, task.amount) {
+        parts.push(format!(
+            "{} {} (typical {})",
+            amount(measure, has),
+            measure.name(),
+            amount(measure, typical)
+        ));
+    }
+    let _ = writeln!(
+        text,
+        "  {:>7}  {:>9}  {:>9}  {:>4}  {}",
+        task.index,
+        seconds(task.duration_ms),
+        seconds(task.slower_ms),
+        percent(task.sure),
+        shorten(&parts.join("; "), WIDTH - 39),
+    );
+    let mut place = format!("executor {} on {}", task.executor, task.host);
+    let _ = write!(place, ", CPU time {:+.1} s", task.slower_cpu_ms / 1e3);
+    if task.spilled_bytes > 0 {
+        let _ = write!(place, ", spilled {}B", amount(Measure::ReadBytes, task.spilled_bytes as f64));
+    }
+    let _ = writeln!(text, "{:39}{}", "", shorten(&place, WIDTH - 39));
+}
+
+fn why(finding: &Finding) -> String {
+    match finding.verdict {
+        Verdict::Even if finding.tasks.is_empty() => "its tasks are alike".into(),
+        Verdict::Even => "slow tasks cost it little".into(),
+        Verdict::TooFew => "too few tasks to say whether any is slow".into(),
+        Verdict::Skewed(cause) => cause.name().into(),
+    }
+}
+
+fn place(finding: &Finding) -> String {
+    let name = match (finding.description.is_empty(), finding.name.is_empty()) {
+        (true, _) => finding.name.clone(),
+        (false, true) => finding.description.clone(),
+        (false, false) => format!("{} ({})", finding.description, finding.name),
+    };
+    match finding.sql {
+        Some(sql) => format!("query {sql}, {name}"),
+        None => name,
+    }
+}
+
+fn seconds(ms: f64) -> String {
+    if ms < 9.95 {
+        format!("{ms:.1} ms")
+    } else if ms < 999.5 {
+        format!("{ms:.0} ms")
+    } else if ms < 99_950.0 {
+        format!("{:.1} s", ms / 1e3)
+    } else {
+        format!("{:.0} s", ms / 1e3)
+    }
+}
+
+/// Never quite sure.
+fn percent(share: f64) -> String {
+    format!("{:.0} %", (100.0 * share).floor().min(99.0))
+}
+
+fn amount(measure: Measure, amount: f64) -> String {
+    const MIB: f64 = 1024.0 * 1024.0;
+    match measure {
+        Measure::ReadRecords | Measure::WrittenRecords => format!("{amount:.0}"),
+        Measure::ReadBytes | Measure::WrittenBytes if amount >= MIB => {
+            format!("{:.1} Mi", amount / MIB)
+        }
+        Measure::ReadBytes | Measure::WrittenBytes => format!("{:.1} Ki", amount / 1024.0),
+    }
+}
