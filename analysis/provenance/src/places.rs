@@ -8,7 +8,7 @@ use unfuse_format::{
 };
 
 use crate::stream::{Groups, order};
-use crate::{RecordRef, Taps};
+use crate::{RecordRef, SlowOutput, Taps};
 
 /// A record that a task read, as a person finds it again.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,7 +35,7 @@ pub struct RecordPlace {
     pub file_start: i64,
     /// Time of the task's code because of it, ns.
     pub ns: i64,
-    /// Its content, or the beginning; kept of the slowest ones of a task.
+    /// Its content, or the beginning; kept, unless that was not wanted, of the slowest ones of a task.
     pub text: Option<String>,
     /// Whether there is more content.
     pub cut: bool,
@@ -67,6 +67,28 @@ pub fn slowest_records(
     slowest.sort_by_key(|(ns, at)| (std::cmp::Reverse(*ns), *at));
     slowest.truncate(top);
     Ok(slowest.into_iter().map(|(_, at)| at).collect())
+}
+
+/// The content of outputs, or the beginning, each with whether there is more; kept of those that took longest after they were made.
+///
+/// # Errors
+/// If the profile cannot be read.
+pub fn contents(
+    dir: &ProfileDir,
+    taps: &Taps,
+    of: &[SlowOutput],
+) -> Result<Vec<Option<(String, bool)>>, FormatError> {
+    let places = taps.places();
+    let mut texts = HashMap::new();
+    for text in dir.read::<RecordTextRow>()?.rows {
+        if let (Some(tap), Some(content)) = (places.get(&text.tap), text.text) {
+            texts.insert((*tap, text.output, text.position), (content, text.cut));
+        }
+    }
+    let of = of.iter();
+    Ok(of
+        .map(|output| texts.remove(&(output.tap, output.output, output.position)))
+        .collect())
 }
 
 /// What is known of some records.
@@ -159,7 +181,7 @@ fn texts(
             .get(&text.tap)
             .map(|tap| RecordRef::new(*tap, text.source, text.position));
         if let Some(place) = at.and_then(|at| places.get_mut(&at)) {
-            place.text = Some(text.text);
+            place.text = text.text;
             place.cut = text.cut;
             place.busy = Some((text.began_ns, text.ended_ns));
         }

@@ -635,8 +635,8 @@ pub struct RecordTextRow {
     pub began_ns: i64,
     /// When it was done with, ns since the epoch.
     pub ended_ns: i64,
-    /// Its content, or the beginning of it.
-    pub text: String,
+    /// Its content, or the beginning of it; none where contents were not to be kept.
+    pub text: Option<String>,
     /// Whether there was more.
     pub cut: bool,
 }

@@ -89,7 +89,7 @@ struct Text {
     /// Of the JVM's clock.
     began_ns: u64,
     ended_ns: u64,
-    text: String,
+    text: Option<String>,
     cut: bool,
 }
 

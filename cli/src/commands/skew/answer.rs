@@ -4,6 +4,7 @@ use serde::Serialize;
 use unfuse_skew::{Finding, Verdict};
 
 use super::advice::advice;
+use super::records::Records;
 
 /// Everything that is said.
 #[derive(Debug, Serialize)]
@@ -18,6 +19,9 @@ pub(super) struct Answer {
     pub(super) saved_seconds: f64,
     /// Skewed stages, those first that would save most; or the one that was asked for.
     pub(super) findings: Vec<Told>,
+    /// What its records say, where they were followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) records: Option<Records>,
     /// What is missing or doubtful.
     pub(super) notes: Vec<String>,
     /// Whether one stage was asked for.
@@ -64,6 +68,7 @@ impl Answer {
                     finding,
                 })
                 .collect(),
+            records: None,
             notes,
             one_stage,
             top,

@@ -2,9 +2,10 @@
 
 mod advice;
 mod answer;
+mod records;
+mod records_text;
 mod text;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ use unfuse_eventlog::{EventLog, is_event_log};
 use unfuse_skew::{Finding, Options, Run, detect, from_event_log, from_profile};
 
 use self::answer::Answer;
+use self::records::{Notes, Records, records};
 use super::list;
 use crate::output::write_to;
 use crate::remote;
@@ -21,7 +23,8 @@ use crate::remote;
 /// Show which stages wait for slow tasks, and why these are slow: more data, expensive records, garbage collection, a slow host …
 ///
 /// It takes a profile directory or Spark's own event log, of an application that has ended or of one that runs. Stages come with
-/// what they would save if their slow tasks were like the others, the largest first (docs/skew.md).
+/// what they would save if their slow tasks were like the others, the largest first. Of a run with `--records` it shows the slow
+/// records too: what is in them, where they are, and which results had to wait for them (docs/skew.md).
 #[derive(Debug, Args)]
 pub struct Skew {
     /// The profile directory that `unfuse run` printed, or its URI; or an event log: a file, or a directory eventlog_v2_…
@@ -44,7 +47,7 @@ pub struct Skew {
 impl Skew {
     /// Prints the answer.
     pub fn execute(self) -> Result<ExitCode> {
-        let run = self.read()?;
+        let (run, records) = self.read()?;
         if run.stages.is_empty() {
             bail!(
                 "{}: no task of Spark has ended in it{}",
@@ -68,7 +71,11 @@ impl Skew {
             );
         }
         findings.sort_by(|a, b| b.saved_ms.total_cmp(&a.saved_ms));
-        let answer = Answer::of(findings, self.top, self.stage.is_some(), run.notes);
+        let mut answer = Answer::of(findings, self.top, self.stage.is_some(), run.notes);
+        if let Some((records, notes)) = records {
+            answer.records = Some(records);
+            answer.notes.extend(notes);
+        }
         write_to(self.out.as_deref(), |out| {
             let text = if self.json {
                 serde_json::to_string_pretty(&answer)? + "\n"
@@ -80,11 +87,15 @@ impl Skew {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn read(&self) -> Result<Run> {
+    /// The run, and of one whose records were followed what these say.
+    fn read(&self) -> Result<(Run, Option<(Records, Notes)>)> {
         if remote::is_uri(&self.from) || !is_event_log(&self.from) {
-            return self.read_profile(&remote::local(&self.from)?);
+            let root = remote::local(&self.from)?;
+            let run = self.read_profile(&root)?;
+            let records = records(&root, &run, self.top)?;
+            return Ok((run, records));
         }
-        Ok(from_event_log(&mut EventLog::open(&self.from)?))
+        Ok((from_event_log(&mut EventLog::open(&self.from)?), None))
     }
 
     fn read_profile(&self, root: &Path) -> Result<Run> {

@@ -220,7 +220,7 @@ final class RecordOutput extends AbstractIterator<Object> {
         open = false;
         rows.number(pendingNanos);
         if (target.link.equals("result") && texts.wants(pendingNanos)) {
-            texts.keep(rows.count, pendingNanos, System.nanoTime() - pendingNanos, task.redacted ? "(content not kept)" : RecordTexts.of(current, null, false));
+            texts.keep(rows.count, pendingNanos, System.nanoTime() - pendingNanos, task.redacted ? null : RecordTexts.of(current, null, false));
         }
         current = null;
         pendingNanos = 0;

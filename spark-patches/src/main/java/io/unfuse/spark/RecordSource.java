@@ -85,6 +85,7 @@ final class RecordSource extends AbstractIterator<Object> {
     private long currentId;
     private long currentBegan;
     private boolean open;
+    private boolean isKept;
     private String currentText;
 
     RecordSource(RecordTask task, int number, Kind kind, RDD<?> rdd, int partition, Iterator<?> records) {
@@ -140,7 +141,8 @@ final class RecordSource extends AbstractIterator<Object> {
             task.computed();
             // Its reader may use the object for the next record as soon as it is asked for one.
             if (current != null && texts.wants(pendingNanos)) {
-                currentText = task.redacted ? "(content not kept)" : RecordTexts.of(current, schema, kind.by.equals("key"));
+                isKept = true;
+                currentText = task.redacted ? null : RecordTexts.of(current, schema, kind.by.equals("key"));
             }
             current = null;
         }
@@ -215,8 +217,9 @@ final class RecordSource extends AbstractIterator<Object> {
         open = false;
         rows.number(pendingNanos);
         rows.id(currentId);
-        if (currentText != null) {
+        if (isKept) {
             texts.keep(rows.count, pendingNanos, currentBegan, currentText);
+            isKept = false;
             currentText = null;
         }
         rows.endRow();

@@ -3,7 +3,7 @@ package io.unfuse.spark;
 import java.util.Comparator;
 import java.util.PriorityQueue;
 
-/** The records with the longest times, with a bounded part of their content. */
+/** The records with the longest times, with a bounded part of their content, or without where it may not be kept. */
 final class RecordTexts {
     private static final int MOST = 20;
     private static final int LONGEST = 300;
@@ -46,8 +46,9 @@ final class RecordTexts {
         for (Kept one : kept) {
             json.item().field("position", one.position).field("ns", one.nanos)
                     .field("began_ns", one.began).field("ended_ns", one.ended)
-                    .field("cut", one.text.length() > LONGEST)
-                    .field("text", one.text.length() > LONGEST ? one.text.substring(0, LONGEST) : one.text).end();
+                    .field("cut", one.text != null && one.text.length() > LONGEST)
+                    .field("text", one.text != null && one.text.length() > LONGEST ? one.text.substring(0, LONGEST) : one.text)
+                    .end();
         }
         json.endArray();
     }

@@ -1,0 +1,279 @@
+//! What the records of a run say, where they were followed.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde::Serialize;
+use unfuse_format::{ProfileDir, RecordSourceRow};
+use unfuse_provenance::{
+    Options, Outcome, RecordPlace, RecordRef, SlowOutput, contents, places, propagate,
+    slowest_records,
+};
+use unfuse_skew::Run;
+
+/// Longest content that is read from a file, bytes.
+const LONGEST: u64 = 300;
+/// Lines of code of a record.
+const LINES: usize = 3;
+
+/// What is doubtful.
+pub(super) type Notes = Vec<String>;
+
+/// All about records.
+#[derive(Debug, Serialize)]
+pub(super) struct Records {
+    /// Records of the program's inputs.
+    pub(super) inputs: u64,
+    /// Records of its results.
+    pub(super) results: u64,
+    /// Task attempts that were followed and count.
+    pub(super) tasks: usize,
+    /// Records that took longest where they were read, the slowest first.
+    pub(super) slow_records: Vec<SlowRecord>,
+    /// Results that took longest from the first input on, the slowest first.
+    pub(super) slow_results: Vec<SlowResult>,
+}
+
+/// A record that was slow in one place.
+#[derive(Debug, Serialize)]
+pub(super) struct SlowRecord {
+    pub(super) at: Place,
+    /// Time of its task's code because of it.
+    pub(super) seconds: f64,
+    /// Part of its task's run time.
+    pub(super) share_of_task: Option<f64>,
+    /// How much sooner its stage would have ended without, if no task had to wait for a slot.
+    pub(super) saves_seconds: Option<f64>,
+    /// Code that ran meanwhile, the hottest first.
+    pub(super) lines: Vec<Line>,
+}
+
+/// A line of code.
+#[derive(Debug, Serialize)]
+pub(super) struct Line {
+    pub(super) line: String,
+    pub(super) share: f64,
+}
+
+/// A result and the slowest way to it.
+#[derive(Debug, Serialize)]
+pub(super) struct SlowResult {
+    pub(super) stage: i32,
+    pub(super) partition: i32,
+    pub(super) position: i64,
+    pub(super) content: Option<String>,
+    pub(super) cut: bool,
+    /// End-to-end latency.
+    pub(super) seconds: f64,
+    /// How many inputs it came from; those that it came from on several ways count more than once.
+    pub(super) inputs: u64,
+    /// The input that the slowest way begins with, and its time there.
+    pub(super) expensive_input: Place,
+    pub(super) expensive_input_seconds: f64,
+    /// The step of the way that took most.
+    pub(super) slowest_step: Place,
+    pub(super) slowest_step_seconds: f64,
+}
+
+/// Where a record is.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Place {
+    pub(super) stage: i32,
+    pub(super) task: i64,
+    pub(super) partition: i32,
+    /// `file`, `other`, `shuffle` or `cached`.
+    pub(super) kind: String,
+    pub(super) rdd: String,
+    pub(super) position: i64,
+    pub(super) file: Option<String>,
+    /// Of its line in the file, bytes.
+    pub(super) offset: Option<i64>,
+    /// In the part of the file that begins at `file_start` bytes, from 0.
+    pub(super) row: Option<i64>,
+    pub(super) file_start: i64,
+    pub(super) content: Option<String>,
+    pub(super) cut: bool,
+}
+
+impl Place {
+    fn of(place: &RecordPlace, may_read: bool) -> Self {
+        let mut found = Self {
+            stage: place.stage,
+            task: place.task,
+            partition: place.partition,
+            kind: place.kind.clone(),
+            rdd: place.rdd.clone(),
+            position: place.position,
+            file: place.file.clone(),
+            offset: place.offset,
+            row: place.row,
+            file_start: place.file_start,
+            content: place.text.clone(),
+            cut: place.cut,
+        };
+        if found.content.is_none() && may_read {
+            let line = found.local_file().zip(found.offset);
+            if let Some((line, cut)) = line.and_then(|(path, offset)| line_at(&path, offset)) {
+                found.content = Some(line);
+                found.cut = cut;
+            }
+        }
+        found
+    }
+
+    /// The file, if it is one of this machine and of plain text.
+    fn local_file(&self) -> Option<PathBuf> {
+        let path = self.file.as_deref()?.strip_prefix("file:")?;
+        let path = Path::new(path.strip_prefix("//").unwrap_or(path));
+        let packed = ["gz", "bz2", "zst", "lz4", "snappy", "xz", "deflate"];
+        let extension = path
+            .extension()
+            .and_then(|e| e.to_str())
+            .unwrap_or_default();
+        (!packed.contains(&extension)).then(|| path.to_owned())
+    }
+}
+
+fn line_at(path: &Path, offset: i64) -> Option<(String, bool)> {
+    let mut file = File::open(path).ok()?;
+    file.seek(SeekFrom::Start(offset.try_into().ok()?)).ok()?;
+    let mut line = Vec::new();
+    let mut reader = BufReader::new(file.take(LONGEST + 1));
+    reader.read_until(b'\n', &mut line).ok()?;
+    let whole = line.ends_with(b"\n") || line.len() as u64 <= LONGEST;
+    let text = String::from_utf8_lossy(&line);
+    Some((text.trim_end_matches(['\n', '\r']).to_owned(), !whole))
+}
+
+/// What is said of records, and notes; nothing where they were not followed.
+pub(super) fn records(root: &Path, run: &Run, top: usize) -> Result<Option<(Records, Notes)>> {
+    let dir = ProfileDir::open(root)?;
+    if !dir.has::<RecordSourceRow>() {
+        return Ok(None);
+    }
+    let options = Options {
+        top,
+        ..Options::default()
+    };
+    let outcome = propagate(&dir, &options)?;
+    let slowest = slowest_records(&dir, &outcome.taps, top)?;
+    let mut wanted: BTreeSet<RecordRef> = slowest.iter().copied().collect();
+    for slow in &outcome.slowest {
+        wanted.extend([slow.reach.root, slow.reach.peak]);
+    }
+    let found = places(&dir, &outcome.taps, &wanted)?;
+    let contents = contents(&dir, &outcome.taps, &outcome.slowest)?;
+    // Whose run was not to keep contents does not want them from elsewhere.
+    let may_read = found.values().any(|place| place.text.is_some());
+    let place = |at: &RecordRef| {
+        let found = found.get(at);
+        found.map_or_else(Place::default, |place| Place::of(place, may_read))
+    };
+    let slow_records = slowest.iter().filter_map(|at| {
+        let of = found.get(at)?;
+        Some(slow_record(of, Place::of(of, may_read), run))
+    });
+    let slow_results = outcome.slowest.iter().zip(contents).map(|(slow, content)| {
+        let target = target(&outcome, slow);
+        let (content, cut) = content.map_or((None, false), |(text, cut)| (Some(text), cut));
+        SlowResult {
+            stage: target.map_or(-1, |(stage, _)| stage),
+            partition: target.map_or(-1, |(_, partition)| partition),
+            position: slow.position,
+            content,
+            cut,
+            seconds: seconds(slow.reach.ns()),
+            inputs: slow.reach.lineage,
+            expensive_input: place(&slow.reach.root),
+            expensive_input_seconds: seconds(slow.reach.root_ns),
+            slowest_step: place(&slow.reach.peak),
+            slowest_step_seconds: seconds(slow.reach.peak_ns),
+        }
+    });
+    let records = Records {
+        inputs: outcome.inputs,
+        results: outcome.results,
+        tasks: outcome.taps.all.len(),
+        slow_records: slow_records.collect(),
+        slow_results: slow_results.collect(),
+    };
+    let notes = notes(&outcome);
+    Ok(Some((records, notes)))
+}
+
+fn target(outcome: &Outcome, slow: &SlowOutput) -> Option<(i32, i32)> {
+    let tap = outcome.taps.all.get(usize::try_from(slow.tap).ok()?)?;
+    let target = tap.targets.iter().find(|row| row.output == slow.output)?;
+    Some((target.stage, target.partition))
+}
+
+fn slow_record(of: &RecordPlace, at: Place, run: &Run) -> SlowRecord {
+    let stage = run.stages.iter().find(|stage| {
+        stage.stage == of.stage && stage.attempts.iter().any(|task| task.task == of.task)
+    });
+    let attempts = stage.map_or(&[][..], |stage| &stage.attempts);
+    let took = |task: &unfuse_skew::Task| task.run_ms as f64 / 1e3;
+    let its = attempts.iter().find(|task| task.task == of.task).map(took);
+    let done = attempts.iter().filter(|task| task.succeeded);
+    let longest = done.clone().map(took).fold(0.0, f64::max);
+    let without = done
+        .map(|task| match task.task == of.task {
+            true => (took(task) - seconds(of.ns)).max(0.0),
+            false => took(task),
+        })
+        .fold(0.0, f64::max);
+    SlowRecord {
+        at,
+        seconds: seconds(of.ns),
+        share_of_task: its
+            .filter(|its| *its > 0.0)
+            .map(|its| (seconds(of.ns) / its).min(1.0)),
+        saves_seconds: its.map(|_| longest - without),
+        lines: of
+            .lines
+            .iter()
+            .take(LINES)
+            .map(|(line, share)| Line {
+                line: line.clone(),
+                share: *share,
+            })
+            .collect(),
+    }
+}
+
+fn notes(outcome: &Outcome) -> Vec<String> {
+    let mut notes = Vec::new();
+    let sources = || outcome.taps.all.iter().flat_map(|tap| &tap.sources);
+    if sources().any(|source| !source.timed) {
+        notes.push(
+            "records that go to a Python process are followed in the batches in which they go there: the time of a single one is not known"
+                .to_owned(),
+        );
+    }
+    if outcome.unlinked > 0 {
+        notes.push(format!(
+            "of {} records behind a shuffle or a cache it is not known what they came from: they count as inputs",
+            outcome.unlinked
+        ));
+    }
+    if outcome.taps.repeated > 0 {
+        notes.push(format!(
+            "{} task attempts that were repeated are left out",
+            outcome.taps.repeated
+        ));
+    }
+    if outcome.taps.damaged > 0 {
+        notes.push(format!(
+            "{} segments with records are damaged and left out",
+            outcome.taps.damaged
+        ));
+    }
+    notes
+}
+
+fn seconds(ns: i64) -> f64 {
+    ns as f64 / 1e9
+}

@@ -1,0 +1,140 @@
+//! What is said of records, for people.
+
+use std::fmt::Write;
+
+use super::records::{Place, Records, SlowRecord, SlowResult};
+use super::text::{WIDTH, percent, seconds};
+use crate::table::shorten;
+
+/// Where what is told of a record begins.
+const INDENT: usize = 32;
+
+pub(super) fn render(text: &mut String, records: &Records) {
+    let _ = writeln!(
+        text,
+        "Records: {} results of {} inputs, followed through {} tasks.",
+        records.results, records.inputs, records.tasks
+    );
+    if !records.slow_records.is_empty() {
+        text.push_str(
+            "\n      took  of its task    saves  slow records, each where it took longest\n",
+        );
+    }
+    for record in &records.slow_records {
+        slow(text, record);
+    }
+    if !records.slow_results.is_empty() {
+        text.push_str("\n      took  slow results, each with the slowest way to it\n");
+    }
+    for result in &records.slow_results {
+        way(text, result);
+    }
+}
+
+fn slow(text: &mut String, record: &SlowRecord) {
+    let or_not = |part: Option<String>| part.unwrap_or_else(|| "-".to_owned());
+    let _ = writeln!(
+        text,
+        "{:>10}  {:>11}  {:>7}  {}",
+        seconds(1e3 * record.seconds),
+        or_not(record.share_of_task.map(percent)),
+        or_not(record.saves_seconds.map(|saved| seconds(1e3 * saved))),
+        shorten(&content(&record.at), WIDTH - INDENT - 2),
+    );
+    let _ = writeln!(
+        text,
+        "{:INDENT$}  {}",
+        "",
+        shorten(&place(&record.at), WIDTH - INDENT - 2)
+    );
+    let lines: Vec<String> = record
+        .lines
+        .iter()
+        .map(|line| format!("{} {}", percent(line.share), line.line))
+        .collect();
+    if !lines.is_empty() {
+        let lines = format!("at {}", lines.join(", "));
+        let _ = writeln!(
+            text,
+            "{:INDENT$}  {}",
+            "",
+            shorten(&lines, WIDTH - INDENT - 2)
+        );
+    }
+}
+
+fn way(text: &mut String, result: &SlowResult) {
+    let made = match &result.content {
+        Some(content) => quoted(content, result.cut),
+        None => format!("record {}", result.position),
+    };
+    let made = format!(
+        "{made} (stage {}, partition {})",
+        result.stage, result.partition
+    );
+    let _ = writeln!(
+        text,
+        "{:>10}  {}",
+        seconds(1e3 * result.seconds),
+        shorten(&made, WIDTH - 12)
+    );
+    let step = format!(
+        "{} of it in stage {}: {}",
+        seconds(1e3 * result.slowest_step_seconds),
+        result.slowest_step.stage,
+        content(&result.slowest_step)
+    );
+    let _ = writeln!(text, "{:12}{}", "", shorten(&step, WIDTH - 12));
+    let input = &result.expensive_input;
+    let from = format!(
+        "from {} {}, the slowest way with {}, {}",
+        result.inputs,
+        if result.inputs == 1 {
+            "input"
+        } else {
+            "inputs"
+        },
+        content(input),
+        place(input)
+    );
+    let _ = writeln!(text, "{:12}{}", "", shorten(&from, WIDTH - 12));
+}
+
+fn content(at: &Place) -> String {
+    match &at.content {
+        Some(content) => quoted(content, at.cut),
+        None => format!("record {} of partition {}", at.position, at.partition),
+    }
+}
+
+fn quoted(content: &str, cut: bool) -> String {
+    let one_line = content.replace(['\n', '\r', '\t'], " ");
+    format!("{one_line}{}", if cut { "…" } else { "" })
+}
+
+fn place(at: &Place) -> String {
+    let mut place = format!("stage {}, partition {}", at.stage, at.partition);
+    match (&at.file, at.offset, at.row) {
+        (Some(file), Some(offset), _) => {
+            let _ = write!(place, ", {file} at byte {offset}");
+        }
+        (Some(file), None, Some(row)) if at.file_start == 0 => {
+            let _ = write!(place, ", {file} row {row}");
+        }
+        (Some(file), None, Some(row)) => {
+            let _ = write!(place, ", {file} row {row} behind byte {}", at.file_start);
+        }
+        _ => {
+            let _ = write!(place, ", record {} of {}", at.position, from(&at.kind));
+        }
+    }
+    place
+}
+
+fn from(kind: &str) -> &str {
+    match kind {
+        "shuffle" => "what it read of a shuffle",
+        "cached" => "what it read of a cache",
+        _ => "what it read",
+    }
+}
