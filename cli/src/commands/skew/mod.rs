@@ -4,7 +4,6 @@ mod advice;
 mod answer;
 mod text;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

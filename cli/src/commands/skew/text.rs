@@ -28,7 +28,11 @@ pub(super) fn render(answer: &Answer) -> String {
 
 fn overview(text: &mut String, answer: &Answer) {
     if answer.skewed == 0 {
-        let _ = write!(text, "None of {} stages waits for slow tasks", answer.stages);
+        let _ = write!(
+            text,
+            "None of {} stages waits for slow tasks",
+            answer.stages
+        );
     } else {
         let _ = write!(
             text,
@@ -96,11 +100,18 @@ fn about(text: &mut String, told: &Told, top: usize) {
         );
     }
     if finding.parts.len() > 1 {
-        let parts = finding.parts.iter().take_while(|part| part.ms >= LEAST * finding.saved_ms);
+        let parts = finding
+            .parts
+            .iter()
+            .take_while(|part| part.ms >= LEAST * finding.saved_ms);
         let parts: Vec<String> = parts
             .map(|part| format!("{} {}", part.cause.name(), seconds(part.ms)))
             .collect();
-        let _ = writeln!(text, "  Sooner without each cause alone: {}.", parts.join(", "));
+        let _ = writeln!(
+            text,
+            "  Sooner without each cause alone: {}.",
+            parts.join(", ")
+        );
     }
     if !finding.tasks.is_empty() {
         text.push_str("     task       took     slower  sure  for\n");
@@ -109,7 +120,12 @@ fn about(text: &mut String, told: &Told, top: usize) {
         slow(text, finding, task);
     }
     if finding.tasks.len() > top {
-        let _ = writeln!(text, "{:35}… {} more (--top)", "", finding.tasks.len() - top);
+        let _ = writeln!(
+            text,
+            "{:35}… {} more (--top)",
+            "",
+            finding.tasks.len() - top
+        );
     }
     if let Some(next) = &told.next {
         let _ = writeln!(text, "  Next: {next}.");
@@ -118,7 +134,10 @@ fn about(text: &mut String, told: &Told, top: usize) {
 }
 
 fn slow(text: &mut String, finding: &Finding, task: &SlowTask) {
-    let parts = task.parts.iter().filter(|part| part.ms >= LEAST * task.slower_ms);
+    let parts = task
+        .parts
+        .iter()
+        .filter(|part| part.ms >= LEAST * task.slower_ms);
     let mut parts: Vec<String> = parts
         .map(|part| format!("{} {}", part.cause.name(), seconds(part.ms)))
         .collect();
@@ -142,7 +161,11 @@ fn slow(text: &mut String, finding: &Finding, task: &SlowTask) {
     let mut place = format!("executor {} on {}", task.executor, task.host);
     let _ = write!(place, ", CPU time {:+.1} s", task.slower_cpu_ms / 1e3);
     if task.spilled_bytes > 0 {
-        let _ = write!(place, ", spilled {}B", amount(Measure::ReadBytes, task.spilled_bytes as f64));
+        let _ = write!(
+            place,
+            ", spilled {}B",
+            amount(Measure::ReadBytes, task.spilled_bytes as f64)
+        );
     }
     let _ = writeln!(text, "{:39}{}", "", shorten(&place, WIDTH - 39));
 }
