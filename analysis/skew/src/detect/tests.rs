@@ -90,7 +90,7 @@ fn found(stage: &Stage, cause: Cause, tasks: &[usize]) -> Result<(), TestCaseErr
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 20, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 20, ..ProptestConfig::default() })]
 
     #[test]
     fn tasks_that_differ_by_chance_are_even(plain in plain()) {
