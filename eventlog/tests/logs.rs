@@ -8,7 +8,9 @@ use unfuse_eventlog::{Event, EventLog, Outcome, TaskEnd, is_event_log};
 
 /// The log of a fixture: the one entry of its folder.
 fn path(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name);
     let mut entries = fs::read_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
     let entry = entries.next().expect("a log").expect("an entry");
     assert!(entries.next().is_none(), "one log in {}", dir.display());
@@ -44,15 +46,30 @@ fn stages(events: &[Event]) -> BTreeMap<String, Vec<i32>> {
 
 #[test]
 fn every_codec_of_spark_is_read_to_the_end() {
-    for name in ["small-lz4", "small-snappy", "small-lzf", "causes-3.5", "causes-4.3"] {
+    for name in [
+        "small-lz4",
+        "small-snappy",
+        "small-lzf",
+        "causes-3.5",
+        "causes-4.3",
+    ] {
         let (events, log) = read(name);
         assert!(log.damage().is_none(), "{name}: {:?}", log.damage());
         assert!(matches!(events.first(), Some(Event::LogStart(_))), "{name}");
-        assert!(matches!(events.last(), Some(Event::ApplicationEnd(at)) if *at > 0), "{name}");
+        assert!(
+            matches!(events.last(), Some(Event::ApplicationEnd(at)) if *at > 0),
+            "{name}"
+        );
         let ends = task_ends(&events);
-        let starts = events.iter().filter(|event| matches!(event, Event::TaskStart(_)));
+        let starts = events
+            .iter()
+            .filter(|event| matches!(event, Event::TaskStart(_)));
         assert_eq!(ends.len(), starts.count(), "{name}");
-        assert!(ends.iter().all(|end| end.metrics.is_some_and(|m| m.run_ms > 0)), "{name}");
+        assert!(
+            ends.iter()
+                .all(|end| end.metrics.is_some_and(|m| m.run_ms > 0)),
+            "{name}"
+        );
         let sql = events.iter().find_map(|event| match event {
             Event::SqlStart(start) => Some(start.sql),
             _ => None,
@@ -72,17 +89,34 @@ fn stages_have_their_rdds_and_whose_they_are() {
     let scopes = |of: &unfuse_eventlog::Stage| -> Vec<String> {
         of.rdds.iter().filter_map(|rdd| rdd.scope.clone()).collect()
     };
-    assert!(scopes(stages[0]).contains(&"textFile".to_owned()), "{:?}", scopes(stages[0]));
-    let of_sql: Vec<_> = stages.iter().filter(|stage| stage.properties.sql == Some(0)).collect();
-    assert!(of_sql.iter().any(|stage| scopes(stage).contains(&"Exchange".to_owned())));
-    assert!(stages.iter().all(|stage| stage.tasks > 0 && !stage.details.is_empty()));
+    assert!(
+        scopes(stages[0]).contains(&"textFile".to_owned()),
+        "{:?}",
+        scopes(stages[0])
+    );
+    let of_sql: Vec<_> = stages
+        .iter()
+        .filter(|stage| stage.properties.sql == Some(0))
+        .collect();
+    assert!(
+        of_sql
+            .iter()
+            .any(|stage| scopes(stage).contains(&"Exchange".to_owned()))
+    );
+    assert!(
+        stages
+            .iter()
+            .all(|stage| stage.tasks > 0 && !stage.details.is_empty())
+    );
 }
 
 #[test]
 fn a_rolling_log_is_all_of_its_files() {
     let (events, log) = read("rolling-4.3");
     assert!(log.damage().is_none());
-    let begun = events.iter().filter(|event| matches!(event, Event::LogStart(version) if version.starts_with("4.")));
+    let begun = events
+        .iter()
+        .filter(|event| matches!(event, Event::LogStart(version) if version.starts_with("4.")));
     assert_eq!(begun.count(), 3);
     let jobs: Vec<i64> = events
         .iter()
@@ -99,9 +133,16 @@ fn the_log_of_a_driver_that_was_killed_is_read_as_far_as_it_goes() {
     let (events, log) = read("killed-4.3");
     let done = stages(&events);
     assert!(done.contains_key("before it is killed"), "{done:?}");
-    assert!(!events.iter().any(|event| matches!(event, Event::ApplicationEnd(_))));
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event, Event::ApplicationEnd(_)))
+    );
     let notes = log.damage().notes();
-    assert!(notes.len() == 1 && notes[0].contains("ends within a compressed block"), "{notes:?}");
+    assert!(
+        notes.len() == 1 && notes[0].contains("ends within a compressed block"),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -116,10 +157,18 @@ fn failures_copies_and_lost_executors_are_told() {
             failed.len() == 1 && failed[0].message.contains("fails once, as asked"),
             "{name}: {failed:?}"
         );
-        assert!(of(Outcome::Killed).any(|end| !end.task.speculative), "{name}");
-        assert!(of(Outcome::Success).any(|end| end.task.speculative), "{name}");
+        assert!(
+            of(Outcome::Killed).any(|end| !end.task.speculative),
+            "{name}"
+        );
+        assert!(
+            of(Outcome::Success).any(|end| end.task.speculative),
+            "{name}"
+        );
         assert!(of(Outcome::ExecutorLost).next().is_some(), "{name}");
-        let removed = events.iter().filter(|event| matches!(event, Event::ExecutorRemoved(_)));
+        let removed = events
+            .iter()
+            .filter(|event| matches!(event, Event::ExecutorRemoved(_)));
         assert!(removed.count() >= 1, "{name}");
         let cores: u32 = events
             .iter()
@@ -134,7 +183,10 @@ fn failures_copies_and_lost_executors_are_told() {
             Event::StageSubmitted(stage) if stage.attempt > 0 => Some(stage),
             _ => None,
         });
-        assert!(again.is_some_and(|stage| stage.tasks < 16), "{name}: {again:?}");
+        assert!(
+            again.is_some_and(|stage| stage.tasks < 16),
+            "{name}: {again:?}"
+        );
     }
 }
 
@@ -151,7 +203,11 @@ fn a_log_that_is_cut_has_the_events_before_the_cut() {
             let events: Vec<Event> = log.by_ref().collect();
             assert!(whole.starts_with(&events), "{name} {part}");
             assert!(!log.damage().is_none(), "{name} {part}");
-            assert!(part < 19 || events.len() > whole.len() / 3, "{name} {part}: {}", events.len());
+            assert!(
+                part < 19 || events.len() > whole.len() / 3,
+                "{name} {part}: {}",
+                events.len()
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of a run: typed tables, whatever they were read from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// A run's stages, and what is doubtful about them.
@@ -56,6 +56,9 @@ pub struct Task {
     pub locality: Arc<str>,
     /// Whether it ended well.
     pub succeeded: bool,
+    /// Whether it was launched before any task of its executor had ended: its code was not compiled yet, and what is needed
+    /// had to be fetched.
+    pub first: bool,
     /// Launch, ms since the epoch.
     pub launched_ms: i64,
     /// End, ms since the epoch.
@@ -87,6 +90,26 @@ impl Task {
     pub fn duration_ms(&self) -> f64 {
         let between = self.finished_ms.saturating_sub(self.launched_ms);
         (between.max(0) as f64).max(self.run_ms as f64)
+    }
+}
+
+impl Run {
+    /// Finds the first tasks of each executor.
+    pub(crate) fn mark_first(&mut self) {
+        let mut ends: HashMap<(Arc<str>, Arc<str>), i64> = HashMap::new();
+        for stage in &self.stages {
+            for task in &stage.attempts {
+                let key = (Arc::clone(&stage.app), Arc::clone(&task.executor));
+                let end = ends.entry(key).or_insert(i64::MAX);
+                *end = task.finished_ms.min(*end);
+            }
+        }
+        for stage in &mut self.stages {
+            for task in &mut stage.attempts {
+                let key = (Arc::clone(&stage.app), Arc::clone(&task.executor));
+                task.first = ends.get(&key).is_some_and(|end| task.launched_ms < *end);
+            }
+        }
     }
 }
 

@@ -16,7 +16,9 @@ fn findings(name: &str) -> Vec<Finding> {
     let run = from_event_log(&mut EventLog::open(&path).expect("a log"));
     assert!(!run.stages.is_empty(), "{name}");
     let stages = run.stages.iter();
-    stages.map(|stage| detect(stage, &Options::default())).collect()
+    stages
+        .map(|stage| detect(stage, &Options::default()))
+        .collect()
 }
 
 fn called<'a>(findings: &'a [Finding], name: &str) -> Vec<&'a Finding> {
@@ -29,24 +31,38 @@ fn called<'a>(findings: &'a [Finding], name: &str) -> Vec<&'a Finding> {
 fn the_slow_record_is_told_from_the_large_file() {
     for name in ["causes-3.5", "causes-4.3"] {
         let findings = findings(name);
-        for (stage, cause, index) in [
-            ("computation skew: one slow record", Cause::Computation, 7),
-            ("computation skew: one slow lookup", Cause::Computation, 11),
+        for stage in [
+            "computation skew: one slow record",
+            "computation skew: one slow lookup",
         ] {
             let finding = called(&findings, stage)[0];
-            assert_eq!(finding.verdict, Verdict::Skewed(cause), "{name}: {finding:#?}");
+            let cause = Verdict::Skewed(Cause::Computation);
+            assert_eq!(finding.verdict, cause, "{name}: {finding:#?}");
             assert!(finding.sure > 0.99, "{name}: {finding:#?}");
-            assert_eq!(finding.tasks[0].index, index, "{name}: {finding:#?}");
-            assert!((2000.0..6000.0).contains(&finding.saved_ms), "{name}: {finding:#?}");
+            // At least what was put in, on a machine with nothing else to do.
+            assert!(finding.tasks[0].slower_ms > 3500.0, "{name}: {finding:#?}");
+            assert!(
+                finding.tasks[1..]
+                    .iter()
+                    .all(|task| task.slower_ms < 3500.0)
+            );
         }
         let finding = called(&findings, "data skew: one large file")[0];
-        assert_eq!(finding.verdict, Verdict::Skewed(Cause::Data), "{name}: {finding:#?}");
+        assert_eq!(
+            finding.verdict,
+            Verdict::Skewed(Cause::Data),
+            "{name}: {finding:#?}"
+        );
         assert!(finding.sure > 0.9, "{name}: {finding:#?}");
         let finding = called(&findings, "even")[0];
         assert_eq!(finding.verdict, Verdict::Even, "{name}: {finding:#?}");
         let skewed = |f: &&&Finding| f.verdict == Verdict::Skewed(Cause::Data);
         let by_key = called(&findings, "data skew: one large key");
-        assert_eq!(by_key.iter().filter(skewed).count(), 1, "{name}: {by_key:#?}");
+        assert_eq!(
+            by_key.iter().filter(skewed).count(),
+            1,
+            "{name}: {by_key:#?}"
+        );
     }
 }
 
@@ -58,14 +74,20 @@ fn attempts_count_once_and_a_slow_executor_is_told() {
         assert_eq!((once.counted, once.uncounted), (16, 1), "{name}");
         let copied = called(&findings, "one task is slow and has a speculative copy")[0];
         assert_eq!(copied.counted, 16, "{name}");
-        assert!(copied.uncounted >= 1 && copied.slowest_ms < 60_000.0, "{name}");
+        assert!(
+            copied.uncounted >= 1 && copied.slowest_ms < 60_000.0,
+            "{name}"
+        );
         let executor = called(&findings, "one executor is slow")[0];
         assert_eq!(
             executor.verdict,
             Verdict::Skewed(Cause::Executor),
             "{name}: {executor:#?}"
         );
-        assert!(executor.tasks.iter().all(|task| task.executor == "0"), "{name}");
+        assert!(
+            executor.tasks.iter().all(|task| task.executor == "0"),
+            "{name}"
+        );
         for finding in called(&findings, "an executor is lost") {
             assert!([4, 16].contains(&finding.counted), "{name}: {finding:#?}");
         }

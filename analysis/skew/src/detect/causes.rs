@@ -14,7 +14,7 @@ const ROUNDING_MS: f64 = 0.408;
 /// No disk in use is slower, bytes a ms; a spilled byte is written and read.
 const SLOWEST_DISK: f64 = 10_000.0;
 
-const CAUSES: [Cause; 11] = [
+const CAUSES: [Cause; 12] = [
     Cause::Data,
     Cause::Computation,
     Cause::DataOrComputation,
@@ -22,6 +22,7 @@ const CAUSES: [Cause; 11] = [
     Cause::FetchWait,
     Cause::ShuffleWrite,
     Cause::Spill,
+    Cause::WarmUp,
     Cause::Host,
     Cause::Executor,
     Cause::Locality,
@@ -132,9 +133,10 @@ impl Explained {
         explained
     }
 
-    /// One of each kind: a host, then an executor, then those with their data elsewhere.
+    /// One of each kind: the first tasks of executors, a host, an executor, those with their data elsewhere.
     fn take_groups_out(&mut self, tasks: &[&Task], most: f64) {
-        for cause in [Cause::Host, Cause::Executor, Cause::Locality] {
+        let kinds = [Cause::WarmUp, Cause::Host, Cause::Executor, Cause::Locality];
+        for cause in kinds {
             let Some(found) = slower(tasks, &self.relative(), cause, most) else {
                 continue;
             };
@@ -174,7 +176,7 @@ impl Explained {
             Cause::ShuffleWrite => self.write[at],
             Cause::Spill => self.spill[at],
             Cause::Start => self.start[at],
-            Cause::Host | Cause::Executor | Cause::Locality => self
+            Cause::WarmUp | Cause::Host | Cause::Executor | Cause::Locality => self
                 .group(cause)
                 .filter(|group| group.member[at])
                 .map_or(0.0, |group| group.by * self.expected[at]),
@@ -219,7 +221,7 @@ impl Explained {
         let other = match cause {
             Cause::Data => self.chance_of_data,
             Cause::Spill => self.chance_of_spill,
-            Cause::Host | Cause::Executor | Cause::Locality => {
+            Cause::WarmUp | Cause::Host | Cause::Executor | Cause::Locality => {
                 self.group(cause).map_or(1.0, |group| group.chance)
             }
             Cause::Computation | Cause::DataOrComputation => by_chance(part, self.expected[at]),

@@ -41,6 +41,9 @@ pub enum Cause {
     ShuffleWrite,
     /// It spilled to disk.
     Spill,
+    /// It is among the first tasks of its executor, and these are slower: code is not compiled yet, classes and libraries are loaded,
+    /// Python workers started.
+    WarmUp,
     /// All tasks of its host are slower.
     Host,
     /// All tasks of its executor are slower, though not all of the host.
@@ -62,6 +65,7 @@ impl Cause {
             Self::FetchWait => "shuffle fetch wait",
             Self::ShuffleWrite => "slow shuffle write",
             Self::Spill => "spill",
+            Self::WarmUp => "executor warm-up",
             Self::Host => "slow host",
             Self::Executor => "slow executor",
             Self::Locality => "remote data",

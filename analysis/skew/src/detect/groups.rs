@@ -1,4 +1,4 @@
-//! Tasks that are slow together: of one host, one executor, or with their data elsewhere.
+//! Tasks that are slow together: the first of their executors, of one host or executor, or with their data elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,14 @@ pub(super) struct Slower {
 
 /// The group of this kind that is the least probable by chance, if it is less than `most`.
 pub(super) fn slower(tasks: &[&Task], rest: &[f64], cause: Cause, most: f64) -> Option<Slower> {
+    // Of these only one group can be the slower one.
+    const SUSPECT: &str = "slower if any";
+    let suspect = |is: bool| if is { SUSPECT } else { "" }.to_owned();
     let key = |task: &Task| match cause {
         Cause::Host => task.host.to_string(),
         Cause::Executor => task.executor.to_string(),
-        _ => locality(task).to_owned(),
+        Cause::WarmUp => suspect(task.first),
+        _ => suspect(matches!(&*task.locality, "RACK_LOCAL" | "ANY")),
     };
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, task) in tasks.iter().enumerate() {
@@ -31,11 +35,11 @@ pub(super) fn slower(tasks: &[&Task], rest: &[f64], cause: Cause, most: f64) -> 
     if groups.len() < 2 {
         return None;
     }
+    if !matches!(cause, Cause::Host | Cause::Executor) {
+        groups.retain(|name, _| name == SUSPECT);
+    }
     let tried = groups.len() as f64;
-    let found = groups.into_iter().filter_map(|(name, at)| {
-        if cause == Cause::Locality && name != "far" {
-            return None;
-        }
+    let found = groups.into_values().filter_map(|at| {
         let mut member = vec![false; tasks.len()];
         for at in at {
             member[at] = true;
@@ -43,7 +47,11 @@ pub(super) fn slower(tasks: &[&Task], rest: &[f64], cause: Cause, most: f64) -> 
         let chance = (chance_of_rank(rest, &member) * tried).min(1.0);
         let of = |inside: bool| {
             let values = rest.iter().zip(&member);
-            median(values.filter(|(_, is)| **is == inside).map(|(rest, _)| *rest))
+            median(
+                values
+                    .filter(|(_, is)| **is == inside)
+                    .map(|(rest, _)| *rest),
+            )
         };
         let by = of(true) - of(false);
         (chance < most && by > 0.0).then_some(Slower {
@@ -54,12 +62,4 @@ pub(super) fn slower(tasks: &[&Task], rest: &[f64], cause: Cause, most: f64) -> 
         })
     });
     found.min_by(|a, b| a.chance.total_cmp(&b.chance))
-}
-
-/// Whether the data was on the task's machine.
-fn locality(task: &Task) -> &'static str {
-    match &*task.locality {
-        "RACK_LOCAL" | "ANY" => "far",
-        _ => "near",
-    }
 }

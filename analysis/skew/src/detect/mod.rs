@@ -81,12 +81,7 @@ pub fn detect(stage: &Stage, options: &Options) -> Finding {
 }
 
 /// Whether a task would be slow beyond chance, and cost enough, if only there were more tasks to compare it with.
-fn may_be_slow(
-    explained: &Explained,
-    durations: &[f64],
-    slots: usize,
-    options: &Options,
-) -> bool {
+fn may_be_slow(explained: &Explained, durations: &[f64], slots: usize, options: &Options) -> bool {
     let slow = explained.slow_if_spread_known(options.chance);
     let mut shorter = durations.to_vec();
     for at in slow {

@@ -5,11 +5,16 @@ use std::collections::BinaryHeap;
 
 use crate::Task;
 
-/// The most tasks that ran at once.
+/// The most tasks that ran at once. The driver launches a slot's next task some ms before it says that the last one has ended, so
+/// a task counts from its launch for as long as it ran.
 pub(super) fn slots(tasks: &[&Task]) -> usize {
     let mut moments: Vec<(i64, i32)> = tasks
         .iter()
-        .flat_map(|task| [(task.launched_ms, 1), (task.finished_ms, -1)])
+        .flat_map(|task| {
+            let ran = i64::try_from(task.run_ms).unwrap_or(i64::MAX);
+            let end = task.launched_ms.saturating_add(ran);
+            [(task.launched_ms, 1), (end, -1)]
+        })
         .collect();
     // At the same moment ends come first.
     moments.sort_unstable();
@@ -72,13 +77,22 @@ mod tests {
 
     #[test]
     fn slots_are_those_that_were_used_at_once() {
-        let task = |launched_ms, finished_ms| Task {
-            launched_ms,
-            finished_ms,
-            ..Task::default()
+        let slots = |spans: &[(i64, i64)]| {
+            let task = |(launched_ms, finished_ms): &(i64, i64)| Task {
+                launched_ms: *launched_ms,
+                finished_ms: *finished_ms,
+                run_ms: 95 * (finished_ms - launched_ms) as u64 / 100,
+                ..Task::default()
+            };
+            let tasks: Vec<Task> = spans.iter().map(task).collect();
+            super::slots(&tasks.iter().collect::<Vec<_>>())
         };
-        let tasks = [task(0, 10), task(0, 5), task(5, 9), task(10, 12)];
-        assert_eq!(slots(&tasks.iter().collect::<Vec<_>>()), 2);
+        assert_eq!(slots(&[(0, 100), (0, 50), (50, 90), (100, 120)]), 2);
+        // Handed over some ms too early.
+        assert_eq!(
+            slots(&[(0, 100), (0, 101), (98, 200), (99, 202), (197, 300)]),
+            2
+        );
         assert_eq!(slots(&[]), 1);
     }
 }

@@ -3,7 +3,7 @@
 use super::stats::median;
 
 /// Pairs looked at; of more, an even choice.
-const PAIRS: usize = 1 << 17;
+const PAIRS: usize = 1 << 14;
 
 /// The slope of `y` on `x`: the median of the slopes of pairs, each with the weight of its distance in x (Theil and Sen,
 /// weighted as by Jaeckel). A third of the values may be wild without swaying it. Not negative, as no task is faster for
@@ -16,9 +16,10 @@ pub(super) fn slope(x: &[f64], y: &[f64]) -> f64 {
     }
     let mut slopes: Vec<(f64, f64)> = Vec::new();
     // Pairs at each of some distances, round in a ring, so that every value is in as many.
-    let distances = (PAIRS / n).clamp(1, n - 1);
+    let half = n / 2;
+    let distances = (PAIRS / n).clamp(1, half);
     for k in 1..=distances {
-        let distance = k * (n - 1) / distances;
+        let distance = k * half / distances;
         for i in 0..n {
             let other = (i + distance) % n;
             let (dx, dy) = (x[other] - x[i], y[other] - y[i]);

@@ -81,9 +81,7 @@ pub(super) fn chance_of_rank(values: &[f64], member: &[bool]) -> f64 {
 /// How many ways there are to choose `k` of `n`.
 fn choices(n: f64, k: f64) -> f64 {
     let k = k.min(n - k) as u32;
-    (0..k).fold(1.0, |ways, i| {
-        ways * (n - f64::from(i)) / f64::from(i + 1)
-    })
+    (0..k).fold(1.0, |ways, i| ways * (n - f64::from(i)) / f64::from(i + 1))
 }
 
 /// How probable it is that chance lets `times` go with one of the measures as they do: the share of shuffles of the times in

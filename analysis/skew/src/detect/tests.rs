@@ -18,7 +18,12 @@ const HOSTS: usize = 4;
 /// Four waves of tasks that differ by up to a tenth, as their data does.
 fn plain() -> impl Strategy<Value = Plain> {
     let noise = || prop::collection::vec(0.9..1.1, 160);
-    let sizes = (6usize..=40, 200.0..5000.0, 10.0..1e6, any::<prop::sample::Index>());
+    let sizes = (
+        6usize..=40,
+        200.0..5000.0,
+        10.0..1e6,
+        any::<prop::sample::Index>(),
+    );
     (sizes, noise(), noise()).prop_map(|((wave, base, records, chosen), times, amounts)| {
         let n = 4 * wave;
         let task = |index: usize| {
@@ -70,13 +75,23 @@ fn found(stage: &Stage, cause: Cause, tasks: &[usize]) -> Result<(), TestCaseErr
     prop_assert!(finding.saved_ms > 0.0 && finding.saved_ms < finding.stage_ms);
     for at in tasks {
         let slow = finding.tasks.iter().find(|task| task.index == *at as i32);
-        prop_assert!(slow.is_some_and(|slow| slow.parts[0].cause == cause), "{:?}", &finding);
+        prop_assert!(
+            slow.is_some_and(|slow| slow.parts[0].cause == cause),
+            "{:?}",
+            &finding
+        );
     }
-    prop_assert!(tasks.contains(&(finding.tasks[0].index as usize)), "{:?}", &finding);
+    prop_assert!(
+        tasks.contains(&(finding.tasks[0].index as usize)),
+        "{:?}",
+        &finding
+    );
     Ok(())
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 20, ..ProptestConfig::default() })]
+
     #[test]
     fn tasks_that_differ_by_chance_are_even(plain in plain()) {
         let finding = detect(&stage(plain.tasks, &[]), &Options::default());

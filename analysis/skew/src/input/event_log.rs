@@ -130,7 +130,9 @@ impl Reader {
                     .into(),
             );
         }
-        Run { stages, notes }
+        let mut run = Run { stages, notes };
+        run.mark_first();
+        run
     }
 }
 
@@ -144,6 +146,7 @@ fn task(end: log::TaskEnd) -> Task {
         executor: end.task.executor,
         host: end.task.host,
         locality: end.task.locality,
+        first: false,
         // What is not known of a task cannot be judged.
         succeeded: end.outcome == Outcome::Success && end.metrics.is_some(),
         launched_ms: end.task.launched_ms,

@@ -16,11 +16,10 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
     let dir = ProfileDir::open(root)?;
     let mut run = Run::default();
     let mut stages: BTreeMap<(String, i32), Stage> = BTreeMap::new();
-    let executions: HashMap<(String, i64), String> =
-        read::<ExecutionRow>(&dir, &mut run.notes)?
-            .into_iter()
-            .map(|row| ((row.app, row.execution), row.description))
-            .collect();
+    let executions: HashMap<(String, i64), String> = read::<ExecutionRow>(&dir, &mut run.notes)?
+        .into_iter()
+        .map(|row| ((row.app, row.execution), row.description))
+        .collect();
     let mut completed: HashMap<(String, i32), (i32, Option<i64>)> = HashMap::new();
     for row in read::<StageRow>(&dir, &mut run.notes)? {
         let key = (row.app, row.stage);
@@ -54,7 +53,9 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
     }
     for ((app, number), mut stage) in stages {
         stage.completed_ms = completed.get(&(app.clone(), number)).and_then(|of| of.1);
-        let description = stage.sql.and_then(|sql| executions.get(&(app.clone(), sql)));
+        let description = stage
+            .sql
+            .and_then(|sql| executions.get(&(app.clone(), sql)));
         stage.description = description.cloned().unwrap_or_default();
         stage.now_ms = now.get(&app).copied().unwrap_or(0);
         stage.app = names.of(&app);
@@ -63,6 +64,7 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
             run.stages.push(stage);
         }
     }
+    run.mark_first();
     Ok(run)
 }
 
@@ -98,6 +100,7 @@ fn task(row: TaskRow, names: &mut Names) -> Task {
         executor: names.of(&row.executor),
         host: names.of(&row.host),
         locality: names.of(""),
+        first: false,
         succeeded: row.status == "SUCCESS",
         launched_ms: row.launched,
         finished_ms: row.finished,

@@ -29,6 +29,9 @@ pub(super) fn advice(finding: &Finding) -> Option<String> {
         Cause::Spill => "more and so smaller partitions (spark.sql.shuffle.partitions), or more memory for each \
              (spark.executor.memory, spark.memory.fraction)"
             .into(),
+        Cause::WarmUp => "nothing, if the application goes on for long; else keep executors (spark.dynamicAllocation.executorIdleTimeout, \
+             minExecutors), or let one application do the work of several"
+            .into(),
         Cause::Host => format!(
             "look at the host {}: its disks, its clock rate, who else runs there; `unfuse blame --host {}` shows it",
             task.host, task.host
@@ -53,9 +56,13 @@ fn look(finding: &Finding, task: &SlowTask) -> String {
     let stage = finding.stage;
     // Threads wait, or another process works for them.
     if task.slower_cpu_ms < task.slower_ms / 2.0 {
-        format!("Its thread used little CPU time, so `unfuse top DIR --kind off-cpu --stage {stage}` shows what it waits for")
+        format!(
+            "Its thread used little CPU time, so `unfuse top DIR --kind off-cpu --stage {stage}` shows what it waits for"
+        )
     } else {
-        format!("Its thread used CPU time, so `unfuse top DIR --stage {stage} --by line` shows the code")
+        format!(
+            "Its thread used CPU time, so `unfuse top DIR --stage {stage} --by line` shows the code"
+        )
     }
 }
 
