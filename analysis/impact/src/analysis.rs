@@ -97,6 +97,7 @@ impl Analysis {
                     .to_owned(),
             );
         }
+        notes.extend(savings(base, &indicators, &verdict, &means, &upgrades));
         let utilisation = runs.utilisation();
         Analysis {
             base: base.clone(),
@@ -132,6 +133,53 @@ fn upgrades(runs: &Runs, means: &Means<'_>, notes: &mut Vec<String>) -> Vec<Sche
         }
     });
     upgrades
+}
+
+/// Upgrades that save more time than any indicator shows, of resources that are not found to be the bottleneck.
+/// Equations 4 to 6 see an upgrade by what it does to CRI, and that is little where the job hardly computes.
+fn savings(
+    base: &Scheme,
+    indicators: &[Indicator],
+    verdict: &Verdict,
+    means: &Means<'_>,
+    upgrades: &[Scheme],
+) -> Vec<String> {
+    let largest = indicators.iter().map(|i| i.value).fold(0.0, f64::max);
+    let saving = |upgrade: &Scheme| {
+        let resource = match (upgrade.disk != base.disk, upgrade.network != base.network) {
+            (true, false) => Resource::Disk,
+            (false, true) => Resource::Network,
+            _ => return None,
+        };
+        let found = match verdict {
+            Verdict::Sure(one) | Verdict::OfMeasured(one) | Verdict::Single(one) => {
+                *one == resource
+            }
+            Verdict::Likely(several) => several.contains(&resource),
+            Verdict::Nothing => false,
+        };
+        let saved = means.saved(upgrade)?;
+        let interval = saved.interval(&means.samples, 1);
+        let least = interval.map_or(saved.value, |interval| interval.low);
+        (!found && least > largest).then(|| {
+            format!(
+                "{} alone saved {:.0}% of the base scheme's time, which is more than any indicator: the job computes so \
+                 little that {} hardly shows the {}",
+                upgrade_name(upgrade, resource),
+                100.0 * saved.value,
+                resource.indicator(),
+                resource.name(),
+            )
+        })
+    };
+    upgrades.iter().filter_map(saving).collect()
+}
+
+fn upgrade_name(upgrade: &Scheme, resource: Resource) -> String {
+    match resource {
+        Resource::Network => format!("the network {}", upgrade.network),
+        _ => format!("the disk {}", upgrade.disk),
+    }
 }
 
 fn times(runs: &Runs, means: &Means<'_>) -> Vec<SchemeTime> {

@@ -61,9 +61,17 @@ impl<'a> Means<'a> {
 
     /// CPI (eq. 1): what a faster CPU saves of the running time, the other resources as they are.
     pub(crate) fn cpi(&self, faster: &Scheme) -> Option<Estimate> {
-        let base = self.time(&faster.with_cpu(self.runs.base().cpu))?;
+        self.less(faster, &faster.with_cpu(self.runs.base().cpu))
+    }
+
+    /// What other resources save of the base scheme's running time.
+    pub(crate) fn saved(&self, scheme: &Scheme) -> Option<Estimate> {
+        self.less(scheme, self.runs.base())
+    }
+
+    fn less(&self, scheme: &Scheme, than: &Scheme) -> Option<Estimate> {
         let one = Estimate::constant(1.0, self.samples.len());
-        Some(one.minus(&self.time(faster)?.over(&base)))
+        Some(one.minus(&self.time(scheme)?.over(&self.time(than)?)))
     }
 
     /// 1 − c_b / c_i: the most that a faster CPU can save.

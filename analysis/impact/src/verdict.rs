@@ -18,7 +18,7 @@ pub enum Verdict {
     Likely(Vec<Resource>),
     /// The largest value, of single runs: nothing says whether by chance.
     Single(Resource),
-    /// No indicator is surely above 0.
+    /// No indicator is surely above 0, or of single runs, above 0 at all.
     Nothing,
 }
 
@@ -29,7 +29,10 @@ pub(crate) fn verdict(indicators: &[Indicator], samples: &[Sample]) -> Verdict {
         return Verdict::Nothing;
     };
     if sorted.iter().any(|indicator| indicator.interval.is_none()) {
-        return Verdict::Single(first.resource);
+        return match first.value > 0.0 {
+            true => Verdict::Single(first.resource),
+            false => Verdict::Nothing,
+        };
     }
     let low = |indicator: &Indicator| indicator.interval.map_or(0.0, |interval| interval.low);
     let cpu = sorted.iter().find(|i| i.resource == Resource::Cpu);

@@ -189,3 +189,26 @@ fn suggestions_need_the_whole_interval_and_the_utilisation() {
     says(with([10.0, 10.0, 5.1, 5.1], None), "need not be tried");
     assert_eq!(with([10.0, 13.0, 5.1, 7.1], Some(0.17)), None);
 }
+
+/// As seen with a program that only sends over a slow network: equation 5 finds nothing.
+#[test]
+fn a_job_that_does_not_compute_has_a_note_on_what_helped() {
+    let mut runs = Vec::new();
+    for (cpu, network, seconds) in [
+        (1.0, "slow", 2.91),
+        (2.0, "slow", 2.91),
+        (1.0, "fast", 0.35),
+        (2.0, "fast", 0.35),
+    ] {
+        runs.push(run(scheme(cpu, "d", network), seconds));
+        runs.push(run(scheme(cpu, "d", network), seconds + 0.01));
+    }
+    let analysis = Analysis::of(&Runs::new(scheme(1.0, "d", "slow"), runs).expect("runs"));
+    assert_eq!(value(&analysis, Resource::Network), 0.0);
+    assert_eq!(analysis.verdict, Verdict::Nothing);
+    assert!(
+        analysis.notes[0].starts_with("the network fast alone saved 88%"),
+        "{:?}",
+        analysis.notes
+    );
+}

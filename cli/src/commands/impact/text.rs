@@ -214,7 +214,7 @@ fn verdict(analysis: &Analysis) -> String {
             one.name()
         ),
         Verdict::Nothing => {
-            "No bottleneck: no indicator is surely above 0. More repetitions may show one."
+            "No bottleneck found: no indicator is surely above 0. More repetitions may show one."
                 .to_owned()
         }
     }
