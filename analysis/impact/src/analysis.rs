@@ -6,7 +6,7 @@ use crate::advice::{self, Suggestion, Thresholds};
 use crate::estimate::Interval;
 use crate::indicators::{Indicator, Means};
 use crate::verdict::verdict;
-use crate::{Resource, Runs, Scheme, Utilisation, Verdict};
+use crate::{Counted, Resource, Runs, Scheme, Utilisation, Verdict};
 
 /// What runs say of a workload.
 #[derive(Clone, Debug, Serialize)]
@@ -44,6 +44,9 @@ pub struct SchemeTime {
     pub interval: Option<Interval>,
     /// Running time at the base scheme ÷ this one.
     pub speedup: f64,
+    /// Means of what the processor counted.
+    #[serde(flatten)]
+    pub counted: Counted,
 }
 
 /// What a faster CPU saves, the other resources as they are.
@@ -192,6 +195,7 @@ fn times(runs: &Runs, means: &Means<'_>) -> Vec<SchemeTime> {
             seconds: time.value,
             interval: time.interval(&means.samples, 1),
             speedup: base.as_ref()?.value / time.value,
+            counted: runs.counted(scheme),
         })
     };
     let mut times: Vec<SchemeTime> = runs.schemes().filter_map(of).collect();

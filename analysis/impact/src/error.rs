@@ -20,10 +20,11 @@ pub enum InputError {
     /// NaN, infinite, zero or negative.
     #[error("{0} is no possible speed of a CPU")]
     Speed(f64),
+    /// NaN, negative or beyond what any processor does.
+    #[error("{0} is no possible number of instructions for each cycle")]
+    InstructionsPerCycle(f64),
     /// Not within 0 and 1.
-    #[error(
-        "a run at {scheme}: {value} is no possible {what} utilisation; it is a part, from 0 to 1"
-    )]
+    #[error("a run at {scheme}: {value} is no possible {what} part; it is a number, from 0 to 1")]
     Utilisation {
         /// Where.
         scheme: Scheme,

@@ -17,7 +17,12 @@
 //! use unfuse_impact::*;
 //!
 //! let scheme = |cpu, disk: &str| Scheme { cpu, disk: disk.into(), network: "1Gbps".into() };
-//! let run = |cpu, disk, seconds| Run { scheme: scheme(cpu, disk), seconds, utilisation: Utilisation::default() };
+//! let run = |cpu, disk, seconds| Run {
+//!     scheme: scheme(cpu, disk),
+//!     seconds,
+//!     utilisation: Utilisation::default(),
+//!     counted: Counted::default(),
+//! };
 //! let runs = Runs::new(
 //!     scheme(1.2, "HDD"),
 //!     vec![
@@ -51,7 +56,7 @@ pub use analysis::{Analysis, Improvement, Missing, SchemeTime};
 pub use error::{InputError, TableError};
 pub use estimate::{CONFIDENCE, Interval};
 pub use indicators::Indicator;
-pub use runs::{Run, Runs, Utilisation};
+pub use runs::{Counted, Run, Runs, Utilisation};
 pub use scheme::{Resource, Scheme};
 pub use table::{BASE_FORM, COLUMNS, Row, Table};
 pub use verdict::Verdict;

@@ -20,6 +20,18 @@ pub struct Run {
     pub seconds: f64,
     /// How busy resources were, as far as known.
     pub utilisation: Utilisation,
+    /// What the processor counted, as far as known.
+    pub counted: Counted,
+}
+
+/// What the processor counted, to check CRI and MRI by: where memory is what counts, a faster CPU has fewer instructions
+/// for each cycle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Counted {
+    /// Instructions for each cycle.
+    pub ipc: Option<f64>,
+    /// The part of cycles that were stalled, 0 to 1.
+    pub stalled: Option<f64>,
 }
 
 /// How busy resources were, 0 to 1 (section 5: CPU over all cores, bandwidths of disk and network).
@@ -110,19 +122,25 @@ impl Runs {
 
     /// Mean utilisations at the base scheme.
     pub fn utilisation(&self) -> Utilisation {
-        let mean = |of: fn(&Utilisation) -> Option<f64>| {
-            let known: Vec<f64> = self
-                .at(&self.base)
-                .iter()
-                .filter_map(|run| of(&run.utilisation))
-                .collect();
-            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-        };
         Utilisation {
-            cpu: mean(|u| u.cpu),
-            disk: mean(|u| u.disk),
-            network: mean(|u| u.network),
+            cpu: self.mean(&self.base, |run| run.utilisation.cpu),
+            disk: self.mean(&self.base, |run| run.utilisation.disk),
+            network: self.mean(&self.base, |run| run.utilisation.network),
         }
+    }
+
+    /// Means of what the processor counted at a scheme.
+    pub(crate) fn counted(&self, scheme: &Scheme) -> Counted {
+        Counted {
+            ipc: self.mean(scheme, |run| run.counted.ipc),
+            stalled: self.mean(scheme, |run| run.counted.stalled),
+        }
+    }
+
+    /// Of the runs at a scheme where it is known.
+    fn mean(&self, scheme: &Scheme, of: fn(&Run) -> Option<f64>) -> Option<f64> {
+        let known: Vec<f64> = self.at(scheme).iter().filter_map(of).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     }
 
     /// CF where the other resources are those of a scheme: the faster CPUs, slowest first.
@@ -158,7 +176,12 @@ fn check(run: &Run) -> Result<(), InputError> {
             seconds: run.seconds,
         });
     }
-    for (what, value) in run.utilisation.parts() {
+    let ipc = run.counted.ipc.filter(|ipc| !(0.0..=100.0).contains(ipc));
+    if let Some(ipc) = ipc {
+        return Err(InputError::InstructionsPerCycle(ipc));
+    }
+    let stalled = ("stalled", run.counted.stalled);
+    for (what, value) in run.utilisation.parts().into_iter().chain([stalled]) {
         if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
             return Err(InputError::Utilisation {
                 scheme: scheme(),

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InputError, Run, Runs, Scheme, TableError, Utilisation};
+use crate::{Counted, InputError, Run, Runs, Scheme, TableError, Utilisation};
 
 /// Of CSV files; `cpu` and `seconds` must be there.
 pub const COLUMNS: &str =
-    "workload, cpu, disk, network, seconds, cpu_util, disk_util, network_util";
+    "workload, cpu, disk, network, seconds, cpu_util, disk_util, network_util, ipc, stalled";
 
 /// How a base scheme is written.
 pub const BASE_FORM: &str = "CPU/DISK/NETWORK, such as 1.2/HDD/1Gbps";
@@ -39,6 +39,10 @@ pub struct Row {
     pub disk_util: Option<f64>,
     /// Network utilisation, 0 to 1.
     pub network_util: Option<f64>,
+    /// Instructions for each cycle.
+    pub ipc: Option<f64>,
+    /// The part of cycles that were stalled, 0 to 1.
+    pub stalled: Option<f64>,
 }
 
 /// What a TOML file holds.
@@ -75,6 +79,8 @@ struct FileRuns {
     cpu_util: Option<f64>,
     disk_util: Option<f64>,
     network_util: Option<f64>,
+    ipc: Option<f64>,
+    stalled: Option<f64>,
 }
 
 /// Rows as written, and what they are compared with.
@@ -167,6 +173,10 @@ impl Row {
                 disk: self.disk_util,
                 network: self.network_util,
             },
+            counted: Counted {
+                ipc: self.ipc,
+                stalled: self.stalled,
+            },
         }
     }
 }
@@ -191,6 +201,8 @@ impl File {
                 cpu_util: runs.cpu_util,
                 disk_util: runs.disk_util,
                 network_util: runs.network_util,
+                ipc: runs.ipc,
+                stalled: runs.stalled,
             };
             let with = move |seconds| Row {
                 seconds,

@@ -19,6 +19,7 @@ fn run(scheme: Scheme, seconds: f64) -> Run {
         scheme,
         seconds,
         utilisation: Utilisation::default(),
+        counted: Counted::default(),
     }
 }
 

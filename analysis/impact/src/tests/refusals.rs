@@ -46,7 +46,7 @@ fn runs_that_cannot_be_are_refused_with_the_reason() {
     busy.utilisation.cpu = Some(70.0);
     let said = Runs::new(base(), vec![busy, run(scheme(2.0, "d", "n"), 1.0)]);
     let said = said.expect_err("refused").to_string();
-    assert!(said.contains("70 is no possible CPU utilisation; it is a part, from 0 to 1"));
+    assert!(said.contains("70 is no possible CPU part; it is a number, from 0 to 1"));
 }
 
 fn read(name: &str, text: &str) -> Result<Table, TableError> {

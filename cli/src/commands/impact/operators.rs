@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use unfuse_format::ProfileDir;
-use unfuse_impact::{Analysis, Run, Runs, Scheme, Utilisation};
+use unfuse_impact::{Analysis, Counted, Run, Runs, Scheme, Utilisation};
 use unfuse_postprocess::histories;
 
 use super::answer::{Answer, Operator, Query};
@@ -129,6 +129,7 @@ fn add(queries: &mut BTreeMap<String, Times>, scheme: &Scheme, dir: &Path) -> Re
         scheme: scheme.clone(),
         seconds,
         utilisation: Utilisation::default(),
+        counted: Counted::default(),
     };
     for history in histories(&[profile]) {
         let times = queries.entry(history.fingerprint).or_default();

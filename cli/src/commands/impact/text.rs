@@ -53,6 +53,10 @@ fn of_workload(text: &mut String, workload: &Workload) {
         let name = missing.resource.indicator();
         let _ = writeln!(text, "{name}      -   {}", missing.why);
     }
+    let counted = analysis
+        .schemes
+        .iter()
+        .any(|time| time.counted.ipc.is_some());
     text.push_str("\n  cpu  disk        network     runs  seconds      95% interval  speed-up   CPI  at most\n");
     for time in &analysis.schemes {
         let scheme = &time.scheme;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use unfuse_profiler::perf_event;
 use unfuse_toolkit::cgroup::Setting;
 
 use super::levels::{Chosen, Cpu, Disk, Levels};
@@ -96,6 +97,9 @@ impl Plan {
             self.tell_scheme(&mut text, chosen, machine)?;
         }
         let _ = writeln!(text, "\n{}", caveat(&self.levels));
+        if let Some(why) = uncounted() {
+            let _ = writeln!(text, "{why}");
+        }
         Ok(text)
     }
 
@@ -133,6 +137,14 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Why the processor will not tell how it got on, if it will not.
+pub(super) fn uncounted() -> Option<String> {
+    let error = perf_event::Counters::open(0).err()?;
+    Some(format!(
+        "instructions per cycle and stalls are not counted: the processor's counters (PMU) cannot be had here ({error})"
+    ))
 }
 
 /// What the way in which the CPU is made slower means.

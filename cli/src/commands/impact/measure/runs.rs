@@ -12,13 +12,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use unfuse_impact::Row;
+use unfuse_profiler::perf_event;
 use unfuse_toolkit::guardian::{Guardian, end_all};
 use unfuse_toolkit::storage;
 
 use super::super::{PROFILES, RUNS};
 use super::levels::{Chosen, Cpu, Disk};
 use super::machine::{Machine, within};
-use super::plan::{Plan, caveat};
+use super::plan::{Plan, caveat, uncounted};
 use super::stop;
 
 /// How often is looked whether a run has ended: what its time may be wrong by.
@@ -44,6 +45,9 @@ pub(super) fn make(plan: &Plan, mut machine: Machine) -> Result<Option<u8>> {
     command.args(["impact", "guard"]);
     let mut guardian = Guardian::start(command)?;
     eprintln!("unfuse: {}", caveat(&plan.levels));
+    if let Some(why) = uncounted() {
+        eprintln!("unfuse: {why}");
+    }
     let prepared = machine.prepare(&plan.levels, &mut guardian);
     let made = prepared.and_then(|()| Session::new(plan, &machine, &table)?.all());
     // Whatever came of it.
@@ -150,6 +154,8 @@ impl<'a> Session<'a> {
         let before = Counters::of(self.machine);
         let begun = Instant::now();
         let child = command.spawn().context("the command cannot be started")?;
+        // Before it has started anything; where there is no PMU, that was said.
+        let hardware = perf_event::Counters::open(child.id()).ok();
         let ended = wait(child)?;
         let took = begun.elapsed();
         let after = Counters::of(self.machine);
@@ -180,6 +186,7 @@ impl<'a> Session<'a> {
             // Both are read a moment apart.
             used.map(|used| (used.as_secs_f64() / (took.as_secs_f64() * of)).min(1.0))
         };
+        let counted = hardware.and_then(|hardware| hardware.read());
         let cpus = match self.plan.levels.cpu {
             Cpu::Bandwidth(_) => chosen.cpu,
             Cpu::Frequency(_) => std::thread::available_parallelism().map_or(1, usize::from) as f64,
@@ -195,6 +202,10 @@ impl<'a> Session<'a> {
             disk_util: part(between(before.disk, after.disk), 1.0)
                 .filter(|_| chosen.disk == Disk::AsIs),
             network_util: None,
+            ipc: counted.map(|counted| counted.instructions_per_cycle),
+            stalled: counted
+                .and_then(|counted| counted.stalled)
+                .map(|part| part.min(1.0)),
         }))
     }
 
