@@ -66,14 +66,14 @@ fn all_four_indicators_are_told() {
 
 #[test]
 fn several_workloads_and_single_runs_are_told() {
-    let rows = "workload,cpu,disk,network,seconds
-q1,1,disk,host,10
-q1,2,disk,host,5.2
-q2,1,disk,host,10
-q2,1,disk,host,10.2
-q2,2,disk,host,10.9
-q2,2,disk,host,11
-q2,2,ram,host,3
+    let rows = "workload,cpu,disk,network,seconds,ipc,stalled
+q1,1,disk,host,10,1.2,0.3
+q1,2,disk,host,5.2,1.1,
+q2,1,disk,host,10,,
+q2,1,disk,host,10.2,,
+q2,2,disk,host,10.9,,
+q2,2,disk,host,11,,
+q2,2,ram,host,3,,
 ";
     let (_dir, path) = table("runs.csv", rows);
     insta::assert_snapshot!(text(&unfuse(&[&path])));

@@ -57,47 +57,8 @@ fn of_workload(text: &mut String, workload: &Workload) {
         .schemes
         .iter()
         .any(|time| time.counted.ipc.is_some());
-    text.push_str("\n  cpu  disk        network     runs  seconds      95% interval  speed-up   CPI  at most\n");
-    for time in &analysis.schemes {
-        let scheme = &time.scheme;
-        let cpi = analysis.improvements.iter().find(|i| i.scheme == *scheme);
-        let cpi = cpi.map_or_else(String::new, |i| {
-            format!("  {:>4.2}  {:>7.2}", rounded(i.cpi), i.bound)
-        });
-        let base = if *scheme == analysis.base {
-            "  (base)"
-        } else {
-            ""
-        };
-        let _ = writeln!(
-            text,
-            "{:>5}  {:<10}  {:<10}  {:>4}  {:>7.2}  {:>16}  {:>7.2}×{cpi}{base}",
-            scheme.cpu,
-            shorten(&scheme.disk, 10),
-            shorten(&scheme.network, 10),
-            time.runs,
-            time.seconds,
-            interval(time.interval, 2),
-            time.speedup,
-        );
-    }
-    let used = analysis.utilisation;
-    let used = [
-        ("CPU", used.cpu),
-        ("disk", used.disk),
-        ("network", used.network),
-    ];
-    let used: Vec<String> = used
-        .iter()
-        .filter_map(|(what, part)| Some(format!("{what} {:.0}%", 100.0 * (*part)?)))
-        .collect();
-    if !used.is_empty() {
-        let _ = writeln!(
-            text,
-            "\nutilisation at the base scheme: {}",
-            used.join(", ")
-        );
-    }
+    schemes(text, analysis);
+    used(text, analysis);
     if !analysis.suggestions.is_empty() {
         text.push_str("\nWhat the paper suggests (whether it helps was not tried):\n");
         for advice in &analysis.suggestions {
@@ -108,6 +69,61 @@ fn of_workload(text: &mut String, workload: &Workload) {
         let _ = writeln!(text, "note: {note}");
     }
     text.push('\n');
+}
+
+/// Running times.
+fn schemes(text: &mut String, analysis: &Analysis) {
+    text.push_str("\n  cpu  disk        network     runs  seconds      95% interval  speed-up   CPI  at most\n");
+    for time in &analysis.schemes {
+        let scheme = &time.scheme;
+        let cpi = analysis.improvements.iter().find(|i| i.scheme == *scheme);
+        let last = match cpi {
+            Some(i) => format!("  {:>4.2}  {:>7.2}", rounded(i.cpi), i.bound),
+            None if *scheme == analysis.base => "  (base)".to_owned(),
+            None => String::new(),
+        };
+        let _ = writeln!(
+            text,
+            "{:>5}  {:<10}  {:<10}  {:>4}  {:>7.2}  {:>16}  {:>7.2}×{last}",
+            scheme.cpu,
+            shorten(&scheme.disk, 10),
+            shorten(&scheme.network, 10),
+            time.runs,
+            time.seconds,
+            interval(time.interval, 2),
+            time.speedup,
+        );
+    }
+}
+
+/// How busy resources were, and what the processor counted.
+fn used(text: &mut String, analysis: &Analysis) {
+    let used = analysis.utilisation;
+    let parts = [
+        ("CPU", used.cpu),
+        ("disk", used.disk),
+        ("network", used.network),
+    ];
+    let known = parts
+        .iter()
+        .filter_map(|(what, part)| Some(format!("{what} {:.0}%", 100.0 * (*part)?)));
+    let known: Vec<String> = known.collect();
+    if !known.is_empty() {
+        let known = known.join(", ");
+        let _ = writeln!(text, "\nutilisation at the base scheme: {known}");
+    }
+    let counted = analysis.schemes.iter().filter_map(|time| {
+        let ipc = time.counted.ipc?;
+        let stalled = time.counted.stalled;
+        let stalled = stalled.map_or_else(String::new, |part| {
+            format!(", {:.0}% stalled", 100.0 * part)
+        });
+        Some(format!("  {ipc:.2}{stalled} at {}", time.scheme))
+    });
+    let counted: Vec<String> = counted.collect();
+    if !counted.is_empty() {
+        let _ = writeln!(text, "\ninstructions per cycle:\n{}", counted.join("\n"));
+    }
 }
 
 /// As in table 1 of the paper.
