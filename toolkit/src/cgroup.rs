@@ -242,9 +242,14 @@ fn nearest(mount: &str, path: &str) -> PathBuf {
     }
 }
 
-/// Whether this process only gets the CPU that nobody else wants (SCHED_IDLE).
+/// Whether this process only gets the CPU that nobody else wants (SCHED_IDLE). Where sessions are scheduled as groups
+/// (autogroup), that holds within its session only, and a control group has the standing of a session.
 fn is_idle() -> bool {
-    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    if read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1" {
+        return false;
+    }
+    let text = read("/proc/self/stat");
     let policy = text
         .rsplit(')')
         .next()

@@ -53,10 +53,6 @@ fn of_workload(text: &mut String, workload: &Workload) {
         let name = missing.resource.indicator();
         let _ = writeln!(text, "{name}      -   {}", missing.why);
     }
-    let counted = analysis
-        .schemes
-        .iter()
-        .any(|time| time.counted.ipc.is_some());
     schemes(text, analysis);
     used(text, analysis);
     if !analysis.suggestions.is_empty() {
