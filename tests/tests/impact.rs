@@ -137,9 +137,11 @@ fn sleeping(dir: &Path) -> (Child, PathBuf) {
     (child, mark)
 }
 
+/// Whether it runs; who should reap it may take its time.
 fn is_alive(mark: &Path) -> bool {
     let pid = fs::read_to_string(mark).expect("a mark");
-    Path::new("/proc").join(pid.trim()).exists()
+    let status = fs::read_to_string(Path::new("/proc").join(pid.trim()).join("status"));
+    status.is_ok_and(|status| !status.contains("State:\tZ"))
 }
 
 #[test]

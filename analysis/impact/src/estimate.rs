@@ -104,7 +104,7 @@ impl Estimate {
         } else {
             variance.sqrt()
         };
-        half.is_finite().then(|| Interval {
+        half.is_finite().then_some(Interval {
             low: self.value - half,
             high: self.value + half,
         })
