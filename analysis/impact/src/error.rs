@@ -85,8 +85,7 @@ pub enum TableError {
         /// The workload, empty where there is only one.
         workload: String,
         /// Why not.
-        #[source]
-        reason: InputError,
+        reason: Box<InputError>,
     },
 }
 

@@ -149,7 +149,7 @@ impl Table {
         TableError::Impossible {
             path: self.path.clone(),
             workload,
-            reason,
+            reason: Box::new(reason),
         }
     }
 }
