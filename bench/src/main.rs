@@ -8,6 +8,7 @@ mod contention;
 mod coverage;
 mod event_log;
 mod foreign;
+mod impact;
 mod overhead;
 mod page;
 mod plot;
@@ -44,6 +45,7 @@ enum What {
     Accuracy(accuracy::Accuracy),
     Coverage(coverage::Coverage),
     Contention(contention::Contention),
+    Impact(impact::Impact),
     Sampler(sampler::Sampler),
     Soak(soak::Soak),
     Report(page::Page),
@@ -56,6 +58,7 @@ fn main() -> Result<()> {
         What::Contention(contention) => contention.measure(&cli.results),
         What::Coverage(coverage) => coverage.measure(&cli.results),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
+        What::Impact(impact) => impact.measure(&cli.results),
         What::Report(page) => page.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
         What::Soak(soak) => soak.measure(&cli.results),

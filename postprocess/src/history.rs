@@ -51,6 +51,8 @@ pub struct Part {
     pub detail: String,
     /// CPU time, s.
     pub cpu_s: f64,
+    /// Time that its threads waited, s; 0 where waits were not recorded.
+    pub waiting_s: f64,
 }
 
 /// The runs in some profiles by query, most CPU time first.
@@ -116,15 +118,20 @@ fn runs(profile: &Profile) -> BTreeMap<ExecutionKey, (Fingerprint, String, Run)>
             },
             detail: normalised(&row.detail),
             cpu_s: row.cpu_seconds,
+            waiting_s: row.waiting_seconds,
         };
         match run.operators.iter_mut().find(|known| known.is_same(&part)) {
             // An operator may work in several stages.
-            Some(known) => known.cpu_s += part.cpu_s,
+            Some(known) => {
+                known.cpu_s += part.cpu_s;
+                known.waiting_s += part.waiting_s;
+            }
             None => run.operators.push(part),
         }
     }
     for (_, _, run) in runs.values_mut() {
-        run.operators.retain(|part| part.cpu_s > 0.0);
+        run.operators
+            .retain(|part| part.cpu_s > 0.0 || part.waiting_s > 0.0);
         run.operators.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s));
     }
     runs
@@ -203,6 +210,7 @@ mod tests {
                     operator: format!("Op{node}"),
                     detail: String::new(),
                     cpu_s: *cpu_s,
+                    waiting_s: 0.0,
                 })
                 .collect(),
         }

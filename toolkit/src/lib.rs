@@ -1,5 +1,6 @@
 //! What `unfuse` and `unfuse-bench` need from the machine they run on: the agent, JDKs, the cache
-//! directory, other programs.
+//! directory, other programs; limits on what a program gets ([`cgroup`], [`cpufreq`], [`confine`], [`storage`]) and a
+//! [`guardian`] that puts settings back.
 //!
 //! ```
 //! use std::process::Command;
@@ -7,6 +8,12 @@
 //! let failed = unfuse_toolkit::run(Command::new("sh").args(["-c", "echo why >&2; false"]));
 //! assert_eq!(failed.unwrap_err().to_string(), "sh failed: why");
 //! ```
+
+pub mod cgroup;
+pub mod confine;
+pub mod cpufreq;
+pub mod guardian;
+pub mod storage;
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -127,8 +127,9 @@ impl Taps {
                         .max();
                     let now = before.map_or(0, |before| before + 1);
                     let key = (target.app.clone(), target.link.clone());
+                    // Who reads it may have come before.
+                    changed |= now > *level || of_link.get(&key).is_none_or(|link| now > *link);
                     let link = of_link.entry(key).or_insert(now);
-                    changed |= now > *level || now > *link;
                     *level = now.max(*level);
                     *link = now.max(*link);
                 }

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod export;
 pub mod flame;
 pub mod history;
+pub mod impact;
 pub mod record;
 pub mod report;
 pub mod run;

@@ -203,7 +203,7 @@ fn open_any(tid: u32, period_ns: u64, waits: bool, pages: usize) -> io::Result<O
     }
 }
 
-fn open_with(attributes: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
+pub(super) fn open_with(attributes: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
     let mut attributes = *attributes;
     let flags = u64::from(sys::bindings::PERF_FLAG_FD_CLOEXEC);
     // SAFETY: `attributes` is a complete perf_event_attr whose `size` field is set.

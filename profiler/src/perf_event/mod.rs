@@ -1,10 +1,12 @@
 //! perf_event_open: a task-clock event on one thread and one that tells its context switches, read through
 //! one ring.
 
+mod counters;
 mod event;
 mod record;
 mod ring;
 
+pub use counters::{Counted, Counters};
 pub use event::{PerfEvent, probe, probe_switches};
 pub(crate) use record::NO_ADDRESS;
 pub use record::{Record, Sample, Switch, Where};

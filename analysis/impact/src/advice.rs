@@ -1,0 +1,115 @@
+//! What the paper suggests where an indicator and a utilisation do not go together (sections 5.1 to 5.4).
+
+use serde::Serialize;
+
+use crate::{Indicator, Resource, Utilisation};
+
+/// From where on values count as high or low. The paper gives words; only 0.5 and 0.4 for CRI are its own (sections
+/// 5.1 and 6). The others lie between what it calls high and low in table 1 and section 5.3.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thresholds {
+    /// CRI of a job that is CPU-intensive.
+    pub high_cri: f64,
+    /// CRI of a job that is not.
+    pub low_cri: f64,
+    /// Other indicators from here on are high, and low below.
+    pub high_impact: f64,
+    /// Utilisation from here on is high.
+    pub high_utilisation: f64,
+    /// Utilisation up to here is low.
+    pub low_utilisation: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            high_cri: 0.5,
+            low_cri: 0.4,
+            high_impact: 0.2,
+            high_utilisation: 0.7,
+            low_utilisation: 0.3,
+        }
+    }
+}
+
+/// What could be done, or need not be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Suggestion {
+    /// About what.
+    pub resource: Resource,
+    /// Where the paper says so.
+    pub section: &'static str,
+    /// For people.
+    pub text: &'static str,
+}
+
+/// Only for indicators whose whole interval is high or low; the value counts where there is none.
+pub(crate) fn suggestions(
+    indicators: &[Indicator],
+    utilisation: Utilisation,
+    thresholds: &Thresholds,
+) -> Vec<Suggestion> {
+    let mut found = Vec::new();
+    for indicator in indicators {
+        let resource = indicator.resource;
+        let used = match resource {
+            Resource::Cpu => utilisation.cpu,
+            Resource::Disk => utilisation.disk,
+            Resource::Network => utilisation.network,
+            Resource::Memory => None,
+        };
+        let busy = used.is_some_and(|used| used >= thresholds.high_utilisation);
+        let idle = used.is_some_and(|used| used <= thresholds.low_utilisation);
+        let (low, high) = levels(indicator, thresholds);
+        let (section, text) = match (resource, high, low) {
+            (Resource::Cpu, true, _) if idle => (
+                "5.1",
+                "low CPU utilisation and high CRI: CPU cores are not fully used. Give the job more, or more even, tasks",
+            ),
+            (Resource::Cpu, true, _) => (
+                "6",
+                "CRI is above 0.5: faster disks or networks need not be tried",
+            ),
+            (Resource::Cpu, _, true) if busy => (
+                "5.1",
+                "high CPU utilisation and low CRI: CPUs stall for memory. Look at how data is kept and moved in memory",
+            ),
+            (Resource::Disk, true, _) if idle => (
+                "5.3",
+                "low disk utilisation and high DRI: weak I/O. Make tasks longer or merge requests, so that computing \
+                 overlaps them",
+            ),
+            (Resource::Disk, _, true) if busy => (
+                "5.3",
+                "high disk utilisation and low DRI: I/O overlaps with computing well. A faster disk will not help",
+            ),
+            (Resource::Network, true, _) => (
+                "5.4",
+                "high NRI: look at the network before the CPU; data read from memory makes a job depend on it more",
+            ),
+            (Resource::Memory, true, _) => (
+                "5.2",
+                "high MRI: look at what is cached; turning cached columns into rows costs locality",
+            ),
+            _ => continue,
+        };
+        found.push(Suggestion {
+            resource,
+            section,
+            text,
+        });
+    }
+    found
+}
+
+/// Whether an indicator is surely low, and surely high.
+fn levels(indicator: &Indicator, thresholds: &Thresholds) -> (bool, bool) {
+    let (from, to) = match indicator.interval {
+        Some(interval) => (interval.low, interval.high),
+        None => (indicator.value, indicator.value),
+    };
+    match indicator.resource {
+        Resource::Cpu => (to <= thresholds.low_cri, from >= thresholds.high_cri),
+        _ => (to < thresholds.high_impact, from >= thresholds.high_impact),
+    }
+}

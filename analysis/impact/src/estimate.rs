@@ -1,0 +1,163 @@
+//! Values that depend on means of repeated measurements, with confidence intervals by the delta method.
+//!
+//! A value f of the means x̄_s of independent groups of n_s repetitions has, to first order, the variance
+//! Σ (∂f/∂x_s)² s_s² / n_s, where s_s² is the sample variance of a group. The interval is f ± t·√variance with
+//! Student's t at the degrees of freedom of Welch and Satterthwaite, so few repetitions make it wide. Where a group
+//! with any influence has one repetition only, there is no interval.
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// From and to, at [`CONFIDENCE`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// Repetitions of one measurement.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    pub(crate) count: usize,
+    pub(crate) mean: f64,
+    /// Of the mean; none where there is one repetition.
+    variance: Option<f64>,
+}
+
+impl Sample {
+    /// At least one value.
+    pub(crate) fn of(values: &[f64]) -> Self {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Self {
+            count: values.len(),
+            mean,
+            variance: (values.len() > 1).then(|| squares / (count - 1.0) / count),
+        }
+    }
+}
+
+/// A value with its slope in each group's mean.
+#[derive(Clone, Debug)]
+pub(crate) struct Estimate {
+    pub(crate) value: f64,
+    slopes: Vec<f64>,
+}
+
+impl Estimate {
+    pub(crate) fn constant(value: f64, groups: usize) -> Self {
+        Self {
+            value,
+            slopes: vec![0.0; groups],
+        }
+    }
+
+    /// The mean of one of so many groups.
+    pub(crate) fn mean(samples: &[Sample], group: usize) -> Self {
+        let mut mean = Self::constant(samples[group].mean, samples.len());
+        mean.slopes[group] = 1.0;
+        mean
+    }
+
+    pub(crate) fn plus(&self, other: &Self, factor: f64) -> Self {
+        let slopes = self.slopes.iter().zip(&other.slopes);
+        Self {
+            value: self.value + factor * other.value,
+            slopes: slopes.map(|(a, b)| a + factor * b).collect(),
+        }
+    }
+
+    pub(crate) fn minus(&self, other: &Self) -> Self {
+        self.plus(other, -1.0)
+    }
+
+    pub(crate) fn over(&self, other: &Self) -> Self {
+        let ratio = self.value / other.value;
+        let slopes = self.slopes.iter().zip(&other.slopes);
+        Self {
+            value: ratio,
+            slopes: slopes.map(|(a, b)| (a - ratio * b) / other.value).collect(),
+        }
+    }
+
+    /// Its interval where `together` intervals shall hold at once (Bonferroni).
+    pub(crate) fn interval(&self, samples: &[Sample], together: usize) -> Option<Interval> {
+        let mut variance = 0.0;
+        let mut weights = 0.0;
+        for (slope, sample) in self.slopes.iter().zip(samples) {
+            if *slope == 0.0 {
+                continue;
+            }
+            let part = slope * slope * sample.variance?;
+            variance += part;
+            weights += part * part / (sample.count as f64 - 1.0);
+        }
+        // Repetitions that are all alike leave no doubt; below, squares of variances would underflow.
+        let half = if weights > 0.0 {
+            quantile(variance * variance / weights, together) * variance.sqrt()
+        } else {
+            variance.sqrt()
+        };
+        half.is_finite().then_some(Interval {
+            low: self.value - half,
+            high: self.value + half,
+        })
+    }
+}
+
+/// Of Student's t, for intervals with two ends.
+fn quantile(freedom: f64, together: usize) -> f64 {
+    let outside = (1.0 - CONFIDENCE) / together.max(1) as f64;
+    // One degree is the least that any group has, so it can only be missed by rounding.
+    StudentsT::new(0.0, 1.0, freedom.max(1.0)).map_or(f64::INFINITY, |distribution| {
+        distribution.inverse_cdf(1.0 - outside / 2.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quantile_is_that_of_tables() {
+        for (freedom, t) in [(1.0, 12.706), (2.0, 4.303), (4.0, 2.776), (30.0, 2.042)] {
+            assert!((quantile(freedom, 1) - t).abs() < 1e-3, "{freedom}");
+        }
+        // 0.05 / 5 outside: the 99% column.
+        assert!((quantile(10.0, 5) - 3.169).abs() < 1e-3);
+    }
+
+    #[test]
+    fn the_mean_of_a_sample_has_students_interval() {
+        let samples = [Sample::of(&[1.0, 2.0, 3.0])];
+        let interval = Estimate::mean(&samples, 0).interval(&samples, 1).unwrap();
+        // 4.303 / √3
+        assert!((interval.high - 2.0 - 2.484).abs() < 1e-3, "{interval:?}");
+    }
+
+    #[test]
+    fn a_ratio_has_the_slopes_of_its_derivative() {
+        let samples = [Sample::of(&[6.0, 6.0]), Sample::of(&[3.0, 3.0])];
+        let ratio = Estimate::mean(&samples, 0).over(&Estimate::mean(&samples, 1));
+        assert_eq!(
+            (ratio.value, ratio.slopes.as_slice()),
+            (2.0, &[1.0 / 3.0, -2.0 / 3.0][..])
+        );
+        let sure = ratio.interval(&samples, 1).unwrap();
+        assert_eq!((sure.low, sure.high), (2.0, 2.0));
+    }
+
+    #[test]
+    fn one_repetition_has_no_interval() {
+        let samples = [Sample::of(&[6.0]), Sample::of(&[3.0, 4.0])];
+        assert!(Estimate::mean(&samples, 0).interval(&samples, 1).is_none());
+        // Without influence it does not matter.
+        assert!(Estimate::mean(&samples, 1).interval(&samples, 1).is_some());
+    }
+}

@@ -1,0 +1,308 @@
+//! Levels of resources, as they are asked for.
+
+use std::fmt;
+
+use anyhow::{Context, Result, bail};
+use unfuse_format::Retention;
+use unfuse_impact::Scheme;
+use unfuse_toolkit::cpufreq::Cpufreq;
+
+use super::machine::Input;
+
+/// Levels of each resource, the base first.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Levels {
+    pub cpu: Cpu,
+    pub disk: Vec<Disk>,
+    pub network: Vec<Network>,
+}
+
+/// How the CPU is made slower.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cpu {
+    /// By frequency, GHz.
+    Frequency(Vec<f64>),
+    /// By bandwidth, CPUs.
+    Bandwidth(Vec<f64>),
+}
+
+/// Where inputs are read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Disk {
+    /// Where they are.
+    AsIs,
+    /// The same, at most so many bytes a second.
+    Rate(u64),
+    /// Memory.
+    Ram,
+}
+
+/// What network there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Network {
+    /// This machine's.
+    AsIs,
+    /// A private loopback, at most so many bits a second.
+    Rate(u64),
+    /// The same, as fast as it goes.
+    Loopback,
+}
+
+impl Levels {
+    /// From `RESOURCE=LEVEL,…`, and for what is not named from the machine.
+    pub(super) fn of(texts: &[String], inputs: &[Input]) -> Result<Self> {
+        let mut asked = Asked::default();
+        for text in texts {
+            asked.add(text)?;
+        }
+        let cpu = match asked.cpu {
+            Some(cpu) => cpu,
+            None => usual_cpu(),
+        };
+        cpu.check()?;
+        let usual = match inputs {
+            [] => vec![Disk::AsIs],
+            _ => vec![Disk::AsIs, Disk::Ram],
+        };
+        let levels = Self {
+            cpu,
+            disk: asked.disk.unwrap_or(usual),
+            network: asked.network.unwrap_or_else(|| vec![Network::AsIs]),
+        };
+        levels.check(inputs)?;
+        Ok(levels)
+    }
+
+    fn check(&self, inputs: &[Input]) -> Result<()> {
+        if inputs.is_empty() && self.disk != [Disk::AsIs] {
+            bail!("levels of the disk need --input: the files that the command reads");
+        }
+        let is_host = |network: &Network| *network == Network::AsIs;
+        if self.network.len() > 1 && self.network.iter().any(is_host) {
+            bail!(
+                "network=host cannot be compared with others, which are private loopbacks; the fastest of these is network=loopback"
+            );
+        }
+        for (what, names) in [
+            (
+                "disk",
+                self.disk.iter().map(Disk::to_string).collect::<Vec<_>>(),
+            ),
+            (
+                "network",
+                self.network.iter().map(Network::to_string).collect(),
+            ),
+        ] {
+            let mut distinct = names.clone();
+            distinct.sort();
+            distinct.dedup();
+            if distinct.len() < names.len() {
+                bail!("{what}={}: a level is there twice", names.join(","));
+            }
+        }
+        Ok(())
+    }
+
+    /// All combinations, the base first.
+    pub(super) fn schemes(&self) -> Vec<Chosen> {
+        let mut all = Vec::new();
+        for network in &self.network {
+            for disk in &self.disk {
+                for cpu in self.cpu.values() {
+                    all.push(Chosen {
+                        cpu: *cpu,
+                        disk: *disk,
+                        network: *network,
+                    });
+                }
+            }
+        }
+        all
+    }
+}
+
+/// One level of each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Chosen {
+    pub cpu: f64,
+    pub disk: Disk,
+    pub network: Network,
+}
+
+impl Chosen {
+    pub(super) fn scheme(&self) -> Scheme {
+        Scheme {
+            cpu: self.cpu,
+            disk: self.disk.to_string(),
+            network: self.network.to_string(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Asked {
+    cpu: Option<Cpu>,
+    disk: Option<Vec<Disk>>,
+    network: Option<Vec<Network>>,
+}
+
+impl Asked {
+    fn add(&mut self, text: &str) -> Result<()> {
+        let known = "there are: cpu, disk, network, such as cpu=1,2";
+        let Some((resource, levels)) = text.split_once('=') else {
+            bail!("--schemes {text}: not RESOURCE=LEVEL,…; {known}");
+        };
+        let words: Vec<&str> = levels.split(',').map(str::trim).collect();
+        let twice = match resource {
+            "cpu" => self.cpu.replace(Cpu::parse(&words)?).is_some(),
+            "disk" => self.disk.replace(each(&words, Disk::parse)?).is_some(),
+            "network" => self
+                .network
+                .replace(each(&words, Network::parse)?)
+                .is_some(),
+            _ => bail!("--schemes {text}: {resource:?} is not known; {known}"),
+        };
+        if twice {
+            bail!("--schemes {resource}=… is there twice");
+        }
+        Ok(())
+    }
+}
+
+fn each<T>(words: &[&str], parse: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
+    words.iter().map(|word| parse(word)).collect()
+}
+
+/// Half of this machine and all of it.
+fn usual_cpu() -> Cpu {
+    match Cpufreq::find() {
+        Ok(found) => {
+            let (low, high) = found.range;
+            Cpu::Frequency(vec![low as f64 / 1e6, high as f64 / 1e6])
+        }
+        Err(_) => {
+            let all = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+            Cpu::Bandwidth(vec![all / 2.0, all])
+        }
+    }
+}
+
+impl Cpu {
+    fn parse(words: &[&str]) -> Result<Self> {
+        let frequencies: Vec<&str> = words
+            .iter()
+            .filter_map(|word| word.strip_suffix("GHz"))
+            .collect();
+        let number = |word: &str| -> Result<f64> {
+            let number: f64 = word.parse().with_context(|| {
+                format!("cpu={word}: a number of CPUs such as 0.5 or 2, or a frequency such as 2.4GHz is needed")
+            })?;
+            if !(0.01..=100_000.0).contains(&number) {
+                bail!("cpu={word} is not possible");
+            }
+            Ok(number)
+        };
+        if frequencies.is_empty() {
+            return Ok(Self::Bandwidth(each(words, number)?));
+        }
+        if frequencies.len() < words.len() {
+            bail!(
+                "cpu={}: frequencies and numbers of CPUs cannot be mixed",
+                words.join(",")
+            );
+        }
+        Ok(Self::Frequency(each(&frequencies, number)?))
+    }
+
+    pub(super) fn values(&self) -> &[f64] {
+        match self {
+            Self::Frequency(values) | Self::Bandwidth(values) => values,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let values = self.values();
+        if values.len() < 2 {
+            bail!("every indicator needs two levels of the CPU at least, such as cpu=1,2");
+        }
+        if values.windows(2).any(|pair| pair[0] >= pair[1]) {
+            bail!("levels of the CPU must rise, the base first, such as cpu=1,2");
+        }
+        let all = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        if let (Self::Bandwidth(values), Some(last)) = (self, values.last())
+            && *last > all
+        {
+            bail!(
+                "cpu={last}: this machine has {all}; all levels of {values:?} must be at most that"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Disk {
+    fn parse(word: &str) -> Result<Self> {
+        match word {
+            "disk" => Ok(Self::AsIs),
+            "ram" => Ok(Self::Ram),
+            rate => rate
+                .strip_suffix("ps")
+                .and_then(|size| Retention::parse_size(size).ok())
+                .filter(|bytes| *bytes > 0)
+                .map(Self::Rate)
+                .with_context(|| {
+                    format!("disk={word}: there are disk, ram, or a rate such as 50MBps")
+                }),
+        }
+    }
+}
+
+impl Network {
+    fn parse(word: &str) -> Result<Self> {
+        let rate = || {
+            let units = [
+                ("kbit", 1_000),
+                ("mbit", 1_000_000),
+                ("gbit", 1_000_000_000),
+            ];
+            let (number, unit) = units
+                .iter()
+                .find_map(|(name, unit)| Some((word.strip_suffix(name)?, *unit)))?;
+            let bits = number.parse::<f64>().ok()? * f64::from(unit);
+            // Below 8 kbit/s nothing goes through; above, tc cannot count.
+            (8_000.0..=1e12)
+                .contains(&bits)
+                .then_some(Self::Rate(bits as u64))
+        };
+        match word {
+            "host" => Ok(Self::AsIs),
+            "loopback" => Ok(Self::Loopback),
+            _ => rate().with_context(|| {
+                format!("network={word}: there are host, loopback, or a rate such as 100mbit")
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AsIs => f.write_str("disk"),
+            Self::Ram => f.write_str("ram"),
+            // As sizes are read: an MB has 1024 KB.
+            Self::Rate(bytes) if bytes % (1 << 20) == 0 => write!(f, "{}MBps", bytes >> 20),
+            Self::Rate(bytes) => write!(f, "{:.1}KBps", *bytes as f64 / 1024.0),
+        }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AsIs => f.write_str("host"),
+            Self::Loopback => f.write_str("loopback"),
+            Self::Rate(bits) if bits % 1_000_000 == 0 => write!(f, "{}mbit", bits / 1_000_000),
+            Self::Rate(bits) => write!(f, "{bits}bit"),
+        }
+    }
+}

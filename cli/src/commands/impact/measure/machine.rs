@@ -1,0 +1,209 @@
+//! How levels are set on this machine.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use unfuse_toolkit::cgroup::{ControlGroup, Setting};
+use unfuse_toolkit::confine::{Confinement, Loopback};
+use unfuse_toolkit::cpufreq::Cpufreq;
+use unfuse_toolkit::guardian::{Guardian, Undo};
+use unfuse_toolkit::storage::{self, Device};
+
+use super::levels::{Chosen, Cpu, Disk, Levels, Network};
+
+/// What the command reads.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    pub path: PathBuf,
+    pub files: Vec<PathBuf>,
+    pub bytes: u64,
+}
+
+/// Looks at inputs.
+pub(super) fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
+    let input = |path: &PathBuf| {
+        let path = std::fs::canonicalize(path)
+            .with_context(|| format!("--input {}: no such file or directory", path.display()))?;
+        let files = storage::files(&path)?;
+        let bytes = storage::bytes(&files)?;
+        if bytes == 0 {
+            bail!("--input {}: it holds nothing to read", path.display());
+        }
+        Ok(Input { path, files, bytes })
+    };
+    paths.iter().map(input).collect()
+}
+
+/// This machine, as far as levels need it.
+#[derive(Debug)]
+pub(super) struct Machine {
+    /// None where it cannot be made and need not.
+    pub group: Option<ControlGroup>,
+    pub cpufreq: Option<Cpufreq>,
+    pub inputs: Vec<Input>,
+    /// Of the inputs, where it is known.
+    pub devices: Vec<Device>,
+    /// Copies of inputs.
+    pub copies: PathBuf,
+}
+
+impl Machine {
+    /// Finds what the levels need. Changes nothing.
+    ///
+    /// # Errors
+    /// What this machine lacks, and what to do instead.
+    pub(super) fn find(levels: &Levels, inputs: Vec<Input>) -> Result<Self> {
+        let name = format!("unfuse-impact-{}", std::process::id());
+        let rated = levels.disk.iter().any(|disk| matches!(disk, Disk::Rate(_)));
+        let group = ControlGroup::find(&name);
+        let (group, cpufreq) = match &levels.cpu {
+            Cpu::Frequency(_) => (
+                if rated { Some(group?) } else { group.ok() },
+                Some(Cpufreq::find().context(
+                    "levels of the CPU by frequency cannot be set; by bandwidth they can: --schemes cpu=1,2",
+                )?),
+            ),
+            Cpu::Bandwidth(_) => (
+                Some(group.context("the CPU's bandwidth cannot be limited")?),
+                None,
+            ),
+        };
+        let devices: Result<Vec<Device>> =
+            inputs.iter().map(|input| Device::of(&input.path)).collect();
+        let mut devices = match devices {
+            Ok(devices) => devices,
+            Err(error) if rated => return Err(error.context("reading cannot be limited")),
+            Err(_) => Vec::new(),
+        };
+        devices.dedup();
+        let machine = Self {
+            group,
+            cpufreq,
+            inputs,
+            devices,
+            copies: Path::new(storage::MEMORY).join(name),
+        };
+        if levels.disk.contains(&Disk::Ram) {
+            storage::check_memory(machine.inputs.iter().map(|input| input.bytes).sum())?;
+        }
+        for chosen in levels.schemes() {
+            machine.settings(&chosen)?;
+        }
+        machine.try_out(levels)?;
+        Ok(machine)
+    }
+
+    /// Whether namespaces can be had, by having them.
+    fn try_out(&self, levels: &Levels) -> Result<()> {
+        let memory = PathBuf::from(storage::MEMORY);
+        let ram = levels.disk.contains(&Disk::Ram);
+        let networks = levels
+            .network
+            .iter()
+            .filter_map(|network| loopback(*network));
+        let network = networks.max_by_key(|loopback| loopback.bits);
+        if !ram && network.is_none() {
+            return Ok(());
+        }
+        let trial = Confinement {
+            groups: Vec::new(),
+            mounts: ram.then(|| (memory.clone(), memory)).into_iter().collect(),
+            loopback: network,
+        };
+        let mut command = within(&trial)?;
+        unfuse_toolkit::run(command.arg("true"))
+            .context("this machine or user cannot have what the schemes need; leave ram and loopbacks out of --schemes")
+    }
+
+    /// What is written to files of the kernel for a scheme.
+    pub(super) fn settings(&self, chosen: &Chosen) -> Result<Vec<Setting>> {
+        let mut settings = match (&self.cpufreq, &self.group) {
+            (Some(cpufreq), _) => cpufreq.at((chosen.cpu * 1e6).round() as u64)?,
+            (None, Some(group)) => group.cpus(chosen.cpu),
+            (None, None) => Vec::new(),
+        };
+        let rate = match chosen.disk {
+            Disk::Rate(bytes) => Some(bytes),
+            Disk::AsIs | Disk::Ram => None,
+        };
+        for device in &self.devices {
+            let Some(group) = &self.group else { continue };
+            match group.read_rate(&device.number, rate) {
+                Ok(setting) => settings.push(setting),
+                Err(error) if rate.is_some() => return Err(error),
+                // Nothing is limited where nothing can be.
+                Err(_) => {}
+            }
+        }
+        Ok(settings)
+    }
+
+    /// What a run is confined to.
+    pub(super) fn confinement(&self, chosen: &Chosen) -> Confinement {
+        let copies = || {
+            let inputs = self.inputs.iter().enumerate();
+            inputs.map(|(at, input)| (self.copies.join(at.to_string()), input.path.clone()))
+        };
+        Confinement {
+            groups: self
+                .group
+                .as_ref()
+                .map(ControlGroup::dirs)
+                .unwrap_or_default(),
+            mounts: match chosen.disk {
+                Disk::Ram => copies().collect(),
+                Disk::AsIs | Disk::Rate(_) => Vec::new(),
+            },
+            loopback: loopback(chosen.network),
+        }
+    }
+
+    /// Makes all that lasts longer than a run; the guardian removes it.
+    pub(super) fn prepare(&mut self, levels: &Levels, guardian: &mut Guardian) -> Result<()> {
+        if let Some(cpufreq) = &self.cpufreq {
+            cpufreq.keep(guardian)?;
+        }
+        if let Some(group) = &self.group
+            && let Err(error) = group.create(guardian)
+        {
+            let rated = levels.disk.iter().any(|disk| matches!(disk, Disk::Rate(_)));
+            if self.cpufreq.is_none() || rated {
+                return Err(error);
+            }
+            self.group = None;
+        }
+        if levels.disk.contains(&Disk::Ram) {
+            guardian.will(&Undo::Remove(self.copies.clone()))?;
+            std::fs::create_dir(&self.copies)
+                .with_context(|| format!("cannot make {}", self.copies.display()))?;
+            for (at, input) in self.inputs.iter().enumerate() {
+                storage::copy(&input.path, &self.copies.join(at.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The private loopback of a level, if it has one.
+pub(super) fn loopback(network: Network) -> Option<Loopback> {
+    match network {
+        Network::AsIs => None,
+        Network::Loopback => Some(Loopback { bits: None }),
+        Network::Rate(bits) => Some(Loopback { bits: Some(bits) }),
+    }
+}
+
+/// A command that enters a confinement and becomes what follows.
+pub(super) fn within(confinement: &Confinement) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(["impact", "within"])
+        .arg(serde_json::to_string(confinement)?)
+        .arg("--");
+    if confinement.loopback.is_some() {
+        // The machine's own address is not there.
+        command.env("SPARK_LOCAL_IP", "127.0.0.1");
+    }
+    Ok(command)
+}

@@ -1,0 +1,36 @@
+//! What a run begins as: enters what it is confined to, then becomes the command.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use unfuse_toolkit::confine::Confinement;
+
+/// Run a command in a confinement
+#[derive(Debug, Args)]
+pub struct Within {
+    /// A confinement, as JSON
+    confinement: String,
+    /// The command
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl Within {
+    /// Only comes back if it cannot.
+    pub fn execute(self) -> Result<ExitCode> {
+        let confinement: Confinement = serde_json::from_str(&self.confinement)
+            .context("`unfuse impact within` is for `unfuse impact measure` to call")?;
+        // Nobody would wait for the command any more.
+        set_pdeathsig(Signal::SIGTERM)?;
+        confinement.enter()?;
+        let error = Command::new(&self.command[0])
+            .args(&self.command[1..])
+            .exec();
+        Err(error).with_context(|| format!("cannot run {}", self.command[0].to_string_lossy()))
+    }
+}
