@@ -1,0 +1,94 @@
+//! What a file is compressed with, told by its first bytes.
+
+mod blocks;
+mod lz4_block;
+mod lzf;
+mod snappy;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use self::blocks::Blocks;
+
+/// Bytes asked of the system at a time.
+const BUFFER: usize = 1 << 18;
+
+/// A file's text. Where it cannot be read on, what came before was handed out.
+pub(crate) type Text = Box<dyn BufRead + Send>;
+
+/// What can be at a file's beginning.
+pub(crate) enum Sniffed {
+    /// Text, unpacked where need be.
+    Text(Text),
+    /// No byte.
+    Empty,
+    /// Nothing that Spark writes.
+    Unknown,
+}
+
+/// A file's text, unpacked as its first bytes say.
+///
+/// # Errors
+/// If these cannot be read.
+pub(crate) fn text(mut file: impl Read + Send + 'static) -> io::Result<Sniffed> {
+    let mut head = Vec::new();
+    file.by_ref().take(8).read_to_end(&mut head)?;
+    if head.is_empty() {
+        return Ok(Sniffed::Empty);
+    }
+    let codec = Codec::of(&head);
+    let file = BufReader::with_capacity(BUFFER, io::Cursor::new(head).chain(file));
+    let buffered = |reader: Box<dyn Read + Send>| -> Text {
+        Box::new(BufReader::with_capacity(BUFFER, reader))
+    };
+    Ok(Sniffed::Text(match codec {
+        Some(Codec::Plain) => Box::new(file),
+        Some(Codec::Zstd) => buffered(Box::new(zstd::Decoder::with_buffer(file)?)),
+        Some(Codec::Gzip) => buffered(Box::new(flate2::bufread::MultiGzDecoder::new(file))),
+        Some(Codec::Lz4Block) => Box::new(Blocks::new(file, lz4_block::Lz4Block::default())),
+        Some(Codec::Snappy) => Box::new(Blocks::new(file, snappy::Snappy::default())),
+        Some(Codec::Lzf) => Box::new(Blocks::new(file, lzf::Lzf::default())),
+        None => return Ok(Sniffed::Unknown),
+    }))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Codec {
+    Plain,
+    Zstd,
+    Gzip,
+    /// As lz4-java and so Spark writes it.
+    Lz4Block,
+    /// As snappy-java and so Spark writes it.
+    Snappy,
+    Lzf,
+}
+
+impl Codec {
+    /// A beginning that is cut off within a magic number is told by what is there of it.
+    fn of(head: &[u8]) -> Option<Self> {
+        const MAGIC: [(Codec, &[u8]); 5] = [
+            (Codec::Zstd, &[0x28, 0xb5, 0x2f, 0xfd]),
+            (Codec::Gzip, &[0x1f, 0x8b]),
+            (Codec::Lz4Block, lz4_block::MAGIC),
+            (Codec::Snappy, snappy::MAGIC),
+            (Codec::Lzf, lzf::MAGIC),
+        ];
+        let of_magic = MAGIC.iter().find(|(_, magic)| {
+            let length = magic.len().min(head.len());
+            magic[..length] == head[..length]
+        });
+        match of_magic {
+            Some((codec, _)) => Some(*codec),
+            None if head
+                .trim_ascii_start()
+                .first()
+                .is_none_or(|byte| *byte == b'{') =>
+            {
+                Some(Self::Plain)
+            }
+            None => None,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The files that a log is made of.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::EventLogError;
+
+/// A log's files in the order in which they were written, and the numbers that are missing between.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Files {
+    pub(crate) paths: Vec<PathBuf>,
+    pub(crate) missing: Vec<u64>,
+}
+
+/// Whether a path is to be read as an event log: a file, or a directory with files `events_N_…`.
+pub fn is_event_log(path: &Path) -> bool {
+    path.is_file() || rolling(path).is_ok_and(|files| !files.paths.is_empty())
+}
+
+/// The files of a log.
+pub(crate) fn of(path: &Path) -> Result<Files, EventLogError> {
+    let failed = |source| EventLogError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    if !fs::metadata(path).map_err(failed)?.is_dir() {
+        return Ok(Files {
+            paths: vec![path.to_owned()],
+            missing: Vec::new(),
+        });
+    }
+    let files = rolling(path).map_err(failed)?;
+    if files.paths.is_empty() {
+        return Err(EventLogError::NoEvents(path.to_owned()));
+    }
+    Ok(files)
+}
+
+/// Files `events_N_ID[.CODEC][.compact]` by number. What Spark has compacted stands for all files up to its number.
+fn rolling(dir: &Path) -> io::Result<Files> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(rest) = name.and_then(|name| name.strip_prefix("events_")) else {
+            continue;
+        };
+        let number = rest.split('_').next().and_then(|text| text.parse().ok());
+        if let Some(number) = number {
+            let number: u64 = number;
+            found.push((number, rest.ends_with(".compact"), path));
+        }
+    }
+    found.sort();
+    if let Some(compacted) = found.iter().rposition(|(_, compacted, _)| *compacted) {
+        found.drain(..compacted);
+    } else if let Some((first, ..)) = found.first() {
+        // Spark counts from 1.
+        let before = 1..*first;
+        return Ok(gaps(found, before));
+    }
+    Ok(gaps(found, 0..0))
+}
+
+fn gaps(found: Vec<(u64, bool, PathBuf)>, before: std::ops::Range<u64>) -> Files {
+    /// More than can be told.
+    const MOST: usize = 100;
+    let between = found
+        .windows(2)
+        .flat_map(|pair| pair[0].0.saturating_add(1)..pair[1].0);
+    Files {
+        missing: before.chain(between).take(MOST).collect(),
+        paths: found.into_iter().map(|(.., path)| path).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> (Vec<String>, Vec<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        for name in names {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let files = of(dir.path()).unwrap();
+        let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+        (files.paths.iter().map(name).collect(), files.missing)
+    }
+
+    #[test]
+    fn files_are_in_order_of_their_numbers() {
+        let (paths, missing) = names(&[
+            "events_10_app-1_2.zstd",
+            "events_9_app-1_2.zstd",
+            "appstatus_app-1_2.inprogress",
+            ".events_9_app-1_2.zstd.crc",
+        ]);
+        assert_eq!(paths, ["events_9_app-1_2.zstd", "events_10_app-1_2.zstd"]);
+        assert_eq!(missing, [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn a_compacted_file_stands_for_those_before() {
+        let (paths, missing) = names(&[
+            "events_1_a",
+            "events_2_a",
+            "events_2_a.compact",
+            "events_3_a",
+            "events_5_a",
+        ]);
+        assert_eq!(paths, ["events_2_a.compact", "events_3_a", "events_5_a"]);
+        assert_eq!(missing, [4]);
+    }
+
+    #[test]
+    fn a_directory_of_something_else_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(of(dir.path()), Err(EventLogError::NoEvents(_))));
+        assert!(!is_event_log(dir.path()));
+        let gone = dir.path().join("gone");
+        assert!(matches!(of(&gone), Err(EventLogError::Io { .. })));
+    }
+}

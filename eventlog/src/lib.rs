@@ -1,0 +1,50 @@
+//! Spark's event logs as a stream of typed events.
+//!
+//! With `spark.eventLog.enabled` a driver writes each event of its listener bus as a line of JSON: a job or stage
+//! starts, a task ends, an executor is lost. [`EventLog`] reads what Spark 2.4 to 4.3 write: one file or a rolling
+//! directory (`eventlog_v2_…`), of an application that has ended or of one that runs (`.inprogress`), plain or
+//! compressed by any of Spark's codecs. What a file is, its first bytes say, not its name.
+//!
+//! ```no_run
+//! use unfuse_eventlog::{Event, EventLog};
+//!
+//! let mut log = EventLog::open("spark-events/app-20260101120000-0001.zstd".as_ref())?;
+//! let mut cpu_ns = 0;
+//! for event in &mut log {
+//!     if let Event::TaskEnd(task) = event {
+//!         cpu_ns += task.metrics.map_or(0, |metrics| metrics.cpu_ns);
+//!     }
+//! }
+//! println!("{} s of CPU time", cpu_ns as f64 / 1e9);
+//! for note in log.damage().notes() {
+//!     eprintln!("note: {note}");
+//! }
+//! # Ok::<(), unfuse_eventlog::EventLogError>(())
+//! ```
+//!
+//! * **Memory** is one line and one block, whatever the log's size: nothing is kept of an event that was handed out.
+//!   Plans are skipped, however deep they nest.
+//! * **Bad input** costs only itself. A line that is no event is counted; where a file stops being readable, what came
+//!   before counts, and the next file of a rolling log is read on. [`Damage`] tells all of it for the person.
+//! * **Order** is that of the listener bus: nearly, not exactly, that of time. A task's end can come after its stage's,
+//!   and a stage that is skipped never comes.
+//!
+//! Times are ms since the epoch by the driver's clock. Numbers that Spark does not know (it writes -1) are 0.
+
+mod codec;
+mod damage;
+mod error;
+mod event;
+mod files;
+mod json;
+mod lines;
+mod log;
+
+pub use damage::Damage;
+pub use error::EventLogError;
+pub use event::{
+    ApplicationStart, Environment, Event, ExecutorAdded, ExecutorRemoved, JobEnd, JobStart,
+    Outcome, Properties, Rdd, SqlEnd, SqlStart, Stage, Task, TaskEnd, TaskMetrics,
+};
+pub use files::is_event_log;
+pub use log::EventLog;

@@ -1,0 +1,95 @@
+//! Lines of bounded length.
+
+use std::io::{self, BufRead};
+
+/// What came of asking for a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// It is there, without its end.
+    Whole,
+    /// It is the last, and no line end comes after it: perhaps cut off.
+    Last,
+    /// It is longer than was asked for, and was skipped.
+    TooLong,
+    /// There is none any more.
+    End,
+}
+
+/// Reads the next line that has anything into `line`.
+///
+/// # Errors
+/// Where the text cannot be read on; what was read of the line is lost.
+pub(crate) fn next(text: &mut dyn BufRead, line: &mut Vec<u8>, most: usize) -> io::Result<Line> {
+    line.clear();
+    let mut too_long = false;
+    loop {
+        let ready = match text.fill_buf() {
+            Ok(ready) => ready,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if ready.is_empty() {
+            return Ok(match (too_long, line.is_empty()) {
+                (true, _) => Line::TooLong,
+                (false, true) => Line::End,
+                (false, false) => Line::Last,
+            });
+        }
+        let end = memchr::memchr(b'\n', ready);
+        let part = &ready[..end.unwrap_or(ready.len())];
+        too_long |= line.len() + part.len() > most;
+        if too_long {
+            line.clear();
+        } else {
+            line.extend_from_slice(part);
+        }
+        let used = part.len() + usize::from(end.is_some());
+        text.consume(used);
+        if end.is_some() {
+            if too_long {
+                return Ok(Line::TooLong);
+            }
+            if !line.trim_ascii().is_empty() {
+                return Ok(Line::Whole);
+            }
+            line.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str, most: usize) -> Vec<(Line, String)> {
+        // As little at a time as can be.
+        let mut text = io::BufReader::with_capacity(1, text.as_bytes());
+        let mut line = Vec::new();
+        let mut lines = Vec::new();
+        loop {
+            let found = next(&mut text, &mut line, most).unwrap();
+            if found == Line::End {
+                return lines;
+            }
+            lines.push((found, String::from_utf8(line.clone()).unwrap()));
+        }
+    }
+
+    #[test]
+    fn long_lines_are_skipped_and_the_last_is_told() {
+        assert_eq!(
+            lines("one\n\n  \ntoo long a line\nthree\r\nfour", 8),
+            [
+                (Line::Whole, "one".to_owned()),
+                (Line::TooLong, String::new()),
+                (Line::Whole, "three\r".to_owned()),
+                (Line::Last, "four".to_owned()),
+            ]
+        );
+        assert_eq!(lines("", 8), []);
+        assert_eq!(
+            lines("too long a line", 8),
+            [(Line::TooLong, String::new())]
+        );
+    }
+}
