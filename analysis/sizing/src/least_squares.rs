@@ -65,8 +65,12 @@ pub(crate) fn fit(
         row[at] += 1e-10;
     }
     let quadratic = CscMatrix::from(&normal).to_triu();
-    let mut negative = CscMatrix::identity(width);
-    negative.negate();
+    let signs = (0..width).map(|row| {
+        let mut signs = vec![0.0; width];
+        signs[row] = -1.0;
+        signs
+    });
+    let negative = CscMatrix::from(&signs.collect::<Vec<_>>());
     let zeros = vec![0.0; width];
     let cones = [NonnegativeConeT(width)];
     let solver = DefaultSolver::new(&quadratic, &linear, &negative, &zeros, &cones, settings()?);

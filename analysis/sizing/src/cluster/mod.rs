@@ -7,5 +7,5 @@ mod relaxed;
 
 pub use self::market::{Cluster, Market};
 pub use self::prices::{Instance, Prices, Tariff};
-pub use self::questions::{Offer, best, cheapest, curve};
+pub use self::questions::{Offer, Time, best, cheapest, curve};
 pub use self::relaxed::{Relaxed, relaxed};
