@@ -3,10 +3,10 @@
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::{Model, Point, Profile, SizingError, Terms};
+use crate::{Model, Point, Profile, Range, SizingError, Terms};
 
 /// Beyond the runs by more than this factor nothing is predicted. On the way there intervals grow by the factor.
-pub(crate) const FURTHEST: f64 = 2.0;
+const FURTHEST: f64 = 2.0;
 /// Of an interval.
 const CONFIDENCE: f64 = 0.95;
 
@@ -77,6 +77,12 @@ impl Profile {
             deviation,
             freedom,
         })
+    }
+
+    /// The slots that can be asked about.
+    pub fn reach(&self) -> Range {
+        let Range { least, most } = self.ranges().slots;
+        Range { least: least / FURTHEST, most: most * FURTHEST }
     }
 
     /// *T_Est* by a model, s, wherever it is asked.

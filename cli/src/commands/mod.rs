@@ -10,6 +10,7 @@ pub mod record;
 pub mod report;
 pub mod run;
 pub mod setup;
+pub mod size;
 pub mod source;
 pub mod top;
 
