@@ -73,6 +73,7 @@ bench: build
 	target/release/unfuse-bench overhead --queries six --rates 200 --async-profiler
 	target/release/unfuse-bench coverage
 	target/release/unfuse-bench contention
+	target/release/unfuse-bench sizing
 	target/release/unfuse-bench accuracy --async-profiler 200
 	target/release/unfuse-bench report
 

@@ -26,17 +26,6 @@ def query(spark, data, size, iterations):
             GROUP BY a.l_suppkey ORDER BY revenue DESC""").collect()
 
 
-def kmeans(spark, data, size, iterations):
-    """Clustering of cached rows. MLlib by its JVM classes: the Python ones need numpy."""
-    ml = spark._jvm.org.apache.spark.ml
-    rows = some(spark, data, size).selectExpr(
-        "CAST(l_quantity AS DOUBLE) a", "CAST(l_extendedprice AS DOUBLE) / 1000 b", "CAST(l_discount AS DOUBLE) * 100 c")
-    names = spark.sparkContext._gateway.new_array(spark._jvm.java.lang.String, 3)
-    names[0], names[1], names[2] = "a", "b", "c"
-    points = ml.feature.VectorAssembler().setInputCols(names).setOutputCol("features").transform(rows._jdf).persist()
-    ml.clustering.KMeans().setK(12).setMaxIter(iterations).setTol(0.0).setInitMode("random").setSeed(7).fit(points)
-
-
 def waiting(spark, data, size, iterations):
     """Tasks that wait, as for a service: slots beyond the machine's cores are as good as those of other machines.
     Every seventh task waits four times as long."""
@@ -51,6 +40,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "split":
         split(spark, *sys.argv[2:])
     else:
-        job = {"query": query, "kmeans": kmeans, "waiting": waiting}[sys.argv[1]]
+        job = {"query": query, "waiting": waiting}[sys.argv[1]]
         job(spark, sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     spark.stop()

@@ -15,6 +15,7 @@ mod random;
 mod report;
 mod sampler;
 mod session;
+mod sizing;
 mod soak;
 mod spark;
 mod synthetic;
@@ -45,6 +46,7 @@ enum What {
     Coverage(coverage::Coverage),
     Contention(contention::Contention),
     Sampler(sampler::Sampler),
+    Sizing(sizing::Sizing),
     Soak(soak::Soak),
     Report(page::Page),
 }
@@ -58,6 +60,7 @@ fn main() -> Result<()> {
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
         What::Report(page) => page.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
+        What::Sizing(sizing) => sizing.measure(&cli.results),
         What::Soak(soak) => soak.measure(&cli.results),
         What::Overhead(overhead) => overhead.measure(&cli.results),
     }

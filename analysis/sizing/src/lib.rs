@@ -38,6 +38,8 @@ mod prediction;
 mod profile;
 mod replay;
 mod run;
+#[cfg(test)]
+mod tests;
 mod validation;
 
 pub use category::Category;
