@@ -65,8 +65,8 @@ impl Sizing {
             "Each job ran at the points of a design over task slots (`local[N]`), size and iterations, in mixed order; eight or twelve were fitted, the others are \
              predicted. The machine's cores bound what `local[N]` can show: with more slots than cores, tasks that want a CPU share the cores. \
              Errors are |T_Est − T_Rec| / T_Rec.\n\n\
-             | job | fitted | held out | model | error of the fit | of the fitted, each held out in turn | of the held out: mean | worst | in the 95 % interval |\n\
-             |---|---|---|---|---|---|---|---|---|\n",
+             | job | fitted | held out | model | error of the fit | of the fitted, each held out in turn | of the held out: mean | worst | mean after the preparation | in the 95 % interval |\n\
+             |---|---|---|---|---|---|---|---|---|---|\n",
         );
         let mut details = String::new();
         for job in &JOBS {
@@ -151,11 +151,13 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
         let errors = errors(&profile, &held, model)?;
         let mean = errors.iter().map(|(error, _)| error).sum::<f64>() / errors.len().max(1) as f64;
         let worst = errors.iter().map(|(error, _)| *error).fold(0.0, f64::max);
+        let after = held.iter().map(|run| after_preparation(&profile, run, model));
+        let after = after.sum::<Result<f64>>()? / held.len().max(1) as f64;
         let inside = errors.iter().filter(|(_, inside)| *inside).count();
         let in_turn = profile.validation.mean_error(model);
         let _ = writeln!(
             body,
-            "| {} | {} | {} | {model}{} | {:.1} % | {} | {:.1} % | {:.1} % | {inside} of {} |",
+            "| {} | {} | {} | {model}{} | {:.1} % | {} | {:.1} % | {:.1} % | {:.1} % | {inside} of {} |",
             job.name,
             profile.runs.len(),
             held.len(),
@@ -164,6 +166,7 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
             in_turn.map_or_else(|| "-".to_owned(), |error| format!("{:.1} %", 100.0 * error)),
             100.0 * mean,
             100.0 * worst,
+            100.0 * after,
             errors.len(),
         );
     }
@@ -187,6 +190,12 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
     }
     details.push('\n');
     Ok(())
+}
+
+/// Relative error of a prediction for what follows the preparation, which on a machine with other work to do is the most uncertain.
+fn after_preparation(profile: &Profile, run: &Run, model: Model) -> Result<f64> {
+    let found = profile.predict(&run.at, Some(model))?.seconds - profile.closed.preparation;
+    Ok((found / (run.seconds - run.phases.preparation) - 1.0).abs())
 }
 
 /// Relative error of each prediction, and whether the interval has the truth.

@@ -11,8 +11,10 @@ use crate::{Point, Range, Ranges, Run, SizingError};
 /// and equation 5 does so again; here iterations count once, as in table III and as jobs behave.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClosedForm {
-    /// T_init + T_prep, s.
-    pub constant: f64,
+    /// T_prep, s: the median of the runs' measured ones, as one slow start says nothing of the others.
+    pub preparation: f64,
+    /// T_init, s: what else is constant (classes are loaded, code gets warm).
+    pub initialization: f64,
     /// *C* = coeff × T_vs^baseline, s.
     pub sharing: f64,
     /// *B* = Σ M_a^k of one iteration over the base size, s.
@@ -44,7 +46,8 @@ impl Terms {
 }
 
 impl ClosedForm {
-    /// Fits all four factors together, by least squares of relative errors over the runs' completion times.
+    /// Fits all factors but T_prep together, by least squares of relative errors, to what the runs took after their
+    /// preparation.
     ///
     /// # Errors
     /// [`SizingError::MissingRuns`] if they do not tell the factors apart.
@@ -53,7 +56,8 @@ impl ClosedForm {
         let iterative = !ranges.iterations.is_point();
         missing(runs.len(), &ranges)?;
         let mut form = Self {
-            constant: 0.0,
+            preparation: preparation(runs),
+            initialization: 0.0,
             sharing: 0.0,
             execution: 0.0,
             communication: 0.0,
@@ -61,9 +65,11 @@ impl ClosedForm {
         };
         let rows: Vec<Vec<f64>> = runs.iter().map(|run| form.row(&run.at, iterative)).collect();
         let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
-        let found = least_squares::fit(&rows, &seconds, &seconds)?;
+        let prepared: Vec<f64> =
+            runs.iter().map(|run| run.seconds - run.phases.preparation).collect();
+        let found = least_squares::fit(&rows, &prepared, &seconds)?;
         let at = |factor: usize| found.get(factor).copied().unwrap_or(0.0);
-        form.constant = at(0);
+        form.initialization = at(0);
         form.sharing = at(1);
         form.execution = at(2);
         form.communication = at(3);
@@ -74,7 +80,7 @@ impl ClosedForm {
     pub fn terms(&self, at: &Point) -> Terms {
         let size = at.bytes / self.base_bytes;
         Terms {
-            constant: self.constant,
+            constant: self.preparation + self.initialization,
             sharing: at.slots * at.iterations * self.sharing,
             communication: self.communication * size / at.slots,
             execution: at.iterations * self.execution * size / at.slots,
@@ -115,10 +121,23 @@ impl ClosedForm {
     }
 
     pub(crate) fn is_possible(&self) -> bool {
-        let factors = [self.constant, self.sharing, self.execution, self.communication];
+        let factors =
+            [self.preparation, self.initialization, self.sharing, self.execution, self.communication];
         factors.iter().all(|factor| factor.is_finite() && *factor >= 0.0)
             && self.base_bytes.is_finite()
             && self.base_bytes > 0.0
+    }
+}
+
+/// The median of the measured preparations, s; T_prep.
+pub(crate) fn preparation(runs: &[&Run]) -> f64 {
+    let mut seconds: Vec<f64> = runs.iter().map(|run| run.phases.preparation).collect();
+    seconds.sort_by(f64::total_cmp);
+    let middle = seconds.len() / 2;
+    match seconds.as_slice() {
+        [] => 0.0,
+        odd if odd.len() % 2 == 1 => odd[middle],
+        even => (even[middle - 1] + even[middle]) / 2.0,
     }
 }
 

@@ -49,10 +49,6 @@ pub struct Profile {
 /// What table II has of a job. Baselines are means of the runs on the fewest slots, with the fewest iterations and bytes among these.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baselines {
-    /// What the fit's constant has beyond the preparation (class loading, warming up), s; *T_init*.
-    pub initialization: f64,
-    /// Mean of the runs, s; *T_prep*.
-    pub preparation: f64,
     /// *T_vs^baseline*, s, measured.
     pub sharing: f64,
     /// *coeff*: C over the baseline; none where that is zero.
@@ -164,6 +160,7 @@ impl Profile {
             ));
         }
         let profile: Self = toml::from_str(text).map_err(no_profile)?;
+        let all_finite = toml::from_str(text).is_ok_and(|table| is_finite(&toml::Value::Table(table)));
         let stages_are_possible = |run: &Run| {
             let after = |stage: &crate::Stage| stage.after.iter().all(|at| *at < run.stages.len());
             run.stages.iter().all(|stage| after(stage) && stage.times.are_possible())
@@ -171,15 +168,13 @@ impl Profile {
         let run_is_possible = |run: &Run| {
             run.at.is_possible() && run.seconds.is_finite() && run.seconds > 0.0 && stages_are_possible(run)
         };
-        let held = &profile.validation.held_out;
-        let held_is_possible = held.iter().all(|row| {
-            row.seconds.is_finite() && row.seconds > 0.0 && row.closed.is_finite() && row.replay.is_finite()
-        });
-        if profile.runs.is_empty()
+        let mut held = profile.validation.held_out.iter();
+        if !all_finite
+            || profile.runs.is_empty()
             || !profile.runs.iter().all(run_is_possible)
             || !profile.closed.is_possible()
             || !profile.replay.is_possible()
-            || !held_is_possible
+            || !held.all(|row| row.seconds > 0.0)
         {
             return Err("has values that cannot be (negative times, NaN, no runs): fit it again".into());
         }
@@ -189,9 +184,6 @@ impl Profile {
 
 impl Baselines {
     fn of(runs: &[Run], closed: &ClosedForm) -> Self {
-        let runs_of_all = runs.len().max(1) as f64;
-        let measured = runs.iter().map(|run| run.phases.preparation).sum::<f64>() / runs_of_all;
-        let preparation = measured.min(closed.constant);
         let least = runs.iter().map(|run| run.at.key()).min();
         let single: Vec<&Run> = runs.iter().filter(|run| Some(run.at.key()) == least).collect();
         let mean = |of: fn(&Run) -> f64| {
@@ -201,13 +193,21 @@ impl Baselines {
         let communication = mean(|run| run.phases.communication);
         let over = |factor: f64, baseline: f64| (baseline > 0.0).then(|| factor / baseline);
         Self {
-            initialization: closed.constant - preparation,
-            preparation,
             sharing,
             sharing_coefficient: over(closed.sharing, sharing),
             communication,
             communication_coefficient: over(closed.communication, communication),
         }
+    }
+}
+
+/// Whether all numbers in it are finite; TOML has NaN and infinity.
+fn is_finite(value: &toml::Value) -> bool {
+    match value {
+        toml::Value::Float(number) => number.is_finite(),
+        toml::Value::Array(values) => values.iter().all(is_finite),
+        toml::Value::Table(table) => table.values().all(is_finite),
+        _ => true,
     }
 }
 

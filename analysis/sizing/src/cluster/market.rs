@@ -9,8 +9,8 @@ use crate::SizingError;
 
 /// Parts of a slot in which capacities are counted: speeds have two digits.
 const PARTS: f64 = 100.0;
-/// Capacities looked at, at most.
-const CAPACITIES: usize = 200_000;
+/// Capacities looked at, at most: each is predicted.
+const CAPACITIES: usize = 5_000;
 
 /// How many machines of each type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -107,6 +107,20 @@ fn fill(machines: &[Machine], unit: usize, size: usize) -> Filled {
         let step = machine.parts / unit;
         let at_most = machine.at_most.map_or(usize::MAX, |count| count as usize);
         let before = best.clone();
+        if at_most >= size / step {
+            // As many as fit: one more than the cheapest of a machine less.
+            for at in step..=size {
+                let more = best[at - step].as_ref().map(|(price, counts)| (price + machine.price, counts));
+                if let Some((price, counts)) = more
+                    && best[at].as_ref().is_none_or(|(known, _)| price < *known)
+                {
+                    let mut counts = counts.clone();
+                    counts[kind] += 1;
+                    best[at] = Some((price, counts));
+                }
+            }
+            continue;
+        }
         for at in step..=size {
             for count in 1..=(at / step).min(at_most) {
                 let Some((price, counts)) = &before[at - count * step] else {

@@ -286,7 +286,9 @@ impl Builder {
 
 /// What makes a stage the same in another run, and the operation that its tasks end with.
 fn names(info: &StageInfo) -> (String, String) {
-    let call = info.name.split(" at ").next().unwrap_or_default();
+    let (call, place) = info.name.split_once(" at ").unwrap_or((&info.name, ""));
+    // Scripts may lie elsewhere in another run.
+    let place = place.rsplit('/').next().unwrap_or_default();
     let mut scopes: Vec<&str> = Vec::new();
     for rdd in &info.rdds {
         // `WholeStageCodegen (3)` counts the plan's stages, which differ with its other parts.
@@ -298,7 +300,7 @@ fn names(info: &StageInfo) -> (String, String) {
         }
     }
     let unit = scopes.first().copied().unwrap_or(call).to_owned();
-    let mut class = format!("{}: {}", info.name, scopes.join(" < "));
+    let mut class = format!("{call} at {place}: {}", scopes.join(" < "));
     if let Some((end, _)) = class.char_indices().nth(200) {
         class.truncate(end);
     }

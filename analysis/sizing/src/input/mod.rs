@@ -83,8 +83,9 @@ fn logs_in(path: &Path) -> Result<Vec<PathBuf>, SizingError> {
 
 /// The run of one log with notes, or why there is none.
 fn one(path: &Path, given: &Given) -> Result<(Run, Vec<String>), String> {
-    // The path is said already.
-    let mut log = EventLog::open(path).map_err(|error| error.to_string())?;
+    // Whoever tells it says the path.
+    let without_path = |error: String| error.replacen(&path.display().to_string(), "it", 1);
+    let mut log = EventLog::open(path).map_err(|error| without_path(error.to_string()))?;
     let mut builder = Builder::default();
     for event in &mut log {
         builder.add(event);

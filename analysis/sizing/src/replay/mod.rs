@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use self::schedule::makespan;
 use self::schedule::Work;
 use self::scaling::Scaling;
+use crate::closed_form::preparation;
 use crate::least_squares;
 use crate::{Point, Run, SizingError, Stage};
 
@@ -22,7 +23,9 @@ const NEAREST: usize = 3;
 /// The measured runs, and how they change with size and slots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// Time in which no task runs, s: always, by iteration, by iteration and slot, by base size.
+    /// T_prep, s.
+    preparation: f64,
+    /// Time after it in which no task runs, s: always, by iteration, by iteration and slot, by base size.
     idle: [f64; 4],
     /// Bytes that the factors by size are for.
     base_bytes: f64,
@@ -40,6 +43,7 @@ impl Replay {
             return Err(SizingError::MissingRuns("no runs, so nothing to replay".into()));
         }
         let mut replay = Self {
+            preparation: preparation(runs),
             idle: [0.0; 4],
             base_bytes: bytes,
             scaling: Scaling::fit(runs, bytes)?,
@@ -52,7 +56,7 @@ impl Replay {
             });
             on_slots(&works.collect::<Vec<_>>(), run.at.slots)
         };
-        let idle: Vec<f64> = runs.iter().map(|run| run.seconds - busy(run)).collect();
+        let idle: Vec<f64> = runs.iter().map(|run| run.seconds - run.phases.preparation - busy(run)).collect();
         let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
         let found = least_squares::fit(&rows, &idle, &seconds)?;
         for (factor, found) in replay.idle.iter_mut().zip(found) {
@@ -83,7 +87,7 @@ impl Replay {
             }
         };
         let idle = self.idle_row(at).iter().zip(&self.idle).map(|(a, b)| a * b).sum::<f64>();
-        Some(busy + idle)
+        Some(self.preparation + busy + idle)
     }
 
     fn idle_row(&self, at: &Point) -> [f64; 4] {
@@ -124,7 +128,8 @@ impl Replay {
     }
 
     pub(crate) fn is_possible(&self) -> bool {
-        self.idle.iter().all(|factor| factor.is_finite() && *factor >= 0.0)
+        let factors = self.idle.iter().chain([&self.preparation]);
+        factors.into_iter().all(|factor| factor.is_finite() && *factor >= 0.0)
             && self.base_bytes.is_finite()
             && self.base_bytes > 0.0
             && self.scaling.is_possible()

@@ -28,7 +28,7 @@ fn the_closed_form_finds_its_own_factors() {
         }
     }
     let form = ClosedForm::fit(&all.iter().collect::<Vec<_>>()).expect("a fit");
-    for (found, truth) in [form.constant, form.sharing, form.execution, form.communication].iter().zip(truth) {
+    for (found, truth) in [form.preparation + form.initialization, form.sharing, form.execution, form.communication].iter().zip(truth) {
         assert!((found / truth - 1.0).abs() < 1e-3, "{found} is not {truth}");
     }
     let terms = form.terms(&at(4.0, 5.0, 2e6));
@@ -106,12 +106,12 @@ fn a_profile_is_the_same_when_it_is_read_again() {
     assert_eq!(Profile::read(&path).expect("a profile"), profile);
     for (from, to, words) in [
         ("version = 1", "version = 9", "take a newer unfuse"),
-        ("constant = ", "constant = -", "values that cannot be"),
-        ("constant = ", "other = ", "is no profile"),
+        ("preparation = ", "preparation = -", "values that cannot be"),
+        ("preparation = ", "other = ", "is no profile"),
         ("seconds = ", "seconds = nan # ", "values that cannot be"),
     ] {
         std::fs::write(&path, text.replacen(from, to, 1)).expect("a file");
-        let error = Profile::read(&path).expect_err("a refusal").to_string();
+        let error = Profile::read(&path).map(|profile| profile.application).expect_err("a refusal").to_string();
         assert!(error.contains(words) && error.contains("profile.toml"), "{to}: {error}");
     }
     assert!(Profile::read(&dir.path().join("none")).is_err());
@@ -152,6 +152,12 @@ proptest! {
         prop_assert!(found <= path + work / slots as f64 + 1e-9);
         prop_assert!((makespan(&graph, 1) - work).abs() < 1e-9);
     }
+
+}
+
+proptest! {
+    // Each case fits a profile, with all its validation.
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Whatever the runs were, predictions are numbers, and no time is negative.
     #[test]

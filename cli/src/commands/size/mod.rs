@@ -81,7 +81,7 @@ struct Best {
     #[command(flatten)]
     shop: Shop,
     /// For one run of the job, in the currency of the price table
-    #[arg(long, value_name = "AMOUNT")]
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     budget: f64,
 }
 

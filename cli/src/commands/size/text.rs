@@ -36,14 +36,14 @@ pub(super) fn fitted(fitted: &Fitted) -> String {
     let _ = writeln!(
         text,
         "  T = {:.2} + {:.4} n·iter + {:.3} iter·s/n + {:.3} s/n",
-        form.constant, form.sharing, form.execution, form.communication
+        form.preparation + form.initialization, form.sharing, form.execution, form.communication
     );
     let coefficient = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
     let _ = writeln!(
         text,
         "  T_init {:.2}   T_prep {:.2}   T_vs baseline {:.2}, coeff {}   T_commn baseline {:.2}, cf {}",
-        base.initialization,
-        base.preparation,
+        form.initialization,
+        form.preparation,
         base.sharing,
         coefficient(base.sharing_coefficient),
         base.communication,
