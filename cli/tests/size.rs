@@ -70,7 +70,9 @@ fn log(path: &Path, name: &str, slots: usize, iterations: usize, size: usize, en
             "Parent IDs": [], "Details": "", "Submission Time": now, "Accumulables": []});
         events.push(json!({"Event": "SparkListenerJobStart", "Job ID": job, "Submission Time": now, "Stage Infos": [info],
             "Stage IDs": [job], "Properties": {}}));
-        events.push(json!({"Event": "SparkListenerStageSubmitted", "Stage Info": info, "Properties": {}}));
+        events.push(
+            json!({"Event": "SparkListenerStageSubmitted", "Stage Info": info, "Properties": {}}),
+        );
         let mut free = vec![now; slots];
         for task in 0..6 * size {
             let slot = (0..slots).min_by_key(|slot| free[*slot]).expect("a slot");
@@ -85,7 +87,9 @@ fn log(path: &Path, name: &str, slots: usize, iterations: usize, size: usize, en
         }
         now = free.into_iter().max().expect("a slot");
         let result = match end {
-            End::Failed => json!({"Result": "JobFailed", "Exception": {"Message": "Job aborted: out of memory", "Stack Trace": []}}),
+            End::Failed => {
+                json!({"Result": "JobFailed", "Exception": {"Message": "Job aborted: out of memory", "Stack Trace": []}})
+            }
             _ => json!({"Result": "JobSucceeded"}),
         };
         events.push(json!({"Event": "SparkListenerJobEnd", "Job ID": job, "Completion Time": now, "Job Result": result}));
@@ -105,7 +109,14 @@ fn example() -> tempfile::TempDir {
     fs::create_dir(&logs).expect("a directory");
     for slots in [2, 4, 8] {
         for (iterations, size) in [(2, 1), (2, 4), (6, 1), (6, 4)] {
-            log(&logs.join(format!("run-{slots}-{iterations}-{size}")), "job", slots, iterations, size, End::Well);
+            log(
+                &logs.join(format!("run-{slots}-{iterations}-{size}")),
+                "job",
+                slots,
+                iterations,
+                size,
+                End::Well,
+            );
         }
     }
     log(&logs.join("failed"), "job", 4, 2, 1, End::Failed);
@@ -126,38 +137,99 @@ fn a_profile_is_made_and_asked() {
     let dir = dir.path();
     insta::assert_snapshot!(text(dir, &["fit", "logs", "-o", "job.toml"]));
     let asked = ["job.toml", "--iterations", "4", "--size", "2000000"];
-    let ask = |question: &str, rest: &[&str]| text(dir, &[&[question][..], &asked[..], rest].concat());
+    let ask =
+        |question: &str, rest: &[&str]| text(dir, &[&[question][..], &asked[..], rest].concat());
     insta::assert_snapshot!(ask("predict", &["--slots", "3", "--deadline", "40s"]));
     insta::assert_snapshot!(ask("predict", &["--slots", "3", "--model", "closed-form"]));
-    insta::assert_snapshot!(ask("cheapest", &["--prices", "prices.toml", "--deadline", "30s"]));
-    insta::assert_snapshot!(ask("cheapest", &["--prices", "prices.toml", "--deadline", "1m", "--model", "closed-form"]));
-    insta::assert_snapshot!(ask("best", &["--prices", "prices.toml", "--budget", "0.003", "--spot"]));
-    insta::assert_snapshot!(ask("curve", &["--prices", "prices.toml", "-o", "curve.svg"]));
+    insta::assert_snapshot!(ask(
+        "cheapest",
+        &["--prices", "prices.toml", "--deadline", "30s"]
+    ));
+    insta::assert_snapshot!(ask(
+        "cheapest",
+        &[
+            "--prices",
+            "prices.toml",
+            "--deadline",
+            "1m",
+            "--model",
+            "closed-form"
+        ]
+    ));
+    insta::assert_snapshot!(ask(
+        "best",
+        &["--prices", "prices.toml", "--budget", "0.003", "--spot"]
+    ));
+    insta::assert_snapshot!(ask(
+        "curve",
+        &["--prices", "prices.toml", "-o", "curve.svg"]
+    ));
     let svg = fs::read_to_string(dir.join("curve.svg")).expect("a plot");
-    assert!(svg.contains("cost of a run, USD") && svg.contains("small") && svg.trim_end().ends_with("</svg>"));
+    assert!(
+        svg.contains("cost of a run, USD")
+            && svg.contains("small")
+            && svg.trim_end().ends_with("</svg>")
+    );
 }
 
 #[test]
 fn json_says_the_same() {
     let dir = fitted();
     let dir = dir.path();
-    let read = |arguments: &[&str]| -> Value { serde_json::from_str(&text(dir, arguments)).expect("JSON") };
+    let read = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&text(dir, arguments)).expect("JSON")
+    };
     let fit = read(&["fit", "logs", "-o", "again.toml", "--json"]);
-    assert_eq!((&fit["runs"], &fit["chosen"]), (&json!(12), &json!("replay")));
+    assert_eq!(
+        (&fit["runs"], &fit["chosen"]),
+        (&json!(12), &json!("replay"))
+    );
     assert_eq!(fit["left_out"].as_array().map(Vec::len), Some(2));
-    let same = fs::read(dir.join("job.toml")).expect("a profile") == fs::read(dir.join("again.toml")).expect("a profile");
+    let same = fs::read(dir.join("job.toml")).expect("a profile")
+        == fs::read(dir.join("again.toml")).expect("a profile");
     assert!(same, "the same runs give the same profile");
-    let asked = ["job.toml", "--iterations", "4", "--size", "2000000", "--json", "--prices", "prices.toml"];
-    let on_cluster = read(&[&["predict"][..], &asked[..], &["--cluster", "small=2,large=1"]].concat());
+    let asked = [
+        "job.toml",
+        "--iterations",
+        "4",
+        "--size",
+        "2000000",
+        "--json",
+        "--prices",
+        "prices.toml",
+    ];
+    let on_cluster = read(
+        &[
+            &["predict"][..],
+            &asked[..],
+            &["--cluster", "small=2,large=1"],
+        ]
+        .concat(),
+    );
     assert_eq!(on_cluster["at"]["slots"], 12.0);
     let cheapest = read(&[&["cheapest"][..], &asked[..], &["--deadline", "30s"]].concat());
     let seconds = cheapest["seconds"].as_f64().expect("a time");
     assert!(seconds < 30.0 && cheapest["deadline"]["in_time"] == true);
-    let sure = read(&[&["cheapest"][..], &asked[..], &["--deadline", "30s", "--sure"]].concat());
-    assert!(sure["high"].as_f64().is_some_and(|high| high < 30.0), "{sure}");
+    let sure = read(
+        &[
+            &["cheapest"][..],
+            &asked[..],
+            &["--deadline", "30s", "--sure"],
+        ]
+        .concat(),
+    );
+    assert!(
+        sure["high"].as_f64().is_some_and(|high| high < 30.0),
+        "{sure}"
+    );
     let curve = read(&[&["curve"][..], &asked[..]].concat());
     let offers = curve["offers"].as_array().expect("offers");
-    assert!(offers.len() > 1 && offers.iter().all(|offer| offer["cost"].as_f64().is_some_and(|cost| cost > 0.0)));
+    assert!(
+        offers.len() > 1
+            && offers
+                .iter()
+                .all(|offer| offer["cost"].as_f64().is_some_and(|cost| cost > 0.0))
+    );
 }
 
 #[test]
@@ -171,19 +243,52 @@ fn what_cannot_be_answered_is_refused_with_what_can() {
     };
     let prices = ["--prices", "prices.toml"];
     let shop = |rest: &[&'static str]| [&prices[..], rest].concat();
-    says("cheapest", &shop(&["--deadline", "5s"]), "no cluster meets a deadline of 5.0 s. The best possible is");
-    says("best", &shop(&["--budget", "0.00001"]), "nothing can be had for 0.0000 USD. The cheapest is");
+    says(
+        "cheapest",
+        &shop(&["--deadline", "5s"]),
+        "no cluster meets a deadline of 5.0 s. The best possible is",
+    );
+    says(
+        "best",
+        &shop(&["--budget", "0.00001"]),
+        "nothing can be had for 0.0000 USD. The cheapest is",
+    );
     says("best", &shop(&["--budget", "-1"]), "budget");
-    says("predict", &["--slots", "40"], "40 slots are 5.0 times beyond the runs of the profile (2 to 8)");
+    says(
+        "predict",
+        &["--slots", "40"],
+        "40 slots are 5.0 times beyond the runs of the profile (2 to 8)",
+    );
     says("predict", &["--slots", "0"], "slots must be above zero");
-    says("predict", &shop(&["--cluster", "huge=1"]), "has no huge; it has small, large");
+    says(
+        "predict",
+        &shop(&["--cluster", "huge=1"]),
+        "has no huge; it has small, large",
+    );
     says("predict", &shop(&["--cluster", "small"]), "is not TYPE=N");
     let text = refusal(dir, &["predict", "job.toml", "--slots", "4"]);
-    assert!(text.contains("the runs had 2 to 6 iterations: say with --iterations"), "{text}");
-    fs::write(dir.join("bad.toml"), "currency = 'USD'\n[[instance]]\nname = 'a'\nslots = 2\n").expect("a table");
-    says("cheapest", &["--prices", "bad.toml", "--deadline", "50s"], "bad.toml: is no price table");
-    assert!(refusal(dir, &["predict", "prices.toml", "--slots", "4"]).contains("prices.toml: is no profile"));
-    assert!(refusal(dir, &["predict", "none.toml", "--slots", "4"]).contains("none.toml: cannot be read"));
+    assert!(
+        text.contains("the runs had 2 to 6 iterations: say with --iterations"),
+        "{text}"
+    );
+    fs::write(
+        dir.join("bad.toml"),
+        "currency = 'USD'\n[[instance]]\nname = 'a'\nslots = 2\n",
+    )
+    .expect("a table");
+    says(
+        "cheapest",
+        &["--prices", "bad.toml", "--deadline", "50s"],
+        "bad.toml: is no price table",
+    );
+    assert!(
+        refusal(dir, &["predict", "prices.toml", "--slots", "4"])
+            .contains("prices.toml: is no profile")
+    );
+    assert!(
+        refusal(dir, &["predict", "none.toml", "--slots", "4"])
+            .contains("none.toml: cannot be read")
+    );
 }
 
 #[test]
@@ -197,25 +302,45 @@ fn logs_that_do_not_suffice_are_told() {
         }
     };
     let few = ["logs/failed", "logs/killed", "logs/run-2-2-1"];
-    says(&few, &["logs/failed is left out: job 0 failed (Job aborted", "logs/killed is left out: it has no end", "1 run is not enough"]);
+    says(
+        &few,
+        &[
+            "logs/failed is left out: job 0 failed (Job aborted",
+            "logs/killed is left out: it has no end",
+            "1 run is not enough",
+        ],
+    );
     says(&["nowhere"], &["nowhere: cannot be read"]);
     fs::create_dir(dir.join("empty")).expect("a directory");
     says(&["empty"], &["a directory without event logs"]);
     fs::write(dir.join("no-log"), "hello\n").expect("a file");
     says(&["no-log"], &["no-log is left out"]);
-    says(&["logs", "--app", "other"], &["no run is of application other; there are: job"]);
+    says(
+        &["logs", "--app", "other"],
+        &["no run is of application other; there are: job"],
+    );
     log(&dir.join("logs/other"), "other", 4, 2, 1, End::Well);
     says(&["logs"], &["runs of 2 applications: job, other"]);
     assert!(text(dir, &["fit", "logs", "--app", "job"]).contains("12 runs"));
     for (table, words) in [
         ("log,iterations\nrun-2-2-1,-3\n", "row 1: -3 cannot be"),
-        ("log,iterations\nrun-2-2-1,3\nrun-2-2-1,4\n", "row 2: run-2-2-1 is there twice"),
-        ("log,rounds\nrun-2-2-1,3\n", "the columns are log,iterations,bytes"),
+        (
+            "log,iterations\nrun-2-2-1,3\nrun-2-2-1,4\n",
+            "row 2: run-2-2-1 is there twice",
+        ),
+        (
+            "log,rounds\nrun-2-2-1,3\n",
+            "the columns are log,iterations,bytes",
+        ),
     ] {
         fs::write(dir.join("runs.csv"), table).expect("a table");
         says(&["logs", "--runs", "runs.csv"], &[words, "runs.csv"]);
     }
-    fs::write(dir.join("runs.csv"), "log,iterations,bytes\nrun-8-6-4,12,\n").expect("a table");
+    fs::write(
+        dir.join("runs.csv"),
+        "log,iterations,bytes\nrun-8-6-4,12,\n",
+    )
+    .expect("a table");
     let fit = text(dir, &["fit", "logs", "--app", "job", "--runs", "runs.csv"]);
     assert!(fit.contains("2 to 12 iterations"), "{fit}");
 }

@@ -63,10 +63,15 @@ impl ClosedForm {
             communication: 0.0,
             base_bytes: ranges.bytes.least,
         };
-        let rows: Vec<Vec<f64>> = runs.iter().map(|run| form.row(&run.at, iterative)).collect();
+        let rows: Vec<Vec<f64>> = runs
+            .iter()
+            .map(|run| form.row(&run.at, iterative))
+            .collect();
         let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
-        let prepared: Vec<f64> =
-            runs.iter().map(|run| run.seconds - run.phases.preparation).collect();
+        let prepared: Vec<f64> = runs
+            .iter()
+            .map(|run| run.seconds - run.phases.preparation)
+            .collect();
         let found = least_squares::fit(&rows, &prepared, &seconds)?;
         let at = |factor: usize| found.get(factor).copied().unwrap_or(0.0);
         form.initialization = at(0);
@@ -111,7 +116,10 @@ impl ClosedForm {
     /// How far a point is from what the runs say; see [`least_squares::leverage`].
     pub(crate) fn leverage(&self, runs: &[Run], at: &Point) -> f64 {
         let iterative = !Range::of(runs.iter().map(|run| run.at.iterations)).is_point();
-        let rows: Vec<Vec<f64>> = runs.iter().map(|run| self.row(&run.at, iterative)).collect();
+        let rows: Vec<Vec<f64>> = runs
+            .iter()
+            .map(|run| self.row(&run.at, iterative))
+            .collect();
         let scales: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
         let seconds = self.seconds(at);
         if seconds <= 0.0 {
@@ -121,9 +129,16 @@ impl ClosedForm {
     }
 
     pub(crate) fn is_possible(&self) -> bool {
-        let factors =
-            [self.preparation, self.initialization, self.sharing, self.execution, self.communication];
-        factors.iter().all(|factor| factor.is_finite() && *factor >= 0.0)
+        let factors = [
+            self.preparation,
+            self.initialization,
+            self.sharing,
+            self.execution,
+            self.communication,
+        ];
+        factors
+            .iter()
+            .all(|factor| factor.is_finite() && *factor >= 0.0)
             && self.base_bytes.is_finite()
             && self.base_bytes > 0.0
     }

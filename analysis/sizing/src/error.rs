@@ -20,8 +20,10 @@ pub enum SizingError {
         known: Vec<String>,
     },
     /// A question far outside the data.
-    #[error("{value} {what} are {factor:.1} times beyond the runs of the profile ({least} to {most}): nobody knows \
-             whether the job behaves the same there. Add a run nearer to it and fit again")]
+    #[error(
+        "{value} {what} are {factor:.1} times beyond the runs of the profile ({least} to {most}): nobody knows \
+             whether the job behaves the same there. Add a run nearer to it and fit again"
+    )]
     TooFar {
         /// Which variable.
         what: &'static str,
@@ -35,7 +37,9 @@ pub enum SizingError {
         most: String,
     },
     /// A variable that was the same in all runs.
-    #[error("all runs of the profile have {known} {what}, so nothing is known of {value}. Add runs with other values and fit again")]
+    #[error(
+        "all runs of the profile have {known} {what}, so nothing is known of {value}. Add runs with other values and fit again"
+    )]
     NeverVaried {
         /// Which variable.
         what: &'static str,
@@ -53,8 +57,10 @@ pub enum SizingError {
         value: f64,
     },
     /// A deadline that no cluster meets.
-    #[error("no cluster meets a deadline of {deadline:.1} s. The best possible is {seconds:.1} s, with {cluster} \
-             ({cost}); clusters of {least:.0} to {most:.0} slots were tried, which is where the profile knows the job")]
+    #[error(
+        "no cluster meets a deadline of {deadline:.1} s. The best possible is {seconds:.1} s, with {cluster} \
+             ({cost}); clusters of {least:.0} to {most:.0} slots were tried, which is where the profile knows the job"
+    )]
     NoCluster {
         /// The deadline, s.
         deadline: f64,
@@ -70,7 +76,9 @@ pub enum SizingError {
         most: f64,
     },
     /// A budget for which nothing can be had.
-    #[error("nothing can be had for {budget}. The cheapest is {cluster}, which takes {seconds:.1} s and costs {cost}")]
+    #[error(
+        "nothing can be had for {budget}. The cheapest is {cluster}, which takes {seconds:.1} s and costs {cost}"
+    )]
     NoBudget {
         /// The budget.
         budget: String,
@@ -82,7 +90,9 @@ pub enum SizingError {
         cost: String,
     },
     /// No offer of the prices fits into the range that the profile knows.
-    #[error("no cluster of these machines has {least:.0} to {most:.0} slots, where the profile knows the job")]
+    #[error(
+        "no cluster of these machines has {least:.0} to {most:.0} slots, where the profile knows the job"
+    )]
     NoMachines {
         /// Fewest slots.
         least: f64,

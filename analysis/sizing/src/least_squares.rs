@@ -1,9 +1,7 @@
 //! Least squares with factors that cannot be negative, as times are not, by the interior-point solver.
 
 use clarabel::algebra::CscMatrix;
-use clarabel::solver::{
-    DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus,
-};
+use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};
 
 use crate::SizingError;
 
@@ -84,7 +82,13 @@ pub(crate) fn fit(
     Ok(scaled
         .iter()
         .zip(&lengths)
-        .map(|(x, length)| if *x > NOTHING * largest { x / length } else { 0.0 })
+        .map(|(x, length)| {
+            if *x > NOTHING * largest {
+                x / length
+            } else {
+                0.0
+            }
+        })
         .collect())
 }
 
@@ -100,7 +104,13 @@ pub(crate) fn leverage(rows: &[Vec<f64>], scales: &[f64], new: &[f64], at: f64) 
     let unit = |row: &[f64], scale: f64| -> Vec<f64> {
         let scaled = row.iter().zip(&lengths);
         scaled
-            .map(|(value, length)| if *length > 0.0 { value / scale / length.sqrt() } else { 0.0 })
+            .map(|(value, length)| {
+                if *length > 0.0 {
+                    value / scale / length.sqrt()
+                } else {
+                    0.0
+                }
+            })
             .collect()
     };
     let mut matrix = vec![vec![0.0; width + 1]; width];
@@ -120,7 +130,11 @@ pub(crate) fn leverage(rows: &[Vec<f64>], scales: &[f64], new: &[f64], at: f64) 
     }
     let solved = eliminate(matrix);
     let product: f64 = wanted.iter().zip(&solved).map(|(a, b)| a * b).sum();
-    if product.is_finite() { product.max(0.0) } else { 0.0 }
+    if product.is_finite() {
+        product.max(0.0)
+    } else {
+        0.0
+    }
 }
 
 /// Gauss, for a matrix that is positive definite, with its right side as the last column.
@@ -135,7 +149,9 @@ fn eliminate(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
             }
         }
     }
-    (0..width).map(|at| matrix[at][width] / matrix[at][at]).collect()
+    (0..width)
+        .map(|at| matrix[at][width] / matrix[at][at])
+        .collect()
 }
 
 #[cfg(test)]
@@ -144,14 +160,24 @@ mod tests {
 
     #[test]
     fn factors_are_found_and_never_negative() {
-        let rows: Vec<Vec<f64>> = (1..9).map(|n| vec![1.0, f64::from(n), 1.0 / f64::from(n)]).collect();
-        let exact: Vec<f64> = rows.iter().map(|row| 3.0 + 0.5 * row[1] + 20.0 * row[2]).collect();
+        let rows: Vec<Vec<f64>> = (1..9)
+            .map(|n| vec![1.0, f64::from(n), 1.0 / f64::from(n)])
+            .collect();
+        let exact: Vec<f64> = rows
+            .iter()
+            .map(|row| 3.0 + 0.5 * row[1] + 20.0 * row[2])
+            .collect();
         let found = fit(&rows, &exact, &exact).expect("a solution");
         for (found, true_value) in found.iter().zip([3.0, 0.5, 20.0]) {
             assert!((found - true_value).abs() < 1e-4, "{found} {true_value}");
         }
         let falling: Vec<f64> = rows.iter().map(|row| 30.0 - row[1]).collect();
-        assert!(fit(&rows, &falling, &falling).expect("a solution").iter().all(|x| *x >= 0.0));
+        assert!(
+            fit(&rows, &falling, &falling)
+                .expect("a solution")
+                .iter()
+                .all(|x| *x >= 0.0)
+        );
     }
 
     #[test]

@@ -45,8 +45,7 @@ mod validation;
 pub use category::Category;
 pub use closed_form::{ClosedForm, Terms};
 pub use cluster::{
-    Cluster, Instance, Market, Offer, Prices, Relaxed, Tariff, Time, best, cheapest, curve,
-    relaxed,
+    Cluster, Instance, Market, Offer, Prices, Relaxed, Tariff, Time, best, cheapest, curve, relaxed,
 };
 pub use error::SizingError;
 pub use input::{Given, LeftOut, Logs, read};

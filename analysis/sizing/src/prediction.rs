@@ -58,7 +58,10 @@ impl Profile {
         let seconds = self.seconds(at, model)?;
         // Without held-out runs only the fit's own errors are left, which flatter.
         let spread = self.validation.spread(model).unwrap_or_else(|| {
-            notes.push("no run could be held out, so the interval is of the fit itself, and too narrow".into());
+            notes.push(
+                "no run could be held out, so the interval is of the fit itself, and too narrow"
+                    .into(),
+            );
             self.fit_spread(model)
         });
         let rows = self.validation.held_out.len().max(self.runs.len());
@@ -82,7 +85,10 @@ impl Profile {
     /// The slots that can be asked about.
     pub fn reach(&self) -> Range {
         let Range { least, most } = self.ranges().slots;
-        Range { least: least / FURTHEST, most: most * FURTHEST }
+        Range {
+            least: least / FURTHEST,
+            most: most * FURTHEST,
+        }
     }
 
     /// *T_Est* by a model, s, wherever it is asked.
@@ -92,11 +98,13 @@ impl Profile {
             Model::Replay => {
                 let runs: Vec<_> = self.runs.iter().collect();
                 let ranges = self.ranges();
-                self.replay.seconds(&runs, at).ok_or_else(|| SizingError::NeverVaried {
-                    what: "iterations",
-                    known: number(ranges.iterations.most),
-                    value: number(at.iterations),
-                })
+                self.replay
+                    .seconds(&runs, at)
+                    .ok_or_else(|| SizingError::NeverVaried {
+                        what: "iterations",
+                        known: number(ranges.iterations.most),
+                        value: number(at.iterations),
+                    })
             }
         }
     }
@@ -107,7 +115,10 @@ impl Profile {
         let mut furthest: f64 = 1.0;
         for (what, range, value) in self.ranges().with(at) {
             if !(value.is_finite() && value > 0.0) {
-                return Err(SizingError::Amount { what: what.into(), value });
+                return Err(SizingError::Amount {
+                    what: what.into(),
+                    value,
+                });
             }
             let beyond = range.beyond(value);
             if beyond > 1.0 && range.is_point() {
@@ -147,7 +158,11 @@ impl Prediction {
             // No deviation: the model fits every run exactly.
             Err(_) => f64::from(u8::from(in_time)),
         };
-        Chance { deadline, in_time, probability }
+        Chance {
+            deadline,
+            in_time,
+            probability,
+        }
     }
 }
 

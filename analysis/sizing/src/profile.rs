@@ -88,7 +88,9 @@ impl Profile {
         let validation = Validation::of(&runs);
         Ok(Self {
             version: VERSION,
-            application: runs.first().map_or_else(String::new, |run| run.application.clone()),
+            application: runs
+                .first()
+                .map_or_else(String::new, |run| run.application.clone()),
             category: main_category(&runs),
             model: validation.better(),
             baselines: Baselines::of(&runs, &closed),
@@ -138,9 +140,14 @@ impl Profile {
     /// # Errors
     /// If it cannot be read, is of a newer version, or has values that cannot be.
     pub fn read(path: &Path) -> Result<Self, SizingError> {
-        let wrong = |why: String| SizingError::File { file: path.display().to_string(), why };
+        let wrong = |why: String| SizingError::File {
+            file: path.display().to_string(),
+            why,
+        };
         let text = fs::read_to_string(path).map_err(|error| {
-            wrong(format!("cannot be read ({error}); `unfuse size fit` makes a profile"))
+            wrong(format!(
+                "cannot be read ({error}); `unfuse size fit` makes a profile"
+            ))
         })?;
         Self::parse(&text).map_err(wrong)
     }
@@ -151,7 +158,10 @@ impl Profile {
             version: u32,
         }
         let no_profile = |error: toml::de::Error| {
-            format!("is no profile of `unfuse size fit`: {}", error.to_string().trim_end())
+            format!(
+                "is no profile of `unfuse size fit`: {}",
+                error.to_string().trim_end()
+            )
         };
         let Version { version } = toml::from_str(text).map_err(no_profile)?;
         if version > VERSION {
@@ -160,13 +170,19 @@ impl Profile {
             ));
         }
         let profile: Self = toml::from_str(text).map_err(no_profile)?;
-        let all_finite = toml::from_str(text).is_ok_and(|table| is_finite(&toml::Value::Table(table)));
+        let all_finite =
+            toml::from_str(text).is_ok_and(|table| is_finite(&toml::Value::Table(table)));
         let stages_are_possible = |run: &Run| {
             let after = |stage: &crate::Stage| stage.after.iter().all(|at| *at < run.stages.len());
-            run.stages.iter().all(|stage| after(stage) && stage.times.are_possible())
+            run.stages
+                .iter()
+                .all(|stage| after(stage) && stage.times.are_possible())
         };
         let run_is_possible = |run: &Run| {
-            run.at.is_possible() && run.seconds.is_finite() && run.seconds > 0.0 && stages_are_possible(run)
+            run.at.is_possible()
+                && run.seconds.is_finite()
+                && run.seconds > 0.0
+                && stages_are_possible(run)
         };
         let mut held = profile.validation.held_out.iter();
         if !all_finite
@@ -176,7 +192,9 @@ impl Profile {
             || !profile.replay.is_possible()
             || !held.all(|row| row.seconds > 0.0)
         {
-            return Err("has values that cannot be (negative times, NaN, no runs): fit it again".into());
+            return Err(
+                "has values that cannot be (negative times, NaN, no runs): fit it again".into(),
+            );
         }
         Ok(profile)
     }
@@ -185,7 +203,10 @@ impl Profile {
 impl Baselines {
     fn of(runs: &[Run], closed: &ClosedForm) -> Self {
         let least = runs.iter().map(|run| run.at.key()).min();
-        let single: Vec<&Run> = runs.iter().filter(|run| Some(run.at.key()) == least).collect();
+        let single: Vec<&Run> = runs
+            .iter()
+            .filter(|run| Some(run.at.key()) == least)
+            .collect();
         let mean = |of: fn(&Run) -> f64| {
             single.iter().map(|run| of(run)).sum::<f64>() / single.len().max(1) as f64
         };
@@ -217,7 +238,9 @@ fn main_category(runs: &[Run]) -> Category {
     for run in runs {
         *counts.entry(run.category).or_default() += 1;
     }
-    let most = counts.into_iter().max_by_key(|(category, count)| (*count, *category));
+    let most = counts
+        .into_iter()
+        .max_by_key(|(category, count)| (*count, *category));
     most.map_or(Category::Core, |(category, _)| category)
 }
 
@@ -233,7 +256,14 @@ fn units(runs: &[Run]) -> Vec<UnitTask> {
         .filter(|(_, (tasks, _))| *tasks > 0)
         .map(|(name, (tasks, seconds))| {
             let mean_seconds = seconds / tasks as f64;
-            (seconds, UnitTask { name: name.to_owned(), tasks, mean_seconds })
+            (
+                seconds,
+                UnitTask {
+                    name: name.to_owned(),
+                    tasks,
+                    mean_seconds,
+                },
+            )
         })
         .collect();
     units.sort_by(|a, b| b.0.total_cmp(&a.0));

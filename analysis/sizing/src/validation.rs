@@ -50,7 +50,10 @@ impl Validation {
             let (Ok(closed), Ok(replay)) = (ClosedForm::fit(&kept), Replay::fit(&kept)) else {
                 continue;
             };
-            for run in numbered().filter(|(at, _)| is_out(*at)).flat_map(|(_, runs)| runs) {
+            for run in numbered()
+                .filter(|(at, _)| is_out(*at))
+                .flat_map(|(_, runs)| runs)
+            {
                 if let Some(replayed) = replay.seconds(&kept, &run.at) {
                     held_out.push(HeldOut {
                         log: run.log.clone(),
@@ -74,7 +77,10 @@ impl Validation {
 
     /// The model with the smaller mean error; the closed form where nothing is known or they are equal.
     pub fn better(&self) -> Model {
-        match (self.mean_error(Model::ClosedForm), self.mean_error(Model::Replay)) {
+        match (
+            self.mean_error(Model::ClosedForm),
+            self.mean_error(Model::Replay),
+        ) {
             (Some(closed), Some(replay)) if replay < closed => Model::Replay,
             _ => Model::ClosedForm,
         }

@@ -10,7 +10,10 @@ use serde::de::DeserializeOwned;
 use unfuse_sizing::{Category, ClosedForm, Phases, Point, Run};
 
 const DOC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sizing.md");
-const MARKS: [&str; 2] = ["<!-- made by the test paper.rs -->\n", "<!-- until here -->\n"];
+const MARKS: [&str; 2] = [
+    "<!-- made by the test paper.rs -->\n",
+    "<!-- until here -->\n",
+];
 /// Estimates are printed to a hundredth or a tenth, some parts to a tenth.
 const ROUNDING: f64 = 0.1;
 /// T_init + T_prep and coeff × T_vs^baseline of table II, s.
@@ -59,7 +62,10 @@ struct Budgeted {
 }
 
 fn table<T: DeserializeOwned>(number: u32) -> Vec<T> {
-    let path = format!("{}/tests/paper/table-{number}.csv", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/tests/paper/table-{number}.csv",
+        env!("CARGO_MANIFEST_DIR")
+    );
     let mut rows = csv::Reader::from_path(path).expect("a table");
     rows.deserialize().map(|row| row.expect("a row")).collect()
 }
@@ -82,7 +88,11 @@ fn run(nodes: f64, iterations: f64, seconds: f64) -> Run {
         log: String::new(),
         application: "ALS".into(),
         category: Category::MLlib,
-        at: Point { slots: nodes, iterations, bytes: 1.0 },
+        at: Point {
+            slots: nodes,
+            iterations,
+            bytes: 1.0,
+        },
         seconds,
         phases: Phases::default(),
         stages: Vec::new(),
@@ -92,8 +102,14 @@ fn run(nodes: f64, iterations: f64, seconds: f64) -> Run {
 /// Equation 8 fitted freely: mean relative error and how many rows it prints as the paper does.
 fn equation_8(runs: &[Run]) -> (f64, usize) {
     let form = ClosedForm::fit(&runs.iter().collect::<Vec<_>>()).expect("a fit");
-    let error = mean(runs.iter().map(|run| (form.seconds(&run.at) / run.seconds - 1.0).abs()));
-    (error, count(runs, |run| agrees(form.seconds(&run.at), run.seconds)))
+    let error = mean(
+        runs.iter()
+            .map(|run| (form.seconds(&run.at) / run.seconds - 1.0).abs()),
+    );
+    (
+        error,
+        count(runs, |run| agrees(form.seconds(&run.at), run.seconds)),
+    )
 }
 
 /// K and b of T = K + b·iter/n², by the median of all pairs' slopes, which single misprints do not move.
@@ -108,7 +124,10 @@ fn square(rows: &[(f64, f64, f64)]) -> (f64, f64) {
         }
     }
     let slope = median(slopes);
-    (median(rows.iter().map(|row| row.2 - slope * x(row)).collect()), slope)
+    (
+        median(rows.iter().map(|row| row.2 - slope * x(row)).collect()),
+        slope,
+    )
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -123,7 +142,8 @@ fn steps(text: &mut String) {
     let computation = |row: &Step| row.communication + row.execution;
     let total = |row: &Step| CONSTANT + row.sharing + row.computation;
     let first = &rows[0];
-    let execution = |row: &Step| first.execution * row.iterations / first.iterations * first.nodes / row.nodes;
+    let execution =
+        |row: &Step| first.execution * row.iterations / first.iterations * first.nodes / row.nodes;
     let communication = |row: &Step| first.communication * first.nodes / row.nodes;
     text.push_str(
         "**Table III** (ALS, standalone). T_Init + T_prep and coeff × T_vs^baseline are those of table II. \"By the equations\" scales \
@@ -135,15 +155,35 @@ fn steps(text: &mut String) {
         let _ = writeln!(
             text,
             "| {} | {} | {} | {:.1} | {} | {:.1} | {} | {:.1} | {} | {:.2} | {} | {:.2} | {} |",
-            row.iterations, row.nodes, row.sharing, sharing(row), row.communication, communication(row), row.execution,
-            execution(row), row.computation, computation(row), row.estimated, total(row), row.recorded
+            row.iterations,
+            row.nodes,
+            row.sharing,
+            sharing(row),
+            row.communication,
+            communication(row),
+            row.execution,
+            execution(row),
+            row.computation,
+            computation(row),
+            row.estimated,
+            total(row),
+            row.recorded
         );
     }
-    let estimates: Vec<Run> = rows.iter().map(|row| run(row.nodes, row.iterations, row.estimated)).collect();
-    let recorded: Vec<Run> = rows.iter().map(|row| run(row.nodes, row.iterations, row.recorded)).collect();
+    let estimates: Vec<Run> = rows
+        .iter()
+        .map(|row| run(row.nodes, row.iterations, row.estimated))
+        .collect();
+    let recorded: Vec<Run> = rows
+        .iter()
+        .map(|row| run(row.nodes, row.iterations, row.recorded))
+        .collect();
     let (of_estimates, as_printed) = equation_8(&estimates);
     let (of_recorded, _) = equation_8(&recorded);
-    let error = mean(rows.iter().map(|row| (row.estimated / row.recorded - 1.0).abs()));
+    let error = mean(
+        rows.iter()
+            .map(|row| (row.estimated / row.recorded - 1.0).abs()),
+    );
     let _ = writeln!(
         text,
         "\n* Equation 1 gives the printed T_vs in {} of 16 rows.\n\
@@ -191,15 +231,23 @@ fn schedules(text: &mut String) {
     );
     let mut formulas: BTreeMap<(String, String), (f64, f64)> = BTreeMap::new();
     for ((application, mode), all) in estimates() {
-        let runs: Vec<Run> = all.iter().map(|(iterations, nodes, time)| run(*nodes, *iterations, *time)).collect();
+        let runs: Vec<Run> = all
+            .iter()
+            .map(|(iterations, nodes, time)| run(*nodes, *iterations, *time))
+            .collect();
         let (error, as_printed) = equation_8(&runs);
         let (constant, shared) = square(&all);
-        let of = |(iterations, nodes, _): &(f64, f64, f64)| constant + shared * iterations / (nodes * nodes);
+        let of = |(iterations, nodes, _): &(f64, f64, f64)| {
+            constant + shared * iterations / (nodes * nodes)
+        };
         let square_error = mean(all.iter().map(|row| (of(row) / row.2 - 1.0).abs()));
         let _ = writeln!(
             text,
             "| {application} | {mode} | {} | {:.2} % | {as_printed} | {constant:.2} | {shared:.2} | {:.2} % | {} |",
-            all.len(), 100.0 * error, 100.0 * square_error, count(&all, |row| agrees(of(row), row.2)),
+            all.len(),
+            100.0 * error,
+            100.0 * square_error,
+            count(&all, |row| agrees(of(row), row.2)),
         );
         formulas.insert((application, mode), (constant, shared));
     }
@@ -207,11 +255,16 @@ fn schedules(text: &mut String) {
     let cheapest = |row: &Scheduled| {
         let (constant, shared) = formulas[&(row.application.clone(), row.mode.clone())];
         let time = |n: f64| constant + shared * row.iterations / (n * n);
-        let in_time = (1..=1000).map(f64::from).filter(|n| time(*n) < row.deadline);
+        let in_time = (1..=1000)
+            .map(f64::from)
+            .filter(|n| time(*n) < row.deadline);
         in_time.min_by(|a, b| (a * time(*a)).total_cmp(&(b * time(*b))))
     };
     let same = |a: &Scheduled, b: &Scheduled| {
-        a.mode == b.mode && a.application == b.application && a.nodes == b.nodes && a.iterations == b.iterations
+        a.mode == b.mode
+            && a.application == b.application
+            && a.nodes == b.nodes
+            && a.iterations == b.iterations
     };
     let differing: Vec<String> = rows
         .iter()
@@ -219,7 +272,10 @@ fn schedules(text: &mut String) {
         .flat_map(|(at, a)| rows[at + 1..].iter().map(move |b| (a, b)))
         .filter(|(a, b)| same(a, b) && !agrees(a.estimated, b.estimated))
         .map(|(a, b)| {
-            format!("{} {} with {} iterations on {} nodes {} and {} s", a.application, a.mode, a.iterations, a.nodes, a.estimated, b.estimated)
+            format!(
+                "{} {} with {} iterations on {} nodes {} and {} s",
+                a.application, a.mode, a.iterations, a.nodes, a.estimated, b.estimated
+            )
         })
         .collect();
     let in_time = count(&rows, |row| row.recorded <= row.deadline);
@@ -237,8 +293,16 @@ fn schedules(text: &mut String) {
         rows.len(),
         count(&rows, |row| cheapest(row).is_some_and(|n| row.nodes > n)),
         count(&rows, |row| cheapest(row).is_none_or(|n| row.nodes < n)),
-        if differing.is_empty() { "nowhere".to_owned() } else { differing.join("; ") },
-        100.0 * mean(rows.iter().map(|row| (row.estimated / row.recorded - 1.0).abs())),
+        if differing.is_empty() {
+            "nowhere".to_owned()
+        } else {
+            differing.join("; ")
+        },
+        100.0
+            * mean(
+                rows.iter()
+                    .map(|row| (row.estimated / row.recorded - 1.0).abs())
+            ),
     );
     budgets(text, &formulas);
 }
@@ -253,11 +317,17 @@ fn budgets(text: &mut String, formulas: &BTreeMap<(String, String), (f64, f64)>)
     let affordable = |row: &Budgeted, price: f64| {
         let (constant, shared) = formulas[&(row.application.clone(), row.mode.clone())];
         let cost = |n: f64| price * n * (constant + shared * 5.0 / (n * n)) / 3600.0;
-        (1..=1000).map(f64::from).filter(|n| cost(*n) <= row.budget).last()
+        (1..=1000)
+            .map(f64::from)
+            .filter(|n| cost(*n) <= row.budget)
+            .last()
     };
     // The price per hour, in tenths of a cent, for which most rows are the largest cluster that the budget buys.
     let fits = |price: f64| count(&rows, |row| affordable(row, price) == Some(row.nodes));
-    let (best, tenths) = (200..800).map(|tenths| (fits(f64::from(tenths) / 1000.0), tenths)).max_by_key(|(rows, tenths)| (*rows, -tenths)).expect("prices");
+    let (best, tenths) = (200..800)
+        .map(|tenths| (fits(f64::from(tenths) / 1000.0), tenths))
+        .max_by_key(|(rows, tenths)| (*rows, -tenths))
+        .expect("prices");
     let _ = writeln!(
         text,
         "* Table VI names no price. By equation 9 its rows spend their budget at {:.3} to {:.3} $ an hour and node, in the middle {middle:.3}. With {:.3} \
@@ -267,7 +337,11 @@ fn budgets(text: &mut String, formulas: &BTreeMap<(String, String), (f64, f64)>)
         prices[prices.len() - 1],
         f64::from(tenths) / 1000.0,
         rows.len(),
-        100.0 * mean(rows.iter().map(|row| (row.estimated / row.recorded - 1.0).abs())),
+        100.0
+            * mean(
+                rows.iter()
+                    .map(|row| (row.estimated / row.recorded - 1.0).abs())
+            ),
     );
 }
 
@@ -285,7 +359,11 @@ fn other(text: &mut String) {
          (1 to 53) are no completion times of the other tables in seconds.\n",
         rows.len() - off.len(),
         rows.len(),
-        if off.is_empty() { String::new() } else { format!(" (not in {})", off.join(", ")) },
+        if off.is_empty() {
+            String::new()
+        } else {
+            format!(" (not in {})", off.join(", "))
+        },
     );
     // Figure 3(i), by application: standalone, YARN.
     let errors = [0.019, 0.012, 0.036, 0.087, 0.020, 0.086, 0.094, 0.126];
@@ -314,8 +392,15 @@ fn the_document_says_what_the_tables_say() {
     let (before, rest) = document.split_once(MARKS[0]).expect("the first mark");
     let (there, after) = rest.split_once(MARKS[1]).expect("the second mark");
     if std::env::var_os("UNFUSE_WRITE_DOCS").is_some() {
-        fs::write(DOC, format!("{before}{}{text}{}{after}", MARKS[0], MARKS[1])).expect("docs/sizing.md");
+        fs::write(
+            DOC,
+            format!("{before}{}{text}{}{after}", MARKS[0], MARKS[1]),
+        )
+        .expect("docs/sizing.md");
         return;
     }
-    assert_eq!(there, text, "docs/sizing.md is not what the tables say; see the first lines of this file");
+    assert_eq!(
+        there, text,
+        "docs/sizing.md is not what the tables say; see the first lines of this file"
+    );
 }

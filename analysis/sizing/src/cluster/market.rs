@@ -48,7 +48,12 @@ impl Market {
     ///
     /// # Errors
     /// If no cluster has so many slots.
-    pub fn new(prices: &Prices, tariff: Tariff, least: f64, most: f64) -> Result<Self, SizingError> {
+    pub fn new(
+        prices: &Prices,
+        tariff: Tariff,
+        least: f64,
+        most: f64,
+    ) -> Result<Self, SizingError> {
         let priced = |instance: &Instance| {
             let parts = (instance.capacity() * PARTS).round() as usize;
             Some(Machine {
@@ -64,7 +69,10 @@ impl Market {
         if machines.is_empty() || !(least.is_finite() && most.is_finite() && least <= most) {
             return Err(nothing);
         }
-        let unit = machines.iter().fold(0, |unit, machine| gcd(machine.parts, unit)).max(1);
+        let unit = machines
+            .iter()
+            .fold(0, |unit, machine| gcd(machine.parts, unit))
+            .max(1);
         let size = (most * PARTS / unit as f64 + 1e-6).floor() as usize;
         if size > CAPACITIES {
             return Err(SizingError::File {
@@ -87,12 +95,26 @@ impl Market {
             return Err(nothing);
         }
         let currency = prices.currency.clone();
-        Ok(Self { currency, least, most, machines, clusters })
+        Ok(Self {
+            currency,
+            least,
+            most,
+            machines,
+            clusters,
+        })
     }
 
     pub(super) fn cluster(&self, counts: &[u32]) -> Cluster {
-        let named = self.machines.iter().zip(counts).filter(|(_, count)| **count > 0);
-        Cluster(named.map(|(machine, count)| (machine.name.clone(), *count)).collect())
+        let named = self
+            .machines
+            .iter()
+            .zip(counts)
+            .filter(|(_, count)| **count > 0);
+        Cluster(
+            named
+                .map(|(machine, count)| (machine.name.clone(), *count))
+                .collect(),
+        )
     }
 }
 
@@ -110,7 +132,9 @@ fn fill(machines: &[Machine], unit: usize, size: usize) -> Filled {
         if at_most >= size / step {
             // As many as fit: one more than the cheapest of a machine less.
             for at in step..=size {
-                let more = best[at - step].as_ref().map(|(price, counts)| (price + machine.price, counts));
+                let more = best[at - step]
+                    .as_ref()
+                    .map(|(price, counts)| (price + machine.price, counts));
                 if let Some((price, counts)) = more
                     && best[at].as_ref().is_none_or(|(known, _)| price < *known)
                 {
@@ -144,7 +168,11 @@ fn gcd(a: usize, b: usize) -> usize {
 
 impl fmt::Display for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<String> = self.0.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let parts: Vec<String> = self
+            .0
+            .iter()
+            .map(|(name, count)| format!("{count} {name}"))
+            .collect();
         f.write_str(&parts.join(" + "))
     }
 }

@@ -71,15 +71,23 @@ impl Prices {
     /// # Errors
     /// As [`Prices::read`].
     pub fn parse(text: &str, file: &str) -> Result<Self, SizingError> {
-        let wrong = |why: String| SizingError::File { file: file.to_owned(), why };
+        let wrong = |why: String| SizingError::File {
+            file: file.to_owned(),
+            why,
+        };
         let prices: Self = toml::from_str(text).map_err(|error| {
-            wrong(format!("is no price table (docs/sizing.md): {}", error.to_string().trim_end()))
+            wrong(format!(
+                "is no price table (docs/sizing.md): {}",
+                error.to_string().trim_end()
+            ))
         })?;
         let mut names = BTreeSet::new();
         for instance in &prices.instances {
             let name = &instance.name;
             if name.is_empty() || name.contains(['=', '+', ',']) {
-                return Err(wrong(format!("{name:?} cannot be a name: it is empty or has one of = + ,")));
+                return Err(wrong(format!(
+                    "{name:?} cannot be a name: it is empty or has one of = + ,"
+                )));
             }
             if !names.insert(name) {
                 return Err(wrong(format!("{name} is there twice")));
@@ -88,11 +96,19 @@ impl Prices {
                 return Err(wrong(format!("{name} has no slots")));
             }
             if !(instance.speed.is_finite() && (0.01..=100.0).contains(&instance.speed)) {
-                return Err(wrong(format!("{name}: a speed of {} cannot be; it is 0.01 to 100", instance.speed)));
+                return Err(wrong(format!(
+                    "{name}: a speed of {} cannot be; it is 0.01 to 100",
+                    instance.speed
+                )));
             }
-            for price in [Some(instance.on_demand), instance.spot].into_iter().flatten() {
+            for price in [Some(instance.on_demand), instance.spot]
+                .into_iter()
+                .flatten()
+            {
                 if !(price.is_finite() && price > 0.0) {
-                    return Err(wrong(format!("{name}: a price of {price} cannot be; it must be above zero")));
+                    return Err(wrong(format!(
+                        "{name}: a price of {price} cannot be; it must be above zero"
+                    )));
                 }
             }
         }
@@ -104,7 +120,10 @@ impl Prices {
 
     /// Machines without a price of a tariff.
     pub fn without(&self, tariff: Tariff) -> Vec<&str> {
-        let unpriced = self.instances.iter().filter(|instance| instance.price(tariff).is_none());
+        let unpriced = self
+            .instances
+            .iter()
+            .filter(|instance| instance.price(tariff).is_none());
         unpriced.map(|instance| instance.name.as_str()).collect()
     }
 }

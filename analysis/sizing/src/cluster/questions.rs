@@ -55,12 +55,19 @@ pub fn cheapest(market: &Market, time: &Time, deadline: f64) -> Result<Offer, Si
     positive("the deadline", deadline)?;
     let offers = market.offers(time)?;
     let in_time = offers.iter().filter(|offer| offer.seconds < deadline);
-    let found = in_time.min_by(|a, b| a.cost.total_cmp(&b.cost).then(a.seconds.total_cmp(&b.seconds)));
+    let found = in_time.min_by(|a, b| {
+        a.cost
+            .total_cmp(&b.cost)
+            .then(a.seconds.total_cmp(&b.seconds))
+    });
     if let Some(offer) = found {
         return Ok(offer.clone());
     }
     let fastest = offers.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let nothing = SizingError::NoMachines { least: market.least, most: market.most };
+    let nothing = SizingError::NoMachines {
+        least: market.least,
+        most: market.most,
+    };
     let fastest = fastest.ok_or(nothing)?;
     Err(SizingError::NoCluster {
         deadline,
@@ -80,12 +87,19 @@ pub fn best(market: &Market, time: &Time, budget: f64) -> Result<Offer, SizingEr
     positive("the budget", budget)?;
     let offers = market.offers(time)?;
     let affordable = offers.iter().filter(|offer| offer.cost <= budget);
-    let found = affordable.min_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.cost.total_cmp(&b.cost)));
+    let found = affordable.min_by(|a, b| {
+        a.seconds
+            .total_cmp(&b.seconds)
+            .then(a.cost.total_cmp(&b.cost))
+    });
     if let Some(offer) = found {
         return Ok(offer.clone());
     }
     let cheapest = offers.iter().min_by(|a, b| a.cost.total_cmp(&b.cost));
-    let nothing = SizingError::NoMachines { least: market.least, most: market.most };
+    let nothing = SizingError::NoMachines {
+        least: market.least,
+        most: market.most,
+    };
     let cheapest = cheapest.ok_or(nothing)?;
     Err(SizingError::NoBudget {
         budget: market.money(budget),
@@ -101,7 +115,11 @@ pub fn best(market: &Market, time: &Time, budget: f64) -> Result<Offer, SizingEr
 /// Those of the time.
 pub fn curve(market: &Market, time: &Time) -> Result<Vec<Offer>, SizingError> {
     let mut offers = market.offers(time)?;
-    offers.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.cost.total_cmp(&b.cost)));
+    offers.sort_by(|a, b| {
+        a.seconds
+            .total_cmp(&b.seconds)
+            .then(a.cost.total_cmp(&b.cost))
+    });
     let mut least = f64::INFINITY;
     offers.retain(|offer| {
         let cheaper = offer.cost < least;
@@ -115,5 +133,8 @@ pub(super) fn positive(what: &str, value: f64) -> Result<(), SizingError> {
     if value.is_finite() && value > 0.0 {
         return Ok(());
     }
-    Err(SizingError::Amount { what: what.to_owned(), value })
+    Err(SizingError::Amount {
+        what: what.to_owned(),
+        value,
+    })
 }

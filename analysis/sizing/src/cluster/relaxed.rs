@@ -50,7 +50,12 @@ pub fn relaxed(
     let most = market.most;
     // Shares of the largest capacity: y by type, u ≥ 1 / Σy, q ≥ (Σy)².
     let (u, q) = (kinds, kinds + 1);
-    let mut program = Program { columns: kinds + 2, rows: vec![], right: vec![], cones: vec![] };
+    let mut program = Program {
+        columns: kinds + 2,
+        rows: vec![],
+        right: vec![],
+        cones: vec![],
+    };
     let all = |factor: f64, program: &Program| {
         let mut row = program.row();
         row[..kinds].fill(factor);
@@ -91,7 +96,11 @@ pub fn relaxed(
     program.cones.push(SecondOrderConeT(3));
 
     let per_slot = |machine: &super::market::Machine| machine.price / machine.capacity;
-    let least_price = market.machines.iter().map(per_slot).fold(f64::INFINITY, f64::min);
+    let least_price = market
+        .machines
+        .iter()
+        .map(per_slot)
+        .fold(f64::INFINITY, f64::min);
     let unit_cost = least_price * most * scale;
     let mut cost = program.row();
     for (kind, machine) in market.machines.iter().enumerate() {
@@ -100,13 +109,20 @@ pub fn relaxed(
     cost[q] = by_slot * least_price * most * most / unit_cost;
     // Where nothing depends on n, the fewest machines.
     cost[..kinds].iter_mut().for_each(|factor| *factor += 1e-9);
-    let Some(found) = program.solve(&cost)? else { return Ok(None) };
+    let Some(found) = program.solve(&cost)? else {
+        return Ok(None);
+    };
     let slots = found[..kinds].iter().sum::<f64>() * most;
     let products: f64 = cost.iter().zip(&found).map(|(a, b)| a * b).sum();
     let machines = market.machines.iter().zip(&found);
     Ok(Some(Relaxed {
         machines: machines
-            .map(|(machine, share)| (machine.name.clone(), (share * most / machine.capacity).max(0.0)))
+            .map(|(machine, share)| {
+                (
+                    machine.name.clone(),
+                    (share * most / machine.capacity).max(0.0),
+                )
+            })
             .collect(),
         slots,
         seconds: constant + by_slot * slots + shared / slots.max(f64::MIN_POSITIVE),
@@ -135,7 +151,14 @@ impl Program {
         use clarabel::solver::SolverStatus::{AlmostPrimalInfeasible, PrimalInfeasible};
         let quadratic = CscMatrix::zeros((self.columns, self.columns));
         let rows = CscMatrix::from(&self.rows);
-        let solver = DefaultSolver::new(&quadratic, cost, &rows, &self.right, &self.cones, settings()?);
+        let solver = DefaultSolver::new(
+            &quadratic,
+            cost,
+            &rows,
+            &self.right,
+            &self.cones,
+            settings()?,
+        );
         let mut solver = solver.map_err(|error| SizingError::Solver(error.to_string()))?;
         solver.solve();
         match solver.solution.status {

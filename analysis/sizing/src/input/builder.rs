@@ -53,7 +53,8 @@ impl Builder {
             Event::Environment(environment) => self.properties.extend(environment.spark),
             Event::ExecutorAdded(added) => {
                 let executor = added.executor.to_string();
-                self.executors.push((executor, added.cores, added.time_ms, None));
+                self.executors
+                    .push((executor, added.cores, added.time_ms, None));
             }
             Event::ExecutorRemoved(removed) => {
                 let mut own = self.executors.iter_mut().rev();
@@ -65,7 +66,12 @@ impl Builder {
                 for stage in start.stages {
                     self.job_of.entry(stage).or_insert(start.job);
                 }
-                let job = Job { started_ms: start.time_ms, ended_ms: None, failure: None, input_bytes: 0 };
+                let job = Job {
+                    started_ms: start.time_ms,
+                    ended_ms: None,
+                    failure: None,
+                    input_bytes: 0,
+                };
                 self.jobs.insert(start.job, job);
             }
             Event::JobEnd(end) => {
@@ -96,13 +102,21 @@ impl Builder {
         }
         let seconds = end.duration_ms() as f64 / 1e3;
         let key = (end.task.stage, end.task.stage_attempt);
-        self.stages.entry(key).or_default().tasks.push((end.task.launched_ms, seconds));
-        let job = self.job_of.get(&end.task.stage).and_then(|job| self.jobs.get_mut(job));
+        self.stages
+            .entry(key)
+            .or_default()
+            .tasks
+            .push((end.task.launched_ms, seconds));
+        let job = self
+            .job_of
+            .get(&end.task.stage)
+            .and_then(|job| self.jobs.get_mut(job));
         let metrics = end.metrics.unwrap_or_default();
         if let Some(job) = job {
             job.input_bytes = job.input_bytes.saturating_add(metrics.input_bytes);
         }
-        let communication = metrics.fetch_wait_ms as f64 / 1e3 + metrics.shuffle_write_ns as f64 / 1e9;
+        let communication =
+            metrics.fetch_wait_ms as f64 / 1e3 + metrics.shuffle_write_ns as f64 / 1e9;
         let run = (metrics.run_ms as f64 / 1e3).min(seconds);
         let communication = communication.min(run);
         self.phases.sharing += seconds - run;
@@ -112,8 +126,12 @@ impl Builder {
 
     /// The run with notes, or why there is none to fit.
     pub fn finish(self, path: &Path, given: &Given) -> Result<(Run, Vec<String>), String> {
-        let started = self.started_ms.ok_or("it does not say when the application started")?;
-        let ended = self.ended_ms.ok_or("it has no end: the application was killed, or still runs")?;
+        let started = self
+            .started_ms
+            .ok_or("it does not say when the application started")?;
+        let ended = self
+            .ended_ms
+            .ok_or("it has no end: the application was killed, or still runs")?;
         self.check()?;
         let seconds = ended.saturating_sub(started) as f64 / 1e3;
         if seconds <= 0.0 {
@@ -128,7 +146,9 @@ impl Builder {
         };
         let bytes = match values.bytes {
             Some(bytes) => bytes,
-            None => self.property("spark.unfuse.bytes")?.unwrap_or_else(|| self.input_bytes(iterations)),
+            None => self
+                .property("spark.unfuse.bytes")?
+                .unwrap_or_else(|| self.input_bytes(iterations)),
         };
         if self.failed_tasks + self.failed_stages > 0 {
             notes.push(format!(
@@ -136,7 +156,12 @@ impl Builder {
                 self.failed_tasks, self.failed_stages
             ));
         }
-        let first_job = self.jobs.values().map(|job| job.started_ms).min().unwrap_or(ended);
+        let first_job = self
+            .jobs
+            .values()
+            .map(|job| job.started_ms)
+            .min()
+            .unwrap_or(ended);
         let phases = Phases {
             preparation: (first_job.saturating_sub(started)).max(0) as f64 / 1e3,
             ..self.phases
@@ -146,7 +171,11 @@ impl Builder {
             log: path.display().to_string(),
             application: self.name.clone(),
             category: self.category(),
-            at: Point { slots, iterations, bytes },
+            at: Point {
+                slots,
+                iterations,
+                bytes,
+            },
             seconds,
             phases,
             stages,
@@ -162,7 +191,9 @@ impl Builder {
             return Err(format!("job {id} failed ({why})"));
         }
         if let Some((id, _)) = self.jobs.iter().find(|(_, job)| job.ended_ms.is_none()) {
-            return Err(format!("job {id} has no end: it was killed, or events are lost"));
+            return Err(format!(
+                "job {id} has no end: it was killed, or events are lost"
+            ));
         }
         if self.stages.values().all(|attempt| attempt.tasks.is_empty()) {
             return Err("no task ended well in it".into());
@@ -174,7 +205,10 @@ impl Builder {
     fn slots(&self, notes: &mut Vec<String>) -> Result<f64, String> {
         let tasks = || self.stages.values().flat_map(|attempt| &attempt.tasks);
         let from = tasks().map(|(launched, _)| *launched).min().unwrap_or(0);
-        let to = tasks().map(|(launched, seconds)| launched + (seconds * 1e3) as i64).max().unwrap_or(0);
+        let to = tasks()
+            .map(|(launched, seconds)| launched + (seconds * 1e3) as i64)
+            .max()
+            .unwrap_or(0);
         let cpus = self.property("spark.task.cpus")?.unwrap_or(1.0);
         let mut sum = 0.0;
         let mut most = 0.0;
@@ -186,7 +220,10 @@ impl Builder {
             sum += slots * (end - begin).max(0) as f64;
         }
         if sum <= 0.0 {
-            return Err("it names no executor with cores while tasks ran, so the slots are not known".into());
+            return Err(
+                "it names no executor with cores while tasks ran, so the slots are not known"
+                    .into(),
+            );
         }
         let slots = sum / (to - from).max(1) as f64;
         if slots < 0.95 * most {
@@ -200,14 +237,22 @@ impl Builder {
     /// Input of the job. Iterations read the same again, so of an iterative job it is what one Spark job reads at most.
     fn input_bytes(&self, iterations: f64) -> f64 {
         let each = self.jobs.values().map(|job| job.input_bytes as f64);
-        if iterations > 1.0 { each.fold(0.0, f64::max) } else { each.sum() }
+        if iterations > 1.0 {
+            each.fold(0.0, f64::max)
+        } else {
+            each.sum()
+        }
     }
 
     fn property(&self, name: &str) -> Result<Option<f64>, String> {
-        let Some(text) = self.properties.get(name) else { return Ok(None) };
+        let Some(text) = self.properties.get(name) else {
+            return Ok(None);
+        };
         match text.trim().parse::<f64>() {
             Ok(value) if value.is_finite() && value > 0.0 => Ok(Some(value)),
-            _ => Err(format!("{name} is {text:?}, and must be a number above zero")),
+            _ => Err(format!(
+                "{name} is {text:?}, and must be a number above zero"
+            )),
         }
     }
 
@@ -227,8 +272,11 @@ impl Builder {
 
     /// The stages that ran, by submission, with what each had to wait for.
     fn graph(&self) -> Vec<Stage> {
-        let mut ran: Vec<(&(i32, i32), &Attempt)> =
-            self.stages.iter().filter(|(_, attempt)| !attempt.tasks.is_empty()).collect();
+        let mut ran: Vec<(&(i32, i32), &Attempt)> = self
+            .stages
+            .iter()
+            .filter(|(_, attempt)| !attempt.tasks.is_empty())
+            .collect();
         let submitted = |attempt: &Attempt| {
             let said = attempt.info.as_ref().and_then(|info| info.submitted_ms);
             said.or_else(|| attempt.tasks.iter().map(|(launched, _)| *launched).min())
@@ -250,7 +298,9 @@ impl Builder {
             };
             let mut after: Vec<usize> = parents.filter_map(|stage| earlier(*stage)).collect();
             if after.is_empty() {
-                let jobs = job_at(at).map(|job| self.jobs_before(*job, &last_of_job)).unwrap_or_default();
+                let jobs = job_at(at)
+                    .map(|job| self.jobs_before(*job, &last_of_job))
+                    .unwrap_or_default();
                 let lasts = jobs.iter().filter_map(|job| last_of_job.get(job).copied());
                 after.extend(lasts.filter(|last| *last < at));
             }
@@ -260,7 +310,12 @@ impl Builder {
             tasks.sort_by_key(|(launched, _)| *launched);
             let seconds: Vec<f64> = tasks.iter().map(|(_, seconds)| *seconds).collect();
             let (class, unit) = attempt.info.as_ref().map(names).unwrap_or_default();
-            stages.push(Stage { class, unit, after, times: Times::of(&seconds) });
+            stages.push(Stage {
+                class,
+                unit,
+                after,
+                times: Times::of(&seconds),
+            });
         }
         stages
     }
@@ -273,7 +328,10 @@ impl Builder {
         };
         let ended = |other: &Job| other.ended_ms.filter(|ended| *ended <= begun);
         let before = || {
-            let others = self.jobs.iter().filter(|(id, _)| **id < job && ran.contains_key(id));
+            let others = self
+                .jobs
+                .iter()
+                .filter(|(id, _)| **id < job && ran.contains_key(id));
             others.filter_map(|(id, other)| Some((*id, other.started_ms, ended(other)?)))
         };
         let latest = before().map(|(_, started, _)| started).max();

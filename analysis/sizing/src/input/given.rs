@@ -34,7 +34,10 @@ impl Given {
     /// # Errors
     /// With the row that cannot be.
     pub fn read(path: &Path) -> Result<Self, SizingError> {
-        let wrong = |why: String| SizingError::File { file: path.display().to_string(), why };
+        let wrong = |why: String| SizingError::File {
+            file: path.display().to_string(),
+            why,
+        };
         let mut rows = csv::ReaderBuilder::new()
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
@@ -42,18 +45,33 @@ impl Given {
             .map_err(|error| wrong(error.to_string()))?;
         let mut given = BTreeMap::new();
         for (number, row) in rows.deserialize::<Row>().enumerate() {
-            let row = row.map_err(|error| wrong(format!("{error}; the columns are log,iterations,bytes")))?;
+            let row = row
+                .map_err(|error| wrong(format!("{error}; the columns are log,iterations,bytes")))?;
             for value in [row.iterations, row.bytes].into_iter().flatten() {
                 if !(value.is_finite() && value > 0.0) {
-                    return Err(wrong(format!("row {}: {value} cannot be; it must be above zero", number + 1)));
+                    return Err(wrong(format!(
+                        "row {}: {value} cannot be; it must be above zero",
+                        number + 1
+                    )));
                 }
             }
             let Some(name) = file_name(Path::new(&row.log)) else {
-                return Err(wrong(format!("row {}: {:?} names no log", number + 1, row.log)));
+                return Err(wrong(format!(
+                    "row {}: {:?} names no log",
+                    number + 1,
+                    row.log
+                )));
             };
-            let values = Values { iterations: row.iterations, bytes: row.bytes };
+            let values = Values {
+                iterations: row.iterations,
+                bytes: row.bytes,
+            };
             if given.insert(name, values).is_some() {
-                return Err(wrong(format!("row {}: {} is there twice", number + 1, row.log)));
+                return Err(wrong(format!(
+                    "row {}: {} is there twice",
+                    number + 1,
+                    row.log
+                )));
             }
         }
         Ok(Self(given))

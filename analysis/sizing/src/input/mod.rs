@@ -47,7 +47,8 @@ pub fn read(paths: &[PathBuf], given: &Given) -> Result<Logs, SizingError> {
             match one(&log, given) {
                 Ok((run, notes)) => {
                     logs.runs.push(run);
-                    logs.notes.extend(notes.into_iter().map(|note| format!("{name}: {note}")));
+                    logs.notes
+                        .extend(notes.into_iter().map(|note| format!("{name}: {note}")));
                 }
                 Err(why) => logs.left_out.push(LeftOut { log: name, why }),
             }
@@ -59,7 +60,10 @@ pub fn read(paths: &[PathBuf], given: &Given) -> Result<Logs, SizingError> {
 
 /// A log, or all logs of a directory.
 fn logs_in(path: &Path) -> Result<Vec<PathBuf>, SizingError> {
-    let failed = |why: String| SizingError::File { file: path.display().to_string(), why };
+    let failed = |why: String| SizingError::File {
+        file: path.display().to_string(),
+        why,
+    };
     if is_event_log(path) {
         return Ok(vec![path.to_owned()]);
     }
@@ -67,7 +71,9 @@ fn logs_in(path: &Path) -> Result<Vec<PathBuf>, SizingError> {
     let mut logs = Vec::new();
     for entry in std::fs::read_dir(path).map_err(unread)? {
         let path = entry.map_err(unread)?.path();
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         if !hidden && is_event_log(&path) {
             logs.push(path);
         }
@@ -108,7 +114,9 @@ fn sizes(logs: &mut Logs) {
         );
         return;
     }
-    let (without, with) = std::mem::take(&mut logs.runs).into_iter().partition(unknown);
+    let (without, with) = std::mem::take(&mut logs.runs)
+        .into_iter()
+        .partition(unknown);
     logs.runs = with;
     let without: Vec<Run> = without;
     logs.left_out.extend(without.into_iter().map(|run| LeftOut {

@@ -5,14 +5,14 @@
 //! Spark does: first come, first served. What a stage's work and number of tasks are for another size is fitted
 //! over the runs, for each kind of stage; the time in which no task runs is fitted too.
 
-mod schedule;
 mod scaling;
+mod schedule;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::schedule::makespan;
-use self::schedule::Work;
 use self::scaling::Scaling;
+use self::schedule::Work;
+pub use self::schedule::makespan;
 use crate::closed_form::preparation;
 use crate::least_squares;
 use crate::{Point, Run, SizingError, Stage};
@@ -38,9 +38,14 @@ impl Replay {
     /// # Errors
     /// If there are none, or the solver finds no end.
     pub fn fit(runs: &[&Run]) -> Result<Self, SizingError> {
-        let bytes = runs.iter().map(|run| run.at.bytes).fold(f64::INFINITY, f64::min);
+        let bytes = runs
+            .iter()
+            .map(|run| run.at.bytes)
+            .fold(f64::INFINITY, f64::min);
         if !bytes.is_finite() {
-            return Err(SizingError::MissingRuns("no runs, so nothing to replay".into()));
+            return Err(SizingError::MissingRuns(
+                "no runs, so nothing to replay".into(),
+            ));
         }
         let mut replay = Self {
             preparation: preparation(runs),
@@ -48,7 +53,10 @@ impl Replay {
             base_bytes: bytes,
             scaling: Scaling::fit(runs, bytes)?,
         };
-        let rows: Vec<Vec<f64>> = runs.iter().map(|run| replay.idle_row(&run.at).to_vec()).collect();
+        let rows: Vec<Vec<f64>> = runs
+            .iter()
+            .map(|run| replay.idle_row(&run.at).to_vec())
+            .collect();
         let busy = |run: &Run| {
             let works = run.stages.iter().map(|stage| Work {
                 after: &stage.after,
@@ -56,7 +64,10 @@ impl Replay {
             });
             on_slots(&works.collect::<Vec<_>>(), run.at.slots)
         };
-        let idle: Vec<f64> = runs.iter().map(|run| run.seconds - run.phases.preparation - busy(run)).collect();
+        let idle: Vec<f64> = runs
+            .iter()
+            .map(|run| run.seconds - run.phases.preparation - busy(run))
+            .collect();
         let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
         let found = least_squares::fit(&rows, &idle, &seconds)?;
         for (factor, found) in replay.idle.iter_mut().zip(found) {
@@ -86,12 +97,22 @@ impl Replay {
                 (of_low + share * (of_high - of_low)).max(0.0)
             }
         };
-        let idle = self.idle_row(at).iter().zip(&self.idle).map(|(a, b)| a * b).sum::<f64>();
+        let idle = self
+            .idle_row(at)
+            .iter()
+            .zip(&self.idle)
+            .map(|(a, b)| a * b)
+            .sum::<f64>();
         Some(self.preparation + busy + idle)
     }
 
     fn idle_row(&self, at: &Point) -> [f64; 4] {
-        [1.0, at.iterations, at.iterations * at.slots, at.bytes / self.base_bytes]
+        [
+            1.0,
+            at.iterations,
+            at.iterations * at.slots,
+            at.bytes / self.base_bytes,
+        ]
     }
 
     /// Time in which tasks run, s: the mean of the nearest runs of so many iterations, the nearer the more it counts.
@@ -108,7 +129,11 @@ impl Replay {
         let mut weights = 0.0;
         for (distance, run) in near {
             let weight = 1.0 / (0.1 + distance);
-            let works: Vec<Work> = run.stages.iter().map(|stage| self.scaled(stage, run, at)).collect();
+            let works: Vec<Work> = run
+                .stages
+                .iter()
+                .map(|stage| self.scaled(stage, run, at))
+                .collect();
             sum += weight * on_slots(&works, at.slots);
             weights += weight;
         }
@@ -120,7 +145,9 @@ impl Replay {
         let (work, tasks) = self.scaling.factors(&stage.class, &run.at, at);
         let measured = stage.times.tasks();
         // Partitions are whole; a stage that had tasks keeps at least one. A million is beyond any stage.
-        let tasks = (measured as f64 * tasks).round().clamp(measured.min(1) as f64, 1e6) as usize;
+        let tasks = (measured as f64 * tasks)
+            .round()
+            .clamp(measured.min(1) as f64, 1e6) as usize;
         Work {
             after: &stage.after,
             tasks: stage.times.scaled(tasks, stage.work() * work),
@@ -129,7 +156,9 @@ impl Replay {
 
     pub(crate) fn is_possible(&self) -> bool {
         let factors = self.idle.iter().chain([&self.preparation]);
-        factors.into_iter().all(|factor| factor.is_finite() && *factor >= 0.0)
+        factors
+            .into_iter()
+            .all(|factor| factor.is_finite() && *factor >= 0.0)
             && self.base_bytes.is_finite()
             && self.base_bytes > 0.0
             && self.scaling.is_possible()

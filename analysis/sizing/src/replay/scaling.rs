@@ -47,14 +47,28 @@ impl Scaling {
             let mut kinds: BTreeMap<&str, (f64, f64, f64)> = BTreeMap::new();
             for stage in &run.stages {
                 let sums = kinds.entry(&stage.class).or_default();
-                *sums = (sums.0 + 1.0, sums.1 + stage.work(), sums.2 + stage.times.tasks() as f64);
+                *sums = (
+                    sums.0 + 1.0,
+                    sums.1 + stage.work(),
+                    sums.2 + stage.times.tasks() as f64,
+                );
             }
-            let mut total = Seen { at: run.at, work: 0.0, tasks: 0.0, stages: 0.0 };
+            let mut total = Seen {
+                at: run.at,
+                work: 0.0,
+                tasks: 0.0,
+                stages: 0.0,
+            };
             for (class, (stages, work, tasks)) in kinds {
                 total.work += work / stages;
                 total.tasks += tasks / stages;
                 total.stages += 1.0;
-                let own = Seen { at: run.at, work: work / stages, tasks: tasks / stages, stages };
+                let own = Seen {
+                    at: run.at,
+                    work: work / stages,
+                    tasks: tasks / stages,
+                    stages,
+                };
                 seen.entry(class).or_default().push(own);
             }
             all.push(total);
@@ -62,7 +76,10 @@ impl Scaling {
         let mut scaling = Self {
             base_bytes,
             all: Growth::default(),
-            crowding: slots_of(runs).into_iter().map(|slots| (slots, 1.0)).collect(),
+            crowding: slots_of(runs)
+                .into_iter()
+                .map(|slots| (slots, 1.0))
+                .collect(),
             kinds: BTreeMap::new(),
         };
         for _ in 0..ROUNDS {
@@ -79,7 +96,13 @@ impl Scaling {
     /// By which factors a stage's work and number of tasks change from one point to another.
     pub(super) fn factors(&self, class: &str, from: &Point, to: &Point) -> (f64, f64) {
         let growth = self.kinds.get(class).unwrap_or(&self.all);
-        let ratio = |from: f64, to: f64| if from > 0.0 && to > 0.0 { to / from } else { 1.0 };
+        let ratio = |from: f64, to: f64| {
+            if from > 0.0 && to > 0.0 {
+                to / from
+            } else {
+                1.0
+            }
+        };
         let work = |at: &Point| self.work(growth, at) * self.crowded(at.slots);
         (
             ratio(work(from), work(to)),
@@ -96,14 +119,20 @@ impl Scaling {
         };
         let works: Vec<f64> = working.iter().map(|row| row.work).collect();
         let features: Vec<Vec<f64>> = working.iter().map(features).collect();
-        fill(&mut growth.work, &least_squares::fit(&features, &works, &works)?);
+        fill(
+            &mut growth.work,
+            &least_squares::fit(&features, &works, &works)?,
+        );
         let with_tasks: Vec<&Seen> = rows.iter().filter(|row| row.tasks > 0.0).collect();
         let features: Vec<Vec<f64>> = with_tasks
             .iter()
             .map(|row| vec![1.0, row.at.bytes / self.base_bytes, row.at.slots])
             .collect();
         let tasks: Vec<f64> = with_tasks.iter().map(|row| row.tasks).collect();
-        fill(&mut growth.tasks, &least_squares::fit(&features, &tasks, &tasks)?);
+        fill(
+            &mut growth.tasks,
+            &least_squares::fit(&features, &tasks, &tasks)?,
+        );
         Ok(growth)
     }
 
@@ -113,7 +142,10 @@ impl Scaling {
         for (class, rows) in seen {
             let growth = &self.kinds[*class];
             for row in rows {
-                let at = self.crowding.iter().position(|(slots, _)| same(*slots, row.at.slots));
+                let at = self
+                    .crowding
+                    .iter()
+                    .position(|(slots, _)| same(*slots, row.at.slots));
                 if let Some(at) = at {
                     sums[at].0 += row.stages * row.work;
                     sums[at].1 += row.stages * self.work(growth, &row.at);
@@ -126,7 +158,9 @@ impl Scaling {
             }
         }
         let first = self.crowding.first().map_or(1.0, |(_, factor)| *factor);
-        self.crowding.iter_mut().for_each(|(_, factor)| *factor /= first);
+        self.crowding
+            .iter_mut()
+            .for_each(|(_, factor)| *factor /= first);
     }
 
     fn work(&self, growth: &Growth, at: &Point) -> f64 {
@@ -153,7 +187,11 @@ impl Scaling {
             }
         };
         let steepness = (high.1 / low.1).ln() / (high.0 / low.0).ln();
-        let steepness = if slots > high.0 { steepness.max(0.0) } else { steepness };
+        let steepness = if slots > high.0 {
+            steepness.max(0.0)
+        } else {
+            steepness
+        };
         let from = if slots > high.0 { high } else { low };
         from.1 * (slots / from.0).powf(steepness)
     }
@@ -162,7 +200,9 @@ impl Scaling {
         let growths = self.kinds.values().chain([&self.all]);
         let mut factors = growths.flat_map(|growth| growth.work.iter().chain(&growth.tasks));
         let crowds = self.crowding.iter().all(|(slots, factor)| {
-            [slots, factor].iter().all(|value| value.is_finite() && **value > 0.0)
+            [slots, factor]
+                .iter()
+                .all(|value| value.is_finite() && **value > 0.0)
         });
         let rising = self.crowding.is_sorted_by(|a, b| a.0 < b.0);
         factors.all(|factor| factor.is_finite() && *factor >= 0.0)
@@ -174,7 +214,10 @@ impl Scaling {
 }
 
 fn fill<const N: usize>(factors: &mut [f64; N], found: &[f64]) {
-    factors.iter_mut().zip(found).for_each(|(factor, found)| *factor = *found);
+    factors
+        .iter_mut()
+        .zip(found)
+        .for_each(|(factor, found)| *factor = *found);
 }
 
 fn same(a: f64, b: f64) -> bool {

@@ -1,7 +1,7 @@
 //! List scheduling: tasks of stages whose parents have ended, given to free slots in order.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, BTreeSet};
+use std::collections::{BTreeSet, BinaryHeap};
 
 /// A stage to schedule.
 pub(super) struct Work<'a> {
@@ -34,7 +34,10 @@ impl Ord for Seconds {
 pub fn makespan(stages: &[(Vec<usize>, Vec<f64>)], slots: usize) -> f64 {
     let works: Vec<Work> = stages
         .iter()
-        .map(|(after, tasks)| Work { after, tasks: tasks.clone() })
+        .map(|(after, tasks)| Work {
+            after,
+            tasks: tasks.clone(),
+        })
         .collect();
     list(&works, slots)
 }
@@ -43,7 +46,12 @@ pub(super) fn list(works: &[Work], slots: usize) -> f64 {
     let mut waits_for: Vec<usize> = Vec::with_capacity(works.len());
     let mut then: Vec<Vec<usize>> = vec![Vec::new(); works.len()];
     for (stage, work) in works.iter().enumerate() {
-        let before: BTreeSet<usize> = work.after.iter().copied().filter(|at| *at < works.len()).collect();
+        let before: BTreeSet<usize> = work
+            .after
+            .iter()
+            .copied()
+            .filter(|at| *at < works.len())
+            .collect();
         waits_for.push(before.len());
         for at in before {
             then[at].push(stage);

@@ -3,15 +3,21 @@ use proptest::prelude::*;
 use crate::*;
 
 fn prices(machines: &[(u32, f64, f64, Option<u32>)]) -> Prices {
-    let instances = machines.iter().enumerate().map(|(at, (slots, speed, price, at_most))| Instance {
-        name: format!("type-{at}"),
-        slots: *slots,
-        speed: *speed,
-        on_demand: *price,
-        spot: None,
-        at_most: *at_most,
-    });
-    Prices { currency: "USD".into(), instances: instances.collect() }
+    let instances = machines
+        .iter()
+        .enumerate()
+        .map(|(at, (slots, speed, price, at_most))| Instance {
+            name: format!("type-{at}"),
+            slots: *slots,
+            speed: *speed,
+            on_demand: *price,
+            spot: None,
+            at_most: *at_most,
+        });
+    Prices {
+        currency: "USD".into(),
+        instances: instances.collect(),
+    }
 }
 
 /// Every cluster with its capacity and hourly price.
@@ -94,18 +100,40 @@ proptest! {
 
 #[test]
 fn one_type_without_limits_meets_the_bound() {
-    let market = Market::new(&prices(&[(1, 1.0, 0.36, None)]), Tariff::OnDemand, 1.0, 64.0).expect("a market");
+    let market = Market::new(
+        &prices(&[(1, 1.0, 0.36, None)]),
+        Tariff::OnDemand,
+        1.0,
+        64.0,
+    )
+    .expect("a market");
     // 10 + 120 / n < 25 from n = 8 on; the cost rises with n.
-    let bound = relaxed(&market, (10.0, 0.0, 120.0), 25.0).expect("a solution").expect("a cluster");
+    let bound = relaxed(&market, (10.0, 0.0, 120.0), 25.0)
+        .expect("a solution")
+        .expect("a cluster");
     assert!((bound.slots - 8.0).abs() < 1e-3, "{bound:?}");
-    assert!((bound.least_cost - 8.0 * 0.36 * 25.0 / 3600.0).abs() < 1e-6, "{bound:?}");
-    assert_eq!(relaxed(&market, (10.0, 0.0, 120.0), 9.0).expect("an answer"), None);
+    assert!(
+        (bound.least_cost - 8.0 * 0.36 * 25.0 / 3600.0).abs() < 1e-6,
+        "{bound:?}"
+    );
+    assert_eq!(
+        relaxed(&market, (10.0, 0.0, 120.0), 9.0).expect("an answer"),
+        None
+    );
 }
 
 #[test]
 fn a_price_table_that_cannot_be_is_refused() {
-    let says = |text: &str| Prices::parse(text, "prices.toml").expect_err("a refusal").to_string();
-    let one = |rest: &str| says(&format!("currency = 'USD'\n[[instance]]\nname = 'a'\nslots = 2\n{rest}\n"));
+    let says = |text: &str| {
+        Prices::parse(text, "prices.toml")
+            .expect_err("a refusal")
+            .to_string()
+    };
+    let one = |rest: &str| {
+        says(&format!(
+            "currency = 'USD'\n[[instance]]\nname = 'a'\nslots = 2\n{rest}\n"
+        ))
+    };
     for (text, words) in [
         (says(""), "no price table"),
         (says("currency = 'USD'\ninstance = []\n"), "has no instance"),
@@ -115,12 +143,26 @@ fn a_price_table_that_cannot_be_is_refused() {
         (one("on_demand = 1\nspot = 0"), "a price of 0"),
         (one("on_demand = 1\nspeed = 0"), "a speed of 0"),
         (one("on_demand = 1\nsped = 1"), "sped"),
-        (one("on_demand = 1\n[[instance]]\nname = 'a'\nslots = 2\non_demand = 1"), "a is there twice"),
-        (says("currency = 'USD'\n[[instance]]\nname = 'a'\nslots = 0\non_demand = 1"), "a has no slots"),
+        (
+            one("on_demand = 1\n[[instance]]\nname = 'a'\nslots = 2\non_demand = 1"),
+            "a is there twice",
+        ),
+        (
+            says("currency = 'USD'\n[[instance]]\nname = 'a'\nslots = 0\non_demand = 1"),
+            "a has no slots",
+        ),
     ] {
-        assert!(text.contains(words) && text.contains("prices.toml"), "{text}");
+        assert!(
+            text.contains(words) && text.contains("prices.toml"),
+            "{text}"
+        );
     }
-    let nothing = Market::new(&prices(&[(64, 1.0, 1.0, None)]), Tariff::OnDemand, 1.0, 16.0);
+    let nothing = Market::new(
+        &prices(&[(64, 1.0, 1.0, None)]),
+        Tariff::OnDemand,
+        1.0,
+        16.0,
+    );
     assert!(matches!(nothing, Err(SizingError::NoMachines { .. })));
     let no_spot = Market::new(&prices(&[(1, 1.0, 1.0, None)]), Tariff::Spot, 1.0, 16.0);
     assert!(matches!(no_spot, Err(SizingError::NoMachines { .. })));

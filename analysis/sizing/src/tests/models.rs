@@ -6,14 +6,22 @@ use crate::*;
 const SKEWED: fn(usize) -> f64 = |task| if task % 6 == 5 { 4.0 } else { 1.0 };
 
 fn at(slots: f64, iterations: f64, bytes: f64) -> Point {
-    Point { slots, iterations, bytes }
+    Point {
+        slots,
+        iterations,
+        bytes,
+    }
 }
 
 /// A run that follows equation 8.
 fn ideal(slots: f64, iterations: f64, bytes: f64, [k, c, b, a]: [f64; 4]) -> Run {
     let share = bytes / 1e6 / slots;
     let seconds = k + slots * iterations * c + iterations * b * share + a * share;
-    Run { seconds, at: at(slots, iterations, bytes), ..run(1, 1, 1, 0.0, |_| 0.1) }
+    Run {
+        seconds,
+        at: at(slots, iterations, bytes),
+        ..run(1, 1, 1, 0.0, |_| 0.1)
+    }
 }
 
 #[test]
@@ -28,11 +36,22 @@ fn the_closed_form_finds_its_own_factors() {
         }
     }
     let form = ClosedForm::fit(&all.iter().collect::<Vec<_>>()).expect("a fit");
-    for (found, truth) in [form.preparation + form.initialization, form.sharing, form.execution, form.communication].iter().zip(truth) {
+    for (found, truth) in [
+        form.preparation + form.initialization,
+        form.sharing,
+        form.execution,
+        form.communication,
+    ]
+    .iter()
+    .zip(truth)
+    {
         assert!((found / truth - 1.0).abs() < 1e-3, "{found} is not {truth}");
     }
     let terms = form.terms(&at(4.0, 5.0, 2e6));
-    assert!((terms.seconds() - (12.0 + 1.0 + 75.0 + 4.0)).abs() < 0.1, "{terms:?}");
+    assert!(
+        (terms.seconds() - (12.0 + 1.0 + 75.0 + 4.0)).abs() < 0.1,
+        "{terms:?}"
+    );
 }
 
 #[test]
@@ -44,8 +63,14 @@ fn the_replay_knows_waves_and_skew_and_is_chosen() {
     for (slots, iterations, size) in [(3, 4, 2), (6, 3, 4), (12, 2, 1), (5, 6, 1)] {
         let truth = run(slots, iterations, size, 5.0, SKEWED).seconds;
         let point = at(slots as f64, iterations as f64, size as f64 * 1e6);
-        let found = profile.predict(&point, Some(Model::Replay)).expect("a prediction");
-        assert!((found.seconds / truth - 1.0).abs() < 0.05, "{slots} {iterations} {size}: {} {truth}", found.seconds);
+        let found = profile
+            .predict(&point, Some(Model::Replay))
+            .expect("a prediction");
+        assert!(
+            (found.seconds / truth - 1.0).abs() < 0.05,
+            "{slots} {iterations} {size}: {} {truth}",
+            found.seconds
+        );
         assert!(found.low <= found.seconds && found.seconds <= found.high);
     }
 }
@@ -60,27 +85,49 @@ fn where_its_assumptions_hold_the_closed_form_is_chosen() {
     }
     let profile = Profile::fit(all).expect("a profile");
     assert_eq!(profile.model, Model::ClosedForm);
-    assert!(profile.validation.mean_error(Model::ClosedForm).expect("held out") < 1e-3);
+    assert!(
+        profile
+            .validation
+            .mean_error(Model::ClosedForm)
+            .expect("held out")
+            < 1e-3
+    );
 }
 
 #[test]
 fn far_outside_is_refused_and_near_outside_widened() {
     let profile = Profile::fit(runs(&[2, 4, 8], &[2, 6], &[1, 4], |_| 1.0)).expect("a profile");
     let width = |slots: f64| {
-        let found = profile.predict(&at(slots, 4.0, 2e6), Some(Model::ClosedForm)).expect("a prediction");
+        let found = profile
+            .predict(&at(slots, 4.0, 2e6), Some(Model::ClosedForm))
+            .expect("a prediction");
         ((found.high - found.low) / found.seconds, found.notes.len())
     };
     let (inside, silent) = width(8.0);
     let (outside, said) = width(15.0);
     assert!(outside > 1.8 * inside, "{outside} {inside}");
     assert_eq!((silent, said), (0, 1));
-    let refused = |point: Point| profile.predict(&point, None).expect_err("a refusal").to_string();
-    assert!(refused(at(17.0, 4.0, 2e6)).contains("17 slots are 2.1 times beyond the runs of the profile (2 to 8)"));
+    let refused = |point: Point| {
+        profile
+            .predict(&point, None)
+            .expect_err("a refusal")
+            .to_string()
+    };
+    assert!(
+        refused(at(17.0, 4.0, 2e6))
+            .contains("17 slots are 2.1 times beyond the runs of the profile (2 to 8)")
+    );
     assert!(refused(at(0.0, 4.0, 2e6)).contains("slots must be above zero"));
     assert!(refused(at(4.0, f64::NAN, 2e6)).contains("iterations must be above zero"));
     let fixed = Profile::fit(runs(&[2, 4], &[3], &[1, 4], |_| 1.0)).expect("a profile");
-    let refused = fixed.predict(&at(4.0, 6.0, 2e6), None).expect_err("a refusal").to_string();
-    assert!(refused.contains("all runs of the profile have 3 iterations, so nothing is known of 6"), "{refused}");
+    let refused = fixed
+        .predict(&at(4.0, 6.0, 2e6), None)
+        .expect_err("a refusal")
+        .to_string();
+    assert!(
+        refused.contains("all runs of the profile have 3 iterations, so nothing is known of 6"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -88,7 +135,10 @@ fn missing_runs_are_named() {
     let says = |runs: Vec<Run>| Profile::fit(runs).expect_err("a refusal").to_string();
     assert!(says(Vec::new()).contains("0 runs are not enough for a fit; missing: 4 more runs"));
     let same_slots = says(runs(&[2], &[2, 4], &[1, 2, 3], |_| 1.0));
-    assert!(same_slots.contains("runs with other numbers of slots than 2"), "{same_slots}");
+    assert!(
+        same_slots.contains("runs with other numbers of slots than 2"),
+        "{same_slots}"
+    );
     let few = says(runs(&[2, 4], &[2, 4], &[1], |_| 1.0));
     assert!(few.contains("1 more run (a fit needs 5"), "{few}");
     let mut others = runs(&[2, 4], &[2, 4], &[1, 2], |_| 1.0);
@@ -111,15 +161,29 @@ fn a_profile_is_the_same_when_it_is_read_again() {
         ("seconds = ", "seconds = nan # ", "values that cannot be"),
     ] {
         std::fs::write(&path, text.replacen(from, to, 1)).expect("a file");
-        let error = Profile::read(&path).map(|profile| profile.application).expect_err("a refusal").to_string();
-        assert!(error.contains(words) && error.contains("profile.toml"), "{to}: {error}");
+        let error = Profile::read(&path)
+            .map(|profile| profile.application)
+            .expect_err("a refusal")
+            .to_string();
+        assert!(
+            error.contains(words) && error.contains("profile.toml"),
+            "{to}: {error}"
+        );
     }
     assert!(Profile::read(&dir.path().join("none")).is_err());
 }
 
 #[test]
 fn a_long_stage_keeps_its_work_and_its_longest_tasks() {
-    let seconds: Vec<f64> = (0..5000).map(|task| if task == 77 { 90.0 } else { 0.1 + f64::from(task % 50) / 100.0 }).collect();
+    let seconds: Vec<f64> = (0..5000)
+        .map(|task| {
+            if task == 77 {
+                90.0
+            } else {
+                0.1 + f64::from(task % 50) / 100.0
+            }
+        })
+        .collect();
     let times = Times::of(&seconds);
     assert_eq!(times.tasks(), 5000);
     assert!((times.sum() / seconds.iter().sum::<f64>() - 1.0).abs() < 1e-6);

@@ -51,7 +51,11 @@ impl Priced {
             cost: offer.per_hour * prediction.seconds / 3600.0,
             ..offer
         };
-        let priced = Self { offer, low: prediction.low, high: prediction.high };
+        let priced = Self {
+            offer,
+            low: prediction.low,
+            high: prediction.high,
+        };
         Ok((priced, prediction.notes))
     }
 }
@@ -80,7 +84,12 @@ impl Answer {
 }
 
 impl Curve {
-    pub(super) fn of(about: &About, market: &Market, shop: &Shop, offers: Vec<Offer>) -> Result<Self> {
+    pub(super) fn of(
+        about: &About,
+        market: &Market,
+        shop: &Shop,
+        offers: Vec<Offer>,
+    ) -> Result<Self> {
         let mut notes = Vec::new();
         let mut priced = Vec::new();
         for offer in offers {

@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use unfuse_format::Retention;
 use unfuse_sizing::{
-    self as sizing, Cluster, Market, Point, Prediction, Prices, Profile, Range, Relaxed, SizingError,
-    Tariff, relaxed,
+    self as sizing, Cluster, Market, Point, Prediction, Prices, Profile, Range, Relaxed,
+    SizingError, Tariff, relaxed,
 };
 
 /// The job as it is asked about.
@@ -96,7 +96,11 @@ fn chosen(what: &str, option: &str, said: Option<f64>, range: Range) -> Result<f
 
 impl About {
     fn at(&self, slots: f64) -> Point {
-        Point { slots, iterations: self.iterations, bytes: self.bytes }
+        Point {
+            slots,
+            iterations: self.iterations,
+            bytes: self.bytes,
+        }
     }
 
     pub(super) fn prediction(&self, slots: f64) -> Result<Prediction, SizingError> {
@@ -119,7 +123,11 @@ impl About {
 
 impl Shop {
     pub(super) fn tariff(&self) -> Tariff {
-        if self.spot { Tariff::Spot } else { Tariff::OnDemand }
+        if self.spot {
+            Tariff::Spot
+        } else {
+            Tariff::OnDemand
+        }
     }
 
     /// All clusters that the profile can say something of.
@@ -127,10 +135,18 @@ impl Shop {
         let prices = Prices::read(&self.prices)?;
         let without = prices.without(self.tariff());
         if !without.is_empty() {
-            eprintln!("unfuse: left out, as without a spot price: {}", super::super::list(&without));
+            eprintln!(
+                "unfuse: left out, as without a spot price: {}",
+                super::super::list(&without)
+            );
         }
         let reach = about.profile.reach();
-        Ok(Market::new(&prices, self.tariff(), reach.least, reach.most)?)
+        Ok(Market::new(
+            &prices,
+            self.tariff(),
+            reach.least,
+            reach.most,
+        )?)
     }
 }
 
@@ -140,13 +156,27 @@ pub(super) fn cluster(text: &str, prices: &Path) -> Result<(Cluster, f64)> {
     let mut machines = Vec::new();
     let mut slots = 0.0;
     for part in text.split(',') {
-        let named = part.split_once('=').map(|(name, count)| (name.trim(), count.trim().parse::<u32>()));
+        let named = part
+            .split_once('=')
+            .map(|(name, count)| (name.trim(), count.trim().parse::<u32>()));
         let Some((name, Ok(count))) = named else {
             bail!("--cluster {text}: {part:?} is not TYPE=N, such as m5.xlarge=3");
         };
-        let Some(instance) = table.instances.iter().find(|instance| instance.name == name) else {
-            let known: Vec<&String> = table.instances.iter().map(|instance| &instance.name).collect();
-            bail!("{} has no {name}; it has {}", prices.display(), super::super::list(&known));
+        let Some(instance) = table
+            .instances
+            .iter()
+            .find(|instance| instance.name == name)
+        else {
+            let known: Vec<&String> = table
+                .instances
+                .iter()
+                .map(|instance| &instance.name)
+                .collect();
+            bail!(
+                "{} has no {name}; it has {}",
+                prices.display(),
+                super::super::list(&known)
+            );
         };
         slots += f64::from(count) * instance.capacity();
         machines.push((name.to_owned(), count));

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
 use unfuse_sizing::{
-    self as sizing, Baselines, Category, ClosedForm, Given, LeftOut, Model, Profile, Ranges, SizingError,
-    UnitTask, Validation,
+    self as sizing, Baselines, Category, ClosedForm, Given, LeftOut, Model, Profile, Ranges,
+    SizingError, UnitTask, Validation,
 };
 
 use super::{print, text};
@@ -61,19 +61,34 @@ pub(super) struct Fits {
 
 impl Fit {
     pub(super) fn execute(self) -> Result<()> {
-        let given = self.runs.as_deref().map(Given::read).transpose()?.unwrap_or_default();
+        let given = self
+            .runs
+            .as_deref()
+            .map(Given::read)
+            .transpose()?
+            .unwrap_or_default();
         let mut logs = sizing::read(&self.logs, &given)?;
         if let Some(wanted) = &self.app {
-            let known: std::collections::BTreeSet<String> =
-                logs.runs.iter().map(|run| run.application.clone()).collect();
+            let known: std::collections::BTreeSet<String> = logs
+                .runs
+                .iter()
+                .map(|run| run.application.clone())
+                .collect();
             logs.runs.retain(|run| run.application == *wanted);
             if logs.runs.is_empty() && !known.is_empty() {
                 let known = known.into_iter().collect();
-                return Err(SizingError::NoApplication { wanted: wanted.clone(), known }.into());
+                return Err(SizingError::NoApplication {
+                    wanted: wanted.clone(),
+                    known,
+                }
+                .into());
             }
         }
-        let left_out: Vec<String> =
-            logs.left_out.iter().map(|log| format!("{} is left out: {}", log.log, log.why)).collect();
+        let left_out: Vec<String> = logs
+            .left_out
+            .iter()
+            .map(|log| format!("{} is left out: {}", log.log, log.why))
+            .collect();
         let profile = match Profile::fit(logs.runs) {
             Ok(profile) => profile,
             Err(error) => {

@@ -45,7 +45,12 @@ struct Predict {
     #[command(flatten)]
     asked: Asked,
     /// Tasks that can run at once
-    #[arg(long, value_name = "N", required_unless_present = "cluster", conflicts_with = "cluster")]
+    #[arg(
+        long,
+        value_name = "N",
+        required_unless_present = "cluster",
+        conflicts_with = "cluster"
+    )]
     slots: Option<f64>,
     /// Machines of the price table, such as m5.xlarge=3,c5.large=2
     #[arg(long, value_name = "TYPE=N,…", requires = "prices")]
@@ -134,9 +139,17 @@ impl Predict {
             _ => bail!("say --slots N, or --cluster with --prices"),
         };
         let prediction = about.predict(slots)?;
-        let chance = self.deadline.map(|deadline| prediction.chance(deadline.as_secs_f64()));
-        let predicted = Predicted { cluster, prediction, deadline: chance };
-        print(self.asked.json, &predicted, || text::predicted(&about, &predicted))
+        let chance = self
+            .deadline
+            .map(|deadline| prediction.chance(deadline.as_secs_f64()));
+        let predicted = Predicted {
+            cluster,
+            prediction,
+            deadline: chance,
+        };
+        print(self.asked.json, &predicted, || {
+            text::predicted(&about, &predicted)
+        })
     }
 }
 
@@ -147,10 +160,18 @@ impl Cheapest {
         let deadline = self.deadline.as_secs_f64();
         let time = |slots: f64| {
             let prediction = about.prediction(slots)?;
-            Ok(if self.sure { prediction.high } else { prediction.seconds })
+            Ok(if self.sure {
+                prediction.high
+            } else {
+                prediction.seconds
+            })
         };
         let offer = cheapest(&market, &time, deadline)?;
-        let bound = if self.sure { None } else { about.bound(&market, deadline)? };
+        let bound = if self.sure {
+            None
+        } else {
+            about.bound(&market, deadline)?
+        };
         let answer = Answer::of(&about, &market, &self.shop, offer, Some(deadline), bound)?;
         print(self.asked.json, &answer, || text::offered(&about, &answer))
     }
@@ -178,7 +199,9 @@ impl CurveOf {
             let svg = plot::curve(&curve)?;
             write_to(Some(path), |out| Ok(out.write_all(svg.as_bytes())?))?;
         }
-        print(self.asked.json, &curve, || text::curve(&about, &curve, self.out.as_deref()))
+        print(self.asked.json, &curve, || {
+            text::curve(&about, &curve, self.out.as_deref())
+        })
     }
 }
 

@@ -19,7 +19,11 @@ fn draw(svg: &mut String, curve: &Curve) -> Result<(), Box<dyn std::error::Error
     root.fill(&WHITE)?;
     let offers = &curve.offers;
     let right = offers.iter().map(|priced| priced.high).fold(0.0, f64::max) * 1.05;
-    let top = offers.iter().map(|priced| priced.offer.cost).fold(0.0, f64::max) * 1.15;
+    let top = offers
+        .iter()
+        .map(|priced| priced.offer.cost)
+        .fold(0.0, f64::max)
+        * 1.15;
     let mut chart = ChartBuilder::on(&root)
         .caption(&curve.application, ("sans-serif", 16))
         .margin(12)
@@ -36,10 +40,20 @@ fn draw(svg: &mut String, curve: &Curve) -> Result<(), Box<dyn std::error::Error
     let at = |priced: &super::answer::Priced| (priced.offer.seconds, priced.offer.cost);
     chart.draw_series(offers.iter().map(|priced| {
         let cost = priced.offer.cost;
-        PathElement::new(vec![(priced.low, cost), (priced.high, cost)], BLACK.mix(0.3))
+        PathElement::new(
+            vec![(priced.low, cost), (priced.high, cost)],
+            BLACK.mix(0.3),
+        )
     }))?;
-    chart.draw_series([PathElement::new(offers.iter().map(at).collect::<Vec<_>>(), COLOUR.stroke_width(2))])?;
-    chart.draw_series(offers.iter().map(|priced| Circle::new(at(priced), 3, COLOUR.filled())))?;
+    chart.draw_series([PathElement::new(
+        offers.iter().map(at).collect::<Vec<_>>(),
+        COLOUR.stroke_width(2),
+    )])?;
+    chart.draw_series(
+        offers
+            .iter()
+            .map(|priced| Circle::new(at(priced), 3, COLOUR.filled())),
+    )?;
     // Names would hide each other where clusters are near; some are enough to read the curve.
     let step = offers.len().div_ceil(12).max(1);
     chart.draw_series(offers.iter().step_by(step).map(|priced| {

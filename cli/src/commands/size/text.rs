@@ -32,13 +32,21 @@ pub(super) fn fitted(fitted: &Fitted) -> String {
         range(ranges.bytes, bytes),
     );
     let (form, base) = (fitted.closed_form, fitted.baselines);
-    let _ = writeln!(text, "closed form, in seconds, s in units of {}:", bytes(form.base_bytes));
+    let _ = writeln!(
+        text,
+        "closed form, in seconds, s in units of {}:",
+        bytes(form.base_bytes)
+    );
     let _ = writeln!(
         text,
         "  T = {:.2} + {:.4} n·iter + {:.3} iter·s/n + {:.3} s/n",
-        form.preparation + form.initialization, form.sharing, form.execution, form.communication
+        form.preparation + form.initialization,
+        form.sharing,
+        form.execution,
+        form.communication
     );
-    let coefficient = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
+    let coefficient =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
     let _ = writeln!(
         text,
         "  T_init {:.2}   T_prep {:.2}   T_vs baseline {:.2}, coeff {}   T_commn baseline {:.2}, cf {}",
@@ -51,17 +59,41 @@ pub(super) fn fitted(fitted: &Fitted) -> String {
     );
     text.push_str("\n    tasks    mean s  unit task\n");
     for unit in fitted.unit_tasks.iter().take(UNITS) {
-        let _ = writeln!(text, "{:>9}  {:>8.3}  {}", unit.tasks, unit.mean_seconds, shorten(&unit.name, 80));
+        let _ = writeln!(
+            text,
+            "{:>9}  {:>8.3}  {}",
+            unit.tasks,
+            unit.mean_seconds,
+            shorten(&unit.name, 80)
+        );
     }
     if fitted.unit_tasks.len() > UNITS {
-        let _ = writeln!(text, "           … {} more kinds", fitted.unit_tasks.len() - UNITS);
+        let _ = writeln!(
+            text,
+            "           … {} more kinds",
+            fitted.unit_tasks.len() - UNITS
+        );
     }
     let held = fitted.validation.held_out.len();
-    let _ = writeln!(text, "\n  mean error of the fit   of {held} runs when held out");
+    let _ = writeln!(
+        text,
+        "\n  mean error of the fit   of {held} runs when held out"
+    );
     for fits in &fitted.models {
-        let held_out = fits.held_out_error.map_or_else(|| "unknown".to_owned(), percent);
-        let mark = if fits.model == fitted.chosen { "  <- is used" } else { "" };
-        let _ = writeln!(text, "{:>23}  {held_out:>22}  {}{mark}", percent(fits.fit_error), fits.model);
+        let held_out = fits
+            .held_out_error
+            .map_or_else(|| "unknown".to_owned(), percent);
+        let mark = if fits.model == fitted.chosen {
+            "  <- is used"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "{:>23}  {held_out:>22}  {}{mark}",
+            percent(fits.fit_error),
+            fits.model
+        );
     }
     let _ = writeln!(text, "\nwritten to {}", fitted.profile);
     for log in &fitted.left_out {
@@ -115,7 +147,13 @@ pub(super) fn predicted(about: &About, predicted: &Predicted) -> String {
 pub(super) fn offered(about: &About, answer: &Answer) -> String {
     let mut text = String::new();
     let offer = &answer.offer.offer;
-    let _ = writeln!(text, "{} ({} slots{})", offer.cluster, number(offer.slots), tariff(answer.tariff));
+    let _ = writeln!(
+        text,
+        "{} ({} slots{})",
+        offer.cluster,
+        number(offer.slots),
+        tariff(answer.tariff)
+    );
     let _ = writeln!(
         text,
         "{:.1} s, between {:.1} and {:.1} s in 95 of 100 runs (by the {})",
@@ -151,7 +189,11 @@ pub(super) fn offered(about: &About, answer: &Answer) -> String {
 }
 
 pub(super) fn curve(about: &About, curve: &Curve, plot: Option<&Path>) -> String {
-    let mut text = format!("   time s   95 of 100 within    cost {:<4} slots  cluster{}\n", curve.currency, tariff(curve.tariff));
+    let mut text = format!(
+        "   time s   95 of 100 within    cost {:<4} slots  cluster{}\n",
+        curve.currency,
+        tariff(curve.tariff)
+    );
     for priced in curve.offers.iter().take(ROWS) {
         let offer = &priced.offer;
         let within = format!("{:.1} to {:.1}", priced.low, priced.high);
@@ -165,7 +207,11 @@ pub(super) fn curve(about: &About, curve: &Curve, plot: Option<&Path>) -> String
         );
     }
     if curve.offers.len() > ROWS {
-        let _ = writeln!(text, "          … {} more (--json has all)", curve.offers.len() - ROWS);
+        let _ = writeln!(
+            text,
+            "          … {} more (--json has all)",
+            curve.offers.len() - ROWS
+        );
     }
     if let Some(path) = plot {
         let _ = writeln!(text, "drawn in {}", path.display());
@@ -214,7 +260,9 @@ fn number(value: f64) -> String {
 
 fn bytes(value: f64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let fits = units.iter().find(|(shift, _)| value >= f64::from(1u32 << shift));
+    let fits = units
+        .iter()
+        .find(|(shift, _)| value >= f64::from(1u32 << shift));
     match fits {
         Some((shift, unit)) => format!("{:.1} {unit}", value / f64::from(1u32 << shift)),
         None => format!("{value:.0} bytes"),
@@ -236,5 +284,9 @@ fn likelihood(probability: f64) -> String {
 
 /// Small jobs cost parts of a cent.
 fn money(amount: f64) -> String {
-    if amount >= 1.0 { format!("{amount:.2}") } else { format!("{amount:.4}") }
+    if amount >= 1.0 {
+        format!("{amount:.2}")
+    } else {
+        format!("{amount:.4}")
+    }
 }
