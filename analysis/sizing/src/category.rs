@@ -64,3 +64,59 @@ impl fmt::Display for Category {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_that_started_a_stage_is_told() {
+        for (details, sql, category) in [
+            (
+                "org.apache.spark.rdd.RDD.collect(RDD.scala:1029)",
+                false,
+                Category::Core,
+            ),
+            (
+                "org.apache.spark.rdd.RDD.collect(RDD.scala:1029)",
+                true,
+                Category::Sql,
+            ),
+            (
+                "org.apache.spark.sql.Dataset.count(Dataset.scala:1)",
+                false,
+                Category::Sql,
+            ),
+            (
+                "rdd.RDD.treeAggregate\norg.apache.spark.ml.clustering.KMeans.fit",
+                true,
+                Category::MLlib,
+            ),
+            (
+                "org.apache.spark.graphx.Pregel$.apply(Pregel.scala:1)",
+                false,
+                Category::GraphX,
+            ),
+            (
+                "org.apache.spark.sql.execution.streaming.MicroBatchExecution",
+                true,
+                Category::Streaming,
+            ),
+        ] {
+            assert_eq!(Category::of_stage(details, sql), category, "{details}");
+        }
+    }
+
+    #[test]
+    fn a_library_counts_from_a_fifth_of_the_work() {
+        let mixed = |of_library| {
+            Category::of_application(&[
+                (Category::Sql, 10.0 - of_library),
+                (Category::MLlib, of_library),
+            ])
+        };
+        assert_eq!(mixed(1.9), Category::Sql);
+        assert_eq!(mixed(2.1), Category::MLlib);
+        assert_eq!(Category::of_application(&[]), Category::Core);
+    }
+}

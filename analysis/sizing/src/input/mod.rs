@@ -6,6 +6,9 @@
 
 mod builder;
 mod given;
+mod graph;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde::Serialize;
-use unfuse_sizing::{Chance, Market, Model, Offer, Relaxed, Tariff};
+use unfuse_sizing::{Chance, Market, Model, Offer, Prediction, Relaxed, Tariff};
 
 use super::asked::{About, Shop};
 
@@ -43,20 +43,17 @@ pub(super) struct Curve {
 }
 
 impl Priced {
-    /// An offer at its estimate, whatever end of the interval was asked for, and what must be said of it.
-    fn of(about: &About, offer: Offer) -> Result<(Self, Vec<String>)> {
-        let prediction = about.predict(offer.slots)?;
-        let offer = Offer {
-            seconds: prediction.seconds,
-            cost: offer.per_hour * prediction.seconds / 3600.0,
-            ..offer
-        };
-        let priced = Self {
-            offer,
+    /// An offer at its estimate, whatever end of the interval was asked for.
+    fn of(offer: Offer, prediction: &Prediction) -> Self {
+        Self {
+            offer: Offer {
+                seconds: prediction.seconds,
+                cost: offer.per_hour * prediction.seconds / 3600.0,
+                ..offer
+            },
             low: prediction.low,
             high: prediction.high,
-        };
-        Ok((priced, prediction.notes))
+        }
     }
 }
 
@@ -67,18 +64,16 @@ impl Answer {
         shop: &Shop,
         offer: Offer,
         deadline: Option<f64>,
-        bound: Option<Relaxed>,
     ) -> Result<Self> {
         let prediction = about.predict(offer.slots)?;
-        let (offer, notes) = Priced::of(about, offer)?;
         Ok(Self {
             currency: market.currency.clone(),
             tariff: shop.tariff(),
             model: about.model,
-            offer,
+            offer: Priced::of(offer, &prediction),
             deadline: deadline.map(|deadline| prediction.chance(deadline)),
-            bound,
-            notes,
+            bound: None,
+            notes: prediction.notes,
         })
     }
 }
@@ -90,14 +85,18 @@ impl Curve {
         shop: &Shop,
         offers: Vec<Offer>,
     ) -> Result<Self> {
-        let mut notes = Vec::new();
         let mut priced = Vec::new();
+        let mut all_notes = Vec::new();
         for offer in offers {
-            let (offer, own) = Priced::of(about, offer)?;
-            priced.push(offer);
-            // Each says its own slots; one of a kind is enough.
-            if notes.is_empty() {
-                notes = own;
+            let prediction = about.predict(offer.slots)?;
+            priced.push(Priced::of(offer, &prediction));
+            all_notes.push(prediction.notes);
+        }
+        // Each note says its own slots: those of the fastest and of the cheapest are enough.
+        let mut notes = all_notes.first().cloned().unwrap_or_default();
+        for note in all_notes.pop().unwrap_or_default() {
+            if !notes.contains(&note) {
+                notes.push(note);
             }
         }
         Ok(Self {

@@ -103,21 +103,21 @@ impl About {
         }
     }
 
-    pub(super) fn prediction(&self, slots: f64) -> Result<Prediction, SizingError> {
+    pub(super) fn predict(&self, slots: f64) -> Result<Prediction, SizingError> {
         self.profile.predict(&self.at(slots), Some(self.model))
     }
 
-    pub(super) fn predict(&self, slots: f64) -> Result<Prediction> {
-        Ok(self.prediction(slots)?)
-    }
-
     /// What no cluster costs less than; only the closed form is convex, so of it.
-    pub(super) fn bound(&self, market: &Market, deadline: f64) -> Result<Option<Relaxed>> {
+    pub(super) fn bound(
+        &self,
+        market: &Market,
+        deadline: f64,
+    ) -> Result<Option<Relaxed>, SizingError> {
         if self.model != sizing::Model::ClosedForm {
             return Ok(None);
         }
         let terms = self.profile.closed.by_slots(&self.at(1.0));
-        Ok(relaxed(market, terms, deadline)?)
+        relaxed(market, terms, deadline)
     }
 }
 

@@ -159,7 +159,7 @@ impl Cheapest {
         let market = self.shop.market(&about)?;
         let deadline = self.deadline.as_secs_f64();
         let time = |slots: f64| {
-            let prediction = about.prediction(slots)?;
+            let prediction = about.predict(slots)?;
             Ok(if self.sure {
                 prediction.high
             } else {
@@ -167,12 +167,16 @@ impl Cheapest {
             })
         };
         let offer = cheapest(&market, &time, deadline)?;
-        let bound = if self.sure {
-            None
-        } else {
-            about.bound(&market, deadline)?
-        };
-        let answer = Answer::of(&about, &market, &self.shop, offer, Some(deadline), bound)?;
+        let mut answer = Answer::of(&about, &market, &self.shop, offer, Some(deadline))?;
+        if !self.sure {
+            // The answer holds without it.
+            match about.bound(&market, deadline) {
+                Ok(bound) => answer.bound = bound,
+                Err(error) => answer
+                    .notes
+                    .push(format!("no bound of the cost is known: {error}")),
+            }
+        }
         print(self.asked.json, &answer, || text::offered(&about, &answer))
     }
 }
@@ -181,9 +185,9 @@ impl Best {
     fn execute(self) -> Result<()> {
         let about = self.asked.open()?;
         let market = self.shop.market(&about)?;
-        let time = |slots: f64| Ok(about.prediction(slots)?.seconds);
+        let time = |slots: f64| Ok(about.predict(slots)?.seconds);
         let offer = best(&market, &time, self.budget)?;
-        let answer = Answer::of(&about, &market, &self.shop, offer, None, None)?;
+        let answer = Answer::of(&about, &market, &self.shop, offer, None)?;
         print(self.asked.json, &answer, || text::offered(&about, &answer))
     }
 }
@@ -192,7 +196,7 @@ impl CurveOf {
     fn execute(self) -> Result<()> {
         let about = self.asked.open()?;
         let market = self.shop.market(&about)?;
-        let time = |slots: f64| Ok(about.prediction(slots)?.seconds);
+        let time = |slots: f64| Ok(about.predict(slots)?.seconds);
         let offers: Vec<Offer> = curve(&market, &time)?;
         let curve = Curve::of(&about, &market, &self.shop, offers)?;
         if let Some(path) = &self.out {
