@@ -69,6 +69,14 @@ impl Profile {
         let leverage = self.closed.leverage(&self.runs, at);
         let deviation = seconds * spread * (1.0 + leverage).sqrt() * beyond;
         let half = deviation * quantile(freedom);
+        if !(seconds.is_finite() && half.is_finite()) {
+            // Only a profile that was edited by hand has such factors.
+            return Err(SizingError::Amount {
+                what: "a predicted time (the profile has factors that cannot be: fit it again)"
+                    .into(),
+                value: seconds + half,
+            });
+        }
         Ok(Prediction {
             at: *at,
             model,

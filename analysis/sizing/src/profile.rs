@@ -152,7 +152,7 @@ impl Profile {
         Self::parse(&text).map_err(wrong)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Version {
             version: u32,

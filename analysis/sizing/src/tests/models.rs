@@ -3,6 +3,9 @@ use proptest::prelude::*;
 use super::{run, runs};
 use crate::*;
 
+/// A profile's text, fitted once.
+static EDITED: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+
 const SKEWED: fn(usize) -> f64 = |task| if task % 6 == 5 { 4.0 } else { 1.0 };
 
 fn at(slots: f64, iterations: f64, bytes: f64) -> Point {
@@ -240,6 +243,33 @@ proptest! {
             prop_assert!(found.low >= 0.0 && found.low <= found.seconds && found.seconds <= found.high);
             let chance = found.chance(found.seconds).probability;
             prop_assert!((0.0..=1.0).contains(&chance));
+        }
+    }
+
+    /// A profile that somebody has edited is refused, or still gives numbers.
+    #[test]
+    fn edited_profiles_are_refused_or_give_numbers(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..4),
+    ) {
+        const VALUES: [&str; 9] = ["-1.0", "0.0", "nan", "inf", "1e308", "1e-308", "[]", "'x'", "18446744073709551615"];
+        let text = EDITED.get_or_init(|| {
+            let profile = Profile::fit(runs(&[2, 4], &[2, 4], &[1, 2], |_| 1.0)).expect("a profile");
+            profile.to_toml().expect("TOML")
+        });
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let values: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].contains(" = ")).collect();
+        for (line, value) in edits {
+            let line = &mut lines[*line.get(&values)];
+            let name = line.split(" = ").next().unwrap_or_default();
+            *line = format!("{name} = {}", value.get(&VALUES));
+        }
+        if let Ok(profile) = Profile::parse(&lines.join("\n")) {
+            for model in [Model::ClosedForm, Model::Replay] {
+                if let Ok(found) = profile.predict(&at(3.0, 3.0, 1.5e6), Some(model)) {
+                    prop_assert!(found.seconds.is_finite() && found.low.is_finite() && found.high.is_finite(), "{:?}", found);
+                    prop_assert!(found.seconds >= 0.0);
+                }
+            }
         }
     }
 }
