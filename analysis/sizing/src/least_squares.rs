@@ -9,11 +9,12 @@ use crate::SizingError;
 const NOTHING: f64 = 1e-7;
 
 /// Settings of every solve.
-pub(crate) fn settings() -> Result<DefaultSettings<f64>, SizingError> {
-    let mut settings = DefaultSettings::default();
-    settings.verbose = false;
-    settings.max_threads = 1;
-    Ok(settings)
+pub(crate) fn settings() -> DefaultSettings<f64> {
+    DefaultSettings {
+        verbose: false,
+        max_threads: 1,
+        ..DefaultSettings::default()
+    }
 }
 
 /// Whether a solver came to an end.
@@ -47,16 +48,18 @@ pub(crate) fn fit(
             if squares > 0.0 { squares.sqrt() } else { 1.0 }
         })
         .collect();
-    let column = |row: &[f64], at: usize| row[at] / lengths[at];
     let mut normal = vec![vec![0.0; width]; width];
     let mut linear = vec![0.0; width];
     for (row, (target, scale)) in weighted.iter().zip(targets.iter().zip(scales)) {
-        for a in 0..width {
-            linear[a] -= column(row, a) * target / scale;
-            for b in 0..width {
-                normal[a][b] += column(row, a) * column(row, b);
-            }
+        let row: Vec<f64> = row
+            .iter()
+            .zip(&lengths)
+            .map(|(value, length)| value / length)
+            .collect();
+        for (sum, value) in linear.iter_mut().zip(&row) {
+            *sum -= value * target / scale;
         }
+        add_products(&mut normal, &row);
     }
     // Of factors that cannot be told apart, the smallest.
     for (at, row) in normal.iter_mut().enumerate() {
@@ -71,7 +74,7 @@ pub(crate) fn fit(
     let negative = CscMatrix::from(&signs.collect::<Vec<_>>());
     let zeros = vec![0.0; width];
     let cones = [NonnegativeConeT(width)];
-    let solver = DefaultSolver::new(&quadratic, &linear, &negative, &zeros, &cones, settings()?);
+    let solver = DefaultSolver::new(&quadratic, &linear, &negative, &zeros, &cones, settings());
     let mut solver = solver.map_err(|error| SizingError::Solver(error.to_string()))?;
     solver.solve();
     if !is_solved(solver.solution.status) {
@@ -116,12 +119,7 @@ pub(crate) fn leverage(rows: &[Vec<f64>], scales: &[f64], new: &[f64], at: f64) 
     let mut matrix = vec![vec![0.0; width + 1]; width];
     let wanted = unit(new, at);
     for (row, scale) in rows.iter().zip(scales) {
-        let row = unit(row, *scale);
-        for a in 0..width {
-            for b in 0..width {
-                matrix[a][b] += row[a] * row[b];
-            }
-        }
+        add_products(&mut matrix, &unit(row, *scale));
     }
     for (at, row) in matrix.iter_mut().enumerate() {
         // Directions that no run shows would be endlessly uncertain; what asks for them is refused elsewhere.
@@ -134,6 +132,15 @@ pub(crate) fn leverage(rows: &[Vec<f64>], scales: &[f64], new: &[f64], at: f64) 
         product.max(0.0)
     } else {
         0.0
+    }
+}
+
+/// Adds a row's products with itself.
+fn add_products(matrix: &mut [Vec<f64>], row: &[f64]) {
+    for (sums, a) in matrix.iter_mut().zip(row) {
+        for (sum, b) in sums.iter_mut().zip(row) {
+            *sum += a * b;
+        }
     }
 }
 

@@ -145,16 +145,16 @@ fn fill(machines: &[Machine], unit: usize, size: usize) -> Filled {
             }
             continue;
         }
-        for at in step..=size {
+        for (at, found) in best.iter_mut().enumerate().skip(step) {
             for count in 1..=(at / step).min(at_most) {
                 let Some((price, counts)) = &before[at - count * step] else {
                     continue;
                 };
                 let price = price + count as f64 * machine.price;
-                if best[at].as_ref().is_none_or(|(known, _)| price < *known) {
+                if found.as_ref().is_none_or(|(known, _)| price < *known) {
                     let mut counts = counts.clone();
                     counts[kind] = count as u32;
-                    best[at] = Some((price, counts));
+                    *found = Some((price, counts));
                 }
             }
         }

@@ -157,7 +157,7 @@ impl Program {
             &rows,
             &self.right,
             &self.cones,
-            settings()?,
+            settings(),
         );
         let mut solver = solver.map_err(|error| SizingError::Solver(error.to_string()))?;
         solver.solve();

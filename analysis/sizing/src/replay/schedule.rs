@@ -64,8 +64,8 @@ pub(super) fn list(works: &[Work], slots: usize) -> f64 {
     let mut ready: BTreeSet<usize> = BTreeSet::new();
     let mut ended: Vec<usize> = Vec::new();
     let mut now = 0.0;
-    for stage in 0..works.len() {
-        if waits_for[stage] == 0 {
+    for (stage, parents) in waits_for.iter().enumerate() {
+        if *parents == 0 {
             begin(stage, works, &mut ready, &mut ended);
         }
     }
