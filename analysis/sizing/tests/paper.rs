@@ -205,9 +205,12 @@ fn steps(text: &mut String) {
     );
 }
 
+/// By application and mode.
+type Estimates = BTreeMap<(String, String), Vec<(f64, f64, f64)>>;
+
 /// Estimates of tables IV and VI by mode and application: (iterations, nodes, estimate).
-fn estimates() -> BTreeMap<(String, String), Vec<(f64, f64, f64)>> {
-    let mut all: BTreeMap<(String, String), Vec<(f64, f64, f64)>> = BTreeMap::new();
+fn estimates() -> Estimates {
+    let mut all = Estimates::new();
     for row in table::<Scheduled>(4) {
         let of = all.entry((row.application, row.mode)).or_default();
         of.push((row.iterations, row.nodes, row.estimated));
@@ -319,8 +322,7 @@ fn budgets(text: &mut String, formulas: &BTreeMap<(String, String), (f64, f64)>)
         let cost = |n: f64| price * n * (constant + shared * 5.0 / (n * n)) / 3600.0;
         (1..=1000)
             .map(f64::from)
-            .filter(|n| cost(*n) <= row.budget)
-            .last()
+            .rfind(|n| cost(*n) <= row.budget)
     };
     // The price per hour, in tenths of a cent, for which most rows are the largest cluster that the budget buys.
     let fits = |price: f64| count(&rows, |row| affordable(row, price) == Some(row.nodes));
