@@ -320,9 +320,7 @@ fn budgets(text: &mut String, formulas: &BTreeMap<(String, String), (f64, f64)>)
     let affordable = |row: &Budgeted, price: f64| {
         let (constant, shared) = formulas[&(row.application.clone(), row.mode.clone())];
         let cost = |n: f64| price * n * (constant + shared * 5.0 / (n * n)) / 3600.0;
-        (1..=1000)
-            .map(f64::from)
-            .rfind(|n| cost(*n) <= row.budget)
+        (1..=1000).map(f64::from).rfind(|n| cost(*n) <= row.budget)
     };
     // The price per hour, in tenths of a cent, for which most rows are the largest cluster that the budget buys.
     let fits = |price: f64| count(&rows, |row| affordable(row, price) == Some(row.nodes));
