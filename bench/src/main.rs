@@ -16,6 +16,7 @@ mod random;
 mod report;
 mod sampler;
 mod session;
+mod sizing;
 mod soak;
 mod spark;
 mod synthetic;
@@ -47,6 +48,7 @@ enum What {
     Contention(contention::Contention),
     Impact(impact::Impact),
     Sampler(sampler::Sampler),
+    Sizing(sizing::Sizing),
     Soak(soak::Soak),
     Report(page::Page),
 }
@@ -61,6 +63,7 @@ fn main() -> Result<()> {
         What::Impact(impact) => impact.measure(&cli.results),
         What::Report(page) => page.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
+        What::Sizing(sizing) => sizing.measure(&cli.results),
         What::Soak(soak) => soak.measure(&cli.results),
         What::Overhead(overhead) => overhead.measure(&cli.results),
     }

@@ -12,6 +12,7 @@ pub mod report;
 pub mod run;
 pub mod setup;
 pub mod skew;
+pub mod size;
 pub mod source;
 pub mod top;
 

@@ -132,7 +132,7 @@ fn wait_for_writer(dir: &ProfileDir) {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let number = &text[..text.len() - unit.len()];
     let seconds = match unit {

@@ -1,0 +1,185 @@
+//! The closed form, equations 1 to 8.
+
+use serde::{Deserialize, Serialize};
+
+use crate::least_squares;
+use crate::{Point, Range, Ranges, Run, SizingError};
+
+/// Equation 8: T = T_init + T_prep + n·iter·C + iter·B·s/n + A·s/n, with s in units of [`base_bytes`](Self::base_bytes).
+///
+/// The paper's *B* is the sum over all unit tasks, whose number grows with s (equation 4). Equation 4 multiplies by iter too,
+/// and equation 5 does so again; here iterations count once, as in table III and as jobs behave.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosedForm {
+    /// T_prep, s: the median of the runs' measured ones, as one slow start says nothing of the others.
+    pub preparation: f64,
+    /// T_init, s: what else is constant (classes are loaded, code gets warm).
+    pub initialization: f64,
+    /// *C* = coeff × T_vs^baseline, s.
+    pub sharing: f64,
+    /// *B* = Σ M_a^k of one iteration over the base size, s.
+    pub execution: f64,
+    /// *A* = cf_commn × T_commn^baseline over the base size, s.
+    pub communication: f64,
+    /// s_baseline.
+    pub base_bytes: f64,
+}
+
+/// The terms of equation 3, s. Communication and execution are parts of T_comp, so divided by n.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Terms {
+    /// T_init + T_prep.
+    pub constant: f64,
+    /// T_vs, equation 1.
+    pub sharing: f64,
+    /// T_commn / n, equations 2 and 6.
+    pub communication: f64,
+    /// T_exec / n, equations 4 to 6.
+    pub execution: f64,
+}
+
+impl Terms {
+    /// T_Est, equation 3.
+    pub fn seconds(&self) -> f64 {
+        self.constant + self.sharing + self.communication + self.execution
+    }
+}
+
+impl ClosedForm {
+    /// Fits all factors but T_prep together, by least squares of relative errors, to what the runs took after their
+    /// preparation.
+    ///
+    /// # Errors
+    /// [`SizingError::MissingRuns`] if they do not tell the factors apart.
+    pub fn fit(runs: &[&Run]) -> Result<Self, SizingError> {
+        let ranges = Ranges::of(runs.iter().map(|run| &run.at));
+        let iterative = !ranges.iterations.is_point();
+        missing(runs.len(), &ranges)?;
+        let mut form = Self {
+            preparation: preparation(runs),
+            initialization: 0.0,
+            sharing: 0.0,
+            execution: 0.0,
+            communication: 0.0,
+            base_bytes: ranges.bytes.least,
+        };
+        let rows: Vec<Vec<f64>> = runs
+            .iter()
+            .map(|run| form.row(&run.at, iterative))
+            .collect();
+        let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
+        let prepared: Vec<f64> = runs
+            .iter()
+            .map(|run| run.seconds - run.phases.preparation)
+            .collect();
+        let found = least_squares::fit(&rows, &prepared, &seconds)?;
+        let at = |factor: usize| found.get(factor).copied().unwrap_or(0.0);
+        form.initialization = at(0);
+        form.sharing = at(1);
+        form.execution = at(2);
+        form.communication = at(3);
+        Ok(form)
+    }
+
+    /// The terms at a point.
+    pub fn terms(&self, at: &Point) -> Terms {
+        let size = at.bytes / self.base_bytes;
+        Terms {
+            constant: self.preparation + self.initialization,
+            sharing: at.slots * at.iterations * self.sharing,
+            communication: self.communication * size / at.slots,
+            execution: at.iterations * self.execution * size / at.slots,
+        }
+    }
+
+    /// T_Est at a point, s.
+    pub fn seconds(&self, at: &Point) -> f64 {
+        self.terms(at).seconds()
+    }
+
+    /// For one size and number of iterations, T = K + P·n + Q/n: (K, P, Q).
+    pub fn by_slots(&self, at: &Point) -> (f64, f64, f64) {
+        let one = self.terms(&Point { slots: 1.0, ..*at });
+        (one.constant, one.sharing, one.communication + one.execution)
+    }
+
+    /// What the factors are multiplied with. Where the iterations never vary, B and A have the same.
+    fn row(&self, at: &Point, iterative: bool) -> Vec<f64> {
+        let share = at.bytes / self.base_bytes / at.slots;
+        let mut row = vec![1.0, at.slots * at.iterations, at.iterations * share];
+        if iterative {
+            row.push(share);
+        }
+        row
+    }
+
+    /// How far a point is from what the runs say; see [`least_squares::leverage`].
+    pub(crate) fn leverage(&self, runs: &[Run], at: &Point) -> f64 {
+        let iterative = !Range::of(runs.iter().map(|run| run.at.iterations)).is_point();
+        let rows: Vec<Vec<f64>> = runs
+            .iter()
+            .map(|run| self.row(&run.at, iterative))
+            .collect();
+        let scales: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
+        let seconds = self.seconds(at);
+        if seconds <= 0.0 {
+            return 0.0;
+        }
+        least_squares::leverage(&rows, &scales, &self.row(at, iterative), seconds)
+    }
+
+    pub(crate) fn is_possible(&self) -> bool {
+        let factors = [
+            self.preparation,
+            self.initialization,
+            self.sharing,
+            self.execution,
+            self.communication,
+        ];
+        factors
+            .iter()
+            .all(|factor| factor.is_finite() && *factor >= 0.0)
+            && self.base_bytes.is_finite()
+            && self.base_bytes > 0.0
+    }
+}
+
+/// The median of the measured preparations, s; T_prep.
+pub(crate) fn preparation(runs: &[&Run]) -> f64 {
+    let mut seconds: Vec<f64> = runs.iter().map(|run| run.phases.preparation).collect();
+    seconds.sort_by(f64::total_cmp);
+    let middle = seconds.len() / 2;
+    match seconds.as_slice() {
+        [] => 0.0,
+        odd if odd.len() % 2 == 1 => odd[middle],
+        even => (even[middle - 1] + even[middle]) / 2.0,
+    }
+}
+
+/// Says which runs are missing for a fit.
+fn missing(runs: usize, ranges: &Ranges) -> Result<(), SizingError> {
+    let least = if ranges.iterations.is_point() { 4 } else { 5 };
+    let mut wanted = Vec::new();
+    if ranges.slots.is_point() && runs > 0 {
+        wanted.push(format!(
+            "runs with other numbers of slots than {:.0}, half and twice as many for a beginning",
+            ranges.slots.most
+        ));
+    }
+    if runs < least {
+        let more = least - runs;
+        wanted.push(format!(
+            "{more} more {} (a fit needs {least}, and better twice that; let slots and, if you will ask about them, \
+             size and iterations differ)",
+            if more == 1 { "run" } else { "runs" }
+        ));
+    }
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    Err(SizingError::MissingRuns(format!(
+        "{runs} {} not enough for a fit; missing: {}",
+        if runs == 1 { "run is" } else { "runs are" },
+        wanted.join("; ")
+    )))
+}

@@ -1,0 +1,178 @@
+//! The cheapest cluster of every capacity.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Instance, Prices, Tariff};
+use crate::SizingError;
+
+/// Parts of a slot in which capacities are counted: speeds have two digits.
+const PARTS: f64 = 100.0;
+/// Capacities looked at, at most: each is predicted.
+const CAPACITIES: usize = 5_000;
+
+/// How many machines of each type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Cluster(pub Vec<(String, u32)>);
+
+/// What can be had within a range of capacities.
+#[derive(Clone, Debug)]
+pub struct Market {
+    /// Of all prices.
+    pub currency: String,
+    /// Fewest slots.
+    pub least: f64,
+    /// Most slots.
+    pub most: f64,
+    pub(super) machines: Vec<Machine>,
+    /// Slots, an hour's price and counts of the cheapest cluster of each capacity, by capacity.
+    pub(super) clusters: Vec<(f64, f64, Vec<u32>)>,
+}
+
+/// A type of machine at its price.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    pub name: String,
+    /// In parts of a slot.
+    parts: usize,
+    pub capacity: f64,
+    pub price: f64,
+    pub at_most: Option<u32>,
+}
+
+impl Market {
+    /// Finds the cheapest cluster of every capacity that whole machines can have, exactly: however the time depends
+    /// on capacity, no other cluster can be better.
+    ///
+    /// # Errors
+    /// If no cluster has so many slots.
+    pub fn new(
+        prices: &Prices,
+        tariff: Tariff,
+        least: f64,
+        most: f64,
+    ) -> Result<Self, SizingError> {
+        let priced = |instance: &Instance| {
+            let parts = (instance.capacity() * PARTS).round() as usize;
+            Some(Machine {
+                name: instance.name.clone(),
+                parts: parts.max(1),
+                capacity: parts.max(1) as f64 / PARTS,
+                price: instance.price(tariff)?,
+                at_most: instance.at_most,
+            })
+        };
+        let machines: Vec<Machine> = prices.instances.iter().filter_map(priced).collect();
+        let nothing = SizingError::NoMachines { least, most };
+        if machines.is_empty() || !(least.is_finite() && most.is_finite() && least <= most) {
+            return Err(nothing);
+        }
+        let unit = machines
+            .iter()
+            .fold(0, |unit, machine| gcd(machine.parts, unit))
+            .max(1);
+        let size = (most * PARTS / unit as f64 + 1e-6).floor() as usize;
+        if size > CAPACITIES {
+            return Err(SizingError::File {
+                file: "the price table".into(),
+                why: format!(
+                    "makes more than {CAPACITIES} different capacities up to {most:.0} slots; round the speeds"
+                ),
+            });
+        }
+        let mut clusters = Vec::new();
+        for (at, found) in fill(&machines, unit, size).into_iter().enumerate().skip(1) {
+            let slots = (at * unit) as f64 / PARTS;
+            if let Some((price, counts)) = found
+                && slots >= least * (1.0 - 1e-9)
+            {
+                clusters.push((slots, price, counts));
+            }
+        }
+        if clusters.is_empty() {
+            return Err(nothing);
+        }
+        let currency = prices.currency.clone();
+        Ok(Self {
+            currency,
+            least,
+            most,
+            machines,
+            clusters,
+        })
+    }
+
+    pub(super) fn cluster(&self, counts: &[u32]) -> Cluster {
+        let named = self
+            .machines
+            .iter()
+            .zip(counts)
+            .filter(|(_, count)| **count > 0);
+        Cluster(
+            named
+                .map(|(machine, count)| (machine.name.clone(), *count))
+                .collect(),
+        )
+    }
+}
+
+/// A price with its counts, for each capacity that can be had.
+type Filled = Vec<Option<(f64, Vec<u32>)>>;
+
+/// A knapsack with as many of each machine as can be had, one type after the other.
+fn fill(machines: &[Machine], unit: usize, size: usize) -> Filled {
+    let mut best: Filled = vec![None; size + 1];
+    best[0] = Some((0.0, vec![0; machines.len()]));
+    for (kind, machine) in machines.iter().enumerate() {
+        let step = machine.parts / unit;
+        let at_most = machine.at_most.map_or(usize::MAX, |count| count as usize);
+        let before = best.clone();
+        if at_most >= size / step {
+            // As many as fit: one more than the cheapest of a machine less.
+            for at in step..=size {
+                let more = best[at - step]
+                    .as_ref()
+                    .map(|(price, counts)| (price + machine.price, counts));
+                if let Some((price, counts)) = more
+                    && best[at].as_ref().is_none_or(|(known, _)| price < *known)
+                {
+                    let mut counts = counts.clone();
+                    counts[kind] += 1;
+                    best[at] = Some((price, counts));
+                }
+            }
+            continue;
+        }
+        for (at, found) in best.iter_mut().enumerate().skip(step) {
+            for count in 1..=(at / step).min(at_most) {
+                let Some((price, counts)) = &before[at - count * step] else {
+                    continue;
+                };
+                let price = price + count as f64 * machine.price;
+                if found.as_ref().is_none_or(|(known, _)| price < *known) {
+                    let mut counts = counts.clone();
+                    counts[kind] = count as u32;
+                    *found = Some((price, counts));
+                }
+            }
+        }
+    }
+    best
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+impl fmt::Display for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self
+            .0
+            .iter()
+            .map(|(name, count)| format!("{count} {name}"))
+            .collect();
+        f.write_str(&parts.join(" + "))
+    }
+}

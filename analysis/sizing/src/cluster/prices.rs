@@ -1,0 +1,144 @@
+//! A price table, TOML.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::SizingError;
+
+/// What machines can be had, and for how much.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    /// Of all prices, such as USD.
+    pub currency: String,
+    /// The machines.
+    #[serde(rename = "instance")]
+    pub instances: Vec<Instance>,
+}
+
+/// A type of machine.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Instance {
+    /// Its name.
+    pub name: String,
+    /// Tasks that run on it at once.
+    pub slots: u32,
+    /// How fast a slot is against those that the profile was measured on.
+    #[serde(default = "one")]
+    pub speed: f64,
+    /// An hour's price.
+    pub on_demand: f64,
+    /// An hour's price of a machine that may be taken away.
+    pub spot: Option<f64>,
+    /// How many can be had.
+    pub at_most: Option<u32>,
+}
+
+/// Which price counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tariff {
+    /// For machines that stay.
+    OnDemand,
+    /// For machines that may be taken away; those without such a price are left out.
+    Spot,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl Prices {
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// With what is wrong in which file.
+    pub fn read(path: &Path) -> Result<Self, SizingError> {
+        let file = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|error| SizingError::File {
+            file: file.clone(),
+            why: format!("cannot be read ({error}); docs/sizing.md shows what a price table has"),
+        })?;
+        Self::parse(&text, &file)
+    }
+
+    /// The same from a text; the name is for errors.
+    ///
+    /// # Errors
+    /// As [`Prices::read`].
+    pub fn parse(text: &str, file: &str) -> Result<Self, SizingError> {
+        let wrong = |why: String| SizingError::File {
+            file: file.to_owned(),
+            why,
+        };
+        let prices: Self = toml::from_str(text).map_err(|error| {
+            wrong(format!(
+                "is no price table (docs/sizing.md): {}",
+                error.to_string().trim_end()
+            ))
+        })?;
+        let mut names = BTreeSet::new();
+        for instance in &prices.instances {
+            let name = &instance.name;
+            if name.is_empty() || name.contains(['=', '+', ',']) {
+                return Err(wrong(format!(
+                    "{name:?} cannot be a name: it is empty or has one of = + ,"
+                )));
+            }
+            if !names.insert(name) {
+                return Err(wrong(format!("{name} is there twice")));
+            }
+            if instance.slots == 0 {
+                return Err(wrong(format!("{name} has no slots")));
+            }
+            if !(instance.speed.is_finite() && (0.01..=100.0).contains(&instance.speed)) {
+                return Err(wrong(format!(
+                    "{name}: a speed of {} cannot be; it is 0.01 to 100",
+                    instance.speed
+                )));
+            }
+            for price in [Some(instance.on_demand), instance.spot]
+                .into_iter()
+                .flatten()
+            {
+                if !(price.is_finite() && price > 0.0) {
+                    return Err(wrong(format!(
+                        "{name}: a price of {price} cannot be; it must be above zero"
+                    )));
+                }
+            }
+        }
+        if prices.instances.is_empty() {
+            return Err(wrong("has no instance".into()));
+        }
+        Ok(prices)
+    }
+
+    /// Machines without a price of a tariff.
+    pub fn without(&self, tariff: Tariff) -> Vec<&str> {
+        let unpriced = self
+            .instances
+            .iter()
+            .filter(|instance| instance.price(tariff).is_none());
+        unpriced.map(|instance| instance.name.as_str()).collect()
+    }
+}
+
+impl Instance {
+    /// An hour's price, if it has one.
+    pub fn price(&self, tariff: Tariff) -> Option<f64> {
+        match tariff {
+            Tariff::OnDemand => Some(self.on_demand),
+            Tariff::Spot => self.spot,
+        }
+    }
+
+    /// Slots of the profile's speed.
+    pub fn capacity(&self) -> f64 {
+        f64::from(self.slots) * self.speed
+    }
+}

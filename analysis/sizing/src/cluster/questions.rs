@@ -1,0 +1,140 @@
+//! The cheapest cluster before a deadline, the fastest for a budget, and all that lie between.
+
+use serde::Serialize;
+
+use super::{Cluster, Market};
+use crate::SizingError;
+
+/// Completion time in s on a number of slots.
+pub type Time<'a> = dyn Fn(f64) -> Result<f64, SizingError> + 'a;
+
+/// A cluster with what the job takes on it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Offer {
+    /// The machines.
+    pub cluster: Cluster,
+    /// Its capacity.
+    pub slots: f64,
+    /// *T_Est*, s.
+    pub seconds: f64,
+    /// An hour's price.
+    pub per_hour: f64,
+    /// Price of the job, equation 9.
+    pub cost: f64,
+}
+
+impl Market {
+    /// The cheapest cluster of each capacity with its time.
+    ///
+    /// # Errors
+    /// Those of the time.
+    pub fn offers(&self, time: &Time) -> Result<Vec<Offer>, SizingError> {
+        let offer = |(slots, price, counts): &(f64, f64, Vec<u32>)| {
+            let seconds = time(*slots)?;
+            Ok(Offer {
+                cluster: self.cluster(counts),
+                slots: *slots,
+                seconds,
+                per_hour: *price,
+                cost: price * seconds / 3600.0,
+            })
+        };
+        self.clusters.iter().map(offer).collect()
+    }
+
+    fn money(&self, amount: f64) -> String {
+        format!("{amount:.4} {}", self.currency)
+    }
+}
+
+/// The cheapest cluster that ends before a deadline in s: objective 9 under T_Est < SLO.
+///
+/// # Errors
+/// [`SizingError::NoCluster`], with the best possible, if none does.
+pub fn cheapest(market: &Market, time: &Time, deadline: f64) -> Result<Offer, SizingError> {
+    positive("the deadline", deadline)?;
+    let offers = market.offers(time)?;
+    let in_time = offers.iter().filter(|offer| offer.seconds < deadline);
+    let found = in_time.min_by(|a, b| {
+        a.cost
+            .total_cmp(&b.cost)
+            .then(a.seconds.total_cmp(&b.seconds))
+    });
+    if let Some(offer) = found {
+        return Ok(offer.clone());
+    }
+    let fastest = offers.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let nothing = SizingError::NoMachines {
+        least: market.least,
+        most: market.most,
+    };
+    let fastest = fastest.ok_or(nothing)?;
+    Err(SizingError::NoCluster {
+        deadline,
+        seconds: fastest.seconds,
+        cluster: fastest.cluster.to_string(),
+        cost: market.money(fastest.cost),
+        least: market.least,
+        most: market.most,
+    })
+}
+
+/// The fastest cluster on which the job costs at most a budget; of equally fast ones the cheapest.
+///
+/// # Errors
+/// [`SizingError::NoBudget`], with the cheapest, if there is none.
+pub fn best(market: &Market, time: &Time, budget: f64) -> Result<Offer, SizingError> {
+    positive("the budget", budget)?;
+    let offers = market.offers(time)?;
+    let affordable = offers.iter().filter(|offer| offer.cost <= budget);
+    let found = affordable.min_by(|a, b| {
+        a.seconds
+            .total_cmp(&b.seconds)
+            .then(a.cost.total_cmp(&b.cost))
+    });
+    if let Some(offer) = found {
+        return Ok(offer.clone());
+    }
+    let cheapest = offers.iter().min_by(|a, b| a.cost.total_cmp(&b.cost));
+    let nothing = SizingError::NoMachines {
+        least: market.least,
+        most: market.most,
+    };
+    let cheapest = cheapest.ok_or(nothing)?;
+    Err(SizingError::NoBudget {
+        budget: market.money(budget),
+        cluster: cheapest.cluster.to_string(),
+        seconds: cheapest.seconds,
+        cost: market.money(cheapest.cost),
+    })
+}
+
+/// The offers that no other is both faster and cheaper than (Pareto), the fastest first.
+///
+/// # Errors
+/// Those of the time.
+pub fn curve(market: &Market, time: &Time) -> Result<Vec<Offer>, SizingError> {
+    let mut offers = market.offers(time)?;
+    offers.sort_by(|a, b| {
+        a.seconds
+            .total_cmp(&b.seconds)
+            .then(a.cost.total_cmp(&b.cost))
+    });
+    let mut least = f64::INFINITY;
+    offers.retain(|offer| {
+        let cheaper = offer.cost < least;
+        least = least.min(offer.cost);
+        cheaper
+    });
+    Ok(offers)
+}
+
+pub(super) fn positive(what: &str, value: f64) -> Result<(), SizingError> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    Err(SizingError::Amount {
+        what: what.to_owned(),
+        value,
+    })
+}

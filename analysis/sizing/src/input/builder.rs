@@ -1,0 +1,272 @@
+//! A run from the events of its log.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use unfuse_eventlog::{Event, Outcome, Stage as StageInfo, TaskEnd};
+
+use super::Given;
+use crate::{Category, Phases, Point, Run};
+
+/// What has been seen of a run.
+#[derive(Default)]
+pub(super) struct Builder {
+    name: String,
+    started_ms: Option<i64>,
+    ended_ms: Option<i64>,
+    properties: BTreeMap<String, String>,
+    /// (executor, cores, from, to).
+    executors: Vec<(String, u32, i64, Option<i64>)>,
+    pub(super) jobs: BTreeMap<i64, Job>,
+    /// The job that listed a stage first.
+    pub(super) job_of: HashMap<i32, i64>,
+    pub(super) stages: BTreeMap<(i32, i32), Attempt>,
+    /// Without the preparation.
+    phases: Phases,
+    failed_tasks: u64,
+    failed_stages: u64,
+}
+
+pub(super) struct Job {
+    pub(super) started_ms: i64,
+    pub(super) ended_ms: Option<i64>,
+    failure: Option<String>,
+    input_bytes: u64,
+}
+
+/// A stage attempt with its tasks.
+#[derive(Default)]
+pub(super) struct Attempt {
+    pub(super) info: Option<StageInfo>,
+    /// Launch in ms and seconds of each task.
+    pub(super) tasks: Vec<(i64, f64)>,
+}
+
+impl Builder {
+    pub fn add(&mut self, event: Event) {
+        match event {
+            Event::ApplicationStart(start) => {
+                self.started_ms = Some(start.time_ms);
+                self.name = start.name;
+            }
+            Event::ApplicationEnd(time_ms) => self.ended_ms = Some(time_ms),
+            Event::Environment(environment) => self.properties.extend(environment.spark),
+            Event::ExecutorAdded(added) => {
+                let executor = added.executor.to_string();
+                self.executors
+                    .push((executor, added.cores, added.time_ms, None));
+            }
+            Event::ExecutorRemoved(removed) => {
+                let mut own = self.executors.iter_mut().rev();
+                if let Some(executor) = own.find(|known| *known.0 == *removed.executor) {
+                    executor.3 = Some(removed.time_ms);
+                }
+            }
+            Event::JobStart(start) => {
+                for stage in start.stages {
+                    self.job_of.entry(stage).or_insert(start.job);
+                }
+                let job = Job {
+                    started_ms: start.time_ms,
+                    ended_ms: None,
+                    failure: None,
+                    input_bytes: 0,
+                };
+                self.jobs.insert(start.job, job);
+            }
+            Event::JobEnd(end) => {
+                if let Some(job) = self.jobs.get_mut(&end.job) {
+                    job.ended_ms = Some(end.time_ms);
+                    job.failure = end.failure;
+                }
+            }
+            Event::StageSubmitted(info) => {
+                let attempt = self.stages.entry((info.stage, info.attempt)).or_default();
+                attempt.info = Some(info);
+            }
+            Event::StageCompleted(info) => {
+                self.failed_stages += u64::from(info.failure.is_some());
+                let attempt = self.stages.entry((info.stage, info.attempt)).or_default();
+                // Only the submitted one has properties.
+                attempt.info.get_or_insert(info);
+            }
+            Event::TaskEnd(task) => self.task(&task),
+            _ => {}
+        }
+    }
+
+    fn task(&mut self, end: &TaskEnd) {
+        if end.outcome != Outcome::Success {
+            self.failed_tasks += u64::from(end.outcome != Outcome::Killed);
+            return;
+        }
+        let seconds = end.duration_ms() as f64 / 1e3;
+        let key = (end.task.stage, end.task.stage_attempt);
+        self.stages
+            .entry(key)
+            .or_default()
+            .tasks
+            .push((end.task.launched_ms, seconds));
+        let job = self
+            .job_of
+            .get(&end.task.stage)
+            .and_then(|job| self.jobs.get_mut(job));
+        let metrics = end.metrics.unwrap_or_default();
+        if let Some(job) = job {
+            job.input_bytes = job.input_bytes.saturating_add(metrics.input_bytes);
+        }
+        let communication =
+            metrics.fetch_wait_ms as f64 / 1e3 + metrics.shuffle_write_ns as f64 / 1e9;
+        let run = (metrics.run_ms as f64 / 1e3).min(seconds);
+        let communication = communication.min(run);
+        self.phases.sharing += seconds - run;
+        self.phases.communication += communication;
+        self.phases.execution += run - communication;
+    }
+
+    /// The run with notes, or why there is none to fit.
+    pub fn finish(self, path: &Path, given: &Given) -> Result<(Run, Vec<String>), String> {
+        let started = self
+            .started_ms
+            .ok_or("it does not say when the application started")?;
+        let ended = self
+            .ended_ms
+            .ok_or("it has no end: the application was killed, or still runs")?;
+        self.check()?;
+        let seconds = ended.saturating_sub(started) as f64 / 1e3;
+        if seconds <= 0.0 {
+            return Err("it ends before it starts".into());
+        }
+        let mut notes = Vec::new();
+        let slots = self.slots(&mut notes)?;
+        let values = given.of(path);
+        let iterations = match values.iterations {
+            Some(iterations) => iterations,
+            None => self.property("spark.unfuse.iterations")?.unwrap_or(1.0),
+        };
+        let bytes = match values.bytes {
+            Some(bytes) => bytes,
+            None => self
+                .property("spark.unfuse.bytes")?
+                .unwrap_or_else(|| self.input_bytes(iterations)),
+        };
+        if self.failed_tasks + self.failed_stages > 0 {
+            notes.push(format!(
+                "{} tasks and {} stages failed and were tried again, so it took longer than it had to",
+                self.failed_tasks, self.failed_stages
+            ));
+        }
+        let first_job = self
+            .jobs
+            .values()
+            .map(|job| job.started_ms)
+            .min()
+            .unwrap_or(ended);
+        let phases = Phases {
+            preparation: (first_job.saturating_sub(started)).max(0) as f64 / 1e3,
+            ..self.phases
+        };
+        let stages = self.graph();
+        let run = Run {
+            log: path.display().to_string(),
+            application: self.name.clone(),
+            category: self.category(),
+            at: Point {
+                slots,
+                iterations,
+                bytes,
+            },
+            seconds,
+            phases,
+            stages,
+        };
+        Ok((run, notes))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some((id, job)) = self.jobs.iter().find(|(_, job)| job.failure.is_some()) {
+            let why = job.failure.as_deref().unwrap_or_default();
+            let why = why.lines().next().unwrap_or_default();
+            let why: String = why.chars().take(120).collect();
+            return Err(format!("job {id} failed ({why})"));
+        }
+        if let Some((id, _)) = self.jobs.iter().find(|(_, job)| job.ended_ms.is_none()) {
+            return Err(format!(
+                "job {id} has no end: it was killed, or events are lost"
+            ));
+        }
+        if self.stages.values().all(|attempt| attempt.tasks.is_empty()) {
+            return Err("no task ended well in it".into());
+        }
+        Ok(())
+    }
+
+    /// Slots over the time in which tasks ran, on average: executors come and go.
+    fn slots(&self, notes: &mut Vec<String>) -> Result<f64, String> {
+        let tasks = || self.stages.values().flat_map(|attempt| &attempt.tasks);
+        let from = tasks().map(|(launched, _)| *launched).min().unwrap_or(0);
+        let to = tasks()
+            .map(|(launched, seconds)| launched + (seconds * 1e3) as i64)
+            .max()
+            .unwrap_or(0);
+        let cpus = self.property("spark.task.cpus")?.unwrap_or(1.0);
+        let mut sum = 0.0;
+        let mut most = 0.0;
+        for (_, cores, added, removed) in &self.executors {
+            let begin = (*added).max(from);
+            let end = removed.unwrap_or(to).min(to);
+            let slots = (f64::from(*cores) / cpus).floor();
+            most += slots;
+            sum += slots * (end - begin).max(0) as f64;
+        }
+        if sum <= 0.0 {
+            return Err(
+                "it names no executor with cores while tasks ran, so the slots are not known"
+                    .into(),
+            );
+        }
+        let slots = sum / (to - from).max(1) as f64;
+        if slots < 0.95 * most {
+            notes.push(format!(
+                "executors came and went; it counts with {slots:.1} slots, the average while tasks ran"
+            ));
+        }
+        Ok(slots)
+    }
+
+    /// Input of the job. Iterations read the same again, so of an iterative job it is what one Spark job reads at most.
+    fn input_bytes(&self, iterations: f64) -> f64 {
+        let each = self.jobs.values().map(|job| job.input_bytes as f64);
+        if iterations > 1.0 {
+            each.fold(0.0, f64::max)
+        } else {
+            each.sum()
+        }
+    }
+
+    fn property(&self, name: &str) -> Result<Option<f64>, String> {
+        let Some(text) = self.properties.get(name) else {
+            return Ok(None);
+        };
+        match text.trim().parse::<f64>() {
+            Ok(value) if value.is_finite() && value > 0.0 => Ok(Some(value)),
+            _ => Err(format!(
+                "{name} is {text:?}, and must be a number above zero"
+            )),
+        }
+    }
+
+    fn category(&self) -> Category {
+        let stages: Vec<(Category, f64)> = self
+            .stages
+            .values()
+            .filter_map(|attempt| {
+                let info = attempt.info.as_ref()?;
+                let sql = info.properties.sql.is_some();
+                let seconds = attempt.tasks.iter().map(|(_, seconds)| seconds).sum();
+                Some((Category::of_stage(&info.details, sql), seconds))
+            })
+            .collect();
+        Category::of_application(&stages)
+    }
+}

@@ -1,0 +1,88 @@
+//! What the person says of runs: a CSV table of log, iterations and bytes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::SizingError;
+
+/// Iterations and bytes by the file name of the log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Given(BTreeMap<String, Values>);
+
+/// Of one log; what is not said comes from the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Values {
+    pub iterations: Option<f64>,
+    pub bytes: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    log: String,
+    #[serde(default)]
+    iterations: Option<f64>,
+    #[serde(default)]
+    bytes: Option<f64>,
+}
+
+impl Given {
+    /// Reads the table.
+    ///
+    /// # Errors
+    /// With the row that cannot be.
+    pub fn read(path: &Path) -> Result<Self, SizingError> {
+        let wrong = |why: String| SizingError::File {
+            file: path.display().to_string(),
+            why,
+        };
+        let mut rows = csv::ReaderBuilder::new()
+            .comment(Some(b'#'))
+            .trim(csv::Trim::All)
+            .from_path(path)
+            .map_err(|error| wrong(error.to_string()))?;
+        let mut given = BTreeMap::new();
+        for (number, row) in rows.deserialize::<Row>().enumerate() {
+            let row = row
+                .map_err(|error| wrong(format!("{error}; the columns are log,iterations,bytes")))?;
+            for value in [row.iterations, row.bytes].into_iter().flatten() {
+                if !(value.is_finite() && value > 0.0) {
+                    return Err(wrong(format!(
+                        "row {}: {value} cannot be; it must be above zero",
+                        number + 1
+                    )));
+                }
+            }
+            let Some(name) = file_name(Path::new(&row.log)) else {
+                return Err(wrong(format!(
+                    "row {}: {:?} names no log",
+                    number + 1,
+                    row.log
+                )));
+            };
+            let values = Values {
+                iterations: row.iterations,
+                bytes: row.bytes,
+            };
+            if given.insert(name, values).is_some() {
+                return Err(wrong(format!(
+                    "row {}: {} is there twice",
+                    number + 1,
+                    row.log
+                )));
+            }
+        }
+        Ok(Self(given))
+    }
+
+    pub(super) fn of(&self, log: &Path) -> Values {
+        let named = file_name(log).and_then(|name| self.0.get(&name));
+        named.copied().unwrap_or_default()
+    }
+}
+
+fn file_name(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_string_lossy().into_owned())
+}

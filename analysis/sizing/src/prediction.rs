@@ -1,0 +1,189 @@
+//! Seconds with an interval, and refusals of what nobody can know.
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::{Model, Point, Profile, Range, SizingError, Terms};
+
+/// Beyond the runs by more than this factor nothing is predicted. On the way there intervals grow by the factor.
+const FURTHEST: f64 = 2.0;
+/// Of an interval.
+const CONFIDENCE: f64 = 0.95;
+
+/// How long the job will take.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Where.
+    pub at: Point,
+    /// By which model.
+    pub model: Model,
+    /// *T_Est*, s.
+    pub seconds: f64,
+    /// Of the interval that holds 95 of 100 runs, s.
+    pub low: f64,
+    /// Its other end, s.
+    pub high: f64,
+    /// The terms of equation 3, of the closed form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
+    /// What is to be said about it.
+    pub notes: Vec<String>,
+    /// One standard deviation, s.
+    #[serde(skip)]
+    deviation: f64,
+    /// Degrees of freedom of the deviation.
+    #[serde(skip)]
+    freedom: f64,
+}
+
+/// How likely a deadline is met.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Chance {
+    /// The deadline, s.
+    pub deadline: f64,
+    /// Whether *T_Est* is before it.
+    pub in_time: bool,
+    /// The probability, 0 to 1.
+    pub probability: f64,
+}
+
+impl Profile {
+    /// Predicts the completion time at a point by a model, or by the better one.
+    ///
+    /// # Errors
+    /// If the point is impossible, far beyond the runs, or differs in what no two runs differed in.
+    pub fn predict(&self, at: &Point, model: Option<Model>) -> Result<Prediction, SizingError> {
+        let (beyond, mut notes) = self.check(at)?;
+        let model = model.unwrap_or(self.model);
+        let seconds = self.seconds(at, model)?;
+        // Without held-out runs only the fit's own errors are left, which flatter.
+        let spread = self.validation.spread(model).unwrap_or_else(|| {
+            notes.push(
+                "no run could be held out, so the interval is of the fit itself, and too narrow"
+                    .into(),
+            );
+            self.fit_spread(model)
+        });
+        let rows = self.validation.held_out.len().max(self.runs.len());
+        let freedom = rows.saturating_sub(1).max(1) as f64;
+        let leverage = self.closed.leverage(&self.runs, at);
+        let deviation = seconds * spread * (1.0 + leverage).sqrt() * beyond;
+        let half = deviation * quantile(freedom);
+        if !(seconds.is_finite() && half.is_finite()) {
+            // Only a profile that was edited by hand has such factors.
+            return Err(SizingError::Amount {
+                what: "a predicted time (the profile has factors that cannot be: fit it again)"
+                    .into(),
+                value: seconds + half,
+            });
+        }
+        Ok(Prediction {
+            at: *at,
+            model,
+            seconds,
+            low: (seconds - half).max(0.0),
+            high: seconds + half,
+            terms: (model == Model::ClosedForm).then(|| self.closed.terms(at)),
+            notes,
+            deviation,
+            freedom,
+        })
+    }
+
+    /// The slots that can be asked about.
+    pub fn reach(&self) -> Range {
+        let Range { least, most } = self.ranges().slots;
+        Range {
+            least: least / FURTHEST,
+            most: most * FURTHEST,
+        }
+    }
+
+    /// *T_Est* by a model, s, wherever it is asked.
+    pub(crate) fn seconds(&self, at: &Point, model: Model) -> Result<f64, SizingError> {
+        match model {
+            Model::ClosedForm => Ok(self.closed.seconds(at)),
+            Model::Replay => {
+                let runs: Vec<_> = self.runs.iter().collect();
+                let ranges = self.ranges();
+                self.replay
+                    .seconds(&runs, at)
+                    .ok_or_else(|| SizingError::NeverVaried {
+                        what: "iterations",
+                        known: number(ranges.iterations.most),
+                        value: number(at.iterations),
+                    })
+            }
+        }
+    }
+
+    /// By which factor a point is beyond the runs, with what must be said about that.
+    fn check(&self, at: &Point) -> Result<(f64, Vec<String>), SizingError> {
+        let mut notes = Vec::new();
+        let mut furthest: f64 = 1.0;
+        for (what, range, value) in self.ranges().with(at) {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(SizingError::Amount {
+                    what: what.into(),
+                    value,
+                });
+            }
+            let beyond = range.beyond(value);
+            if beyond > 1.0 && range.is_point() {
+                return Err(SizingError::NeverVaried {
+                    what,
+                    known: number(range.most),
+                    value: number(value),
+                });
+            }
+            if beyond > FURTHEST * 1.0001 {
+                return Err(SizingError::TooFar {
+                    what,
+                    value: number(value),
+                    factor: beyond,
+                    least: number(range.least),
+                    most: number(range.most),
+                });
+            }
+            if beyond > 1.0 {
+                notes.push(format!(
+                    "{} {what} are beyond the runs of the profile ({} to {}), so the interval is {beyond:.1} times as wide",
+                    number(value), number(range.least), number(range.most)
+                ));
+            }
+            furthest = furthest.max(beyond);
+        }
+        Ok((furthest, notes))
+    }
+}
+
+impl Prediction {
+    /// How likely it ends before a deadline in s.
+    pub fn chance(&self, deadline: f64) -> Chance {
+        let in_time = self.seconds < deadline;
+        let probability = match StudentsT::new(self.seconds, self.deviation, self.freedom) {
+            Ok(times) => times.cdf(deadline),
+            // No deviation: the model fits every run exactly.
+            Err(_) => f64::from(u8::from(in_time)),
+        };
+        Chance {
+            deadline,
+            in_time,
+            probability,
+        }
+    }
+}
+
+/// How many deviations the interval has on each side.
+fn quantile(freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).map_or(2.0, |times| times.inverse_cdf(0.5 + CONFIDENCE / 2.0))
+}
+
+/// A number as people write it.
+pub(crate) fn number(value: f64) -> String {
+    if value.fract().abs() < 1e-9 && value.abs() < 1e15 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.2}")
+    }
+}

@@ -1,0 +1,280 @@
+//! The job profile of section III, and the file it is kept in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Category, ClosedForm, Ranges, Replay, Run, SizingError, Validation};
+
+/// Of the file. A newer one is refused.
+const VERSION: u32 = 1;
+
+/// Which model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// Equation 8.
+    ClosedForm,
+    /// Measured stages on other slots.
+    Replay,
+}
+
+/// Everything that later questions need.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    version: u32,
+    /// Name of the application.
+    pub application: String,
+    /// By library.
+    pub category: Category,
+    /// The better model.
+    pub model: Model,
+    /// Equation 8.
+    pub closed: ClosedForm,
+    /// Table II.
+    pub baselines: Baselines,
+    /// *M_a^k*.
+    pub units: Vec<UnitTask>,
+    /// What both models said of runs they had not seen.
+    pub validation: Validation,
+    /// Our own model.
+    pub replay: Replay,
+    /// What was fitted.
+    pub runs: Vec<Run>,
+}
+
+/// What table II has of a job. Baselines are means of the runs on the fewest slots, with the fewest iterations and bytes among these.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baselines {
+    /// *T_vs^baseline*, s, measured.
+    pub sharing: f64,
+    /// *coeff*: C over the baseline; none where that is zero.
+    pub sharing_coefficient: Option<f64>,
+    /// *T_commn^baseline*, s, measured.
+    pub communication: f64,
+    /// *cf_commn*: A over the baseline; none where that is zero.
+    pub communication_coefficient: Option<f64>,
+}
+
+/// One kind of unit task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnitTask {
+    /// Its operation, *k*.
+    pub name: String,
+    /// Tasks in all runs.
+    pub tasks: u64,
+    /// *M_a^k*, the mean over all of them, s.
+    pub mean_seconds: f64,
+}
+
+impl Profile {
+    /// Fits both models to runs of one application, and chooses by cross-validation.
+    ///
+    /// # Errors
+    /// If there are runs of several applications, or too few.
+    pub fn fit(mut runs: Vec<Run>) -> Result<Self, SizingError> {
+        let names: BTreeSet<&String> = runs.iter().map(|run| &run.application).collect();
+        if names.len() > 1 {
+            let names = names.into_iter().cloned().collect();
+            return Err(SizingError::SeveralApplications(names));
+        }
+        runs.sort_by(|a, b| (a.at.key(), &a.log).cmp(&(b.at.key(), &b.log)));
+        let all: Vec<&Run> = runs.iter().collect();
+        let closed = ClosedForm::fit(&all)?;
+        let replay = Replay::fit(&all)?;
+        let validation = Validation::of(&runs);
+        Ok(Self {
+            version: VERSION,
+            application: runs
+                .first()
+                .map_or_else(String::new, |run| run.application.clone()),
+            category: main_category(&runs),
+            model: validation.better(),
+            baselines: Baselines::of(&runs, &closed),
+            units: units(&runs),
+            closed,
+            validation,
+            replay,
+            runs,
+        })
+    }
+
+    /// What the runs cover.
+    pub fn ranges(&self) -> Ranges {
+        Ranges::of(self.runs.iter().map(|run| &run.at))
+    }
+
+    /// Mean of |T_Est − T_Rec| / T_Rec over the runs that were fitted.
+    pub fn fit_error(&self, model: Model) -> f64 {
+        let errors = self.fit_errors(model);
+        errors.iter().map(|error| error.abs()).sum::<f64>() / errors.len().max(1) as f64
+    }
+
+    pub(crate) fn fit_spread(&self, model: Model) -> f64 {
+        let errors = self.fit_errors(model);
+        let squares: f64 = errors.iter().map(|error| error * error).sum();
+        (squares / errors.len().max(1) as f64).sqrt()
+    }
+
+    fn fit_errors(&self, model: Model) -> Vec<f64> {
+        let of = |run: &Run| Some(self.seconds(&run.at, model).ok()? / run.seconds - 1.0);
+        self.runs.iter().filter_map(of).collect()
+    }
+
+    /// As the file says it.
+    ///
+    /// # Errors
+    /// If a value has no place in TOML.
+    pub fn to_toml(&self) -> Result<String, SizingError> {
+        toml::to_string(self).map_err(|error| SizingError::File {
+            file: "the profile".into(),
+            why: error.to_string(),
+        })
+    }
+
+    /// Reads a profile that [`Profile::to_toml`] made.
+    ///
+    /// # Errors
+    /// If it cannot be read, is of a newer version, or has values that cannot be.
+    pub fn read(path: &Path) -> Result<Self, SizingError> {
+        let wrong = |why: String| SizingError::File {
+            file: path.display().to_string(),
+            why,
+        };
+        let text = fs::read_to_string(path).map_err(|error| {
+            wrong(format!(
+                "cannot be read ({error}); `unfuse size fit` makes a profile"
+            ))
+        })?;
+        Self::parse(&text).map_err(wrong)
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let no_profile = |error: toml::de::Error| {
+            format!(
+                "is no profile of `unfuse size fit`: {}",
+                error.to_string().trim_end()
+            )
+        };
+        let Version { version } = toml::from_str(text).map_err(no_profile)?;
+        if version > VERSION {
+            return Err(format!(
+                "has version {version}, and this unfuse reads up to {VERSION}: take a newer unfuse"
+            ));
+        }
+        let profile: Self = toml::from_str(text).map_err(no_profile)?;
+        let all_finite =
+            toml::from_str(text).is_ok_and(|table| is_finite(&toml::Value::Table(table)));
+        let stages_are_possible = |run: &Run| {
+            let after = |stage: &crate::Stage| stage.after.iter().all(|at| *at < run.stages.len());
+            run.stages
+                .iter()
+                .all(|stage| after(stage) && stage.times.are_possible())
+        };
+        let run_is_possible = |run: &Run| {
+            run.at.is_possible()
+                && run.seconds.is_finite()
+                && run.seconds > 0.0
+                && stages_are_possible(run)
+        };
+        let mut held = profile.validation.held_out.iter();
+        if !all_finite
+            || profile.runs.is_empty()
+            || !profile.runs.iter().all(run_is_possible)
+            || !profile.closed.is_possible()
+            || !profile.replay.is_possible()
+            || !held.all(|row| row.seconds > 0.0)
+        {
+            return Err(
+                "has values that cannot be (negative times, NaN, no runs): fit it again".into(),
+            );
+        }
+        Ok(profile)
+    }
+}
+
+impl Baselines {
+    fn of(runs: &[Run], closed: &ClosedForm) -> Self {
+        let least = runs.iter().map(|run| run.at.key()).min();
+        let single: Vec<&Run> = runs
+            .iter()
+            .filter(|run| Some(run.at.key()) == least)
+            .collect();
+        let mean = |of: fn(&Run) -> f64| {
+            single.iter().map(|run| of(run)).sum::<f64>() / single.len().max(1) as f64
+        };
+        let sharing = mean(|run| run.phases.sharing);
+        let communication = mean(|run| run.phases.communication);
+        let over = |factor: f64, baseline: f64| (baseline > 0.0).then(|| factor / baseline);
+        Self {
+            sharing,
+            sharing_coefficient: over(closed.sharing, sharing),
+            communication,
+            communication_coefficient: over(closed.communication, communication),
+        }
+    }
+}
+
+/// Whether all numbers in it are finite; TOML has NaN and infinity.
+fn is_finite(value: &toml::Value) -> bool {
+    match value {
+        toml::Value::Float(number) => number.is_finite(),
+        toml::Value::Array(values) => values.iter().all(is_finite),
+        toml::Value::Table(table) => table.values().all(is_finite),
+        _ => true,
+    }
+}
+
+/// The category of most runs; of equals, that of more of a library.
+fn main_category(runs: &[Run]) -> Category {
+    let mut counts: BTreeMap<Category, usize> = BTreeMap::new();
+    for run in runs {
+        *counts.entry(run.category).or_default() += 1;
+    }
+    let most = counts
+        .into_iter()
+        .max_by_key(|(category, count)| (*count, *category));
+    most.map_or(Category::Core, |(category, _)| category)
+}
+
+/// *M_a^k*: the operations with most time first.
+fn units(runs: &[Run]) -> Vec<UnitTask> {
+    let mut sums: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
+    for stage in runs.iter().flat_map(|run| &run.stages) {
+        let sum = sums.entry(&stage.unit).or_default();
+        *sum = (sum.0 + stage.times.tasks() as u64, sum.1 + stage.work());
+    }
+    let mut units: Vec<(f64, UnitTask)> = sums
+        .into_iter()
+        .filter(|(_, (tasks, _))| *tasks > 0)
+        .map(|(name, (tasks, seconds))| {
+            let mean_seconds = seconds / tasks as f64;
+            (
+                seconds,
+                UnitTask {
+                    name: name.to_owned(),
+                    tasks,
+                    mean_seconds,
+                },
+            )
+        })
+        .collect();
+    units.sort_by(|a, b| b.0.total_cmp(&a.0));
+    units.into_iter().map(|(_, unit)| unit).collect()
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ClosedForm => "closed form",
+            Self::Replay => "replay",
+        })
+    }
+}

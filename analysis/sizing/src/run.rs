@@ -1,0 +1,154 @@
+//! One run of the job, as its event log tells it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Category, Point};
+
+/// Tasks of a stage up to which every time is kept.
+const ALL: usize = 128;
+
+/// A run that ended well.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The file it was read from.
+    pub log: String,
+    /// Name of the application.
+    pub application: String,
+    /// What its stages call.
+    pub category: Category,
+    /// Slots, iterations, size.
+    pub at: Point,
+    /// From the application's start to its end, s; *T_Rec*.
+    pub seconds: f64,
+    /// Its parts.
+    pub phases: Phases,
+    /// In the order they were submitted.
+    pub stages: Vec<Stage>,
+}
+
+/// The phases of figure 1, s. Those of tasks are summed over tasks, not divided by slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phases {
+    /// From the application's start to its first job: context, executors; *T_prep*.
+    pub preparation: f64,
+    /// Of tasks, outside their own run time: they and their variables are sent out, results come back; *T_vs*.
+    pub sharing: f64,
+    /// Of tasks, waiting for shuffle blocks and writing them; *T_commn*.
+    pub communication: f64,
+    /// The rest of the tasks' run time; *T_exec*.
+    pub execution: f64,
+}
+
+/// A stage attempt that ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// What makes it the same stage in another run: its name and operations.
+    pub class: String,
+    /// The operation that its tasks end with, *k* of *M_a^k*.
+    pub unit: String,
+    /// Stages, by position, that had to end before it began.
+    pub after: Vec<usize>,
+    /// How long its tasks took.
+    pub times: Times,
+}
+
+/// Task times of a stage: each with how many tasks took so long, in the order they were launched.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Times(Vec<(f64, u32)>);
+
+impl Stage {
+    /// Of all its tasks, s.
+    pub fn work(&self) -> f64 {
+        self.times.sum()
+    }
+}
+
+impl Times {
+    /// Of the tasks' seconds, in launch order. Many tasks become some: the longest, which decide when a stage ends,
+    /// are kept as they are, the others become means of neighbours.
+    pub fn of(seconds: &[f64]) -> Self {
+        if seconds.len() <= ALL {
+            return Self(seconds.iter().map(|s| (rounded(*s), 1)).collect());
+        }
+        let mut sorted = seconds.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (others, longest) = sorted.split_at(sorted.len() - ALL / 4);
+        let bins = ALL - longest.len();
+        let mut times: Vec<(f64, u32)> = Vec::with_capacity(ALL);
+        for bin in 0..bins {
+            let own = &others[others.len() * bin / bins..others.len() * (bin + 1) / bins];
+            let mean = own.iter().sum::<f64>() / own.len().max(1) as f64;
+            times.push((mean, own.len() as u32));
+        }
+        times.extend(longest.iter().map(|s| (rounded(*s), 1)));
+        times.retain(|(_, tasks)| *tasks > 0);
+        Self(spread(times))
+    }
+
+    /// How many tasks.
+    pub fn tasks(&self) -> usize {
+        self.0.iter().map(|(_, tasks)| *tasks as usize).sum()
+    }
+
+    /// All added up, s.
+    pub fn sum(&self) -> f64 {
+        self.0.iter().map(|(s, tasks)| s * f64::from(*tasks)).sum()
+    }
+
+    /// Every task's seconds, in an order they may be launched in.
+    pub fn each(&self) -> impl Iterator<Item = f64> + '_ {
+        // One of each in turn, so that a mean's tasks are not launched in one row.
+        let most = self.0.iter().map(|(_, tasks)| *tasks).max().unwrap_or(0);
+        (0..most).flat_map(move |round| {
+            let left = self.0.iter().filter(move |(_, tasks)| *tasks > round);
+            left.map(|(s, _)| *s)
+        })
+    }
+
+    /// The same distribution with so many tasks that take so long together, s.
+    pub fn scaled(&self, tasks: usize, sum: f64) -> Vec<f64> {
+        let mut each: Vec<f64> = self.each().collect();
+        if tasks == 0 || each.is_empty() {
+            return Vec::new();
+        }
+        if each.len() != tasks {
+            each.sort_by(f64::total_cmp);
+            let at = |task: usize| (2 * task + 1) * each.len() / (2 * tasks);
+            each = spread((0..tasks).map(|task| each[at(task)]).collect());
+        }
+        let total: f64 = each.iter().sum();
+        if total > 0.0 {
+            each.iter_mut().for_each(|s| *s *= sum / total);
+        } else {
+            each.iter_mut().for_each(|s| *s = sum / tasks as f64);
+        }
+        each
+    }
+
+    /// Whether all are times.
+    pub(crate) fn are_possible(&self) -> bool {
+        self.0.iter().all(|(s, _)| s.is_finite() && *s >= 0.0)
+    }
+}
+
+/// To the milliseconds that event logs have.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1e3).round() / 1e3
+}
+
+/// An order without trend: a step that is prime to the length, near the golden section.
+fn spread<T: Clone>(sorted: Vec<T>) -> Vec<T> {
+    let length = sorted.len();
+    let mut step = ((length as f64 * 0.618) as usize).max(1);
+    while gcd(step, length) > 1 {
+        step += 1;
+    }
+    (0..length)
+        .map(|at| sorted[(at * step + length / 2) % length].clone())
+        .collect()
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,106 @@
+//! Cross-validation: each run is predicted by models that were fitted without it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ClosedForm, Model, Point, Replay, Run};
+
+/// Fits that are made at most; with more points, some are left out together.
+const FOLDS: usize = 20;
+
+/// What both models said of runs they had not seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    /// A row for each run that could be predicted without the runs of its point.
+    pub held_out: Vec<HeldOut>,
+}
+
+/// One run that was held out, with all others at its point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeldOut {
+    /// Its log.
+    pub log: String,
+    /// Where it was.
+    pub at: Point,
+    /// *T_Rec*, s.
+    pub seconds: f64,
+    /// *T_Est* of the closed form, s.
+    pub closed: f64,
+    /// *T_Est* of the replay, s.
+    pub replay: f64,
+}
+
+impl Validation {
+    /// Holds out each point in turn. Points that the others say nothing of (the only one with other slots) have no row.
+    pub fn of(runs: &[Run]) -> Self {
+        let mut points: BTreeMap<[i64; 3], Vec<&Run>> = BTreeMap::new();
+        for run in runs {
+            points.entry(run.at.key()).or_default().push(run);
+        }
+        let folds = points.len().min(FOLDS);
+        let mut held_out = Vec::new();
+        for fold in 0..folds {
+            let is_out = |at: usize| at % folds == fold;
+            let numbered = || points.values().enumerate();
+            let kept: Vec<&Run> = numbered()
+                .filter(|(at, _)| !is_out(*at))
+                .flat_map(|(_, runs)| runs.iter().copied())
+                .collect();
+            let (Ok(closed), Ok(replay)) = (ClosedForm::fit(&kept), Replay::fit(&kept)) else {
+                continue;
+            };
+            for run in numbered()
+                .filter(|(at, _)| is_out(*at))
+                .flat_map(|(_, runs)| runs)
+            {
+                if let Some(replayed) = replay.seconds(&kept, &run.at) {
+                    held_out.push(HeldOut {
+                        log: run.log.clone(),
+                        at: run.at,
+                        seconds: run.seconds,
+                        closed: closed.seconds(&run.at),
+                        replay: replayed,
+                    });
+                }
+            }
+        }
+        Self { held_out }
+    }
+
+    /// Mean of |T_Est − T_Rec| / T_Rec (section VI-D); none without rows.
+    pub fn mean_error(&self, model: Model) -> Option<f64> {
+        let rows = self.held_out.len();
+        let errors = self.held_out.iter().map(|row| row.error(model).abs());
+        (rows > 0).then(|| errors.sum::<f64>() / rows as f64)
+    }
+
+    /// The model with the smaller mean error; the closed form where nothing is known or they are equal.
+    pub fn better(&self) -> Model {
+        match (
+            self.mean_error(Model::ClosedForm),
+            self.mean_error(Model::Replay),
+        ) {
+            (Some(closed), Some(replay)) if replay < closed => Model::Replay,
+            _ => Model::ClosedForm,
+        }
+    }
+
+    /// Root of the mean square of the relative errors.
+    pub(crate) fn spread(&self, model: Model) -> Option<f64> {
+        let rows = self.held_out.len();
+        let squares = self.held_out.iter().map(|row| row.error(model).powi(2));
+        (rows > 0).then(|| (squares.sum::<f64>() / rows as f64).sqrt())
+    }
+}
+
+impl HeldOut {
+    /// (T_Est − T_Rec) / T_Rec.
+    pub fn error(&self, model: Model) -> f64 {
+        let estimated = match model {
+            Model::ClosedForm => self.closed,
+            Model::Replay => self.replay,
+        };
+        estimated / self.seconds - 1.0
+    }
+}

@@ -1,0 +1,292 @@
+//! Answers for people.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use unfuse_sizing::{Model, Range, Tariff};
+
+use super::Predicted;
+use super::answer::{Answer, Curve};
+use super::asked::About;
+use super::fit::Fitted;
+use crate::table::shorten;
+
+/// Columns of the text.
+const WIDTH: usize = 110;
+/// Kinds of unit tasks shown.
+const UNITS: usize = 8;
+/// Rows of a curve shown.
+const ROWS: usize = 30;
+
+pub(super) fn fitted(fitted: &Fitted) -> String {
+    let mut text = String::new();
+    let ranges = &fitted.ranges;
+    let _ = writeln!(
+        text,
+        "{} ({}): {} runs with {} slots, {} iterations, {} of input\n",
+        shorten(fitted.application, 40),
+        fitted.category,
+        fitted.runs,
+        range(ranges.slots, number),
+        range(ranges.iterations, number),
+        range(ranges.bytes, bytes),
+    );
+    let (form, base) = (fitted.closed_form, fitted.baselines);
+    let _ = writeln!(
+        text,
+        "closed form, in seconds, s in units of {}:",
+        bytes(form.base_bytes)
+    );
+    let _ = writeln!(
+        text,
+        "  T = {:.2} + {:.4} n·iter + {:.3} iter·s/n + {:.3} s/n",
+        form.preparation + form.initialization,
+        form.sharing,
+        form.execution,
+        form.communication
+    );
+    let coefficient =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
+    let _ = writeln!(
+        text,
+        "  T_init {:.2}   T_prep {:.2}   T_vs baseline {:.2}, coeff {}   T_commn baseline {:.2}, cf {}",
+        form.initialization,
+        form.preparation,
+        base.sharing,
+        coefficient(base.sharing_coefficient),
+        base.communication,
+        coefficient(base.communication_coefficient),
+    );
+    text.push_str("\n    tasks    mean s  unit task\n");
+    for unit in fitted.unit_tasks.iter().take(UNITS) {
+        let _ = writeln!(
+            text,
+            "{:>9}  {:>8.3}  {}",
+            unit.tasks,
+            unit.mean_seconds,
+            shorten(&unit.name, 80)
+        );
+    }
+    if fitted.unit_tasks.len() > UNITS {
+        let _ = writeln!(
+            text,
+            "           … {} more kinds",
+            fitted.unit_tasks.len() - UNITS
+        );
+    }
+    let held = fitted.validation.held_out.len();
+    let _ = writeln!(
+        text,
+        "\n  mean error of the fit   of {held} runs when held out"
+    );
+    for fits in &fitted.models {
+        let held_out = fits
+            .held_out_error
+            .map_or_else(|| "unknown".to_owned(), percent);
+        let mark = if fits.model == fitted.chosen {
+            "  <- is used"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "{:>23}  {held_out:>22}  {}{mark}",
+            percent(fits.fit_error),
+            fits.model
+        );
+    }
+    let _ = writeln!(text, "\nwritten to {}", fitted.profile);
+    for log in &fitted.left_out {
+        let _ = writeln!(text, "note: {} is left out: {}", log.log, log.why);
+    }
+    notes(&mut text, &fitted.notes);
+    text
+}
+
+pub(super) fn predicted(about: &About, predicted: &Predicted) -> String {
+    let mut text = String::new();
+    let prediction = &predicted.prediction;
+    let at = &prediction.at;
+    let on = match &predicted.cluster {
+        Some(cluster) => format!("{cluster} ({} slots)", number(at.slots)),
+        None => format!("{} slots", number(at.slots)),
+    };
+    let _ = writeln!(
+        text,
+        "{} with {} iterations over {} on {on}:",
+        shorten(&about.profile.application, 40),
+        number(at.iterations),
+        bytes(at.bytes)
+    );
+    let _ = writeln!(
+        text,
+        "{:.1} s, between {:.1} and {:.1} s in 95 of 100 runs (by the {})",
+        prediction.seconds, prediction.low, prediction.high, prediction.model
+    );
+    if let Some(terms) = &prediction.terms {
+        let _ = writeln!(
+            text,
+            "T_init + T_prep {:.1} s, T_vs {:.1} s, T_commn {:.1} s, T_exec {:.1} s",
+            terms.constant, terms.sharing, terms.communication, terms.execution
+        );
+    }
+    if let Some(chance) = &predicted.deadline {
+        let _ = writeln!(
+            text,
+            "{} a deadline of {:.1} s: {} of being in time",
+            if chance.in_time { "meets" } else { "misses" },
+            chance.deadline,
+            likelihood(chance.probability)
+        );
+    }
+    error_of(&mut text, about);
+    notes(&mut text, &prediction.notes);
+    text
+}
+
+pub(super) fn offered(about: &About, answer: &Answer) -> String {
+    let mut text = String::new();
+    let offer = &answer.offer.offer;
+    let _ = writeln!(
+        text,
+        "{} ({} slots{})",
+        offer.cluster,
+        number(offer.slots),
+        tariff(answer.tariff)
+    );
+    let _ = writeln!(
+        text,
+        "{:.1} s, between {:.1} and {:.1} s in 95 of 100 runs (by the {})",
+        offer.seconds, answer.offer.low, answer.offer.high, answer.model
+    );
+    let _ = writeln!(
+        text,
+        "costs {} {} for the run, {} an hour",
+        money(offer.cost),
+        answer.currency,
+        money(offer.per_hour)
+    );
+    if let Some(chance) = &answer.deadline {
+        let _ = writeln!(
+            text,
+            "before {:.1} s with {}",
+            chance.deadline,
+            likelihood(chance.probability)
+        );
+    }
+    if let Some(bound) = &answer.bound {
+        let _ = writeln!(
+            text,
+            "no cluster can cost less than {} {} (interior point, {:.2} slots)",
+            money(bound.least_cost),
+            answer.currency,
+            bound.slots
+        );
+    }
+    error_of(&mut text, about);
+    notes(&mut text, &answer.notes);
+    text
+}
+
+pub(super) fn curve(about: &About, curve: &Curve, plot: Option<&Path>) -> String {
+    let mut text = format!(
+        "   time s   95 of 100 within    cost {:<4} slots  cluster{}\n",
+        curve.currency,
+        tariff(curve.tariff)
+    );
+    for priced in curve.offers.iter().take(ROWS) {
+        let offer = &priced.offer;
+        let within = format!("{:.1} to {:.1}", priced.low, priced.high);
+        let _ = writeln!(
+            text,
+            "{:>9.1}  {within:>17}  {:>10}  {:>5}  {}",
+            offer.seconds,
+            money(offer.cost),
+            number(offer.slots),
+            shorten(&offer.cluster.to_string(), WIDTH - 50)
+        );
+    }
+    if curve.offers.len() > ROWS {
+        let _ = writeln!(
+            text,
+            "          … {} more (--json has all)",
+            curve.offers.len() - ROWS
+        );
+    }
+    if let Some(path) = plot {
+        let _ = writeln!(text, "drawn in {}", path.display());
+    }
+    error_of(&mut text, about);
+    notes(&mut text, &curve.notes);
+    text
+}
+
+fn error_of(text: &mut String, about: &About) {
+    let model: Model = about.model;
+    if let Some(error) = about.profile.validation.mean_error(model) {
+        let rows = about.profile.validation.held_out.len();
+        let _ = writeln!(
+            text,
+            "note: of {rows} runs that it had not seen the {model} was {} off on average",
+            percent(error)
+        );
+    }
+}
+
+fn notes(text: &mut String, notes: &[String]) {
+    for note in notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+}
+
+fn tariff(tariff: Tariff) -> &'static str {
+    match tariff {
+        Tariff::OnDemand => "",
+        Tariff::Spot => ", spot",
+    }
+}
+
+fn range(range: Range, say: fn(f64) -> String) -> String {
+    if range.is_point() {
+        return say(range.most);
+    }
+    format!("{} to {}", say(range.least), say(range.most))
+}
+
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn bytes(value: f64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let fits = units
+        .iter()
+        .find(|(shift, _)| value >= f64::from(1u32 << shift));
+    match fits {
+        Some((shift, unit)) => format!("{:.1} {unit}", value / f64::from(1u32 << shift)),
+        None => format!("{value:.0} bytes"),
+    }
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.1} %", 100.0 * part)
+}
+
+/// Certainty is not to be had.
+fn likelihood(probability: f64) -> String {
+    match 100.0 * probability {
+        sure if sure > 99.0 => "a chance above 99 %".to_owned(),
+        never if never < 1.0 => "a chance below 1 %".to_owned(),
+        percent => format!("a chance of {percent:.0} %"),
+    }
+}
+
+/// Small jobs cost parts of a cent.
+fn money(amount: f64) -> String {
+    if amount >= 1.0 {
+        format!("{amount:.2}")
+    } else {
+        format!("{amount:.4}")
+    }
+}
