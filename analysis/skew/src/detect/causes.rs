@@ -1,7 +1,7 @@
 //! What explains the times of a stage's tasks, task by task.
 
 use super::finding::{Cause, Measure};
-use super::groups::{Slower, slower};
+use super::groups::slower;
 use super::parts::Parts;
 use super::slope::slope;
 use super::stats::{
@@ -45,7 +45,8 @@ pub(super) struct Explained {
     rest: Vec<f64>,
     /// What that is called.
     rest_is: Cause,
-    slower: Vec<Slower>,
+    /// Groups that are slower: how probable by chance, and what is for it of each task.
+    groups: Vec<(Cause, f64, Vec<f64>)>,
     /// What a task of its data is expected to take.
     expected: Vec<f64>,
     /// What a typical task takes.
@@ -116,7 +117,7 @@ impl Explained {
             } else {
                 Cause::Computation
             },
-            slower: Vec::new(),
+            groups: Vec::new(),
             typical,
             spread: 0.0,
             spill,
@@ -140,12 +141,11 @@ impl Explained {
             let Some(found) = slower(tasks, &self.relative(), cause, most) else {
                 continue;
             };
-            for (at, member) in found.member.iter().enumerate() {
-                if *member {
-                    self.rest[at] -= found.by * self.expected[at];
-                }
+            let parts = found.parts(&self.rest, &self.expected, most);
+            for (rest, part) in self.rest.iter_mut().zip(&parts) {
+                *rest -= part;
             }
-            self.slower.push(found);
+            self.groups.push((cause, found.chance, parts));
         }
     }
 
@@ -176,10 +176,9 @@ impl Explained {
             Cause::ShuffleWrite => self.write[at],
             Cause::Spill => self.spill[at],
             Cause::Start => self.start[at],
-            Cause::WarmUp | Cause::Host | Cause::Executor | Cause::Locality => self
-                .group(cause)
-                .filter(|group| group.member[at])
-                .map_or(0.0, |group| group.by * self.expected[at]),
+            Cause::WarmUp | Cause::Host | Cause::Executor | Cause::Locality => {
+                self.group(cause).map_or(0.0, |(.., parts)| parts[at])
+            }
         }
     }
 
@@ -222,7 +221,7 @@ impl Explained {
             Cause::Data => self.chance_of_data,
             Cause::Spill => self.chance_of_spill,
             Cause::WarmUp | Cause::Host | Cause::Executor | Cause::Locality => {
-                self.group(cause).map_or(1.0, |group| group.chance)
+                self.group(cause).map_or(1.0, |(_, chance, _)| *chance)
             }
             Cause::Computation | Cause::DataOrComputation => by_chance(part, self.expected[at]),
             _ => by_chance(part, self.typical.max(1.0)),
@@ -230,8 +229,8 @@ impl Explained {
         ((1.0 - slow) * (1.0 - other)).clamp(0.0, 1.0)
     }
 
-    fn group(&self, cause: Cause) -> Option<&Slower> {
-        self.slower.iter().find(|group| group.cause == cause)
+    fn group(&self, cause: Cause) -> Option<&(Cause, f64, Vec<f64>)> {
+        self.groups.iter().find(|(of, ..)| *of == cause)
     }
 }
 

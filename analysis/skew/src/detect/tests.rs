@@ -176,6 +176,17 @@ proptest! {
     }
 
     #[test]
+    fn first_tasks_that_take_longer_are_warm_up(plain in plain(), times in prop::collection::vec(8u64..12, 160)) {
+        let mut tasks = plain.tasks;
+        let first: Vec<usize> = (0..tasks.len() / 4).collect();
+        for at in &first {
+            tasks[*at].run_ms *= times[*at];
+            tasks[*at].first = true;
+        }
+        found(&stage(tasks, &[]), Cause::WarmUp, &first)?;
+    }
+
+    #[test]
     fn remote_data_is_told_from_its_tasks(plain in plain(), times in 8u64..12) {
         let mut tasks = plain.tasks;
         // Of every host some.
