@@ -134,18 +134,24 @@ impl Explained {
         explained
     }
 
-    /// One of each kind: the first tasks of executors, a host, an executor, those with their data elsewhere.
+    /// At most one of each kind, that first which chance explains least: what others seem to have may be its.
     fn take_groups_out(&mut self, tasks: &[&Task], most: f64) {
-        let kinds = [Cause::WarmUp, Cause::Host, Cause::Executor, Cause::Locality];
-        for cause in kinds {
-            let Some(found) = slower(tasks, &self.relative(), cause, most) else {
-                continue;
+        let mut kinds = vec![Cause::WarmUp, Cause::Host, Cause::Executor, Cause::Locality];
+        loop {
+            let rest = self.relative();
+            let found = kinds
+                .iter()
+                .filter_map(|cause| slower(tasks, &rest, *cause, most))
+                .min_by(|a, b| a.chance.total_cmp(&b.chance));
+            let Some(found) = found else {
+                return;
             };
             let parts = found.parts(&self.rest, &self.expected, most);
             for (rest, part) in self.rest.iter_mut().zip(&parts) {
                 *rest -= part;
             }
-            self.groups.push((cause, found.chance, parts));
+            kinds.retain(|cause| *cause != found.cause);
+            self.groups.push((found.cause, found.chance, parts));
         }
     }
 
@@ -188,7 +194,7 @@ impl Explained {
         Some((self.amounts[at], median(self.amounts.iter().copied())))
     }
 
-    /// Tasks that are slow beyond chance.
+    /// Tasks that are slow beyond chance, each for itself or as a part of a group that is.
     pub(super) fn slow(&self, chance: f64) -> Vec<usize> {
         self.slow_by(|z, n| chance_of_outlier(z, n) < chance)
     }
@@ -201,8 +207,12 @@ impl Explained {
     fn slow_by(&self, is_slow: impl Fn(f64, usize) -> bool) -> Vec<usize> {
         let n = self.rest.len();
         let scale = self.scale(self.typical.max(1.0));
+        let with_group = |at: usize| self.groups.iter().any(|(.., parts)| parts[at] > 0.0);
         (0..n)
-            .filter(|at| is_slow(self.excess(*at) / scale, n))
+            .filter(|at| {
+                let excess = self.excess(*at);
+                is_slow(excess / scale, n) || excess > 0.0 && with_group(*at)
+            })
             .collect()
     }
 
@@ -213,18 +223,20 @@ impl Explained {
 
     /// How sure it is that a task is slow, and for this reason; 0 to 1.
     pub(super) fn sure(&self, at: usize, cause: Cause) -> f64 {
+        // A group is slow beyond chance as a whole.
+        if let Some((_, chance, _)) = self.group(cause) {
+            return (1.0 - chance).clamp(0.0, 1.0);
+        }
         let n = self.rest.len();
         let by_chance = |ms: f64, expected: f64| chance_of_outlier(ms / self.scale(expected), n);
-        let slow = by_chance(self.excess(at), self.typical.max(1.0));
+        let typical = self.typical.max(1.0);
+        let slow = by_chance(self.excess(at), typical);
         let part = self.part(at, cause);
         let other = match cause {
             Cause::Data => self.chance_of_data,
             Cause::Spill => self.chance_of_spill,
-            Cause::WarmUp | Cause::Host | Cause::Executor | Cause::Locality => {
-                self.group(cause).map_or(1.0, |(_, chance, _)| *chance)
-            }
             Cause::Computation | Cause::DataOrComputation => by_chance(part, self.expected[at]),
-            _ => by_chance(part, self.typical.max(1.0)),
+            _ => by_chance(part, typical),
         };
         ((1.0 - slow) * (1.0 - other)).clamp(0.0, 1.0)
     }
