@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The log begins; each file of a rolling log says so again. The version of Spark.
+    /// The log begins; the version of Spark.
     LogStart(String),
     /// The application has started.
     ApplicationStart(ApplicationStart),

@@ -117,7 +117,12 @@ fn a_rolling_log_is_all_of_its_files() {
     let begun = events
         .iter()
         .filter(|event| matches!(event, Event::LogStart(version) if version.starts_with("4.")));
-    assert_eq!(begun.count(), 3);
+    assert_eq!(begun.count(), 1);
+    let files = fs::read_dir(path("rolling-4.3")).expect("a directory");
+    let names = files
+        .flatten()
+        .map(|file| file.file_name().to_string_lossy().into_owned());
+    assert!(names.filter(|name| name.starts_with("events_")).count() > 2);
     let jobs: Vec<i64> = events
         .iter()
         .filter_map(|event| match event {
@@ -138,11 +143,8 @@ fn the_log_of_a_driver_that_was_killed_is_read_as_far_as_it_goes() {
             .iter()
             .any(|event| matches!(event, Event::ApplicationEnd(_)))
     );
-    let notes = log.damage().notes();
-    assert!(
-        notes.len() == 1 && notes[0].contains("ends within a compressed block"),
-        "{notes:?}"
-    );
+    // Spark ends a frame whenever it flushes.
+    assert!(log.damage().is_none(), "{:?}", log.damage());
 }
 
 #[test]

@@ -86,6 +86,13 @@ pub struct Task {
 }
 
 impl Task {
+    /// When its slot was free again at the earliest, ms since the epoch. The driver launches the slot's next task some ms before
+    /// it says that this one has ended.
+    pub(crate) fn ran_until_ms(&self) -> i64 {
+        let ran = i64::try_from(self.run_ms).unwrap_or(i64::MAX);
+        self.launched_ms.saturating_add(ran)
+    }
+
     /// From launch to end, ms; at least what it says it ran.
     pub fn duration_ms(&self) -> f64 {
         let between = self.finished_ms.saturating_sub(self.launched_ms);
@@ -101,7 +108,7 @@ impl Run {
             for task in &stage.attempts {
                 let key = (Arc::clone(&stage.app), Arc::clone(&task.executor));
                 let end = ends.entry(key).or_insert(i64::MAX);
-                *end = task.finished_ms.min(*end);
+                *end = task.ran_until_ms().min(*end);
             }
         }
         for stage in &mut self.stages {
@@ -167,5 +174,36 @@ mod tests {
         };
         let ids: Vec<i64> = stage.tasks().iter().map(|task| task.task).collect();
         assert_eq!(ids, [2, 4, 6]);
+    }
+
+    #[test]
+    fn the_first_tasks_of_an_executor_are_those_before_any_has_run() {
+        let task = |executor: &str, launched_ms, run_ms| Task {
+            executor: executor.into(),
+            launched_ms,
+            run_ms,
+            finished_ms: launched_ms + run_ms as i64 + 20,
+            ..Task::default()
+        };
+        let stage = |attempts| Stage {
+            attempts,
+            ..Stage::default()
+        };
+        let mut run = Run {
+            stages: vec![
+                // The third is launched before the first is known to have ended.
+                stage(vec![
+                    task("1", 0, 900),
+                    task("1", 5, 990),
+                    task("1", 910, 10),
+                ]),
+                stage(vec![task("1", 950, 10), task("2", 950, 10)]),
+            ],
+            ..Run::default()
+        };
+        run.mark_first();
+        let first = run.stages.iter().flat_map(|stage| &stage.attempts);
+        let first: Vec<bool> = first.map(|task| task.first).collect();
+        assert_eq!(first, [true, true, false, false, true]);
     }
 }

@@ -1,7 +1,7 @@
 //! What explains the times of a stage's tasks, task by task.
 
 use super::finding::{Cause, Measure};
-use super::groups::{Slower, slower};
+use super::groups::slower;
 use super::parts::Parts;
 use super::slope::slope;
 use super::stats::{
@@ -45,7 +45,8 @@ pub(super) struct Explained {
     rest: Vec<f64>,
     /// What that is called.
     rest_is: Cause,
-    slower: Vec<Slower>,
+    /// Groups that are slower: how probable by chance, and what is for it of each task.
+    groups: Vec<(Cause, f64, Vec<f64>)>,
     /// What a task of its data is expected to take.
     expected: Vec<f64>,
     /// What a typical task takes.
@@ -116,7 +117,7 @@ impl Explained {
             } else {
                 Cause::Computation
             },
-            slower: Vec::new(),
+            groups: Vec::new(),
             typical,
             spread: 0.0,
             spill,
@@ -133,19 +134,24 @@ impl Explained {
         explained
     }
 
-    /// One of each kind: the first tasks of executors, a host, an executor, those with their data elsewhere.
+    /// At most one of each kind, that first which chance explains least: what others seem to have may be its.
     fn take_groups_out(&mut self, tasks: &[&Task], most: f64) {
-        let kinds = [Cause::WarmUp, Cause::Host, Cause::Executor, Cause::Locality];
-        for cause in kinds {
-            let Some(found) = slower(tasks, &self.relative(), cause, most) else {
-                continue;
+        let mut kinds = vec![Cause::WarmUp, Cause::Host, Cause::Executor, Cause::Locality];
+        loop {
+            let rest = self.relative();
+            let found = kinds
+                .iter()
+                .filter_map(|cause| slower(tasks, &rest, *cause, most))
+                .min_by(|a, b| a.chance.total_cmp(&b.chance));
+            let Some(found) = found else {
+                return;
             };
-            for (at, member) in found.member.iter().enumerate() {
-                if *member {
-                    self.rest[at] -= found.by * self.expected[at];
-                }
+            let parts = found.parts(&self.rest, &self.expected, most);
+            for (rest, part) in self.rest.iter_mut().zip(&parts) {
+                *rest -= part;
             }
-            self.slower.push(found);
+            kinds.retain(|cause| *cause != found.cause);
+            self.groups.push((found.cause, found.chance, parts));
         }
     }
 
@@ -176,10 +182,9 @@ impl Explained {
             Cause::ShuffleWrite => self.write[at],
             Cause::Spill => self.spill[at],
             Cause::Start => self.start[at],
-            Cause::WarmUp | Cause::Host | Cause::Executor | Cause::Locality => self
-                .group(cause)
-                .filter(|group| group.member[at])
-                .map_or(0.0, |group| group.by * self.expected[at]),
+            Cause::WarmUp | Cause::Host | Cause::Executor | Cause::Locality => {
+                self.group(cause).map_or(0.0, |(.., parts)| parts[at])
+            }
         }
     }
 
@@ -189,7 +194,7 @@ impl Explained {
         Some((self.amounts[at], median(self.amounts.iter().copied())))
     }
 
-    /// Tasks that are slow beyond chance.
+    /// Tasks that are slow beyond chance, each for itself or as a part of a group that is.
     pub(super) fn slow(&self, chance: f64) -> Vec<usize> {
         self.slow_by(|z, n| chance_of_outlier(z, n) < chance)
     }
@@ -202,8 +207,12 @@ impl Explained {
     fn slow_by(&self, is_slow: impl Fn(f64, usize) -> bool) -> Vec<usize> {
         let n = self.rest.len();
         let scale = self.scale(self.typical.max(1.0));
+        let with_group = |at: usize| self.groups.iter().any(|(.., parts)| parts[at] > 0.0);
         (0..n)
-            .filter(|at| is_slow(self.excess(*at) / scale, n))
+            .filter(|at| {
+                let excess = self.excess(*at);
+                is_slow(excess / scale, n) || excess > 0.0 && with_group(*at)
+            })
             .collect()
     }
 
@@ -214,24 +223,26 @@ impl Explained {
 
     /// How sure it is that a task is slow, and for this reason; 0 to 1.
     pub(super) fn sure(&self, at: usize, cause: Cause) -> f64 {
+        // A group is slow beyond chance as a whole.
+        if let Some((_, chance, _)) = self.group(cause) {
+            return (1.0 - chance).clamp(0.0, 1.0);
+        }
         let n = self.rest.len();
         let by_chance = |ms: f64, expected: f64| chance_of_outlier(ms / self.scale(expected), n);
-        let slow = by_chance(self.excess(at), self.typical.max(1.0));
+        let typical = self.typical.max(1.0);
+        let slow = by_chance(self.excess(at), typical);
         let part = self.part(at, cause);
         let other = match cause {
             Cause::Data => self.chance_of_data,
             Cause::Spill => self.chance_of_spill,
-            Cause::WarmUp | Cause::Host | Cause::Executor | Cause::Locality => {
-                self.group(cause).map_or(1.0, |group| group.chance)
-            }
             Cause::Computation | Cause::DataOrComputation => by_chance(part, self.expected[at]),
-            _ => by_chance(part, self.typical.max(1.0)),
+            _ => by_chance(part, typical),
         };
         ((1.0 - slow) * (1.0 - other)).clamp(0.0, 1.0)
     }
 
-    fn group(&self, cause: Cause) -> Option<&Slower> {
-        self.slower.iter().find(|group| group.cause == cause)
+    fn group(&self, cause: Cause) -> Option<&(Cause, f64, Vec<f64>)> {
+        self.groups.iter().find(|(of, ..)| *of == cause)
     }
 }
 

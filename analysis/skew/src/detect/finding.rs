@@ -44,7 +44,7 @@ pub enum Cause {
     /// It is among the first tasks of its executor, and these are slower: code is not compiled yet, classes and libraries are loaded,
     /// Python workers started.
     WarmUp,
-    /// All tasks of its host are slower.
+    /// All tasks of its host are slower; where a host has one executor, that may be it.
     Host,
     /// All tasks of its executor are slower, though not all of the host.
     Executor,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::finding::Cause;
-use super::stats::{chance_of_rank, median};
+use super::stats::{chance_of_outlier, chance_of_rank, median, spread};
 use crate::Task;
 
 /// A group of which the tasks are slower than the others.
@@ -15,6 +15,29 @@ pub(super) struct Slower {
     pub(super) by: f64,
     /// How probable such a group is by chance.
     pub(super) chance: f64,
+}
+
+impl Slower {
+    /// How much of what is left of each task is for the group, ms. Warming up takes some tasks much longer than others, so there it
+    /// is all that is left, but for a task that is slow beyond chance (`most`) even in its group.
+    pub(super) fn parts(&self, rest: &[f64], expected: &[f64], most: f64) -> Vec<f64> {
+        let inside: Vec<f64> = (0..rest.len())
+            .filter(|at| self.member[*at])
+            .map(|at| rest[at] / expected[at])
+            .collect();
+        let (typical, scale) = (median(inside.iter().copied()), spread(&inside));
+        let of = |at: usize| {
+            let z = (rest[at] / expected[at] - typical) / scale.max(1e-9);
+            if !self.member[at] {
+                0.0
+            } else if self.cause == Cause::WarmUp && chance_of_outlier(z, inside.len()) >= most {
+                rest[at].max(0.0)
+            } else {
+                self.by * expected[at]
+            }
+        };
+        (0..rest.len()).map(of).collect()
+    }
 }
 
 /// The group of this kind that is the least probable by chance, if it is less than `most`.

@@ -58,24 +58,25 @@ pub fn detect(stage: &Stage, options: &Options) -> Finding {
     parts.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     finding.saved_ms = without(&|at| explained.excess(at));
     let least = options.worth * finding.stage_ms;
-    let worst = parts.first().copied().filter(|part| part.ms >= least);
+    let sure = |cause: Cause| {
+        let part = |at: &&usize| explained.part(**at, cause);
+        let most = slow.iter().max_by(|a, b| part(a).total_cmp(&part(b)));
+        most.map_or(0.0, |at| explained.sure(*at, cause))
+    };
+    // What is less probable than not is no reason, however much it is.
+    let worst = parts
+        .iter()
+        .map(|part| (*part, sure(part.cause)))
+        .find(|(part, sure)| part.ms >= least && *sure > 0.5);
     finding.verdict = match worst {
-        Some(part) => Verdict::Skewed(part.cause),
+        Some((part, _)) => Verdict::Skewed(part.cause),
         None if slow.is_empty() && may_be_slow(&explained, &durations, slots, options) => {
             Verdict::TooFew
         }
         None => Verdict::Even,
     };
     finding.tasks = slow_tasks(&tasks, &explained, &slow);
-    if let Some(part) = worst {
-        finding.sure = slow
-            .iter()
-            .max_by(|a, b| {
-                let of = |at: usize| explained.part(at, part.cause);
-                of(**a).total_cmp(&of(**b))
-            })
-            .map_or(0.0, |at| explained.sure(*at, part.cause));
-    }
+    finding.sure = worst.map_or(0.0, |(_, sure)| sure);
     finding.parts = parts;
     finding
 }

@@ -5,16 +5,11 @@ use std::collections::BinaryHeap;
 
 use crate::Task;
 
-/// The most tasks that ran at once. The driver launches a slot's next task some ms before it says that the last one has ended, so
-/// a task counts from its launch for as long as it ran.
+/// The most tasks that ran at once.
 pub(super) fn slots(tasks: &[&Task]) -> usize {
     let mut moments: Vec<(i64, i32)> = tasks
         .iter()
-        .flat_map(|task| {
-            let ran = i64::try_from(task.run_ms).unwrap_or(i64::MAX);
-            let end = task.launched_ms.saturating_add(ran);
-            [(task.launched_ms, 1), (end, -1)]
-        })
+        .flat_map(|task| [(task.launched_ms, 1), (task.ran_until_ms(), -1)])
         .collect();
     // At the same moment ends come first.
     moments.sort_unstable();

@@ -49,7 +49,7 @@ fn normal_tail(z: f64) -> f64 {
 }
 
 /// How probable it is that chance ranks the values of a group as high as they are among all (Mann and Whitney, one-sided,
-/// with ties). No group can be rarer than one choice of its size.
+/// with ties). No group can be rarer than one choice of its size, and if its values are all above the others it is that rare.
 pub(super) fn chance_of_rank(values: &[f64], member: &[bool]) -> f64 {
     let n = values.len() as f64;
     let inside = member.iter().filter(|is| **is).count() as f64;
@@ -70,12 +70,16 @@ pub(super) fn chance_of_rank(values: &[f64], member: &[bool]) -> f64 {
         at += tied;
     }
     let u = rank_sum - inside * (inside + 1.0) / 2.0;
+    let rarest = 1.0 / choices(n, inside);
+    if u >= inside * outside {
+        return rarest;
+    }
     let variance = inside * outside / 12.0 * (n + 1.0 - ties / (n * (n - 1.0)));
     if variance <= 0.0 {
         return 1.0;
     }
     let z = (u - inside * outside / 2.0 - 0.5) / variance.sqrt();
-    normal_tail(z).max(1.0 / choices(n, inside)).min(1.0)
+    normal_tail(z).clamp(rarest, 1.0)
 }
 
 /// How many ways there are to choose `k` of `n`.
@@ -162,7 +166,8 @@ mod tests {
         let values: Vec<f64> = (0..20).map(f64::from).collect();
         let upper = |from| (0..20).map(|i| i >= from).collect::<Vec<_>>();
         assert!(chance_of_rank(&values, &upper(12)) < 0.001);
-        assert!((chance_of_rank(&values, &upper(19)) - 0.05).abs() < 0.01);
+        assert!((chance_of_rank(&values, &upper(19)) - 1.0 / 20.0).abs() < 1e-9);
+        assert!((chance_of_rank(&values, &upper(18)) - 1.0 / 190.0).abs() < 1e-9);
         assert_eq!(chance_of_rank(&values, &upper(20)), 1.0);
         assert_eq!(chance_of_rank(&[1.0; 20], &upper(12)), 1.0);
     }

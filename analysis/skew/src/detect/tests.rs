@@ -96,6 +96,7 @@ proptest! {
     fn tasks_that_differ_by_chance_are_even(plain in plain()) {
         let finding = detect(&stage(plain.tasks, &[]), &Options::default());
         prop_assert_eq!(finding.verdict, Verdict::Even, "{:?}", &finding);
+        prop_assert_eq!(finding.sure, 0.0);
     }
 
     #[test]
@@ -176,6 +177,17 @@ proptest! {
     }
 
     #[test]
+    fn first_tasks_that_take_longer_are_warm_up(plain in plain(), times in prop::collection::vec(8u64..12, 160)) {
+        let mut tasks = plain.tasks;
+        let first: Vec<usize> = (0..tasks.len() / 4).collect();
+        for at in &first {
+            tasks[*at].run_ms *= times[*at];
+            tasks[*at].first = true;
+        }
+        found(&stage(tasks, &[]), Cause::WarmUp, &first)?;
+    }
+
+    #[test]
     fn remote_data_is_told_from_its_tasks(plain in plain(), times in 8u64..12) {
         let mut tasks = plain.tasks;
         // Of every host some.
@@ -209,8 +221,8 @@ proptest! {
             task: row[1] as i64,
             executor: format!("{}", row[1] % 3).into(),
             host: format!("{}", row[1] % 2).into(),
-            locality: if row[2] % 2 == 0 { "ANY" } else { "" }.into(),
-            succeeded: row[2] % 5 > 0,
+            locality: if row[2].is_multiple_of(2) { "ANY" } else { "" }.into(),
+            succeeded: !row[2].is_multiple_of(5),
             launched_ms: bound(row[3]) as i64,
             finished_ms: bound(row[4]) as i64,
             run_ms: bound(row[5]),

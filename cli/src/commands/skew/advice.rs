@@ -15,7 +15,7 @@ pub(super) fn advice(finding: &Finding) -> Option<String> {
         Cause::Data => of_data(finding),
         Cause::Computation => format!("{} {}", RECORDS, look(finding, task)),
         Cause::DataOrComputation => format!(
-            "Spark counted no data here, so it may be more data or expensive records. {RECORDS} {}",
+            "see how much data it has, which Spark does not count here; or {RECORDS} {}",
             look(finding, task)
         ),
         Cause::GarbageCollection => "give executors more memory, or let fewer tasks run at once in each (spark.executor.memory, \

@@ -163,7 +163,9 @@ fn slow(text: &mut String, finding: &Finding, task: &SlowTask) {
         shorten(&parts.join("; "), WIDTH - 39),
     );
     let mut place = format!("executor {} on {}", task.executor, task.host);
-    let _ = write!(place, ", CPU time {:+.1} s", task.slower_cpu_ms / 1e3);
+    // Plus zero, as otherwise there is a minus zero.
+    let cpu = (task.slower_cpu_ms / 100.0).round() / 10.0 + 0.0;
+    let _ = write!(place, ", CPU time {cpu:+.1} s");
     if task.spilled_bytes > 0 {
         let _ = write!(
             place,
