@@ -11,8 +11,8 @@ pub mod record;
 pub mod report;
 pub mod run;
 pub mod setup;
-pub mod skew;
 pub mod size;
+pub mod skew;
 pub mod source;
 pub mod top;
 
