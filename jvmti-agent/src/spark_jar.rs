@@ -44,7 +44,7 @@ unsafe impl Sync for Patches {}
 /// Makes the folder where files of records wait. Says why if it cannot.
 fn records_waiting(agent: &Agent) -> Option<PathBuf> {
     let made = agent.session.make_records_waiting(&agent.options.config);
-    made.inspect_err(|error| log::say(&format!("records are not followed: {error}")))
+    made.inspect_err(|error| log::say(format!("records are not followed: {error}")))
         .ok()
 }
 

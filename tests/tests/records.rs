@@ -1,0 +1,170 @@
+//! Records followed through programs on real Spark, of which it is known which one takes long.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use unfuse_tests::{pyspark, root, run, spark, unfuse};
+
+/// Of the lines, the one that takes long.
+const NEEDLE: i32 = 31_234;
+
+struct Ran {
+    home: tempfile::TempDir,
+    profile: PathBuf,
+    input: String,
+}
+
+/// Runs a case of `Records.java` under `unfuse run --records`.
+fn records(version: &str, case: &str, master: &str, records: &str) -> Ran {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut input = String::new();
+    for number in 0..40_000 {
+        let (name, amount) = match number {
+            NEEDLE if case == "sql" => ("needle".to_owned(), 5),
+            NEEDLE => ("needle".to_owned(), 77_777),
+            _ => (format!("k{}", number % 40), number % 1000),
+        };
+        input.push_str(&format!("{number},{name},{amount}\n"));
+    }
+    fs::write(home.path().join("in.csv"), &input).expect("the input");
+    let spark = spark(version);
+    let jars = pyspark(&spark).join("jars");
+    run(Command::new("javac")
+        .arg("-nowarn")
+        .arg("-cp")
+        .arg(jars.join("*"))
+        .arg("-d")
+        .arg(home.path().join("classes"))
+        .arg(root().join("tests/programs/Records.java")));
+    let profile = home.path().join("profile");
+    run(unfuse()
+        .arg("run")
+        .arg(records)
+        .arg("--out")
+        .arg(&profile)
+        .arg("--")
+        .arg(pyspark(&spark).join("bin/spark-submit"))
+        .args(["--master", master, "--class", "Records"])
+        .arg("--driver-class-path")
+        .arg(home.path().join("classes"))
+        .arg("spark-internal")
+        .arg(case)
+        .arg(home.path().join("in.csv"))
+        .arg(home.path().join("out")));
+    Ran {
+        home,
+        profile,
+        input,
+    }
+}
+
+impl Ran {
+    fn skew(&self) -> Value {
+        let output = run(unfuse().arg("skew").arg(&self.profile).arg("--json"));
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert!(!answer["records"].is_null(), "{answer:#}");
+        answer["records"].clone()
+    }
+
+    fn needle(&self) -> (i64, &str) {
+        let start = self.input.find(&format!("\n{NEEDLE},")).expect("the needle") + 1;
+        let line = self.input[start..].lines().next().expect("a line");
+        (start as i64, line)
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[test]
+fn a_slow_line_and_a_slow_key_are_found() {
+    for version in ["4.3", "3.5"] {
+        let ran = records(version, "sums", "local[2]", "--records");
+        let records = ran.skew();
+        let (offset, line) = ran.needle();
+        // One before the shuffle, one behind it; both take as long.
+        let slow = &records["slow_records"];
+        let find = |content: &str| {
+            let rows = slow.as_array().expect("rows").iter().take(2);
+            let mut rows = rows.filter(|row| text(&row["at"]["content"]) == content);
+            rows.next().unwrap_or_else(|| panic!("{version}: {content}: {slow:#}"))
+        };
+        let before = find(line);
+        assert_eq!(before["at"]["offset"], offset, "{before:#}");
+        assert!(text(&before["at"]["file"]).ends_with("in.csv"), "{before:#}");
+        assert!(text(&before["lines"][0]["line"]).contains("Records.work"), "{before:#}");
+        find("key k7");
+        // The results of both come first; each names the input that it had to wait for.
+        let results = records["slow_results"].as_array().expect("results");
+        let of_needle = results[..2].iter().find(|row| text(&row["content"]).starts_with("needle="));
+        let of_needle = of_needle.unwrap_or_else(|| panic!("{version}: {results:#?}"));
+        assert_eq!(of_needle["expensive_input"]["offset"], offset, "{of_needle:#}");
+        assert_eq!(of_needle["inputs"], 1);
+        let of_key = results[..2].iter().find(|row| text(&row["content"]).starts_with("k7="));
+        let of_key = of_key.unwrap_or_else(|| panic!("{version}: {results:#?}"));
+        assert_eq!(of_key["slowest_step"]["kind"], "shuffle", "{of_key:#}");
+        // All its lines: of 40,000, every fortieth.
+        assert_eq!(of_key["inputs"], 1000, "{of_key:#}");
+        assert_eq!((&records["inputs"], &records["results"]), (&40_000.into(), &41.into()));
+    }
+}
+
+#[test]
+fn a_slow_line_is_found_behind_a_cache_and_a_join() {
+    let ran = records("4.3", "cached", "local[2]", "--records");
+    let records = ran.skew();
+    let (offset, _) = ran.needle();
+    let first = &records["slow_records"][0];
+    assert_eq!(first["at"]["offset"], offset, "{records:#}");
+    // What was joined comes from lines, by the cache.
+    let result = &records["slow_results"][0];
+    assert_eq!(result["expensive_input"]["kind"], "file", "{records:#}");
+}
+
+#[test]
+fn attempts_that_failed_do_not_count() {
+    let ran = records("4.3", "retried", "local[2,2]", "--records");
+    let records = ran.skew();
+    assert_eq!(records["inputs"], 40_000, "{records:#}");
+    let (offset, _) = ran.needle();
+    assert_eq!(records["slow_results"][0]["expensive_input"]["offset"], offset, "{records:#}");
+}
+
+#[test]
+fn a_slow_row_of_a_file_is_found() {
+    for version in ["4.3", "3.5"] {
+        let ran = records(version, "sql", "local[2]", "--records");
+        let records = ran.skew();
+        let at = &records["slow_records"][0]["at"];
+        let expected = "name=needle";
+        assert!(text(&at["content"]).contains(expected), "{version}: {records:#}");
+        assert!(text(&at["file"]).ends_with(".parquet"), "{version}: {records:#}");
+        assert_eq!(at["row"], NEEDLE, "{version}: {records:#}");
+    }
+}
+
+#[test]
+fn contents_stay_out_of_a_profile_that_is_not_to_have_them() {
+    let ran = records("4.3", "sums", "local[2]", "--records=redacted");
+    let records = ran.skew();
+    let (offset, _) = ran.needle();
+    let rows = records["slow_records"].as_array().expect("rows");
+    assert!(rows.iter().take(2).any(|row| row["at"]["offset"] == offset), "{records:#}");
+    assert!(rows.iter().all(|row| row["at"]["content"].is_null()), "{records:#}");
+    assert!(!contains(&ran.profile, b"needle"));
+    assert!(ran.home.path().join("out").exists());
+}
+
+fn contains(dir: &Path, word: &[u8]) -> bool {
+    fs::read_dir(dir).expect("a directory").flatten().any(|entry| {
+        let path = entry.path();
+        if path.is_dir() {
+            return contains(&path, word);
+        }
+        let bytes = fs::read(&path).unwrap_or_default();
+        bytes.windows(word.len()).any(|window| window == word)
+    })
+}
