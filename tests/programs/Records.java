@@ -1,3 +1,4 @@
+import java.io.IOException;
 import java.util.Arrays;
 import org.apache.spark.SparkConf;
 import org.apache.spark.TaskContext;
@@ -34,7 +35,7 @@ public final class Records {
         return line;
     }
 
-    public static void main(String[] arguments) {
+    public static void main(String[] arguments) throws IOException {
         SparkConf conf = new SparkConf().setAppName("records");
         switch (arguments[0]) {
             case "sums":
@@ -101,7 +102,7 @@ public final class Records {
     }
 
     /** A function of SQL that takes long for one row of a Parquet file. */
-    private static void sql(SparkConf conf, String in, String out) {
+    private static void sql(SparkConf conf, String in, String out) throws IOException {
         try (SparkSession spark = SparkSession.builder().config(conf).getOrCreate()) {
             spark.read().csv(in).toDF("number", "name", "amount").write().parquet(out + ".parquet");
             spark.udf().register("slow", (UDF1<String, String>) Records::slow, DataTypes.StringType);

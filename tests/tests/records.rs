@@ -69,7 +69,11 @@ impl Ran {
     }
 
     fn needle(&self) -> (i64, &str) {
-        let start = self.input.find(&format!("\n{NEEDLE},")).expect("the needle") + 1;
+        let start = self
+            .input
+            .find(&format!("\n{NEEDLE},"))
+            .expect("the needle")
+            + 1;
         let line = self.input[start..].lines().next().expect("a line");
         (start as i64, line)
     }
@@ -90,25 +94,43 @@ fn a_slow_line_and_a_slow_key_are_found() {
         let find = |content: &str| {
             let rows = slow.as_array().expect("rows").iter().take(2);
             let mut rows = rows.filter(|row| text(&row["at"]["content"]) == content);
-            rows.next().unwrap_or_else(|| panic!("{version}: {content}: {slow:#}"))
+            rows.next()
+                .unwrap_or_else(|| panic!("{version}: {content}: {slow:#}"))
         };
         let before = find(line);
         assert_eq!(before["at"]["offset"], offset, "{before:#}");
-        assert!(text(&before["at"]["file"]).ends_with("in.csv"), "{before:#}");
-        assert!(text(&before["lines"][0]["line"]).contains("Records.work"), "{before:#}");
+        assert!(
+            text(&before["at"]["file"]).ends_with("in.csv"),
+            "{before:#}"
+        );
+        assert!(
+            text(&before["lines"][0]["line"]).contains("Records.work"),
+            "{before:#}"
+        );
         find("key k7");
         // The results of both come first; each names the input that it had to wait for.
         let results = records["slow_results"].as_array().expect("results");
-        let of_needle = results[..2].iter().find(|row| text(&row["content"]).starts_with("needle="));
+        let of_needle = results[..2]
+            .iter()
+            .find(|row| text(&row["content"]).starts_with("needle="));
         let of_needle = of_needle.unwrap_or_else(|| panic!("{version}: {results:#?}"));
-        assert_eq!(of_needle["expensive_input"]["offset"], offset, "{of_needle:#}");
+        assert_eq!(
+            of_needle["expensive_input"]["offset"], offset,
+            "{of_needle:#}"
+        );
         assert_eq!(of_needle["inputs"], 1);
-        let of_key = results[..2].iter().find(|row| text(&row["content"]).starts_with("k7="));
+        let of_key = results[..2]
+            .iter()
+            .find(|row| text(&row["content"]).starts_with("k7="));
         let of_key = of_key.unwrap_or_else(|| panic!("{version}: {results:#?}"));
         assert_eq!(of_key["slowest_step"]["kind"], "shuffle", "{of_key:#}");
         // All its lines: of 40,000, every fortieth.
         assert_eq!(of_key["inputs"], 1000, "{of_key:#}");
-        assert_eq!((&records["inputs"], &records["results"]), (&40_000.into(), &41.into()));
+        assert!(contains(&ran.profile, b"needle"));
+        assert_eq!(
+            (&records["inputs"], &records["results"]),
+            (&40_000.into(), &41.into())
+        );
     }
 }
 
@@ -130,7 +152,10 @@ fn attempts_that_failed_do_not_count() {
     let records = ran.skew();
     assert_eq!(records["inputs"], 40_000, "{records:#}");
     let (offset, _) = ran.needle();
-    assert_eq!(records["slow_results"][0]["expensive_input"]["offset"], offset, "{records:#}");
+    assert_eq!(
+        records["slow_results"][0]["expensive_input"]["offset"], offset,
+        "{records:#}"
+    );
 }
 
 #[test]
@@ -140,8 +165,14 @@ fn a_slow_row_of_a_file_is_found() {
         let records = ran.skew();
         let at = &records["slow_records"][0]["at"];
         let expected = "name=needle";
-        assert!(text(&at["content"]).contains(expected), "{version}: {records:#}");
-        assert!(text(&at["file"]).ends_with(".parquet"), "{version}: {records:#}");
+        assert!(
+            text(&at["content"]).contains(expected),
+            "{version}: {records:#}"
+        );
+        assert!(
+            text(&at["file"]).ends_with(".parquet"),
+            "{version}: {records:#}"
+        );
         assert_eq!(at["row"], NEEDLE, "{version}: {records:#}");
     }
 }
@@ -152,19 +183,28 @@ fn contents_stay_out_of_a_profile_that_is_not_to_have_them() {
     let records = ran.skew();
     let (offset, _) = ran.needle();
     let rows = records["slow_records"].as_array().expect("rows");
-    assert!(rows.iter().take(2).any(|row| row["at"]["offset"] == offset), "{records:#}");
-    assert!(rows.iter().all(|row| row["at"]["content"].is_null()), "{records:#}");
+    assert!(
+        rows.iter().take(2).any(|row| row["at"]["offset"] == offset),
+        "{records:#}"
+    );
+    assert!(
+        rows.iter().all(|row| row["at"]["content"].is_null()),
+        "{records:#}"
+    );
     assert!(!contains(&ran.profile, b"needle"));
     assert!(ran.home.path().join("out").exists());
 }
 
 fn contains(dir: &Path, word: &[u8]) -> bool {
-    fs::read_dir(dir).expect("a directory").flatten().any(|entry| {
-        let path = entry.path();
-        if path.is_dir() {
-            return contains(&path, word);
-        }
-        let bytes = fs::read(&path).unwrap_or_default();
-        bytes.windows(word.len()).any(|window| window == word)
-    })
+    fs::read_dir(dir)
+        .expect("a directory")
+        .flatten()
+        .any(|entry| {
+            let path = entry.path();
+            if path.is_dir() {
+                return contains(&path, word);
+            }
+            let bytes = fs::read(&path).unwrap_or_default();
+            bytes.windows(word.len()).any(|window| window == word)
+        })
 }
