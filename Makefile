@@ -75,6 +75,7 @@ bench: build
 	target/release/unfuse-bench contention
 	target/release/unfuse-bench impact
 	target/release/unfuse-bench sizing
+	target/release/unfuse-bench skew
 	target/release/unfuse-bench accuracy --async-profiler 200
 	target/release/unfuse-bench report
 

@@ -17,6 +17,7 @@ mod report;
 mod sampler;
 mod session;
 mod sizing;
+mod skew;
 mod soak;
 mod spark;
 mod synthetic;
@@ -49,6 +50,7 @@ enum What {
     Impact(impact::Impact),
     Sampler(sampler::Sampler),
     Sizing(sizing::Sizing),
+    Skew(skew::Skew),
     Soak(soak::Soak),
     Report(page::Page),
 }
@@ -64,6 +66,7 @@ fn main() -> Result<()> {
         What::Report(page) => page.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
         What::Sizing(sizing) => sizing.measure(&cli.results),
+        What::Skew(skew) => skew.measure(&cli.results),
         What::Soak(soak) => soak.measure(&cli.results),
         What::Overhead(overhead) => overhead.measure(&cli.results),
     }

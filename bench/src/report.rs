@@ -52,6 +52,9 @@ pub fn median(values: &mut [f64]) -> f64 {
 /// The geometric mean of ratios given as logarithms, with its 95% confidence interval (Student's t).
 pub fn geometric(logs: &[f64]) -> String {
     let (mean, half) = mean_and_half_width(logs);
+    if half.is_infinite() {
+        return format!("{:.3} (one run)", mean.exp());
+    }
     format!(
         "{:.3} ({:.3} to {:.3})",
         mean.exp(),

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use unfuse_toolkit::run;
+use unfuse_toolkit::{run, said};
 
 use crate::session::{Answer, Failed, Session};
 
@@ -264,6 +264,15 @@ impl Spark {
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    /// The JSON that `unfuse` says of a profile.
+    ///
+    /// # Errors
+    /// With what it says if it fails.
+    pub fn ask(&self, arguments: &[&str], profile: &Path) -> Result<serde_json::Value> {
+        let said = said(Command::new(&self.unfuse).args(arguments).arg(profile))?;
+        Ok(serde_json::from_str(&said)?)
     }
 
     /// `spark-submit` with a tool, which leaves its profile there.

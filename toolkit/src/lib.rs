@@ -133,6 +133,14 @@ pub fn local_time(format: &str) -> String {
 /// # Errors
 /// With its last words if it fails.
 pub fn run(command: &mut Command) -> Result<()> {
+    said(command).map(drop)
+}
+
+/// The same; returns what it wrote to its standard output.
+///
+/// # Errors
+/// With its last words if it fails.
+pub fn said(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()
@@ -149,5 +157,5 @@ pub fn run(command: &mut Command) -> Result<()> {
             last.into_iter().rev().collect::<Vec<_>>().join(" / ")
         );
     }
-    Ok(())
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

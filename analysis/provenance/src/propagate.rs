@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use unfuse_format::{ProfileDir, RecordInRow, RecordOutRow};
 
 use crate::buckets::{Buckets, bucket_of};
+use crate::reach::Merging;
 use crate::stream::{Groups, order};
 use crate::{ProvenanceError, Reach, RecordRef, Taps};
 use links::{Found, Linked, Links, Wanted};
@@ -274,7 +275,7 @@ impl Run<'_> {
             let stage = (target.app.clone(), target.stage);
             *self.outcome.stage_ns.entry(stage).or_default() += records.ns(target.output);
             let link = self.links.number(&target.app, &target.link);
-            let mut merged: BTreeMap<i64, Reach> = BTreeMap::new();
+            let mut merged: BTreeMap<i64, Merging> = BTreeMap::new();
             for record in records.made(target.output, made) {
                 let Made {
                     position,
@@ -290,8 +291,10 @@ impl Run<'_> {
                         reach,
                     }),
                     Some(_) if target.combined => {
-                        let merge = merged.get(&key).map_or(reach, |other| other.merged(&reach));
-                        merged.insert(key, merge);
+                        merged
+                            .entry(key)
+                            .and_modify(|values| values.add(&reach))
+                            .or_insert_with(|| Merging::of(reach));
                     }
                     Some(link) => {
                         for id in [key, whole].into_iter().filter(|id| *id != 0) {
@@ -301,8 +304,8 @@ impl Run<'_> {
                 }
             }
             if let Some(link) = link {
-                for (key, reach) in merged {
-                    self.links.put(link, key, &reach)?;
+                for (key, values) in merged {
+                    self.links.put(link, key, &values.reach())?;
                 }
             }
         }

@@ -73,13 +73,42 @@ impl Reach {
         let slower = if other.ns() > self.ns() { other } else { self };
         Self { lineage, ..*slower }
     }
+}
 
-    /// Values of a key that are merged before they are written: the functions of all, behind the slowest.
-    pub(crate) fn merged(&self, other: &Self) -> Self {
+/// Values of a key that a task merges before they are written: the functions of all, behind the slowest.
+pub(crate) struct Merging {
+    /// The slowest of them by itself: that one is responsible.
+    slowest: Reach,
+    base_ns: i64,
+    own_ns: i64,
+    lineage: u64,
+}
+
+impl Merging {
+    pub(crate) fn of(first: Reach) -> Self {
         Self {
-            base_ns: self.base_ns.max(other.base_ns),
-            own_ns: self.own_ns.saturating_add(other.own_ns),
-            ..self.or(other)
+            slowest: first,
+            base_ns: first.base_ns,
+            own_ns: first.own_ns,
+            lineage: first.lineage,
+        }
+    }
+
+    pub(crate) fn add(&mut self, value: &Reach) {
+        if value.ns() > self.slowest.ns() {
+            self.slowest = *value;
+        }
+        self.base_ns = self.base_ns.max(value.base_ns);
+        self.own_ns = self.own_ns.saturating_add(value.own_ns);
+        self.lineage = self.lineage.saturating_add(value.lineage);
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        Reach {
+            base_ns: self.base_ns,
+            own_ns: self.own_ns,
+            lineage: self.lineage,
+            ..self.slowest
         }
     }
 }

@@ -191,7 +191,10 @@ fn a_shuffle_counts_by_how_much_was_read() {
         ..first(0, partition)
     };
     // Values of key 100 are merged in each task; key 200 comes from one of them, and 13 records are of others.
-    run.task(&combined(0), &[(0, 100, 4), (0, 200, 20), (0, 100, 6)]);
+    run.task(
+        &combined(0),
+        &[(0, 100, 3), (0, 200, 20), (0, 100, 6), (0, 100, 1)],
+    );
     run.task(&combined(1), &[(0, 100, 1)]);
     let others: Vec<Record> = (0..13).map(|at| (0, 300 + at, 0)).collect();
     run.task(&combined(2), &others);
@@ -210,7 +213,7 @@ fn a_shuffle_counts_by_how_much_was_read() {
     assert_eq!((of(0).own_ns, of(0).base_ns), (40 * MS, 10 * MS));
     assert_eq!((of(1).own_ns, of(1).base_ns), (45 * MS, 20 * MS));
     assert_eq!(of(0).root.position, 2);
-    assert_eq!(of(0).lineage, 3);
+    assert_eq!(of(0).lineage, 4);
 }
 
 /// Of a record that became several, each counts its own time; of several that became one, the slowest and what it came from.
