@@ -37,4 +37,4 @@ pub use launch::{Launch, LaunchError, Session, Shipped, launch};
 pub use share::TaskShare;
 pub use unfuse_format::{Retention, is_uri};
 #[doc(hidden)]
-pub use writer::take_events;
+pub use writer::{take_events, take_records};

@@ -24,6 +24,7 @@ fn main() {
     regions(&recorded);
     segments(&recorded);
     event_logs();
+    task_records();
 }
 
 fn save(target: &str, name: &str, bytes: &[u8]) {
@@ -284,4 +285,36 @@ fn save_segment<T: Table>(name: &str, rows: Vec<T>) {
     let path = tmp.path().join(T::NAME).join("corpus-00000.parquet");
     let bytes = fs::read(path).expect("a segment");
     save("profile", &format!("{name}.parquet"), &bytes);
+}
+
+/// As `RecordFile` of the Java module writes them: two records of a source, and outputs of one, the same, and both.
+fn task_records() {
+    let block = |kind: u8, number: u32, rows: &[u8]| {
+        let head = [
+            &[kind],
+            &number.to_le_bytes()[..],
+            &(rows.len() as u32).to_le_bytes(),
+        ];
+        [head.concat(), rows.to_vec()].concat()
+    };
+    let input = |ns: u8, id: u64| [&[ns][..], &id.to_le_bytes()].concat();
+    let output = |key: u64, read: &[[u8; 3]]| {
+        let ids = [key.to_le_bytes(), [0; 8]].concat();
+        let ranges = [&[0, read.len() as u8], read.as_flattened(), &[9]].concat();
+        [ids, ranges].concat()
+    };
+    let inputs = [input(5, 0), input(7, 40)].concat();
+    let outputs = [
+        output(1, &[[0, 0, 1]]),
+        output(2, &[]),
+        output(3, &[[0, 1, 1], [1, 0, 1]]),
+    ]
+    .concat();
+    let file = [
+        b"UNFREC1\n".to_vec(),
+        block(1, 0, &inputs),
+        block(1, 1, &input(3, 9)),
+        block(2, 0, &outputs),
+    ];
+    save("task_records", "two-sources", &file.concat());
 }

@@ -125,6 +125,9 @@ pub fn take_events(dir: &ProfileDir, stream: &[u8]) -> usize {
     count
 }
 
+#[doc(hidden)]
+pub use records::take_records;
+
 struct Work {
     tables: Tables,
     clock: EpochOffset,

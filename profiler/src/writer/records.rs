@@ -247,6 +247,17 @@ fn flush<T: Table>(segment: &mut SegmentWriter<T>) {
     }
 }
 
+/// Takes a file of records as the writer does; returns how many rows it makes. For `unfuse-fuzz` only.
+#[doc(hidden)]
+pub fn take_records(bytes: &[u8]) -> usize {
+    let mut ranges = Ranges::default();
+    let rows = Blocks::of(bytes).map(|block| match block {
+        Block::Input(_) => 1,
+        Block::Output(row) => ranges.of(&row).count(),
+    });
+    rows.sum()
+}
+
 /// A name is no path: what the JVM says must not lead elsewhere.
 fn file_in(dir: &Path, name: &str) -> Option<PathBuf> {
     let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
