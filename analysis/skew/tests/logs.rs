@@ -100,6 +100,6 @@ fn a_slow_host_is_told() {
     assert!(of_host.clone().count() >= 2, "{host:#?}");
     assert!(
         of_host.into_iter().all(|task| task.executor == "0"),
-        "{name}"
+        "{host:#?}"
     );
 }
