@@ -67,7 +67,7 @@ fn the_slow_record_is_told_from_the_large_file() {
 }
 
 #[test]
-fn attempts_count_once_and_a_slow_host_is_told() {
+fn attempts_count_once() {
     for name in ["failures-3.5", "failures-4.3"] {
         let findings = findings(name);
         let once = called(&findings, "one task fails once")[0];
@@ -78,22 +78,28 @@ fn attempts_count_once_and_a_slow_host_is_told() {
             copied.uncounted >= 1 && copied.slowest_ms < 60_000.0,
             "{name}"
         );
-        // Each executor has a host of its own there.
-        let host = called(&findings, "one executor is slow")[0];
-        let cause = Verdict::Skewed(Cause::Host);
-        assert_eq!(host.verdict, cause, "{name}: {host:#?}");
-        assert!(host.sure > 0.99, "{name}: {host:#?}");
-        let of_host = host.tasks.iter().filter(|task| {
-            let first = task.parts.first();
-            first.is_some_and(|part| part.cause == Cause::Host)
-        });
-        assert!(of_host.clone().count() >= 2, "{name}: {host:#?}");
-        assert!(
-            of_host.into_iter().all(|task| task.executor == "0"),
-            "{name}"
-        );
         for finding in called(&findings, "an executor is lost") {
             assert!([4, 16].contains(&finding.counted), "{name}: {finding:#?}");
         }
     }
+}
+
+/// On a quiet machine: while the log of Spark 4.3 was made, others made all hosts slow for some seconds.
+#[test]
+fn a_slow_host_is_told() {
+    let findings = findings("failures-3.5");
+    // Each executor has a host of its own there.
+    let host = called(&findings, "one executor is slow")[0];
+    let cause = Verdict::Skewed(Cause::Host);
+    assert_eq!(host.verdict, cause, "{host:#?}");
+    assert!(host.sure > 0.99, "{host:#?}");
+    let of_host = host.tasks.iter().filter(|task| {
+        let first = task.parts.first();
+        first.is_some_and(|part| part.cause == Cause::Host)
+    });
+    assert!(of_host.clone().count() >= 2, "{host:#?}");
+    assert!(
+        of_host.into_iter().all(|task| task.executor == "0"),
+        "{host:#?}"
+    );
 }
