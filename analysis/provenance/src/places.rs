@@ -13,6 +13,8 @@ use crate::{RecordRef, SlowOutput, Taps};
 /// A record that a task read, as a person finds it again.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecordPlace {
+    /// Application id.
+    pub app: String,
     /// Stage id.
     pub stage: i32,
     /// Task attempt id.
@@ -60,8 +62,10 @@ pub fn slowest_records(
         .iter()
         .filter(|text| text.source >= 0)
         .filter_map(|text| {
-            let tap = *places.get(&text.tap)?;
-            Some((text.ns, RecordRef::new(tap, text.source, text.position)))
+            let at = RecordRef::new(*places.get(&text.tap)?, text.source, text.position);
+            // What another thread read has no times.
+            taps.source(at).filter(|source| source.timed)?;
+            Some((text.ns, at))
         })
         .collect();
     slowest.sort_by_key(|(ns, at)| (std::cmp::Reverse(*ns), *at));
@@ -120,6 +124,7 @@ fn place(source: &RecordSourceRow, at: RecordRef) -> RecordPlace {
     let part = parts.count().checked_sub(1);
     let first = part.map(|part| source.file_positions[part]);
     RecordPlace {
+        app: source.app.clone(),
         stage: source.stage,
         task: source.task,
         partition: source.partition,
@@ -221,7 +226,7 @@ fn lines(
         for row in samples
             .rows
             .iter()
-            .filter(|row| row.task == Some(place.task))
+            .filter(|row| row.task == Some(place.task) && row.app == place.app)
         {
             // Samples with one stack are summed up over a window.
             let window = (row.end_ns - row.start_ns).max(1) as f64;

@@ -65,6 +65,8 @@ pub struct Outcome {
 
 /// Rows of one bucket or group, about.
 const ROWS: usize = 300_000;
+/// Each is an open file where there is much.
+const MOST_BUCKETS: usize = 128;
 
 /// Follows records from inputs to results.
 ///
@@ -82,9 +84,8 @@ pub fn propagate(dir: &ProfileDir, options: &Options) -> Result<Outcome, Provena
         .all
         .iter()
         .flat_map(|tap| &tap.targets)
-        .map(|row| row.count)
-        .sum();
-    let buckets = usize::try_from(rows).unwrap_or(0) / ROWS + 1;
+        .fold(0, |sum: i64, row| sum.saturating_add(row.count.max(0)));
+    let buckets = (usize::try_from(rows).unwrap_or(0) / ROWS + 1).min(MOST_BUCKETS);
     let mut run = Run {
         dir,
         options,
@@ -199,12 +200,18 @@ impl Run<'_> {
             }
         }
         due.sort_by_key(|due| self.order.get(&due.number).copied());
-        let (mut group, mut rows) = (0, 0);
-        for due in &mut due {
+        let read = |due: &Due| {
             let sources = &self.taps.all[due.place as usize].sources;
-            rows += sources.iter().map(|source| source.count).sum::<i64>();
+            let counts = sources.iter().map(|source| source.count.max(0));
+            counts.fold(0, i64::saturating_add)
+        };
+        let all = due.iter().map(read).fold(0, i64::saturating_add);
+        let most = (ROWS as i64).max(all / MOST_BUCKETS as i64);
+        let (mut group, mut rows) = (0, 0_i64);
+        for due in &mut due {
+            rows = rows.saturating_add(read(due));
             due.group = group;
-            if rows > ROWS as i64 {
+            if rows > most {
                 (group, rows) = (group + 1, 0);
             }
         }

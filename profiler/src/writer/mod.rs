@@ -341,8 +341,9 @@ impl Work {
         let process = &mut self.tables.process;
         process.end_ns = self.clock.epoch_ns(crate::clock::monotonic_ns());
         process.lost_ranges = writer.map.stats().dropped_full;
-        process.lost_events =
-            writer.map.status().get(STATUS_LOST_EVENTS) + self.tables.misread_events;
+        process.lost_events = writer.map.status().get(STATUS_LOST_EVENTS)
+            + self.tables.misread_events
+            + self.tables.records.lost();
         process.brief_threads = writer.map.status().get(STATUS_BRIEF_THREADS);
         process.brief_ns = writer.map.status().get(STATUS_BRIEF_NS);
         process.ended = Some(last || self.ending);

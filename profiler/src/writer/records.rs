@@ -4,11 +4,14 @@
 
 mod file;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -29,6 +32,7 @@ const FLUSH_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Records {
     to_thread: Option<Sender<Value>>,
     thread: Option<JoinHandle<()>>,
+    lost: Arc<AtomicU64>,
 }
 
 impl Records {
@@ -37,6 +41,20 @@ impl Records {
         Self {
             to_thread: None,
             thread: None,
+            lost: Arc::default(),
+        }
+    }
+
+    /// Tasks whose records could not be read.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Waits until everything that was handed is written.
+    pub(super) fn finish(&mut self) {
+        drop(self.to_thread.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
         }
     }
 
@@ -52,7 +70,8 @@ impl Records {
             let (to_thread, events) = channel();
             let tables = Tables::new(dir, writer, clock);
             let thread = std::thread::Builder::new().name("records".to_owned());
-            self.thread = thread.spawn(move || tables.serve(&events)).ok();
+            let lost = Arc::clone(&self.lost);
+            self.thread = thread.spawn(move || tables.serve(&events, &lost)).ok();
             to_thread
         });
         // Without a thread the files stay where they are, and the tables end here.
@@ -62,10 +81,7 @@ impl Records {
 
 impl Drop for Records {
     fn drop(&mut self) {
-        drop(self.to_thread.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.finish();
     }
 }
 
@@ -116,14 +132,21 @@ impl Tables {
         }
     }
 
-    fn serve(mut self, events: &Receiver<Value>) {
+    fn serve(mut self, events: &Receiver<Value>, lost: &AtomicU64) {
+        let mut flushed = Instant::now();
         loop {
             match events.recv_timeout(FLUSH_EVERY) {
                 Ok(event) => {
-                    let _ = self.add(event);
+                    if self.add(event).is_none() {
+                        lost.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
-                Err(RecvTimeoutError::Timeout) => self.flush(),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if flushed.elapsed() >= FLUSH_EVERY || self.texts.pending() >= ROWS {
+                self.flush();
+                flushed = Instant::now();
             }
         }
         self.flush();
@@ -136,8 +159,8 @@ impl Tables {
         let path = file_in(&self.dir.records_waiting(), &task.file)?;
         let tap = tap(&task.app, task.task);
         // Rows first: who finds a task's sources finds its records.
-        if let Ok(bytes) = fs::read(&path) {
-            self.rows(tap, &bytes);
+        if let Ok(file) = File::open(&path) {
+            self.rows(tap, BufReader::new(file));
             let _ = fs::remove_file(&path);
         }
         for (number, source) in (0..).zip(&task.sources) {
@@ -196,9 +219,9 @@ impl Tables {
         }
     }
 
-    fn rows(&mut self, tap: i64, bytes: &[u8]) {
+    fn rows(&mut self, tap: i64, file: impl Read) {
         let mut ranges = Ranges::default();
-        for block in Blocks::of(bytes) {
+        for block in Blocks::of(file) {
             match block {
                 Block::Input(row) => self.inputs.push(RecordInRow {
                     tap,

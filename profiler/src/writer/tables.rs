@@ -24,7 +24,7 @@ const MOST: usize = 400_000;
 pub(super) struct Tables {
     dir: ProfileDir,
     writer: String,
-    records: Records,
+    pub(super) records: Records,
     /// The tasks that are profiled, and the seed by which they are drawn.
     pub(super) draw: (TaskShare, u64),
     /// Whether old segments are deleted.
@@ -258,7 +258,7 @@ impl Tables {
     pub(super) fn flush(&mut self, last: bool) -> Result<(), i32> {
         if last {
             // Waits for what it was handed.
-            self.records = Records::new();
+            self.records.finish();
         }
         if !self.dir.is_there() {
             self.discard();

@@ -91,8 +91,12 @@ impl Skew {
     fn read(&self) -> Result<(Run, Option<(Records, Notes)>)> {
         if remote::is_uri(&self.from) || !is_event_log(&self.from) {
             let root = remote::local(&self.from)?;
-            let run = self.read_profile(&root)?;
-            let records = records(&root, &run, self.top)?;
+            let mut run = self.read_profile(&root)?;
+            // Tasks can be told without.
+            let records = records(&root, &run, self.top).unwrap_or_else(|error| {
+                run.notes.push(format!("nothing is told of records: {error:#}"));
+                None
+            });
             return Ok((run, records));
         }
         Ok((from_event_log(&mut EventLog::open(&self.from)?), None))

@@ -212,7 +212,9 @@ fn target(outcome: &Outcome, slow: &SlowOutput) -> Option<(i32, i32)> {
 
 fn slow_record(of: &RecordPlace, at: Place, run: &Run) -> SlowRecord {
     let stage = run.stages.iter().find(|stage| {
-        stage.stage == of.stage && stage.attempts.iter().any(|task| task.task == of.task)
+        stage.stage == of.stage
+            && *stage.app == *of.app
+            && stage.attempts.iter().any(|task| task.task == of.task)
     });
     let attempts = stage.map_or(&[][..], |stage| &stage.attempts);
     let took = |task: &unfuse_skew::Task| task.run_ms as f64 / 1e3;

@@ -108,7 +108,8 @@ fn content(at: &Place) -> String {
 }
 
 fn quoted(content: &str, cut: bool) -> String {
-    let one_line = content.replace(['\n', '\r', '\t'], " ");
+    // Records can hold what a terminal would obey.
+    let one_line = content.replace(char::is_control, " ");
     format!("{one_line}{}", if cut { "…" } else { "" })
 }
 

@@ -1,11 +1,14 @@
 //! The file in which a task's records wait: what `RecordFile` in the JVM writes.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::ops::Range;
 
 const MAGIC: &[u8] = b"UNFREC1\n";
 const INPUTS: u8 = 1;
 const OUTPUTS: u8 = 2;
+/// A block longer than this is none of ours.
+const LONGEST: u32 = 16 << 20;
 
 /// A record of the file.
 #[derive(Debug, PartialEq)]
@@ -36,42 +39,57 @@ pub(super) struct Output {
 }
 
 /// The records of a file, up to its end or to where it is damaged.
-pub(super) struct Blocks<'a> {
-    rest: &'a [u8],
-    /// The block that is being read: its kind, its source or output, what is left of it.
-    block: (u8, i32, &'a [u8]),
+pub(super) struct Blocks<R> {
+    file: R,
+    /// The block that is being read: its kind, its source or output, its rows and how much of them was read.
+    block: (u8, i32, Vec<u8>, usize),
     positions: BTreeMap<(u8, i32), i64>,
 }
 
-impl<'a> Blocks<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+impl<R: Read> Blocks<R> {
+    pub(super) fn of(mut file: R) -> Self {
+        let mut magic = [0; MAGIC.len()];
+        let mut block = (0, 0, Vec::new(), 0);
+        if file.read_exact(&mut magic).is_err() || magic != MAGIC {
+            // No kind of block: nothing will be read.
+            block = (0, 0, vec![0], 0);
+        }
         Self {
-            rest: bytes.strip_prefix(MAGIC).unwrap_or_default(),
-            block: (0, 0, &[]),
+            file,
+            block,
             positions: BTreeMap::new(),
         }
     }
 
     fn next_block(&mut self) -> Option<()> {
-        let (kind, rest) = self.rest.split_first()?;
-        let (number, rest) = rest.split_first_chunk::<4>()?;
-        let (length, rest) = rest.split_first_chunk::<4>()?;
-        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-        let (rows, rest) = rest.split_at_checked(length)?;
-        self.block = (*kind, i32::from_le_bytes(*number), rows);
-        self.rest = rest;
-        Some(())
+        let mut head = [0; 9];
+        self.file.read_exact(&mut head).ok()?;
+        let [kind, a, b, c, d, length @ ..] = head;
+        let length = u32::from_le_bytes(length);
+        if length > LONGEST {
+            return None;
+        }
+        let (_, _, rows, at) = &mut self.block;
+        rows.clear();
+        *at = 0;
+        let read = (&mut self.file)
+            .take(length.into())
+            .read_to_end(rows)
+            .ok()?;
+        (self.block.0, self.block.1) = (kind, i32::from_le_bytes([a, b, c, d]));
+        (read == length as usize).then_some(())
     }
 }
 
-impl Iterator for Blocks<'_> {
+impl<R: Read> Iterator for Blocks<R> {
     type Item = Block;
 
     fn next(&mut self) -> Option<Block> {
-        while self.block.2.is_empty() {
+        while self.block.3 == self.block.2.len() {
             self.next_block()?;
         }
-        let (kind, number, rows) = &mut self.block;
+        let (kind, number, block, at) = &mut self.block;
+        let rows = &mut &block[*at..];
         let position = self.positions.entry((*kind, *number)).or_default();
         let block = match *kind {
             INPUTS => Block::Input(Input {
@@ -102,6 +120,7 @@ impl Iterator for Blocks<'_> {
             }
             _ => return None,
         };
+        *at = block.len() - rows.len();
         *position += 1;
         Some(block)
     }
@@ -129,12 +148,23 @@ fn id_of(bytes: &mut &[u8]) -> Option<i64> {
 
 /// Which records each output came from: of every source those that were read for it, or, where none were, those of the output before.
 #[derive(Default)]
-pub(super) struct Ranges(BTreeMap<i32, BTreeMap<i32, Range<i64>>>);
+pub(super) struct Ranges(BTreeMap<i32, OfOutput>);
+
+/// Of one output.
+#[derive(Default)]
+struct OfOutput {
+    forgotten: i32,
+    last: BTreeMap<i32, Range<i64>>,
+}
 
 impl Ranges {
     pub(super) fn of(&mut self, row: &Output) -> impl Iterator<Item = (i32, Range<i64>)> {
-        let last = self.0.entry(row.output).or_default();
-        last.retain(|source, _| *source >= row.forgotten);
+        let OfOutput { forgotten, last } = self.0.entry(row.output).or_default();
+        // Once: an earlier source that is read again has a part again.
+        if row.forgotten > *forgotten {
+            *forgotten = row.forgotten;
+            last.retain(|source, _| *source >= row.forgotten);
+        }
         for (source, range) in &row.read {
             last.insert(*source, range.clone());
         }
@@ -181,12 +211,15 @@ mod tests {
                     output(3, 0, &[[0, 2, 1]], 7),
                     // The first two are done with.
                     output(4, 2, &[[2, 0, 1]], 8),
+                    // But one of them is read again, and stays.
+                    output(5, 2, &[[1, 1, 1]], 8),
+                    output(6, 2, &[[2, 1, 1]], 8),
                 ]
                 .concat(),
             ),
         ]
         .concat();
-        let blocks: Vec<Block> = Blocks::of(&file).collect();
+        let blocks: Vec<Block> = Blocks::of(file.as_slice()).collect();
         let input = Input {
             source: 0,
             position: 0,
@@ -209,7 +242,9 @@ mod tests {
                 both.clone(),
                 both,
                 vec![(0, 2..3), (1, 0..1)],
-                vec![(2, 0..1)]
+                vec![(2, 0..1)],
+                vec![(1, 1..2), (2, 0..1)],
+                vec![(1, 1..2), (2, 1..2)],
             ]
         );
     }
@@ -219,7 +254,7 @@ mod tests {
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let file = [MAGIC, &bytes].concat();
             let mut ranges = Ranges::default();
-            for block in Blocks::of(&file) {
+            for block in Blocks::of(file.as_slice()) {
                 if let Block::Output(row) = block {
                     let _ = ranges.of(&row).count();
                 }

@@ -53,8 +53,11 @@ final class RecordFile {
 
     void discard() throws IOException {
         if (out != null) {
-            out.close();
-            path.delete();
+            try {
+                out.close();
+            } finally {
+                path.delete();
+            }
         }
     }
 
@@ -105,6 +108,12 @@ final class RecordFile {
                 file.write(kind, number, bytes, length);
                 length = 0;
             }
+        }
+
+        /** Writes what there is; there will be little more, if anything. */
+        void release() throws IOException {
+            flush();
+            bytes = new byte[16];
         }
 
         private void room(int more) {

@@ -33,6 +33,14 @@ final class RecordId {
         }
     };
 
+    private static final ClassValue<Boolean> IS_LAZY = new ClassValue<Boolean>() {
+        @Override
+        protected Boolean computeValue(Class<?> type) {
+            String name = type.getName();
+            return name.contains("Lazy") || name.contains("Stream") || name.contains("View");
+        }
+    };
+
     static boolean isRow(Object record) {
         return record != null && IS_ROW.get(record.getClass());
     }
@@ -75,8 +83,8 @@ final class RecordId {
             return NONE;
         }
         if (value instanceof scala.collection.Iterable || value instanceof Collection) {
-            // Linked lists are products too, as deep as they are long.
-            return mix(value.hashCode());
+            // Linked lists are products too, as deep as they are long. What is made when it is asked for may have no end.
+            return IS_LAZY.get(value.getClass()) ? NONE : mix(value.hashCode());
         }
         if (value instanceof scala.Product) {
             scala.Product product = (scala.Product) value;

@@ -28,9 +28,13 @@ final class RecordMerge extends AbstractIterator<Object> {
     public Object next() {
         settle();
         Object record = records.next();
-        if (record instanceof Product2) {
-            key = RecordId.ofKey(((Product2<?, ?>) record)._1());
-            merging = true;
+        try {
+            if (record instanceof Product2) {
+                key = RecordId.ofKey(((Product2<?, ?>) record)._1());
+                merging = true;
+            }
+        } catch (Throwable error) {
+            task.fail(error);
         }
         task.skip();
         return record;

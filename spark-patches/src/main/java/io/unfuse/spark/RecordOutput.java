@@ -42,6 +42,9 @@ final class RecordOutput extends AbstractIterator<Object> {
         }
     }
 
+    /** So many sources are looked at for each record without looking which have come to their end. */
+    private static final int FEW = 8;
+
     final int number;
     private final RecordTask task;
     private final Target target;
@@ -63,6 +66,7 @@ final class RecordOutput extends AbstractIterator<Object> {
     private boolean open;
     private boolean closed;
     private boolean waits;
+    private boolean isKept;
 
     RecordOutput(RecordTask task, int number, Target target) {
         this(task, number, target, -1);
@@ -127,8 +131,9 @@ final class RecordOutput extends AbstractIterator<Object> {
         if (task.isBroken()) {
             return;
         }
-        synchronized (task) {
-            try {
+        try {
+            Object slow = null;
+            synchronized (task) {
                 task.activate(this);
                 if (waits) {
                     task.consumed(this);
@@ -136,10 +141,22 @@ final class RecordOutput extends AbstractIterator<Object> {
                 } else {
                     task.computed();
                 }
-                finishRecord();
-            } catch (Throwable error) {
-                task.fail(error);
+                if (open && target.link.equals("result") && texts.wants(pendingNanos)) {
+                    slow = current;
+                    isKept = true;
+                }
+                current = null;
             }
+            // Outside: this may run code of the user.
+            String text = slow == null || task.redacted ? null : RecordTexts.of(slow, null, false);
+            synchronized (task) {
+                if (!task.isBroken()) {
+                    finishRecord(text);
+                    task.ignore();
+                }
+            }
+        } catch (Throwable error) {
+            task.fail(error);
         }
     }
 
@@ -155,31 +172,37 @@ final class RecordOutput extends AbstractIterator<Object> {
         if (task.isBroken()) {
             return;
         }
-        synchronized (task) {
-            try {
+        try {
+            synchronized (task) {
                 task.computed();
+            }
+            long key = RecordId.NONE;
+            long whole = RecordId.NONE;
+            if (cachedPartition >= 0) {
+                whole = positionId(cachedPartition, rows.count);
+            } else if (!target.link.equals("result") && record instanceof Product2) {
+                Product2<?, ?> pair = (Product2<?, ?>) record;
+                if (RecordId.isRow(pair._2())) {
+                    whole = RecordId.of(pair._2());
+                } else {
+                    key = RecordId.ofKey(pair._1());
+                    whole = target.combined ? RecordId.NONE : RecordId.of(record);
+                }
+            }
+            synchronized (task) {
+                if (task.isBroken()) {
+                    return;
+                }
                 current = record;
                 open = true;
                 waits = true;
-                long key = RecordId.NONE;
-                long whole = RecordId.NONE;
-                if (cachedPartition >= 0) {
-                    whole = positionId(cachedPartition, rows.count);
-                } else if (!target.link.equals("result") && record instanceof Product2) {
-                    Product2<?, ?> pair = (Product2<?, ?>) record;
-                    if (RecordId.isRow(pair._2())) {
-                        whole = RecordId.of(pair._2());
-                    } else {
-                        key = RecordId.ofKey(pair._1());
-                        whole = target.combined ? RecordId.NONE : RecordId.of(record);
-                    }
-                }
                 rows.id(key);
                 rows.id(whole);
                 ranges();
-            } catch (Throwable error) {
-                task.fail(error);
+                task.ignore();
             }
+        } catch (Throwable error) {
+            task.fail(error);
         }
     }
 
@@ -204,6 +227,9 @@ final class RecordOutput extends AbstractIterator<Object> {
                 read.set(source.number(), count);
             }
         }
+        if (sources.size() > FEW) {
+            sources.removeIf(source -> source.isExhausted() && source.count() == seen(source));
+        }
     }
 
     private long seen(RecordSource source) {
@@ -213,25 +239,24 @@ final class RecordOutput extends AbstractIterator<Object> {
         return read.get(source.number());
     }
 
-    private void finishRecord() throws IOException {
+    private void finishRecord(String text) throws IOException {
         if (!open) {
             return;
         }
         open = false;
         rows.number(pendingNanos);
-        if (target.link.equals("result") && texts.wants(pendingNanos)) {
-            texts.keep(rows.count, pendingNanos, System.nanoTime() - pendingNanos, task.redacted ? null : RecordTexts.of(current, null, false));
+        if (isKept) {
+            texts.keep(rows.count, pendingNanos, System.nanoTime() - pendingNanos, text);
+            isKept = false;
         }
         current = null;
         pendingNanos = 0;
         rows.endRow();
     }
 
+    /** What the last record looks like is not asked: the task's memory is gone. */
     void close() throws IOException {
-        if (waits) {
-            before();
-        }
-        finishRecord();
+        finishRecord(null);
         rows.flush();
         closed = true;
     }

@@ -5,8 +5,8 @@ import org.objectweb.asm.Opcodes;
 
 /**
  * Taps what goes into stages and out of them, for {@link RecordTap}: the iterators that {@code RDD.iterator} returns (sources and
- * cached RDDs), what {@code ResultTask} hands to the action, what {@code ShuffleWriteProcessor} hands to the shuffle, and what an
- * {@code Aggregator} merges on the reading side.
+ * cached RDDs), what {@code ResultTask} hands to the action, what {@code ShuffleWriteProcessor} hands to the shuffle, and what
+ * {@code BlockStoreShuffleReader} has merged by key.
  */
 final class RecordPatch implements Patch {
     private static final String TAP = "io/unfuse/spark/RecordTap";
@@ -14,12 +14,12 @@ final class RecordPatch implements Patch {
     private static final String RDD = "org/apache/spark/rdd/RDD";
     private static final String RESULT = "org/apache/spark/scheduler/ResultTask";
     private static final String SHUFFLE = "org/apache/spark/shuffle/ShuffleWriteProcessor";
-    private static final String AGGREGATOR = "org/apache/spark/Aggregator";
+    private static final String READER = "org/apache/spark/shuffle/BlockStoreShuffleReader";
     private static final String OF_RDD = "(Lorg/apache/spark/Partition;Lorg/apache/spark/TaskContext;)Lscala/collection/Iterator;";
 
     @Override
     public String[] targets() {
-        return RecordTap.isOn() ? new String[] {RDD, RESULT, SHUFFLE, AGGREGATOR} : new String[0];
+        return RecordTap.isOn() ? new String[] {RDD, RESULT, SHUFFLE, READER} : new String[0];
     }
 
     @Override
@@ -36,7 +36,7 @@ final class RecordPatch implements Patch {
             case SHUFFLE:
                 return name.equals("write") ? ofShuffle(next, applied) : next;
             default:
-                return name.startsWith("combine") && descriptor.startsWith("(L" + ITERATOR + ";") ? ofMerge(next, applied) : next;
+                return name.equals("read") ? ofMerge(next, applied) : next;
         }
     }
 
@@ -101,13 +101,17 @@ final class RecordPatch implements Patch {
     private static MethodVisitor ofMerge(MethodVisitor next, Runnable applied) {
         return new MethodVisitor(Opcodes.ASM9, next) {
             @Override
-            public void visitCode() {
-                super.visitCode();
-                super.visitVarInsn(Opcodes.ALOAD, 1);
-                super.visitMethodInsn(Opcodes.INVOKESTATIC, TAP, "merged", "(Ljava/lang/Object;)Ljava/lang/Object;", false);
-                super.visitTypeInsn(Opcodes.CHECKCAST, ITERATOR);
-                super.visitVarInsn(Opcodes.ASTORE, 1);
-                applied.run();
+            public void visitMethodInsn(int opcode, String called, String method, String parameters, boolean isInterface) {
+                if (called.equals("org/apache/spark/Aggregator") && method.startsWith("combine")
+                        && parameters.startsWith("(L" + ITERATOR + ";Lorg/apache/spark/TaskContext;)")) {
+                    // The iterator is below the context.
+                    super.visitInsn(Opcodes.SWAP);
+                    super.visitMethodInsn(Opcodes.INVOKESTATIC, TAP, "merged", "(Ljava/lang/Object;)Ljava/lang/Object;", false);
+                    super.visitTypeInsn(Opcodes.CHECKCAST, ITERATOR);
+                    super.visitInsn(Opcodes.SWAP);
+                    applied.run();
+                }
+                super.visitMethodInsn(opcode, called, method, parameters, isInterface);
             }
         };
     }

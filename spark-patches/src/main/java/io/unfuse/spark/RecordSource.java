@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.io.LongWritable;
+import org.apache.hadoop.io.Text;
 import org.apache.spark.NarrowDependency;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.rdd.InputFileBlockHolder;
@@ -86,6 +87,7 @@ final class RecordSource extends AbstractIterator<Object> {
     private long currentBegan;
     private boolean open;
     private boolean isKept;
+    private boolean exhausted;
     private String currentText;
 
     RecordSource(RecordTask task, int number, Kind kind, RDD<?> rdd, int partition, Iterator<?> records) {
@@ -116,6 +118,10 @@ final class RecordSource extends AbstractIterator<Object> {
         return number;
     }
 
+    boolean isExhausted() {
+        return exhausted;
+    }
+
     @Override
     public boolean hasNext() {
         before();
@@ -136,15 +142,27 @@ final class RecordSource extends AbstractIterator<Object> {
         if (task.isBroken()) {
             return;
         }
+        Object slow = null;
         synchronized (task) {
             isTimed &= task.isTimed();
             task.computed();
             // Its reader may use the object for the next record as soon as it is asked for one.
             if (current != null && texts.wants(pendingNanos)) {
+                slow = current;
                 isKept = true;
-                currentText = task.redacted ? null : RecordTexts.of(current, schema, kind.by.equals("key"));
             }
             current = null;
+        }
+        // Outside: this may run code of the user.
+        if (slow != null && !task.redacted) {
+            currentText = RecordTexts.of(slow, schema, kind.by.equals("key"));
+            ignore();
+        }
+    }
+
+    private void ignore() {
+        synchronized (task) {
+            task.ignore();
         }
     }
 
@@ -153,9 +171,17 @@ final class RecordSource extends AbstractIterator<Object> {
             return;
         }
         synchronized (task) {
-            task.read(this);
-            if (!more) {
-                task.disowned(this);
+            try {
+                task.read(this);
+                if (!more) {
+                    exhausted = true;
+                    task.disowned(this);
+                    finishRecord();
+                    rows.release();
+                    task.ignore();
+                }
+            } catch (Throwable error) {
+                task.fail(error);
             }
         }
     }
@@ -164,22 +190,29 @@ final class RecordSource extends AbstractIterator<Object> {
         if (task.isBroken()) {
             return;
         }
-        synchronized (task) {
-            try {
+        try {
+            synchronized (task) {
                 task.read(this);
+            }
+            long id = id(record);
+            synchronized (task) {
+                if (task.isBroken()) {
+                    return;
+                }
                 finishRecord();
                 current = record;
                 currentBegan = System.nanoTime();
                 open = true;
-                currentId = id(record);
-                pendingNanos = kind.by.equals("key") ? task.mergedNanos(currentId) : 0;
+                currentId = id;
+                pendingNanos = kind.by.equals("key") ? task.mergedNanos(id) : 0;
                 if (kind.name.equals("file")) {
                     lookAtFile();
                 }
                 task.owned(this);
-            } catch (Throwable error) {
-                task.fail(error);
+                task.ignore();
             }
+        } catch (Throwable error) {
+            task.fail(error);
         }
     }
 
@@ -191,11 +224,16 @@ final class RecordSource extends AbstractIterator<Object> {
                 return RecordId.of(record);
             default:
                 if (kind.name.equals("cached")) {
-                    return RecordOutput.positionId(partition, count() - 1);
+                    return RecordOutput.positionId(partition, count());
                 }
-                return record instanceof Product2 && ((Product2<?, ?>) record)._1() instanceof LongWritable
-                        ? ((LongWritable) ((Product2<?, ?>) record)._1()).get() : RecordId.NONE;
+                return isLine(record) ? ((LongWritable) ((Product2<?, ?>) record)._1()).get() : RecordId.NONE;
         }
+    }
+
+    /** A line of a text file, with its offset. */
+    private static boolean isLine(Object record) {
+        return record instanceof Product2 && ((Product2<?, ?>) record)._1() instanceof LongWritable
+                && ((Product2<?, ?>) record)._2() instanceof Text;
     }
 
     private void lookAtFile() {
@@ -225,10 +263,9 @@ final class RecordSource extends AbstractIterator<Object> {
         rows.endRow();
     }
 
+    /** What the record read last looks like is not asked: the task's memory is gone. */
     void close() throws IOException {
-        if (current != null) {
-            before();
-        }
+        current = null;
         finishRecord();
         rows.flush();
     }

@@ -59,7 +59,7 @@ public final class RecordTap {
         try {
             task.finish(succeeded);
         } catch (Throwable error) {
-            Agent.failed("writing a task's records", error);
+            task.fail(error);
         }
     }
 
@@ -67,7 +67,11 @@ public final class RecordTap {
     public static void beginSource(Object rdd, Object context) {
         RecordTask task = task(context);
         if (task != null) {
-            task.begin();
+            try {
+                task.begin();
+            } catch (Throwable error) {
+                task.fail(error);
+            }
         }
     }
 
@@ -89,7 +93,11 @@ public final class RecordTap {
     public static void beginCached(Object rdd, Object context) {
         RecordTask task = task(context);
         if (task != null) {
-            task.nest();
+            try {
+                task.nest();
+            } catch (Throwable error) {
+                task.fail(error);
+            }
         }
     }
 

@@ -10,6 +10,7 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
@@ -28,7 +29,11 @@ final class RecordTask {
     /** A merge that takes less is part of the shuffle's latency, like reading it. */
     static final long MERGE_NANOS = 20_000;
     private static final int MOST_MERGES = 100_000;
-    private static final List<GarbageCollectorMXBean> COLLECTORS = ManagementFactory.getGarbageCollectorMXBeans();
+    /** A task that reads more sources, such as one of a cartesian product, is not followed. */
+    private static final int MOST_SOURCES = 1000;
+    private static final List<GarbageCollectorMXBean> COLLECTORS = pausing();
+    /** Task attempt ids begin again with another SparkContext. */
+    private static final AtomicLong FILES = new AtomicLong();
 
     final long id;
     final boolean redacted;
@@ -49,7 +54,10 @@ final class RecordTask {
     private long paused = collectedMillis();
     private long delayed = runDelay.nanos();
     private long unownedNanos;
+    /** When {@link #paused} and {@link #delayed} were read. */
+    private long looked = mark;
     private volatile boolean broken;
+    private volatile boolean done;
 
     RecordTask(TaskContext context, File dir, boolean redacted) {
         id = context.taskAttemptId();
@@ -57,11 +65,12 @@ final class RecordTask {
         attempt = context.stageAttemptNumber();
         partition = context.partitionId();
         this.redacted = redacted;
-        file = new RecordFile(new File(dir, "task-" + ProcessHandle.current().pid() + "-" + id));
+        file = new RecordFile(new File(dir, "task-" + ProcessHandle.current().pid() + "-" + FILES.incrementAndGet()));
     }
 
+    /** True if nothing is noted any more: it failed, or the task has ended. */
     boolean isBroken() {
-        return broken;
+        return broken || done;
     }
 
     /** What was noted of this task is not to be trusted any more. */
@@ -92,14 +101,25 @@ final class RecordTask {
         long now = System.nanoTime();
         long nanos = now - mark;
         mark = now;
-        if (nanos > SUSPICIOUS_NANOS) {
+        // Often enough, so that what many short times lost is not taken from a long one.
+        if (now - looked > SUSPICIOUS_NANOS) {
             long pauses = collectedMillis();
             long delays = runDelay.nanos();
-            nanos = Math.max(0, nanos - (pauses - paused) * 1_000_000 - (delays - delayed));
+            if (nanos > SUSPICIOUS_NANOS) {
+                nanos = Math.max(0, nanos - (pauses - paused) * 1_000_000 - (delays - delayed));
+            }
             paused = pauses;
             delayed = delays;
+            looked = now;
         }
         return nanos;
+    }
+
+    /** Those whose time is that of pauses: the cycles of concurrent ones are not. */
+    private static List<GarbageCollectorMXBean> pausing() {
+        List<GarbageCollectorMXBean> pausing = new ArrayList<>(ManagementFactory.getGarbageCollectorMXBeans());
+        pausing.removeIf(collector -> collector.getName().contains("Cycles") || collector.getName().contains("Concurrent"));
+        return pausing;
     }
 
     private static long collectedMillis() {
@@ -130,7 +150,9 @@ final class RecordTask {
 
     /** A record was read, and what follows is its doing. */
     void owned(RecordSource source) {
-        owner = source;
+        if (isTimed()) {
+            owner = source;
+        }
     }
 
     /** A source has no more: what follows is nobody's doing. */
@@ -162,6 +184,9 @@ final class RecordTask {
         if (kind == null) {
             computed();
             return records;
+        }
+        if (sources.size() >= MOST_SOURCES) {
+            throw new IllegalStateException("a task that reads more than " + MOST_SOURCES + " partitions is not followed");
         }
         RecordSource source = new RecordSource(this, sources.size(), kind, rdd, partition, records);
         // What it did before it was read, merging for example.
@@ -244,7 +269,13 @@ final class RecordTask {
         unownedNanos += lap();
     }
 
+    /** What was done since the last look was our own work. */
+    void ignore() {
+        lap();
+    }
+
     synchronized void finish(boolean succeeded) throws IOException {
+        done = true;
         runDelay.close();
         if (broken) {
             return;
@@ -260,6 +291,9 @@ final class RecordTask {
             output.close();
         }
         file.close();
+        for (long nanos : merges.values()) {
+            unownedNanos += nanos;
+        }
         Json event = new Json(1024)
                 .field("type", "records")
                 .field("file", file.name())

@@ -70,6 +70,11 @@ final class RecordTexts {
                 CharSequence text = (CharSequence) record;
                 return text.length() > LONGEST ? text.subSequence(0, LONGEST + 1).toString() : text.toString();
             }
+            if (record instanceof scala.collection.Iterable || record instanceof java.util.Collection
+                    || record instanceof Object[]) {
+                // Everything in it would be written first, however much that is.
+                return "a " + record.getClass().getSimpleName();
+            }
             String row = isSql(record) ? RecordRows.text(record, schema, LONGEST) : null;
             String text = row == null ? String.valueOf(record) : row;
             return text.length() > LONGEST ? text.substring(0, LONGEST + 1) : text;

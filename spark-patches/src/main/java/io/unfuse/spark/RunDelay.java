@@ -8,6 +8,7 @@ import java.io.RandomAccessFile;
 final class RunDelay implements Closeable {
     private final byte[] text = new byte[96];
     private RandomAccessFile file;
+    private long last;
 
     RunDelay() {
         try {
@@ -22,7 +23,7 @@ final class RunDelay implements Closeable {
     long nanos() {
         try {
             if (file == null) {
-                return 0;
+                return last;
             }
             file.seek(0);
             int length = file.read(text);
@@ -35,10 +36,11 @@ final class RunDelay implements Closeable {
             for (at++; at < length && text[at] >= '0' && text[at] <= '9'; at++) {
                 nanos = 10 * nanos + text[at] - '0';
             }
-            return nanos;
+            last = nanos;
         } catch (IOException e) {
-            return 0;
+            // As before.
         }
+        return last;
     }
 
     @Override
