@@ -88,8 +88,8 @@ impl<R: Read> Iterator for Blocks<R> {
         while self.block.3 == self.block.2.len() {
             self.next_block()?;
         }
-        let (kind, number, block, at) = &mut self.block;
-        let rows = &mut &block[*at..];
+        let (kind, number, bytes, at) = &mut self.block;
+        let rows = &mut &bytes[*at..];
         let position = self.positions.entry((*kind, *number)).or_default();
         let block = match *kind {
             INPUTS => Block::Input(Input {
@@ -120,7 +120,7 @@ impl<R: Read> Iterator for Blocks<R> {
             }
             _ => return None,
         };
-        *at = block.len() - rows.len();
+        *at = bytes.len() - rows.len();
         *position += 1;
         Some(block)
     }
