@@ -75,7 +75,7 @@ public final class Records {
         }
     }
 
-    /** The slow line is behind a cache, a flat map and a join without aggregation. */
+    /** The slow line is before a cache, a flat map and a join without aggregation. */
     private static void cached(SparkConf conf, String in, String out) {
         try (JavaSparkContext spark = new JavaSparkContext(conf)) {
             JavaRDD<String> lines = spark.textFile(in, 4).map(Records::slow).persist(StorageLevel.MEMORY_ONLY());
@@ -83,7 +83,7 @@ public final class Records {
             JavaPairRDD<String, Integer> pairs = lines
                     .flatMap((FlatMapFunction<String, String>) line -> Arrays.asList(line, line).iterator())
                     .mapToPair(line -> new Tuple2<>(line.split(",")[1], 1));
-            JavaPairRDD<String, String> names = spark.parallelize(Arrays.asList("k1", "k2", "k3"), 2)
+            JavaPairRDD<String, String> names = spark.parallelize(Arrays.asList("k1", "k2", "needle"), 2)
                     .mapToPair(key -> new Tuple2<>(key, key.toUpperCase()));
             pairs.join(names, 3).map(both -> both._1 + both._2._2).distinct().saveAsTextFile(out);
         }

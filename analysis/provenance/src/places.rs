@@ -247,10 +247,11 @@ fn lines(
     Ok(())
 }
 
-/// Whose code a person would look at: that of the innermost frame which is neither the JDK's nor Scala's nor Spark's, or, where there is
+/// Whose code a person would look at: that of the innermost frame which is neither the JDK's nor Scala's nor Spark's nor ours, or, where there is
 /// none, the innermost.
 fn hot_line(frames: &[Frame]) -> Option<String> {
-    const LIBRARIES: [&str; 7] = [
+    const LIBRARIES: [&str; 8] = [
+        "io.unfuse.",
         "java.",
         "javax.",
         "jdk.",

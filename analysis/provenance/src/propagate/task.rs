@@ -1,6 +1,6 @@
 //! One task attempt: from what it read to what it made.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use unfuse_format::{RecordInRow, RecordOutRow, RecordSourceRow};
 
@@ -31,8 +31,13 @@ struct Record {
 }
 
 impl Record {
-    fn reach(&self, ns: i64) -> Reach {
-        let own = ns.saturating_add(self.shuffle_ns);
+    fn reach(&self) -> Reach {
+        self.reach_of(self.ns, 1)
+    }
+
+    /// One of so many that it became, which took so long; the shuffle's latency is shared among them.
+    fn reach_of(&self, ns: i64, several: i64) -> Reach {
+        let own = ns.saturating_add(self.shuffle_ns / several.max(1));
         match &self.before {
             Some(before) => before.then(self.at, own),
             None => Reach::of_input(self.at, own),
@@ -96,14 +101,15 @@ impl<'a> Records<'a> {
             let Some(source) = self.sources.get(&row.source) else {
                 continue;
             };
-            let several = row.count == 1 && shared.contains(&(row.source, row.first));
-            let reach = match known.get(&row.source) {
-                Some((first, count, reach))
-                    if (*first, *count) == (row.first, row.count) && !several =>
+            let several = shared.get(&(row.source, row.first));
+            let reach = match (known.get(&row.source), several) {
+                (_, Some(several)) => source.one_of(row, *several),
+                (Some((first, count, reach)), None)
+                    if (*first, *count) == (row.first, row.count) =>
                 {
                     Some(*reach)
                 }
-                _ => source.range(row, several.then_some(row.ns)),
+                _ => source.range(row),
             };
             let Some(reach) = reach else { continue };
             known.insert(row.source, (row.first, row.count, reach));
@@ -123,14 +129,18 @@ impl<'a> Records<'a> {
     }
 }
 
-/// The records of which each became several.
-fn shared(rows: &[&RecordOutRow]) -> HashSet<(i32, i64)> {
-    let pairs = rows.windows(2).filter_map(|pair| match pair {
-        [a, b] if (a.source, a.first, a.count) == (b.source, b.first, b.count) => Some(a),
-        _ => None,
-    });
-    let single = pairs.filter(|row| row.count == 1);
-    single.map(|row| (row.source, row.first)).collect()
+/// Into how many each record went that became several.
+fn shared(rows: &[&RecordOutRow]) -> HashMap<(i32, i64), i64> {
+    let mut shared = HashMap::new();
+    for pair in rows.windows(2) {
+        if let [a, b] = pair
+            && (a.count, b.count) == (1, 1)
+            && (a.source, a.first) == (b.source, b.first)
+        {
+            *shared.entry((a.source, a.first)).or_insert(1) += 1;
+        }
+    }
+    shared
 }
 
 impl<'a> Source<'a> {
@@ -173,14 +183,27 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The slowest way over the records of a range; `ns` is the time of a record of which several were made.
-    fn range(&self, row: &RecordOutRow, ns: Option<i64>) -> Option<Reach> {
+    /// One of several that a record became: its time is that since the one before it.
+    fn one_of(&self, row: &RecordOutRow, several: i64) -> Option<Reach> {
+        let record = self.records.get(usize::try_from(row.first).ok()?)?;
+        Some(record.reach_of(row.ns.max(0), several))
+    }
+
+    /// The slowest way over the records of a range. What is made of all of them has no time of its own: it would count as often as
+    /// there are such records.
+    fn range(&self, row: &RecordOutRow) -> Option<Reach> {
         let first = usize::try_from(row.first).ok()?;
         let count = usize::try_from(row.count).ok()?;
-        let records = self.records.get(first..first.checked_add(count)?)?;
-        let reaches = records
-            .iter()
-            .map(|record| record.reach(ns.unwrap_or(record.ns)));
-        reaches.reduce(|a, b| a.or(&b))
+        match self.records.get(first..first.checked_add(count)?)? {
+            [one] => Some(one.reach()),
+            records => {
+                let slowest = records.iter().map(Record::reach).reduce(|a, b| a.or(&b))?;
+                Some(Reach {
+                    base_ns: slowest.ns(),
+                    own_ns: 0,
+                    ..slowest
+                })
+            }
+        }
     }
 }

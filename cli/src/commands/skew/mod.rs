@@ -94,7 +94,8 @@ impl Skew {
             let mut run = self.read_profile(&root)?;
             // Tasks can be told without.
             let records = records(&root, &run, self.top).unwrap_or_else(|error| {
-                run.notes.push(format!("nothing is told of records: {error:#}"));
+                run.notes
+                    .push(format!("nothing is told of records: {error:#}"));
                 None
             });
             return Ok((run, records));

@@ -68,7 +68,7 @@ pub(super) struct SlowResult {
     pub(super) cut: bool,
     /// End-to-end latency.
     pub(super) seconds: f64,
-    /// How many inputs it came from; those that it came from on several ways count more than once.
+    /// How many inputs it came from, at most: those that it came from on several ways count more than once.
     pub(super) inputs: u64,
     /// The input that the slowest way begins with, and its time there.
     pub(super) expensive_input: Place,
@@ -186,7 +186,8 @@ pub(super) fn records(root: &Path, run: &Run, top: usize) -> Result<Option<(Reco
             content,
             cut,
             seconds: seconds(slow.reach.ns()),
-            inputs: slow.reach.lineage,
+            // On several ways they come more than once.
+            inputs: slow.reach.lineage.min(outcome.inputs),
             expensive_input: place(&slow.reach.root),
             expensive_input_seconds: seconds(slow.reach.root_ns),
             slowest_step: place(&slow.reach.peak),
