@@ -13,6 +13,7 @@ use unfuse_toolkit::{run, said};
 
 use crate::random::Random;
 use crate::report;
+use crate::session::complete;
 use crate::spark::{Spark, Tool};
 
 /// Records that take longer, put into programs at random, and how they are found
@@ -144,7 +145,8 @@ impl Skew {
             }
         }
         job("slow", true, &slow.to_string())?;
-        let answer = spark.ask(&["skew", "--json", "--top", "1"], &dir.path().join("slow"))?;
+        let profile = complete(dir.path().join("slow"))?;
+        let answer = spark.ask(&["skew", "--json", "--top", "1"], &profile)?;
         let records = &answer["records"];
         let offset = offset(input, slow)?;
         let result = &records["slow_results"][0];
