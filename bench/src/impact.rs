@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -105,7 +105,7 @@ impl Impact {
         let program = spark.scratch().join("impact.py");
         fs::write(&program, include_str!("../assets/impact.py"))?;
         let submit = spark.submit(&Tool::None, &PathBuf::new());
-        let mut command = Command::new(std::env::current_exe()?.with_file_name("unfuse"));
+        let mut command = spark.unfuse();
         for (name, value) in submit.get_envs() {
             match value {
                 Some(value) => command.env(name, value),

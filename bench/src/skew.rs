@@ -2,14 +2,13 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
-use unfuse_toolkit::{run, said};
+use unfuse_toolkit::said;
 
 use crate::random::Random;
 use crate::report;
@@ -54,7 +53,13 @@ impl Skew {
             bail!("--trials must be at least 1, --lines at least 1000");
         }
         let spark = Spark::install("1")?;
-        let classes = classes(&spark)?;
+        let classes = spark.scratch().join("classes");
+        fs::create_dir(&classes)?;
+        spark.compile(
+            "Skewed.java",
+            include_str!("../assets/Skewed.java"),
+            &classes,
+        )?;
         let bar = ProgressBar::new(u64::from(self.trials) * PROGRAMS.len() as u64).with_style(
             ProgressStyle::with_template("[{bar:24}] {pos} of {len} trials, {msg}, {elapsed}")?,
         );
@@ -164,16 +169,6 @@ fn offset(input: &Path, number: u64) -> Result<Value> {
     let text = fs::read_to_string(input)?;
     let lines = text.split_inclusive('\n').take(usize::try_from(number)?);
     Ok(lines.map(str::len).sum::<usize>().into())
-}
-
-fn classes(spark: &Spark) -> Result<PathBuf> {
-    let source = spark.scratch().join("Skewed.java");
-    fs::write(&source, include_str!("../assets/Skewed.java"))?;
-    let classes = spark.scratch().join("classes");
-    let mut compile = Command::new("javac");
-    compile.arg("-nowarn").arg("-cp").arg(spark.jars()?);
-    run(compile.arg("-d").arg(&classes).arg(&source)).context("a JDK is needed")?;
-    Ok(classes)
 }
 
 /// The input of a program; the first field of a line is its number.

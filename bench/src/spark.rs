@@ -216,26 +216,33 @@ impl Spark {
     }
 
     fn spin_jar(&self, dir: &Path) -> Result<PathBuf> {
-        let source = dir.join("Spin.java");
-        fs::write(&source, include_str!("../assets/Spin.java"))?;
+        self.compile("Spin.java", include_str!("../assets/Spin.java"), dir)?;
         let jar = dir.join("spin.jar");
-        let mut compile = Command::new("javac");
-        compile
-            .arg("-cp")
-            .arg(self.jars()?)
-            .arg("-d")
-            .arg(dir)
-            .arg(&source);
         let mut pack = Command::new("jar");
         pack.arg("cf")
             .arg(&jar)
             .arg("-C")
             .arg(dir)
             .arg("Spin.class");
-        for command in [&mut compile, &mut pack] {
-            run(command).context("a JDK is needed")?;
-        }
+        run(&mut pack).context("a JDK is needed")?;
         Ok(jar)
+    }
+
+    /// Compiles a program for Spark into a directory.
+    ///
+    /// # Errors
+    /// With the compiler's last words.
+    pub fn compile(&self, name: &str, text: &str, into: &Path) -> Result<()> {
+        let source = into.join(name);
+        fs::write(&source, text)?;
+        let mut compile = Command::new("javac");
+        compile.arg("-nowarn").arg("-cp").arg(self.jars()?);
+        run(compile.arg("-d").arg(into).arg(&source)).context("a JDK is needed")
+    }
+
+    /// `unfuse`, beside this program.
+    pub fn unfuse(&self) -> Command {
+        Command::new(&self.unfuse)
     }
 
     /// Records a session's JVM at work for five seconds, with a profiler that comes and goes.
@@ -244,7 +251,7 @@ impl Spark {
     /// With what `unfuse record` or Spark says.
     pub fn record(&self, session: &mut Session, work: &Work) -> Result<()> {
         let dir = tempfile::tempdir_in(&self.scratch)?;
-        let mut record = Command::new(&self.unfuse);
+        let mut record = self.unfuse();
         record
             .args(["record", "--for", "5s", "--pid"])
             .arg(session.pid().to_string())
@@ -271,7 +278,7 @@ impl Spark {
     /// # Errors
     /// With what it says if it fails.
     pub fn ask(&self, arguments: &[&str], profile: &Path) -> Result<serde_json::Value> {
-        let said = said(Command::new(&self.unfuse).args(arguments).arg(profile))?;
+        let said = said(self.unfuse().args(arguments).arg(profile))?;
         Ok(serde_json::from_str(&said)?)
     }
 

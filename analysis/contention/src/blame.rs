@@ -87,7 +87,7 @@ pub(crate) fn each_wait(
                         rates.push((Source::Known(KnownProcess::Gc), 1.0));
                     }
                     // What counts as waiting for slots is what others hold.
-                    Kind::Slot | Kind::SlotOnBusyCpu => users.against(victim, false, &mut rates),
+                    kind if kind.is_for_slots() => users.against(victim, false, &mut rates),
                     _ => users.against(victim, options.own_tasks, &mut rates),
                 }
                 tell(&Wait {

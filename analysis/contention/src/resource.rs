@@ -78,6 +78,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether it is waiting for what others hold of task slots.
+    pub fn is_for_slots(self) -> bool {
+        matches!(self, Kind::Slot | Kind::SlotOnBusyCpu)
+    }
+
     /// What is contended for when a task waits so.
     pub fn resource(self) -> Resource {
         match self {

@@ -21,7 +21,7 @@ mod stream;
 mod taps;
 
 pub use error::ProvenanceError;
-pub use places::{RecordPlace, contents, places, slowest_records};
+pub use places::{RecordPlace, Texts};
 pub use propagate::{Options, Outcome, SlowOutput, propagate};
 pub use reach::{Reach, RecordRef};
 pub use taps::{Tap, Taps};

@@ -7,7 +7,7 @@ use unfuse_format::{
     StackRow,
 };
 
-use crate::stream::{Groups, order};
+use crate::stream::Groups;
 use crate::{RecordRef, SlowOutput, Taps};
 
 /// A record that a task read, as a person finds it again.
@@ -47,73 +47,87 @@ pub struct RecordPlace {
     pub lines: Vec<(String, f64)>,
 }
 
-/// The slowest records that tasks read, by the time they took there, the slowest first.
-///
-/// # Errors
-/// If the profile cannot be read.
-pub fn slowest_records(
-    dir: &ProfileDir,
-    taps: &Taps,
-    top: usize,
-) -> Result<Vec<RecordRef>, FormatError> {
-    let places = taps.places();
-    let texts = dir.read::<RecordTextRow>()?.rows;
-    let mut slowest: Vec<(i64, RecordRef)> = texts
-        .iter()
-        .filter(|text| text.source >= 0)
-        .filter_map(|text| {
-            let at = RecordRef::new(*places.get(&text.tap)?, text.source, text.position);
-            // What another thread read has no times.
-            taps.source(at).filter(|source| source.timed)?;
-            Some((text.ns, at))
-        })
-        .collect();
-    slowest.sort_by_key(|(ns, at)| (std::cmp::Reverse(*ns), *at));
-    slowest.truncate(top);
-    Ok(slowest.into_iter().map(|(_, at)| at).collect())
+/// What was kept of slow records, read once.
+pub struct Texts<'a> {
+    dir: &'a ProfileDir,
+    taps: &'a Taps,
+    /// With the place of the task attempt; only of those that count.
+    rows: Vec<(u32, RecordTextRow)>,
 }
 
-/// The content of outputs, or the beginning, each with whether there is more; kept of those that took longest after they were made.
-///
-/// # Errors
-/// If the profile cannot be read.
-pub fn contents(
-    dir: &ProfileDir,
-    taps: &Taps,
-    of: &[SlowOutput],
-) -> Result<Vec<Option<(String, bool)>>, FormatError> {
-    let places = taps.places();
-    let mut texts = HashMap::new();
-    for text in dir.read::<RecordTextRow>()?.rows {
-        if let (Some(tap), Some(content)) = (places.get(&text.tap), text.text) {
-            texts.insert((*tap, text.output, text.position), (content, text.cut));
-        }
+impl<'a> Texts<'a> {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// If the profile cannot be read.
+    pub fn read(dir: &'a ProfileDir, taps: &'a Taps) -> Result<Self, FormatError> {
+        let places = taps.places();
+        let rows = dir.read_as::<RecordTextRow, _>(|rows| {
+            let known = |row: RecordTextRow| Some((*places.get(&row.tap)?, row));
+            rows.into_iter().filter_map(known).collect()
+        })?;
+        let rows = rows.rows;
+        Ok(Self { dir, taps, rows })
     }
-    let of = of.iter();
-    Ok(of
-        .map(|output| texts.remove(&(output.tap, output.output, output.position)))
-        .collect())
-}
 
-/// What is known of some records.
-///
-/// # Errors
-/// If the profile cannot be read.
-pub fn places(
-    dir: &ProfileDir,
-    taps: &Taps,
-    of: &BTreeSet<RecordRef>,
-) -> Result<BTreeMap<RecordRef, RecordPlace>, FormatError> {
-    let mut places: BTreeMap<RecordRef, RecordPlace> = BTreeMap::new();
-    for at in of {
-        if let Some(source) = taps.source(*at) {
-            places.insert(*at, place(source, *at));
-        }
+    /// The slowest records that tasks read, by the time they took there, the slowest first.
+    pub fn slowest(&self, top: usize) -> Vec<RecordRef> {
+        let mut slowest: Vec<(i64, RecordRef)> = self
+            .rows
+            .iter()
+            .filter_map(|(tap, text)| {
+                let at = RecordRef::new(*tap, text.source, text.position);
+                // What another thread read has no times.
+                self.taps.source(at).filter(|source| source.timed)?;
+                Some((text.ns, at))
+            })
+            .collect();
+        slowest.sort_by_key(|(ns, at)| (std::cmp::Reverse(*ns), *at));
+        slowest.truncate(top);
+        slowest.into_iter().map(|(_, at)| at).collect()
     }
-    rows(dir, taps, &mut places)?;
-    texts(dir, taps, &mut places)?;
-    lines(dir, &mut places)?;
-    Ok(places)
+
+    /// The content of outputs, or the beginning, each with whether there is more; kept of those that took longest after they were made.
+    pub fn contents(&self, of: &[SlowOutput]) -> Vec<Option<(String, bool)>> {
+        let mut texts = HashMap::new();
+        for (tap, text) in &self.rows {
+            if let Some(content) = &text.text {
+                texts.insert((*tap, text.output, text.position), (content, text.cut));
+            }
+        }
+        let content = |output: &SlowOutput| {
+            let (content, cut) = texts.get(&(output.tap, output.output, output.position))?;
+            Some(((*content).clone(), *cut))
+        };
+        of.iter().map(content).collect()
+    }
+
+    /// What is known of some records.
+    ///
+    /// # Errors
+    /// If the profile cannot be read.
+    pub fn places(
+        &self,
+        of: &BTreeSet<RecordRef>,
+    ) -> Result<BTreeMap<RecordRef, RecordPlace>, FormatError> {
+        let mut places: BTreeMap<RecordRef, RecordPlace> = BTreeMap::new();
+        for at in of {
+            if let Some(source) = self.taps.source(*at) {
+                places.insert(*at, place(source, *at));
+            }
+        }
+        rows(self.dir, self.taps, &mut places)?;
+        for (tap, text) in &self.rows {
+            let at = RecordRef::new(*tap, text.source, text.position);
+            if let Some(place) = places.get_mut(&at) {
+                place.text = text.text.clone();
+                place.cut = text.cut;
+                place.busy = Some((text.began_ns, text.ended_ns));
+            }
+        }
+        lines(self.dir, &mut places)?;
+        Ok(places)
+    }
 }
 
 fn place(source: &RecordSourceRow, at: RecordRef) -> RecordPlace {
@@ -146,17 +160,16 @@ fn rows(
     taps: &Taps,
     places: &mut BTreeMap<RecordRef, RecordPlace>,
 ) -> Result<(), FormatError> {
-    let order = order(dir)?;
     let mut numbers: Vec<(usize, i64, u32)> = places
         .keys()
         .filter_map(|at| {
             let number = taps.source(*at)?.tap;
-            Some((*order.get(&number)?, number, at.tap))
+            Some((*taps.order.get(&number)?, number, at.tap))
         })
         .collect();
     numbers.sort_unstable();
     numbers.dedup();
-    let mut inputs = Groups::<RecordInRow>::of(dir, &order)?;
+    let mut inputs = Groups::<RecordInRow>::of(dir, &taps.order)?;
     for (_, number, tap) in numbers {
         for row in inputs.take(number) {
             let at = RecordRef::new(tap, row.source, row.position);
@@ -170,25 +183,6 @@ fn rows(
                 place.offset = Some(row.id);
                 place.row = None;
             }
-        }
-    }
-    Ok(())
-}
-
-fn texts(
-    dir: &ProfileDir,
-    taps: &Taps,
-    places: &mut BTreeMap<RecordRef, RecordPlace>,
-) -> Result<(), FormatError> {
-    let taps = taps.places();
-    for text in dir.read::<RecordTextRow>()?.rows {
-        let at = taps
-            .get(&text.tap)
-            .map(|tap| RecordRef::new(*tap, text.source, text.position));
-        if let Some(place) = at.and_then(|at| places.get_mut(&at)) {
-            place.text = text.text;
-            place.cut = text.cut;
-            place.busy = Some((text.began_ns, text.ended_ns));
         }
     }
     Ok(())

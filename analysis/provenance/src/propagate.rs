@@ -10,7 +10,7 @@ use unfuse_format::{ProfileDir, RecordInRow, RecordOutRow};
 
 use crate::buckets::{Buckets, bucket_of};
 use crate::reach::Merging;
-use crate::stream::{Groups, order};
+use crate::stream::Groups;
 use crate::{ProvenanceError, Reach, RecordRef, Taps};
 use links::{Found, Linked, Links, Wanted};
 use task::{Made, Records};
@@ -59,8 +59,6 @@ pub struct Outcome {
     pub inputs: u64,
     /// Records behind a shuffle or a cache of which it is not known who made them.
     pub unlinked: u64,
-    /// Time of records by stage (application, id), ns.
-    pub stage_ns: BTreeMap<(String, i32), i64>,
 }
 
 /// Rows of one bucket or group, about.
@@ -77,7 +75,6 @@ pub fn propagate(dir: &ProfileDir, options: &Options) -> Result<Outcome, Provena
     if taps.all.is_empty() {
         return Err(ProvenanceError::NoRecords(dir.path().display().to_string()));
     }
-    let order = order(dir)?;
     let levels = taps.levels();
     let last = levels.iter().flatten().max().copied().unwrap_or(0);
     let rows: i64 = taps
@@ -89,7 +86,6 @@ pub fn propagate(dir: &ProfileDir, options: &Options) -> Result<Outcome, Provena
     let mut run = Run {
         dir,
         options,
-        order: &order,
         links: Links::new(&taps, buckets, options.memory / 3),
         heap: BinaryHeap::new(),
         outcome: Outcome::default(),
@@ -109,7 +105,6 @@ pub fn propagate(dir: &ProfileDir, options: &Options) -> Result<Outcome, Provena
 struct Run<'a> {
     dir: &'a ProfileDir,
     options: &'a Options,
-    order: &'a HashMap<i64, usize>,
     links: Links,
     heap: BinaryHeap<Reverse<BySlowness>>,
     outcome: Outcome,
@@ -153,8 +148,8 @@ impl Run<'_> {
     fn level(&mut self, levels: &[Vec<u32>], level: u32) -> Result<(), ProvenanceError> {
         let (due, groups) = self.due(levels, level);
         let mut found = self.find(&due, groups)?;
-        let mut inputs = Groups::<RecordInRow>::of(self.dir, self.order)?;
-        let mut outputs = Groups::<RecordOutRow>::of(self.dir, self.order)?;
+        let mut inputs = Groups::<RecordInRow>::of(self.dir, &self.taps.order)?;
+        let mut outputs = Groups::<RecordOutRow>::of(self.dir, &self.taps.order)?;
         let mut group = (
             usize::MAX,
             HashMap::<(u32, i32), HashMap<i64, Linked>>::new(),
@@ -199,7 +194,7 @@ impl Run<'_> {
                 });
             }
         }
-        due.sort_by_key(|due| self.order.get(&due.number).copied());
+        due.sort_by_key(|due| self.taps.order.get(&due.number).copied());
         let read = |due: &Due| {
             let sources = &self.taps.all[due.place as usize].sources;
             let counts = sources.iter().map(|source| source.count.max(0));
@@ -224,7 +219,7 @@ impl Run<'_> {
         let mut found = Buckets::new(groups, third);
         let mut wanted = Buckets::new(self.links.buckets(), third);
         let mut any = false;
-        let mut inputs = Groups::<RecordInRow>::of(self.dir, self.order)?;
+        let mut inputs = Groups::<RecordInRow>::of(self.dir, &self.taps.order)?;
         for due in due {
             let tap = &self.taps.all[due.place as usize];
             let linked = |source: &&unfuse_format::RecordSourceRow| {
@@ -279,8 +274,6 @@ impl Run<'_> {
             if !due.outputs.contains(&target.output) {
                 continue;
             }
-            let stage = (target.app.clone(), target.stage);
-            *self.outcome.stage_ns.entry(stage).or_default() += records.ns(target.output);
             let link = self.links.number(&target.app, &target.link);
             let mut merged: BTreeMap<i64, Merging> = BTreeMap::new();
             for record in records.made(target.output, made) {

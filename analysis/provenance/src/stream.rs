@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use unfuse_format::{FormatError, ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, Table};
+use unfuse_format::{FormatError, ProfileDir, RecordInRow, RecordOutRow, Table};
 
 /// Rows of a table that belong to one task attempt.
 pub(crate) trait OfTap: Table {
@@ -22,25 +22,10 @@ impl OfTap for RecordOutRow {
     }
 }
 
-impl OfTap for RecordSourceRow {
-    fn tap(&self) -> i64 {
-        self.tap
-    }
-}
-
-/// The order in which the writers wrote task attempts; the same in all tables.
-pub(crate) fn order(dir: &ProfileDir) -> Result<HashMap<i64, usize>, FormatError> {
-    let mut order = HashMap::new();
-    for row in dir.read::<RecordSourceRow>()?.rows {
-        let next = order.len();
-        order.entry(row.tap).or_insert(next);
-    }
-    Ok(order)
-}
-
 /// Goes through a table, a task attempt at a time; segments that are damaged are left out and counted.
 pub(crate) struct Groups<'a, T> {
     dir: &'a ProfileDir,
+    /// Of task attempts, as in [`Taps`](crate::Taps).
     order: &'a HashMap<i64, usize>,
     segments: std::vec::IntoIter<PathBuf>,
     rows: std::iter::Peekable<std::vec::IntoIter<T>>,

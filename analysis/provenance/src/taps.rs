@@ -48,6 +48,8 @@ pub struct Taps {
     pub repeated: usize,
     /// Segments that could not be read.
     pub damaged: usize,
+    /// Their numbers in the order in which the writers wrote them; the same in all tables.
+    pub(crate) order: HashMap<i64, usize>,
 }
 
 impl Taps {
@@ -55,7 +57,10 @@ impl Taps {
         let sources = dir.read::<RecordSourceRow>()?;
         let targets = dir.read::<RecordTargetRow>()?;
         let mut found: BTreeMap<i64, Tap> = BTreeMap::new();
+        let mut order = HashMap::new();
         for row in sources.rows {
+            let next = order.len();
+            order.entry(row.tap).or_insert(next);
             found.entry(row.tap).or_default().sources.push(row);
         }
         for row in targets.rows {
@@ -75,6 +80,7 @@ impl Taps {
         let of_tasks = found.len();
         let mut taps = Self {
             damaged: sources.problems.len() + targets.problems.len(),
+            order,
             ..Self::default()
         };
         let mut numbers: Vec<i64> = last.into_values().map(|(number, _)| number).collect();

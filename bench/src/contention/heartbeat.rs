@@ -20,8 +20,7 @@ fn coarser(tables: &Tables, heartbeat_ns: i64, at_tasks: bool) -> Tables {
     let mut kept: Vec<Interval> = Vec::new();
     let mut sums: BTreeMap<(TaskId, Kind, i64), (Span, f64, f64)> = BTreeMap::new();
     for row in &tables.intervals {
-        let of_slots = matches!(row.kind, Kind::Slot | Kind::SlotOnBusyCpu);
-        let Some((host, life)) = tasks.get(&row.task).filter(|_| !of_slots) else {
+        let Some((host, life)) = tasks.get(&row.task).filter(|_| !row.kind.is_for_slots()) else {
             // Slots are counted by the scheduler's events.
             kept.push(row.clone());
             continue;

@@ -18,7 +18,6 @@ struct Source<'a> {
     /// By position: what it came from, if it came from anything, and its latency here.
     records: Vec<Record>,
     unlinked: u64,
-    ns: i64,
 }
 
 struct Record {
@@ -60,11 +59,15 @@ impl<'a> Records<'a> {
         rows: &[RecordInRow],
         mut found: impl FnMut(i32) -> HashMap<i64, Linked>,
     ) -> Self {
+        let mut of_source: HashMap<i32, Vec<&RecordInRow>> = HashMap::new();
+        for row in rows {
+            of_source.entry(row.source).or_default().push(row);
+        }
         let mut sources: HashMap<i32, Source> = HashMap::new();
         for row in &tap.sources {
-            let found = found(row.source);
-            let of_source = rows.iter().filter(|record| record.source == row.source);
-            sources.insert(row.source, Source::of(place, row, of_source, &found));
+            let rows = of_source.remove(&row.source).unwrap_or_default();
+            let source = Source::of(place, row, &rows, &found(row.source));
+            sources.insert(row.source, source);
         }
         Self { sources, tap }
     }
@@ -83,11 +86,6 @@ impl<'a> Records<'a> {
 
     pub(super) fn unlinked(&self, outputs: &[i32]) -> u64 {
         self.into(outputs).map(|source| source.unlinked).sum()
-    }
-
-    /// Time of the records that go into an output, ns.
-    pub(super) fn ns(&self, output: i32) -> i64 {
-        self.into(&[output]).map(|source| source.ns).sum()
     }
 
     /// The records of an output.
@@ -144,14 +142,14 @@ fn shared(rows: &[&RecordOutRow]) -> HashMap<(i32, i64), i64> {
 }
 
 impl<'a> Source<'a> {
-    fn of<'r>(
+    fn of(
         place: u32,
         row: &'a RecordSourceRow,
-        rows: impl Iterator<Item = &'r RecordInRow>,
+        rows: &[&RecordInRow],
         found: &HashMap<i64, Linked>,
     ) -> Self {
         let mut records: Vec<Record> = Vec::new();
-        let (mut unlinked, mut ns, mut read) = (0, 0, 0);
+        let (mut unlinked, mut read) = (0, 0);
         let mut counts = Vec::new();
         for record in rows {
             let linked = found.get(&record.position);
@@ -161,7 +159,6 @@ impl<'a> Source<'a> {
             let count = linked.map_or(1, |linked| linked.count);
             counts.push(count);
             read += count;
-            ns += record.ns;
             records.push(Record {
                 at: RecordRef::new(place, row.source, record.position),
                 before: linked.map(|linked| linked.reach),
@@ -179,7 +176,6 @@ impl<'a> Source<'a> {
             row,
             records,
             unlinked,
-            ns,
         }
     }
 

@@ -8,10 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use unfuse_format::{ProfileDir, RecordSourceRow};
-use unfuse_provenance::{
-    Options, Outcome, RecordPlace, RecordRef, SlowOutput, contents, places, propagate,
-    slowest_records,
-};
+use unfuse_provenance::{Options, Outcome, RecordPlace, RecordRef, SlowOutput, Texts, propagate};
 use unfuse_skew::Run;
 
 /// Longest content that is read from a file, bytes.
@@ -159,13 +156,14 @@ pub(super) fn records(root: &Path, run: &Run, top: usize) -> Result<Option<(Reco
         ..Options::default()
     };
     let outcome = propagate(&dir, &options)?;
-    let slowest = slowest_records(&dir, &outcome.taps, top)?;
+    let texts = Texts::read(&dir, &outcome.taps)?;
+    let slowest = texts.slowest(top);
     let mut wanted: BTreeSet<RecordRef> = slowest.iter().copied().collect();
     for slow in &outcome.slowest {
         wanted.extend([slow.reach.root, slow.reach.peak]);
     }
-    let found = places(&dir, &outcome.taps, &wanted)?;
-    let contents = contents(&dir, &outcome.taps, &outcome.slowest)?;
+    let found = texts.places(&wanted)?;
+    let contents = texts.contents(&outcome.slowest);
     // Whose run was not to keep contents does not want them from elsewhere.
     let may_read = found.values().any(|place| place.text.is_some());
     let place = |at: &RecordRef| {

@@ -64,7 +64,6 @@ final class RecordOutput extends AbstractIterator<Object> {
     long writeNanos;
     private Object current;
     private boolean open;
-    private boolean closed;
     private boolean waits;
     private boolean isKept;
 
@@ -91,10 +90,6 @@ final class RecordOutput extends AbstractIterator<Object> {
 
     void of(Iterator<?> iterator) {
         records = iterator;
-    }
-
-    boolean isClosed() {
-        return closed;
     }
 
     boolean hasBegun() {
@@ -258,7 +253,6 @@ final class RecordOutput extends AbstractIterator<Object> {
     void close() throws IOException {
         finishRecord(null);
         rows.flush();
-        closed = true;
     }
 
     void describe(Json json) {

@@ -46,9 +46,8 @@ final class RecordPatch implements Patch {
             @Override
             public void visitCode() {
                 super.visitCode();
-                super.visitVarInsn(Opcodes.ALOAD, 0);
                 super.visitVarInsn(Opcodes.ALOAD, 2);
-                super.visitMethodInsn(Opcodes.INVOKESTATIC, TAP, "begin" + what, "(Ljava/lang/Object;Ljava/lang/Object;)V", false);
+                super.visitMethodInsn(Opcodes.INVOKESTATIC, TAP, "begin" + what, "(Ljava/lang/Object;)V", false);
                 applied.run();
             }
 

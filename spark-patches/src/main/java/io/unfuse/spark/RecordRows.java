@@ -19,10 +19,6 @@ final class RecordRows {
         return RecordId.mix(XXH64.hashUnsafeBytes(unsafe.getBaseObject(), unsafe.getBaseOffset(), unsafe.getSizeInBytes(), 42));
     }
 
-    static boolean isBatch(Object record) {
-        return record instanceof ColumnarBatch;
-    }
-
     /** A row's fields as {@code name=value, …}; null for what is no row. */
     static String text(Object record, Object schema, int most) {
         if (record instanceof ColumnarBatch) {

@@ -3,6 +3,7 @@ package io.unfuse.spark;
 import java.io.File;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.Partition;
 import org.apache.spark.SparkConf;
 import org.apache.spark.TaskContext;
 import org.apache.spark.rdd.RDD;
@@ -64,91 +65,68 @@ public final class RecordTap {
     }
 
     /** {@code RDD.iterator} begins. */
-    public static void beginSource(Object rdd, Object context) {
-        RecordTask task = task(context);
-        if (task != null) {
-            try {
-                task.begin();
-            } catch (Throwable error) {
-                task.fail(error);
-            }
-        }
+    public static void beginSource(Object context) {
+        follow(task(context), null, task -> {
+            task.begin();
+            return null;
+        });
     }
 
     /** {@code RDD.iterator} has its result: that of a source or a cached RDD is followed. */
     public static Object endSource(Object iterator, Object rdd, Object partition, Object context) {
-        RecordTask task = task(context);
-        if (task == null) {
-            return iterator;
-        }
-        try {
-            return task.source((Iterator<?>) iterator, (RDD<?>) rdd, ((org.apache.spark.Partition) partition).index());
-        } catch (Throwable error) {
-            task.fail(error);
-            return iterator;
-        }
+        return follow(task(context), iterator, task -> task.source((Iterator<?>) iterator, (RDD<?>) rdd, index(partition)));
     }
 
     /** An RDD that may have to be cached begins to be computed. */
-    public static void beginCached(Object rdd, Object context) {
-        RecordTask task = task(context);
-        if (task != null) {
-            try {
-                task.nest();
-            } catch (Throwable error) {
-                task.fail(error);
-            }
-        }
+    public static void beginCached(Object context) {
+        follow(task(context), null, task -> {
+            task.nest();
+            return null;
+        });
     }
 
     /** What a cached RDD computed, on its way into the cache. */
     public static Object endCached(Object iterator, Object rdd, Object partition, Object context) {
-        RecordTask task = task(context);
-        if (task == null) {
-            return iterator;
-        }
-        try {
-            return task.cached((Iterator<?>) iterator, (RDD<?>) rdd, ((org.apache.spark.Partition) partition).index());
-        } catch (Throwable error) {
-            task.fail(error);
-            return iterator;
-        }
+        return follow(task(context), iterator, task -> task.cached((Iterator<?>) iterator, (RDD<?>) rdd, index(partition)));
     }
 
     /** What a task hands to the action. */
     public static Object result(Object iterator) {
-        return output(iterator, null);
+        return follow(CURRENT.get(), iterator, task -> task.output((Iterator<?>) iterator, null));
     }
 
     /** What a task hands to a shuffle. */
     public static Object shuffle(Object iterator, Object dependency) {
-        return output(iterator, dependency);
-    }
-
-    private static Object output(Object iterator, Object dependency) {
-        RecordTask task = CURRENT.get();
-        if (task == null || task.isBroken()) {
-            return iterator;
-        }
-        try {
-            return task.output((Iterator<?>) iterator, dependency);
-        } catch (Throwable error) {
-            task.fail(error);
-            return iterator;
-        }
+        return follow(CURRENT.get(), iterator, task -> task.output((Iterator<?>) iterator, dependency));
     }
 
     /** What an aggregator is about to merge by key. */
     public static Object merged(Object iterator) {
-        RecordTask task = CURRENT.get();
+        return follow(CURRENT.get(), iterator, task -> new RecordMerge(task, (Iterator<?>) iterator));
+    }
+
+    private interface Step {
+        Object take(RecordTask task) throws ReflectiveOperationException;
+    }
+
+    /** What a step makes of a task that is followed; {@code otherwise} where there is none, or it fails. */
+    private static Object follow(RecordTask task, Object otherwise, Step step) {
         if (task == null || task.isBroken()) {
-            return iterator;
+            return otherwise;
         }
-        return new RecordMerge(task, (Iterator<?>) iterator);
+        try {
+            return step.take(task);
+        } catch (Throwable error) {
+            task.fail(error);
+            return otherwise;
+        }
+    }
+
+    private static int index(Object partition) {
+        return ((Partition) partition).index();
     }
 
     private static RecordTask task(Object context) {
-        RecordTask task = context instanceof TaskContext ? TASKS.get(((TaskContext) context).taskAttemptId()) : null;
-        return task == null || task.isBroken() ? null : task;
+        return context instanceof TaskContext ? TASKS.get(((TaskContext) context).taskAttemptId()) : null;
     }
 }

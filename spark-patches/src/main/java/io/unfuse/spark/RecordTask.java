@@ -192,7 +192,7 @@ final class RecordTask {
         // What it did before it was read, merging for example.
         read(source);
         for (RecordOutput output : outputs) {
-            if (!output.isClosed() && output.hasBegun()) {
+            if (output.hasBegun()) {
                 // One after the other, as in a coalesced RDD: earlier sources are done with.
                 output.forget();
             }
