@@ -4,6 +4,7 @@
 //! and its own stacks. Descriptions include some that would break a page that trusted them.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Result;
 use unfuse_format::{
@@ -151,7 +152,7 @@ fn shape_tables(dir: &ProfileDir, out: &mut Tables, shape: usize) -> Result<()> 
     for number in 0..STACKS {
         out.stacks.push(StackRow {
             stack: stack_id(shape, number),
-            frames: frames(shape, number),
+            frames: frames(shape, number).into_iter().map(Arc::new).collect(),
         });
     }
     Ok(())

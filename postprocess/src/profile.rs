@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use unfuse_format::{
@@ -269,7 +270,10 @@ impl Profile {
         let generated = generated(codegen, &mut plans);
         let stacks: HashMap<i64, Vec<Frame>> = stacks
             .into_iter()
-            .map(|row| (row.stack, row.frames))
+            .map(|row| {
+                let frames = row.frames.into_iter().map(Arc::unwrap_or_clone);
+                (row.stack, frames.collect())
+            })
             .collect();
         let mut profile = Self {
             groups,

@@ -4,6 +4,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, recv, recvmsg, send, sendmsg, setsockopt,
@@ -42,11 +43,29 @@ pub struct TaskKey {
 }
 
 /// A resolved frame. Native frames carry their address in the library; the writer names it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WireFrame {
     pub frame: Frame,
     /// Address within the ELF file `frame.file`, for native frames.
     pub address: u64,
+}
+
+/// Frames of one word of a callchain: a method and what was inlined into it, innermost first.
+pub type WirePiece = Rc<[WireFrame]>;
+
+/// Stacks that were met about the same time. What calls the leaves is mostly the same, and is sent once.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct WireStacks {
+    pub pieces: Vec<WirePiece>,
+    pub stacks: Vec<WireStack>,
+}
+
+/// A stack of pieces.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WireStack {
+    pub id: i64,
+    /// Places in [`WireStacks::pieces`], innermost first.
+    pub pieces: Vec<u32>,
 }
 
 /// Samples with one stack and one task.
@@ -80,8 +99,8 @@ pub struct Tally {
 /// From a sampler to the writer.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToWriter {
-    /// A stack that this sampler has not sent before.
-    Stack { id: i64, frames: Vec<WireFrame> },
+    /// Stacks that this sampler has not sent before.
+    Stacks(WireStacks),
     /// Samples of one thread.
     Samples {
         tid: u32,

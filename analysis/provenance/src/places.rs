@@ -1,6 +1,7 @@
 //! Where records are, what is in them, and which code was busy with them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use unfuse_format::{
     FormatError, Frame, ProfileDir, RecordInRow, RecordSourceRow, RecordTextRow, SampleRow,
@@ -243,7 +244,7 @@ fn lines(
 
 /// Whose code a person would look at: that of the innermost frame which is neither the JDK's nor Scala's nor Spark's nor ours, or, where there is
 /// none, the innermost.
-fn hot_line(frames: &[Frame]) -> Option<String> {
+fn hot_line(frames: &[Arc<Frame>]) -> Option<String> {
     const LIBRARIES: [&str; 8] = [
         "io.unfuse.",
         "java.",
@@ -254,7 +255,7 @@ fn hot_line(frames: &[Frame]) -> Option<String> {
         "org.apache.spark.",
         "com.sun.",
     ];
-    let is_theirs = |frame: &&Frame| {
+    let is_theirs = |frame: &&Arc<Frame>| {
         !frame.class.is_empty()
             && !LIBRARIES
                 .iter()

@@ -55,6 +55,8 @@ impl Case {
     }
 }
 
+/// The culprit's join has as many tasks as it had in Spark 2, not one that all its shuffle's partitions are put into.
+const ALL_TASKS: &str = "SET spark.sql.adaptive.coalescePartitions.enabled=false";
 /// Listing 1, with the larger of two texts in place of the sum of them, which Spark 4 refuses to take for numbers; the
 /// hint keeps the join from being done without a shuffle, as it was in Spark 2.
 const CPU: &str = "SELECT max(longest) FROM (SELECT /*+ MERGE(c2) */ c1.c_first_name, \
@@ -89,20 +91,25 @@ pub fn users(
         .with_context(|| format!("no query {victim}"))?;
     let mut victim = Statement::new(VICTIM, text);
     let induced = match culprit {
-        Some(Case::CpuInternal) => Some(Statement::new(CULPRIT, CPU).after(VICTIM, 0)),
+        Some(Case::CpuInternal) => vec![
+            Statement::new("settings", ALL_TASKS),
+            Statement::new(CULPRIT, CPU).after(VICTIM, 0),
+        ],
         Some(Case::MemInternal) => {
             // The culprit comes when the victim's user is done with what is before it.
             let before = users[0].statements[0].name.clone();
             victim = victim.after(CULPRIT, 500);
-            Some(Statement::new(CULPRIT, MEMORY).after_end_of(&before))
+            vec![Statement::new(CULPRIT, MEMORY).after_end_of(&before)]
         }
-        Some(Case::IoExternal) | None => None,
+        Some(Case::IoExternal) | None => Vec::new(),
     };
     users[0].statements.insert(1, victim);
-    users.extend(induced.map(|statement| User {
-        name: CULPRIT.to_owned(),
-        statements: vec![statement],
-    }));
+    if !induced.is_empty() {
+        users.push(User {
+            name: CULPRIT.to_owned(),
+            statements: induced,
+        });
+    }
     Ok(users)
 }
 

@@ -3,13 +3,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use unfuse_format::{
     CodegenRow, ExecutionRow, Frame, PlanRow, ProcessRow, ProfileDir, SampleRow, SegmentWriter,
     SourceRow, StackRow, StageRow, Table,
 };
 use unfuse_fuzz::corpus_dir;
-use unfuse_profiler::wire::{self, Tally, TaskKey, ToManager, ToWriter, WireFrame, WireSamples};
+use unfuse_profiler::wire::{
+    self, Tally, TaskKey, ToManager, ToWriter, WireFrame, WireSamples, WireStack, WireStacks,
+};
 
 /// The stage of the recorded profile that the segments are of, and how many of its samples.
 const STAGE: i32 = 7;
@@ -138,11 +141,15 @@ fn messages() {
         bci: -1,
         inlined: true,
     };
-    let stack = ToWriter::Stack {
-        id: -7,
-        frames: vec![WireFrame { frame, address: 0 }; 2],
-    };
-    save("stack", wire::encode(&stack));
+    let piece = [WireFrame { frame, address: 0 }, WireFrame::default()];
+    let stacks = ToWriter::Stacks(WireStacks {
+        pieces: vec![piece.into()],
+        stacks: vec![WireStack {
+            id: -7,
+            pieces: vec![0, 0],
+        }],
+    });
+    save("stacks", wire::encode(&stacks));
     let task = Some(TaskKey {
         stage: STAGE,
         stage_attempt: 0,
@@ -202,11 +209,12 @@ fn segments(recorded: &Path) {
     });
     // One more in a source whose text is up to the target.
     let stack = 1;
-    let frames = vec![Frame {
+    let frame = Frame {
         file: "generated_anything.java".to_owned(),
         line: 1,
         ..Frame::default()
-    }];
+    };
+    let frames = vec![frame.into()];
     stacks.push(StackRow { stack, frames });
     samples.push(SampleRow {
         stack,
@@ -256,9 +264,11 @@ fn odd_segments(sample: &SampleRow, node: &PlanRow) {
         "generated_.java",
         &format!("generated_{}.java", "long".repeat(100)),
     ];
-    let frames = files.map(|file| Frame {
-        file: file.to_owned(),
-        ..Frame::default()
+    let frames = files.map(|file| {
+        Arc::new(Frame {
+            file: file.to_owned(),
+            ..Frame::default()
+        })
     });
     let stack = sample.stack;
     save_segment(

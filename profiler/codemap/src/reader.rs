@@ -39,6 +39,8 @@ pub struct Resolved {
     pub valid_to: u64,
     /// Outermost first; the following ones were inlined.
     pub frames: Vec<Frame>,
+    /// The record it was read from.
+    pub found: Found,
 }
 
 /// How to get past a piece of code on the stack.
@@ -55,12 +57,24 @@ pub struct Shape {
 }
 
 /// A record found, not yet decoded.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Found {
     at: usize,
     frame: u32,
     valid_from: u64,
     valid_to: u64,
+}
+
+impl Found {
+    /// Whether decoding both gives the same frames. A block that was reused has another load time.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.at, self.frame, self.valid_from) == (other.at, other.frame, other.valid_from)
+    }
+
+    /// Sample times for which it holds: from the first up to, and without, the second; CLOCK_MONOTONIC ns.
+    pub fn times(&self) -> (u64, u64) {
+        (self.valid_from, self.valid_to)
+    }
 }
 
 /// The reading side.
@@ -95,6 +109,7 @@ impl<'a> Reader<'a> {
             out.code_end = node.end();
             out.valid_from = found.valid_from;
             out.valid_to = found.valid_to;
+            out.found = found;
             Some(())
         });
         match answer {
@@ -122,7 +137,7 @@ impl<'a> Reader<'a> {
         .flatten()
     }
 
-    /// The look-up alone, without decoding names (for measuring; the handle tells nothing else).
+    /// The look-up alone, without decoding names.
     pub fn find(&self, pc: u64, time: u64, leaf: bool) -> Option<Found> {
         self.validated(|reader| reader.find_unvalidated(pc, time, leaf))
             .flatten()

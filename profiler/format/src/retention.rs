@@ -285,7 +285,7 @@ mod tests {
         if new_stack {
             stacks.push(StackRow {
                 stack,
-                frames: vec![Frame::default()],
+                frames: vec![Frame::default().into()],
             });
         }
         stacks.flush().unwrap();

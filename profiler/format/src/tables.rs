@@ -2,6 +2,7 @@
 //! (`#[serde(default)]`); anything else raises [`crate::FORMAT_VERSION`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use arrow_schema::FieldRef;
 use serde::{Deserialize, Serialize};
@@ -96,8 +97,8 @@ pub struct SampleRow {
 pub struct StackRow {
     /// Hash of the frames.
     pub stack: i64,
-    /// Root first.
-    pub frames: Vec<Frame>,
+    /// Root first. Stacks share most of their frames, so whoever makes many of them need not copy these.
+    pub frames: Vec<Arc<Frame>>,
 }
 
 impl StackRow {
@@ -107,7 +108,7 @@ impl StackRow {
         frames.hash(&mut hasher);
         Self {
             stack: hasher.finish().cast_signed(),
-            frames,
+            frames: frames.into_iter().map(Arc::new).collect(),
         }
     }
 }

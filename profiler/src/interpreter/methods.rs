@@ -9,6 +9,9 @@ use crate::memory::{Memory, Pages};
 
 /// Methods remembered before those that nobody needs any more are dropped.
 const REMEMBERED: usize = 4096;
+/// A method that has been there for so long is of a class that stays; it is read again at such intervals only.
+const SETTLED_NS: u64 = 10_000_000_000;
+const AGAIN_NS: u64 = 1_000_000_000;
 /// Samples wait for less than this between being named and being resolved.
 const NEEDED_NS: u64 = 15_000_000_000;
 
@@ -59,18 +62,35 @@ impl InterpretedMethod {
 /// Reads methods of one JVM.
 ///
 /// Metadata of unloaded classes is reused, so an address says nothing later. A method is read anew at
-/// each [`Methods::begin`], soon after the samples were taken, and gets a number that is its own forever.
+/// each [`Methods::begin`], soon after the samples were taken, and gets a number that is its own forever. Those of
+/// classes that stay, which are most, are read once a second.
 #[derive(Debug)]
 pub struct Methods {
     memory: Pages,
     layout: Layout,
     /// What stood at each address since `begin`.
     current: HashMap<u64, Option<u32>>,
+    /// What stood there at earlier ones.
+    before: HashMap<u64, Standing>,
     numbers: HashMap<(Names, Place), u32>,
     /// Methods by number, and when they were last met.
     methods: HashMap<u32, (InterpretedMethod, u64)>,
     next: u32,
     now: u64,
+}
+
+/// How long a method has been at an address.
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    number: u32,
+    since: u64,
+    read: u64,
+}
+
+impl Standing {
+    fn is_settled(&self, now: u64) -> bool {
+        self.read - self.since >= SETTLED_NS && now.saturating_sub(self.read) < AGAIN_NS
+    }
 }
 
 impl Methods {
@@ -86,6 +106,7 @@ impl Methods {
             memory: Pages::of(memory),
             layout,
             current: HashMap::new(),
+            before: HashMap::new(),
             numbers: HashMap::new(),
             methods: HashMap::new(),
             next: 0,
@@ -103,6 +124,8 @@ impl Methods {
             let methods = &self.methods;
             self.numbers
                 .retain(|_, number| methods.contains_key(number));
+            self.before
+                .retain(|_, standing| methods.contains_key(&standing.number));
         }
     }
 
@@ -111,9 +134,19 @@ impl Methods {
         if let Some(known) = self.current.get(&method) {
             return *known;
         }
-        let number = self.read(method);
+        let number = self.settled(method).or_else(|| self.read(method));
         self.current.insert(method, number);
         number
+    }
+
+    /// The number of a method that need not be read.
+    fn settled(&mut self, method: u64) -> Option<u32> {
+        let standing = self.before.get(&method)?;
+        if !standing.is_settled(self.now) {
+            return None;
+        }
+        self.methods.get_mut(&standing.number)?.1 = self.now;
+        Some(standing.number)
     }
 
     /// The method with a number.
@@ -122,6 +155,21 @@ impl Methods {
     }
 
     fn read(&mut self, method: u64) -> Option<u32> {
+        let number = self.numbered(method)?;
+        let now = self.now;
+        let standing = self.before.entry(method).or_insert(Standing {
+            number,
+            since: now,
+            read: now,
+        });
+        if standing.number != number {
+            (standing.number, standing.since) = (number, now);
+        }
+        standing.read = now;
+        Some(number)
+    }
+
+    fn numbered(&mut self, method: u64) -> Option<u32> {
         let (names, place) = self.describe(method)?;
         if let Some(number) = self.numbers.get(&(names.clone(), place)) {
             self.methods.get_mut(number)?.1 = self.now;

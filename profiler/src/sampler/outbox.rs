@@ -6,12 +6,17 @@ use std::os::fd::OwnedFd;
 use super::raw::RawSample;
 use super::waits::{Sum, WaitStack};
 use crate::recent::Recent;
-use crate::wire::{Tally, TaskKey, ToWriter, WireFrame, WireSamples, send_blocking};
+use crate::wire::{
+    Tally, TaskKey, ToWriter, WireFrame, WirePiece, WireSamples, WireStack, WireStacks,
+    send_blocking,
+};
 
 /// Rows in one message; keeps a message far below the packet limit.
 const ROWS_A_MESSAGE: usize = 1000;
 /// Sums that are sent before their time.
 const LARGE: usize = 4 * ROWS_A_MESSAGE;
+/// Bytes of stacks in one message, about; keeps it below the packet limit, too.
+const STACK_BYTES: usize = 64 << 10;
 /// Stack ids remembered as sent; forgetting them costs a repetition, not a loss.
 const REMEMBERED: usize = 8_192;
 
@@ -25,6 +30,10 @@ pub(super) struct Outbox<'a> {
     to: &'a OwnedFd,
     sums: HashMap<Key, WireSamples>,
     sent_stacks: Recent<i64>,
+    stacks: WireStacks,
+    /// Places of pieces in `stacks`, by their hashes, and the bytes of it all.
+    places: HashMap<u64, u32>,
+    stack_bytes: usize,
     generation: u64,
     tally: Tally,
     open: bool,
@@ -38,6 +47,9 @@ impl<'a> Outbox<'a> {
             to,
             sums: HashMap::new(),
             sent_stacks: Recent::new(REMEMBERED),
+            stacks: WireStacks::default(),
+            places: HashMap::new(),
+            stack_bytes: 0,
             generation,
             tally: Tally::default(),
             open: true,
@@ -64,13 +76,38 @@ impl<'a> Outbox<'a> {
         is_new
     }
 
-    /// Sends a stack ahead of its samples, if it was not sent lately.
-    pub(super) fn stack(&mut self, id: i64, frames: impl FnOnce() -> Vec<WireFrame>) {
-        if self.sent_stacks.insert(id) {
-            self.post(&ToWriter::Stack {
-                id,
-                frames: frames(),
-            });
+    /// Has a stack sent ahead of its samples, if it was not sent lately. Its pieces (innermost first) come with their
+    /// hashes.
+    pub(super) fn stack<'p>(
+        &mut self,
+        id: i64,
+        pieces: impl Iterator<Item = (u64, &'p WirePiece)>,
+    ) {
+        if !self.sent_stacks.insert(id) {
+            return;
+        }
+        let pieces = pieces
+            .map(|(hash, piece)| {
+                *self.places.entry(hash).or_insert_with(|| {
+                    self.stacks.pieces.push(WirePiece::clone(piece));
+                    self.stack_bytes += piece.iter().map(bytes).sum::<usize>();
+                    (self.stacks.pieces.len() - 1) as u32
+                })
+            })
+            .collect::<Vec<u32>>();
+        self.stack_bytes += 16 + 3 * pieces.len();
+        self.stacks.stacks.push(WireStack { id, pieces });
+        if self.stack_bytes >= STACK_BYTES {
+            self.send_stacks();
+        }
+    }
+
+    fn send_stacks(&mut self) {
+        let stacks = std::mem::take(&mut self.stacks);
+        self.places.clear();
+        self.stack_bytes = 0;
+        if !stacks.stacks.is_empty() {
+            self.post(&ToWriter::Stacks(stacks));
         }
     }
 
@@ -135,6 +172,7 @@ impl<'a> Outbox<'a> {
 
     /// Sends everything; false once the writer is gone.
     pub(super) fn send(&mut self) -> bool {
+        self.send_stacks();
         let mut sums = self.sums.drain().map(|(_, sum)| sum).collect::<Vec<_>>();
         while !sums.is_empty() {
             let rows = sums.split_off(sums.len().saturating_sub(ROWS_A_MESSAGE));
@@ -155,4 +193,17 @@ impl<'a> Outbox<'a> {
     fn post(&mut self, message: &ToWriter) {
         self.open &= send_blocking(self.to, message).is_ok();
     }
+}
+
+/// What a frame takes in a message, about.
+fn bytes(wire: &WireFrame) -> usize {
+    let frame = &wire.frame;
+    let texts = [
+        &frame.kind,
+        &frame.class,
+        &frame.method,
+        &frame.signature,
+        &frame.file,
+    ];
+    24 + texts.iter().map(|text| text.len()).sum::<usize>()
 }

@@ -1,10 +1,11 @@
 //! From addresses to frames.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use unfuse_codemap::{CodeMap, Kind, Lookup, Resolved};
+use unfuse_codemap::{CodeMap, Found, Kind, Lookup, Resolved};
 use unfuse_format::Frame;
 
 use super::interpreted::{INTERPRETER, Words};
@@ -12,11 +13,11 @@ use super::outbox::Outbox;
 use crate::interpreter::InterpretedMethod;
 use crate::maps::Maps;
 use crate::memory::Memory;
-use crate::wire::WireFrame;
+use crate::wire::{WireFrame, WirePiece};
 
 /// Callchains remembered with their answer.
 const CACHE_ENTRIES: usize = 8192;
-/// Return addresses remembered with their frames, some hundred bytes each.
+/// Addresses remembered with their frames, some hundred bytes each.
 const PIECES: usize = 2048;
 
 /// The stub through which the VM enters Java; what is rootward of it is the VM's own thread code.
@@ -71,20 +72,30 @@ struct Known {
 
 /// The frames of one word of a callchain: a method and what was inlined into it.
 struct Piece {
-    /// Innermost first.
-    frames: Vec<WireFrame>,
+    frames: WirePiece,
     hash: u64,
     /// Whether it is the stub through which the VM enters Java.
     enters: bool,
     /// Whether any frame is a method of a class.
     has_class: bool,
-    /// Whether the code map does not know it.
-    is_native: bool,
-    window: Window,
+    origin: Origin,
+    window: Cell<Window>,
+}
+
+/// Where a piece is from.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// A record of the code map.
+    Code(Found),
+    /// The interpreter: the word itself says which method.
+    Interpreted,
+    /// Neither.
+    Native,
 }
 
 impl Piece {
-    fn new(frames: Vec<WireFrame>, window: Window) -> Self {
+    fn new(frames: impl Into<WirePiece>, origin: Origin, window: Window) -> Self {
+        let frames: WirePiece = frames.into();
         let mut hasher = DefaultHasher::new();
         frames.hash(&mut hasher);
         let stub = |frame: &Frame| frame.kind == "stub" && frame.method == ENTRY_STUB;
@@ -93,24 +104,24 @@ impl Piece {
             enters: frames.iter().any(|wire| stub(&wire.frame)),
             has_class: frames.iter().any(|wire| !wire.frame.class.is_empty()),
             frames,
-            is_native: false,
-            window,
+            origin,
+            window: Cell::new(window),
         }
     }
 }
 
 /// Resolves callchains of one JVM.
 ///
-/// Chains are rarely twice the same, as their leaves differ. What called these does not: frames are looked up, named and
-/// hashed once for each return address, until the code map changes.
+/// Chains are rarely twice the same, as their leaves differ. What called these does not: frames are named and
+/// hashed once for each address, and looked up once until the code map changes, which it does all the time while code is compiled.
 pub(super) struct Resolver<'a> {
     map: &'a CodeMap,
     maps: Maps,
     /// The JVM's, to tell what code is that it does not tell of.
     memory: Option<Memory>,
     known: HashMap<u64, Known>,
-    /// By return address, or word of an interpreted frame.
-    pieces: HashMap<u64, Rc<Piece>>,
+    /// By address, or word of an interpreted frame, and whether that is a leaf's.
+    pieces: HashMap<(u64, bool), Rc<Piece>>,
     /// Those of the chain at hand, innermost first.
     chain: Vec<Rc<Piece>>,
     resolved: Resolved,
@@ -183,35 +194,56 @@ impl<'a> Resolver<'a> {
         for (depth, word) in chain.iter().enumerate() {
             // In the kernel, the user's address is that after the system call.
             let exact = depth == 0 && leaf != Leaf::Kernel;
-            let piece = if exact {
-                Rc::new(self.piece(version, time, *word, exact, words))
-            } else {
-                self.caller(version, time, *word, words)
-            };
-            whole.from = whole.from.max(piece.window.from);
-            whole.to = whole.to.min(piece.window.to);
+            let piece = self.known_piece(version, time, *word, exact, words);
+            let window = piece.window.get();
+            whole.from = whole.from.max(window.from);
+            whole.to = whole.to.min(window.to);
             self.chain.push(piece);
         }
         self.leave_out_thread_code();
         whole
     }
 
-    /// What a word that is no leaf stands for; remembered until the code map changes.
-    fn caller(&mut self, version: u64, time: u64, word: u64, words: &Words) -> Rc<Piece> {
-        if let Some(known) = self.pieces.get(&word)
-            && known.window.holds(version, time)
+    /// What a word stands for, from memory if that still holds.
+    fn known_piece(
+        &mut self,
+        version: u64,
+        time: u64,
+        word: u64,
+        exact: bool,
+        words: &Words,
+    ) -> Rc<Piece> {
+        if let Some(known) = self.pieces.get(&(word, exact))
+            && self.still_holds(known, version, time, word, exact)
         {
             return Rc::clone(known);
         }
-        let piece = Rc::new(self.piece(version, time, word, false, words));
+        let piece = Rc::new(self.piece(version, time, word, exact, words));
         // Libraries come and go without a change of the code map.
-        if !piece.is_native {
+        if !matches!(piece.origin, Origin::Native) {
             if self.pieces.len() >= PIECES {
                 self.pieces.clear();
             }
-            self.pieces.insert(word, Rc::clone(&piece));
+            self.pieces.insert((word, exact), Rc::clone(&piece));
         }
         piece
+    }
+
+    /// Whether a piece is what would be found now; looks up, but names nothing.
+    fn still_holds(&self, piece: &Piece, version: u64, time: u64, word: u64, exact: bool) -> bool {
+        let before = match piece.origin {
+            Origin::Interpreted => return true,
+            Origin::Native => return false,
+            Origin::Code(_) if piece.window.get().holds(version, time) => return true,
+            Origin::Code(found) => found,
+        };
+        let now = self.map.reader().find(word, time, exact);
+        let Some(now) = now.filter(|now| now.is_same(&before)) else {
+            return false;
+        };
+        let (from, to) = now.times();
+        piece.window.set(Window { version, from, to });
+        true
     }
 
     /// Drops what is rootward of where the VM entered Java: the thread's start, or class loading in the midst of it.
@@ -226,19 +258,17 @@ impl<'a> Resolver<'a> {
 
     /// The id of the stack of the pieces at hand, which goes to the outbox if it is new there.
     fn stack(&self, leaf: Leaf, outbox: &mut Outbox<'_>) -> i64 {
-        let leaf = leaf.frame();
+        let leaf = leaf.frame().map(|frame| WirePiece::from([frame]));
         let mut hasher = DefaultHasher::new();
         leaf.hash(&mut hasher);
+        let leaf_hash = hasher.finish();
         for piece in &self.chain {
             hasher.write_u64(piece.hash);
         }
         let id = hasher.finish().cast_signed();
-        outbox.stack(id, || {
-            let frames = self.chain.iter().flat_map(|piece| &piece.frames).cloned();
-            let mut frames: Vec<WireFrame> = leaf.into_iter().chain(frames).collect();
-            frames.reverse();
-            frames
-        });
+        let leaf = leaf.iter().map(|leaf| (leaf_hash, leaf));
+        let pieces = self.chain.iter().map(|piece| (piece.hash, &piece.frames));
+        outbox.stack(id, leaf.chain(pieces));
         id
     }
 
@@ -250,7 +280,8 @@ impl<'a> Resolver<'a> {
             to: u64::MAX,
         };
         if let Some((method, bci)) = words.get(word) {
-            return Piece::new(vec![interpreted_frame(method, bci)], window);
+            let frames = [interpreted_frame(method, bci)];
+            return Piece::new(frames, Origin::Interpreted, window);
         }
         let reader = self.map.reader();
         let frames = match reader.resolve(word, time, exact, &mut self.resolved) {
@@ -271,13 +302,10 @@ impl<'a> Resolver<'a> {
                 }
             }
             Lookup::NotFound | Lookup::Torn => {
-                return Piece {
-                    is_native: true,
-                    ..Piece::new(vec![self.native(word)], window)
-                };
+                return Piece::new([self.native(word)], Origin::Native, window);
             }
         };
-        Piece::new(frames, window)
+        Piece::new(frames, Origin::Code(self.resolved.found), window)
     }
 
     fn is_inline_cache_stub(&self, ip: u64) -> bool {

@@ -1,9 +1,43 @@
 //! The JVM's event stream: JSON objects, each behind its length (u32, native byte order).
 
+use serde::Deserialize;
 use serde_json::Value;
 
 /// An event longer than this is no event of ours.
 const LONGEST: usize = 64 << 20;
+
+/// An event: what it tells of, and its text. Most are rows of a table, and are read as that at once.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) kind: String,
+    text: Box<[u8]>,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "type", default)]
+    kind: String,
+}
+
+impl Event {
+    fn of(text: &[u8]) -> Option<Self> {
+        let Head { kind } = serde_json::from_slice(text).ok()?;
+        Some(Self {
+            kind,
+            text: text.into(),
+        })
+    }
+
+    /// What it tells; none if it is not that.
+    pub(super) fn read<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
+        serde_json::from_slice(&self.text).ok()
+    }
+
+    /// All fields, whatever they are.
+    pub(super) fn fields(&self) -> Value {
+        self.read().unwrap_or_default()
+    }
+}
 
 /// Puts events together from the pieces a stream socket delivers.
 #[derive(Debug, Default)]
@@ -13,7 +47,7 @@ pub(super) struct Events {
 
 impl Events {
     /// Adds bytes; returns the events that are now complete. Text that is no JSON is skipped.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Value> {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
         self.buffer.extend_from_slice(bytes);
         let mut events = Vec::new();
         let mut at = 0;
@@ -27,7 +61,7 @@ impl Events {
             let Some(text) = rest.get(..length) else {
                 break;
             };
-            events.extend(serde_json::from_slice(text).ok());
+            events.extend(Event::of(text));
             at += 4 + length;
         }
         self.buffer.drain(..at);
@@ -57,7 +91,7 @@ mod tests {
                 got.extend(events.feed(&stream[at..end]));
                 at = end;
             }
-            let kinds: Vec<_> = got.iter().map(|e| e["type"].as_str().unwrap()).collect();
+            let kinds: Vec<_> = got.iter().map(|event| event.kind.as_str()).collect();
             prop_assert_eq!(kinds, ["a", "b"]);
         }
 

@@ -14,11 +14,12 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
-use unfuse_format::{LiveMarker, ProfileDir, Retention, SampleRow, StackRow};
+use unfuse_format::{Frame, LiveMarker, ProfileDir, Retention, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
 use crate::launch::{
@@ -27,7 +28,7 @@ use crate::launch::{
 };
 use crate::recent::Recent;
 use crate::share::TaskShare;
-use crate::wire::{Incoming, Tally, ToWriter, receive};
+use crate::wire::{Incoming, Tally, ToWriter, WireFrame, WireStack, WireStacks, receive};
 use events::Events;
 use generations::Generations;
 use host::HostMeter;
@@ -38,7 +39,7 @@ use tables::{Tables, frame, sample_of};
 /// How long rows wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
 /// Between looks at the JVM's own threads; what they do in the JVM's last moments is not seen.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Stacks remembered as written: several samplers send the same. A forgotten one is written twice, which
 /// readers do not mind.
 const REMEMBERED: usize = 32_768;
@@ -119,7 +120,7 @@ pub fn take_events(dir: &ProfileDir, stream: &[u8]) -> usize {
     let mut tables = Tables::new(dir.clone(), "fuzz", EpochOffset::measure());
     let events = Events::default().feed(stream);
     let count = events.len();
-    for event in events {
+    for event in &events {
         tables.record(event);
     }
     count
@@ -218,11 +219,12 @@ impl Work {
                 Ok(0) => return true,
                 Ok(bytes) => {
                     for event in self.events.feed(&chunk[..bytes]) {
-                        if event["type"] == "flush" {
-                            self.ordered = event["number"].as_u64().unwrap_or(self.ordered);
-                            self.ending |= event["last"] == true;
+                        if event.kind == "flush" {
+                            let order = event.fields();
+                            self.ordered = order["number"].as_u64().unwrap_or(self.ordered);
+                            self.ending |= order["last"] == true;
                         } else {
-                            self.tables.record(event);
+                            self.tables.record(&event);
                         }
                     }
                 }
@@ -235,13 +237,18 @@ impl Work {
 
     fn take(&mut self, message: ToWriter) {
         match message {
-            ToWriter::Stack { id, frames } => {
-                if self.stacks.insert(id) {
-                    let frames = frames
-                        .into_iter()
-                        .map(|frame| self.symbols.name(frame))
-                        .collect();
-                    self.tables.stacks.push(StackRow { stack: id, frames });
+            ToWriter::Stacks(WireStacks { pieces, stacks }) => {
+                let mut name = |wire: &WireFrame| Arc::new(self.symbols.name(wire));
+                let pieces: Vec<Vec<Arc<Frame>>> = pieces
+                    .iter()
+                    .map(|piece| piece.iter().rev().map(&mut name).collect())
+                    .collect();
+                for WireStack { id, pieces: places } in stacks {
+                    if self.stacks.insert(id) {
+                        let pieces = places.iter().rev().map(|at| pieces.get(*at as usize));
+                        let frames = pieces.flatten().flatten().cloned().collect();
+                        self.tables.stacks.push(StackRow { stack: id, frames });
+                    }
                 }
             }
             // Their stacks may be deleted before them; a sampler must have slept for minutes.

@@ -2,13 +2,14 @@
 
 use super::records::Records;
 use super::spool::Spool;
-use serde_json::Value;
+use serde::Deserialize;
 use unfuse_format::{
     CachedRow, CodegenRow, ExecutionRow, FormatError, Frame, HostRow, IntervalRow, PlanRow,
     ProcessRow, ProfileDir, SampleRow, SegmentWriter, SourceRow, StackRow, StageRow, Table,
     TaskRow,
 };
 
+use super::events::Event;
 use super::python;
 use crate::clock::EpochOffset;
 use crate::share::TaskShare;
@@ -20,6 +21,47 @@ const LARGE: usize = 50_000;
 const SPOOL_BYTES: u64 = 1 << 30;
 /// Rows of one table that are kept while nothing can be written.
 const MOST: usize = 400_000;
+
+/// Fields of events that are no columns.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Times {
+    submitted: Option<i64>,
+    completed: Option<i64>,
+    time: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Source {
+    hash: String,
+    text: String,
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+struct Plan {
+    version: i32,
+    execution: i64,
+    time: Option<i64>,
+    nodes: Vec<PlanRow>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            version: 0,
+            execution: -1,
+            time: None,
+            nodes: Vec::new(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Intervals {
+    #[serde(default)]
+    rows: Vec<IntervalRow>,
+}
 
 pub(super) struct Tables {
     dir: ProfileDir,
@@ -126,44 +168,58 @@ impl Tables {
             || self.intervals.pending() >= LARGE
     }
 
-    /// Takes one event of the JVM; unknown ones are left for a newer writer.
-    pub(super) fn record(&mut self, event: Value) {
-        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
-        match event["type"].as_str() {
-            Some("app") => {
+    /// Takes one event of the JVM.
+    pub(super) fn record(&mut self, event: &Event) {
+        match event.kind.as_str() {
+            "app" => {
+                let fields = event.fields();
+                let text = |key: &str| fields[key].as_str().unwrap_or_default().to_owned();
                 self.process.app = text("app");
                 self.process.name = text("name");
                 self.process.spark = text("spark");
                 self.process.executor = text("executor");
-                self.memory_bytes = event["memory"].as_u64();
+                self.memory_bytes = fields["memory"].as_u64();
             }
-            Some("source") => {
-                self.unsaved.push((text("hash"), text("text")));
-                self.add(event, |tables, row: SourceRow| tables.sources.push(row));
+            "source" => {
+                if let Some(Source { hash, text }) = event.read() {
+                    self.unsaved.push((hash, text));
+                }
+                self.add(event, |tables, app, row: SourceRow| {
+                    tables.sources.push(SourceRow { app, ..row });
+                });
             }
-            Some("codegen") => self.add(event, |tables, row: CodegenRow| tables.codegen.push(row)),
-            Some("stage") => {
-                let (submitted, completed) =
-                    (event["submitted"].as_i64(), event["completed"].as_i64());
-                self.add(event, |tables, row: StageRow| {
-                    let times = StageRow {
+            "codegen" => self.add(event, |tables, app, row: CodegenRow| {
+                tables.codegen.push(CodegenRow { app, ..row });
+            }),
+            "stage" => {
+                let Times {
+                    submitted,
+                    completed,
+                    ..
+                } = event.read().unwrap_or_default();
+                self.add(event, |tables, app, row: StageRow| {
+                    tables.stages.push(StageRow {
+                        app,
                         submitted_ms: submitted,
                         completed_ms: completed,
                         ..row
-                    };
-                    tables.stages.push(times);
+                    });
                 });
             }
-            Some("task") => self.add(event, |tables, row: TaskRow| tables.tasks.push(row)),
-            Some("plan") => self.plan(event),
-            Some("records") => {
+            "task" => self.add(event, |tables, app, row: TaskRow| {
+                tables.tasks.push(TaskRow { app, ..row });
+            }),
+            "plan" => self.plan(event),
+            "records" => {
                 self.records
-                    .take(event, &self.dir, &self.writer, self.clock);
+                    .take(event.fields(), &self.dir, &self.writer, self.clock);
             }
-            Some("intervals") => self.intervals(event),
-            Some("cached") => self.add(event, |tables, row: CachedRow| tables.cached.push(row)),
-            Some("python") if self.process.rate_hz > 0 => {
-                match python::rows(&self.process, &event, &mut self.python_rest) {
+            "intervals" => self.intervals(event),
+            "cached" => self.add(event, |tables, app, row: CachedRow| {
+                tables.cached.push(CachedRow { app, ..row });
+            }),
+            "python" if self.process.rate_hz > 0 => {
+                match python::rows(&self.process, &event.fields(), &mut self.python_rest) {
                     Some((stack, mut sample)) => {
                         let (share, seed) = self.draw;
                         if !task_of(&sample).is_some_and(|task| share.draws(task, seed)) {
@@ -177,57 +233,61 @@ impl Tables {
                     None => self.misread_events += 1,
                 }
             }
-            Some("execution_end") => {
-                let ended = event["time"].as_i64();
-                self.add(event, |tables, row: ExecutionRow| {
-                    tables.executions.push(ExecutionRow {
-                        ended_ms: ended,
-                        ..row
-                    });
-                });
+            "execution_end" => {
+                let Times { time, .. } = event.read().unwrap_or_default();
+                self.execution(event, |row| row.ended_ms = time);
             }
+            // Unknown ones are left for a newer writer.
             _ => {}
         }
     }
 
-    fn plan(&mut self, mut event: Value) {
-        let version = event["version"].as_i64().unwrap_or(0) as i32;
-        let execution = event["execution"].as_i64().unwrap_or(-1);
-        if let Value::Array(nodes) = event["nodes"].take() {
-            for node in nodes {
-                self.add(node, |tables, row: PlanRow| {
-                    tables.plans.push(PlanRow {
-                        execution,
-                        version,
-                        ..row
-                    });
-                });
-            }
-        }
-        let started = event["time"].as_i64();
-        self.add(event, |tables, row: ExecutionRow| {
-            tables.executions.push(ExecutionRow {
-                started_ms: started,
+    fn plan(&mut self, event: &Event) {
+        let Some(Plan {
+            version,
+            execution,
+            time,
+            nodes,
+        }) = event.read()
+        else {
+            self.misread_events += 1;
+            return;
+        };
+        for row in nodes {
+            self.plans.push(PlanRow {
+                app: self.process.app.clone(),
+                execution,
+                version,
                 ..row
             });
+        }
+        self.execution(event, |row| row.started_ms = time);
+    }
+
+    fn execution(&mut self, event: &Event, at: impl FnOnce(&mut ExecutionRow)) {
+        self.add(event, |tables, app, mut row: ExecutionRow| {
+            at(&mut row);
+            tables.executions.push(ExecutionRow { app, ..row });
         });
     }
 
-    fn intervals(&mut self, mut event: Value) {
-        if let Value::Array(rows) = event["rows"].take() {
-            for row in rows {
-                self.add(row, |tables, row: IntervalRow| {
-                    // Monotonic so far.
-                    let epoch = |ns: i64| tables.clock.epoch_ns(ns.max(0).cast_unsigned());
-                    tables.intervals.push(IntervalRow {
-                        host: tables.process.host.clone(),
-                        executor: tables.process.executor.clone(),
-                        start_ns: epoch(row.start_ns),
-                        end_ns: epoch(row.end_ns),
-                        ..row
-                    });
-                });
-            }
+    fn intervals(&mut self, event: &Event) {
+        let Some(Intervals { rows }) = event.read() else {
+            self.misread_events += 1;
+            return;
+        };
+        let process = &self.process;
+        for row in rows {
+            // Monotonic so far.
+            let epoch = |ns: i64| self.clock.epoch_ns(ns.max(0).cast_unsigned());
+            self.intervals.push(IntervalRow {
+                app: process.app.clone(),
+                host: process.host.clone(),
+                executor: process.executor.clone(),
+                start_ns: epoch(row.start_ns),
+                end_ns: epoch(row.end_ns),
+                ..row
+            });
         }
     }
 
@@ -243,14 +303,14 @@ impl Tables {
         });
     }
 
-    /// The fields of an event are named like the columns of its table.
-    fn add<T: Table>(&mut self, mut event: Value, push: impl FnOnce(&mut Self, T)) {
-        if let Value::Object(fields) = &mut event {
-            fields.insert("app".to_owned(), Value::String(self.process.app.clone()));
-        }
-        match serde_json::from_value(event) {
-            Ok(row) => push(self, row),
-            Err(_) => self.misread_events += 1,
+    /// The fields of an event are named like the columns of its table; `push` gets the row and the application's id.
+    fn add<T: Table>(&mut self, event: &Event, push: impl FnOnce(&mut Self, String, T)) {
+        match event.read() {
+            Some(row) => {
+                let app = self.process.app.clone();
+                push(self, app, row);
+            }
+            None => self.misread_events += 1,
         }
     }
 
