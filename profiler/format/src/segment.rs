@@ -22,6 +22,8 @@ pub struct SegmentWriter<T: Table> {
     writer: String,
     next: u32,
     rows: Vec<T>,
+    /// Columns, once they are needed: to find them takes a while.
+    fields: Vec<FieldRef>,
     /// The last segment, and the bytes of all.
     last: Option<PathBuf>,
     written: u64,
@@ -35,6 +37,7 @@ impl<T: Table> SegmentWriter<T> {
             writer: writer.to_owned(),
             next: 0,
             rows: Vec::new(),
+            fields: Vec::new(),
             last: None,
             written: 0,
         }
@@ -101,8 +104,11 @@ impl<T: Table> SegmentWriter<T> {
             // A pid that came round again in a directory that several runs share.
             self.next += 1;
         };
+        if self.fields.is_empty() {
+            self.fields = T::fields();
+        }
         let aside = path.with_extension("tmp");
-        let bytes = write_parquet(&aside, &self.rows)
+        let bytes = write_parquet(&aside, &self.fields, &self.rows)
             .and_then(|bytes| fs::rename(&aside, &path).map(|()| bytes))
             .map_err(|e| {
                 // Half a segment would take room that the next one may need.
@@ -122,9 +128,8 @@ impl<T: Table> SegmentWriter<T> {
     }
 }
 
-fn write_parquet<T: Table>(path: &Path, rows: &[T]) -> std::io::Result<u64> {
-    let fields = T::fields();
-    let batch = serde_arrow::to_record_batch(&fields, &rows).map_err(std::io::Error::other)?;
+fn write_parquet<T: Table>(path: &Path, fields: &[FieldRef], rows: &[T]) -> std::io::Result<u64> {
+    let batch = serde_arrow::to_record_batch(fields, &rows).map_err(std::io::Error::other)?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .build();

@@ -14,6 +14,7 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -238,10 +239,15 @@ impl Work {
     fn take(&mut self, message: ToWriter) {
         match message {
             ToWriter::Stacks(WireStacks { pieces, stacks }) => {
-                let mut name = |wire: &WireFrame| Arc::new(self.symbols.name(wire));
+                let mut name =
+                    |wire: &mut WireFrame| Arc::new(self.symbols.name(std::mem::take(wire)));
                 let pieces: Vec<Vec<Arc<Frame>>> = pieces
-                    .iter()
-                    .map(|piece| piece.iter().rev().map(&mut name).collect())
+                    .into_iter()
+                    .map(|mut piece| {
+                        // Nobody else has what was just received.
+                        let frames = Rc::get_mut(&mut piece).unwrap_or_default();
+                        frames.iter_mut().rev().map(&mut name).collect()
+                    })
                     .collect();
                 for WireStack { id, pieces: places } in stacks {
                     if self.stacks.insert(id) {

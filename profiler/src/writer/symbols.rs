@@ -27,8 +27,8 @@ struct Library {
 
 impl Symbols {
     /// The frame with its native symbol filled in; `[libname]` where there is none.
-    pub(super) fn name(&mut self, wire: &WireFrame) -> Frame {
-        let mut frame = wire.frame.clone();
+    pub(super) fn name(&mut self, wire: WireFrame) -> Frame {
+        let WireFrame { mut frame, address } = wire;
         if frame.kind != "native" || !frame.method.is_empty() {
             return frame;
         }
@@ -36,7 +36,7 @@ impl Symbols {
             .libraries
             .entry(frame.file.clone())
             .or_insert_with(|| Library::read(&frame.file).unwrap_or_default());
-        frame.method = library.function(wire.address).map_or_else(
+        frame.method = library.function(address).map_or_else(
             || format!("[{}]", frame.file.rsplit('/').next().unwrap_or(&frame.file)),
             demangle,
         );
