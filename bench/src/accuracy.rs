@@ -477,7 +477,7 @@ fn table(name: &str, reference: &[Distribution], outcomes: &[Outcome]) -> String
         let [scan, filter, join, aggregate] = run.operators;
         let other = run.all - run.operators.iter().sum::<f64>();
         format!(
-            "| {test} | {scan} | {filter} | {join} | {aggregate} | {other} | {} | {:.3} | {rest} |\n",
+            "| {test} | {scan:.0} | {filter:.0} | {join:.0} | {aggregate:.0} | {other:.0} | {:.0} | {:.3} | {rest} |\n",
             run.all, run.cpu_s
         )
     };

@@ -159,8 +159,43 @@ fn empty_spans_and_nothing_used_give_no_nonsense() {
         !output.contains("NaN") && !output.contains("inf"),
         "{output}"
     );
+    // Culprits of whom nobody waited for are others.
+    let dir = example("w1,1,0,a,cpu,5,5,0,0\nw1,1,0,a,cpu,0,1000000000,0,900000000\n");
+    fs::write(dir.path().join("queries.csv"), "query,user\n1,ann\n").unwrap();
+    let output = text(&blame(dir.path(), &["--user", "ann"]));
+    assert!(output.contains("others are"), "{output}");
     // Nothing was waited for.
     let dir = example("w1,1,0,a,cpu,0,1000000000,1,0\n");
     let output = text(&blame(dir.path(), &["--victim", "1"]));
     assert!(output.contains("Nobody is to blame"), "{output}");
+}
+
+#[test]
+fn a_window_is_that_of_all_numbers() {
+    let dir = example(ROWS);
+    let json = text(&blame(
+        dir.path(),
+        &["--victim", "1", "--json", "--window", "0..0.5"],
+    ));
+    let answer: Value = serde_json::from_str(&json).expect("JSON");
+    let victim = &answer["victims"][0];
+    let baselines = &answer["baselines"];
+    for (found, seconds) in [
+        (&victim["blocked_seconds"], 0.3),
+        (&victim["task_seconds"], 0.5),
+        (&baselines["naive_overlap"][0][1], 0.5),
+        (&baselines["deep_overlap"][0][1], 0.5),
+        (&baselines["blocked_io_network"], 0.3),
+    ] {
+        let found = found.as_f64().unwrap_or(f64::NAN);
+        assert!((found - seconds).abs() < 1e-9, "{answer:#}");
+    }
+}
+
+#[test]
+fn what_was_not_recorded_is_no_acquittal() {
+    let canonical = Path::new("tests/fixtures/canonical");
+    let output = text(&blame(canonical, &[]));
+    assert!(output.contains("was not recorded"), "{output}");
+    assert!(!output.contains("Nobody is to blame"), "{output}");
 }

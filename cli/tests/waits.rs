@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use unfuse_format::{
-    Frame, PlanRow, ProfileDir, SampleRow, SegmentWriter, StackRow, StageRow, Table,
+    Frame, IntervalRow, PlanRow, ProfileDir, SampleRow, SegmentWriter, StackRow, StageRow, Table,
 };
 use unfuse_postprocess::Profile;
 use unfuse_postprocess::report::Report;
@@ -225,4 +225,54 @@ fn the_report_has_the_waits_of_every_operator() {
             (vec![("shuffle fetch", 4), ("run queue", 1)], 5)
         ]
     );
+}
+
+/// Where switches cannot be sampled, waits have no stack: Spark's metrics tell of disks then, and it is said.
+#[test]
+fn blame_takes_sparks_metrics_where_waits_have_no_stack() {
+    const S: i64 = 1_000_000_000;
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = ProfileDir::create(&tmp.path().join("profile")).expect("a profile");
+    let waiting = stack(&[("java", "A", "run"), ("wait", "", "[waiting]")]);
+    let sample = SampleRow {
+        app: APP.to_owned(),
+        host: "h".to_owned(),
+        kind: "off-cpu".to_owned(),
+        stage: Some(3),
+        stage_attempt: Some(0),
+        task: Some(1),
+        stack: waiting.stack,
+        count: 1,
+        weight_ns: 6 * S.cast_unsigned(),
+        start_ns: 0,
+        end_ns: 8 * S,
+        ..SampleRow::default()
+    };
+    let row = IntervalRow {
+        app: APP.to_owned(),
+        host: "h".to_owned(),
+        stage: 3,
+        task: 1,
+        kind: "io-read".to_owned(),
+        end_ns: 8 * S,
+        units: 100.0,
+        blocked_ns: 5 * S,
+        ..IntervalRow::default()
+    };
+    let stage = StageRow {
+        app: APP.to_owned(),
+        stage: 3,
+        execution: Some(7),
+        ..StageRow::default()
+    };
+    write(&dir, vec![sample]);
+    write(&dir, vec![waiting]);
+    write(&dir, vec![row]);
+    write(&dir, vec![stage]);
+    let json = run(&dir, &["blame", "--json", "--victim", "7"]);
+    let answer: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(answer["victims"][0]["blocked_seconds"], 5.0);
+    assert_eq!(answer["partial"], true);
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("most waits have no stack"), "{notes}");
 }

@@ -8,11 +8,16 @@ use crate::{HostId, QueryId, Resource, Span, Workload};
 /// Seconds of other queries, by victim.
 pub type Overlaps = BTreeMap<QueryId, BTreeMap<QueryId, f64>>;
 
-/// Naive-Overlap: seconds for which each other query ran at the same time as the victim, first stage to last.
-pub fn naive_overlap(workload: &Workload, victims: &BTreeSet<QueryId>) -> Overlaps {
+/// Naive-Overlap: seconds for which each other query ran at the same time as the victim, first stage to last, in a part
+/// of the time or in all of it.
+pub fn naive_overlap(
+    workload: &Workload,
+    victims: &BTreeSet<QueryId>,
+    within: Option<Span>,
+) -> Overlaps {
     let queries = workload.tables().queries.iter();
     let spans: Vec<(QueryId, Span)> = queries
-        .filter_map(|query| Some((query.id, workload.span_of(query.id)?)))
+        .filter_map(|query| Some((query.id, part(workload.span_of(query.id)?, within)?)))
         .collect();
     let of = |victim: QueryId, span: Span| {
         let others = spans.iter().filter(|(query, _)| *query != victim);
@@ -31,9 +36,13 @@ pub fn naive_overlap(workload: &Workload, victims: &BTreeSet<QueryId>) -> Overla
 ///
 /// The paper does not say whether tasks on different hosts overlap; "executing in parallel on the same host"
 /// (section 6.1) decides it. Counted window by window, so not quadratic in tasks.
-pub fn deep_overlap(workload: &Workload, victims: &BTreeSet<QueryId>) -> Overlaps {
+pub fn deep_overlap(
+    workload: &Workload,
+    victims: &BTreeSet<QueryId>,
+    within: Option<Span>,
+) -> Overlaps {
     let mut overlaps = Overlaps::new();
-    for (host, windows) in all_windows(workload, None) {
+    for (host, windows) in all_windows(workload, within) {
         let mut changes = changes(workload, host).into_iter().peekable();
         let mut running: BTreeMap<QueryId, i64> = BTreeMap::new();
         for window in windows {
@@ -56,6 +65,7 @@ pub fn deep_overlap(workload: &Workload, victims: &BTreeSet<QueryId>) -> Overlap
 pub fn blocked_time(
     workload: &Workload,
     victims: &BTreeSet<QueryId>,
+    within: Option<Span>,
 ) -> BTreeMap<QueryId, BTreeMap<Resource, f64>> {
     let mut blocked: BTreeMap<QueryId, BTreeMap<Resource, f64>> = BTreeMap::new();
     for row in &workload.tables().intervals {
@@ -63,10 +73,17 @@ pub fn blocked_time(
         let query = workload.task_of(row).stage.query;
         if matches!(resource, Resource::Io | Resource::Network) && victims.contains(&query) {
             let seconds = blocked.entry(query).or_default();
-            *seconds.entry(resource).or_default() += row.blocked_ns as f64 / 1e9;
+            // Blocked evenly, as far as anybody knows.
+            let inside = part(row.span, within).map_or(0.0, Span::seconds);
+            let blocked = row.blocked_ns as f64 / 1e9;
+            *seconds.entry(resource).or_default() += blocked * inside / row.span.seconds();
         }
     }
     blocked
+}
+
+fn part(span: Span, within: Option<Span>) -> Option<Span> {
+    within.map_or(Some(span), |within| span.intersection(within))
 }
 
 /// Tasks that start (1) and end (-1) on a host, in time.

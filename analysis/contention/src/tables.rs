@@ -204,6 +204,9 @@ pub struct Tables {
     pub host_windows: Vec<HostWindow>,
     /// What known processes used.
     pub known: Vec<KnownUse>,
+    /// What lay idle, where no capacity is known but for how long the resource had nothing to do (disks).
+    #[serde(default)]
+    pub idle: Vec<HostWindow>,
     /// Where to cut windows besides task boundaries. Pass the ends of the interval rows for the finest windows.
     pub heartbeats: Vec<Heartbeat>,
     /// Shares of stages' CPU time by operator, if known.

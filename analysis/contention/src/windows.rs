@@ -60,6 +60,13 @@ fn cells_of(workload: &Workload, host: HostId, windows: &[Span], rows: &[&Interv
             }
         }
     }
+    for row in of_host(&workload.tables().idle, host, |row| row.host) {
+        for (at, part) in spread(windows, row.span) {
+            if let Some(cell) = open.get_mut(&(at, row.resource)) {
+                cell.idle += row.units * part;
+            }
+        }
+    }
     let close = |((at, resource), measured): ((usize, Resource), Measured)| {
         measured.close(workload, host, windows[at], resource)
     };
@@ -80,6 +87,8 @@ struct Measured {
     known: BTreeMap<KnownProcess, f64>,
     /// What the host used in all.
     all: f64,
+    /// What it could have used beside that.
+    idle: f64,
 }
 
 impl Measured {
@@ -99,12 +108,14 @@ impl Measured {
                 blocked,
             }
         };
-        let tasks = self.tasks.into_iter().map(use_of).collect();
+        let tasks: Vec<TaskUse> = self.tasks.into_iter().map(use_of).collect();
+        let used = by_tasks + known.values().sum::<f64>();
+        let possible = (self.idle > 0.0).then(|| (used + self.idle) / span.seconds());
         Cell::new(
             host,
             resource,
             span,
-            workload.capacity(host, resource),
+            workload.capacity(host, resource).or(possible),
             tasks,
             known,
         )

@@ -159,6 +159,12 @@ impl Workload {
                 format!("window of host {}", window.host.0)
             })?;
         }
+        for idle in &tables.idle {
+            self.host(idle.host)?;
+            used(idle.span, idle.units, || {
+                format!("idle time of host {}", idle.host.0)
+            })?;
+        }
         for known in &tables.known {
             self.host(known.host)?;
             used(known.span, known.units, || {
@@ -230,11 +236,13 @@ fn sort(tables: &mut Tables) {
             .cmp(&(b.task, b.kind, b.span, b.blocked_ns))
             .then(a.units.total_cmp(&b.units))
     });
-    tables.host_windows.sort_by(|a, b| {
-        (a.host, a.resource, a.span)
-            .cmp(&(b.host, b.resource, b.span))
-            .then(a.units.total_cmp(&b.units))
-    });
+    for windows in [&mut tables.host_windows, &mut tables.idle] {
+        windows.sort_by(|a, b| {
+            (a.host, a.resource, a.span)
+                .cmp(&(b.host, b.resource, b.span))
+                .then(a.units.total_cmp(&b.units))
+        });
+    }
     tables.known.sort_by(|a, b| {
         (a.host, a.resource, a.process, a.span)
             .cmp(&(b.host, b.resource, b.process, b.span))

@@ -100,6 +100,15 @@ impl Analysis {
                     .to_owned(),
             );
         }
+        let alike = |scheme: &&Scheme| {
+            let seconds = runs.seconds_at(scheme);
+            seconds.len() > 1 && seconds.windows(2).all(|pair| pair[0] == pair[1])
+        };
+        if let Some(scheme) = runs.schemes().find(alike) {
+            notes.push(format!(
+                "runs at {scheme} took the same time to the last digit, so intervals are too narrow: give times that are not rounded"
+            ));
+        }
         notes.extend(savings(base, &indicators, &verdict, &means, &upgrades));
         let utilisation = runs.utilisation();
         Analysis {
@@ -221,6 +230,13 @@ fn improvements(runs: &Runs, means: &Means<'_>) -> Vec<Improvement> {
     faster.filter_map(of).collect()
 }
 
+fn than(name: &str) -> String {
+    match name {
+        "" => String::new(),
+        name => format!(" than {name}"),
+    }
+}
+
 fn missing(
     base: &Scheme,
     indicators: &[Indicator],
@@ -229,11 +245,11 @@ fn missing(
 ) -> Vec<Missing> {
     let lacks = |resource: Resource| !indicators.iter().any(|i| i.resource == resource);
     let why = |resource: Resource| match resource {
-        Resource::Disk => format!("no runs on another disk than {} with all CPUs", base.disk),
+        Resource::Disk => format!("no runs on another disk{} with all CPUs", than(&base.disk)),
         Resource::Network => {
             format!(
-                "no runs on another network than {} with all CPUs",
-                base.network
+                "no runs on another network{} with all CPUs",
+                than(&base.network)
             )
         }
         _ => {

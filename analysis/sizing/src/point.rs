@@ -1,5 +1,7 @@
 //! The input variables of section IV-A.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// Where a run was made or is asked for.
@@ -60,6 +62,11 @@ impl Point {
             percent(self.bytes),
         ]
     }
+}
+
+/// How many different ones.
+pub(crate) fn points<'a>(all: impl Iterator<Item = &'a Point>) -> usize {
+    all.map(Point::key).collect::<BTreeSet<_>>().len()
 }
 
 impl Range {

@@ -3,12 +3,15 @@
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use crate::point::points;
 use crate::{Model, Point, Profile, Range, SizingError, Terms};
 
 /// Beyond the runs by more than this factor nothing is predicted. On the way there intervals grow by the factor.
 const FURTHEST: f64 = 2.0;
 /// Of an interval.
 const CONFIDENCE: f64 = 0.95;
+/// With fewer points than this, Student's t makes intervals half as wide again as with many.
+const FEW: usize = 5;
 
 /// How long the job will take.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,15 +60,25 @@ impl Profile {
         let model = model.unwrap_or(self.model);
         let seconds = self.seconds(at, model)?;
         // Without held-out runs only the fit's own errors are left, which flatter.
-        let spread = self.validation.spread(model).unwrap_or_else(|| {
-            notes.push(
-                "no run could be held out, so the interval is of the fit itself, and too narrow"
-                    .into(),
-            );
-            self.fit_spread(model)
-        });
-        let rows = self.validation.held_out.len().max(self.runs.len());
-        let freedom = rows.saturating_sub(1).max(1) as f64;
+        let of_fit = self.fit_spread(model);
+        let (spread, points) = match self.validation.spread(model) {
+            Some(spread) => (spread.max(of_fit), self.validation.points()),
+            None => {
+                notes.push(
+                    "no run could be held out, so the interval is of the fit itself, and too narrow"
+                        .into(),
+                );
+                (of_fit, points(self.runs.iter().map(|run| &run.at)))
+            }
+        };
+        // Repetitions of a point are predicted alike, so they err alike.
+        let freedom = points.saturating_sub(1).max(1) as f64;
+        if points < FEW {
+            notes.push(format!(
+                "runs at {points} different points are few to tell how far predictions are off, so the interval is wide"
+            ));
+        }
+        notes.extend(self.confounded());
         let leverage = self.closed.leverage(&self.runs, at);
         let deviation = seconds * spread * (1.0 + leverage).sqrt() * beyond;
         let half = deviation * quantile(freedom);

@@ -7,10 +7,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Category, ClosedForm, Ranges, Replay, Run, SizingError, Validation};
+use crate::{Category, ClosedForm, Point, Ranges, Replay, Run, SizingError, Validation};
 
 /// Of the file. A newer one is refused.
 const VERSION: u32 = 1;
+
+/// Correlation of logarithms beyond which two variables are one.
+const TOGETHER: f64 = 0.98;
 
 /// Which model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +108,31 @@ impl Profile {
     /// What the runs cover.
     pub fn ranges(&self) -> Ranges {
         Ranges::of(self.runs.iter().map(|run| &run.at))
+    }
+
+    /// What the runs cannot tell apart, as they changed it together only (weak scaling): a sentence for each pair, with the run
+    /// that is missing.
+    pub fn confounded(&self) -> Vec<String> {
+        let of = |value: fn(&Point) -> f64| -> Vec<f64> {
+            self.runs.iter().map(|run| value(&run.at).ln()).collect()
+        };
+        let all = [
+            ("slots", of(|at| at.slots)),
+            ("iterations", of(|at| at.iterations)),
+            ("bytes of input", of(|at| at.bytes)),
+        ];
+        let pairs = [(0, 1), (0, 2), (1, 2)];
+        pairs
+            .into_iter()
+            .filter(|(a, b)| correlation(&all[*a].1, &all[*b].1).abs() > TOGETHER)
+            .map(|(a, b)| {
+                let (a, b) = (all[a].0, all[b].0);
+                format!(
+                    "{a} and {b} were changed together in all runs, so nothing tells what is due to which: add a run with the \
+                     least {a} and the most {b}, or the other way round"
+                )
+            })
+            .collect()
     }
 
     /// Mean of |T_Est − T_Rec| / T_Rec over the runs that were fitted.
@@ -277,4 +305,19 @@ impl fmt::Display for Model {
             Self::Replay => "replay",
         })
     }
+}
+
+/// Of two series, -1 to 1; 0 where one of them never changes by more than a percent.
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let deviations = |values: &[f64]| -> Vec<f64> {
+        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        values.iter().map(|value| value - mean).collect()
+    };
+    let (a, b) = (deviations(a), deviations(b));
+    let product = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+    let changes = |values: &[f64]| values.iter().any(|value| value.abs() > 0.01);
+    if !(changes(&a) && changes(&b)) {
+        return 0.0;
+    }
+    product(&a, &b) / (product(&a, &a) * product(&b, &b)).sqrt()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::point::points;
 use crate::{ClosedForm, Model, Point, Replay, Run};
 
 /// Fits that are made at most; with more points, some are left out together.
@@ -84,6 +85,11 @@ impl Validation {
             (Some(closed), Some(replay)) if replay < closed => Model::Replay,
             _ => Model::ClosedForm,
         }
+    }
+
+    /// How many different points were held out.
+    pub(crate) fn points(&self) -> usize {
+        points(self.held_out.iter().map(|row| &row.at))
     }
 
     /// Root of the mean square of the relative errors.

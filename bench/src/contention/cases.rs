@@ -222,7 +222,7 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
         "Six users with {} random queries each on a Thrift server of Spark 4.3 (TPC-DS SF {}, local[{}], a fair pool for each \
          user); the victim, {}, is the first user's second query. Each case has a server of its own for the run with and \
          for the one without culprit, with the same queries; the order changes from run to run. Places are those among \
-         all that is blamed, in the time in which culprit and victim met, and of overlaps in all of the run. `-`: not named at all.\n\n\
+         all that is blamed or overlaps in the time in which culprit and victim met. `-`: not named at all.\n\n\
          | case | run | victim without culprit, s | with, s | ratio | blame for its resource: place | share | all resources: place | share | \
          share in the control run | by overlap of queries: place | of tasks: place | others' queries that failed |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",

@@ -100,8 +100,8 @@ impl Recorded {
             },
             place_of_all,
             share_of_all,
-            by_queries: by(&baseline::naive_overlap(workload, &victims)),
-            by_tasks: by(&baseline::deep_overlap(workload, &victims)),
+            by_queries: by(&baseline::naive_overlap(workload, &victims, Some(within))),
+            by_tasks: by(&baseline::deep_overlap(workload, &victims, Some(within))),
         }
     }
 

@@ -142,7 +142,7 @@ fn pair(
             .and_then(|rows| rows.get(&of_culprit));
         seconds.copied().unwrap_or(0.0)
     };
-    let blocked = baseline::blocked_time(&recorded.workload, &victims);
+    let blocked = baseline::blocked_time(&recorded.workload, &victims, None);
     Ok(Pair {
         victim,
         culprit,
@@ -150,8 +150,8 @@ fn pair(
         beside_s: seconds(&number.to_string())?,
         said: [
             recorded.blamed(of_victim, Culprit::Query(of_culprit)),
-            overlap(baseline::naive_overlap(&recorded.workload, &victims)),
-            overlap(baseline::deep_overlap(&recorded.workload, &victims)),
+            overlap(baseline::naive_overlap(&recorded.workload, &victims, None)),
+            overlap(baseline::deep_overlap(&recorded.workload, &victims, None)),
             blocked.values().flat_map(|by| by.values()).sum(),
         ],
     })

@@ -1,6 +1,6 @@
 //! CSV files of any engine: the tables of the contract as text (docs/contention.md describes the columns).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -110,13 +110,14 @@ pub fn from_csv(dir: &Path) -> Result<Input, CsvError> {
     if rows.is_empty() {
         return Err(CsvError::Empty(path));
     }
-    let stages: Vec<StageRow> = read_if_there(&dir.join("stages.csv"))?;
+    let stages_path = dir.join("stages.csv");
+    let stages: Vec<StageRow> = read_if_there(&stages_path)?;
     let queries: Vec<QueryRow> = read_if_there(&dir.join("queries.csv"))?;
     let hosts_path = dir.join("hosts.csv");
     let hosts: Vec<HostRow> = read_if_there(&hosts_path)?;
     let mut reader = Reader::default();
     reader.queries(&queries, &rows);
-    reader.stages(&stages, &rows);
+    reader.stages(&stages_path, &stages, &rows)?;
     let mut empty = 0;
     for (at, row) in rows.into_iter().enumerate() {
         check(&path, at, (row.start_ns, row.end_ns), row.units)?;
@@ -203,14 +204,20 @@ impl Reader {
             .map(|row| &row.query)
             .chain(rows.iter().map(|row| &row.query))
             .collect();
-        let numbers = names.iter().filter_map(|name| name.parse::<u64>().ok());
-        let mut next = numbers.max().map_or(0, |largest| largest.saturating_add(1));
+        let taken: BTreeSet<u64> = names.iter().filter_map(|name| number(name)).collect();
+        let mut next = taken.last().map_or(0, |largest| largest.wrapping_add(1));
         for name in names {
-            let number = name.parse().unwrap_or(next);
-            if !self.names.contains_key(name) {
-                next += u64::from(number == next);
-                self.names.insert(name.clone(), QueryId(number));
+            if self.names.contains_key(name) {
+                continue;
             }
+            let number = number(name).unwrap_or_else(|| {
+                while taken.contains(&next) {
+                    next = next.wrapping_add(1);
+                }
+                next = next.wrapping_add(1);
+                next.wrapping_sub(1)
+            });
+            self.names.insert(name.clone(), QueryId(number));
         }
         for row in rows {
             self.builder.query(Query {
@@ -235,8 +242,14 @@ impl Reader {
         }
     }
 
-    /// A stage lasts as long as the rows of its tasks.
-    fn stages(&mut self, rows: &[StageRow], intervals: &[IntervalRow]) {
+    /// A stage lasts as long as the rows of its tasks; one without rows takes no time, but leads to its parents.
+    fn stages(
+        &mut self,
+        path: &Path,
+        rows: &[StageRow],
+        intervals: &[IntervalRow],
+    ) -> Result<(), CsvError> {
+        let mut first: BTreeMap<QueryId, i64> = BTreeMap::new();
         let mut spans: BTreeMap<StageId, Span> = BTreeMap::new();
         for row in intervals {
             let span = spans.entry(self.stage_id(row)).or_insert(Span {
@@ -245,10 +258,22 @@ impl Reader {
             });
             span.start = span.start.min(row.start_ns);
             span.end = span.end.max(row.end_ns);
+            let first = first.entry(self.names[&row.query]).or_insert(row.start_ns);
+            *first = row.start_ns.min(*first);
         }
         let mut parents: BTreeMap<StageId, Vec<u32>> = BTreeMap::new();
-        for row in rows {
-            let Some(query) = self.names.get(&row.query) else {
+        for (at, row) in rows.iter().enumerate() {
+            let numbers = row.parents.as_deref().unwrap_or_default();
+            let numbers: Result<Vec<u32>, _> = numbers.split_whitespace().map(str::parse).collect();
+            let numbers = numbers.map_err(|_| CsvError::Impossible {
+                path: path.to_owned(),
+                row: at + 1,
+                reason: "parents must be numbers of stages with spaces between them".to_owned(),
+            })?;
+            // A query without rows did nothing that is known.
+            let known = self.names.get(&row.query);
+            let Some((query, first)) = known.and_then(|query| Some((query, first.get(query)?)))
+            else {
                 continue;
             };
             let id = StageId {
@@ -256,12 +281,11 @@ impl Reader {
                 stage: row.stage,
                 attempt: row.attempt,
             };
-            let numbers = row.parents.as_deref().unwrap_or_default();
-            parents.entry(id).or_default().extend(
-                numbers
-                    .split_whitespace()
-                    .filter_map(|number| number.parse::<u32>().ok()),
-            );
+            parents.entry(id).or_default().extend(numbers);
+            spans.entry(id).or_insert(Span {
+                start: *first,
+                end: *first,
+            });
         }
         for (id, span) in spans {
             self.builder.stage(Stage {
@@ -270,6 +294,7 @@ impl Reader {
                 span,
             });
         }
+        Ok(())
     }
 
     fn stage_id(&self, row: &IntervalRow) -> StageId {
@@ -322,6 +347,12 @@ impl Reader {
             at: row.end_ns,
         });
     }
+}
+
+/// The number that a name is; `01` is a name.
+fn number(name: &str) -> Option<u64> {
+    let number = name.parse::<u64>().ok()?;
+    (number.to_string() == name).then_some(number)
 }
 
 fn check(path: &Path, at: usize, (start, end): (i64, i64), units: f64) -> Result<(), CsvError> {
@@ -380,6 +411,41 @@ mod tests {
     use crate::{Graph, Options, Workload};
 
     const HEAD: &str = "host,query,stage,attempt,task,kind,start_ns,end_ns,units,blocked_ns";
+
+    /// What is read of these files, or why not.
+    fn read(files: &[(&str, &str)]) -> Result<Workload, String> {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        let input = from_csv(dir.path()).map_err(|e| e.to_string())?;
+        Workload::new(input.tables).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn names_that_read_as_numbers_stay_apart() {
+        let rows = ["1", "01", "+1", "18446744073709551615", "a", "b"]
+            .map(|query| format!("\nh,{query},0,0,0,cpu,0,10,1e-9,0"));
+        let workload = read(&[(INTERVALS_CSV, &format!("{HEAD}{}", rows.concat()))]).unwrap();
+        let ids: BTreeSet<QueryId> = workload.tables().queries.iter().map(|q| q.id).collect();
+        assert_eq!(ids.len(), 6);
+    }
+
+    #[test]
+    fn a_critical_path_leads_through_stages_without_rows() {
+        let intervals =
+            format!("{HEAD}\nh,q,0,0,0,cpu,0,50,1e-9,0\nh,q,2,0,1,cpu,60,90,1e-9,0");
+        let stages = "query,stage,attempt,parents\nq,2,0,1\nq,1,0,0";
+        let workload = read(&[(INTERVALS_CSV, &intervals), ("stages.csv", stages)]).unwrap();
+        let query = workload.tables().queries[0].id;
+        let path = crate::critical_path(&workload, query);
+        let path: Vec<u32> = path.iter().map(|stage| stage.stage).collect();
+        assert_eq!(path, [0, 1, 2]);
+        assert_eq!(workload.span_of(query).unwrap(), Span { start: 0, end: 90 });
+        let wrong = "query,stage,attempt,parents\nq,2,0,\"0,1\"";
+        let error = read(&[(INTERVALS_CSV, &intervals), ("stages.csv", wrong)]);
+        assert!(error.unwrap_err().contains("stages.csv, row 1: parents"));
+    }
 
     proptest! {
         #[test]

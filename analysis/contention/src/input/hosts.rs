@@ -6,7 +6,9 @@ use unfuse_format::HostRow;
 
 use super::Builder;
 use crate::windows::spread;
-use crate::{Capacity, Heartbeat, HostId, Interval, Kind, KnownProcess, KnownUse, Resource, Span};
+use crate::{
+    Capacity, Heartbeat, HostId, HostWindow, Interval, Kind, KnownProcess, KnownUse, Resource, Span,
+};
 
 /// Adds capacities, what known processes used and heartbeats; scales what tasks read to what came from disks.
 ///
@@ -266,11 +268,24 @@ fn known(builder: &mut Builder, host: HostId, whole: &[&HostRow], jvms: &Jvms) {
                 });
             }
         }
+        tables.idle.extend(idle_disk(host, windows[at], row));
         tables.heartbeats.push(Heartbeat {
             host,
             at: windows[at].end,
         });
     }
+}
+
+/// What the disks could have moved besides, at the pace at which they did while they had requests.
+fn idle_disk(host: HostId, span: Span, row: &HostRow) -> Option<HostWindow> {
+    let moved = row.disk_read_bytes as f64 + row.disk_write_bytes as f64;
+    let idle_s = span.seconds() - row.disk_busy_s;
+    (moved > 0.0 && row.disk_busy_s > 0.0 && idle_s > 0.0).then(|| HostWindow {
+        host,
+        resource: Resource::Io,
+        span,
+        units: moved / row.disk_busy_s * idle_s,
+    })
 }
 
 #[cfg(test)]
@@ -340,5 +355,67 @@ mod tests {
             .map(|known| (known.process, (known.units * 1e6).round() / 1e6))
             .collect();
         assert_eq!(found, [(KnownProcess::ExternalCpu, 0.2)]);
+    }
+
+    /// A disk that has little to do slows nobody down: who reads a byte beside is not to blame for all waiting.
+    #[test]
+    fn what_an_idle_disk_could_have_done_is_nobodys() {
+        let mut builder = Builder::default();
+        let host = builder.host("h");
+        let stage = |query| crate::StageId {
+            query: crate::QueryId(query),
+            stage: 0,
+            attempt: 0,
+        };
+        let whole = Span {
+            start: 0,
+            end: 2 * S,
+        };
+        for query in [1, 2] {
+            builder.query(crate::Query {
+                id: crate::QueryId(query),
+                label: String::new(),
+                user: String::new(),
+                pool: String::new(),
+                weight: 1.0,
+            });
+            builder.stage(crate::Stage {
+                id: stage(query),
+                parents: Vec::new(),
+                span: whole,
+            });
+            let task = builder.task(stage(query), host, None, true);
+            builder.interval(
+                task,
+                Kind::IoRead,
+                whole,
+                50.0,
+                (3 - query.cast_signed()) * S / 2,
+            );
+        }
+        let row = HostRow {
+            disk_read_bytes: 100,
+            jvm_disk_read_bytes: 100,
+            disk_busy_s: 0.5,
+            ..row(1, 0, 2)
+        };
+        add(&mut builder, &[row]);
+        assert_eq!(builder.tables.idle[0].units, 300.0);
+        let workload = crate::Workload::new(builder.finish().tables).unwrap();
+        let options = crate::Options {
+            victims: [crate::QueryId(1)].into(),
+            ..crate::Options::default()
+        };
+        let paths = crate::Graph::build(&workload, &options).explanations();
+        let of = |culprit| -> f64 {
+            let its = paths.iter().filter(|path| path.culprit == culprit);
+            its.map(|path| path.seconds).sum()
+        };
+        let (other, nobody) = (
+            of(crate::Culprit::Query(crate::QueryId(2))),
+            of(crate::Culprit::Unknown),
+        );
+        assert!((nobody / other - 6.0).abs() < 1e-9, "{nobody} to {other}");
+        assert!((nobody + other - 1.0).abs() < 1e-9);
     }
 }

@@ -36,6 +36,8 @@ pub struct Input {
     pub origin_ns: i64,
     /// How many rows of the tables were reported by tasks themselves.
     pub metered: usize,
+    /// Whether anything tells how long tasks waited; if not, nobody can be blamed and nobody is innocent.
+    pub waits_known: bool,
     /// Of a profile, the query that each SQL execution of an application is, and with `None` its work outside them.
     pub executions: BTreeMap<(String, Option<i64>), QueryId>,
 }
@@ -53,6 +55,7 @@ struct Builder {
     queries: BTreeSet<QueryId>,
     executions: BTreeMap<(String, Option<i64>), QueryId>,
     metered: usize,
+    waits_unknown: bool,
 }
 
 impl Builder {
@@ -143,6 +146,7 @@ impl Builder {
             notes: self.notes,
             origin_ns,
             metered: self.metered,
+            waits_known: !self.waits_unknown,
             executions: self.executions,
         }
     }

@@ -8,7 +8,7 @@ use unfuse_format::{
 use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, Waiting};
 
 use super::{BlockedTime, Builder, Input, cache, hosts, slots};
-use crate::{Kind, OperatorShare, Query, QueryId, Span, Stage, StageId, TaskId};
+use crate::{Kind, OperatorShare, Query, QueryId, Resource, Span, Stage, StageId, TaskId};
 
 /// Queries of the second application are numbered from here, those of the third from twice that, and so on.
 const PER_APPLICATION: u64 = 1_000_000_000;
@@ -38,6 +38,11 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
         cached: read(&dir, &mut builder)?,
     };
     builder.metered = recorded.intervals.len();
+    builder.waits_unknown =
+        recorded.intervals.is_empty() && recorded.spells.iter().all(|s| s.waiting.is_none());
+    builder
+        .notes
+        .extend(unfuse_postprocess::notes(&profile.processes));
     let mut reader = Reader {
         builder,
         applications: recorded.applications(),
@@ -52,7 +57,7 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
     let blocked = reader.possible(profile, &recorded, blocked);
     reader.used(&recorded);
     match blocked {
-        Blocked::Measured => reader.measured(&recorded.spells),
+        Blocked::Measured => reader.measured(&recorded),
         Blocked::Paper => reader.as_in_the_paper(&recorded, false),
         Blocked::Substitute => reader.as_in_the_paper(&recorded, true),
     }
@@ -301,6 +306,18 @@ impl Reader {
                     .to_owned(),
             );
         }
+        let counted: BTreeSet<&str> = recorded.hosts.iter().map(|row| row.host.as_str()).collect();
+        let hosts = self.builder.tables.hosts.iter().map(|host| &host.name);
+        let uncounted: Vec<String> = hosts
+            .filter(|name| !counted.is_empty() && !counted.contains(name.as_str()))
+            .cloned()
+            .collect();
+        if !uncounted.is_empty() {
+            self.builder.notes.push(format!(
+                "the counters of {} were not recorded: processes outside Spark cannot be told from the unknown there",
+                uncounted.join(", ")
+            ));
+        }
         let partial = profile
             .processes
             .iter()
@@ -336,21 +353,65 @@ impl Reader {
             let task = self.tasks[&(row.app.clone(), row.task)];
             self.builder.interval(task, kind, span(row), row.units, 0);
         }
-        let metered = !recorded.intervals.is_empty();
+        let rows = recorded.intervals.iter();
+        let metered: BTreeSet<TaskId> = rows
+            .map(|row| self.tasks[&(row.app.clone(), row.task)])
+            .collect();
+        let mut sampled = BTreeSet::new();
         for spell in recorded.spells.iter().filter(|s| s.waiting.is_none()) {
-            if !metered || spell.in_python {
-                let task = self.tasks[&(spell.app.clone(), spell.task)];
+            let task = self.tasks[&(spell.app.clone(), spell.task)];
+            if !metered.contains(&task) {
+                sampled.insert(task);
+            }
+            if !metered.contains(&task) || spell.in_python {
                 let units = spell.ns as f64 / 1e9;
                 self.builder
                     .interval(task, Kind::RunQueue, spell_span(spell), units, 0);
             }
         }
+        if !metered.is_empty() && !sampled.is_empty() {
+            self.builder.notes.push(format!(
+                "{} tasks of {} did not report what they used: their CPU time is that of samples, and they are blamed for nothing \
+                 else",
+                sampled.len(),
+                metered.len() + sampled.len()
+            ));
+        }
     }
 
-    /// Blocked times as the kernel and the stacks have them.
-    fn measured(&mut self, spells: &[Spell]) {
-        for spell in spells {
-            if let Some(kind) = blocked_for(spell) {
+    /// Blocked times as the kernel and the stacks have them. Where most waits have no stack, Spark's metrics tell of disks
+    /// and the network.
+    fn measured(&mut self, recorded: &Recorded) {
+        let seconds = |of: fn(Waiting) -> bool| -> f64 {
+            let spells = recorded.spells.iter();
+            let waits = spells.filter(|spell| spell.waiting.is_some_and(of));
+            waits.map(|spell| spell.ns as f64 / 1e9).sum()
+        };
+        let all = seconds(|waiting| waiting != Waiting::RunQueue);
+        let unknown = seconds(|waiting| matches!(waiting, Waiting::Unknown | Waiting::Other));
+        let without_stack = seconds(|waiting| waiting == Waiting::Unknown);
+        let by_metrics = without_stack > all / 2.0;
+        if by_metrics {
+            self.builder.notes.push(
+                "most waits have no stack, as context switches cannot be sampled here (see `unfuse doctor`): waiting for disks and \
+                 the network is what Spark's metrics say"
+                    .to_owned(),
+            );
+            for row in &recorded.intervals {
+                if let Some(kind) = Kind::of_word(&row.kind).filter(|kind| in_metrics(*kind)) {
+                    let task = self.tasks[&(row.app.clone(), row.task)];
+                    self.builder
+                        .interval(task, kind, span(row), 0.0, row.blocked_ns);
+                }
+            }
+        } else if unknown > all / 10.0 {
+            self.builder.notes.push(format!(
+                "{unknown:.1} s of {all:.1} s that tasks waited (not for a CPU) were for what is not known, and are not shared out"
+            ));
+        }
+        for spell in &recorded.spells {
+            if let Some(kind) = blocked_for(spell).filter(|kind| !(by_metrics && in_metrics(*kind)))
+            {
                 let task = self.tasks[&(spell.app.clone(), spell.task)];
                 let ns = i64::try_from(spell.ns).unwrap_or(i64::MAX);
                 self.builder
@@ -575,6 +636,11 @@ fn blocked_for(spell: &Spell) -> Option<Kind> {
             None
         }
     }
+}
+
+/// Whether Spark measures how long tasks wait so.
+fn in_metrics(kind: Kind) -> bool {
+    matches!(kind.resource(), Resource::Io | Resource::Network)
 }
 
 fn span(row: &IntervalRow) -> Span {

@@ -230,11 +230,11 @@ fn questions_rules_and_baselines() {
     let advice = suggestions(&workload, &paths, &Thresholds::default());
     assert!(matches!(advice[0], Suggestion::Delay { stage: of, .. } if of == stage(3, 0)));
     for overlap in [baseline::naive_overlap, baseline::deep_overlap] {
-        let overlap = overlap(&workload, &[QueryId(1)].into());
+        let overlap = overlap(&workload, &[QueryId(1)].into(), None);
         let others = [(QueryId(2), 1.0), (QueryId(3), 1.0)].into();
         assert_eq!(overlap, [(QueryId(1), others)].into());
     }
-    let blocked = baseline::blocked_time(&workload, &[QueryId(1)].into());
+    let blocked = baseline::blocked_time(&workload, &[QueryId(1)].into(), None);
     close(blocked[&QueryId(1)][&Resource::Io], 0.25);
     assert!(graph.to_graphml().contains("&lt;'q3'&gt;"));
     assert!(graph.to_cypher().contains("'<\\'q3\\'>'"));

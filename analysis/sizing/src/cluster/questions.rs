@@ -47,15 +47,26 @@ impl Market {
     }
 }
 
-/// The cheapest cluster that ends before a deadline in s: objective 9 under T_Est < SLO.
+/// The cheapest cluster on which `end` is before a deadline in s: objective 9 under T_Est < SLO, where `end` is `time`.
+/// Who wants to be surer has the upper end of an interval be before it.
 ///
 /// # Errors
 /// [`SizingError::NoCluster`], with the best possible, if none does.
-pub fn cheapest(market: &Market, time: &Time, deadline: f64) -> Result<Offer, SizingError> {
+pub fn cheapest(
+    market: &Market,
+    time: &Time,
+    end: &Time,
+    deadline: f64,
+) -> Result<Offer, SizingError> {
     positive("the deadline", deadline)?;
     let offers = market.offers(time)?;
-    let in_time = offers.iter().filter(|offer| offer.seconds < deadline);
-    let found = in_time.min_by(|a, b| {
+    let ends: Vec<f64> = offers
+        .iter()
+        .map(|offer| end(offer.slots))
+        .collect::<Result<_, _>>()?;
+    let with_ends = || offers.iter().zip(&ends);
+    let in_time = with_ends().filter(|(_, end)| **end < deadline);
+    let found = in_time.map(|(offer, _)| offer).min_by(|a, b| {
         a.cost
             .total_cmp(&b.cost)
             .then(a.seconds.total_cmp(&b.seconds))
@@ -63,15 +74,15 @@ pub fn cheapest(market: &Market, time: &Time, deadline: f64) -> Result<Offer, Si
     if let Some(offer) = found {
         return Ok(offer.clone());
     }
-    let fastest = offers.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let fastest = with_ends().min_by(|(_, a), (_, b)| a.total_cmp(b));
     let nothing = SizingError::NoMachines {
         least: market.least,
         most: market.most,
     };
-    let fastest = fastest.ok_or(nothing)?;
+    let (fastest, end) = fastest.ok_or(nothing)?;
     Err(SizingError::NoCluster {
         deadline,
-        seconds: fastest.seconds,
+        seconds: *end,
         cluster: fastest.cluster.to_string(),
         cost: market.money(fastest.cost),
         least: market.least,

@@ -10,6 +10,7 @@ mod graph;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use unfuse_eventlog::{EventLog, is_event_log};
@@ -104,26 +105,31 @@ fn one(path: &Path, given: &Given) -> Result<(Run, Vec<String>), String> {
     Ok((run, notes))
 }
 
-/// A size of which nothing is known counts as one byte in all runs, or not at all.
+/// A size of which nothing is known counts as one byte in all runs of an application, or not at all.
 fn sizes(logs: &mut Logs) {
     let unknown = |run: &Run| run.at.bytes <= 0.0;
-    if logs.runs.is_empty() || !logs.runs.iter().any(unknown) {
-        return;
-    }
-    if logs.runs.iter().all(unknown) {
-        logs.runs.iter_mut().for_each(|run| run.at.bytes = 1.0);
-        logs.notes.push(
-            "no run read any input, so all count as of one size (1 byte); say other sizes with --runs or spark.unfuse.bytes".into(),
-        );
-        return;
-    }
-    let (without, with) = std::mem::take(&mut logs.runs)
+    let sized: BTreeSet<String> = logs
+        .runs
+        .iter()
+        .filter(|run| !unknown(run))
+        .map(|run| run.application.clone())
+        .collect();
+    let (mut without, with): (Vec<Run>, Vec<Run>) = std::mem::take(&mut logs.runs)
         .into_iter()
-        .partition(unknown);
+        .partition(|run| unknown(run) && sized.contains(&run.application));
     logs.runs = with;
-    let without: Vec<Run> = without;
-    logs.left_out.extend(without.into_iter().map(|run| LeftOut {
+    logs.left_out.extend(without.drain(..).map(|run| LeftOut {
         log: run.log,
         why: "it read no input, as the others did; say its size with --runs or spark.unfuse.bytes".into(),
+    }));
+    let mut unsized_applications = BTreeSet::new();
+    for run in logs.runs.iter_mut().filter(|run| unknown(run)) {
+        run.at.bytes = 1.0;
+        unsized_applications.insert(run.application.clone());
+    }
+    logs.notes.extend(unsized_applications.into_iter().map(|application| {
+        format!(
+            "no run of {application} read any input, so all count as of one size (1 byte); say other sizes with --runs or spark.unfuse.bytes"
+        )
     }));
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use unfuse_contention::baseline::{self, Overlaps};
 use unfuse_contention::{
-    By, CapacityBasis, Culprit, Entity, Explanation, Filter, Graph, Key, QueryId, Resource, Source,
-    StageId, Suggestion, Thresholds, Workload, suggestions, top,
+    By, CapacityBasis, Culprit, Entity, Explanation, Filter, Graph, Input, Key, QueryId, Resource,
+    Source, Span, StageId, Suggestion, Thresholds, Workload, suggestions, top,
 };
 
 use super::{Question, Rank};
@@ -30,8 +30,12 @@ pub(super) struct Answer {
     /// What simpler methods say of the one victim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) baselines: Option<Baselines>,
-    /// What is missing or doubtful.
+    /// Whether anything is missing or doubtful; the notes say what.
+    pub(super) partial: bool,
     pub(super) notes: Vec<String>,
+    /// Whether anything tells how long tasks waited.
+    #[serde(skip)]
+    pub(super) waits_known: bool,
 }
 
 /// A query that was slowed down.
@@ -113,8 +117,8 @@ pub(super) struct Found<'a> {
     graph: &'a Graph,
     /// Paths by victim, strongest first.
     paths: BTreeMap<QueryId, Vec<Explanation>>,
-    /// Stage and seconds of each task.
-    tasks: BTreeMap<QueryId, Vec<(StageId, f64)>>,
+    /// Stage and time of each task.
+    tasks: BTreeMap<QueryId, Vec<(StageId, Span)>>,
 }
 
 impl<'a> Found<'a> {
@@ -123,10 +127,10 @@ impl<'a> Found<'a> {
         for path in graph.explanations() {
             paths.entry(path.victim).or_default().push(path);
         }
-        let mut tasks: BTreeMap<QueryId, Vec<(StageId, f64)>> = BTreeMap::new();
+        let mut tasks: BTreeMap<QueryId, Vec<(StageId, Span)>> = BTreeMap::new();
         for task in workload.tables().tasks.iter().filter(|task| task.runs) {
             let tasks = tasks.entry(task.stage.query).or_default();
-            tasks.push((task.stage, task.span.seconds()));
+            tasks.push((task.stage, task.span));
         }
         Self {
             workload,
@@ -161,8 +165,9 @@ impl<'a> Found<'a> {
 }
 
 impl Answer {
-    pub(super) fn of(found: &Found<'_>, question: &Question<'_>, notes: Vec<String>) -> Self {
+    pub(super) fn of(found: &Found<'_>, question: &Question<'_>, input: &Input) -> Self {
         let workload = found.workload;
+        let notes = found.notes(&input.notes);
         let paths = found.paths(question);
         let mut victims: Vec<Victim> = found
             .graph
@@ -180,11 +185,14 @@ impl Answer {
                 .map(|path| self::path(workload, path))
                 .collect(),
             suggestions: advice_on(workload, &paths, question.top),
-            baselines: question
-                .victim
-                .map(|victim| Simple::of(workload, &[victim].into()).about(workload, victim)),
+            baselines: question.victim.map(|victim| {
+                let simple = Simple::of(workload, &[victim].into(), question.options.within);
+                simple.about(workload, victim)
+            }),
             victims,
+            partial: !notes.is_empty(),
             notes,
+            waits_known: input.waits_known,
         }
     }
 }
@@ -193,9 +201,13 @@ pub(super) fn victim(found: &Found<'_>, question: &Question<'_>, query: QueryId)
     let workload = found.workload;
     let stages: Vec<StageId> = question.options.stages.of(workload, query);
     let tasks = found.tasks.get(&query).into_iter().flatten();
+    let part = |span: Span| match question.options.within {
+        Some(within) => span.intersection(within),
+        None => Some(span),
+    };
     let tasks: Vec<f64> = tasks
         .filter(|(stage, _)| stages.contains(stage))
-        .map(|(_, seconds)| *seconds)
+        .filter_map(|(_, span)| Some(part(*span)?.seconds()))
         .collect();
     let mut culprits: BTreeMap<Culprit, f64> = BTreeMap::new();
     for path in found.paths.get(&query).into_iter().flatten() {
@@ -477,11 +489,15 @@ pub(super) struct Simple {
 }
 
 impl Simple {
-    pub(super) fn of(workload: &Workload, victims: &BTreeSet<QueryId>) -> Self {
+    pub(super) fn of(
+        workload: &Workload,
+        victims: &BTreeSet<QueryId>,
+        within: Option<Span>,
+    ) -> Self {
         Self {
-            naive: baseline::naive_overlap(workload, victims),
-            deep: baseline::deep_overlap(workload, victims),
-            blocked: baseline::blocked_time(workload, victims),
+            naive: baseline::naive_overlap(workload, victims, within),
+            deep: baseline::deep_overlap(workload, victims, within),
+            blocked: baseline::blocked_time(workload, victims, within),
         }
     }
 

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use unfuse_contention as contention;
 use unfuse_contention::{
@@ -61,7 +62,7 @@ pub struct Blame {
     #[arg(long, value_enum, default_value = "culprit")]
     by: Rank,
     /// Rows to show
-    #[arg(long, value_name = "K", default_value_t = 10)]
+    #[arg(long, value_name = "K", default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     top: usize,
     /// Which of the victim's stages count
     #[arg(long, value_enum, default_value = "critical")]
@@ -179,8 +180,7 @@ impl Blame {
                 Some(GraphFormat::Cypher) => graph.to_cypher(),
                 None => {
                     let found = Found::of(&workload, &graph);
-                    let notes = found.notes(&input.notes);
-                    let answer = Answer::of(&found, &self.question(&options), notes);
+                    let answer = Answer::of(&found, &self.question(&options), &input);
                     if self.json {
                         serde_json::to_string_pretty(&answer)? + "\n"
                     } else {

@@ -131,7 +131,7 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Content
     let found = Found::of(&workload, &graph);
     let everybody = question(&options, None);
     let overview = {
-        let answer = Answer::of(&found, &everybody, found.notes(&input.notes));
+        let answer = Answer::of(&found, &everybody, &input);
         let paths = found.paths(&everybody);
         let rank = |by| ranked(&workload, &paths, &everybody, by);
         Overview {
@@ -150,7 +150,7 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Content
     };
     let times = timelines(&workload, &options, SLICES);
     let victims = overview.victims.iter().map(|victim| QueryId(victim.query));
-    let simple = Simple::of(&workload, &victims.clone().collect());
+    let simple = Simple::of(&workload, &victims.clone().collect(), None);
     let page = Page {
         found: &found,
         places: &places,

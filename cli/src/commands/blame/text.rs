@@ -87,7 +87,16 @@ fn ranking(text: &mut String, answer: &Answer, by: Rank) {
     };
     let head = if answer.one_victim { "share" } else { "  DOR" };
     if answer.ranked.is_empty() {
-        text.push_str("Nobody is to blame: no task waited for anything in what was asked for.\n");
+        let blocked: f64 = answer.victims.iter().map(|v| v.blocked_seconds).sum();
+        text.push_str(match (blocked > 0.0, answer.waits_known) {
+            (true, _) => "Of those who were asked for, nobody is to blame: others are.\n",
+            (false, true) => {
+                "Nobody is to blame: no task waited for anything in what was asked for.\n"
+            }
+            (false, false) => {
+                "What tasks waited for was not recorded, so nobody can be blamed and nobody is innocent.\n"
+            }
+        });
         return;
     }
     let _ = writeln!(text, "  {head}  blocked s  {whose}");

@@ -138,9 +138,11 @@ fn add(queries: &mut BTreeMap<String, Times>, scheme: &Scheme, dir: &Path) -> Re
             history.runs.iter().partition(|run| run.error.is_some());
         times.failed += failed.len();
         let durations: Option<Vec<i64>> = whole.iter().map(|run| run.duration_ms).collect();
+        // How often a query ran says nothing of the scheme.
+        let count = whole.len().max(1) as f64;
         let sum: i64 = durations.unwrap_or_default().into_iter().sum();
         if sum > 0 {
-            times.whole.push(run(sum as f64 / 1000.0));
+            times.whole.push(run(sum as f64 / 1000.0 / count));
         }
         let mut sums: BTreeMap<Key, (String, f64)> = BTreeMap::new();
         for part in whole.iter().flat_map(|run| &run.operators) {
@@ -156,7 +158,7 @@ fn add(queries: &mut BTreeMap<String, Times>, scheme: &Scheme, dir: &Path) -> Re
                     .operators
                     .entry(key)
                     .or_insert_with(|| (detail, Vec::new()));
-                known.1.push(run(seconds));
+                known.1.push(run(seconds / count));
             }
         }
     }

@@ -178,6 +178,12 @@ pub(super) fn cluster(text: &str, prices: &Path) -> Result<(Cluster, f64)> {
                 super::super::list(&known)
             );
         };
+        if let Some(most) = instance.at_most.filter(|most| count > *most) {
+            bail!(
+                "--cluster {text}: of {name} there are {most} at most, by {}",
+                prices.display()
+            );
+        }
         slots += f64::from(count) * instance.capacity();
         machines.push((name.to_owned(), count));
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
+use unfuse_format::ProfileDir;
 use unfuse_sizing::{
     self as sizing, Baselines, Category, ClosedForm, Given, LeftOut, Model, Profile, Ranges,
     SizingError, UnitTask, Validation,
@@ -67,6 +68,13 @@ impl Fit {
             .map(Given::read)
             .transpose()?
             .unwrap_or_default();
+        if let Some(profile) = self.logs.iter().find(|path| ProfileDir::is_at(path)) {
+            bail!(
+                "{} is a profile, which does not say what executors and jobs there were: give event logs \
+                 (spark.eventLog.enabled=true, which goes together with `unfuse run`)",
+                profile.display()
+            );
+        }
         let mut logs = sizing::read(&self.logs, &given)?;
         if let Some(wanted) = &self.app {
             let known: std::collections::BTreeSet<String> = logs
@@ -98,6 +106,7 @@ impl Fit {
                 bail!(error);
             }
         };
+        logs.notes.extend(profile.confounded());
         let toml = profile.to_toml()?;
         write_to(Some(&self.out), |out| Ok(out.write_all(toml.as_bytes())?))
             .context("the profile is not saved")?;

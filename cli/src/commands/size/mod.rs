@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use unfuse_sizing::{Chance, Cluster, Offer, Prediction, best, cheapest, curve};
@@ -88,6 +88,9 @@ struct Best {
     /// For one run of the job, in the currency of the price table
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     budget: f64,
+    /// It must end before, too, such as 90s or 10m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    deadline: Option<Duration>,
 }
 
 /// All clusters that no other is both faster and cheaper than, with a plot
@@ -158,15 +161,14 @@ impl Cheapest {
         let about = self.asked.open()?;
         let market = self.shop.market(&about)?;
         let deadline = self.deadline.as_secs_f64();
-        let time = |slots: f64| {
-            let prediction = about.predict(slots)?;
-            Ok(if self.sure {
-                prediction.high
-            } else {
-                prediction.seconds
-            })
+        let time = |slots: f64| Ok(about.predict(slots)?.seconds);
+        let upper = |slots: f64| Ok(about.predict(slots)?.high);
+        let offer = if self.sure {
+            cheapest(&market, &time, &upper, deadline)
+                .context("with --sure the upper ends of intervals count")?
+        } else {
+            cheapest(&market, &time, &time, deadline)?
         };
-        let offer = cheapest(&market, &time, deadline)?;
         let mut answer = Answer::of(&about, &market, &self.shop, offer, Some(deadline))?;
         if !self.sure {
             // The answer holds without it.
@@ -187,7 +189,22 @@ impl Best {
         let market = self.shop.market(&about)?;
         let time = |slots: f64| Ok(about.predict(slots)?.seconds);
         let offer = best(&market, &time, self.budget)?;
-        let answer = Answer::of(&about, &market, &self.shop, offer, None)?;
+        let deadline = self.deadline.map(|deadline| deadline.as_secs_f64());
+        if let Some(deadline) = deadline.filter(|deadline| offer.seconds >= *deadline) {
+            // Says so if nothing meets it at any price.
+            let needed = cheapest(&market, &time, &time, deadline)?;
+            bail!(
+                "{budget} {currency} are not enough for a deadline of {deadline:.1} s: the fastest for it is {cluster}, which takes {seconds:.1} s; \
+                 the cheapest that is in time is {other} and costs {cost:.4} {currency}",
+                budget = self.budget,
+                currency = market.currency,
+                cluster = offer.cluster,
+                seconds = offer.seconds,
+                other = needed.cluster,
+                cost = needed.cost,
+            );
+        }
+        let answer = Answer::of(&about, &market, &self.shop, offer, deadline)?;
         print(self.asked.json, &answer, || text::offered(&about, &answer))
     }
 }

@@ -187,6 +187,9 @@ fn usual_cpu() -> Cpu {
     }
 }
 
+/// The kernel's least quota in our period (toolkit/src/cgroup.rs).
+const LEAST_CPUS: f64 = 0.05;
+
 impl Cpu {
     fn parse(words: &[&str]) -> Result<Self> {
         let frequencies: Vec<&str> = words
@@ -203,7 +206,11 @@ impl Cpu {
             Ok(number)
         };
         if frequencies.is_empty() {
-            return Ok(Self::Bandwidth(each(words, number)?));
+            let values = each(words, number)?;
+            if let Some(less) = values.iter().find(|value| **value < LEAST_CPUS) {
+                bail!("cpu={less} is too little: the kernel gives no less than {LEAST_CPUS} CPUs");
+            }
+            return Ok(Self::Bandwidth(values));
         }
         if frequencies.len() < words.len() {
             bail!(
