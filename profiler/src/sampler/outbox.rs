@@ -207,3 +207,65 @@ fn bytes(wire: &WireFrame) -> usize {
     ];
     24 + texts.iter().map(|text| text.len()).sum::<usize>()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use unfuse_format::Frame;
+
+    use super::*;
+    use crate::wire::{Incoming, packet_pair, receive};
+
+    fn piece(name: &str) -> WirePiece {
+        let frame = Frame {
+            class: "a.b.C".repeat(20),
+            method: name.to_owned(),
+            ..Frame::default()
+        };
+        WirePiece::from([WireFrame { frame, address: 0 }])
+    }
+
+    #[test]
+    fn stacks_come_before_their_samples_and_share_what_calls_them() {
+        const STACKS: i64 = 3000;
+        let (to, from) = packet_pair().unwrap();
+        let sender = std::thread::spawn(move || {
+            let callers = [piece("caller"), piece("root")];
+            let mut outbox = Outbox::new(1, "t".to_owned(), &to, 0);
+            for id in 0..STACKS {
+                let leaf = piece(&format!("leaf{id}"));
+                let pieces = [&leaf, &callers[0], &callers[1]];
+                let hashes = [1000 + id.cast_unsigned(), 1, 2];
+                outbox.stack(id, hashes.into_iter().zip(pieces));
+                outbox.count_waits(None, id, (1, 2), 1, 1);
+            }
+            assert!(outbox.send());
+        });
+        let (mut buffer, mut frames, mut known, mut counted) = (Vec::new(), 0, HashSet::new(), 0);
+        loop {
+            match receive(&from, &mut buffer) {
+                Incoming::Message(ToWriter::Stacks(WireStacks { pieces, stacks })) => {
+                    frames += pieces.len();
+                    for WireStack { id, pieces: places } in stacks {
+                        let names = places
+                            .iter()
+                            .map(|at| &*pieces[*at as usize][0].frame.method);
+                        let names: Vec<&str> = names.collect();
+                        assert_eq!(names, [&format!("leaf{id}"), "caller", "root"]);
+                        known.insert(id);
+                    }
+                }
+                Incoming::Message(ToWriter::Samples { rows, .. }) => {
+                    assert!(rows.iter().all(|row| known.contains(&row.stack)));
+                    counted += rows.len();
+                }
+                Incoming::Message(ToWriter::Tally(_)) | Incoming::Empty => {}
+                Incoming::Closed => break,
+            }
+        }
+        sender.join().unwrap();
+        assert_eq!((known.len(), counted), (STACKS as usize, STACKS as usize));
+        assert!(frames < STACKS as usize + 40, "{frames} frames were sent");
+    }
+}
