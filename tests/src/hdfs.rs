@@ -83,20 +83,27 @@ impl Hdfs {
         self.processes.push(start(command));
     }
 
-    /// Copies a directory to a URI in it.
+    /// Copies a directory to its top; returns the URI of the copy.
     ///
     /// # Panics
     /// If that fails.
-    pub fn put(&self, spark: &Path, from: &Path, to: &Path) {
+    pub fn put(&self, spark: &Path, from: &Path) -> PathBuf {
         let mut class_path = pyspark(spark).join("jars/*").into_os_string();
         class_path.push(":");
         class_path.push(&self.conf);
-        run(Command::new("java")
-            .args(["-Xmx256m", "-cp"])
-            .arg(class_path)
-            .args(["org.apache.hadoop.fs.FsShell", "-put"])
-            .arg(from)
-            .arg(to));
+        // The DataNode may not have told the NameNode of itself yet.
+        wait_for("room in HDFS", || {
+            let put = Command::new("java")
+                .args(["-Xmx256m", "-cp"])
+                .arg(&class_path)
+                .args(["org.apache.hadoop.fs.FsShell", "-put", "-f"])
+                .arg(from)
+                .arg(self.uri(""))
+                .output();
+            put.is_ok_and(|output| output.status.success())
+        });
+        let name = from.file_name().expect("a name").to_string_lossy();
+        self.uri(&name)
     }
 
     /// The URI of a path in it.

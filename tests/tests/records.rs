@@ -244,8 +244,7 @@ fn a_spark_job_follows_records_of_a_profile_on_hdfs() {
     let here = run(unfuse().arg("skew").arg(&near).arg("--json"));
     let newest = spark("4.3");
     let hdfs = Hdfs::start(&newest, home.path());
-    let far = hdfs.uri("profile");
-    hdfs.put(&newest, &near, &far);
+    let far = hdfs.put(&newest, &near);
     let cached = home.path().join("cache");
     let there = run(skew_on_spark(&newest, &far, &["--json"]).env("XDG_CACHE_HOME", &cached));
     assert_eq!(answer(&there.stdout), answer(&here.stdout));
