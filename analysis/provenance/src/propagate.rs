@@ -4,7 +4,7 @@ mod links;
 mod task;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use unfuse_format::{ProfileDir, RecordInRow, RecordOutRow};
 
@@ -82,11 +82,8 @@ impl Outcome {
         let named = slowest
             .iter()
             .flat_map(|slow| [slow.reach.root, slow.reach.peak]);
-        let wanted: BTreeSet<RecordRef> = named.chain(options.records.iter().copied()).collect();
-        wanted
-            .into_iter()
-            .map(|at| (at, Noted::default()))
-            .collect()
+        let wanted = named.chain(options.records.iter().copied());
+        wanted.map(|at| (at, Noted::default())).collect()
     }
 }
 
