@@ -13,6 +13,8 @@ use unfuse_format::{
 
 fn skew(from: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_unfuse"))
+        // What a failed job said stays.
+        .env("TMPDIR", env!("CARGO_TARGET_TMPDIR"))
         .arg("skew")
         .arg(from)
         .args(arguments)
