@@ -29,6 +29,11 @@ pub fn is_uri(dir: &Path) -> bool {
 /// The local directory of a profile: itself, or a mirror with everything that is there now. Only what is
 /// new is fetched, since files of a profile never change.
 pub fn local(dir: &Path) -> Result<PathBuf> {
+    local_without(dir, &[])
+}
+
+/// The same; of some tables nothing is fetched.
+pub fn local_without(dir: &Path, tables: &[&str]) -> Result<PathBuf> {
     if !is_uri(dir) {
         return Ok(dir.to_owned());
     }
@@ -44,11 +49,11 @@ pub fn local(dir: &Path) -> Result<PathBuf> {
         .join("remote")
         .join(format!("{:016x}", hasher.finish()));
     private(&mirror)?;
-    update(uri, &mirror)?;
+    update(uri, &mirror, tables)?;
     Ok(mirror)
 }
 
-fn update(uri: &str, mirror: &Path) -> Result<()> {
+fn update(uri: &str, mirror: &Path, without: &[&str]) -> Result<()> {
     let listing =
         hadoop(&["-ls", "-C", "-R", uri]).with_context(|| format!("{uri} cannot be read"))?;
     let listing = String::from_utf8_lossy(&listing).into_owned();
@@ -60,7 +65,7 @@ fn update(uri: &str, mirror: &Path) -> Result<()> {
     }
     let mut wanted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (folder, name) in &there {
-        if !mirror.join(folder).join(name).exists() {
+        if !without.contains(folder) && !mirror.join(folder).join(name).exists() {
             wanted.entry(folder).or_default().push(name);
         }
     }

@@ -1,13 +1,20 @@
 //! `unfuse skew` on logs of real runs and on a profile: the answer, and what it says of bad input.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use unfuse_format::{
+    ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, SegmentWriter, Table,
+    TaskRow,
+};
 
 fn skew(from: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_unfuse"))
+        // What a failed job said stays.
+        .env("TMPDIR", env!("CARGO_TARGET_TMPDIR"))
         .arg("skew")
         .arg(from)
         .args(arguments)
@@ -138,4 +145,112 @@ fn what_is_good_of_a_broken_log_is_told() {
     );
     let notes = answer["notes"].to_string();
     assert!(notes.contains("what came before counts"), "{notes}");
+}
+
+/// A profile with a result of one record, which took 2 s.
+fn with_records(root: &Path) {
+    fn write<T: Table>(dir: &ProfileDir, row: T) {
+        let mut writer = SegmentWriter::new(dir, "host-1");
+        writer.push(row);
+        writer.flush().expect("written");
+    }
+    let dir = ProfileDir::create(root).expect("a profile");
+    write(
+        &dir,
+        TaskRow {
+            finished: 3000,
+            run_ms: 3000,
+            status: "SUCCESS".to_owned(),
+            ..TaskRow::default()
+        },
+    );
+    write(
+        &dir,
+        RecordSourceRow {
+            tap: 7,
+            kind: "file".to_owned(),
+            count: 1,
+            timed: true,
+            output: -1,
+            ..RecordSourceRow::default()
+        },
+    );
+    write(
+        &dir,
+        RecordTargetRow {
+            tap: 7,
+            link: "result".to_owned(),
+            count: 1,
+            ..RecordTargetRow::default()
+        },
+    );
+    write(
+        &dir,
+        RecordInRow {
+            tap: 7,
+            ns: 2_000_000_000,
+            ..RecordInRow::default()
+        },
+    );
+    write(
+        &dir,
+        RecordOutRow {
+            tap: 7,
+            ns: 2_000_000_000,
+            count: 1,
+            ..RecordOutRow::default()
+        },
+    );
+}
+
+/// What a job would answer of it.
+const ANSWER: &str = r#"{"results": 1, "inputs": 1, "unlinked": 0, "damaged": 0, "slowest": [{"tap": 7, "output": 0, "position": 0,
+    "base_ns": 0, "own_ns": 2000000000, "root": {"tap": 7, "source": 0, "position": 0}, "root_ns": 2000000000,
+    "peak": {"tap": 7, "source": 0, "position": 0}, "peak_ns": 2000000000, "lineage": 1}],
+    "records": [{"tap": 7, "source": 0, "position": 0, "id": 0, "ns": 2000000000}]}"#;
+
+#[test]
+fn records_are_followed_by_a_job_that_is_named() {
+    let home = tempfile::tempdir().expect("a directory");
+    let profile = home.path().join("profile");
+    with_records(&profile);
+    let submit = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a program");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("it may run");
+        path.display().to_string()
+    };
+    let refused = |from: &Path, submit: &str| refusal(from, &["--", submit, "--master", "local"]);
+
+    let says = refused(&profile, "/no/such/spark-submit");
+    assert!(
+        says.contains("/no/such/spark-submit was not found; behind -- goes"),
+        "{says}"
+    );
+    let says = refused(&profile, &submit("fails", "echo no room >&2\nexit 3"));
+    assert!(
+        says.contains("(exit status: 3):\n  no room\n") && says.contains("client mode"),
+        "{says}"
+    );
+    let says = refused(&profile, &submit("silent", ""));
+    assert!(says.contains("--deploy-mode client"), "{says}");
+    let says = refused(&log("causes-4.3"), "spark-submit");
+    assert!(says.contains("is an event log"), "{says}");
+    let empty = home.path().join("empty");
+    with_records(&empty);
+    fs::remove_dir_all(empty.join("record_sources")).expect("it was there");
+    fs::remove_dir_all(empty.join("record_targets")).expect("it was there");
+    let says = refused(&empty, "spark-submit");
+    assert!(says.contains("unfuse run --records"), "{says}");
+
+    let answers = submit(
+        "answers",
+        &format!(
+            "test \"$1 $2 $4\" = \"--master local file://{}\" && grep -q tap \"$5\" && cat > \"$6\" <<'END'\n{ANSWER}\nEND",
+            profile.display()
+        ),
+    );
+    let by_a_job = json(&profile, &["--", &answers, "--master", "local"]);
+    assert_eq!(by_a_job["records"]["slow_results"][0]["seconds"], 2.0);
+    assert_eq!(by_a_job, json(&profile, &[]));
 }

@@ -14,6 +14,7 @@ use crate::{cache, root, run, stamp};
 #[derive(Debug)]
 pub struct Hdfs {
     address: String,
+    conf: PathBuf,
     processes: Vec<Child>,
 }
 
@@ -69,6 +70,7 @@ impl Hdfs {
         run(server(name_node, "format.log").args(["-format", "-nonInteractive"]));
         let mut hdfs = Self {
             address,
+            conf,
             processes: Vec::new(),
         };
         hdfs.spawn(&mut server(name_node, "namenode.log"));
@@ -79,6 +81,29 @@ impl Hdfs {
 
     fn spawn(&mut self, command: &mut Command) {
         self.processes.push(start(command));
+    }
+
+    /// Copies a directory to its top; returns the URI of the copy.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn put(&self, spark: &Path, from: &Path) -> PathBuf {
+        let mut class_path = pyspark(spark).join("jars/*").into_os_string();
+        class_path.push(":");
+        class_path.push(&self.conf);
+        // The DataNode may not have told the NameNode of itself yet.
+        wait_for("room in HDFS", || {
+            let put = Command::new("java")
+                .args(["-Xmx256m", "-cp"])
+                .arg(&class_path)
+                .args(["org.apache.hadoop.fs.FsShell", "-put", "-f"])
+                .arg(from)
+                .arg(self.uri(""))
+                .output();
+            put.is_ok_and(|output| output.status.success())
+        });
+        let name = from.file_name().expect("a name").to_string_lossy();
+        self.uri(&name)
     }
 
     /// The URI of a path in it.

@@ -187,6 +187,22 @@ pub fn spark_submit(spark: &Path, profile: &Path, options: &[&str]) -> Command {
 
 /// The same with options of `unfuse run`.
 pub fn spark_submit_by(how: &[&str], spark: &Path, profile: &Path, options: &[&str]) -> Command {
+    let mut command = unfuse_beside(spark);
+    command.args(["run", "--out"]).arg(profile).args(how);
+    submit(&mut command, spark, options);
+    command
+}
+
+/// `unfuse skew … -- spark-submit` in an installed Spark: records are followed by a job there.
+pub fn skew_on_spark(spark: &Path, profile: &Path, how: &[&str]) -> Command {
+    let mut command = unfuse_beside(spark);
+    command.arg("skew").arg(profile).args(how);
+    submit(&mut command, spark, &["--master", "local[2]"]);
+    command
+}
+
+/// `unfuse` where programs of an installed Spark are found first.
+fn unfuse_beside(spark: &Path) -> Command {
     let bin = spark.join("venv/bin");
     let mut path = bin.clone().into_os_string();
     path.push(":");
@@ -195,12 +211,14 @@ pub fn spark_submit_by(how: &[&str], spark: &Path, profile: &Path, options: &[&s
     command
         .env("PATH", path)
         .env("PYSPARK_PYTHON", bin.join("python"))
-        .env_remove("SPARK_HOME")
-        .args(["run", "--out"])
-        .arg(profile)
-        .args(how)
+        .env_remove("SPARK_HOME");
+    command
+}
+
+fn submit(command: &mut Command, spark: &Path, options: &[&str]) {
+    command
         .arg("--")
-        .arg(bin.join("spark-submit"))
+        .arg(spark.join("venv/bin/spark-submit"))
         .args([
             "--conf",
             "spark.ui.enabled=false",
@@ -208,7 +226,6 @@ pub fn spark_submit_by(how: &[&str], spark: &Path, profile: &Path, options: &[&s
             "spark.log.level=ERROR",
         ])
         .args(options);
-    command
 }
 
 /// Lets a job run the queries of `programs/queries.py` for so many seconds, at least once.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use unfuse_tests::{pyspark, root, run, spark, unfuse};
+use unfuse_tests::{Hdfs, pyspark, root, run, skew_on_spark, spark, spark_submit_by, unfuse};
 
 /// Of the lines, the one that takes long.
 const NEEDLE: i32 = 31_234;
@@ -63,9 +63,7 @@ fn records(version: &str, case: &str, master: &str, records: &str) -> Ran {
 impl Ran {
     fn skew(&self) -> Value {
         let output = run(unfuse().arg("skew").arg(&self.profile).arg("--json"));
-        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert!(!answer["records"].is_null(), "{answer:#}");
-        answer["records"].clone()
+        answer(&output.stdout)["records"].clone()
     }
 
     fn needle(&self) -> (i64, &str) {
@@ -77,6 +75,13 @@ impl Ran {
         let line = self.input[start..].lines().next().expect("a line");
         (start as i64, line)
     }
+}
+
+/// The answer of `unfuse skew --json` where records were followed.
+fn answer(json: &[u8]) -> Value {
+    let answer: Value = serde_json::from_slice(json).expect("JSON");
+    assert!(!answer["records"].is_null(), "{answer:#}");
+    answer
 }
 
 fn text(value: &Value) -> &str {
@@ -131,6 +136,12 @@ fn a_slow_line_and_a_slow_key_are_found() {
             (&records["inputs"], &records["results"]),
             (&40_000.into(), &41.into())
         );
+        let by_a_job = run(&mut skew_on_spark(
+            &spark(version),
+            &ran.profile,
+            &["--json"],
+        ));
+        assert_eq!(answer(&by_a_job.stdout)["records"], records, "{version}");
     }
 }
 
@@ -198,6 +209,71 @@ fn contents_stay_out_of_a_profile_that_is_not_to_have_them() {
     );
     assert!(!contains(&ran.profile, b"needle"));
     assert!(ran.home.path().join("out").exists());
+}
+
+/// Makes up a profile with records of all kinds.
+fn made_up(dir: &Path, seed: &str) {
+    run(Command::new(spark("4.3").join("venv/bin/python"))
+        .arg(root().join("tests/programs/made_up_records.py"))
+        .arg(dir)
+        .arg(seed));
+}
+
+#[test]
+fn a_spark_job_says_the_same_of_records_of_all_kinds() {
+    let home = tempfile::tempdir().expect("a directory");
+    for (version, seed) in [("4.3", "1"), ("3.5", "2")] {
+        // To Spark a pattern, if nobody minds.
+        let profile = home.path().join(format!("made [up] {seed}"));
+        made_up(&profile, seed);
+        let how = ["--json", "--top", "300"];
+        let here = run(unfuse().arg("skew").arg(&profile).args(how));
+        let there = run(&mut skew_on_spark(&spark(version), &profile, &how));
+        let (here, there) = (answer(&here.stdout), answer(&there.stdout));
+        let results = here["records"]["slow_results"].as_array().map(Vec::len);
+        assert_eq!(results, Some(300), "{here:#}");
+        assert_eq!(there, here, "{version}");
+    }
+}
+
+#[test]
+fn a_spark_job_follows_records_of_a_profile_on_hdfs() {
+    let home = tempfile::tempdir().expect("a directory");
+    let near = home.path().join("profile");
+    made_up(&near, "3");
+    let here = run(unfuse().arg("skew").arg(&near).arg("--json"));
+    let newest = spark("4.3");
+    let hdfs = Hdfs::start(&newest, home.path());
+    let far = hdfs.put(&newest, &near);
+    let cached = home.path().join("cache");
+    let there = run(skew_on_spark(&newest, &far, &["--json"]).env("XDG_CACHE_HOME", &cached));
+    assert_eq!(answer(&there.stdout), answer(&here.stdout));
+    // What only the job reads stayed where it was.
+    assert!(is_in(&cached, "record_texts") && !is_in(&cached, "records_in"));
+}
+
+/// Whether a directory of this name is somewhere below.
+fn is_in(dir: &Path, name: &str) -> bool {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .any(|path| path.ends_with(name) || is_in(&path, name))
+}
+
+#[test]
+fn python_processes_are_told() {
+    for version in ["4.3", "3.5"] {
+        let home = tempfile::tempdir().expect("a directory");
+        let profile = home.path().join("profile");
+        let options = ["--master", "local[2]"];
+        run(
+            spark_submit_by(&["--records"], &spark(version), &profile, &options)
+                .arg(root().join("tests/programs/python_records.py")),
+        );
+        let output = run(unfuse().arg("skew").arg(&profile).arg("--json"));
+        let notes = answer(&output.stdout)["notes"].to_string();
+        assert!(notes.contains("Python process"), "{version}: {notes}");
+    }
 }
 
 fn contains(dir: &Path, word: &[u8]) -> bool {

@@ -10,18 +10,19 @@
 //! * beside it goes the input that this path began with (the *expensive input*), and, which is ours, the step of the path that took most.
 //!
 //! Tables may be larger than memory: what one stage makes and the next one reads meets in buckets of its id, on disk where there is
-//! much, and tasks are looked at one by one.
+//! much, and tasks are looked at one by one. Where they outgrow the machine, a job on Spark does the same ([`spark`]).
 
 mod buckets;
 mod error;
 mod places;
 mod propagate;
 mod reach;
+pub mod spark;
 mod stream;
 mod taps;
 
 pub use error::ProvenanceError;
-pub use places::{RecordPlace, Texts};
-pub use propagate::{Options, Outcome, SlowOutput, propagate};
+pub use places::{Places, RecordPlace, Texts};
+pub use propagate::{Noted, Options, Outcome, SlowOutput, propagate};
 pub use reach::{Reach, RecordRef};
 pub use taps::{Tap, Taps};

@@ -1,15 +1,12 @@
 //! Where records are, what is in them, and which code was busy with them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+mod samples;
 
-use unfuse_format::{
-    FormatError, Frame, ProfileDir, RecordInRow, RecordSourceRow, RecordTextRow, SampleRow,
-    StackRow,
-};
+use std::collections::{BTreeMap, HashMap};
 
-use crate::stream::Groups;
-use crate::{RecordRef, SlowOutput, Taps};
+use unfuse_format::{FormatError, ProfileDir, RecordSourceRow, RecordTextRow};
+
+use crate::{Noted, RecordRef, SlowOutput, Taps};
 
 /// A record that a task read, as a person finds it again.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,6 +43,15 @@ pub struct RecordPlace {
     pub busy: Option<(i64, i64)>,
     /// Lines of code that ran meanwhile, each with its share of the samples, the hottest first.
     pub lines: Vec<(String, f64)>,
+}
+
+/// What is known of some records.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// Each record that was asked for.
+    pub of: BTreeMap<RecordRef, RecordPlace>,
+    /// Tasks that had a Python process work for them.
+    pub in_python: usize,
 }
 
 /// What was kept of slow records, read once.
@@ -107,17 +113,13 @@ impl<'a> Texts<'a> {
     ///
     /// # Errors
     /// If the profile cannot be read.
-    pub fn places(
-        &self,
-        of: &BTreeSet<RecordRef>,
-    ) -> Result<BTreeMap<RecordRef, RecordPlace>, FormatError> {
+    pub fn places(&self, of: &BTreeMap<RecordRef, Noted>) -> Result<Places, FormatError> {
         let mut places: BTreeMap<RecordRef, RecordPlace> = BTreeMap::new();
-        for at in of {
+        for (at, noted) in of {
             if let Some(source) = self.taps.source(*at) {
-                places.insert(*at, place(source, *at));
+                places.insert(*at, place(source, *at, *noted));
             }
         }
-        rows(self.dir, self.taps, &mut places)?;
         for (tap, text) in &self.rows {
             let at = RecordRef::new(*tap, text.source, text.position);
             if let Some(place) = places.get_mut(&at) {
@@ -126,19 +128,22 @@ impl<'a> Texts<'a> {
                 place.busy = Some((text.began_ns, text.ended_ns));
             }
         }
-        lines(self.dir, &mut places)?;
-        Ok(places)
+        let in_python = samples::look(self.dir, self.taps, &mut places)?;
+        Ok(Places {
+            of: places,
+            in_python,
+        })
     }
 }
 
-fn place(source: &RecordSourceRow, at: RecordRef) -> RecordPlace {
+fn place(source: &RecordSourceRow, at: RecordRef, noted: Noted) -> RecordPlace {
     let parts = source
         .file_positions
         .iter()
         .take_while(|first| **first <= at.position);
     let part = parts.count().checked_sub(1);
     let first = part.map(|part| source.file_positions[part]);
-    RecordPlace {
+    let mut place = RecordPlace {
         app: source.app.clone(),
         stage: source.stage,
         task: source.task,
@@ -151,128 +156,14 @@ fn place(source: &RecordSourceRow, at: RecordRef) -> RecordPlace {
             .and_then(|part| source.file_starts.get(part).copied())
             .unwrap_or(0),
         row: first.map(|first| at.position - first),
+        ns: noted.ns,
         ..RecordPlace::default()
-    }
-}
-
-/// Times, and offsets in text files.
-fn rows(
-    dir: &ProfileDir,
-    taps: &Taps,
-    places: &mut BTreeMap<RecordRef, RecordPlace>,
-) -> Result<(), FormatError> {
-    let mut numbers: Vec<(usize, i64, u32)> = places
-        .keys()
-        .filter_map(|at| {
-            let number = taps.source(*at)?.tap;
-            Some((*taps.order.get(&number)?, number, at.tap))
-        })
-        .collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let mut inputs = Groups::<RecordInRow>::of(dir, &taps.order)?;
-    for (_, number, tap) in numbers {
-        for row in inputs.take(number) {
-            let at = RecordRef::new(tap, row.source, row.position);
-            let Some(place) = places.get_mut(&at) else {
-                continue;
-            };
-            place.ns = row.ns;
-            // The first line of a file is at 0, as what is not known; others of it are not.
-            let is_text = row.id > 0 || (place.row == Some(0) && place.file_start == 0);
-            if place.kind == "file" && is_text && place.rdd.contains("HadoopRDD") {
-                place.offset = Some(row.id);
-                place.row = None;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Lines that a task's samples were at while it was busy with a record.
-fn lines(
-    dir: &ProfileDir,
-    places: &mut BTreeMap<RecordRef, RecordPlace>,
-) -> Result<(), FormatError> {
-    let tasks: HashSet<i64> = places
-        .values()
-        .filter(|place| place.busy.is_some())
-        .map(|place| place.task)
-        .collect();
-    let samples = dir.read_as::<SampleRow, _>(|rows| {
-        let of_tasks = |row: &SampleRow| {
-            row.kind == "cpu" && row.task.is_some_and(|task| tasks.contains(&task))
-        };
-        rows.into_iter().filter(of_tasks).collect()
-    })?;
-    let stacks: HashSet<i64> = samples.rows.iter().map(|row| row.stack).collect();
-    let names = dir.read_as::<StackRow, _>(|rows| {
-        let wanted = rows.into_iter().filter(|row| stacks.contains(&row.stack));
-        wanted
-            .map(|row| (row.stack, hot_line(&row.frames)))
-            .collect()
-    })?;
-    let names: HashMap<i64, Option<String>> = names.rows.into_iter().collect();
-    for place in places.values_mut() {
-        let Some((from, to)) = place.busy else {
-            continue;
-        };
-        let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
-        for row in samples
-            .rows
-            .iter()
-            .filter(|row| row.task == Some(place.task) && row.app == place.app)
-        {
-            // Samples with one stack are summed up over a window.
-            let window = (row.end_ns - row.start_ns).max(1) as f64;
-            let both = row.end_ns.max(row.start_ns + 1).min(to) - row.start_ns.max(from);
-            if let (true, Some(Some(name))) = (both > 0, names.get(&row.stack)) {
-                let weight = row.weight_ns as f64 * both as f64 / window;
-                *weights.entry(name).or_default() += weight;
-            }
-        }
-        let all: f64 = weights.values().sum();
-        let mut lines: Vec<(String, f64)> = weights
-            .into_iter()
-            .map(|(name, weight)| (name.to_owned(), weight / all))
-            .collect();
-        lines.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        place.lines = lines;
-    }
-    Ok(())
-}
-
-/// Whose code a person would look at: that of the innermost frame which is neither the JDK's nor Scala's nor Spark's nor ours, or, where there is
-/// none, the innermost.
-fn hot_line(frames: &[Arc<Frame>]) -> Option<String> {
-    const LIBRARIES: [&str; 8] = [
-        "io.unfuse.",
-        "java.",
-        "javax.",
-        "jdk.",
-        "sun.",
-        "scala.",
-        "org.apache.spark.",
-        "com.sun.",
-    ];
-    let is_theirs = |frame: &&Arc<Frame>| {
-        !frame.class.is_empty()
-            && !LIBRARIES
-                .iter()
-                .any(|library| frame.class.starts_with(library))
     };
-    let innermost = frames.iter().rev();
-    let frame = innermost
-        .clone()
-        .find(is_theirs)
-        .or(innermost.clone().next())?;
-    let name = match frame.class.as_str() {
-        "" => frame.method.clone(),
-        class => format!("{class}.{}", frame.method),
-    };
-    Some(match (frame.file.as_str(), frame.line) {
-        ("", _) => name,
-        (file, line) if line > 0 => format!("{name} ({file}:{line})"),
-        (file, _) => format!("{name} ({file})"),
-    })
+    // The first line of a file is at 0, as what is not known; others of it are not.
+    let is_text = noted.id > 0 || (place.row == Some(0) && place.file_start == 0);
+    if place.kind == "file" && is_text && place.rdd.contains("HadoopRDD") {
+        place.offset = Some(noted.id);
+        place.row = None;
+    }
+    place
 }

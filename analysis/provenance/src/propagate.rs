@@ -10,16 +10,19 @@ use unfuse_format::{ProfileDir, RecordInRow, RecordOutRow};
 
 use crate::buckets::{Buckets, bucket_of};
 use crate::reach::Merging;
-use crate::stream::Groups;
+use crate::stream::Segments;
+use crate::taps::LinkNumbers;
 use crate::{ProvenanceError, Reach, RecordRef, Taps};
 use links::{Found, Linked, Links, Wanted};
 use task::{Made, Records};
 
 /// What to look for, and how.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// How many of the slowest outputs to tell.
     pub top: usize,
+    /// Records to look up besides those that the slowest outputs name.
+    pub records: Vec<RecordRef>,
     /// Bytes that intermediate results may have in memory, about; more go to files.
     pub memory: usize,
 }
@@ -28,6 +31,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             top: 10,
+            records: Vec::new(),
             memory: 256 << 20,
         }
     }
@@ -46,11 +50,18 @@ pub struct SlowOutput {
     pub reach: Reach,
 }
 
+/// What a task noted of a record as it read it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// What it is told by; of text files the offset of its line, bytes.
+    pub id: i64,
+    /// Time of the task's code because of it, ns.
+    pub ns: i64,
+}
+
 /// What came of it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// The task attempts that counted.
-    pub taps: Taps,
     /// The slowest outputs, the slowest first.
     pub slowest: Vec<SlowOutput>,
     /// Records of all results.
@@ -59,6 +70,21 @@ pub struct Outcome {
     pub inputs: u64,
     /// Records behind a shuffle or a cache of which it is not known who made them.
     pub unlinked: u64,
+    /// The records that were asked for, and those that the slowest outputs name.
+    pub records: BTreeMap<RecordRef, Noted>,
+    /// Segments that could not be read.
+    pub damaged: usize,
+}
+
+impl Outcome {
+    /// The records to look up, nothing noted yet.
+    pub(crate) fn wanted(slowest: &[SlowOutput], options: &Options) -> BTreeMap<RecordRef, Noted> {
+        let named = slowest
+            .iter()
+            .flat_map(|slow| [slow.reach.root, slow.reach.peak]);
+        let wanted = named.chain(options.records.iter().copied());
+        wanted.map(|at| (at, Noted::default())).collect()
+    }
 }
 
 /// Rows of one bucket or group, about.
@@ -69,12 +95,12 @@ const MOST_BUCKETS: usize = 128;
 /// Follows records from inputs to results.
 ///
 /// # Errors
-/// If the profile has no records or cannot be read, or there is no room for intermediate results.
-pub fn propagate(dir: &ProfileDir, options: &Options) -> Result<Outcome, ProvenanceError> {
-    let taps = Taps::read(dir)?;
-    if taps.all.is_empty() {
-        return Err(ProvenanceError::NoRecords(dir.path().display().to_string()));
-    }
+/// If the profile cannot be read, or there is no room for intermediate results.
+pub fn propagate(
+    dir: &ProfileDir,
+    taps: &Taps,
+    options: &Options,
+) -> Result<Outcome, ProvenanceError> {
     let levels = taps.levels();
     let last = levels.iter().flatten().max().copied().unwrap_or(0);
     let rows: i64 = taps
@@ -83,28 +109,61 @@ pub fn propagate(dir: &ProfileDir, options: &Options) -> Result<Outcome, Provena
         .flat_map(|tap| &tap.targets)
         .fold(0, |sum: i64, row| sum.saturating_add(row.count.max(0)));
     let buckets = (usize::try_from(rows).unwrap_or(0) / ROWS + 1).min(MOST_BUCKETS);
+    let inputs = Segments::of(dir, &taps.order)?;
+    let outputs = Segments::of(dir, &taps.order)?;
     let mut run = Run {
-        dir,
+        inputs: &inputs,
+        outputs: &outputs,
         options,
-        links: Links::new(&taps, buckets, options.memory / 3),
+        numbers: LinkNumbers::of(taps),
+        links: Links::new(buckets, options.memory / 3),
         heap: BinaryHeap::new(),
         outcome: Outcome::default(),
-        taps: &taps,
+        taps,
     };
     for level in 0..=last {
         run.level(&levels, level)?;
     }
     let mut outcome = run.outcome;
-    let mut slowest: Vec<SlowOutput> = run.heap.into_iter().map(|Reverse(slow)| slow.0).collect();
-    slowest.sort_by_key(|slow| Reverse((slow.reach.ns(), Reverse((slow.tap, slow.position)))));
-    outcome.slowest = slowest;
-    outcome.taps = taps;
+    let mut slowest: Vec<BySlowness> = run.heap.into_iter().map(|Reverse(slow)| slow).collect();
+    slowest.sort_by(|a, b| b.cmp(a));
+    outcome.slowest = slowest.into_iter().map(|slow| slow.0).collect();
+    outcome.records = Outcome::wanted(&outcome.slowest, options);
+    look_up(&inputs, taps, &mut outcome.records);
+    outcome.damaged = inputs.damaged() + outputs.damaged();
     Ok(outcome)
 }
 
+/// What was noted of records.
+fn look_up(inputs: &Segments<RecordInRow>, taps: &Taps, records: &mut BTreeMap<RecordRef, Noted>) {
+    let mut numbers: Vec<(usize, i64, u32)> = records
+        .keys()
+        .filter_map(|at| {
+            let number = taps.number(*at)?;
+            Some((*taps.order.get(&number)?, number, at.tap))
+        })
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut inputs = inputs.groups();
+    for (_, number, tap) in numbers {
+        for row in inputs.take(number) {
+            let at = RecordRef::new(tap, row.source, row.position);
+            if let Some(noted) = records.get_mut(&at) {
+                *noted = Noted {
+                    id: row.id,
+                    ns: row.ns,
+                };
+            }
+        }
+    }
+}
+
 struct Run<'a> {
-    dir: &'a ProfileDir,
+    inputs: &'a Segments<'a, RecordInRow>,
+    outputs: &'a Segments<'a, RecordOutRow>,
     options: &'a Options,
+    numbers: LinkNumbers,
     links: Links,
     heap: BinaryHeap<Reverse<BySlowness>>,
     outcome: Outcome,
@@ -148,8 +207,8 @@ impl Run<'_> {
     fn level(&mut self, levels: &[Vec<u32>], level: u32) -> Result<(), ProvenanceError> {
         let (due, groups) = self.due(levels, level);
         let mut found = self.find(&due, groups)?;
-        let mut inputs = Groups::<RecordInRow>::of(self.dir, &self.taps.order)?;
-        let mut outputs = Groups::<RecordOutRow>::of(self.dir, &self.taps.order)?;
+        let mut inputs = self.inputs.groups();
+        let mut outputs = self.outputs.groups();
         let mut group = (
             usize::MAX,
             HashMap::<(u32, i32), HashMap<i64, Linked>>::new(),
@@ -172,7 +231,6 @@ impl Run<'_> {
             let found = |source| group.1.remove(&(due.place, source)).unwrap_or_default();
             self.task(due, &rows, &made, found)?;
         }
-        self.outcome.taps.damaged += inputs.damaged + outputs.damaged;
         Ok(())
     }
 
@@ -219,7 +277,7 @@ impl Run<'_> {
         let mut found = Buckets::new(groups, third);
         let mut wanted = Buckets::new(self.links.buckets(), third);
         let mut any = false;
-        let mut inputs = Groups::<RecordInRow>::of(self.dir, &self.taps.order)?;
+        let mut inputs = self.inputs.groups();
         for due in due {
             let tap = &self.taps.all[due.place as usize];
             let linked = |source: &&unfuse_format::RecordSourceRow| {
@@ -238,7 +296,7 @@ impl Run<'_> {
                 };
                 any = true;
                 for link in &source.links {
-                    let Some(link) = self.links.number(&source.app, link) else {
+                    let Some(link) = self.numbers.get(&source.app, link) else {
                         continue;
                     };
                     let row = Wanted {
@@ -274,7 +332,7 @@ impl Run<'_> {
             if !due.outputs.contains(&target.output) {
                 continue;
             }
-            let link = self.links.number(&target.app, &target.link);
+            let link = self.numbers.get(&target.app, &target.link);
             let mut merged: BTreeMap<i64, Merging> = BTreeMap::new();
             for record in records.made(target.output, made) {
                 let Made {

@@ -1,5 +1,7 @@
 //! What is known of a record once all before it is known.
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 
 /// A record that a task read.
@@ -70,8 +72,25 @@ impl Reach {
     /// The slower of two ways; both count as ways.
     pub(crate) fn or(&self, other: &Self) -> Self {
         let lineage = self.lineage.saturating_add(other.lineage);
-        let slower = if other.ns() > self.ns() { other } else { self };
+        let slower = if other.rank() < self.rank() {
+            other
+        } else {
+            self
+        };
         Self { lineage, ..*slower }
+    }
+
+    /// The slowest way is the least. Of ways that took as long it is the same one in whatever order they come; the Spark job has its
+    /// structs in this order.
+    fn rank(&self) -> impl Ord + use<> {
+        (
+            Reverse(self.ns()),
+            self.root,
+            self.peak,
+            self.base_ns,
+            self.root_ns,
+            self.peak_ns,
+        )
     }
 }
 
@@ -95,7 +114,7 @@ impl Merging {
     }
 
     pub(crate) fn add(&mut self, value: &Reach) {
-        if value.ns() > self.slowest.ns() {
+        if value.rank() < self.slowest.rank() {
             self.slowest = *value;
         }
         self.base_ns = self.base_ns.max(value.base_ns);

@@ -1,5 +1,6 @@
 //! Records of one task after the other, from segments that need not fit into memory.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -22,53 +23,100 @@ impl OfTap for RecordOutRow {
     }
 }
 
-/// Goes through a table, a task attempt at a time; segments that are damaged are left out and counted.
-pub(crate) struct Groups<'a, T> {
+/// The segments of a table, and of which task attempts each is: it is read again only for these.
+pub(crate) struct Segments<'a, T> {
     dir: &'a ProfileDir,
     /// Of task attempts, as in [`Taps`](crate::Taps).
     order: &'a HashMap<i64, usize>,
-    segments: std::vec::IntoIter<PathBuf>,
-    rows: std::iter::Peekable<std::vec::IntoIter<T>>,
-    pub(crate) damaged: usize,
+    paths: Vec<PathBuf>,
+    /// The first and the last task attempt of those that were read, by their order.
+    spans: RefCell<Vec<Option<(usize, usize)>>>,
+    damaged: Cell<usize>,
+    of: std::marker::PhantomData<T>,
 }
 
-impl<'a, T: OfTap> Groups<'a, T> {
+impl<'a, T: OfTap> Segments<'a, T> {
     pub(crate) fn of(
         dir: &'a ProfileDir,
         order: &'a HashMap<i64, usize>,
     ) -> Result<Self, FormatError> {
+        let paths = dir.segments::<T>()?;
         Ok(Self {
             dir,
             order,
-            segments: dir.segments::<T>()?.into_iter(),
-            rows: Vec::new().into_iter().peekable(),
-            damaged: 0,
+            spans: RefCell::new(vec![None; paths.len()]),
+            paths,
+            damaged: Cell::new(0),
+            of: std::marker::PhantomData,
         })
     }
 
-    fn peek(&mut self) -> Option<i64> {
+    /// Those that could not be read.
+    pub(crate) fn damaged(&self) -> usize {
+        self.damaged.get()
+    }
+
+    /// Goes through the table, a task attempt at a time.
+    pub(crate) fn groups(&self) -> Groups<'_, T> {
+        Groups {
+            of: self,
+            next: 0,
+            rows: Vec::new().into_iter().peekable(),
+        }
+    }
+
+    /// The rows of a segment; of one that is damaged none.
+    fn read(&self, segment: usize) -> Vec<T> {
+        let rows = self.dir.read_segment::<T>(&self.paths[segment]);
+        let rows = rows.unwrap_or_else(|_| {
+            self.damaged.set(self.damaged.get() + 1);
+            Vec::new()
+        });
+        // One of nobody is passed over from now on.
+        let nobody = (usize::MAX, 0);
+        let orders = rows.iter().filter_map(|row| self.order.get(&row.tap()));
+        let span = orders.fold(nobody, |(first, last), at| (first.min(*at), last.max(*at)));
+        self.spans.borrow_mut()[segment] = Some(span);
+        rows
+    }
+}
+
+/// A walk through a table; segments that are damaged are left out and counted.
+pub(crate) struct Groups<'a, T> {
+    of: &'a Segments<'a, T>,
+    next: usize,
+    rows: std::iter::Peekable<std::vec::IntoIter<T>>,
+}
+
+impl<T: OfTap> Groups<'_, T> {
+    /// The task attempt of the next row, unless all that is left is of later ones than the wanted.
+    fn peek(&mut self, wanted: usize) -> Option<i64> {
         loop {
             if let Some(row) = self.rows.peek() {
                 return Some(row.tap());
             }
-            let path = self.segments.next()?;
-            match self.dir.read_segment::<T>(&path) {
-                Ok(rows) => self.rows = rows.into_iter().peekable(),
-                Err(_) => self.damaged += 1,
+            let span = *self.of.spans.borrow().get(self.next)?;
+            match span {
+                Some((first, last)) if last < wanted || last < first => self.next += 1,
+                Some((first, _)) if first > wanted => return None,
+                _ => {
+                    self.rows = self.of.read(self.next).into_iter().peekable();
+                    self.next += 1;
+                }
             }
         }
     }
 
     /// The rows of a task attempt, if they come now; what comes before it is passed over.
     pub(crate) fn take(&mut self, tap: i64) -> Vec<T> {
-        let Some(wanted) = self.order.get(&tap) else {
+        let Some(wanted) = self.of.order.get(&tap).copied() else {
             return Vec::new();
         };
         let mut taken = Vec::new();
-        while let Some(next) = self.peek() {
-            match self.order.get(&next) {
-                Some(at) if at > wanted => break,
-                Some(at) if at == wanted => taken.extend(self.rows.next()),
+        while let Some(next) = self.peek(wanted) {
+            match self.of.order.get(&next) {
+                Some(at) if *at > wanted => break,
+                Some(at) if *at == wanted => taken.extend(self.rows.next()),
                 _ => drop(self.rows.next()),
             }
         }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use unfuse_format::{FormatError, ProfileDir, RecordSourceRow, RecordTargetRow};
+use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow};
 
-use crate::RecordRef;
+use crate::{ProvenanceError, RecordRef};
 
 /// Application, stage and partition.
 type Place = (String, i32, i32);
@@ -21,6 +21,12 @@ pub struct Tap {
 }
 
 impl Tap {
+    /// What tables call it.
+    fn number(&self) -> Option<i64> {
+        let of_target = self.targets.first().map(|row| row.tap);
+        of_target.or(self.sources.first().map(|row| row.tap))
+    }
+
     /// The output that the records of a source go into.
     pub(crate) fn output_of(&self, source: &RecordSourceRow) -> i32 {
         match source.output {
@@ -53,7 +59,11 @@ pub struct Taps {
 }
 
 impl Taps {
-    pub(crate) fn read(dir: &ProfileDir) -> Result<Self, FormatError> {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// If the profile has no records or cannot be read.
+    pub fn read(dir: &ProfileDir) -> Result<Self, ProvenanceError> {
         let sources = dir.read::<RecordSourceRow>()?;
         let targets = dir.read::<RecordTargetRow>()?;
         let mut found: BTreeMap<i64, Tap> = BTreeMap::new();
@@ -91,19 +101,23 @@ impl Taps {
             }
         }
         taps.repeated = of_tasks - taps.all.len();
+        if taps.all.is_empty() {
+            return Err(ProvenanceError::NoRecords(dir.path().display().to_string()));
+        }
         Ok(taps)
     }
 
     /// The places of task attempts by their numbers.
     pub(crate) fn places(&self) -> HashMap<i64, u32> {
-        let numbers = self.all.iter().map(|tap| {
-            let of_target = tap.targets.first().map(|row| row.tap);
-            of_target.or(tap.sources.first().map(|row| row.tap))
-        });
+        let numbers = self.all.iter().map(Tap::number).zip(0..);
         numbers
-            .zip(0..)
             .filter_map(|(number, place)| Some((number?, place)))
             .collect()
+    }
+
+    /// How records are named in the tables.
+    pub(crate) fn number(&self, record: RecordRef) -> Option<i64> {
+        self.all.get(usize::try_from(record.tap).ok()?)?.number()
     }
 
     /// The source that a record was read from.
@@ -121,7 +135,7 @@ impl Taps {
             .map(|tap| vec![0; tap.targets.len()])
             .collect();
         // As many rounds as there are links one after the other; what is damaged may go round in circles.
-        for _ in 0..=self.links() {
+        for _ in 0..=LinkNumbers::of(self).0.len() {
             let mut changed = false;
             for (tap, levels) in self.all.iter().zip(&mut levels) {
                 for (target, level) in tap.targets.iter().zip(levels.iter_mut()) {
@@ -146,12 +160,28 @@ impl Taps {
         }
         levels
     }
+}
 
-    fn links(&self) -> usize {
-        let targets = self.all.iter().flat_map(|tap| &tap.targets);
-        let links: std::collections::HashSet<_> =
-            targets.map(|row| (&row.app, &row.link)).collect();
-        links.len()
+/// Numbers of the shuffles and caches that records went into; each belongs to one application.
+pub(crate) struct LinkNumbers(HashMap<(String, String), u32>);
+
+impl LinkNumbers {
+    pub(crate) fn of(taps: &Taps) -> Self {
+        let mut numbers = HashMap::new();
+        for target in taps.all.iter().flat_map(|tap| &tap.targets) {
+            if target.link != "result" {
+                let next = numbers.len() as u32;
+                let key = (target.app.clone(), target.link.clone());
+                numbers.entry(key).or_insert(next);
+            }
+        }
+        Self(numbers)
+    }
+
+    /// None for results, and for what nobody wrote.
+    pub(crate) fn get(&self, app: &str, link: &str) -> Option<u32> {
+        let key = (app.to_owned(), link.to_owned());
+        self.0.get(&key).copied()
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use unfuse_format::{
     ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, SegmentWriter, Table,
 };
-use unfuse_provenance::{Options, Outcome, propagate};
+use unfuse_provenance::{Options, Outcome, Taps, propagate};
 
 const MS: i64 = 1_000_000;
 
@@ -98,11 +98,21 @@ impl Run {
     }
 
     fn propagate(self, memory: usize) -> Outcome {
+        self.follow(memory).1
+    }
+
+    fn follow(self, memory: usize) -> (Taps, Outcome) {
         write(&self.dir, self.sources);
         write(&self.dir, self.targets);
         write(&self.dir, self.inputs);
         write(&self.dir, self.outputs);
-        propagate(&self.dir, &Options { top: 10, memory }).expect("an outcome")
+        let taps = Taps::read(&self.dir).expect("task attempts");
+        let options = Options {
+            memory,
+            ..Options::default()
+        };
+        let outcome = propagate(&self.dir, &taps, &options).expect("an outcome");
+        (taps, outcome)
     }
 }
 
@@ -248,6 +258,40 @@ fn ranges_of_records() {
     assert_eq!(told, [(0, 90, 1), (1, 4, 2), (2, 1, 2)]);
 }
 
+/// Of ways that took as long one is told, in whatever order tables have them.
+#[test]
+fn the_first_of_equally_slow_inputs_is_told() {
+    for swapped in [false, true] {
+        let mut run = Run::new();
+        let records = [(0, 1, 40), (0, 1, 40)];
+        let partitions = if swapped { [1, 0] } else { [0, 1] };
+        for partition in partitions {
+            run.task(&first(0, partition), &records);
+        }
+        run.task(&last(0, 0), &[(1, 0, 5)]);
+        let (taps, outcome) = run.follow(1 << 20);
+        let root = outcome.slowest[0].reach.root;
+        let partition = taps.source(root).map(|source| source.partition);
+        // Task attempts come in the order of their numbers.
+        assert_eq!((partition, root.position), (Some(1), 0));
+    }
+}
+
+/// Records that were asked for come with what was noted of them.
+#[test]
+fn records_are_looked_up() {
+    let mut run = Run::new();
+    run.task(&first(0, 0), &[(50, 1, 40), (60, 1, 30)]);
+    run.task(&last(0, 0), &[(1, 0, 5)]);
+    let outcome = run.propagate(1 << 20);
+    let noted: Vec<_> = outcome
+        .records
+        .iter()
+        .map(|(at, noted)| (at.position, noted.id, noted.ns / MS))
+        .collect();
+    assert_eq!(noted, [(0, 50, 40)]);
+}
+
 #[test]
 fn of_attempts_at_a_task_one_counts() {
     let mut run = Run::new();
@@ -261,8 +305,8 @@ fn of_attempts_at_a_task_one_counts() {
     run.inputs[1].tap = 77;
     run.outputs[1].tap = 77;
     run.task(&last(0, 0), &[(1, 0, 1)]);
-    let outcome = run.propagate(1 << 20);
-    assert_eq!(outcome.taps.repeated, 1);
+    let (taps, outcome) = run.follow(1 << 20);
+    assert_eq!(taps.repeated, 1);
     assert_eq!(outcome.slowest[0].reach.ns(), 11 * MS);
 }
 
@@ -270,7 +314,7 @@ fn of_attempts_at_a_task_one_counts() {
 fn a_profile_without_records_is_told() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = ProfileDir::create(&home.path().join("profile")).expect("a profile");
-    let error = propagate(&dir, &Options::default()).expect_err("no records");
+    let error = Taps::read(&dir).expect_err("no records");
     assert!(
         error.to_string().contains("unfuse run --records"),
         "{error}"

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Reach;
 use crate::buckets::{Buckets, bucket_of};
-use crate::{Reach, Taps};
 
 /// A record on its way through a shuffle or a cache.
 #[derive(Serialize, Deserialize)]
@@ -52,35 +52,19 @@ impl Linked {
 }
 
 pub(super) struct Links {
-    numbers: HashMap<(String, String), u32>,
     on_the_way: Buckets<OnTheWay>,
 }
 
 impl Links {
     /// For so many buckets, which may have so many bytes in memory.
-    pub(super) fn new(taps: &Taps, buckets: usize, memory: usize) -> Self {
-        let mut numbers = HashMap::new();
-        for target in taps.all.iter().flat_map(|tap| &tap.targets) {
-            if target.link != "result" {
-                let next = numbers.len() as u32;
-                let key = (target.app.clone(), target.link.clone());
-                numbers.entry(key).or_insert(next);
-            }
-        }
+    pub(super) fn new(buckets: usize, memory: usize) -> Self {
         Self {
-            numbers,
             on_the_way: Buckets::new(buckets, memory),
         }
     }
 
     pub(super) fn buckets(&self) -> usize {
         self.on_the_way.len()
-    }
-
-    /// The number of a link; none for results.
-    pub(super) fn number(&self, app: &str, link: &str) -> Option<u32> {
-        let key = (app.to_owned(), link.to_owned());
-        self.numbers.get(&key).copied()
     }
 
     pub(super) fn put(&mut self, link: u32, id: i64, reach: &Reach) -> std::io::Result<()> {

@@ -4,8 +4,10 @@ mod advice;
 mod answer;
 mod records;
 mod records_text;
+mod spark;
 mod text;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,6 +18,7 @@ use unfuse_skew::{Finding, Options, Run, detect, from_event_log, from_profile};
 
 use self::answer::Answer;
 use self::records::{Notes, Records, records};
+use self::spark::Job;
 use super::list;
 use crate::output::write_to;
 use crate::remote;
@@ -42,6 +45,9 @@ pub struct Skew {
     /// The file to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Where records outgrow this machine, follow them by a Spark job: a spark-submit with its options
+    #[arg(last = true, value_name = "SPARK_SUBMIT")]
+    spark_submit: Vec<OsString>,
 }
 
 impl Skew {
@@ -90,15 +96,27 @@ impl Skew {
     /// The run, and of one whose records were followed what these say.
     fn read(&self) -> Result<(Run, Option<(Records, Notes)>)> {
         if remote::is_uri(&self.from) || !is_event_log(&self.from) {
+            if let Some(job) = Job::of(&self.spark_submit, &self.from) {
+                let root = remote::local_without(&self.from, &spark::TABLES)?;
+                let run = self.read_profile(&root)?;
+                let records = records(&root, &run, self.top, Some(&job))?;
+                return Ok((run, records));
+            }
             let root = remote::local(&self.from)?;
             let mut run = self.read_profile(&root)?;
             // Tasks can be told without.
-            let records = records(&root, &run, self.top).unwrap_or_else(|error| {
+            let records = records(&root, &run, self.top, None).unwrap_or_else(|error| {
                 run.notes
                     .push(format!("nothing is told of records: {error:#}"));
                 None
             });
             return Ok((run, records));
+        }
+        if !self.spark_submit.is_empty() {
+            bail!(
+                "{} is an event log, which has no records for a Spark job to follow",
+                self.from.display()
+            );
         }
         Ok((from_event_log(&mut EventLog::open(&self.from)?), None))
     }

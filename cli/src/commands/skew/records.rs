@@ -1,6 +1,5 @@
 //! What the records of a run say, where they were followed.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -8,8 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use unfuse_format::{ProfileDir, RecordSourceRow};
-use unfuse_provenance::{Options, Outcome, RecordPlace, RecordRef, SlowOutput, Texts, propagate};
+use unfuse_provenance::{
+    Options, Outcome, RecordPlace, RecordRef, SlowOutput, Taps, Texts, propagate,
+};
 use unfuse_skew::Run;
+
+use super::spark::Job;
 
 /// Longest content that is read from a file, bytes.
 const LONGEST: u64 = 300;
@@ -145,24 +148,31 @@ fn line_at(path: &Path, offset: i64) -> Option<(String, bool)> {
     Some((text.trim_end_matches(['\n', '\r']).to_owned(), !whole))
 }
 
-/// What is said of records, and notes; nothing where they were not followed.
-pub(super) fn records(root: &Path, run: &Run, top: usize) -> Result<Option<(Records, Notes)>> {
+/// What is said of records, and notes; nothing where they were not followed. They are followed here, or by a job.
+pub(super) fn records(
+    root: &Path,
+    run: &Run,
+    top: usize,
+    job: Option<&Job>,
+) -> Result<Option<(Records, Notes)>> {
     let dir = ProfileDir::open(root)?;
-    if !dir.has::<RecordSourceRow>() {
+    if job.is_none() && !dir.has::<RecordSourceRow>() {
         return Ok(None);
     }
+    let taps = Taps::read(&dir)?;
+    let texts = Texts::read(&dir, &taps)?;
+    let slowest = texts.slowest(top);
     let options = Options {
         top,
+        records: slowest.clone(),
         ..Options::default()
     };
-    let outcome = propagate(&dir, &options)?;
-    let texts = Texts::read(&dir, &outcome.taps)?;
-    let slowest = texts.slowest(top);
-    let mut wanted: BTreeSet<RecordRef> = slowest.iter().copied().collect();
-    for slow in &outcome.slowest {
-        wanted.extend([slow.reach.root, slow.reach.peak]);
-    }
-    let found = texts.places(&wanted)?;
+    let outcome = match job {
+        Some(job) => job.propagate(&taps, &options)?,
+        None => propagate(&dir, &taps, &options)?,
+    };
+    let places = texts.places(&outcome.records)?;
+    let found = places.of;
     let contents = texts.contents(&outcome.slowest);
     // Whose run was not to keep contents does not want them from elsewhere.
     let may_read = found.values().any(|place| place.text.is_some());
@@ -175,7 +185,7 @@ pub(super) fn records(root: &Path, run: &Run, top: usize) -> Result<Option<(Reco
         Some(slow_record(of, Place::of(of, may_read), run))
     });
     let slow_results = outcome.slowest.iter().zip(contents).map(|(slow, content)| {
-        let target = target(&outcome, slow);
+        let target = target(&taps, slow);
         let (content, cut) = content.map_or((None, false), |(text, cut)| (Some(text), cut));
         SlowResult {
             stage: target.map_or(-1, |(stage, _)| stage),
@@ -195,16 +205,16 @@ pub(super) fn records(root: &Path, run: &Run, top: usize) -> Result<Option<(Reco
     let records = Records {
         inputs: outcome.inputs,
         results: outcome.results,
-        tasks: outcome.taps.all.len(),
+        tasks: taps.all.len(),
         slow_records: slow_records.collect(),
         slow_results: slow_results.collect(),
     };
-    let notes = notes(&outcome);
+    let notes = notes(&taps, &outcome, places.in_python);
     Ok(Some((records, notes)))
 }
 
-fn target(outcome: &Outcome, slow: &SlowOutput) -> Option<(i32, i32)> {
-    let tap = outcome.taps.all.get(usize::try_from(slow.tap).ok()?)?;
+fn target(taps: &Taps, slow: &SlowOutput) -> Option<(i32, i32)> {
+    let tap = taps.all.get(usize::try_from(slow.tap).ok()?)?;
     let target = tap.targets.iter().find(|row| row.output == slow.output)?;
     Some((target.stage, target.partition))
 }
@@ -245,14 +255,20 @@ fn slow_record(of: &RecordPlace, at: Place, run: &Run) -> SlowRecord {
     }
 }
 
-fn notes(outcome: &Outcome) -> Vec<String> {
+fn notes(taps: &Taps, outcome: &Outcome, in_python: usize) -> Vec<String> {
     let mut notes = Vec::new();
-    let sources = || outcome.taps.all.iter().flat_map(|tap| &tap.sources);
-    if sources().any(|source| !source.timed) {
+    let mut sources = taps.all.iter().flat_map(|tap| &tap.sources);
+    if sources.any(|source| !source.timed) {
         notes.push(
             "records that go to a Python process are followed in the batches in which they go there: the time of a single one is not known"
                 .to_owned(),
         );
+    } else if in_python > 0 {
+        notes.push(format!(
+            "a Python process worked for {in_python} of the {} tasks that were followed: what it was given has the time until the next one \
+             was asked for, not that of its work in Python",
+            taps.all.len()
+        ));
     }
     if outcome.unlinked > 0 {
         notes.push(format!(
@@ -260,16 +276,16 @@ fn notes(outcome: &Outcome) -> Vec<String> {
             outcome.unlinked
         ));
     }
-    if outcome.taps.repeated > 0 {
+    if taps.repeated > 0 {
         notes.push(format!(
             "{} task attempts that were repeated are left out",
-            outcome.taps.repeated
+            taps.repeated
         ));
     }
-    if outcome.taps.damaged > 0 {
+    let damaged = taps.damaged + outcome.damaged;
+    if damaged > 0 {
         notes.push(format!(
-            "{} segments with records are damaged and left out",
-            outcome.taps.damaged
+            "{damaged} segments with records are damaged and left out"
         ));
     }
     notes

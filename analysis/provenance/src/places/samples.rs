@@ -1,0 +1,110 @@
+//! What samples say of the tasks whose records were followed.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use unfuse_format::{FormatError, Frame, ProfileDir, SampleRow, StackRow};
+
+use super::RecordPlace;
+use crate::{RecordRef, Taps};
+
+/// What the writer calls the thread of Python processes.
+const PYTHON: &str = "Python worker";
+
+/// Finds the lines that tasks' samples were at while they were busy with records, and says how many of the tasks that were followed had
+/// a Python process work for them.
+pub(super) fn look(
+    dir: &ProfileDir,
+    taps: &Taps,
+    places: &mut BTreeMap<RecordRef, RecordPlace>,
+) -> Result<usize, FormatError> {
+    let followed = taps.all.iter().flat_map(|tap| &tap.sources);
+    let followed: HashSet<(&str, i64)> = followed.map(|row| (&*row.app, row.task)).collect();
+    let tasks: HashSet<i64> = places
+        .values()
+        .filter(|place| place.busy.is_some())
+        .map(|place| place.task)
+        .collect();
+    let samples = dir.read_as::<SampleRow, _>(|rows| {
+        let of_tasks = |row: &SampleRow| {
+            row.kind == "cpu"
+                && row.task.is_some_and(|task| {
+                    tasks.contains(&task)
+                        || (row.thread == PYTHON && followed.contains(&(&*row.app, task)))
+                })
+        };
+        rows.into_iter().filter(of_tasks).collect()
+    })?;
+    let python = samples.rows.iter().filter(|row| row.thread == PYTHON);
+    let python: HashSet<(&str, Option<i64>)> = python.map(|row| (&*row.app, row.task)).collect();
+    let stacks: HashSet<i64> = samples.rows.iter().map(|row| row.stack).collect();
+    let names = dir.read_as::<StackRow, _>(|rows| {
+        let wanted = rows.into_iter().filter(|row| stacks.contains(&row.stack));
+        wanted
+            .map(|row| (row.stack, hot_line(&row.frames)))
+            .collect()
+    })?;
+    let names: HashMap<i64, Option<String>> = names.rows.into_iter().collect();
+    for place in places.values_mut() {
+        let Some((from, to)) = place.busy else {
+            continue;
+        };
+        let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
+        for row in samples
+            .rows
+            .iter()
+            .filter(|row| row.task == Some(place.task) && row.app == place.app)
+        {
+            // Samples with one stack are summed up over a window.
+            let window = (row.end_ns - row.start_ns).max(1) as f64;
+            let both = row.end_ns.max(row.start_ns + 1).min(to) - row.start_ns.max(from);
+            if let (true, Some(Some(name))) = (both > 0, names.get(&row.stack)) {
+                let weight = row.weight_ns as f64 * both as f64 / window;
+                *weights.entry(name).or_default() += weight;
+            }
+        }
+        let all: f64 = weights.values().sum();
+        let mut lines: Vec<(String, f64)> = weights
+            .into_iter()
+            .map(|(name, weight)| (name.to_owned(), weight / all))
+            .collect();
+        lines.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        place.lines = lines;
+    }
+    Ok(python.len())
+}
+
+/// Whose code a person would look at: that of the innermost frame which is neither the JDK's nor Scala's nor Spark's nor ours, or, where there is
+/// none, the innermost.
+fn hot_line(frames: &[Arc<Frame>]) -> Option<String> {
+    const LIBRARIES: [&str; 8] = [
+        "io.unfuse.",
+        "java.",
+        "javax.",
+        "jdk.",
+        "sun.",
+        "scala.",
+        "org.apache.spark.",
+        "com.sun.",
+    ];
+    let is_theirs = |frame: &&Arc<Frame>| {
+        !frame.class.is_empty()
+            && !LIBRARIES
+                .iter()
+                .any(|library| frame.class.starts_with(library))
+    };
+    let innermost = frames.iter().rev();
+    let frame = innermost
+        .clone()
+        .find(is_theirs)
+        .or(innermost.clone().next())?;
+    let name = match frame.class.as_str() {
+        "" => frame.method.clone(),
+        class => format!("{class}.{}", frame.method),
+    };
+    Some(match (frame.file.as_str(), frame.line) {
+        ("", _) => name,
+        (file, line) if line > 0 => format!("{name} ({file}:{line})"),
+        (file, _) => format!("{name} ({file})"),
+    })
+}

@@ -1,0 +1,201 @@
+//! The same on Spark, for tables that outgrow one machine.
+//!
+//! What grows with tasks stays here: which attempts count, what each of them read and made, and on which level. The job ([`JOB`]) is told so
+//! ([`Plan`]) and does what grows with records; it leaves an [`Answer`], which is an [`Outcome`] with other names for records.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::taps::LinkNumbers;
+use crate::{Noted, Options, Outcome, Reach, RecordRef, SlowOutput, Taps};
+
+/// The job, in Python, for `spark-submit`. It takes the profile's URI, the file with the [`Plan`] and the one for the [`Answer`], both JSON.
+pub const JOB: &str = include_str!("spark/job.py");
+
+/// The tables that the job reads; all others it does not need.
+pub const TABLES: [&str; 2] = ["records_in", "records_out"];
+
+/// What the job is told.
+#[derive(Debug, Serialize)]
+pub struct Plan {
+    top: usize,
+    /// Records that were read and made, about.
+    rows: i64,
+    sources: Vec<Source>,
+    targets: Vec<Target>,
+    records: Vec<Named>,
+}
+
+/// What a task attempt that counts read.
+#[derive(Debug, Serialize)]
+struct Source {
+    tap: i64,
+    source: i32,
+    level: u32,
+    /// Shuffle latency of all its records, ns; 0 if it is no shuffle.
+    shuffle_ns: i64,
+    /// Its records were made by tasks.
+    linked: bool,
+    links: Vec<u32>,
+}
+
+/// What it made.
+#[derive(Debug, Serialize)]
+struct Target {
+    tap: i64,
+    output: i32,
+    level: u32,
+    /// None of results.
+    link: Option<u32>,
+    combined: bool,
+}
+
+/// A record, by what tables call it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Named {
+    tap: i64,
+    source: i32,
+    position: i64,
+}
+
+impl Plan {
+    /// For the task attempts of a profile.
+    pub fn of(taps: &Taps, options: &Options) -> Self {
+        let numbers = LinkNumbers::of(taps);
+        let mut plan = Self {
+            top: options.top,
+            rows: 0,
+            sources: Vec::new(),
+            targets: Vec::new(),
+            records: Vec::new(),
+        };
+        for (tap, levels) in taps.all.iter().zip(taps.levels()) {
+            let levels: HashMap<i32, u32> = tap
+                .targets
+                .iter()
+                .map(|target| target.output)
+                .zip(levels)
+                .collect();
+            for source in &tap.sources {
+                // What goes into no output has no part in anything.
+                let Some(level) = levels.get(&tap.output_of(source)) else {
+                    continue;
+                };
+                let links = source.links.iter();
+                plan.rows = plan.rows.saturating_add(source.count.max(0));
+                plan.sources.push(Source {
+                    tap: source.tap,
+                    source: source.source,
+                    level: *level,
+                    shuffle_ns: match &*source.kind {
+                        "shuffle" => source.read_ns.max(0),
+                        _ => 0,
+                    },
+                    linked: !source.links.is_empty(),
+                    links: links
+                        .filter_map(|link| numbers.get(&source.app, link))
+                        .collect(),
+                });
+            }
+            for target in &tap.targets {
+                plan.rows = plan.rows.saturating_add(target.count.max(0));
+                plan.targets.push(Target {
+                    tap: target.tap,
+                    output: target.output,
+                    level: levels.get(&target.output).copied().unwrap_or(0),
+                    link: numbers.get(&target.app, &target.link),
+                    combined: target.combined,
+                });
+            }
+        }
+        let records = options.records.iter().filter_map(|at| {
+            Some(Named {
+                tap: taps.number(*at)?,
+                source: at.source,
+                position: at.position,
+            })
+        });
+        plan.records = records.collect();
+        plan
+    }
+}
+
+/// What the job says.
+#[derive(Debug, Deserialize)]
+pub struct Answer {
+    results: u64,
+    inputs: u64,
+    unlinked: u64,
+    damaged: usize,
+    slowest: Vec<Slow>,
+    records: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Slow {
+    tap: i64,
+    output: i32,
+    position: i64,
+    base_ns: i64,
+    own_ns: i64,
+    root: Named,
+    root_ns: i64,
+    peak: Named,
+    peak_ns: i64,
+    lineage: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    #[serde(flatten)]
+    at: Named,
+    id: i64,
+    ns: i64,
+}
+
+impl Answer {
+    /// With records as [`Taps`] has them. What names others is no answer to the plan, and left out.
+    pub fn outcome(&self, taps: &Taps, options: &Options) -> Outcome {
+        let places = taps.places();
+        let at = |named: Named| {
+            let tap = *places.get(&named.tap)?;
+            Some(RecordRef::new(tap, named.source, named.position))
+        };
+        let slowest = self.slowest.iter().filter_map(|slow| {
+            Some(SlowOutput {
+                tap: *places.get(&slow.tap)?,
+                output: slow.output,
+                position: slow.position,
+                reach: Reach {
+                    base_ns: slow.base_ns,
+                    own_ns: slow.own_ns,
+                    root: at(slow.root)?,
+                    root_ns: slow.root_ns,
+                    peak: at(slow.peak)?,
+                    peak_ns: slow.peak_ns,
+                    lineage: slow.lineage,
+                },
+            })
+        });
+        let slowest: Vec<SlowOutput> = slowest.collect();
+        let mut records = Outcome::wanted(&slowest, options);
+        for row in &self.records {
+            let noted = Noted {
+                id: row.id,
+                ns: row.ns,
+            };
+            if let Some(slot) = at(row.at).and_then(|at| records.get_mut(&at)) {
+                *slot = noted;
+            }
+        }
+        Outcome {
+            slowest,
+            results: self.results,
+            inputs: self.inputs,
+            unlinked: self.unlinked,
+            records,
+            damaged: self.damaged,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Records followed by a job on the user's Spark.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use indicatif::ProgressBar;
+use unfuse_provenance::spark::{Answer, JOB, Plan};
+use unfuse_provenance::{Options, Outcome, Taps};
+
+use crate::remote;
+
+/// What need not be on this machine.
+pub(super) use unfuse_provenance::spark::TABLES;
+
+/// Lines of the job's output that are shown if it fails.
+const LAST: usize = 10;
+
+/// How the job is started, and where the profile is.
+pub(super) struct Job<'a> {
+    submit: &'a OsString,
+    options: &'a [OsString],
+    profile: &'a Path,
+}
+
+impl<'a> Job<'a> {
+    /// None if no command is given.
+    pub(super) fn of(command: &'a [OsString], profile: &'a Path) -> Option<Self> {
+        let (submit, options) = command.split_first()?;
+        Some(Self {
+            submit,
+            options,
+            profile,
+        })
+    }
+
+    /// Runs the job to its end.
+    pub(super) fn propagate(&self, taps: &Taps, options: &Options) -> Result<Outcome> {
+        let work = tempfile::Builder::new()
+            .prefix("unfuse-skew-")
+            .tempdir()
+            .context("cannot make a directory for the job; point TMPDIR to a disk with room")?;
+        let path = |name: &str| work.path().join(name);
+        let (script, plan, answer, log) = (
+            path("unfuse_skew.py"),
+            path("plan.json"),
+            path("answer.json"),
+            path("log"),
+        );
+        fs::write(&script, JOB)?;
+        serde_json::to_writer(
+            std::io::BufWriter::new(File::create(&plan)?),
+            &Plan::of(taps, options),
+        )?;
+        let mut command = Command::new(self.submit);
+        command
+            .args(self.options)
+            .arg(&script)
+            .arg(self.uri()?)
+            .args([&plan, &answer]);
+        if let Err(error) = self.run(&mut command, &log) {
+            if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+                // The message names it.
+                let _ = work.keep();
+            }
+            return Err(error);
+        }
+        let Ok(text) = fs::read(&answer) else {
+            bail!(
+                "{} ended without an answer: the job's driver must run on this machine (--deploy-mode client)",
+                self.submit.to_string_lossy()
+            );
+        };
+        let answer: Answer =
+            serde_json::from_slice(&text).context("the job's answer is damaged")?;
+        Ok(answer.outcome(taps, options))
+    }
+
+    /// As Spark is told.
+    fn uri(&self) -> Result<OsString> {
+        if remote::is_uri(self.profile) {
+            return Ok(self.profile.as_os_str().to_owned());
+        }
+        let mut uri = OsString::from("file://");
+        uri.push(fs::canonicalize(self.profile)?);
+        Ok(uri)
+    }
+
+    fn run(&self, command: &mut Command, log: &PathBuf) -> Result<()> {
+        let bar = ProgressBar::new_spinner().with_message("following records on Spark");
+        bar.enable_steady_tick(Duration::from_millis(200));
+        let out = File::create(log)?;
+        let status = command
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .status();
+        bar.finish_and_clear();
+        let name = self.submit.to_string_lossy();
+        let status = match status {
+            Ok(status) => status,
+            Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+                "{name} was not found; behind -- goes the spark-submit of a Spark with its options, such as /opt/spark/bin/spark-submit \
+                 --master yarn"
+            ),
+            Err(error) => return Err(error).with_context(|| format!("cannot run {name}")),
+        };
+        if !status.success() {
+            bail!(
+                "the Spark job failed ({status}):\n{}\nThe rest of what it said is in {}. It needs Spark 3.3 or newer in client mode, and \
+                 executors that can read {}",
+                last_lines(log),
+                log.display(),
+                self.profile.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What a program said last, without the stacks of exceptions.
+fn last_lines(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines = text.lines().filter(|line| {
+        let line = line.trim_start();
+        !line.is_empty() && !line.starts_with("at ") && !line.starts_with("... ")
+    });
+    let mut last: Vec<String> = lines
+        .rev()
+        .take(LAST)
+        .map(|line| format!("  {}", line.replace(char::is_control, " ")))
+        .collect();
+    last.reverse();
+    last.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_shown_without_stacks() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        fs::write(
+            &log,
+            "one\nwhy it failed\n\tat a.B.c(B.java:1)\n\t... 7 more\n\n",
+        )
+        .unwrap();
+        assert_eq!(last_lines(&log), "  one\n  why it failed");
+    }
+}
