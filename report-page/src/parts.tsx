@@ -29,6 +29,11 @@ export function Bar(props: { part: number; whole?: number; of: number; title?: s
   );
 }
 
+/** What a row is about: a link, where it leads somewhere. */
+export function Name({ href, children }: { href: string | undefined; children: string }) {
+  return href ? <a data-row class="name" href={href} title={children}>{children}</a> : <span class="name" title={children}>{children}</span>;
+}
+
 export function Empty(props: { children: ComponentChildren }) {
   return <p class="empty">{props.children}</p>;
 }

@@ -17,16 +17,19 @@ use task::{Made, Records};
 
 /// What to look for, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct Options<'a> {
+    /// Only this application, of the several that a profile may hold.
+    pub app: Option<&'a str>,
     /// How many of the slowest outputs to tell.
     pub top: usize,
     /// Bytes that intermediate results may have in memory, about; more go to files.
     pub memory: usize,
 }
 
-impl Default for Options {
+impl Default for Options<'_> {
     fn default() -> Self {
         Self {
+            app: None,
             top: 10,
             memory: 256 << 20,
         }
@@ -70,8 +73,8 @@ const MOST_BUCKETS: usize = 128;
 ///
 /// # Errors
 /// If the profile has no records or cannot be read, or there is no room for intermediate results.
-pub fn propagate(dir: &ProfileDir, options: &Options) -> Result<Outcome, ProvenanceError> {
-    let taps = Taps::read(dir)?;
+pub fn propagate(dir: &ProfileDir, options: &Options<'_>) -> Result<Outcome, ProvenanceError> {
+    let taps = Taps::read(dir, options.app)?;
     if taps.all.is_empty() {
         return Err(ProvenanceError::NoRecords(dir.path().display().to_string()));
     }
@@ -104,7 +107,7 @@ pub fn propagate(dir: &ProfileDir, options: &Options) -> Result<Outcome, Provena
 
 struct Run<'a> {
     dir: &'a ProfileDir,
-    options: &'a Options,
+    options: &'a Options<'a>,
     links: Links,
     heap: BinaryHeap<Reverse<BySlowness>>,
     outcome: Outcome,

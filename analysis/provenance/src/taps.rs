@@ -29,6 +29,11 @@ impl Tap {
         }
     }
 
+    fn app(&self) -> Option<&str> {
+        let of_target = self.targets.first().map(|row| row.app.as_str());
+        of_target.or(self.sources.first().map(|row| row.app.as_str()))
+    }
+
     /// Which attempt of its task this is: later ones count more.
     fn rank(&self) -> Rank {
         let (attempt, task) = (
@@ -53,7 +58,8 @@ pub struct Taps {
 }
 
 impl Taps {
-    pub(crate) fn read(dir: &ProfileDir) -> Result<Self, FormatError> {
+    /// Those of an application, or of all.
+    pub(crate) fn read(dir: &ProfileDir, app: Option<&str>) -> Result<Self, FormatError> {
         let sources = dir.read::<RecordSourceRow>()?;
         let targets = dir.read::<RecordTargetRow>()?;
         let mut found: BTreeMap<i64, Tap> = BTreeMap::new();
@@ -65,6 +71,9 @@ impl Taps {
         }
         for row in targets.rows {
             found.entry(row.tap).or_default().targets.push(row);
+        }
+        if let Some(app) = app {
+            found.retain(|_, tap| tap.app() == Some(app));
         }
         let mut last: BTreeMap<Place, (i64, Rank)> = BTreeMap::new();
         for (number, tap) in &mut found {

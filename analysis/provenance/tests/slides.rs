@@ -98,11 +98,23 @@ impl Run {
     }
 
     fn propagate(self, memory: usize) -> Outcome {
+        self.propagate_of(None, memory)
+    }
+
+    fn propagate_of(self, app: Option<&str>, memory: usize) -> Outcome {
         write(&self.dir, self.sources);
         write(&self.dir, self.targets);
         write(&self.dir, self.inputs);
         write(&self.dir, self.outputs);
-        propagate(&self.dir, &Options { top: 10, memory }).expect("an outcome")
+        propagate(
+            &self.dir,
+            &Options {
+                app,
+                top: 10,
+                memory,
+            },
+        )
+        .expect("an outcome")
     }
 }
 
@@ -264,6 +276,22 @@ fn of_attempts_at_a_task_one_counts() {
     let outcome = run.propagate(1 << 20);
     assert_eq!(outcome.taps.repeated, 1);
     assert_eq!(outcome.slowest[0].reach.ns(), 11 * MS);
+}
+
+#[test]
+fn of_an_application_only_its_own_tasks_count() {
+    let result = |partition| Task {
+        to: "result",
+        ..first(0, partition)
+    };
+    let mut run = Run::new();
+    run.task(&result(0), &[(0, 0, 500)]);
+    run.task(&result(1), &[(0, 0, 10)]);
+    run.sources[1].app = "app-2".to_owned();
+    run.targets[1].app = "app-2".to_owned();
+    let outcome = run.propagate_of(Some("app-2"), 1 << 20);
+    assert_eq!((outcome.results, outcome.taps.repeated), (1, 0));
+    assert_eq!(outcome.slowest[0].reach.ns(), 10 * MS);
 }
 
 #[test]
