@@ -2,11 +2,11 @@
 
 import { count, plural, seconds, share } from "./format";
 import type { RecordPlace, Records, SlowRecord, SlowResult } from "./model";
-import { Bar } from "./parts";
+import { Bar, Empty, Zero } from "./parts";
 import { type Route, changed } from "./route";
 
 /** Of each list; a link shows the rest. */
-const SHOWN = 10;
+const SHOWN = 5;
 
 export function RecordLists({ of, route, all }: { of: Records; route: Route; all?: string }) {
   const long = route.options.get("records") === "all";
@@ -15,13 +15,15 @@ export function RecordLists({ of, route, all }: { of: Records; route: Route; all
   if (all && most === 0) return null;
   return (
     <>
-      <h2>Records{" "}
+      <h2>Slow records{" "}
         <span class="muted clear">
-          {plural(of.results, "result")} of {plural(of.inputs, "input")}, followed through {plural(of.tasks, "task")}
-          {all && <>; here the slowest of all that are of this query, <a href={all}>all of them</a></>}
+          {all ? <>of this query, among <a href={all}>the slowest of all</a></> : (
+            <>{plural(of.results, "result")} of {plural(of.inputs, "input")}, followed through {plural(of.tasks, "task")}</>
+          )}
         </span>
       </h2>
       <SlowRecords of={shown(of.slow_records)} />
+      {of.slow_results.length > 0 && <h2>Slow results</h2>}
       <SlowResults of={shown(of.slow_results)} />
       {most > SHOWN && <p class="hint"><a href={changed(route, { records: long ? null : "all" })}>{long ? "Only the slowest" : `Up to ${most} of each`}</a></p>}
     </>
@@ -29,7 +31,7 @@ export function RecordLists({ of, route, all }: { of: Records; route: Route; all
 }
 
 function SlowRecords({ of }: { of: SlowRecord[] }) {
-  if (of.length === 0) return null;
+  if (of.length === 0) return <Empty>None is known.</Empty>;
   return (
     <table class="records" aria-label="Slow records">
       <thead>
@@ -37,7 +39,7 @@ function SlowRecords({ of }: { of: SlowRecord[] }) {
           <th class="number" title="Time of its task's code because of it">Took</th>
           <th class="bars">Of its task</th>
           <th class="number" title="How much sooner its stage would have ended without it, if no task had to wait for a slot">Saves</th>
-          <th>Slow record, where it took longest, and the code that ran meanwhile</th>
+          <th>Record, where it took longest, and the code that ran meanwhile</th>
         </tr>
       </thead>
       <tbody>
@@ -45,7 +47,7 @@ function SlowRecords({ of }: { of: SlowRecord[] }) {
           <tr key={at}>
             <td class="number strong">{seconds(record.seconds)}</td>
             <td class="bars">{record.share_of_task !== null && <>{share(record.share_of_task)}<Bar part={record.share_of_task} of={1} kind="slow" /></>}</td>
-            <td class="number">{record.saves_seconds !== null && seconds(record.saves_seconds)}</td>
+            <td class="number">{record.saves_seconds !== null && <Zero n={record.saves_seconds} as={seconds} />}</td>
             <td>
               <Content of={record.at} />
               <span class="where">{where(record.at)}</span>
@@ -71,7 +73,7 @@ function SlowResults({ of }: { of: SlowResult[] }) {
           <th class="number" title="From the first input on, along the slowest way">Took</th>
           <th class="bars">Of it, the slowest step</th>
           <th class="number" title="Inputs that it came from, at most">Inputs</th>
-          <th>Slow result, and the slowest way to it</th>
+          <th>Result, and the slowest way to it</th>
         </tr>
       </thead>
       <tbody>
@@ -109,8 +111,8 @@ function Result({ of }: { of: SlowResult }) {
 }
 
 /** What is in a record, on one line; where that was not kept, which one it is. */
-export function Content({ of }: { of: { content: string | null; cut: boolean; position: number; partition: number } }) {
-  if (of.content === null) return <span class="muted">record {count(of.position)} of partition {of.partition}</span>;
+export function Content({ of }: { of: { content: string | null; cut: boolean; position: number } }) {
+  if (of.content === null) return <span class="muted">record {count(of.position)}</span>;
   // Isolated, as a text from right to left would turn what is beside it.
   return <bdi class="content">{of.content.replace(/\p{Cc}/gu, " ")}{of.cut && "…"}</bdi>;
 }

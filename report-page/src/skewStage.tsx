@@ -9,11 +9,14 @@ import { type Route, changed, go, link } from "./route";
 
 /** Slow tasks that are told one by one. */
 const SHOWN = 20;
+/** Of a task in the chart, px. */
+const WIDEST = 48;
 /** Causes that account for less are not worth their room. */
 const LEAST = 0.01;
 
 export function StageSkew(props: { of: SkewedStage; records: Records | undefined; route: Route; dir: string }) {
   const { of: stage, route } = props;
+  const several = worth(stage.parts, stage.saved_ms).length > 1;
   return (
     <section aria-label={`Stage ${stage.stage}`}>
       <h2>Stage {stage.stage}: {CAUSES[stage.verdict.skewed].name}</h2>
@@ -22,18 +25,20 @@ export function StageSkew(props: { of: SkewedStage; records: Records | undefined
         slowest {timeMs(stage.slowest_ms)}
         {stage.uncounted > 0 && <>; {count(stage.uncounted)} more attempts failed, were killed or done again</>}.
         {stage.running > 0 && <> {plural(stage.running, "task")} ran still, the longest for {timeMs(stage.longest_running_ms)}.</>}
-        {stage.parts.length > 1 && <> Sooner without each cause alone: {inWords(stage.parts, stage.saved_ms)}.</>}{" "}
+        {several && <> Sooner without each cause alone: {inWords(stage.parts, stage.saved_ms)}.</>}{" "}
         <a href={link(["query", route.path[1] ?? "", "stages"], { stage: stage.stage })}>All its tasks</a>
       </p>
       {stage.times && <Chart of={stage.times} typical={stage.typical_ms} route={route} />}
-      <SlowTasks {...props} />
       {stage.next && <p><b>Next:</b> <Marked>{stage.next}</Marked>.</p>}
+      <SlowTasks {...props} />
     </section>
   );
 }
 
+const worth = (parts: CausePart[], of: number): CausePart[] => parts.filter((part) => part.ms >= LEAST * of);
+
 function inWords(parts: CausePart[], of: number): string {
-  return parts.filter((part) => part.ms >= LEAST * of).map((part) => `${CAUSES[part.cause].name} ${timeMs(part.ms)}`).join(", ");
+  return worth(parts, of).map((part) => `${CAUSES[part.cause].name} ${timeMs(part.ms)}`).join(", ");
 }
 
 function Chart({ of: times, typical, route }: { of: TaskTimes; typical: number; route: Route }) {
@@ -50,12 +55,13 @@ function Chart({ of: times, typical, route }: { of: TaskTimes; typical: number; 
       <figcaption class="tools">
         <b>What each task took</b>
         <span class="legend">
-          <span><span class="key before" /> as others do</span>
-          <span><span class="key c0" /> beyond a typical one</span>
+          <span><span class="key before" /> time</span>
+          <span><span class="key c0" /> of slow tasks, what is beyond a typical one</span>
           <span><span class="key typical" /> typical, {timeMs(typical)}</span>
+          {times.of > 1 && <span>each column is the slowest of {times.of} tasks</span>}
         </span>
       </figcaption>
-      <div class="chart">
+      <div class="chart" style={{ maxWidth: `${WIDEST * times.ms.length}px` }}>
         <span class="axis top">{timeMs(most)}</span>
         <span class="axis zero">0</span>
         <div class="columns" onKeyDown={arrowsAcross}>
@@ -91,7 +97,7 @@ function SlowTasks({ of: stage, records, route, dir }: { of: SkewedStage; record
             <th class="number">Took</th>
             <th class="number" title="Probability that it is not chance, and for this reason">Sure</th>
             {measure && <th class="number" title="What it has of what the stage's data is measured by, and a typical task">{measure.name}</th>}
-            <th class="number" title="CPU time of its thread beyond a typical task's; Python workers are not in it">CPU time</th>
+            <th class="number" title="CPU time of its thread beyond a typical task's; Python workers are not in it">More CPU</th>
           </tr>
         </thead>
         <tbody>
@@ -109,7 +115,7 @@ function SlowTasks({ of: stage, records, route, dir }: { of: SkewedStage; record
                 <td class="number strong">{timeMs(task.slower_ms)}</td>
                 <td class="number">{timeMs(task.duration_ms)}</td>
                 <td class="number">{sure(task.sure)}</td>
-                {measure && <td class="number">{task.amount && <>{measure.as(task.amount[0])} <span class="muted">of {measure.as(task.amount[1])}</span></>}</td>}
+                {measure && <td class="number">{task.amount && <>{measure.as(task.amount[0])} <span class="muted">typical {measure.as(task.amount[1])}</span></>}</td>}
                 <td class="number">{change(1e6 * task.slower_cpu_ms)}</td>
               </tr>
             );
@@ -129,7 +135,7 @@ function SlowTasks({ of: stage, records, route, dir }: { of: SkewedStage; record
 function ItsRecord({ of: task, records, stage }: { of: SlowTask; records: Records | undefined; stage: number }) {
   const record = records?.slow_records.find(({ at }) => at.task === task.task && at.stage === stage);
   if (!record) return null;
-  return <span class="how">{seconds(record.seconds)} for the record <Content of={record.at} /></span>;
+  return <span class="how">{seconds(record.seconds)} for <Content of={record.at} /></span>;
 }
 
 /** A text of ours, with programs between backticks. */
