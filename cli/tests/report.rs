@@ -195,13 +195,16 @@ fn skewed(at: &Path) -> ProfileDir {
     let dir = ProfileDir::create(at).expect("a profile");
     write(
         &dir,
-        [ExecutionRow {
-            app: "app-1".to_owned(),
-            execution: 3,
-            description: "one slow record".to_owned(),
-            started_ms: Some(5),
-            ..ExecutionRow::default()
-        }],
+        [("one slow record", Some(5), None), ("", None, Some(9000))].map(
+            |(description, started_ms, ended_ms)| ExecutionRow {
+                app: "app-1".to_owned(),
+                execution: 3,
+                description: description.to_owned(),
+                started_ms,
+                ended_ms,
+                ..ExecutionRow::default()
+            },
+        ),
     );
     write(
         &dir,
@@ -348,6 +351,7 @@ fn the_page_says_of_skew_what_unfuse_skew_says() {
     let output = unfuse(&["skew".as_ref(), dir.path().as_ref(), "--json".as_ref()]);
     let said: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(said["skewed"], 1, "{said:#}");
+    assert_eq!(said["findings"][0]["description"], "one slow record");
 
     let page = report(&dir);
     assert!(!page.contains("<script>alert"));

@@ -105,7 +105,7 @@ function Stages({ of, chosen, to, queryOf }: StagesProps) {
               <td class="number strong">{stage.stage}</td>
               <td class="text">
                 <a data-row class="name" href={to(stage)} title={`Slow tasks: ${why.means}`} aria-current={stage === chosen ? "true" : undefined}>{why.name}</a>
-                <span class="how" title={stage.description || stage.name}>{[query && titleOf(query), stage.description, stage.name].filter(Boolean).join(", ")}</span>
+                <span class="how" title={stage.description || stage.name}>{[query && titleOf(query), ...new Set([stage.description, stage.name])].filter(Boolean).join(", ")}</span>
               </td>
               <td class="bars"><Bar part={stage.saved_ms} whole={stage.stage_ms} of={most} kind="slow" /></td>
               <td class="number strong">{timeMs(stage.saved_ms)}</td>
