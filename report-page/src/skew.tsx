@@ -100,12 +100,13 @@ function Stages({ of, chosen, to, queryOf }: StagesProps) {
         {of.map((stage) => {
           const why = CAUSES[stage.verdict.skewed];
           const query = queryOf?.(stage);
+          const place = queryOf ? [query && titleOf(query), ...new Set([stage.description, stage.name])] : [stage.name];
           return (
             <tr key={`${stage.app} ${stage.stage}`} aria-selected={stage === chosen}>
               <td class="number strong">{stage.stage}</td>
               <td class="text">
                 <a data-row class="name" href={to(stage)} title={`Slow tasks: ${why.means}`} aria-current={stage === chosen ? "true" : undefined}>{why.name}</a>
-                <span class="how" title={stage.description || stage.name}>{[query && titleOf(query), ...new Set([stage.description, stage.name])].filter(Boolean).join(", ")}</span>
+                <span class="how" title={stage.description || stage.name}>{place.filter(Boolean).join(", ")}</span>
               </td>
               <td class="bars"><Bar part={stage.saved_ms} whole={stage.stage_ms} of={most} kind="slow" /></td>
               <td class="number strong">{timeMs(stage.saved_ms)}</td>

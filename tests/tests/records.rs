@@ -131,6 +131,9 @@ fn a_slow_line_and_a_slow_key_are_found() {
             (&records["inputs"], &records["results"]),
             (&40_000.into(), &41.into())
         );
+        // The report has them with the work outside queries, the only work there is.
+        let page = run(unfuse().arg("report").arg(&ran.profile).args(["-o", "-"])).stdout;
+        assert!(String::from_utf8_lossy(&page).contains("id=\"block-skew-0\""));
     }
 }
 
