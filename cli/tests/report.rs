@@ -1,8 +1,16 @@
 //! The report's model, on the recorded profile of `fixtures/canonical`.
 
+use std::io::Read;
 use std::path::Path;
 
-use unfuse_format::{ExecutionRow, ProfileDir, SegmentWriter};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::DeflateDecoder;
+use serde_json::Value;
+use unfuse_format::{
+    ExecutionRow, ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow,
+    RecordTextRow, SegmentWriter, StageRow, Table, TaskRow,
+};
 use unfuse_postprocess::Profile;
 use unfuse_postprocess::report::{Cost, Flame, QueryDetail, Report};
 
@@ -180,4 +188,240 @@ fn a_report_that_cannot_be_written_leaves_the_old_one() {
         std::fs::read_dir(tmp.path()).expect("a directory").count(),
         0
     );
+}
+
+/// A query with a stage of 32 tasks, of which one takes nine seconds for as much data.
+fn skewed(at: &Path) -> ProfileDir {
+    let dir = ProfileDir::create(at).expect("a profile");
+    write(
+        &dir,
+        [("one slow record", Some(5), None), ("", None, Some(9000))].map(
+            |(description, started_ms, ended_ms)| ExecutionRow {
+                app: "app-1".to_owned(),
+                execution: 3,
+                description: description.to_owned(),
+                started_ms,
+                ended_ms,
+                ..ExecutionRow::default()
+            },
+        ),
+    );
+    write(
+        &dir,
+        [StageRow {
+            app: "app-1".to_owned(),
+            stage: 7,
+            execution: Some(3),
+            name: "count at job.py:5".to_owned(),
+            tasks: 32,
+            ..StageRow::default()
+        }],
+    );
+    write(
+        &dir,
+        (0..32).map(|index| {
+            let ms = if index == 9 {
+                9000
+            } else {
+                1000 + 7 * i64::from(index % 5)
+            };
+            TaskRow {
+                app: "app-1".to_owned(),
+                stage: 7,
+                task: i64::from(index),
+                index,
+                executor: "1".to_owned(),
+                host: "worker-1".to_owned(),
+                finished: ms,
+                status: "SUCCESS".to_owned(),
+                run_ms: ms,
+                cpu_ns: ms * 1_000_000,
+                input_records: 1000,
+                input_bytes: 80_000,
+                ..TaskRow::default()
+            }
+        }),
+    );
+    dir
+}
+
+/// The record that its slow task was busy with, and what became of it.
+fn slow_record(dir: &ProfileDir) {
+    let (app, tap, ns) = ("app-1".to_owned(), 9, 7_900_000_000);
+    write(
+        dir,
+        [RecordSourceRow {
+            app: app.clone(),
+            stage: 7,
+            task: tap,
+            partition: 9,
+            tap,
+            kind: "file".to_owned(),
+            name: "in.csv HadoopRDD[0]".to_owned(),
+            count: 1,
+            timed: true,
+            output: -1,
+            files: vec!["hdfs://in.csv".to_owned()],
+            file_starts: vec![0],
+            file_positions: vec![0],
+            ..RecordSourceRow::default()
+        }],
+    );
+    write(
+        dir,
+        [RecordTargetRow {
+            app,
+            stage: 7,
+            task: tap,
+            partition: 9,
+            tap,
+            link: "result".to_owned(),
+            count: 1,
+            ..RecordTargetRow::default()
+        }],
+    );
+    write(
+        dir,
+        [RecordInRow {
+            tap,
+            id: 4711,
+            ns,
+            ..RecordInRow::default()
+        }],
+    );
+    write(
+        dir,
+        [RecordOutRow {
+            tap,
+            ns,
+            count: 1,
+            ..RecordOutRow::default()
+        }],
+    );
+    write(
+        dir,
+        [RecordTextRow {
+            tap,
+            output: -1,
+            ns,
+            text: Some("<script>alert(1)</script>".to_owned()),
+            ..RecordTextRow::default()
+        }],
+    );
+}
+
+fn write<T: Table>(dir: &ProfileDir, rows: impl IntoIterator<Item = T>) {
+    let mut writer = SegmentWriter::new(dir, "test-1");
+    rows.into_iter().for_each(|row| writer.push(row));
+    writer.flush().expect("written");
+}
+
+/// What `unfuse report` writes of a profile.
+fn report(dir: &ProfileDir) -> String {
+    let output = unfuse(&[
+        "report".as_ref(),
+        dir.path().as_ref(),
+        "-o".as_ref(),
+        "-".as_ref(),
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("a page")
+}
+
+fn block(page: &str, name: &str) -> Value {
+    let (_, rest) = page
+        .split_once(&format!("id=\"block-{name}\">"))
+        .unwrap_or_else(|| panic!("no block {name}"));
+    let packed = rest
+        .split('<')
+        .next()
+        .and_then(|text| STANDARD.decode(text).ok());
+    let mut text = String::new();
+    DeflateDecoder::new(&packed.expect("base64")[..])
+        .read_to_string(&mut text)
+        .expect("deflated text");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn the_page_says_of_skew_what_unfuse_skew_says() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = skewed(&tmp.path().join("profile"));
+    slow_record(&dir);
+    let output = unfuse(&["skew".as_ref(), dir.path().as_ref(), "--json".as_ref()]);
+    let said: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(said["skewed"], 1, "{said:#}");
+    assert_eq!(said["findings"][0]["description"], "one slow record");
+
+    let page = report(&dir);
+    assert!(!page.contains("<script>alert"));
+    let summary = block(&page, "summary");
+    assert_eq!(summary["skew"], true);
+    let query = &summary["queries"][0];
+    assert_eq!((&query["query"], &query["skew"]), (&3.into(), &true.into()));
+    let mut of_query = block(&page, "skew-0");
+    let times = of_query["findings"][0]["times"].take();
+    assert_eq!(times["of"], 1);
+    assert_eq!(times["ms"].as_array().map(Vec::len), Some(32));
+    let slow = &said["findings"][0]["tasks"][0];
+    assert_eq!(slow["index"], times["index"][9]);
+    assert_eq!(slow["slower_ms"], times["slower_ms"][9]);
+    assert_eq!(times["slower_ms"][8], 0.0);
+    let finding = of_query["findings"][0].as_object_mut().expect("a stage");
+    finding.remove("times");
+    assert_eq!(of_query, said);
+    let record = &said["records"]["slow_records"][0];
+    assert_eq!(record["at"]["content"], "<script>alert(1)</script>");
+    assert_eq!(record["at"]["offset"], 4711);
+
+    // All queries together have the same, but for the tasks.
+    let mut all = block(&page, "skew");
+    let finding = all["findings"][0].as_object_mut().expect("a stage");
+    for what in ["tasks", "next"] {
+        finding.insert(what.to_owned(), said["findings"][0][what].clone());
+    }
+    assert_eq!(all, said);
+}
+
+#[test]
+fn records_that_cannot_be_read_are_a_note() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = skewed(&tmp.path().join("profile"));
+    let of_records = dir.path().join("record_sources");
+    std::fs::create_dir_all(&of_records).expect("a directory");
+    std::fs::write(of_records.join("test-1-00000.parquet"), b"PAR1").expect("a file");
+    let page = report(&dir);
+    let all = block(&page, "skew");
+    assert_eq!(all["skewed"], 1);
+    let notes = all["notes"].to_string();
+    assert!(notes.contains("nothing is told of records"), "{notes}");
+}
+
+#[test]
+fn of_an_application_only_its_own_skew_is_told() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = skewed(&tmp.path().join("profile"));
+    slow_record(&dir);
+    let mut executions = SegmentWriter::new(&dir, "test-2");
+    executions.push(ExecutionRow {
+        app: "app-2".to_owned(),
+        started_ms: Some(5),
+        ..ExecutionRow::default()
+    });
+    executions.flush().expect("written");
+    let of = |app: &str| {
+        let output = unfuse(&[
+            "report".as_ref(),
+            dir.path().as_ref(),
+            "--app".as_ref(),
+            app.as_ref(),
+            "-o".as_ref(),
+            "-".as_ref(),
+        ]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("a page")
+    };
+    assert_eq!(block(&of("app-1"), "skew")["records"]["results"], 1);
+    // It had no tasks.
+    assert!(!of("app-2").contains("block-skew"));
 }

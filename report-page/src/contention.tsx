@@ -3,17 +3,13 @@
 import type { ComponentChildren } from "preact";
 import { ContentionTime, colours } from "./contentionTime";
 import { PathColumns } from "./contentionPaths";
-import { count, plural, time } from "./format";
+import { count, plural, seconds, share } from "./format";
 import { keyOf } from "./list";
 import type { Advice, Blame, Contention, QueryContention, Summary } from "./model";
-import { Bar, Empty, arrows, useLoaded } from "./parts";
+import { Bar, Empty, Name, arrows, useLoaded } from "./parts";
 import type { TabProps } from "./query";
 import { link } from "./route";
 import type { DataSource } from "./source";
-
-/** Seconds as times are shown everywhere. */
-export const seconds = (s: number): string => time(s * 1e9);
-export const share = (part: number): string => (part > 0 && part < 0.0005 ? "<0.1%" : `${(100 * part).toFixed(1)}%`);
 
 const tab = (summary: Summary, at: number): string => link(["query", keyOf(summary.queries[at]!), "contention"]);
 
@@ -77,10 +73,6 @@ function Ranking(props: { title: string; head: string; rows: Blame[]; link?: (na
       {props.rows.length === 0 && <Empty>Nobody.</Empty>}
     </div>
   );
-}
-
-function Name({ href, children }: { href: string | undefined; children: string }) {
-  return href ? <a data-row class="name" href={href} title={children}>{children}</a> : <span class="name" title={children}>{children}</span>;
 }
 
 function Ways({ row }: { row: Blame }) {

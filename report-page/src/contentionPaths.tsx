@@ -1,7 +1,6 @@
 // The graph, level by level: what is chosen in one column narrows all others.
 
-import { seconds, share } from "./contention";
-import { count } from "./format";
+import { count, seconds, share } from "./format";
 import type { Paths, QueryContention } from "./model";
 import { Bar, arrows } from "./parts";
 import { type Route, changed, go } from "./route";

@@ -1,7 +1,7 @@
 // A victim's blocked time over its own time, stacked by who or what is to blame.
 
+import { seconds, share } from "./format";
 import { arrowsAcross } from "./parts";
-import { seconds, share } from "./contention";
 import type { QueryContention } from "./model";
 import { type Route, changed, go } from "./route";
 

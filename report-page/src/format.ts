@@ -15,6 +15,7 @@ export function time(ns: number): string {
 }
 
 export const timeMs = (ms: number): string => time(ms * 1e6);
+export const seconds = (s: number): string => time(s * 1e9);
 
 /** A difference, always with its sign. */
 export function change(ns: number): string {
@@ -26,6 +27,9 @@ export function percent(part: number, whole: number): string {
   const value = (100 * part) / whole;
   return value < 0.05 ? "<0.1%" : `${value.toFixed(1)}%`;
 }
+
+/** Of a part that is known as such, 0 to 1. */
+export const share = (part: number): string => (part > 0 && part < 0.0005 ? "<0.1%" : `${(100 * part).toFixed(1)}%`);
 
 export function bytes(n: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -1,4 +1,4 @@
-// The page: the list of queries, one query, contention of all, or the comparison, as the URL's hash says.
+// The page: the list of queries, one query, contention or skew of all, or the comparison, as the URL's hash says.
 
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
@@ -10,6 +10,7 @@ import type { Summary } from "./model";
 import { Empty, useLoaded } from "./parts";
 import { QueryView } from "./query";
 import { go, link, useRoute } from "./route";
+import { SkewView } from "./skew";
 import { type DataSource, embedded, fetched } from "./source";
 
 function Page({ source }: { source: DataSource }) {
@@ -36,6 +37,8 @@ function Page({ source }: { source: DataSource }) {
           <ComparisonView source={source} route={route} />
         ) : view === "contention" && summary.contention ? (
           <ContentionView source={source} summary={summary} />
+        ) : view === "skew" && summary.skew ? (
+          <SkewView source={source} summary={summary} route={route} />
         ) : view === "query" ? (
           <Empty>This report has no such query. <a href="#/">All queries</a></Empty>
         ) : (
@@ -66,8 +69,9 @@ function Header({ summary, view }: { summary: Summary; view: string }) {
         <span><b>{time(summary.total.cpu_ns)}</b> CPU</span>
         <span>{plural(summary.total.samples, "sample")}{apps.length === 1 && app && app.rate_hz > 0 ? ` at ${app.rate_hz} Hz` : ""}</span>
         <nav aria-label="Views">
-          <a href="#/" aria-current={view !== "compare" && view !== "contention" ? "page" : undefined}>Queries</a>
+          <a href="#/" aria-current={["contention", "skew", "compare"].includes(view) ? undefined : "page"}>Queries</a>
           {summary.contention && <a href={link(["contention"])} aria-current={view === "contention" ? "page" : undefined}>Contention</a>}
+          {summary.skew && <a href={link(["skew"])} aria-current={view === "skew" ? "page" : undefined}>Skew</a>}
           {summary.compared && <a href={link(["compare"])} aria-current={view === "compare" ? "page" : undefined}>Comparison</a>}
         </nav>
       </div>

@@ -11,6 +11,7 @@ export interface Summary {
   notes: string[];
   compared: boolean;
   contention: boolean;
+  skew: boolean;
 }
 
 export interface Application {
@@ -36,6 +37,7 @@ export interface Query {
   tasks: number;
   fingerprint: string;
   contention: boolean;
+  skew: boolean;
 }
 
 export interface Detail {
@@ -226,4 +228,114 @@ export interface Paths {
   culprit: number[];
   seconds: number[];
   weak: number;
+}
+
+// Which tasks and records are slow; mirrors cli/src/commands/skew/answer.rs, page.rs and records.rs, and what analysis/skew finds.
+
+export interface Skew {
+  stages: number;
+  skewed: number;
+  too_few: number;
+  saved_seconds: number;
+  findings: SkewedStage[];
+  records?: Records;
+  notes: string[];
+}
+
+export type Cause =
+  | "data" | "computation" | "data-or-computation" | "garbage-collection" | "fetch-wait" | "shuffle-write" | "spill" | "warm-up" | "host"
+  | "executor" | "locality" | "start";
+
+export type Measure = "read-records" | "read-bytes" | "written-records" | "written-bytes";
+
+export interface CausePart { cause: Cause; ms: number }
+
+export interface SkewedStage {
+  app: string;
+  stage: number;
+  name: string;
+  sql: number | null;
+  description: string;
+  verdict: { skewed: Cause };
+  sure: number;
+  counted: number;
+  uncounted: number;
+  running: number;
+  longest_running_ms: number;
+  typical_ms: number;
+  slowest_ms: number;
+  slots: number;
+  stage_ms: number;
+  saved_ms: number;
+  measure: Measure | null;
+  parts: CausePart[];
+  /** Slowest first; none in the list of all. */
+  tasks: SlowTask[];
+  next?: string;
+  times?: TaskTimes;
+}
+
+export interface SlowTask {
+  index: number;
+  task: number;
+  executor: string;
+  host: string;
+  duration_ms: number;
+  slower_ms: number;
+  slower_cpu_ms: number;
+  /** It has, and a typical one. */
+  amount: [number, number] | null;
+  spilled_bytes: number;
+  sure: number;
+  parts: CausePart[];
+}
+
+/** A column each, a position for each group of `of` tasks: the slowest of them. */
+export interface TaskTimes { of: number; index: number[]; ms: number[]; slower_ms: number[] }
+
+export interface Records {
+  inputs: number;
+  results: number;
+  tasks: number;
+  slow_records: SlowRecord[];
+  slow_results: SlowResult[];
+}
+
+export interface SlowRecord {
+  at: RecordPlace;
+  seconds: number;
+  share_of_task: number | null;
+  saves_seconds: number | null;
+  lines: { line: string; share: number }[];
+}
+
+export interface SlowResult {
+  app: string;
+  stage: number;
+  partition: number;
+  position: number;
+  content: string | null;
+  cut: boolean;
+  seconds: number;
+  inputs: number;
+  expensive_input: RecordPlace;
+  expensive_input_seconds: number;
+  slowest_step: RecordPlace;
+  slowest_step_seconds: number;
+}
+
+export interface RecordPlace {
+  app: string;
+  stage: number;
+  task: number;
+  partition: number;
+  kind: string;
+  rdd: string;
+  position: number;
+  file: string | null;
+  offset: number | null;
+  row: number | null;
+  file_start: number;
+  content: string | null;
+  cut: boolean;
 }

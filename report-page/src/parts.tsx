@@ -29,6 +29,16 @@ export function Bar(props: { part: number; whole?: number; of: number; title?: s
   );
 }
 
+/** A number that stands back where there is nothing. */
+export function Zero({ n, as }: { n: number; as: (n: number) => string }) {
+  return n === 0 ? <span class="faint">0</span> : <>{as(n)}</>;
+}
+
+/** What a row is about: a link, where it leads somewhere. */
+export function Name({ href, children }: { href: string | undefined; children: string }) {
+  return href ? <a data-row class="name" href={href} title={children}>{children}</a> : <span class="name" title={children}>{children}</span>;
+}
+
 export function Empty(props: { children: ComponentChildren }) {
   return <p class="empty">{props.children}</p>;
 }

@@ -1,4 +1,4 @@
-// One query: its figures, and tabs for plan, stages, flame graph, source, contention and comparison.
+// One query: its figures, and tabs for plan, stages, flame graph, source, contention, skew and comparison.
 
 import { CodeTab } from "./code";
 import { PairTable } from "./compare";
@@ -10,18 +10,19 @@ import type { Detail, Query, Summary } from "./model";
 import { Empty, useLoaded } from "./parts";
 import { PlanTab } from "./plan";
 import { type Route, go, link } from "./route";
+import { SkewTab } from "./skew";
 import type { DataSource } from "./source";
 import { StagesTab } from "./stages";
 
 export interface TabProps { detail: Detail; query: Query; summary: Summary; at: number; source: DataSource; route: Route }
 
-const TABS: Record<string, string> = { plan: "Plan", stages: "Stages and tasks", flame: "Flame graph", source: "Source", contention: "Contention", compare: "Comparison" };
+const TABS: Record<string, string> = { plan: "Plan", stages: "Stages and tasks", flame: "Flame graph", source: "Source", contention: "Contention", skew: "Skew", compare: "Comparison" };
 
 export function QueryView(props: { source: DataSource; summary: Summary; at: number; route: Route }) {
   const { source, summary, at, route } = props;
   const query = summary.queries[at]!;
   const detail = useLoaded(() => source.load(`query-${at}`), [source, at]);
-  const there: Record<string, boolean> = { compare: summary.compared, contention: query.contention };
+  const there: Record<string, boolean> = { compare: summary.compared, contention: query.contention, skew: summary.skew };
   const tabs = Object.keys(TABS).filter((tab) => there[tab] ?? true);
   const wanted = route.path[2] ?? "plan";
   const tab = tabs.includes(wanted) ? wanted : "plan";
@@ -64,6 +65,7 @@ function Tab(props: TabProps & { name: string }) {
     case "flame": return <FlameTab {...props} />;
     case "source": return <CodeTab {...props} />;
     case "contention": return <ContentionTab {...props} />;
+    case "skew": return <SkewTab {...props} />;
     case "compare": return <CompareTab {...props} />;
     default: return <PlanTab {...props} />;
   }

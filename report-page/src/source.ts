@@ -1,6 +1,6 @@
 // Where the data comes from: blocks inside this page, or a server that has them as JSON files.
 
-import type { Comparison, Contention, Detail, FrameNames, QueryContention, Source, Summary } from "./model";
+import type { Comparison, Contention, Detail, FrameNames, QueryContention, Skew, Source, Summary } from "./model";
 
 interface Blocks {
   summary: Summary;
@@ -8,6 +8,8 @@ interface Blocks {
   comparison: Comparison;
   contention: Contention;
   [contended: `contention-${number}`]: QueryContention;
+  skew: Skew;
+  [skewed: `skew-${number}`]: Skew;
   [query: `query-${number}`]: Detail;
   [source: `source-${string}`]: Source;
 }

@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { bytes, clock, count, moment, plural, time, timeMs } from "./format";
 import type { Stage, Tasks } from "./model";
-import { Empty, Pages, SortHead, arrows, onEnter } from "./parts";
+import { Empty, Pages, SortHead, Zero, arrows, onEnter } from "./parts";
 import type { TabProps } from "./query";
 import { type Route, changed, go } from "./route";
 
@@ -83,10 +83,6 @@ function StageRow(props: { stage: Stage; most: number; chosen: boolean; first: b
       {stage.failure && <tr class="more"><td colSpan={14}><pre class="error">{stage.failure}</pre></td></tr>}
     </>
   );
-}
-
-function Zero({ n, as }: { n: number; as: (n: number) => string }) {
-  return n === 0 ? <span class="faint">0</span> : <>{as(n)}</>;
 }
 
 function RunBar({ stage, most }: { stage: Stage; most: number }) {

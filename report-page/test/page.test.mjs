@@ -169,7 +169,14 @@ onPage("hostile text is text", async (page) => {
     await page.goto(url("day.html", `#/query/0-0/${tab}`));
     await page.waitForTimeout(100);
   }
-  for (const odd of ["#/query/%E0%A4%A/<img>", "#/query/0-0/flame?zoom=1e9", "#/?page=-4&sort=constructor", "#/compare/%00"]) {
+  // What records hold, and methods' names.
+  await page.goto(url("day.html", "#/query/0-4/skew"));
+  await page.waitForSelector("table.records");
+  const record = page.getByRole("table", { name: "Slow records" }).locator("tbody tr").first();
+  assert.match(await record.innerText(), /123456,<img src=x onerror="window\.broken=1">,.*77777/);
+  assert.match(await record.innerText(), /com\.example\.Daily\.<parse>/);
+  assert.match((await texts(page, "table.records tbody tr")).join(), /<\/script><script>window\.broken=1<\/script>=2610279/);
+  for (const odd of ["#/query/%E0%A4%A/<img>", "#/query/0-0/flame?zoom=1e9", "#/?page=-4&sort=constructor", "#/compare/%00", "#/query/0-4/skew?stage=<b>&task=__proto__&records=7"]) {
     await page.goto(url("day.html", odd));
     await page.waitForTimeout(100);
     assert.notEqual((await page.locator("main").innerText()).trim(), "", odd);
@@ -206,6 +213,9 @@ for (const colorScheme of ["light", "dark"]) {
       const low = await page.evaluate(lowContrast);
       assert.deepEqual(low, [], place);
     }
+    await page.goto(url("day.html", "#/query/0-4/skew"));
+    await page.waitForSelector("table.records");
+    assert.deepEqual(await page.evaluate(lowContrast), [], "skew");
     const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     assert.equal(back === "rgb(255, 255, 255)", colorScheme === "light");
   }, { colorScheme });
@@ -278,4 +288,47 @@ onPage("without collected use there is no contention", async (page) => {
   await page.goto(url("canonical.html", "#/query/0-3/contention"));
   await page.waitForSelector("table.plan tbody tr");
   assert.equal(await page.getByText("Contention").count(), 0);
+});
+
+onPage("skew: all skewed stages, and of each its tasks, records and what to do", async (page) => {
+  await page.goto(url("day.html", "#/skew"));
+  await page.waitForSelector("table.blame tbody tr");
+  assert.match(await page.locator(".legend").first().innerText(), /of 450 stages wait for slow tasks; alone, they would end .* sooner/);
+  const stage = page.locator("table.blame tbody tr", { hasText: /^13\D/ });
+  assert.match(await stage.innerText(), /^13.*computation skew.*Query 4, insert overwrite daily_4/s);
+  // By keyboard to the query, with that stage open.
+  await stage.locator("[data-row]").press("Enter");
+  await page.waitForSelector(".chart");
+  assert.match(await hash(page), /query\/0-4\/skew\?stage=13/);
+  const heights = await page.locator(".column").evaluateAll((columns) => columns.map((c) => [...c.children].map((part) => part.getBoundingClientRect().height / c.getBoundingClientRect().height)));
+  assert.equal(heights.length, 8);
+  assert.deepEqual(heights.map(([, beyond]) => beyond > 0), [false, false, false, false, false, true, false, false]);
+  assert.ok(Math.abs(heights[5][0] + heights[5][1] - 1) < 0.02, `${heights}`);
+  const slow = page.getByRole("table", { name: "Slow tasks" }).locator("tbody tr");
+  assert.match(await slow.innerText(), /^5.*computation skew.*m?s for 123456,.*MiB typical/s);
+  assert.match(await page.locator("p", { hasText: "Next:" }).innerText(), /look at its slow records.*unfuse top DIR --stage 13 --by line/);
+  // A task is a place to go to.
+  await page.locator("[data-column]").first().focus();
+  for (let at = 0; at < 5; at++) await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".slice");
+  assert.match(await hash(page), /task=5/);
+  assert.match(await page.locator(".slice").innerText(), /^Task 5 took .* more than a typical one/);
+  assert.equal(await slow.getAttribute("aria-selected"), "true");
+  await page.goBack();
+  assert.equal(await page.locator(".slice").count(), 0);
+  // The record is told with its place and what the code was at.
+  const record = page.getByRole("table", { name: "Slow records" }).locator("tbody tr").first();
+  assert.match(await record.innerText(), /stage 13, partition 5, hdfs:\/\/data\/sales\.csv at byte 1696227/);
+  assert.match(await record.innerText(), /100\.0% com\.example\.Daily/);
+  const result = page.getByRole("table", { name: "Slow results" }).locator("tbody tr").first();
+  assert.match(await result.innerText(), /=2610279.*because of.*123456,/s);
+});
+
+onPage("skew: where nothing is skewed, a sentence says so", async (page) => {
+  await page.goto(url("canonical.html", "#/skew"));
+  await page.waitForSelector("text=/None of \\d+ stages waits for slow tasks/");
+  assert.match(await page.locator("main").innerText(), /unfuse run --records -- COMMAND/);
+  await page.goto(url("canonical.html", "#/query/0-3/skew"));
+  await page.waitForSelector("text=None of its stages is found to wait for slow tasks");
 });

@@ -35,6 +35,11 @@ impl Tap {
         }
     }
 
+    fn app(&self) -> Option<&str> {
+        let of_target = self.targets.first().map(|row| row.app.as_str());
+        of_target.or(self.sources.first().map(|row| row.app.as_str()))
+    }
+
     /// Which attempt of its task this is: later ones count more.
     fn rank(&self) -> Rank {
         let (attempt, task) = (
@@ -59,11 +64,11 @@ pub struct Taps {
 }
 
 impl Taps {
-    /// Reads them.
+    /// Those of an application, or of all.
     ///
     /// # Errors
-    /// If the profile has no records or cannot be read.
-    pub fn read(dir: &ProfileDir) -> Result<Self, ProvenanceError> {
+    /// If there are none, or the profile cannot be read.
+    pub fn read(dir: &ProfileDir, app: Option<&str>) -> Result<Self, ProvenanceError> {
         let sources = dir.read::<RecordSourceRow>()?;
         let targets = dir.read::<RecordTargetRow>()?;
         let mut found: BTreeMap<i64, Tap> = BTreeMap::new();
@@ -75,6 +80,9 @@ impl Taps {
         }
         for row in targets.rows {
             found.entry(row.tap).or_default().targets.push(row);
+        }
+        if let Some(app) = app {
+            found.retain(|_, tap| tap.app() == Some(app));
         }
         let mut last: BTreeMap<Place, (i64, Rank)> = BTreeMap::new();
         for (number, tap) in &mut found {

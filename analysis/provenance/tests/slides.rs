@@ -98,15 +98,15 @@ impl Run {
     }
 
     fn propagate(self, memory: usize) -> Outcome {
-        self.follow(memory).1
+        self.follow(None, memory).1
     }
 
-    fn follow(self, memory: usize) -> (Taps, Outcome) {
+    fn follow(self, app: Option<&str>, memory: usize) -> (Taps, Outcome) {
         write(&self.dir, self.sources);
         write(&self.dir, self.targets);
         write(&self.dir, self.inputs);
         write(&self.dir, self.outputs);
-        let taps = Taps::read(&self.dir).expect("task attempts");
+        let taps = Taps::read(&self.dir, app).expect("task attempts");
         let options = Options {
             memory,
             ..Options::default()
@@ -269,7 +269,7 @@ fn the_first_of_equally_slow_inputs_is_told() {
             run.task(&first(0, partition), &records);
         }
         run.task(&last(0, 0), &[(1, 0, 5)]);
-        let (taps, outcome) = run.follow(1 << 20);
+        let (taps, outcome) = run.follow(None, 1 << 20);
         let root = outcome.slowest[0].reach.root;
         let partition = taps.source(root).map(|source| source.partition);
         // Task attempts come in the order of their numbers.
@@ -305,16 +305,32 @@ fn of_attempts_at_a_task_one_counts() {
     run.inputs[1].tap = 77;
     run.outputs[1].tap = 77;
     run.task(&last(0, 0), &[(1, 0, 1)]);
-    let (taps, outcome) = run.follow(1 << 20);
+    let (taps, outcome) = run.follow(None, 1 << 20);
     assert_eq!(taps.repeated, 1);
     assert_eq!(outcome.slowest[0].reach.ns(), 11 * MS);
+}
+
+#[test]
+fn of_an_application_only_its_own_tasks_count() {
+    let result = |partition| Task {
+        to: "result",
+        ..first(0, partition)
+    };
+    let mut run = Run::new();
+    run.task(&result(0), &[(0, 0, 500)]);
+    run.task(&result(1), &[(0, 0, 10)]);
+    run.sources[1].app = "app-2".to_owned();
+    run.targets[1].app = "app-2".to_owned();
+    let (taps, outcome) = run.follow(Some("app-2"), 1 << 20);
+    assert_eq!((outcome.results, taps.repeated), (1, 0));
+    assert_eq!(outcome.slowest[0].reach.ns(), 10 * MS);
 }
 
 #[test]
 fn a_profile_without_records_is_told() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = ProfileDir::create(&home.path().join("profile")).expect("a profile");
-    let error = Taps::read(&dir).expect_err("no records");
+    let error = Taps::read(&dir, None).expect_err("no records");
     assert!(
         error.to_string().contains("unfuse run --records"),
         "{error}"

@@ -93,6 +93,11 @@ impl Task {
         self.launched_ms.saturating_add(ran)
     }
 
+    /// Which of the stage's tasks it is: the partition where that is known.
+    pub fn number(&self) -> i32 {
+        self.partition.unwrap_or(self.index)
+    }
+
     /// From launch to end, ms; at least what it says it ran.
     pub fn duration_ms(&self) -> f64 {
         let between = self.finished_ms.saturating_sub(self.launched_ms);

@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_postprocess::report;
 
-use super::blame::page;
-use super::{open, why_empty};
+use super::{blame, open, skew, why_empty};
 use crate::output::write_to;
 
-/// Write one HTML page: queries by cost, plans with time bars, stages, flame graphs, source, contention
+/// Write one HTML page: queries by cost, plans with time bars, stages, flame graphs, source, contention, skew
 #[derive(Debug, Args)]
 pub struct Report {
     /// The profile directory that `unfuse run` printed, or its URI on a file system of Hadoop
@@ -56,10 +55,16 @@ impl Report {
             report = report.against(&report::Report::of(&before)?);
         }
         bar.set_message("who slowed whom down");
-        match page::contention(&profile, report.summary()) {
+        match blame::page::contention(&profile, report.summary()) {
             Ok(Some(contention)) => report = report.with_contention(contention),
             Ok(None) => {}
-            Err(error) => eprintln!("unfuse: the report says nothing of contention: {error:#}"),
+            Err(error) => report = report.with_note(missing("contention", &error)),
+        }
+        bar.set_message("which tasks are slow");
+        match skew::page::skew(profile.path(), self.app.as_deref(), report.summary()) {
+            Ok(Some(skew)) => report = report.with_skew(skew),
+            Ok(None) => {}
+            Err(error) => report = report.with_note(missing("skew", &error)),
         }
         bar.set_length(report.summary().queries.len() as u64);
         bar.set_message("writing");
@@ -73,4 +78,11 @@ impl Report {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Says that a part cannot be told, and why; the others can.
+fn missing(what: &str, error: &Error) -> String {
+    let note = format!("the report says nothing of {what}: {error:#}");
+    eprintln!("unfuse: {note}");
+    note
 }

@@ -61,10 +61,11 @@ impl Report<'_> {
         for (at, block) in self.details(progress)?.iter().enumerate() {
             block.write(out, &format!("query-{at}"))?;
         }
-        if let Some(contention) = &self.contention {
-            contention.all.write(out, "contention")?;
-            for (at, block) in &contention.queries {
-                block.write(out, &format!("contention-{at}"))?;
+        for (name, blocks) in [("contention", &self.contention), ("skew", &self.skew)] {
+            let Some(blocks) = blocks else { continue };
+            blocks.all.write(out, name)?;
+            for (at, block) in &blocks.queries {
+                block.write(out, &format!("{name}-{at}"))?;
             }
         }
         for hash in self.source_hashes() {

@@ -51,15 +51,16 @@ pub struct Report<'a> {
     names: Names,
     summary: Summary,
     comparison: Option<Comparison>,
-    contention: Option<Contention>,
+    contention: Option<Blocks>,
+    skew: Option<Blocks>,
 }
 
-/// Who slowed whom down, as the page shows it; another crate knows how to tell.
+/// What another crate knows how to tell, as the page shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contention {
+pub struct Blocks {
     /// All queries together.
     pub all: Block,
-    /// Those that were slowed down, by their positions in the list.
+    /// Those of which there is something to tell, by their positions in the list.
     pub queries: BTreeMap<usize, Block>,
 }
 
@@ -110,9 +111,11 @@ impl<'a> Report<'a> {
                 notes: notes(&profile.processes),
                 compared: false,
                 contention: false,
+                skew: false,
             },
             comparison: None,
             contention: None,
+            skew: None,
         })
     }
 
@@ -124,9 +127,9 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// The same with contention.
+    /// The same with who slowed whom down.
     #[must_use]
-    pub fn with_contention(mut self, contention: Contention) -> Self {
+    pub fn with_contention(mut self, contention: Blocks) -> Self {
         self.summary.contention = true;
         for at in contention.queries.keys() {
             if let Some(query) = self.summary.queries.get_mut(*at) {
@@ -134,6 +137,26 @@ impl<'a> Report<'a> {
             }
         }
         self.contention = Some(contention);
+        self
+    }
+
+    /// The same with which tasks are slow, and why.
+    #[must_use]
+    pub fn with_skew(mut self, skew: Blocks) -> Self {
+        self.summary.skew = true;
+        for at in skew.queries.keys() {
+            if let Some(query) = self.summary.queries.get_mut(*at) {
+                query.skew = true;
+            }
+        }
+        self.skew = Some(skew);
+        self
+    }
+
+    /// The same with a note on what is not in it.
+    #[must_use]
+    pub fn with_note(mut self, note: String) -> Self {
+        self.summary.notes.push(note);
         self
     }
 
@@ -273,6 +296,7 @@ fn summary(
         fingerprint: Fingerprint::of(&description, plan).to_string(),
         description,
         contention: false,
+        skew: false,
     }
 }
 

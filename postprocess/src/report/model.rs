@@ -49,6 +49,8 @@ pub struct Summary {
     pub compared: bool,
     /// Whether it is known who slowed whom down.
     pub contention: bool,
+    /// Whether stages were searched for slow tasks.
+    pub skew: bool,
 }
 
 /// A Spark application, or JVMs without Spark.
@@ -97,6 +99,8 @@ pub struct QuerySummary {
     pub fingerprint: String,
     /// Whether it is known who slowed it down.
     pub contention: bool,
+    /// Whether it has slow tasks or slow records.
+    pub skew: bool,
 }
 
 /// Everything about one query.

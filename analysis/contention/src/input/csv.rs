@@ -433,8 +433,7 @@ mod tests {
 
     #[test]
     fn a_critical_path_leads_through_stages_without_rows() {
-        let intervals =
-            format!("{HEAD}\nh,q,0,0,0,cpu,0,50,1e-9,0\nh,q,2,0,1,cpu,60,90,1e-9,0");
+        let intervals = format!("{HEAD}\nh,q,0,0,0,cpu,0,50,1e-9,0\nh,q,2,0,1,cpu,60,90,1e-9,0");
         let stages = "query,stage,attempt,parents\nq,2,0,1\nq,1,0,0";
         let workload = read(&[(INTERVALS_CSV, &intervals), ("stages.csv", stages)]).unwrap();
         let query = workload.tables().queries[0].id;

@@ -109,7 +109,7 @@ fn slow_tasks(tasks: &[&Task], explained: &Explained, slow: &[usize]) -> Vec<Slo
                 .collect();
             parts.sort_by(|a, b| b.ms.total_cmp(&a.ms));
             SlowTask {
-                index: task.partition.unwrap_or(task.index),
+                index: task.number(),
                 task: task.task,
                 executor: task.executor.to_string(),
                 host: task.host.to_string(),

@@ -18,6 +18,8 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
     let mut stages: BTreeMap<(String, i32), Stage> = BTreeMap::new();
     let executions: HashMap<(String, i64), String> = read::<ExecutionRow>(&dir, &mut run.notes)?
         .into_iter()
+        // The row of its end has none.
+        .filter(|row| !row.description.is_empty())
         .map(|row| ((row.app, row.execution), row.description))
         .collect();
     let mut completed: HashMap<(String, i32), (i32, Option<i64>)> = HashMap::new();

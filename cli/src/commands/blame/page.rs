@@ -11,7 +11,7 @@ use unfuse_contention::{
 };
 use unfuse_format::{IntervalRow, ProfileDir};
 use unfuse_postprocess::Profile;
-use unfuse_postprocess::report::{Block, Contention, Summary};
+use unfuse_postprocess::report::{Block, Blocks, Summary};
 
 use super::answer::{
     Advice, Answer, Baselines, Found, Row, Simple, Victim, advice_on, name_of, ranked, victim,
@@ -102,7 +102,7 @@ impl Names {
 ///
 /// # Errors
 /// If the profile's tables cannot be read, or have rows that cannot be.
-pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Contention>> {
+pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Blocks>> {
     if !ProfileDir::open(profile.path())?.has::<IntervalRow>() {
         return Ok(None);
     }
@@ -163,7 +163,7 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Content
         let of = page.of_query(&simple, &options, *query, times.get(query));
         Ok((*at, Block::of(&of)?))
     };
-    Ok(Some(Contention {
+    Ok(Some(Blocks {
         all: Block::of(&overview)?,
         queries: places.par_iter().map(block).collect::<Result<_>>()?,
     }))

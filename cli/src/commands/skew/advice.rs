@@ -2,8 +2,8 @@
 
 use unfuse_skew::{Cause, Finding, SlowTask, Verdict};
 
-/// For a skewed stage, by its cause.
-pub(super) fn advice(finding: &Finding) -> Option<String> {
+/// For a skewed stage, by its cause; `followed` if its records were.
+pub(super) fn advice(finding: &Finding, followed: bool) -> Option<String> {
     let Verdict::Skewed(cause) = finding.verdict else {
         return None;
     };
@@ -11,11 +11,16 @@ pub(super) fn advice(finding: &Finding) -> Option<String> {
         let first = task.parts.first();
         first.is_some_and(|part| part.cause == cause)
     })?;
+    let records = if followed {
+        SLOW_RECORDS
+    } else {
+        DEBUGGING_RUN
+    };
     Some(match cause {
         Cause::Data => of_data(finding),
-        Cause::Computation => format!("{} {}", RECORDS, look(finding, task)),
+        Cause::Computation => format!("{records} {}", look(finding, task)),
         Cause::DataOrComputation => format!(
-            "see how much data it has, which Spark does not count here; or {RECORDS} {}",
+            "see how much data it has, which Spark does not count here; or {records} {}",
             look(finding, task)
         ),
         Cause::GarbageCollection => "give executors more memory, or let fewer tasks run at once in each (spark.executor.memory, \
@@ -48,8 +53,12 @@ pub(super) fn advice(finding: &Finding) -> Option<String> {
 }
 
 /// The debugging run that names the records.
-const RECORDS: &str =
+const DEBUGGING_RUN: &str =
     "find the records: `unfuse run --records -- COMMAND` runs the job again and names them.";
+
+/// What that run has found.
+const SLOW_RECORDS: &str =
+    "look at its slow records, and whether they can be mended, left out or done with less work.";
 
 /// Where the time shows in a profile.
 fn look(finding: &Finding, task: &SlowTask) -> String {

@@ -1,9 +1,10 @@
-//! The answer as data: what `--json` prints and the text is made of.
+//! The answer as data: what `--json` prints, and what the text and the report's page are made of.
 
 use serde::Serialize;
 use unfuse_skew::{Finding, Verdict};
 
 use super::advice::advice;
+use super::page::Times;
 use super::records::Records;
 
 /// Everything that is said.
@@ -40,11 +41,16 @@ pub(super) struct Told {
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next: Option<String>,
+    /// What all its tasks took; only for the page, which draws it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) times: Option<Times>,
 }
 
 impl Answer {
+    /// Of findings, those first that would save most.
     pub(super) fn of(
         findings: Vec<Finding>,
+        records: Option<Records>,
         top: usize,
         one_stage: bool,
         notes: Vec<String>,
@@ -64,11 +70,12 @@ impl Answer {
                 .filter(|finding| one_stage || is_skewed(finding))
                 .take(top.max(1))
                 .map(|finding| Told {
-                    next: advice(&finding),
+                    next: advice(&finding, records.is_some()),
                     finding,
+                    times: None,
                 })
                 .collect(),
-            records: None,
+            records,
             notes,
             one_stage,
             top,

@@ -2,6 +2,7 @@
 
 mod advice;
 mod answer;
+pub mod page;
 mod records;
 mod records_text;
 mod spark;
@@ -13,11 +14,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use rayon::prelude::*;
 use unfuse_eventlog::{EventLog, is_event_log};
-use unfuse_skew::{Finding, Options, Run, detect, from_event_log, from_profile};
+use unfuse_skew::{Finding, Options, Run, Stage, detect, from_event_log, from_profile};
 
 use self::answer::Answer;
-use self::records::{Notes, Records, records};
+use self::records::{Records, records};
 use self::spark::Job;
 use super::list;
 use crate::output::write_to;
@@ -61,12 +63,9 @@ impl Skew {
                 because(&run.notes)
             );
         }
-        let mut findings: Vec<Finding> = run
-            .stages
-            .iter()
-            .filter(|stage| self.stage.is_none_or(|number| stage.stage == number))
-            .map(|stage| detect(stage, &Options::default()))
-            .collect();
+        let findings = judge(&run, |stage| {
+            self.stage.is_none_or(|number| stage.stage == number)
+        });
         if let (true, Some(number)) = (findings.is_empty(), self.stage) {
             let mut known: Vec<i32> = run.stages.iter().map(|stage| stage.stage).collect();
             known.dedup();
@@ -76,12 +75,8 @@ impl Skew {
                 list(&known)
             );
         }
-        findings.sort_by(|a, b| b.saved_ms.total_cmp(&a.saved_ms));
-        let mut answer = Answer::of(findings, self.top, self.stage.is_some(), run.notes);
-        if let Some((records, notes)) = records {
-            answer.records = Some(records);
-            answer.notes.extend(notes);
-        }
+        let one_stage = self.stage.is_some();
+        let answer = Answer::of(findings, records, self.top, one_stage, run.notes);
         write_to(self.out.as_deref(), |out| {
             let text = if self.json {
                 serde_json::to_string_pretty(&answer)? + "\n"
@@ -94,23 +89,13 @@ impl Skew {
     }
 
     /// The run, and of one whose records were followed what these say.
-    fn read(&self) -> Result<(Run, Option<(Records, Notes)>)> {
+    fn read(&self) -> Result<(Run, Option<Records>)> {
         if remote::is_uri(&self.from) || !is_event_log(&self.from) {
             if let Some(job) = Job::of(&self.spark_submit, &self.from) {
                 let root = remote::local_without(&self.from, &spark::TABLES)?;
-                let run = self.read_profile(&root)?;
-                let records = records(&root, &run, self.top, Some(&job))?;
-                return Ok((run, records));
+                return self.read_profile(&root, Some(&job));
             }
-            let root = remote::local(&self.from)?;
-            let mut run = self.read_profile(&root)?;
-            // Tasks can be told without.
-            let records = records(&root, &run, self.top, None).unwrap_or_else(|error| {
-                run.notes
-                    .push(format!("nothing is told of records: {error:#}"));
-                None
-            });
-            return Ok((run, records));
+            return self.read_profile(&remote::local(&self.from)?, None);
         }
         if !self.spark_submit.is_empty() {
             bail!(
@@ -121,14 +106,55 @@ impl Skew {
         Ok((from_event_log(&mut EventLog::open(&self.from)?), None))
     }
 
-    fn read_profile(&self, root: &Path) -> Result<Run> {
-        from_profile(root).with_context(|| {
+    fn read_profile(&self, root: &Path, job: Option<&Job>) -> Result<(Run, Option<Records>)> {
+        let run = from_profile(root).with_context(|| {
             format!(
                 "{} is neither an event log nor a profile",
                 self.from.display()
             )
-        })
+        })?;
+        let (run, mut records) = with_records(run, root, None, self.top, job)?;
+        records.iter_mut().for_each(Records::read_files);
+        Ok((run, records))
     }
+}
+
+/// The run of a profile, or one application's part of it, and what its records say where they were followed.
+fn with_records(
+    mut run: Run,
+    root: &Path,
+    app: Option<&str>,
+    top: usize,
+    job: Option<&Job>,
+) -> Result<(Run, Option<Records>)> {
+    run.stages
+        .retain(|stage| app.is_none_or(|app| *stage.app == *app));
+    let records = match records(root, app, &run, top, job) {
+        Ok(Some((records, notes))) => {
+            run.notes.extend(notes);
+            Some(records)
+        }
+        Ok(None) => None,
+        // Who starts a job wants to know.
+        Err(error) if job.is_some() => return Err(error),
+        // Tasks can be told without.
+        Err(error) => {
+            let note = format!("nothing is told of records: {error:#}");
+            run.notes.push(note);
+            None
+        }
+    };
+    Ok((run, records))
+}
+
+/// What is found of some stages, those first that would save most.
+fn judge(run: &Run, which: impl Fn(&Stage) -> bool + Sync) -> Vec<Finding> {
+    let stages = run.stages.par_iter().filter(|stage| which(stage));
+    let mut findings: Vec<Finding> = stages
+        .map(|stage| detect(stage, &Options::default()))
+        .collect();
+    findings.sort_by(|a, b| b.saved_ms.total_cmp(&a.saved_ms));
+    findings
 }
 
 fn because(notes: &[String]) -> String {

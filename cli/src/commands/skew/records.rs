@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use unfuse_format::{ProfileDir, RecordSourceRow};
+use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow};
 use unfuse_provenance::{
-    Options, Outcome, RecordPlace, RecordRef, SlowOutput, Taps, Texts, propagate,
+    Options, Outcome, ProvenanceError, RecordPlace, RecordRef, SlowOutput, Taps, Texts, propagate,
 };
 use unfuse_skew::Run;
 
@@ -20,10 +20,10 @@ const LONGEST: u64 = 300;
 const LINES: usize = 3;
 
 /// What is doubtful.
-pub(super) type Notes = Vec<String>;
+type Notes = Vec<String>;
 
 /// All about records.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Records {
     /// Records of the program's inputs.
     pub(super) inputs: u64,
@@ -38,7 +38,7 @@ pub(super) struct Records {
 }
 
 /// A record that was slow in one place.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct SlowRecord {
     pub(super) at: Place,
     /// Time of its task's code because of it.
@@ -52,15 +52,16 @@ pub(super) struct SlowRecord {
 }
 
 /// A line of code.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Line {
     pub(super) line: String,
     pub(super) share: f64,
 }
 
 /// A result and the slowest way to it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct SlowResult {
+    pub(super) app: String,
     pub(super) stage: i32,
     pub(super) partition: i32,
     pub(super) position: i64,
@@ -81,6 +82,7 @@ pub(super) struct SlowResult {
 /// Where a record is.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Place {
+    pub(super) app: String,
     pub(super) stage: i32,
     pub(super) task: i64,
     pub(super) partition: i32,
@@ -99,8 +101,9 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn of(place: &RecordPlace, may_read: bool) -> Self {
-        let mut found = Self {
+    fn of(place: &RecordPlace) -> Self {
+        Self {
+            app: place.app.clone(),
             stage: place.stage,
             task: place.task,
             partition: place.partition,
@@ -113,15 +116,15 @@ impl Place {
             file_start: place.file_start,
             content: place.text.clone(),
             cut: place.cut,
-        };
-        if found.content.is_none() && may_read {
-            let line = found.local_file().zip(found.offset);
-            if let Some((line, cut)) = line.and_then(|(path, offset)| line_at(&path, offset)) {
-                found.content = Some(line);
-                found.cut = cut;
-            }
         }
-        found
+    }
+
+    fn read_file(&mut self) {
+        let line = self.local_file().zip(self.offset);
+        if let Some((line, cut)) = line.and_then(|(path, offset)| line_at(&path, offset)) {
+            self.content = Some(line);
+            self.cut = cut;
+        }
     }
 
     /// The file, if it is one of this machine and of plain text.
@@ -148,9 +151,53 @@ fn line_at(path: &Path, offset: i64) -> Option<(String, bool)> {
     Some((text.trim_end_matches(['\n', '\r']).to_owned(), !whole))
 }
 
-/// What is said of records, and notes; nothing where they were not followed. They are followed here, or by a job.
+impl Records {
+    /// The slow ones of some stages, by application and number. The figures stay those of all.
+    pub(super) fn of_stages(&self, which: impl Fn(&str, i32) -> bool) -> Self {
+        let slow_records = self.slow_records.iter();
+        let slow_results = self.slow_results.iter();
+        Self {
+            slow_records: slow_records
+                .filter(|record| which(&record.at.app, record.at.stage))
+                .cloned()
+                .collect(),
+            slow_results: slow_results
+                .filter(|result| which(&result.app, result.stage))
+                .cloned()
+                .collect(),
+            ..*self
+        }
+    }
+
+    /// Reads contents that were not kept where the records are, if that is a text file of this machine. A profile of somebody
+    /// else can name any file: what comes of it is for who asks, and for no page that goes round.
+    pub(super) fn read_files(&mut self) {
+        let of_records = self.slow_records.iter_mut().map(|record| &mut record.at);
+        let of_results = self
+            .slow_results
+            .iter_mut()
+            .flat_map(|result| [&mut result.expensive_input, &mut result.slowest_step]);
+        let mut places: Vec<&mut Place> = of_records.chain(of_results).collect();
+        // Whose run was not to keep contents does not want them from elsewhere.
+        if places.iter().all(|place| place.content.is_none()) {
+            return;
+        }
+        for place in places.iter_mut().filter(|place| place.content.is_none()) {
+            place.read_file();
+        }
+    }
+
+    /// Whether no slow ones are there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.slow_records.is_empty() && self.slow_results.is_empty()
+    }
+}
+
+/// What is said of the records of an application, or of all, and notes; nothing where they were not followed. They are followed
+/// here, or by a job.
 pub(super) fn records(
     root: &Path,
+    app: Option<&str>,
     run: &Run,
     top: usize,
     job: Option<&Job>,
@@ -159,7 +206,11 @@ pub(super) fn records(
     if job.is_none() && !dir.has::<RecordSourceRow>() {
         return Ok(None);
     }
-    let taps = Taps::read(&dir)?;
+    let taps = match Taps::read(&dir, app) {
+        // Those of another application were.
+        Err(ProvenanceError::NoRecords(_)) if app.is_some() => return Ok(None),
+        taps => taps?,
+    };
     let texts = Texts::read(&dir, &taps)?;
     let slowest = texts.slowest(top);
     let options = Options {
@@ -174,22 +225,21 @@ pub(super) fn records(
     let places = texts.places(&outcome.records)?;
     let found = places.of;
     let contents = texts.contents(&outcome.slowest);
-    // Whose run was not to keep contents does not want them from elsewhere.
-    let may_read = found.values().any(|place| place.text.is_some());
     let place = |at: &RecordRef| {
         let found = found.get(at);
-        found.map_or_else(Place::default, |place| Place::of(place, may_read))
+        found.map_or_else(Place::default, Place::of)
     };
     let slow_records = slowest.iter().filter_map(|at| {
         let of = found.get(at)?;
-        Some(slow_record(of, Place::of(of, may_read), run))
+        Some(slow_record(of, Place::of(of), run))
     });
     let slow_results = outcome.slowest.iter().zip(contents).map(|(slow, content)| {
         let target = target(&taps, slow);
         let (content, cut) = content.map_or((None, false), |(text, cut)| (Some(text), cut));
         SlowResult {
-            stage: target.map_or(-1, |(stage, _)| stage),
-            partition: target.map_or(-1, |(_, partition)| partition),
+            app: target.map_or_else(String::new, |target| target.app.clone()),
+            stage: target.map_or(-1, |target| target.stage),
+            partition: target.map_or(-1, |target| target.partition),
             position: slow.position,
             content,
             cut,
@@ -213,10 +263,9 @@ pub(super) fn records(
     Ok(Some((records, notes)))
 }
 
-fn target(taps: &Taps, slow: &SlowOutput) -> Option<(i32, i32)> {
+fn target<'a>(taps: &'a Taps, slow: &SlowOutput) -> Option<&'a RecordTargetRow> {
     let tap = taps.all.get(usize::try_from(slow.tap).ok()?)?;
-    let target = tap.targets.iter().find(|row| row.output == slow.output)?;
-    Some((target.stage, target.partition))
+    tap.targets.iter().find(|row| row.output == slow.output)
 }
 
 fn slow_record(of: &RecordPlace, at: Place, run: &Run) -> SlowRecord {

@@ -186,10 +186,12 @@ fn why(finding: &Finding) -> String {
 }
 
 fn place(finding: &Finding) -> String {
-    let name = match (finding.description.is_empty(), finding.name.is_empty()) {
-        (true, _) => finding.name.clone(),
-        (false, true) => finding.description.clone(),
-        (false, false) => format!("{} ({})", finding.description, finding.name),
+    let name = match (finding.description.as_str(), finding.name.as_str()) {
+        ("", name) => name.to_owned(),
+        (description, "") => description.to_owned(),
+        // What has no description of its own is called by its call site.
+        (description, name) if description == name => name.to_owned(),
+        (description, name) => format!("{description} ({name})"),
     };
     match finding.sql {
         Some(sql) => format!("query {sql}, {name}"),

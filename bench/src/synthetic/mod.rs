@@ -3,6 +3,8 @@
 //! Every query is a run of one of some shapes; a shape has a plan of three stages, two generated sources
 //! and its own stacks. Descriptions include some that would break a page that trusted them.
 
+mod skew;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use unfuse_format::{
     TaskRow,
 };
 
+use self::skew::Records;
 use crate::random::Random;
 
 const APP: &str = "app-20261121-0001";
@@ -85,6 +88,7 @@ struct Tables {
     stages: SegmentWriter<StageRow>,
     tasks: SegmentWriter<TaskRow>,
     intervals: SegmentWriter<IntervalRow>,
+    records: Records,
 }
 
 impl Tables {
@@ -103,6 +107,7 @@ impl Tables {
             stages: writer(dir),
             tasks: writer(dir),
             intervals: writer(dir),
+            records: Records::new(dir),
         }
     }
 
@@ -116,7 +121,8 @@ impl Tables {
         self.executions.flush()?;
         self.stages.flush()?;
         self.tasks.flush()?;
-        Ok(self.intervals.flush()?)
+        self.intervals.flush()?;
+        Ok(self.records.flush()?)
     }
 }
 
@@ -418,13 +424,23 @@ fn stage_tables(
         ..StageRow::default()
     });
     for index in 0..TASKS {
-        let run_ms = (60 * cost + random.below(80)) as i64;
+        let slower_ms = skew::slower_ms(query, position, index, cost);
+        let run_ms = (60 * cost + random.below(80)) as i64 + slower_ms;
+        // All have about as much data.
+        let data = 60 * cost as i64 + i64::from(index);
         let task = i64::from(stage) * i64::from(TASKS) + i64::from(index);
-        let fetches = if position == 2 { run_ms } else { 0 };
+        let (fetched, fetch_wait_ms) = if position == 2 {
+            (data * 7919, run_ms / 12)
+        } else {
+            (0, 0)
+        };
         let started = submitted + i64::from(index);
+        if slower_ms > 0 {
+            out.records.of_task(stage, started, slower_ms);
+        }
         for (kind, units, blocked_ms) in [
             ("cpu", run_ms as f64 * 0.8e-3, 0),
-            ("network", (fetches * 7919) as f64, fetches / 12),
+            ("network", fetched as f64, fetch_wait_ms),
         ] {
             out.intervals.push(IntervalRow {
                 app: APP.into(),
@@ -459,10 +475,10 @@ fn stage_tables(
             cpu_ns: run_ms * 800_000,
             run_ms,
             gc_ms: run_ms / 40,
-            shuffle_fetch_wait_ms: fetches / 12,
-            shuffle_read_bytes: fetches * 7919,
-            shuffle_write_bytes: if position == 1 { run_ms * 7919 } else { 0 },
-            input_bytes: if position == 2 { 0 } else { run_ms * 104_729 },
+            shuffle_fetch_wait_ms: fetch_wait_ms,
+            shuffle_read_bytes: fetched,
+            shuffle_write_bytes: if position == 1 { data * 7919 } else { 0 },
+            input_bytes: if position == 2 { 0 } else { data * 104_729 },
             ..TaskRow::default()
         });
     }

@@ -1,0 +1,31 @@
+// Why tasks are slow, and what their data is measured by, in words; docs/skew.md says more of each.
+
+import { bytes, count } from "./format";
+import type { Cause, Measure } from "./model";
+
+interface Words { name: string; means: string }
+
+export const CAUSES: Record<Cause, Words> = {
+  data: { name: "data skew", means: "they have more records or bytes, in proportion to their time" },
+  computation: { name: "computation skew", means: "they take longer for as much data: some records are expensive" },
+  "data-or-computation": { name: "data or computation skew", means: "they take longer, and Spark counted no data of that stage" },
+  "garbage-collection": { name: "garbage collection", means: "they ran while their JVM collected garbage" },
+  "fetch-wait": { name: "shuffle fetch wait", means: "they waited for blocks of a shuffle" },
+  "shuffle-write": { name: "slow shuffle write", means: "they waited for the disk they write to" },
+  spill: { name: "spill", means: "they spilled more to disk" },
+  "warm-up": { name: "executor warm-up", means: "they are the first of their executors: code is not compiled yet, classes are loaded" },
+  host: { name: "slow host", means: "they are those of one host" },
+  executor: { name: "slow executor", means: "they are those of one executor" },
+  locality: { name: "remote data", means: "they had their data on another machine" },
+  start: { name: "slow start", means: "they took longer before they ran, or after" },
+};
+
+export const MEASURES: Record<Measure, { name: string; as: (amount: number) => string }> = {
+  "read-records": { name: "Records read", as: count },
+  "read-bytes": { name: "Bytes read", as: bytes },
+  "written-records": { name: "Records written", as: count },
+  "written-bytes": { name: "Bytes written", as: bytes },
+};
+
+/** How sure something is: never quite. */
+export const sure = (probability: number): string => `${Math.min(99, Math.floor(100 * probability))}%`;

@@ -1,0 +1,124 @@
+// Which stages wait for slow tasks, and which records are slow: of all queries together, and of one with its tasks.
+
+import { CAUSES, sure } from "./causes";
+import { count, plural, seconds, timeMs } from "./format";
+import { keyOf, titleOf } from "./list";
+import type { Query, Skew, SkewedStage, Summary } from "./model";
+import { Bar, Empty, arrows, useLoaded } from "./parts";
+import type { TabProps } from "./query";
+import { RecordLists } from "./records";
+import { type Route, changed, link } from "./route";
+import { StageSkew } from "./skewStage";
+import type { DataSource } from "./source";
+
+export function SkewView({ source, summary, route }: { source: DataSource; summary: Summary; route: Route }) {
+  const all = useLoaded(() => source.load("skew"), [source]);
+  if (all === undefined) return <Empty>Unpacking …</Empty>;
+  if (all instanceof Error) return <Empty>Skew cannot be read: {all.message}</Empty>;
+  const queries = new Map(summary.queries.map((query) => [`${summary.applications[query.app]?.id} ${query.query}`, query]));
+  const queryOf = (stage: SkewedStage) => queries.get(`${stage.app} ${stage.sql}`);
+  const place = (stage: SkewedStage) => {
+    const query = queryOf(stage);
+    return query && link(["query", keyOf(query), "skew"], { stage: stage.stage });
+  };
+  const left = all.skewed - all.findings.length;
+  return (
+    <section aria-label="Skew">
+      <Sentence of={all} />
+      {all.findings.length > 0 && <Stages of={all.findings} to={place} queryOf={queryOf} />}
+      {left > 0 && <p class="hint">{count(left)} that would save less are not shown here, but with their queries.</p>}
+      {all.records ? <RecordLists of={all.records} route={route} /> : (
+        <p class="hint">Which records are slow is not known: <code>unfuse run --records -- COMMAND</code> runs the job again and follows them.</p>
+      )}
+      {all.notes.map((note) => <p class="hint" key={note}>Note: {note}.</p>)}
+    </section>
+  );
+}
+
+export function SkewTab(props: TabProps) {
+  if (props.query.skew) return <Found {...props} />;
+  return <Empty>None of its stages is found to wait for slow tasks. <a href={link(["skew"])}>Those of all queries</a></Empty>;
+}
+
+function Found({ source, summary, at, route }: TabProps) {
+  const found = useLoaded(() => source.load(`skew-${at}`), [source, at]);
+  if (found === undefined) return <Empty>Unpacking …</Empty>;
+  if (found instanceof Error) return <Empty>Skew cannot be read: {found.message}</Empty>;
+  const asked = route.options.get("stage");
+  const chosen = found.findings.find((stage) => String(stage.stage) === asked) ?? found.findings[0];
+  return (
+    <div class="skew">
+      <Sentence of={found} />
+      {chosen && (
+        <>
+          <Stages of={found.findings} chosen={chosen} to={(stage) => changed(route, { stage: stage.stage, task: null })} />
+          <StageSkew of={chosen} records={found.records} route={route} dir={summary.profile} />
+        </>
+      )}
+      {found.records && <RecordLists of={found.records} route={route} all={link(["skew"])} />}
+    </div>
+  );
+}
+
+function Sentence({ of }: { of: Skew }) {
+  const few = of.too_few > 0 && <>; {count(of.too_few)} {of.too_few === 1 ? "has" : "have"} too few tasks to say</>;
+  if (of.skewed === 0) return <p class="legend">None of {plural(of.stages, "stage")} waits for slow tasks{few}.</p>;
+  return (
+    <p class="legend">
+      <b>{count(of.skewed)} of {plural(of.stages, "stage")}</b> {of.skewed === 1 ? "waits" : "wait"} for slow tasks; alone,{" "}
+      {of.skewed === 1 ? "it" : "they"} would end <b>{seconds(of.saved_seconds)}</b> sooner if these were like the others{few}.
+    </p>
+  );
+}
+
+interface StagesProps {
+  of: SkewedStage[];
+  chosen?: SkewedStage;
+  to: (stage: SkewedStage) => string | undefined;
+  /** Where several are told of. */
+  queryOf?: (stage: SkewedStage) => Query | undefined;
+}
+
+function Stages({ of, chosen, to, queryOf }: StagesProps) {
+  const most = Math.max(...of.map((stage) => stage.stage_ms), 1);
+  return (
+    <table class="blame" onKeyDown={arrows}>
+      <thead>
+        <tr>
+          <th class="number">Stage</th>
+          <th>Why it waits</th>
+          <th class="bars"><span class="sr">Bar of what it would save</span></th>
+          <th class="number" title="How much sooner the stage would have ended if its slow tasks had been like the others">Saves</th>
+          <th class="number" title="How long its tasks take on the slots it had">Of</th>
+          <th class="number" title="Probability that it is not chance">Sure</th>
+          <th class="number">Tasks</th>
+          <th class="number" title="The median of its tasks">Typical</th>
+          <th class="number">Slowest</th>
+        </tr>
+      </thead>
+      <tbody>
+        {of.map((stage) => {
+          const why = CAUSES[stage.verdict.skewed];
+          const query = queryOf?.(stage);
+          const place = queryOf ? [query && titleOf(query), ...new Set([stage.description, stage.name])] : [stage.name];
+          return (
+            <tr key={`${stage.app} ${stage.stage}`} aria-selected={stage === chosen}>
+              <td class="number strong">{stage.stage}</td>
+              <td class="text">
+                <a data-row class="name" href={to(stage)} title={`Slow tasks: ${why.means}`} aria-current={stage === chosen ? "true" : undefined}>{why.name}</a>
+                <span class="how" title={stage.description || stage.name}>{place.filter(Boolean).join(", ")}</span>
+              </td>
+              <td class="bars"><Bar part={stage.saved_ms} whole={stage.stage_ms} of={most} kind="slow" /></td>
+              <td class="number strong">{timeMs(stage.saved_ms)}</td>
+              <td class="number">{timeMs(stage.stage_ms)}</td>
+              <td class="number">{sure(stage.sure)}</td>
+              <td class="number">{count(stage.counted)}</td>
+              <td class="number muted">{timeMs(stage.typical_ms)}</td>
+              <td class="number muted">{timeMs(stage.slowest_ms)}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
