@@ -157,11 +157,11 @@ fn a_query_that_holds_the_slots_is_found() {
     // While its tasks compute, waiting for their slots is waiting for the CPU.
     let answer = blame(&profile, &["--victim", &victim]);
     let rows = answer["ranked"].as_array().expect("rows");
-    let first = rows.first().unwrap_or_else(|| panic!("{answer:#}"));
+    let mut names = rows.iter().filter_map(|row| row["name"].as_str());
+    // What else runs on this machine may take more.
+    let first = names.find(|name| name.starts_with("query"));
     assert!(
-        first["name"]
-            .as_str()
-            .is_some_and(|name| name.ends_with("culprit")),
+        first.is_some_and(|name| name.ends_with("culprit")),
         "{answer:#}"
     );
 }
