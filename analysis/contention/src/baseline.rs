@@ -17,7 +17,7 @@ pub fn naive_overlap(
 ) -> Overlaps {
     let queries = workload.tables().queries.iter();
     let spans: Vec<(QueryId, Span)> = queries
-        .filter_map(|query| Some((query.id, part(workload.span_of(query.id)?, within)?)))
+        .filter_map(|query| Some((query.id, workload.span_of(query.id)?.within(within)?)))
         .collect();
     let of = |victim: QueryId, span: Span| {
         let others = spans.iter().filter(|(query, _)| *query != victim);
@@ -74,16 +74,12 @@ pub fn blocked_time(
         if matches!(resource, Resource::Io | Resource::Network) && victims.contains(&query) {
             let seconds = blocked.entry(query).or_default();
             // Blocked evenly, as far as anybody knows.
-            let inside = part(row.span, within).map_or(0.0, Span::seconds);
+            let inside = row.span.within(within).map_or(0.0, Span::seconds);
             let blocked = row.blocked_ns as f64 / 1e9;
             *seconds.entry(resource).or_default() += blocked * inside / row.span.seconds();
         }
     }
     blocked
-}
-
-fn part(span: Span, within: Option<Span>) -> Option<Span> {
-    within.map_or(Some(span), |within| span.intersection(within))
 }
 
 /// Tasks that start (1) and end (-1) on a host, in time.

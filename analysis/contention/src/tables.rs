@@ -30,6 +30,11 @@ impl Span {
         (both.start < both.end).then_some(both)
     }
 
+    /// What of it is in a part of the time, or all of it where none is asked for.
+    pub fn within(self, part: Option<Span>) -> Option<Span> {
+        part.map_or(Some(self), |part| self.intersection(part))
+    }
+
     /// The shortest span that holds both.
     pub fn hull(self, other: Span) -> Span {
         Span {

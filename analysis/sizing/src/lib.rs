@@ -22,7 +22,7 @@
 //!     "currency = 'USD'\n[[instance]]\nname = 'small'\nslots = 2\non_demand = 0.10\n", "prices.toml",
 //! )?;
 //! let market = Market::new(&prices, Tariff::OnDemand, 1.0, 16.0)?;
-//! let offer = cheapest(&market, &time, &time, 30.0)?;
+//! let offer = cheapest(&market, &time, None, 30.0)?;
 //! assert_eq!(offer.cluster.to_string(), "4 small"); // 8 slots take 25 s, 6 take exactly 30
 //! # Ok::<(), SizingError>(())
 //! ```

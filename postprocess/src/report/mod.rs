@@ -131,11 +131,7 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn with_contention(mut self, contention: Blocks) -> Self {
         self.summary.contention = true;
-        for at in contention.queries.keys() {
-            if let Some(query) = self.summary.queries.get_mut(*at) {
-                query.contention = true;
-            }
-        }
+        self.mark(&contention, |query| query.contention = true);
         self.contention = Some(contention);
         self
     }
@@ -144,13 +140,18 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn with_skew(mut self, skew: Blocks) -> Self {
         self.summary.skew = true;
-        for at in skew.queries.keys() {
-            if let Some(query) = self.summary.queries.get_mut(*at) {
-                query.skew = true;
-            }
-        }
+        self.mark(&skew, |query| query.skew = true);
         self.skew = Some(skew);
         self
+    }
+
+    /// Has the list say which queries have a block.
+    fn mark(&mut self, blocks: &Blocks, mark: impl Fn(&mut QuerySummary)) {
+        for at in blocks.queries.keys() {
+            if let Some(query) = self.summary.queries.get_mut(*at) {
+                mark(query);
+            }
+        }
     }
 
     /// The same with a note on what is not in it.

@@ -214,8 +214,9 @@ impl Reader {
                 while taken.contains(&next) {
                     next = next.wrapping_add(1);
                 }
+                let free = next;
                 next = next.wrapping_add(1);
-                next.wrapping_sub(1)
+                free
             });
             self.names.insert(name.clone(), QueryId(number));
         }

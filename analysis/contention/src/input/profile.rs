@@ -345,18 +345,16 @@ impl Reader {
 
     /// What tasks got. Samples say it of the CPU where no meter did.
     fn used(&mut self, recorded: &Recorded) {
+        let mut metered: BTreeSet<TaskId> = BTreeSet::new();
         for row in &recorded.intervals {
+            let task = self.tasks[&(row.app.clone(), row.task)];
+            metered.insert(task);
             // Words of a newer version are left to it.
             let Some(kind) = Kind::of_word(&row.kind) else {
                 continue;
             };
-            let task = self.tasks[&(row.app.clone(), row.task)];
             self.builder.interval(task, kind, span(row), row.units, 0);
         }
-        let rows = recorded.intervals.iter();
-        let metered: BTreeSet<TaskId> = rows
-            .map(|row| self.tasks[&(row.app.clone(), row.task)])
-            .collect();
         let mut sampled = BTreeSet::new();
         for spell in recorded.spells.iter().filter(|s| s.waiting.is_none()) {
             let task = self.tasks[&(spell.app.clone(), spell.task)];

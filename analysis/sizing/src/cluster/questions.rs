@@ -47,22 +47,22 @@ impl Market {
     }
 }
 
-/// The cheapest cluster on which `end` is before a deadline in s: objective 9 under T_Est < SLO, where `end` is `time`.
-/// Who wants to be surer has the upper end of an interval be before it.
+/// The cheapest cluster that ends before a deadline in s: objective 9 under T_Est < SLO.
+/// Who wants to be surer has another `end` be before it, such as the upper one of an interval.
 ///
 /// # Errors
 /// [`SizingError::NoCluster`], with the best possible, if none does.
 pub fn cheapest(
     market: &Market,
     time: &Time,
-    end: &Time,
+    end: Option<&Time>,
     deadline: f64,
 ) -> Result<Offer, SizingError> {
     positive("the deadline", deadline)?;
     let offers = market.offers(time)?;
     let ends: Vec<f64> = offers
         .iter()
-        .map(|offer| end(offer.slots))
+        .map(|offer| end.map_or(Ok(offer.seconds), |end| end(offer.slots)))
         .collect::<Result<_, _>>()?;
     let with_ends = || offers.iter().zip(&ends);
     let in_time = with_ends().filter(|(_, end)| **end < deadline);

@@ -69,7 +69,7 @@ proptest! {
             .collect();
         let in_time = brute.iter().filter(|(seconds, _)| *seconds < deadline - 1e-9).map(|(_, cost)| *cost).fold(f64::INFINITY, f64::min);
         let bound = relaxed(&market, (k, p, q), deadline);
-        match cheapest(&market, &time, &time, deadline) {
+        match cheapest(&market, &time, None, deadline) {
             Ok(offer) => {
                 prop_assert!((offer.cost - in_time).abs() <= 1e-9 * (1.0 + in_time), "{} {in_time}", offer.cost);
                 prop_assert!(offer.seconds < deadline);

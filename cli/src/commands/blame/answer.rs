@@ -201,13 +201,9 @@ pub(super) fn victim(found: &Found<'_>, question: &Question<'_>, query: QueryId)
     let workload = found.workload;
     let stages: Vec<StageId> = question.options.stages.of(workload, query);
     let tasks = found.tasks.get(&query).into_iter().flatten();
-    let part = |span: Span| match question.options.within {
-        Some(within) => span.intersection(within),
-        None => Some(span),
-    };
     let tasks: Vec<f64> = tasks
         .filter(|(stage, _)| stages.contains(stage))
-        .filter_map(|(_, span)| Some(part(*span)?.seconds()))
+        .filter_map(|(_, span)| Some(span.within(question.options.within)?.seconds()))
         .collect();
     let mut culprits: BTreeMap<Culprit, f64> = BTreeMap::new();
     for path in found.paths.get(&query).into_iter().flatten() {

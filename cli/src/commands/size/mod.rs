@@ -164,10 +164,10 @@ impl Cheapest {
         let time = |slots: f64| Ok(about.predict(slots)?.seconds);
         let upper = |slots: f64| Ok(about.predict(slots)?.high);
         let offer = if self.sure {
-            cheapest(&market, &time, &upper, deadline)
+            cheapest(&market, &time, Some(&upper), deadline)
                 .context("with --sure the upper ends of intervals count")?
         } else {
-            cheapest(&market, &time, &time, deadline)?
+            cheapest(&market, &time, None, deadline)?
         };
         let mut answer = Answer::of(&about, &market, &self.shop, offer, Some(deadline))?;
         if !self.sure {
@@ -192,7 +192,7 @@ impl Best {
         let deadline = self.deadline.map(|deadline| deadline.as_secs_f64());
         if let Some(deadline) = deadline.filter(|deadline| offer.seconds >= *deadline) {
             // Says so if nothing meets it at any price.
-            let needed = cheapest(&market, &time, &time, deadline)?;
+            let needed = cheapest(&market, &time, None, deadline)?;
             bail!(
                 "{budget} {currency} are not enough for a deadline of {deadline:.1} s: the fastest for it is {cluster}, which takes {seconds:.1} s; \
                  the cheapest that is in time is {other} and costs {cost:.4} {currency}",
