@@ -1,7 +1,7 @@
 //! What explains the times of a stage's tasks, task by task.
 
 use super::finding::{Cause, Measure};
-use super::groups::slower;
+use super::groups::Groups;
 use super::parts::Parts;
 use super::slope::slope;
 use super::stats::{
@@ -136,12 +136,16 @@ impl Explained {
 
     /// At most one of each kind, that first which chance explains least: what others seem to have may be its.
     fn take_groups_out(&mut self, tasks: &[&Task], most: f64) {
-        let mut kinds = vec![Cause::WarmUp, Cause::Host, Cause::Executor, Cause::Locality];
+        let mut kinds: Vec<Groups> = [Cause::WarmUp, Cause::Host, Cause::Executor, Cause::Locality]
+            .into_iter()
+            .filter_map(|cause| Groups::of(tasks, cause))
+            .collect();
+        let tried = kinds.iter().map(Groups::count).sum();
         loop {
             let rest = self.relative();
             let found = kinds
                 .iter()
-                .filter_map(|cause| slower(tasks, &rest, *cause, most))
+                .filter_map(|groups| groups.slower(&rest, tried, most))
                 .min_by(|a, b| a.chance.total_cmp(&b.chance));
             let Some(found) = found else {
                 return;
@@ -150,7 +154,7 @@ impl Explained {
             for (rest, part) in self.rest.iter_mut().zip(&parts) {
                 *rest -= part;
             }
-            kinds.retain(|cause| *cause != found.cause);
+            kinds.retain(|groups| groups.cause != found.cause);
             self.groups.push((found.cause, found.chance, parts));
         }
     }

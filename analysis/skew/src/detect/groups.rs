@@ -1,6 +1,7 @@
 //! Tasks that are slow together: the first of their executors, of one host or executor, or with their data elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::finding::Cause;
 use super::stats::{chance_of_outlier, chance_of_rank, median, spread};
@@ -40,49 +41,64 @@ impl Slower {
     }
 }
 
-/// The group of this kind that is the least probable by chance, if it is less than `most`.
-pub(super) fn slower(tasks: &[&Task], rest: &[f64], cause: Cause, most: f64) -> Option<Slower> {
-    // Of these only one group can be the slower one.
-    const SUSPECT: &str = "slower if any";
-    let suspect = |is: bool| if is { SUSPECT } else { "" }.to_owned();
-    let key = |task: &Task| match cause {
-        Cause::Host => task.host.to_string(),
-        Cause::Executor => task.executor.to_string(),
-        Cause::WarmUp => suspect(task.first),
-        _ => suspect(matches!(&*task.locality, "RACK_LOCAL" | "ANY")),
-    };
-    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, task) in tasks.iter().enumerate() {
-        groups.entry(key(task)).or_default().push(at);
-    }
-    if groups.len() < 2 {
-        return None;
-    }
-    if !matches!(cause, Cause::Host | Cause::Executor) {
-        groups.retain(|name, _| name == SUSPECT);
-    }
-    let tried = groups.len() as f64;
-    let found = groups.into_values().filter_map(|at| {
-        let mut member = vec![false; tasks.len()];
-        for at in at {
-            member[at] = true;
-        }
-        let chance = (chance_of_rank(rest, &member) * tried).min(1.0);
-        let of = |inside: bool| {
-            let values = rest.iter().zip(&member);
-            median(
-                values
-                    .filter(|(_, is)| **is == inside)
-                    .map(|(rest, _)| *rest),
-            )
+/// The groups of one kind that may be slower than the other tasks.
+pub(super) struct Groups {
+    pub(super) cause: Cause,
+    /// Of each group, which tasks.
+    members: Vec<Vec<bool>>,
+}
+
+impl Groups {
+    /// None if all tasks are in one group.
+    pub(super) fn of(tasks: &[&Task], cause: Cause) -> Option<Self> {
+        // Of these only one group can be the slower one.
+        const SUSPECT: &str = "slower if any";
+        let suspect = |is: bool| if is { SUSPECT } else { "" };
+        let key = |task: &Task| -> Arc<str> {
+            match cause {
+                Cause::Host => task.host.clone(),
+                Cause::Executor => task.executor.clone(),
+                Cause::WarmUp => suspect(task.first).into(),
+                _ => suspect(matches!(&*task.locality, "RACK_LOCAL" | "ANY")).into(),
+            }
         };
-        let by = of(true) - of(false);
-        (chance < most && by > 0.0).then_some(Slower {
-            cause,
-            member,
-            by,
-            chance,
-        })
-    });
-    found.min_by(|a, b| a.chance.total_cmp(&b.chance))
+        let keys: Vec<Arc<str>> = tasks.iter().map(|task| key(task)).collect();
+        let mut names: BTreeSet<&str> = keys.iter().map(|key| &**key).collect();
+        if names.len() < 2 {
+            return None;
+        }
+        if !matches!(cause, Cause::Host | Cause::Executor) {
+            names.retain(|name| *name == SUSPECT);
+        }
+        let member = |name: &str| keys.iter().map(|key| **key == *name).collect();
+        let members = names.into_iter().map(member).collect();
+        Some(Self { cause, members })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The group that is the least probable by chance among as many as were `tried`, if it is less than `most`.
+    pub(super) fn slower(&self, rest: &[f64], tried: usize, most: f64) -> Option<Slower> {
+        let found = self.members.iter().filter_map(|member| {
+            let chance = (chance_of_rank(rest, member) * tried as f64).min(1.0);
+            let of = |inside: bool| {
+                let values = rest.iter().zip(member);
+                median(
+                    values
+                        .filter(|(_, is)| **is == inside)
+                        .map(|(rest, _)| *rest),
+                )
+            };
+            let by = of(true) - of(false);
+            (chance < most && by > 0.0).then(|| Slower {
+                cause: self.cause,
+                member: member.clone(),
+                by,
+                chance,
+            })
+        });
+        found.min_by(|a, b| a.chance.total_cmp(&b.chance))
+    }
 }

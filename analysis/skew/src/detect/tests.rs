@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::*;
 
@@ -90,7 +91,8 @@ fn found(stage: &Stage, cause: Cause, tasks: &[usize]) -> Result<(), TestCaseErr
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 20, ..ProptestConfig::default() })]
+    // Of enough stages chance makes any, so they are the same each time.
+    #![proptest_config(ProptestConfig { cases: 100, max_shrink_iters: 20, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     #[test]
     fn tasks_that_differ_by_chance_are_even(plain in plain()) {
