@@ -41,7 +41,9 @@ struct Trial {
     /// The inputs that the slowest result came from: what provenance alone says.
     lineage: f64,
     /// Time of the job with records followed, over that without, both without a slow record.
-    ratio: f64,
+    followed: f64,
+    /// Time of the job with its tasks noted, which is enough to detect skew, over that without.
+    detected: f64,
 }
 
 const PROGRAMS: [&str; 4] = ["movies", "students", "weather", "taxi"];
@@ -68,8 +70,10 @@ impl Skew {
             "{} trials of each program on {} lines, local[2], Spark 4.3: a line chosen at random takes 1 to {} s longer. *Found*: the \
              expensive input of the slowest result is that line, so that precision and recall of naming it are both the share of trials \
              found. *Inputs by provenance alone*: all those that the slowest result came from; precision is better by as much. Time is that of \
-             the job inside Spark without a slow line, with records followed over without; geometric means and 95% confidence intervals.\n\n\
-             | program | found | first among slow records | inputs by provenance alone | time with records followed |\n|---|---|---|---|---|\n",
+             the job inside Spark without a slow line, over that of Spark alone: with records followed, and with tasks noted only (`rate=0`), which \
+             is enough to detect skew; geometric means and 95% confidence intervals.\n\n\
+             | program | found | first among slow records | inputs by provenance alone | time with records followed | time with tasks noted |\n\
+             |---|---|---|---|---|---|\n",
             self.trials,
             self.lines,
             LONGEST / 1000
@@ -93,11 +97,12 @@ impl Skew {
             let lineage = report::mean_and_half_width(&logs(|trial| trial.lineage)).0;
             let _ = writeln!(
                 body,
-                "| {program} | {} | {} | {:.0} | {} |",
+                "| {program} | {} | {} | {:.0} | {} | {} |",
                 share(|trial| trial.by_result),
                 share(|trial| trial.by_time),
                 lineage.exp(),
-                report::geometric(&logs(|trial| trial.ratio)),
+                report::geometric(&logs(|trial| trial.followed)),
+                report::geometric(&logs(|trial| trial.detected)),
             );
         }
         bar.finish_and_clear();
@@ -120,13 +125,8 @@ impl Skew {
         let slow = random.below(self.lines);
         let millis = 1000 + random.below(LONGEST - 1000);
         let dir = tempfile::tempdir_in(spark.scratch())?;
-        let job = |name: &str, records: bool, line: &str| -> Result<f64> {
-            let tool = if records {
-                Tool::Unfuse("records=on".to_owned(), Vec::new())
-            } else {
-                Tool::None
-            };
-            let mut command = spark.submit(&tool, &dir.path().join(name));
+        let job = |name: &str, tool: &Tool, line: &str| -> Result<f64> {
+            let mut command = spark.submit(tool, &dir.path().join(name));
             command
                 .args(["--master", "local[2]", "--driver-memory", "2g"])
                 .args(["--conf", "spark.ui.enabled=false", "--class", "Skewed"])
@@ -141,15 +141,16 @@ impl Skew {
             let took = took.context("the program says what it took")?;
             Ok(took.trim().parse()?)
         };
+        let with = |options: &str| Tool::Unfuse(options.to_owned(), Vec::new());
+        let tools = [Tool::None, with("records=on"), with("rate=0")];
+        let mut took = [0.0; 3];
         // Which comes first changes from trial to trial.
-        let (mut plain, mut followed) = (0.0, 0.0);
-        for turn in [number % 2, (number + 1) % 2] {
-            match turn {
-                0 => plain = job("plain", false, "none")?,
-                _ => followed = job("followed", true, "none")?,
-            }
+        for turn in 0..tools.len() {
+            let at = (number as usize + turn) % tools.len();
+            took[at] = job(&format!("run-{at}"), &tools[at], "none")?;
         }
-        job("slow", true, &slow.to_string())?;
+        let [plain, followed, detected] = took;
+        job("slow", &tools[1], &slow.to_string())?;
         let profile = complete(dir.path().join("slow"))?;
         let answer = spark.ask(&["skew", "--json", "--top", "1"], &profile)?;
         let records = &answer["records"];
@@ -159,7 +160,8 @@ impl Skew {
             by_result: result["expensive_input"]["offset"] == offset,
             by_time: records["slow_records"][0]["at"]["offset"] == offset,
             lineage: result["inputs"].as_f64().context("a result has inputs")?,
-            ratio: followed / plain,
+            followed: followed / plain,
+            detected: detected / plain,
         })
     }
 }

@@ -135,6 +135,13 @@ pub(crate) fn pidfd(pid: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
+/// Makes the calling thread give way to others: for work that may be late.
+pub(crate) fn give_way() {
+    const NICE: libc::c_int = 10;
+    // SAFETY: takes integers only; 0 is the calling thread, and on failure its priority stays.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+}
+
 /// Gives up every capability (a sampler that has opened its event needs none).
 pub(crate) fn drop_capabilities() {
     #[repr(C)]

@@ -8,7 +8,7 @@ use arrow_array::RecordBatchReader;
 use arrow_schema::FieldRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::WriterProperties;
 use rayon::prelude::*;
 
@@ -129,13 +129,17 @@ impl<T: Table> SegmentWriter<T> {
 }
 
 fn write_parquet<T: Table>(path: &Path, fields: &[FieldRef], rows: &[T]) -> std::io::Result<u64> {
-    let batch = serde_arrow::to_record_batch(fields, &rows).map_err(std::io::Error::other)?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .build();
+    let batch = T::batch(fields, rows)?;
+    let properties = WriterProperties::builder();
+    let properties = if T::DELTAS {
+        let properties = properties.set_dictionary_enabled(false);
+        properties.set_encoding(Encoding::DELTA_BINARY_PACKED)
+    } else {
+        properties.set_compression(Compression::SNAPPY)
+    };
     // In memory first: the Parquet writer's errors do not say what the system said.
     let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties.build()))?;
     writer.write(&batch)?;
     writer.close()?;
     fs::write(path, &bytes)?;

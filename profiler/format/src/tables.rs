@@ -4,7 +4,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use arrow_schema::FieldRef;
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
+use arrow_schema::{FieldRef, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::segment::fields_of;
@@ -14,9 +15,23 @@ pub trait Table: Serialize + for<'a> Deserialize<'a> + Send {
     /// The folder under the profile directory.
     const NAME: &'static str;
 
+    /// Numbers only, in such an order that the differences of neighbours are small: stored as these.
+    const DELTAS: bool = false;
+
     /// The Arrow fields of the table.
     fn fields() -> Vec<FieldRef> {
         fields_of::<Self>()
+    }
+
+    /// The rows in columns.
+    ///
+    /// # Errors
+    /// If they do not fit the fields.
+    fn batch(fields: &[FieldRef], rows: &[Self]) -> std::io::Result<RecordBatch>
+    where
+        Self: Sized,
+    {
+        serde_arrow::to_record_batch(fields, &rows).map_err(std::io::Error::other)
     }
 }
 
@@ -34,6 +49,73 @@ macro_rules! tables {
     };
 }
 
+/// Tables of very many rows of numbers: their columns are made without looking at each field of each row by name.
+macro_rules! tables_of_numbers {
+    ($($row:ident { $($column:ident: $array:ty),+ } => $name:literal),+ $(,)?) => {
+        $(impl Table for $row {
+            const NAME: &'static str = $name;
+            const DELTAS: bool = true;
+
+            fn batch(fields: &[FieldRef], rows: &[Self]) -> std::io::Result<RecordBatch> {
+                // Without rest: a new column has to come here too.
+                let _complete = |row: Self| {
+                    let Self { $($column: _),+ } = row;
+                };
+                let columns: Vec<ArrayRef> = vec![
+                    $(Arc::new(<$array>::from_iter_values(rows.iter().map(|row| row.$column)))),+
+                ];
+                RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), columns).map_err(std::io::Error::other)
+            }
+        })+
+    };
+}
+
+#[cfg(test)]
+mod number_tests {
+    use super::*;
+
+    /// Each column must be under its own name: many have the same type.
+    #[test]
+    fn columns_are_those_that_serde_finds() {
+        let row = RecordInRow {
+            tap: 1,
+            source: 2,
+            position: 3,
+            id: -4,
+            ns: i64::MAX,
+        };
+        same(&[row, RecordInRow::default()]);
+        let row = RecordOutRow {
+            tap: 1,
+            output: 2,
+            position: 3,
+            key: -4,
+            whole: i64::MIN,
+            ns: 6,
+            source: 7,
+            first: 8,
+            count: 9,
+        };
+        same(&[row, RecordOutRow::default()]);
+    }
+
+    fn same<T: Table>(rows: &[T]) {
+        let fields = T::fields();
+        let by_serde = serde_arrow::to_record_batch(&fields, &rows).expect("a batch");
+        assert_eq!(T::batch(&fields, rows).expect("a batch"), by_serde);
+    }
+}
+
+tables_of_numbers! {
+    RecordInRow {
+        tap: Int64Array, source: Int32Array, position: Int64Array, id: Int64Array, ns: Int64Array
+    } => "records_in",
+    RecordOutRow {
+        tap: Int64Array, output: Int32Array, position: Int64Array, key: Int64Array, whole: Int64Array, ns: Int64Array,
+        source: Int32Array, first: Int64Array, count: Int64Array
+    } => "records_out",
+}
+
 tables! {
     SampleRow => "samples",
     StackRow => "stacks",
@@ -49,8 +131,6 @@ tables! {
     CachedRow => "cached",
     RecordSourceRow => "record_sources",
     RecordTargetRow => "record_targets",
-    RecordInRow => "records_in",
-    RecordOutRow => "records_out",
     RecordTextRow => "record_texts",
 }
 

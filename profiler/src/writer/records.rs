@@ -1,6 +1,7 @@
 //! Records of tasks that were followed: from the files in which the JVM leaves them to tables.
 //!
-//! A thread of its own does it: there can be millions of rows, and the writer must not be late for samples because of them.
+//! A thread of its own does it: there can be millions of rows, and the writer must not be late for samples because of them, nor the
+//! job.
 
 mod file;
 
@@ -21,6 +22,7 @@ use unfuse_format::{
 };
 
 use crate::clock::EpochOffset;
+use crate::process::give_way;
 use file::{Block, Blocks, Ranges};
 
 /// Rows of one segment, about.
@@ -71,7 +73,11 @@ impl Records {
             let tables = Tables::new(dir, writer, clock);
             let thread = std::thread::Builder::new().name("records".to_owned());
             let lost = Arc::clone(&self.lost);
-            self.thread = thread.spawn(move || tables.serve(&events, &lost)).ok();
+            let serve = move || {
+                give_way();
+                tables.serve(&events, &lost);
+            };
+            self.thread = thread.spawn(serve).ok();
             to_thread
         });
         // Without a thread the files stay where they are, and the tables end here.

@@ -96,11 +96,14 @@ final class RecordFile {
             }
         }
 
-        void endRow() throws IOException {
+        /** True if rows were written to the file, which takes a while. */
+        boolean endRow() throws IOException {
             count++;
-            if (length >= BLOCK) {
-                flush();
+            if (length < BLOCK) {
+                return false;
             }
+            flush();
+            return true;
         }
 
         void flush() throws IOException {

@@ -13,6 +13,8 @@ final class RecordId {
     static final long NONE = 0;
 
     private static final int DEEPEST = 8;
+    /** Characters that are hashed in less time than the clock takes twice. */
+    private static final int SHORT = 32;
 
     /** Whether equal objects of a class have equal hash codes; not so where nobody overrides {@code hashCode}. */
     private static final ClassValue<Boolean> HASHED = new ClassValue<Boolean>() {
@@ -43,6 +45,11 @@ final class RecordId {
 
     static boolean isRow(Object record) {
         return record != null && IS_ROW.get(record.getClass());
+    }
+
+    /** Whether the id of a value takes next to no time, and no code of the user. */
+    static boolean isShort(Object value) {
+        return value instanceof String && ((String) value).length() <= SHORT || value instanceof Integer || value instanceof Long;
     }
 
     /** Of a key; keys of Spark's shuffles have a usable {@code hashCode}. */

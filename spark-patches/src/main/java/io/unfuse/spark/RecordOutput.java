@@ -1,7 +1,7 @@
 package io.unfuse.spark;
 
 import java.io.IOException;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import org.apache.spark.ShuffleDependency;
@@ -49,11 +49,12 @@ final class RecordOutput extends AbstractIterator<Object> {
     private final RecordTask task;
     private final Target target;
     private final int cachedPartition;
+    private final boolean isResult;
     private final RecordFile.Rows rows;
     private final RecordTexts texts = new RecordTexts();
     private Iterator<?> records;
     /** Of each source, how many records were read when the last output came. */
-    private final List<Long> read = new ArrayList<>();
+    private long[] read = new long[4];
     private int forgotten;
     private List<RecordSource> sources = Collections.emptyList();
     /** How many sources the task had when {@link #sources} were chosen. */
@@ -76,6 +77,7 @@ final class RecordOutput extends AbstractIterator<Object> {
         this.number = number;
         this.target = target;
         this.cachedPartition = cachedPartition;
+        isResult = target.link.equals("result");
         rows = new RecordFile.Rows(task.file(), RecordFile.OUTPUTS, number);
     }
 
@@ -103,20 +105,26 @@ final class RecordOutput extends AbstractIterator<Object> {
 
     /** Whether the consumer's time is that of its records: an action's functions and those that merge values are the user's. */
     boolean isCharged() {
-        return target.combined || target.link.equals("result");
+        return target.combined || isResult;
     }
 
     @Override
     public boolean hasNext() {
         before();
         boolean more = records.hasNext();
-        after();
+        // Otherwise what has passed is told with the record.
+        if (!more) {
+            after();
+        }
         return more;
     }
 
     @Override
     public Object next() {
-        before();
+        // Somebody who does not ask whether there is one.
+        if (open) {
+            before();
+        }
         Object record = records.next();
         made(record);
         return record;
@@ -136,14 +144,18 @@ final class RecordOutput extends AbstractIterator<Object> {
                 } else {
                     task.computed();
                 }
-                if (open && target.link.equals("result") && texts.wants(pendingNanos)) {
-                    slow = current;
+                if (open && isResult && texts.wants(pendingNanos)) {
+                    slow = task.redacted ? null : current;
                     isKept = true;
                 }
                 current = null;
+                if (slow == null) {
+                    finishRecord(null);
+                    return;
+                }
             }
             // Outside: this may run code of the user.
-            String text = slow == null || task.redacted ? null : RecordTexts.of(slow, null, false);
+            String text = RecordTexts.of(slow, null, false);
             synchronized (task) {
                 if (!task.isBroken()) {
                     finishRecord(text);
@@ -168,37 +180,41 @@ final class RecordOutput extends AbstractIterator<Object> {
             return;
         }
         try {
+            boolean isPair = !isResult && cachedPartition < 0 && record instanceof Product2;
+            Object key = isPair ? ((Product2<?, ?>) record)._1() : null;
+            if (!isPair || target.combined && RecordId.isShort(key)) {
+                synchronized (task) {
+                    task.computed();
+                    begin(record, isPair ? RecordId.ofKey(key) : RecordId.NONE,
+                            cachedPartition >= 0 ? positionId(cachedPartition, rows.count) : RecordId.NONE);
+                }
+                return;
+            }
             synchronized (task) {
                 task.computed();
             }
-            long key = RecordId.NONE;
-            long whole = RecordId.NONE;
-            if (cachedPartition >= 0) {
-                whole = positionId(cachedPartition, rows.count);
-            } else if (!target.link.equals("result") && record instanceof Product2) {
-                Product2<?, ?> pair = (Product2<?, ?>) record;
-                if (RecordId.isRow(pair._2())) {
-                    whole = RecordId.of(pair._2());
-                } else {
-                    key = RecordId.ofKey(pair._1());
-                    whole = target.combined ? RecordId.NONE : RecordId.of(record);
-                }
-            }
+            Object value = ((Product2<?, ?>) record)._2();
+            boolean isRow = RecordId.isRow(value);
+            long keyId = isRow ? RecordId.NONE : RecordId.ofKey(key);
+            long whole = isRow ? RecordId.of(value) : target.combined ? RecordId.NONE : RecordId.of(record);
             synchronized (task) {
-                if (task.isBroken()) {
-                    return;
+                if (!task.isBroken()) {
+                    begin(record, keyId, whole);
+                    task.ignore();
                 }
-                current = record;
-                open = true;
-                waits = true;
-                rows.id(key);
-                rows.id(whole);
-                ranges();
-                task.ignore();
             }
         } catch (Throwable error) {
             task.fail(error);
         }
+    }
+
+    private void begin(Object record, long key, long whole) {
+        current = record;
+        open = true;
+        waits = true;
+        rows.id(key);
+        rows.id(whole);
+        ranges();
     }
 
     private void ranges() {
@@ -207,19 +223,21 @@ final class RecordOutput extends AbstractIterator<Object> {
             sources = task.sourcesOf(this);
         }
         int touched = 0;
-        for (RecordSource source : sources) {
+        for (int at = 0; at < sources.size(); at++) {
+            RecordSource source = sources.get(at);
             touched += source.count() > seen(source) ? 1 : 0;
         }
         rows.number(forgotten);
         rows.number(touched);
-        for (RecordSource source : sources) {
+        for (int at = 0; touched > 0 && at < sources.size(); at++) {
+            RecordSource source = sources.get(at);
             long count = source.count();
             long seen = seen(source);
             if (count > seen) {
                 rows.number(source.number());
                 rows.number(seen);
                 rows.number(count - seen);
-                read.set(source.number(), count);
+                read[source.number()] = count;
             }
         }
         if (sources.size() > FEW) {
@@ -228,10 +246,10 @@ final class RecordOutput extends AbstractIterator<Object> {
     }
 
     private long seen(RecordSource source) {
-        if (read.size() <= source.number()) {
-            read.addAll(Collections.nCopies(source.number() + 1 - read.size(), 0L));
+        if (read.length <= source.number()) {
+            read = Arrays.copyOf(read, 2 * source.number());
         }
-        return read.get(source.number());
+        return read[source.number()];
     }
 
     private void finishRecord(String text) throws IOException {
@@ -246,7 +264,9 @@ final class RecordOutput extends AbstractIterator<Object> {
         }
         current = null;
         pendingNanos = 0;
-        rows.endRow();
+        if (rows.endRow()) {
+            task.ignore();
+        }
     }
 
     /** What the last record looks like is not asked: the task's memory is gone. */

@@ -73,6 +73,10 @@ final class RecordSource extends AbstractIterator<Object> {
     private final List<String> files = new ArrayList<>();
     private final List<Long> fileStarts = new ArrayList<>();
     private final List<Long> filePositions = new ArrayList<>();
+    /** One after the other, as the reader comes to them; a Hadoop partition is of one file. */
+    private final boolean hasSeveralFiles;
+    /** What a record is told by is known without looking into it, and without code of the user. */
+    private final boolean isByPosition;
     private UTF8String lastFile;
     private long lastFileStart;
     private boolean isTimed = true;
@@ -99,6 +103,12 @@ final class RecordSource extends AbstractIterator<Object> {
         this.records = records;
         rows = new RecordFile.Rows(task.file(), RecordFile.INPUTS, number);
         schema = kind.name.equals("file") ? schema(rdd) : null;
+        isByPosition = kind.by.equals("position");
+        hasSeveralFiles = rdd.getClass().getSimpleName().equals("FileScanRDD");
+        if (kind.name.equals("file") && !hasSeveralFiles) {
+            // It has just been opened.
+            lookAtFile();
+        }
     }
 
     private static Object schema(RDD<?> rdd) {
@@ -147,11 +157,13 @@ final class RecordSource extends AbstractIterator<Object> {
             isTimed &= task.isTimed();
             task.computed();
             // Its reader may use the object for the next record as soon as it is asked for one.
-            if (current != null && texts.wants(pendingNanos)) {
-                slow = current;
-                isKept = true;
+            if (current != null) {
+                if (texts.wants(pendingNanos)) {
+                    slow = current;
+                    isKept = true;
+                }
+                current = null;
             }
-            current = null;
         }
         // Outside: this may run code of the user.
         if (slow != null && !task.redacted) {
@@ -191,43 +203,47 @@ final class RecordSource extends AbstractIterator<Object> {
             return;
         }
         try {
+            if (isByPosition) {
+                synchronized (task) {
+                    task.read(this);
+                    begin(record, position(record));
+                }
+                return;
+            }
             synchronized (task) {
                 task.read(this);
             }
-            long id = id(record);
+            long id = kind.by.equals("whole") ? RecordId.of(record)
+                    : record instanceof Product2 ? RecordId.ofKey(((Product2<?, ?>) record)._1()) : RecordId.NONE;
             synchronized (task) {
-                if (task.isBroken()) {
-                    return;
+                if (!task.isBroken()) {
+                    begin(record, id);
+                    task.ignore();
                 }
-                finishRecord();
-                current = record;
-                currentBegan = System.nanoTime();
-                open = true;
-                currentId = id;
-                pendingNanos = kind.by.equals("key") ? task.mergedNanos(id) : 0;
-                if (kind.name.equals("file")) {
-                    lookAtFile();
-                }
-                task.owned(this);
-                task.ignore();
             }
         } catch (Throwable error) {
             task.fail(error);
         }
     }
 
-    private long id(Object record) {
-        switch (kind.by) {
-            case "key":
-                return record instanceof Product2 ? RecordId.ofKey(((Product2<?, ?>) record)._1()) : RecordId.NONE;
-            case "whole":
-                return RecordId.of(record);
-            default:
-                if (kind.name.equals("cached")) {
-                    return RecordOutput.positionId(partition, count());
-                }
-                return isLine(record) ? ((LongWritable) ((Product2<?, ?>) record)._1()).get() : RecordId.NONE;
+    private void begin(Object record, long id) throws IOException {
+        finishRecord();
+        current = record;
+        currentBegan = task.lastLook();
+        open = true;
+        currentId = id;
+        pendingNanos = kind.by.equals("key") ? task.mergedNanos(id) : 0;
+        if (hasSeveralFiles) {
+            lookAtFile();
         }
+        task.owned(this);
+    }
+
+    private long position(Object record) {
+        if (kind.name.equals("cached")) {
+            return RecordOutput.positionId(partition, count());
+        }
+        return isLine(record) ? ((LongWritable) ((Product2<?, ?>) record)._1()).get() : RecordId.NONE;
     }
 
     /** A line of a text file, with its offset. */
@@ -244,7 +260,7 @@ final class RecordSource extends AbstractIterator<Object> {
             lastFileStart = start;
             files.add(file.toString());
             fileStarts.add(start);
-            filePositions.add(count() - 1);
+            filePositions.add(Math.max(0, count() - 1));
         }
     }
 
@@ -260,7 +276,9 @@ final class RecordSource extends AbstractIterator<Object> {
             isKept = false;
             currentText = null;
         }
-        rows.endRow();
+        if (rows.endRow()) {
+            task.ignore();
+        }
     }
 
     /** What the record read last looks like is not asked: the task's memory is gone. */

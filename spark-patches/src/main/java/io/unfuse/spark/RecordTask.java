@@ -115,6 +115,11 @@ final class RecordTask {
         return nanos;
     }
 
+    /** When the clock was looked at last, {@link System#nanoTime()}. */
+    long lastLook() {
+        return mark;
+    }
+
     /** Those whose time is that of pauses: the cycles of concurrent ones are not. */
     private static List<GarbageCollectorMXBean> pausing() {
         List<GarbageCollectorMXBean> pausing = new ArrayList<>(ManagementFactory.getGarbageCollectorMXBeans());
@@ -269,7 +274,7 @@ final class RecordTask {
         unownedNanos += lap();
     }
 
-    /** What was done since the last look was our own work. */
+    /** What was done since the last look was our own work. Only after work that takes a while: to look takes a while too. */
     void ignore() {
         lap();
     }
