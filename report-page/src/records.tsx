@@ -112,7 +112,7 @@ function Result({ of }: { of: SlowResult }) {
 
 /** What is in a record, on one line; where that was not kept, which one it is. */
 export function Content({ of }: { of: { content: string | null; cut: boolean; position: number } }) {
-  if (of.content === null) return <span class="muted">record {count(of.position)}</span>;
+  if (of.content === null) return <span class="muted">{of.position < 0 ? "made of several records" : `record ${count(of.position)}`}</span>;
   // Isolated, as a text from right to left would turn what is beside it.
   return <bdi class="content">{of.content.replace(/\p{Cc}/gu, " ")}{of.cut && "…"}</bdi>;
 }
@@ -121,6 +121,7 @@ function where(at: RecordPlace): string {
   const place = `stage ${at.stage}, partition ${at.partition}, `;
   if (at.file !== null && at.offset !== null) return `${place}${at.file} at byte ${at.offset}`;
   if (at.file !== null && at.row !== null) return `${place}${at.file} row ${at.row}${at.file_start > 0 ? ` behind byte ${at.file_start}` : ""}`;
+  if (at.position < 0) return `${place}behind all that was read before`;
   const from = { shuffle: " of a shuffle", cached: " of a cache" }[at.kind] ?? "";
   return `${place}record ${at.position} of what it read${from}`;
 }

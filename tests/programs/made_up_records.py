@@ -22,7 +22,7 @@ TYPES = {
     "record_targets": "app varchar, stage int, attempt int, task bigint, partition int, tap bigint, output int, link varchar,"
     " combined boolean, count bigint, write_ns bigint, unowned_ns bigint",
     "records_in": "tap bigint, source int, position bigint, id bigint, ns bigint",
-    "records_out": "tap bigint, output int, position bigint, key bigint, whole bigint, ns bigint, source int, first bigint, count bigint",
+    "records_out": "tap bigint, output int, position bigint, key bigint, whole bigint, ns bigint, alone_ns bigint, source int, first bigint, count bigint",
     "record_texts": "tap bigint, source int, output int, position bigint, ns bigint, began_ns bigint, ended_ns bigint, text varchar, cut boolean",
 }
 rows = {table: [] for table in TYPES}
@@ -90,7 +90,9 @@ def task(app, stage, partition, sources, targets, attempt=0):
 def outputs(tap, number, what, counts, partition):
     """Each output comes from what was read since the one before it, of each source; if nothing was, from the same."""
     seen, ranges, made = dict.fromkeys(counts, 0), {}, 0
+    again = False
     while any(seen[at] < count for at, count in counts.items()) or (made and random.random() < 0.8):
+        again = True
         for at, count in counts.items():
             if what["shape"] == "all":
                 step = count
@@ -102,9 +104,10 @@ def outputs(tap, number, what, counts, partition):
             if step:
                 ranges[at] = (seen[at], step)
                 seen[at] += step
+                again = False
         if not ranges:
             continue
-        ids = {"key": key(), "whole": 0 if what["combined"] else 100 + key(), "ns": ns()}
+        ids = {"key": key(), "whole": 0 if what["combined"] else 100 + key(), "ns": ns(), "alone_ns": ns() if again else 0}
         if what["link"].startswith("cache"):
             ids.update(key=0, whole=5000 + 100 * partition + made)
         for at, (first, count) in sorted(ranges.items()):

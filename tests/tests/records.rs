@@ -149,6 +149,19 @@ fn a_slow_line_and_a_slow_key_are_found() {
 }
 
 #[test]
+fn a_slow_function_is_found_behind_a_sort() {
+    let ran = records("4.3", "sorted", "local[2]", "--records");
+    let records = ran.skew();
+    let result = &records["slow_results"][0];
+    let (_, line) = ran.needle();
+    assert_eq!(text(&result["content"]), line, "{result:#}");
+    assert!(result["seconds"].as_f64() > Some(1.4), "{result:#}");
+    // It came from all lines of its partition, none of which is to blame.
+    assert_eq!(result["slowest_step"]["position"], -1, "{result:#}");
+    assert!(result["inputs"].as_u64() > Some(5000), "{result:#}");
+}
+
+#[test]
 fn a_slow_line_is_found_behind_a_cache_and_a_join() {
     let ran = records("4.3", "cached", "local[2]", "--records");
     let records = ran.skew();

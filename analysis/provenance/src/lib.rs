@@ -24,5 +24,5 @@ mod taps;
 pub use error::ProvenanceError;
 pub use places::{Places, RecordPlace, Texts};
 pub use propagate::{Noted, Options, Outcome, SlowOutput, propagate};
-pub use reach::{Reach, RecordRef};
+pub use reach::{Reach, RecordRef, SEVERAL};
 pub use taps::{Tap, Taps};

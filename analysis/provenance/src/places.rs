@@ -160,7 +160,8 @@ fn place(source: &RecordSourceRow, at: RecordRef, noted: Noted) -> RecordPlace {
         ..RecordPlace::default()
     };
     // The first line of a file is at 0, as what is not known; others of it are not.
-    let is_text = noted.id > 0 || (place.row == Some(0) && place.file_start == 0);
+    let begins_line = noted.id > 0 || (place.row == Some(0) && place.file_start == 0);
+    let is_text = begins_line && source.lines != Some(false);
     if place.kind == "file" && is_text && place.rdd.contains("HadoopRDD") {
         place.offset = Some(noted.id);
         place.row = None;

@@ -70,6 +70,8 @@ pub struct Outcome {
     pub inputs: u64,
     /// Records behind a shuffle or a cache of which it is not known who made them.
     pub unlinked: u64,
+    /// Records that tasks read and that are not in the tables.
+    pub missing: u64,
     /// The records that were asked for, and those that the slowest outputs name.
     pub records: BTreeMap<RecordRef, Noted>,
     /// Segments that could not be read.
@@ -119,18 +121,20 @@ pub fn propagate(
         links: Links::new(buckets, options.memory / 3),
         heap: BinaryHeap::new(),
         outcome: Outcome::default(),
+        read: 0,
         taps,
     };
     for level in 0..=last {
         run.level(&levels, level)?;
     }
-    let mut outcome = run.outcome;
+    let mut outcome = std::mem::take(&mut run.outcome);
     let mut slowest: Vec<BySlowness> = run.heap.into_iter().map(|Reverse(slow)| slow).collect();
     slowest.sort_by(|a, b| b.cmp(a));
     outcome.slowest = slowest.into_iter().map(|slow| slow.0).collect();
     outcome.records = Outcome::wanted(&outcome.slowest, options);
     look_up(&inputs, taps, &mut outcome.records);
     outcome.damaged = inputs.damaged() + outputs.damaged();
+    outcome.missing = taps.records().saturating_sub(run.read);
     Ok(outcome)
 }
 
@@ -167,6 +171,8 @@ struct Run<'a> {
     links: Links,
     heap: BinaryHeap<Reverse<BySlowness>>,
     outcome: Outcome,
+    /// Records of tasks that were looked at.
+    read: u64,
     taps: &'a Taps,
 }
 
@@ -328,6 +334,7 @@ impl Run<'_> {
         let records = Records::of(due.place, tap, rows, found);
         self.outcome.inputs += records.inputs(&due.outputs);
         self.outcome.unlinked += records.unlinked(&due.outputs);
+        self.read += records.read(&due.outputs);
         for target in &tap.targets {
             if !due.outputs.contains(&target.output) {
                 continue;

@@ -11,9 +11,12 @@ pub struct RecordRef {
     pub tap: u32,
     /// The source of it.
     pub source: i32,
-    /// The record's position there, from 0.
+    /// The record's position there, from 0; [`SEVERAL`] where it is what was made of several.
     pub position: i64,
 }
+
+/// The position of what was made of several records.
+pub const SEVERAL: i64 = -1;
 
 /// How long a record took until it was made, by the slowest of the ways to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +65,21 @@ impl Reach {
         };
         Self {
             base_ns: self.ns(),
+            own_ns,
+            peak,
+            peak_ns,
+            ..*self
+        }
+    }
+
+    /// One of several that were made of the same, which took so long by itself.
+    pub(crate) fn by_itself(&self, at: RecordRef, own_ns: i64) -> Self {
+        let (peak, peak_ns) = if own_ns > self.peak_ns {
+            (at, own_ns)
+        } else {
+            (self.peak, self.peak_ns)
+        };
+        Self {
             own_ns,
             peak,
             peak_ns,

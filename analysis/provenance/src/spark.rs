@@ -127,6 +127,8 @@ pub struct Answer {
     results: u64,
     inputs: u64,
     unlinked: u64,
+    /// Records that were looked at.
+    read: Option<u64>,
     damaged: usize,
     slowest: Vec<Slow>,
     records: Vec<Row>,
@@ -194,6 +196,9 @@ impl Answer {
             results: self.results,
             inputs: self.inputs,
             unlinked: self.unlinked,
+            missing: self
+                .read
+                .map_or(0, |read| taps.records().saturating_sub(read)),
             records,
             damaged: self.damaged,
         }

@@ -123,6 +123,18 @@ impl Taps {
             .collect()
     }
 
+    /// How many records were read that went into something.
+    pub(crate) fn records(&self) -> u64 {
+        let of_tap = |tap: &Tap| {
+            let has = |output: i32| tap.targets.iter().any(|row| row.output == output);
+            let sources = tap.sources.iter().filter(|row| has(tap.output_of(row)));
+            sources.fold(0, |sum: u64, row| {
+                sum.saturating_add(u64::try_from(row.count).unwrap_or(0))
+            })
+        };
+        self.all.iter().map(of_tap).fold(0, u64::saturating_add)
+    }
+
     /// How records are named in the tables.
     pub(crate) fn number(&self, record: RecordRef) -> Option<i64> {
         self.all.get(usize::try_from(record.tap).ok()?)?.number()

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use unfuse_format::{
     ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, SegmentWriter, Table,
 };
-use unfuse_provenance::{Options, Outcome, Taps, propagate};
+use unfuse_provenance::{Options, Outcome, SEVERAL, Taps, propagate};
 
 const MS: i64 = 1_000_000;
 
@@ -256,6 +256,31 @@ fn ranges_of_records() {
         })
         .collect();
     assert_eq!(told, [(0, 90, 1), (1, 4, 2), (2, 1, 2)]);
+}
+
+/// What is made of all that was sorted before has its own time behind the slowest of these.
+#[test]
+fn a_slow_function_behind_a_sort_is_found() {
+    let mut run = Run::new();
+    run.task(&first(0, 0), &[(0, 1, 10), (0, 2, 90), (0, 3, 5)]);
+    let of_all = |position, ms| RecordOutRow {
+        tap: tap(0, 0),
+        position,
+        ns: ms * MS,
+        alone_ns: ms * MS,
+        count: 3,
+        ..RecordOutRow::default()
+    };
+    run.outputs = vec![of_all(0, 0), of_all(1, 2), of_all(2, 700), of_all(3, 1)];
+    run.targets[0].link = "result".to_owned();
+    let outcome = run.propagate(1 << 20);
+    let slowest = &outcome.slowest[0];
+    let reach = slowest.reach;
+    assert_eq!((slowest.position, reach.ns() / MS), (2, 790));
+    // The way begins with the slowest record; what took most is no record.
+    assert_eq!((reach.root.position, reach.root_ns / MS), (1, 90));
+    assert_eq!((reach.peak.position, reach.peak_ns / MS), (SEVERAL, 700));
+    assert_eq!(outcome.slowest[1].reach.ns() / MS, 92);
 }
 
 /// Of ways that took as long one is told, in whatever order tables have them.

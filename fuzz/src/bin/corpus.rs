@@ -310,7 +310,7 @@ fn task_records() {
     let input = |ns: u8, id: u64| [&[ns][..], &id.to_le_bytes()].concat();
     let output = |key: u64, read: &[[u8; 3]]| {
         let ids = [key.to_le_bytes(), [0; 8]].concat();
-        let ranges = [&[0, read.len() as u8], read.as_flattened(), &[9]].concat();
+        let ranges = [&[0, read.len() as u8], read.as_flattened(), &[9, 4]].concat();
         [ids, ranges].concat()
     };
     let inputs = [input(5, 0), input(7, 40)].concat();
@@ -321,7 +321,7 @@ fn task_records() {
     ]
     .concat();
     let file = [
-        b"UNFREC1\n".to_vec(),
+        b"UNFREC2\n".to_vec(),
         block(1, 0, &inputs),
         block(1, 1, &input(3, 9)),
         block(2, 0, &outputs),

@@ -92,6 +92,7 @@ mod number_tests {
             key: -4,
             whole: i64::MIN,
             ns: 6,
+            alone_ns: 5,
             source: 7,
             first: 8,
             count: 9,
@@ -112,7 +113,7 @@ tables_of_numbers! {
     } => "records_in",
     RecordOutRow {
         tap: Int64Array, output: Int32Array, position: Int64Array, key: Int64Array, whole: Int64Array, ns: Int64Array,
-        source: Int32Array, first: Int64Array, count: Int64Array
+        alone_ns: Int64Array, source: Int32Array, first: Int64Array, count: Int64Array
     } => "records_out",
 }
 
@@ -618,6 +619,8 @@ pub struct RecordSourceRow {
     pub read_ns: i64,
     /// False where another thread read it, for a Python process: times of its records are not known.
     pub timed: bool,
+    /// Whether the ids of its records are where lines begin in a text file, bytes; profiles before 2026-11-22 do not say.
+    pub lines: Option<bool>,
     /// The output of the task that its records go into; -1 where that is the last one.
     pub output: i32,
     /// Files, as they were read one after the other.
@@ -690,6 +693,9 @@ pub struct RecordOutRow {
     pub whole: i64,
     /// Time since the record before it was consumed until this one was, ns.
     pub ns: i64,
+    /// Of it, of a record that comes from the same as the one before it, what is no record's doing that was read, ns. Such are made of
+    /// all that was sorted, aggregated or joined before.
+    pub alone_ns: i64,
     /// The source.
     pub source: i32,
     /// The first of the records that were read for it.

@@ -245,6 +245,7 @@ impl Tables {
                             key: row.key,
                             whole: row.whole,
                             ns: row.ns,
+                            alone_ns: row.alone_ns,
                             source,
                             first: range.start,
                             count: range.end - range.start,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use unfuse_format::{RecordInRow, RecordOutRow, RecordSourceRow};
 
 use super::links::Linked;
-use crate::{Reach, RecordRef, Tap};
+use crate::{Reach, RecordRef, SEVERAL, Tap};
 
 /// What a task read, each record with the slowest way up to this task's end of it.
 pub(super) struct Records<'a> {
@@ -84,6 +84,13 @@ impl<'a> Records<'a> {
         sources.map(|source| source.records.len() as u64).sum()
     }
 
+    /// How many records go into some outputs.
+    pub(super) fn read(&self, outputs: &[i32]) -> u64 {
+        self.into(outputs)
+            .map(|source| source.records.len() as u64)
+            .sum()
+    }
+
     pub(super) fn unlinked(&self, outputs: &[i32]) -> u64 {
         self.into(outputs).map(|source| source.unlinked).sum()
     }
@@ -111,6 +118,10 @@ impl<'a> Records<'a> {
             };
             let Some(reach) = reach else { continue };
             known.insert(row.source, (row.first, row.count, reach));
+            let reach = match row.count {
+                1 => reach,
+                _ => source.by_itself(&reach, row.alone_ns.max(0)),
+            };
             match made.last_mut() {
                 Some(last) if last.position == row.position => {
                     last.reach = last.reach.or(&reach);
@@ -179,18 +190,38 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// One of several that were made of the same records, with the time that it took by itself.
+    fn by_itself(&self, of_range: &Reach, ns: i64) -> Reach {
+        let at = RecordRef {
+            position: SEVERAL,
+            ..self.records[0].at
+        };
+        of_range.by_itself(at, ns)
+    }
+
     /// One of several that a record became: its time is that since the one before it.
     fn one_of(&self, row: &RecordOutRow, several: i64) -> Option<Reach> {
-        let record = self.records.get(usize::try_from(row.first).ok()?)?;
+        let [record] = self.in_range(row)? else {
+            return None;
+        };
         Some(record.reach_of(row.ns.max(0), several))
     }
 
-    /// The slowest way over the records of a range. What is made of all of them has no time of its own: it would count as often as
+    /// The records of a range, if all are there: of a damaged profile some are missing.
+    fn in_range(&self, row: &RecordOutRow) -> Option<&[Record]> {
+        let end = row.first.checked_add(row.count)?;
+        let before = |position: i64| {
+            self.records
+                .partition_point(|record| record.at.position < position)
+        };
+        let range = self.records.get(before(row.first)..before(end))?;
+        (range.len() as i64 == row.count).then_some(range)
+    }
+
+    /// The slowest way over the records of a range. Reading them has no time of what is made of all of them: it would count as often as
     /// there are such records.
     fn range(&self, row: &RecordOutRow) -> Option<Reach> {
-        let first = usize::try_from(row.first).ok()?;
-        let count = usize::try_from(row.count).ok()?;
-        match self.records.get(first..first.checked_add(count)?)? {
+        match self.in_range(row)? {
             [one] => Some(one.reach()),
             records => {
                 let slowest = records.iter().map(Record::reach).reduce(|a, b| a.or(&b))?;

@@ -20,7 +20,7 @@ from pyspark.sql.utils import AnalysisException
 
 TABLES = {
     "records_in": "tap long, source int, position long, id long, ns long",
-    "records_out": "tap long, output int, position long, key long, whole long, ns long, source int, first long, count long",
+    "records_out": "tap long, output int, position long, key long, whole long, ns long, alone_ns long, source int, first long, count long",
 }
 SOURCES = "tap long, source int, shuffle_ns long, linked boolean, links array<int>"
 TARGETS = "tap long, output int, link int, combined boolean"
@@ -68,7 +68,7 @@ class Job:
         self.tables = {name: self.table(name) for name in TABLES}
         # What was made on lower levels and is read on higher ones, each with its links.
         self.on_the_way = []
-        self.inputs = self.results = self.unlinked = 0
+        self.inputs = self.results = self.unlinked = self.read = 0
         self.slowest = []
 
     def answer(self):
@@ -83,6 +83,7 @@ class Job:
             "results": self.results,
             "inputs": self.inputs,
             "unlinked": self.unlinked,
+            "read": self.read,
             "damaged": sum(damaged(table) for table in self.tables.values()),
             "slowest": slowest,
             "records": [row.asDict() for row in records.collect()],
@@ -150,6 +151,7 @@ class Job:
             kept.append(found)
             records = first.unionByName(found)
         for row in records.groupBy("linked", F.col("before").isNull().alias("first")).count().collect():
+            self.read += row["count"]
             if not row["linked"]:
                 self.inputs += row["count"]
             elif row["first"]:
@@ -168,8 +170,13 @@ class Job:
         # One of several: its time is that since the one before it, and the shuffle's is shared.
         at = F.struct("tap", "source", F.col("first").alias("position"))
         one_of = then(F.col("before"), at, F.greatest("ns", F.lit(0)) + F.expr("shuffle_ns div several"))
-        # What is made of all of them has no time of its own: it would count as often as there are such records.
-        all_of = way("way.slow", "way.root", "way.peak", -F.col("way.slow"), "way.root_ns", "way.peak_ns")
+        # Reading them is not the time of what is made of all of them: it would count as often as there are such records.
+        alone = F.greatest(F.coalesce("alone_ns", F.lit(0)), F.lit(0))
+        by_itself = F.struct("tap", "source", F.lit(-1).cast("long").alias("position"))
+        all_of = way(
+            F.col("way.slow") - alone, "way.root", F.when(alone > F.col("way.peak_ns"), by_itself).otherwise(F.col("way.peak")),
+            -F.col("way.slow"), "way.root_ns", F.greatest(alone, F.col("way.peak_ns")),
+        )
         chosen = F.when(F.col("several") > 1, one_of).when(F.col("count") > 1, all_of).otherwise(F.col("way"))
         by = ["tap", "output", "position", "key", "whole", "link", "combined"]
         return rows.withColumn("way", chosen).groupBy(*by).agg(F.min("way").alias("way"), lineage().alias("lineage"))

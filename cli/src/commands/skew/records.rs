@@ -19,6 +19,9 @@ const LONGEST: u64 = 300;
 /// Lines of code of a record.
 const LINES: usize = 3;
 
+/// Of what passes through a Python process.
+const READ_AHEAD: &str = "as Python reads ahead, a result may be said to come from what was read a little after its own input";
+
 /// What is doubtful.
 type Notes = Vec<String>;
 
@@ -259,7 +262,13 @@ pub(super) fn records(
         slow_records: slow_records.collect(),
         slow_results: slow_results.collect(),
     };
-    let notes = notes(&taps, &outcome, places.in_python);
+    let mut notes = notes(&taps, &outcome, places.in_python);
+    let waiting = std::fs::read_dir(dir.records_waiting()).map_or(0, Iterator::count);
+    if waiting > 0 {
+        notes.push(format!(
+            "the records of {waiting} tasks are not in the tables yet: if the application has not been killed, ask again a little later"
+        ));
+    }
     Ok(Some((records, notes)))
 }
 
@@ -309,13 +318,13 @@ fn notes(taps: &Taps, outcome: &Outcome, in_python: usize) -> Vec<String> {
     let mut sources = taps.all.iter().flat_map(|tap| &tap.sources);
     if sources.any(|source| !source.timed) {
         notes.push(
-            "records that go to a Python process are followed in the batches in which they go there: the time of a single one is not known"
-                .to_owned(),
+            format!("records that go to a Python process are followed in the batches in which they go there: the time of a single one is not known, \
+             and {READ_AHEAD}"),
         );
     } else if in_python > 0 {
         notes.push(format!(
             "a Python process worked for {in_python} of the {} tasks that were followed: what it was given has the time until the next one \
-             was asked for, not that of its work in Python",
+             was asked for, not that of its work in Python, and {READ_AHEAD}",
             taps.all.len()
         ));
     }
@@ -323,6 +332,12 @@ fn notes(taps: &Taps, outcome: &Outcome, in_python: usize) -> Vec<String> {
         notes.push(format!(
             "of {} records behind a shuffle or a cache it is not known what they came from: they count as inputs",
             outcome.unlinked
+        ));
+    }
+    if outcome.missing > 0 {
+        notes.push(format!(
+            "{} records that tasks read are not in the profile: what they did and became is not known",
+            outcome.missing
         ));
     }
     if taps.repeated > 0 {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use unfuse_provenance::SEVERAL;
+
 use super::records::{Place, Records, SlowRecord, SlowResult};
 use super::text::{WIDTH, percent, seconds};
 use crate::table::shorten;
@@ -103,6 +105,7 @@ fn way(text: &mut String, result: &SlowResult) {
 fn content(at: &Place) -> String {
     match &at.content {
         Some(content) => quoted(content, at.cut),
+        None if at.position == SEVERAL => "made of several records".to_owned(),
         None => format!("record {} of partition {}", at.position, at.partition),
     }
 }
@@ -124,6 +127,9 @@ fn place(at: &Place) -> String {
         }
         (Some(file), None, Some(row)) => {
             let _ = write!(place, ", {file} row {row} behind byte {}", at.file_start);
+        }
+        _ if at.position == SEVERAL => {
+            let _ = write!(place, ", behind all that was read before");
         }
         _ => {
             let _ = write!(place, ", record {} of {}", at.position, from(&at.kind));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::ops::Range;
 
-const MAGIC: &[u8] = b"UNFREC1\n";
+const MAGIC: &[u8] = b"UNFREC2\n";
 const INPUTS: u8 = 1;
 const OUTPUTS: u8 = 2;
 /// A block longer than this is none of ours.
@@ -32,6 +32,8 @@ pub(super) struct Output {
     pub(super) key: i64,
     pub(super) whole: i64,
     pub(super) ns: i64,
+    /// Of it, by itself.
+    pub(super) alone_ns: i64,
     /// Sources below this number have no part in it.
     forgotten: i32,
     /// What was read since the output before.
@@ -114,6 +116,7 @@ impl<R: Read> Iterator for Blocks<R> {
                     key,
                     whole,
                     ns: number_of(rows)?,
+                    alone_ns: number_of(rows)?,
                     forgotten,
                     read,
                 })
@@ -191,7 +194,7 @@ mod tests {
         bytes.extend([0; 8]);
         bytes.extend([forgotten, read.len() as u8]);
         bytes.extend(read.iter().flatten());
-        bytes.push(ns);
+        bytes.extend([ns, ns / 2]);
         bytes
     }
 

@@ -15,7 +15,7 @@ final class RecordFile {
     static final int INPUTS = 1;
     static final int OUTPUTS = 2;
 
-    private static final byte[] MAGIC = "UNFREC1\n".getBytes(StandardCharsets.US_ASCII);
+    private static final byte[] MAGIC = "UNFREC2\n".getBytes(StandardCharsets.US_ASCII);
 
     private final File path;
     private OutputStream out;

@@ -1,6 +1,7 @@
 package io.unfuse.spark;
 
 import java.util.Collection;
+import java.util.List;
 
 /**
  * What records are told by: 64 bits of their content, the same in every JVM, so that what a stage writes and what the next one reads
@@ -91,7 +92,7 @@ final class RecordId {
         }
         if (value instanceof scala.collection.Iterable || value instanceof Collection) {
             // Linked lists are products too, as deep as they are long. What is made when it is asked for may have no end.
-            return IS_LAZY.get(value.getClass()) ? NONE : mix(value.hashCode());
+            return IS_LAZY.get(value.getClass()) ? NONE : ofCollection(value, depth);
         }
         if (value instanceof scala.Product) {
             scala.Product product = (scala.Product) value;
@@ -117,6 +118,33 @@ final class RecordId {
             return mix(hash);
         }
         return HASHED.get(value.getClass()) ? mix(value.hashCode()) : NONE;
+    }
+
+    /** By element where they are in order, so that equal ones have equal ids however they came about. */
+    private static long ofCollection(Object value, int depth) {
+        long hash = 41;
+        if (value instanceof scala.collection.Seq) {
+            scala.collection.Iterator<?> elements = ((scala.collection.Seq<?>) value).iterator();
+            while (elements.hasNext()) {
+                long part = of(elements.next(), depth + 1);
+                if (part == NONE) {
+                    return NONE;
+                }
+                hash = hash * 0x9e3779b97f4a7c15L + part;
+            }
+            return mix(hash);
+        }
+        if (value instanceof List) {
+            for (Object element : (List<?>) value) {
+                long part = of(element, depth + 1);
+                if (part == NONE) {
+                    return NONE;
+                }
+                hash = hash * 0x9e3779b97f4a7c15L + part;
+            }
+            return mix(hash);
+        }
+        return mix(value.hashCode());
     }
 
     private static long ofText(String text) {

@@ -20,7 +20,7 @@ final class RecordMerge extends AbstractIterator<Object> {
     public boolean hasNext() {
         settle();
         boolean more = records.hasNext();
-        task.skip();
+        task.fetched();
         return more;
     }
 
@@ -36,7 +36,7 @@ final class RecordMerge extends AbstractIterator<Object> {
         } catch (Throwable error) {
             task.fail(error);
         }
-        task.skip();
+        task.fetched();
         return record;
     }
 

@@ -61,12 +61,16 @@ final class RecordOutput extends AbstractIterator<Object> {
     private int sourcesOf;
     /** Time since the last record was consumed, ns. */
     long pendingNanos;
+    /** Of it, while no record that was read was being worked on, ns. */
+    long aloneNanos;
     /** Time in writing that is no record's doing, ns. */
     long writeNanos;
     private Object current;
     private boolean open;
     private boolean waits;
     private boolean isKept;
+    /** Nothing was read since the record before. */
+    private boolean isOfTheSame;
 
     RecordOutput(RecordTask task, int number, Target target) {
         this(task, number, target, -1);
@@ -229,6 +233,7 @@ final class RecordOutput extends AbstractIterator<Object> {
         }
         rows.number(forgotten);
         rows.number(touched);
+        isOfTheSame = touched == 0;
         for (int at = 0; touched > 0 && at < sources.size(); at++) {
             RecordSource source = sources.get(at);
             long count = source.count();
@@ -258,12 +263,15 @@ final class RecordOutput extends AbstractIterator<Object> {
         }
         open = false;
         rows.number(pendingNanos);
+        // Before the first of several that come from the same, all of it was read, sorted or aggregated.
+        rows.number(isOfTheSame ? aloneNanos : 0);
         if (isKept) {
             texts.keep(rows.count, pendingNanos, System.nanoTime() - pendingNanos, text);
             isKept = false;
         }
         current = null;
         pendingNanos = 0;
+        aloneNanos = 0;
         if (rows.endRow()) {
             task.ignore();
         }

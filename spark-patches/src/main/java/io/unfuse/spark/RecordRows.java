@@ -9,6 +9,7 @@ import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** What is known of rows of Spark SQL; a class of its own, since a program of RDDs may do without Spark SQL. */
 final class RecordRows {
@@ -35,12 +36,15 @@ final class RecordRows {
         StructField[] fields = ((StructType) schema).fields();
         for (int i = 0; i < fields.length && text.length() <= most; i++) {
             text.append(i == 0 ? "" : ", ").append(fields[i].name()).append('=');
-            text.append(row.isNullAt(i) ? "null" : value(row.get(i, fields[i].dataType()), fields[i].dataType()));
+            text.append(row.isNullAt(i) ? "null" : value(row.get(i, fields[i].dataType()), fields[i].dataType(), most));
         }
         return text.toString();
     }
 
-    private static String value(Object value, DataType type) {
+    private static String value(Object value, DataType type, int most) {
+        if (value instanceof UTF8String && ((UTF8String) value).numBytes() > most) {
+            return ((UTF8String) value).substring(0, most + 1).toString();
+        }
         return type instanceof DateType ? LocalDate.ofEpochDay((Integer) value).toString() : String.valueOf(value);
     }
 }

@@ -1,6 +1,7 @@
 package io.unfuse.spark;
 
 import java.io.IOException;
+import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.io.LongWritable;
@@ -77,6 +78,8 @@ final class RecordSource extends AbstractIterator<Object> {
     private final boolean hasSeveralFiles;
     /** What a record is told by is known without looking into it, and without code of the user. */
     private final boolean isByPosition;
+    /** Its keys are where lines begin. */
+    private final boolean isOfLines;
     private UTF8String lastFile;
     private long lastFileStart;
     private boolean isTimed = true;
@@ -104,11 +107,31 @@ final class RecordSource extends AbstractIterator<Object> {
         rows = new RecordFile.Rows(task.file(), RecordFile.INPUTS, number);
         schema = kind.name.equals("file") ? schema(rdd) : null;
         isByPosition = kind.by.equals("position");
+        isOfLines = kind.name.equals("file") && readsLines(rdd);
         hasSeveralFiles = rdd.getClass().getSimpleName().equals("FileScanRDD");
         if (kind.name.equals("file") && !hasSeveralFiles) {
             // It has just been opened.
             lookAtFile();
         }
+    }
+
+    /** Whether the input format of a Hadoop RDD gives lines; so do other classes that have pairs of such types. */
+    private static boolean readsLines(RDD<?> rdd) {
+        for (Field field : rdd.getClass().getDeclaredFields()) {
+            try {
+                if (field.getType() == Class.class && field.getName().endsWith("nputFormatClass")) {
+                    field.setAccessible(true);
+                    Class<?> format = (Class<?>) field.get(rdd);
+                    while (format != null && !format.getSimpleName().equals("TextInputFormat")) {
+                        format = format.getSuperclass();
+                    }
+                    return format != null;
+                }
+            } catch (ReflectiveOperationException | RuntimeException e) {
+                return true;
+            }
+        }
+        return true;
     }
 
     private static Object schema(RDD<?> rdd) {
@@ -126,6 +149,10 @@ final class RecordSource extends AbstractIterator<Object> {
 
     int number() {
         return number;
+    }
+
+    boolean isShuffle() {
+        return kind.name.equals("shuffle");
     }
 
     boolean isExhausted() {
@@ -213,8 +240,10 @@ final class RecordSource extends AbstractIterator<Object> {
             synchronized (task) {
                 task.read(this);
             }
-            long id = kind.by.equals("whole") ? RecordId.of(record)
-                    : record instanceof Product2 ? RecordId.ofKey(((Product2<?, ?>) record)._1()) : RecordId.NONE;
+            long id = kind.by.equals("whole") ? RecordId.of(record) : RecordId.NONE;
+            if (id == RecordId.NONE && record instanceof Product2) {
+                id = RecordId.ofKey(((Product2<?, ?>) record)._1());
+            }
             synchronized (task) {
                 if (!task.isBroken()) {
                     begin(record, id);
@@ -243,7 +272,7 @@ final class RecordSource extends AbstractIterator<Object> {
         if (kind.name.equals("cached")) {
             return RecordOutput.positionId(partition, count());
         }
-        return isLine(record) ? ((LongWritable) ((Product2<?, ?>) record)._1()).get() : RecordId.NONE;
+        return isOfLines && isLine(record) ? ((LongWritable) ((Product2<?, ?>) record)._1()).get() : RecordId.NONE;
     }
 
     /** A line of a text file, with its offset. */
@@ -271,7 +300,8 @@ final class RecordSource extends AbstractIterator<Object> {
         open = false;
         rows.number(pendingNanos);
         rows.id(currentId);
-        if (isKept) {
+        // Its time may have come after the next one was asked for: where it is is known all the same.
+        if (isKept || texts.wants(pendingNanos)) {
             texts.keep(rows.count, pendingNanos, currentBegan, currentText);
             isKept = false;
             currentText = null;
@@ -291,7 +321,7 @@ final class RecordSource extends AbstractIterator<Object> {
     void describe(Json json) {
         json.field("kind", kind.name).field("by", kind.by).strings("links", kind.links)
                 .field("rdd", rdd.id()).field("name", rdd.toString()).field("partition", partition)
-                .field("count", rows.count).field("read_ns", readNanos).field("timed", isTimed).field("output", output)
+                .field("count", rows.count).field("read_ns", readNanos).field("timed", isTimed).field("lines", isOfLines).field("output", output)
                 .strings("files", files).numbers("file_starts", fileStarts).numbers("file_positions", filePositions);
         texts.describe(json);
         json.end();

@@ -54,6 +54,8 @@ final class RecordTask {
     private long paused = collectedMillis();
     private long delayed = runDelay.nanos();
     private long unownedNanos;
+    /** Fetching, decoding and merging what the next source of a shuffle gives, ns. */
+    private long mergeNanos;
     /** When {@link #paused} and {@link #delayed} were read. */
     private long looked = mark;
     private volatile boolean broken;
@@ -138,13 +140,16 @@ final class RecordTask {
     /** The code between sources and outputs has run until now. */
     void computed() {
         long nanos = lap();
-        if (owner == null) {
-            unownedNanos += nanos;
-        } else {
-            owner.pendingNanos += nanos;
-        }
         if (active != null) {
             active.pendingNanos += nanos;
+        }
+        if (owner != null) {
+            owner.pendingNanos += nanos;
+            return;
+        }
+        unownedNanos += nanos;
+        if (active != null) {
+            active.aloneNanos += nanos;
         }
     }
 
@@ -194,8 +199,12 @@ final class RecordTask {
             throw new IllegalStateException("a task that reads more than " + MOST_SOURCES + " partitions is not followed");
         }
         RecordSource source = new RecordSource(this, sources.size(), kind, rdd, partition, records);
-        // What it did before it was read, merging for example.
+        // What it did before it was read.
         read(source);
+        if (source.isShuffle()) {
+            source.readNanos += mergeNanos;
+            mergeNanos = 0;
+        }
         for (RecordOutput output : outputs) {
             if (output.hasBegun()) {
                 // One after the other, as in a coalesced RDD: earlier sources are done with.
@@ -259,7 +268,7 @@ final class RecordTask {
         if (nanos >= MERGE_NANOS && (merges.size() < MOST_MERGES || merges.containsKey(key))) {
             merges.merge(key, nanos, Long::sum);
         } else {
-            unownedNanos += nanos;
+            mergeNanos += nanos;
         }
     }
 
@@ -269,9 +278,9 @@ final class RecordTask {
         return nanos == null ? 0 : nanos;
     }
 
-    /** A look at the clock whose time was told. */
-    synchronized void skip() {
-        unownedNanos += lap();
+    /** What is to be merged was fetched and decoded. */
+    synchronized void fetched() {
+        mergeNanos += lap();
     }
 
     /** What was done since the last look was our own work. Only after work that takes a while: to look takes a while too. */
@@ -296,6 +305,7 @@ final class RecordTask {
             output.close();
         }
         file.close();
+        unownedNanos += mergeNanos;
         for (long nanos : merges.values()) {
             unownedNanos += nanos;
         }

@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import java.nio.charset.StandardCharsets;
 import java.util.Comparator;
 import java.util.PriorityQueue;
 
@@ -7,6 +8,8 @@ import java.util.PriorityQueue;
 final class RecordTexts {
     private static final int MOST = 20;
     private static final int LONGEST = 300;
+    /** In these are more than so many characters. */
+    private static final int BYTES = 4 * LONGEST + 4;
 
     private static final class Kept {
         final long position;
@@ -62,6 +65,11 @@ final class RecordTexts {
                 return keyed ? "key " + of(pair._1(), null, false)
                         : isWritable(pair._1()) ? of(pair._2(), null, false)
                         : "(" + of(pair._1(), null, false) + "," + of(pair._2(), null, false) + ")";
+            }
+            if (record instanceof org.apache.hadoop.io.Text) {
+                org.apache.hadoop.io.Text text = (org.apache.hadoop.io.Text) record;
+                // Not the whole of a line that may be as large as memory; half a character at its end is cut off with the rest.
+                return text.getLength() <= BYTES ? text.toString() : new String(text.getBytes(), 0, BYTES, StandardCharsets.UTF_8);
             }
             if (record instanceof byte[]) {
                 return ((byte[]) record).length + " bytes";
