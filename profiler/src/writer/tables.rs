@@ -203,15 +203,10 @@ impl Tables {
             "codegen" => self.add(event, |tables, app, row: CodegenRow| {
                 tables.codegen.push(CodegenRow { app, ..row });
             }),
-            "application" => self.add(event, |tables, app, row: ApplicationRow| {
-                tables.applications.push(ApplicationRow { app, ..row });
-            }),
-            "executor" => self.add(event, |tables, app, row: ExecutorRow| {
-                tables.executors.push(ExecutorRow { app, ..row });
-            }),
-            "job" => self.add(event, |tables, app, row: JobRow| {
-                tables.jobs.push(JobRow { app, ..row });
-            }),
+            // These say whose they are: some come before "app".
+            "application" => self.add(event, |tables, _, row| tables.applications.push(row)),
+            "executor" => self.add(event, |tables, _, row| tables.executors.push(row)),
+            "job" => self.add(event, |tables, _, row| tables.jobs.push(row)),
             "stage" => {
                 let Times {
                     submitted,

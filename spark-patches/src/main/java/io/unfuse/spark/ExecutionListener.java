@@ -37,10 +37,10 @@ final class ExecutionListener extends SparkListener {
     private final Map<Long, Execution> running = new ConcurrentHashMap<>();
     private final CacheEvents cache = new CacheEvents();
     private final StageEvents stages;
-    private final SparkContext spark;
+    private final JobEvents jobs;
 
     ExecutionListener(SparkContext spark) {
-        this.spark = spark;
+        jobs = new JobEvents(spark);
         stages = new StageEvents(spark, cache);
     }
 
@@ -86,7 +86,7 @@ final class ExecutionListener extends SparkListener {
     @Override
     public void onApplicationStart(SparkListenerApplicationStart event) {
         try {
-            Agent.event(JobEvents.started(event, spark));
+            Agent.event(jobs.started(event));
         } catch (Throwable error) {
             Agent.failed("reporting the application's start", error);
         }
@@ -95,7 +95,7 @@ final class ExecutionListener extends SparkListener {
     @Override
     public void onExecutorAdded(SparkListenerExecutorAdded event) {
         try {
-            Agent.event(JobEvents.added(event));
+            Agent.event(jobs.added(event));
         } catch (Throwable error) {
             Agent.failed("reporting an executor of the application", error);
         }
@@ -104,7 +104,7 @@ final class ExecutionListener extends SparkListener {
     @Override
     public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
         try {
-            Agent.event(JobEvents.removed(event));
+            Agent.event(jobs.removed(event));
         } catch (Throwable error) {
             Agent.failed("reporting an executor of the application", error);
         }
@@ -114,7 +114,7 @@ final class ExecutionListener extends SparkListener {
     public void onJobStart(SparkListenerJobStart event) {
         try {
             stages.started(event);
-            Agent.event(JobEvents.started(event));
+            Agent.event(jobs.started(event));
         } catch (Throwable error) {
             Agent.failed("reporting a job", error);
         }
@@ -123,7 +123,7 @@ final class ExecutionListener extends SparkListener {
     @Override
     public void onJobEnd(SparkListenerJobEnd event) {
         try {
-            Agent.event(JobEvents.ended(event));
+            Agent.event(jobs.ended(event));
         } catch (Throwable error) {
             Agent.failed("reporting a job", error);
         }
@@ -194,7 +194,7 @@ final class ExecutionListener extends SparkListener {
             Agent.failed("reporting the cache", error);
         }
         try {
-            Agent.event(JobEvents.ended(event));
+            Agent.event(jobs.ended(event));
         } catch (Throwable error) {
             Agent.failed("reporting the application's end", error);
         }

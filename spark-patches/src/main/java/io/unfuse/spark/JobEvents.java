@@ -15,17 +15,25 @@ import org.apache.spark.scheduler.StageInfo;
 
 /**
  * Writes the {@code application}, {@code executor} and {@code job} events: what the time of a whole run is made of. Spark keeps
- * what it posts while the context starts until plugins have their listeners, so the executor of local mode is among them.
+ * what it posts while the context starts until plugins have their listeners, so the executor of local mode is among them. That is
+ * told before plugins are, which application this is, so these events say it themselves.
  */
 final class JobEvents {
     /** Properties that say how large a run is. */
     private static final String[] SETTINGS = {"spark.task.cpus", "spark.unfuse.iterations", "spark.unfuse.bytes"};
 
-    private JobEvents() {}
+    private final SparkContext spark;
 
-    static Json started(SparkListenerApplicationStart event, SparkContext spark) {
-        Json json = new Json()
-                .field("type", "application")
+    JobEvents(SparkContext spark) {
+        this.spark = spark;
+    }
+
+    private Json event(String type) {
+        return new Json().field("type", type).field("app", spark.applicationId());
+    }
+
+    Json started(SparkListenerApplicationStart event) {
+        Json json = event("application")
                 .field("name", event.appName())
                 .field("started_ms", event.time())
                 .array("settings");
@@ -38,41 +46,37 @@ final class JobEvents {
         return json.endArray();
     }
 
-    static Json ended(SparkListenerApplicationEnd event) {
-        return new Json().field("type", "application").field("ended_ms", event.time());
+    Json ended(SparkListenerApplicationEnd event) {
+        return event("application").field("ended_ms", event.time());
     }
 
-    static Json added(SparkListenerExecutorAdded event) {
-        return new Json()
-                .field("type", "executor")
+    Json added(SparkListenerExecutorAdded event) {
+        return event("executor")
                 .field("executor", event.executorId())
                 .field("host", event.executorInfo().executorHost())
                 .field("cores", event.executorInfo().totalCores())
                 .field("added_ms", event.time());
     }
 
-    static Json removed(SparkListenerExecutorRemoved event) {
-        return new Json()
-                .field("type", "executor")
+    Json removed(SparkListenerExecutorRemoved event) {
+        return event("executor")
                 .field("executor", event.executorId())
                 .field("removed_ms", event.time());
     }
 
-    static Json started(SparkListenerJobStart event) throws ReflectiveOperationException {
+    Json started(SparkListenerJobStart event) throws ReflectiveOperationException {
         List<Long> stages = new ArrayList<>();
         for (Object stage : ScalaSeq.get(event, StageParents.STAGES)) {
             stages.add((long) ((StageInfo) stage).stageId());
         }
-        return new Json()
-                .field("type", "job")
+        return event("job")
                 .field("job", event.jobId())
                 .field("started_ms", event.time())
                 .numbers("stages", stages);
     }
 
-    static Json ended(SparkListenerJobEnd event) {
-        return new Json()
-                .field("type", "job")
+    Json ended(SparkListenerJobEnd event) {
+        return event("job")
                 .field("job", event.jobId())
                 .field("ended_ms", event.time())
                 .field("failure", event.jobResult() instanceof JobFailed ? why((JobFailed) event.jobResult()) : null);

@@ -100,9 +100,12 @@ class JobEventsTest {
     void theApplicationAndItsExecutorsAreTold() {
         SparkListenerApplicationStart start = new SparkListenerApplicationStart("tests", Option.apply("a"), 7, "u",
                 Option.empty(), Option.empty(), Option.empty());
-        assertEquals("{\"type\":\"application\",\"name\":\"tests\",\"started_ms\":7,\"settings\":[]}",
-                JobEvents.started(start, SparkUnderTest.context()).toString());
+        JobEvents events = new JobEvents(SparkUnderTest.context());
+        String app = ",\"app\":\"" + SparkUnderTest.context().applicationId() + "\"";
+        assertEquals("{\"type\":\"application\"" + app + ",\"name\":\"tests\",\"started_ms\":7,\"settings\":[]}",
+                events.started(start).toString());
         SparkListenerExecutorRemoved removed = new SparkListenerExecutorRemoved(9, "1", "idle");
-        assertEquals("{\"type\":\"executor\",\"executor\":\"1\",\"removed_ms\":9}", JobEvents.removed(removed).toString());
+        assertEquals("{\"type\":\"executor\"" + app + ",\"executor\":\"1\",\"removed_ms\":9}",
+                events.removed(removed).toString());
     }
 }
