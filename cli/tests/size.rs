@@ -312,7 +312,14 @@ fn logs_that_do_not_suffice_are_told() {
     );
     says(&["nowhere"], &["nowhere: cannot be read"]);
     fs::create_dir(dir.join("empty")).expect("a directory");
-    says(&["empty"], &["a directory without event logs"]);
+    says(&["empty"], &["a directory without event logs and profiles"]);
+    let older = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/canonical");
+    says(
+        &[older],
+        &[
+            "canonical is left out: it does not say which jobs and executors there were: it was made by an older unfuse",
+        ],
+    );
     fs::write(dir.join("no-log"), "hello\n").expect("a file");
     says(&["no-log"], &["no-log is left out"]);
     says(

@@ -6,7 +6,7 @@
 //!
 //! Data goes through stages, each a type of its own:
 //!
-//! * [`Run`]: what an event log says of one run of the job, at a [`Point`] (slots, iterations, size).
+//! * [`Run`]: what an event log or a profile directory says of one run of the job, at a [`Point`] (slots, iterations, size).
 //! * [`ClosedForm`]: equation 8, fitted. [`Replay`]: stages, tasks and their order, scaled. [`Validation`]: how well
 //!   each predicts runs that it has not seen.
 //! * [`Profile`]: all of it, as it is kept in a file. [`Prediction`]: seconds with an interval.

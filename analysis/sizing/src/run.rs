@@ -1,4 +1,4 @@
-//! One run of the job, as its event log tells it.
+//! One run of the job, as its event log or profile tells it.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ const ALL: usize = 128;
 /// A run that ended well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The file it was read from.
+    /// The log or profile directory it was read from.
     pub log: String,
     /// Name of the application.
     pub application: String,

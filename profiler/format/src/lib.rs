@@ -6,6 +6,7 @@
 //! DIR/unfuse.json              format version
 //! DIR/samples/HOST-PID-SEQ.parquet
 //! DIR/stacks/…  plans/…  stages/…  tasks/…  codegen/…  executions/…  processes/…
+//! DIR/applications/…  executors/…  jobs/…
 //! DIR/sources/HASH.java        the text handed to the compiler, named by its hash
 //! DIR/live/HOST-PID            held (flock) by a writer that is still at work
 //! ```

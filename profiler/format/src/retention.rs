@@ -16,18 +16,21 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::{
-    CachedRow, CodegenRow, ExecutionRow, HostRow, IntervalRow, LiveMarker, PlanRow, ProcessRow,
-    ProfileDir, SampleRow, StackRow, StageRow, Table, TaskRow,
+    ApplicationRow, CachedRow, CodegenRow, ExecutionRow, ExecutorRow, HostRow, IntervalRow, JobRow,
+    LiveMarker, PlanRow, ProcessRow, ProfileDir, SampleRow, StackRow, StageRow, Table, TaskRow,
 };
 
 /// Into how many generations the limits are cut.
 const GENERATIONS: u32 = 10;
 
 /// Tables whose segments go by generation.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 13] = [
     SampleRow::NAME,
     StackRow::NAME,
     CodegenRow::NAME,
+    ApplicationRow::NAME,
+    ExecutorRow::NAME,
+    JobRow::NAME,
     PlanRow::NAME,
     ExecutionRow::NAME,
     StageRow::NAME,

@@ -123,6 +123,9 @@ tables! {
     ProcessRow => "processes",
     SourceRow => "source_index",
     CodegenRow => "codegen",
+    ApplicationRow => "applications",
+    ExecutorRow => "executors",
+    JobRow => "jobs",
     PlanRow => "plans",
     ExecutionRow => "executions",
     StageRow => "stages",
@@ -283,6 +286,69 @@ pub struct SourceRow {
     pub codegen_stage: Option<i32>,
 }
 
+/// One Spark application, told by its driver; a row when it starts and one when it ends.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ApplicationRow {
+    /// Spark application id.
+    pub app: String,
+    /// Its name; of the row of its start, as are its settings.
+    pub name: String,
+    /// Start, ms since the epoch.
+    pub started_ms: Option<i64>,
+    /// End, ms since the epoch.
+    pub ended_ms: Option<i64>,
+    /// Properties that were set, of those that say how large it is: `spark.task.cpus`, `spark.unfuse.iterations`,
+    /// `spark.unfuse.bytes`.
+    pub settings: Vec<Setting>,
+}
+
+/// A property of Spark that was set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Setting {
+    /// Such as `spark.task.cpus`.
+    pub name: String,
+    /// As it was set.
+    pub value: String,
+}
+
+/// One executor, told by the driver; a row when it comes and one when it goes. Those that stay to the end have no second one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExecutorRow {
+    /// Spark application id.
+    pub app: String,
+    /// Executor id; `driver` in local mode.
+    pub executor: String,
+    /// Host; empty in the row of its end.
+    pub host: String,
+    /// Cores that tasks get; 0 in the row of its end.
+    pub cores: u32,
+    /// When it came, ms since the epoch.
+    pub added_ms: Option<i64>,
+    /// When it went, ms since the epoch.
+    pub removed_ms: Option<i64>,
+}
+
+/// One Spark job; a row when it starts and one when it ends.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobRow {
+    /// Spark application id.
+    pub app: String,
+    /// Job id.
+    pub job: i64,
+    /// Ids of its stages, those too that do not run as their output is there; of the row of its start.
+    pub stages: Vec<i32>,
+    /// Start, ms since the epoch.
+    pub started_ms: Option<i64>,
+    /// End, ms since the epoch.
+    pub ended_ms: Option<i64>,
+    /// Why it failed, the first line.
+    pub failure: Option<String>,
+}
+
 /// What one codegen stage of one execution generated, seen on the driver.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -391,6 +457,11 @@ pub struct StageRow {
     pub failure: Option<String>,
     /// RDD operation scopes (names of plan nodes) in the stage.
     pub scopes: Vec<String>,
+    /// Its RDDs from the last to the first, each by the operation that made it or else by its name; neighbours of one name
+    /// are one, and long lineages are cut. At submission only.
+    pub rdds: Vec<String>,
+    /// Packages of the methods on the stack that started it, each once. At submission only.
+    pub packages: Vec<String>,
     /// Final values of the accumulators its tasks updated.
     pub accumulators: Vec<Accumulator>,
     /// Stages it reads from, by the ids under which they ran: Spark gives a stage whose output is there already another

@@ -4,9 +4,9 @@ use super::records::Records;
 use super::spool::Spool;
 use serde::Deserialize;
 use unfuse_format::{
-    CachedRow, CodegenRow, ExecutionRow, FormatError, Frame, HostRow, IntervalRow, PlanRow,
-    ProcessRow, ProfileDir, SampleRow, SegmentWriter, SourceRow, StackRow, StageRow, Table,
-    TaskRow,
+    ApplicationRow, CachedRow, CodegenRow, ExecutionRow, ExecutorRow, FormatError, Frame, HostRow,
+    IntervalRow, JobRow, PlanRow, ProcessRow, ProfileDir, SampleRow, SegmentWriter, SourceRow,
+    StackRow, StageRow, Table, TaskRow,
 };
 
 use super::events::Event;
@@ -77,6 +77,9 @@ pub(super) struct Tables {
     processes: SegmentWriter<ProcessRow>,
     sources: SegmentWriter<SourceRow>,
     codegen: SegmentWriter<CodegenRow>,
+    applications: SegmentWriter<ApplicationRow>,
+    executors: SegmentWriter<ExecutorRow>,
+    jobs: SegmentWriter<JobRow>,
     plans: SegmentWriter<PlanRow>,
     executions: SegmentWriter<ExecutionRow>,
     stages: SegmentWriter<StageRow>,
@@ -107,6 +110,9 @@ impl Tables {
             processes: SegmentWriter::new(&dir, writer),
             sources: SegmentWriter::new(&dir, writer),
             codegen: SegmentWriter::new(&dir, writer),
+            applications: SegmentWriter::new(&dir, writer),
+            executors: SegmentWriter::new(&dir, writer),
+            jobs: SegmentWriter::new(&dir, writer),
             plans: SegmentWriter::new(&dir, writer),
             executions: SegmentWriter::new(&dir, writer),
             stages: SegmentWriter::new(&dir, writer),
@@ -134,6 +140,9 @@ impl Tables {
         self.samples.rename(name);
         self.stacks.rename(name);
         self.codegen.rename(name);
+        self.applications.rename(name);
+        self.executors.rename(name);
+        self.jobs.rename(name);
         self.plans.rename(name);
         self.executions.rename(name);
         self.stages.rename(name);
@@ -148,6 +157,9 @@ impl Tables {
         self.samples.written()
             + self.stacks.written()
             + self.codegen.written()
+            + self.applications.written()
+            + self.executors.written()
+            + self.jobs.written()
             + self.plans.written()
             + self.executions.written()
             + self.stages.written()
@@ -191,6 +203,10 @@ impl Tables {
             "codegen" => self.add(event, |tables, app, row: CodegenRow| {
                 tables.codegen.push(CodegenRow { app, ..row });
             }),
+            // These say whose they are: some come before "app".
+            "application" => self.add(event, |tables, _, row| tables.applications.push(row)),
+            "executor" => self.add(event, |tables, _, row| tables.executors.push(row)),
+            "job" => self.add(event, |tables, _, row| tables.jobs.push(row)),
             "stage" => {
                 let Times {
                     submitted,
@@ -352,6 +368,9 @@ impl Tables {
         }
         note(flush(&mut self.sources));
         note(flush(&mut self.codegen));
+        note(flush(&mut self.applications));
+        note(flush(&mut self.executors));
+        note(flush(&mut self.jobs));
         note(flush(&mut self.plans));
         note(flush(&mut self.executions));
         note(flush(&mut self.stages));
@@ -377,6 +396,9 @@ impl Tables {
         self.stacks.discard();
         self.sources.discard();
         self.codegen.discard();
+        self.applications.discard();
+        self.executors.discard();
+        self.jobs.discard();
         self.plans.discard();
         self.executions.discard();
         self.stages.discard();

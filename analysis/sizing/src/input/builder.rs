@@ -1,4 +1,4 @@
-//! A run from the events of its log.
+//! A run from its events.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -11,6 +11,7 @@ use crate::{Category, Phases, Point, Run};
 /// What has been seen of a run.
 #[derive(Default)]
 pub(super) struct Builder {
+    id: Option<String>,
     name: String,
     started_ms: Option<i64>,
     ended_ms: Option<i64>,
@@ -48,6 +49,7 @@ impl Builder {
             Event::ApplicationStart(start) => {
                 self.started_ms = Some(start.time_ms);
                 self.name = start.name;
+                self.id = start.id;
             }
             Event::ApplicationEnd(time_ms) => self.ended_ms = Some(time_ms),
             Event::Environment(environment) => self.properties.extend(environment.spark),
@@ -122,6 +124,11 @@ impl Builder {
         self.phases.sharing += seconds - run;
         self.phases.communication += communication;
         self.phases.execution += run - communication;
+    }
+
+    /// The application's id, where it has one.
+    pub fn id(&self) -> Option<&String> {
+        self.id.as_ref()
     }
 
     /// The run with notes, or why there is none to fit.

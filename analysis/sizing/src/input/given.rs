@@ -7,11 +7,11 @@ use serde::Deserialize;
 
 use crate::SizingError;
 
-/// Iterations and bytes by the file name of the log.
+/// Iterations and bytes by the file name of the log or profile directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Given(BTreeMap<String, Values>);
 
-/// Of one log; what is not said comes from the log.
+/// Of one run; what is not said comes from its log or profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Values {
     pub iterations: Option<f64>,
@@ -77,8 +77,8 @@ impl Given {
         Ok(Self(given))
     }
 
-    pub(super) fn of(&self, log: &Path) -> Values {
-        let named = file_name(log).and_then(|name| self.0.get(&name));
+    pub(super) fn of(&self, source: &Path) -> Values {
+        let named = file_name(source).and_then(|name| self.0.get(&name));
         named.copied().unwrap_or_default()
     }
 }

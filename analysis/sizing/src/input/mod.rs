@@ -1,36 +1,38 @@
-//! Runs from event logs.
+//! Runs from event logs and profile directories.
 //!
-//! Iterations and size are not in a log. They are read, in this order, from a table that the person wrote, from the
+//! Iterations and size are in neither. They are read, in this order, from a table that the person wrote, from the
 //! properties `spark.unfuse.iterations` and `spark.unfuse.bytes` that the job was submitted with, and else they are
 //! one iteration, and what the job read.
 
 mod builder;
 mod given;
 mod graph;
+mod profile;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use unfuse_eventlog::{EventLog, is_event_log};
+use unfuse_format::ProfileDir;
 
 use self::builder::Builder;
 pub use self::given::Given;
 use crate::{Run, SizingError};
 
-/// What logs were good for.
+/// What logs and profiles were good for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logs {
     /// Runs that ended well.
     pub runs: Vec<Run>,
-    /// Logs that no run could be taken from.
+    /// Those that no run could be taken from.
     pub left_out: Vec<LeftOut>,
     /// What is to be said of the others.
     pub notes: Vec<String>,
 }
 
-/// A log without a run to fit.
+/// A log or profile without a run to fit.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct LeftOut {
     /// Its path.
@@ -39,22 +41,42 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// Reads event logs, and those in directories. Logs of runs that failed, were killed or still run are left out.
+/// A run, the id of its application, and notes; or why there is none.
+type Found = Result<(Run, Option<String>, Vec<String>), String>;
+
+/// Reads event logs, profile directories, and those in directories. Runs that failed, were killed or still run are left out.
 ///
 /// # Errors
-/// If a path is not there, or a directory holds no event log.
+/// If a path is not there, or a directory holds none.
 pub fn read(paths: &[PathBuf], given: &Given) -> Result<Logs, SizingError> {
     let mut logs = Logs::default();
+    // Profiles have the logs of the same applications beside them.
+    let mut seen: BTreeMap<String, (bool, String)> = BTreeMap::new();
     for path in paths {
-        for log in logs_in(path)? {
-            let name = log.display().to_string();
-            match one(&log, given) {
-                Ok((run, notes)) => {
-                    logs.runs.push(run);
-                    logs.notes
-                        .extend(notes.into_iter().map(|note| format!("{name}: {note}")));
+        for source in sources_in(path)? {
+            let is_profile = ProfileDir::is_at(&source);
+            let found = match is_profile {
+                true => of_profile(&source, given),
+                false => vec![(source.clone(), of_log(&source, given))],
+            };
+            for (path, found) in found {
+                let name = path.display().to_string();
+                let fresh = found.and_then(|(run, id, notes)| {
+                    let this = (is_profile, name.clone());
+                    let first = id.map_or(&this, |id| seen.entry(id).or_insert(this.clone()));
+                    match first.0 == is_profile {
+                        true => Ok((run, notes)),
+                        false => Err(format!("{} is of the same run, which counts once", first.1)),
+                    }
+                });
+                match fresh {
+                    Ok((run, notes)) => {
+                        logs.runs.push(run);
+                        logs.notes
+                            .extend(notes.into_iter().map(|note| format!("{name}: {note}")));
+                    }
+                    Err(why) => logs.left_out.push(LeftOut { log: name, why }),
                 }
-                Err(why) => logs.left_out.push(LeftOut { log: name, why }),
             }
         }
     }
@@ -62,37 +84,40 @@ pub fn read(paths: &[PathBuf], given: &Given) -> Result<Logs, SizingError> {
     Ok(logs)
 }
 
-/// A log, or all logs of a directory.
-fn logs_in(path: &Path) -> Result<Vec<PathBuf>, SizingError> {
+/// A log or profile, or all of a directory.
+fn sources_in(path: &Path) -> Result<Vec<PathBuf>, SizingError> {
     let failed = |why: String| SizingError::File {
         file: path.display().to_string(),
         why,
     };
-    if is_event_log(path) {
+    let is_source = |path: &Path| ProfileDir::is_at(path) || is_event_log(path);
+    if is_source(path) {
         return Ok(vec![path.to_owned()]);
     }
     let unread = |error: std::io::Error| failed(format!("cannot be read ({error})"));
-    let mut logs = Vec::new();
+    let mut sources = Vec::new();
     for entry in std::fs::read_dir(path).map_err(unread)? {
         let path = entry.map_err(unread)?.path();
         let hidden = path
             .file_name()
             .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !hidden && is_event_log(&path) {
-            logs.push(path);
+        if !hidden && is_source(&path) {
+            sources.push(path);
         }
     }
-    if logs.is_empty() {
+    if sources.is_empty() {
         return Err(failed(
-            "is a directory without event logs; submit jobs with spark.eventLog.enabled=true and give spark.eventLog.dir".into(),
+            "is a directory without event logs and profiles; submit jobs with spark.eventLog.enabled=true and give \
+             spark.eventLog.dir, or with `unfuse run --out DIR` and give DIR"
+                .into(),
         ));
     }
-    logs.sort();
-    Ok(logs)
+    sources.sort();
+    Ok(sources)
 }
 
-/// The run of one log with notes, or why there is none.
-fn one(path: &Path, given: &Given) -> Result<(Run, Vec<String>), String> {
+/// The run of one log.
+fn of_log(path: &Path, given: &Given) -> Found {
     // Whoever tells it says the path.
     let without_path = |error: String| error.replacen(&path.display().to_string(), "it", 1);
     let mut log = EventLog::open(path).map_err(|error| without_path(error.to_string()))?;
@@ -100,9 +125,32 @@ fn one(path: &Path, given: &Given) -> Result<(Run, Vec<String>), String> {
     for event in &mut log {
         builder.add(event);
     }
+    let id = builder.id().cloned();
     let (run, mut notes) = builder.finish(path, given)?;
     notes.extend(log.damage().notes());
-    Ok((run, notes))
+    Ok((run, id, notes))
+}
+
+/// The runs of a profile. One run has the directory's name; several have those of their applications in it.
+fn of_profile(root: &Path, given: &Given) -> Vec<(PathBuf, Found)> {
+    let applications = match profile::applications(root) {
+        Ok(applications) => applications,
+        Err(why) => return vec![(root.to_owned(), Err(why))],
+    };
+    let several = applications.len() > 1;
+    let runs = applications.into_iter().map(|(id, application)| {
+        let path = match several {
+            true => root.join(&id),
+            false => root.to_owned(),
+        };
+        let found = application.check().and_then(|()| {
+            let (run, mut notes) = application.builder.finish(&path, given)?;
+            notes.extend(application.notes);
+            Ok((run, Some(id), notes))
+        });
+        (path, found)
+    });
+    runs.collect()
 }
 
 /// A size of which nothing is known counts as one byte in all runs of an application, or not at all.

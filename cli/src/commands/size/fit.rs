@@ -1,11 +1,10 @@
-//! `unfuse size fit`: a profile from event logs.
+//! `unfuse size fit`: a profile of a job from event logs and profile directories of its runs.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
-use unfuse_format::ProfileDir;
 use unfuse_sizing::{
     self as sizing, Baselines, Category, ClosedForm, Given, LeftOut, Model, Profile, Ranges,
     SizingError, UnitTask, Validation,
@@ -14,13 +13,13 @@ use unfuse_sizing::{
 use super::{print, text};
 use crate::output::write_to;
 
-/// Make a job's profile from the event logs of some runs
+/// Make a job's profile from the event logs or profile directories of some runs
 #[derive(Debug, Args)]
 pub(super) struct Fit {
-    /// Event logs, or directories of them
+    /// Event logs, profile directories that `unfuse run` wrote, or directories of either
     #[arg(value_name = "LOG|DIR", required = true)]
     logs: Vec<PathBuf>,
-    /// Iterations and size of each run: a CSV file with the columns log, iterations, bytes
+    /// Iterations and size of each run: a CSV file with the columns log (the name of the log or profile directory), iterations, bytes
     #[arg(long, value_name = "FILE")]
     runs: Option<PathBuf>,
     /// Only runs of the application of this name
@@ -68,13 +67,6 @@ impl Fit {
             .map(Given::read)
             .transpose()?
             .unwrap_or_default();
-        if let Some(profile) = self.logs.iter().find(|path| ProfileDir::is_at(path)) {
-            bail!(
-                "{} is a profile, which does not say what executors and jobs there were: give event logs \
-                 (spark.eventLog.enabled=true, which goes together with `unfuse run`)",
-                profile.display()
-            );
-        }
         let mut logs = sizing::read(&self.logs, &given)?;
         if let Some(wanted) = &self.app {
             let known: std::collections::BTreeSet<String> = logs

@@ -22,7 +22,7 @@ use crate::output::write_to;
 
 /// Predict how long a job takes on another cluster, and find the cheapest cluster before a deadline
 ///
-/// `unfuse size fit` makes a profile of the job from event logs of some runs; the other commands answer from it. docs/sizing.md says
+/// `unfuse size fit` makes a profile of the job from event logs or profile directories of some runs; the other commands answer from it. docs/sizing.md says
 /// which runs are wanted and what the models are.
 #[derive(Debug, Args)]
 pub struct Size {

@@ -5,9 +5,13 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
+import org.apache.spark.scheduler.SparkListenerApplicationStart;
 import org.apache.spark.scheduler.SparkListenerBlockManagerRemoved;
 import org.apache.spark.scheduler.SparkListenerBlockUpdated;
 import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.scheduler.SparkListenerExecutorAdded;
+import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
+import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
@@ -18,7 +22,7 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
 
-/** Turns what Spark's listener bus says about queries, stages and tasks into events for the profile. */
+/** Turns what Spark's listener bus says about the application, its queries, jobs, stages and tasks into events for the profile. */
 final class ExecutionListener extends SparkListener {
     /** A query that has started and not ended. */
     private static final class Execution {
@@ -33,8 +37,10 @@ final class ExecutionListener extends SparkListener {
     private final Map<Long, Execution> running = new ConcurrentHashMap<>();
     private final CacheEvents cache = new CacheEvents();
     private final StageEvents stages;
+    private final JobEvents jobs;
 
     ExecutionListener(SparkContext spark) {
+        jobs = new JobEvents(spark);
         stages = new StageEvents(spark, cache);
     }
 
@@ -78,11 +84,48 @@ final class ExecutionListener extends SparkListener {
     }
 
     @Override
+    public void onApplicationStart(SparkListenerApplicationStart event) {
+        try {
+            Agent.event(jobs.started(event));
+        } catch (Throwable error) {
+            Agent.failed("reporting the application's start", error);
+        }
+    }
+
+    @Override
+    public void onExecutorAdded(SparkListenerExecutorAdded event) {
+        try {
+            Agent.event(jobs.added(event));
+        } catch (Throwable error) {
+            Agent.failed("reporting an executor of the application", error);
+        }
+    }
+
+    @Override
+    public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
+        try {
+            Agent.event(jobs.removed(event));
+        } catch (Throwable error) {
+            Agent.failed("reporting an executor of the application", error);
+        }
+    }
+
+    @Override
     public void onJobStart(SparkListenerJobStart event) {
         try {
             stages.started(event);
+            Agent.event(jobs.started(event));
         } catch (Throwable error) {
-            Agent.failed("reading a job", error);
+            Agent.failed("reporting a job", error);
+        }
+    }
+
+    @Override
+    public void onJobEnd(SparkListenerJobEnd event) {
+        try {
+            Agent.event(jobs.ended(event));
+        } catch (Throwable error) {
+            Agent.failed("reporting a job", error);
         }
     }
 
@@ -149,6 +192,11 @@ final class ExecutionListener extends SparkListener {
             cache.ended();
         } catch (Throwable error) {
             Agent.failed("reporting the cache", error);
+        }
+        try {
+            Agent.event(jobs.ended(event));
+        } catch (Throwable error) {
+            Agent.failed("reporting the application's end", error);
         }
         Agent.flush(UnfusePlugin.FLUSH_MILLIS);
     }

@@ -35,9 +35,9 @@ final class SegmentShipper implements Runnable {
     /** In a spool: where its files go. */
     private static final String TARGET = "target.uri";
     /** Samples after what explains them, and the word on the whole process last. */
-    private static final List<String> FOLDERS = Arrays.asList("sources", "source_index", "codegen", "plans", "executions",
-            "stages", "stacks", "tasks", "cached", "intervals", "hosts", "records_in", "records_out", "record_texts",
-            "record_targets", "record_sources", "samples", "processes");
+    private static final List<String> FOLDERS = Arrays.asList("sources", "source_index", "codegen", "applications", "executors",
+            "jobs", "plans", "executions", "stages", "stacks", "tasks", "cached", "intervals", "hosts", "records_in", "records_out",
+            "record_texts", "record_targets", "record_sources", "samples", "processes");
     /** Stores where a file appears when it is complete, and renaming copies it. */
     private static final Set<String> STORES = new HashSet<>(Arrays.asList("s3", "s3n", "s3a", "gs", "oss", "cosn", "obs", "tos"));
 

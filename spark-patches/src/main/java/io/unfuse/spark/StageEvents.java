@@ -1,6 +1,7 @@
 package io.unfuse.spark;
 
 import java.lang.reflect.Method;
+import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -23,6 +24,8 @@ import scala.Option;
 /** Writes the {@code stage} and {@code task} events. */
 final class StageEvents {
     private static final Method RDDS = ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "rddInfos");
+    /** RDDs of a stage that are told: lineages of iterative jobs grow with each iteration. */
+    private static final int MOST_RDDS = 100;
     private static final String CONNECT_USER = "SparkConnect_OperationTag_User_";
     private static final Method ACCUMULABLES = ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "accumulables");
 
@@ -68,6 +71,8 @@ final class StageEvents {
         return stage(stage, execution)
                 .field("pool", pool)
                 .field("user", user(properties.getProperty("spark.job.tags", "")))
+                .strings("rdds", rdds(stage))
+                .strings("packages", packages(stage.details()))
                 .numbers("parents", parents.of(stage));
     }
 
@@ -132,6 +137,35 @@ final class StageEvents {
             Option<org.apache.spark.rdd.RDDOperationScope> scope = ((RDDInfo) rdd).scope();
             if (scope.isDefined()) {
                 names.add(scope.get().name());
+            }
+        }
+        return names;
+    }
+
+    /** What made each RDD, from the last to the first, neighbours of one name once. */
+    private static List<String> rdds(StageInfo stage) throws ReflectiveOperationException {
+        List<String> names = new ArrayList<>();
+        for (Object each : ScalaSeq.get(stage, RDDS)) {
+            RDDInfo rdd = (RDDInfo) each;
+            String name = rdd.scope().isDefined() ? rdd.scope().get().name() : rdd.name();
+            if (names.isEmpty() || !names.get(names.size() - 1).equals(name)) {
+                names.add(name);
+            }
+            if (names.size() == MOST_RDDS) {
+                break;
+            }
+        }
+        return names;
+    }
+
+    /** Packages of the methods of a stack, {@code org.apache.spark.rdd.RDD.count(RDD.scala:1296)} in each line, each once. */
+    static Set<String> packages(String stack) {
+        Set<String> names = new LinkedHashSet<>();
+        for (String line : stack.split("\n")) {
+            int method = line.lastIndexOf('.', Math.max(line.indexOf('('), 0));
+            int type = line.lastIndexOf('.', method - 1);
+            if (type > 0) {
+                names.add(line.substring(0, type).trim());
             }
         }
         return names;

@@ -17,7 +17,7 @@ final class StageParents {
     /** Stages and shuffles that are remembered. */
     private static final int MOST = 100_000;
 
-    private static final Method STAGES = ScalaSeq.method("org.apache.spark.scheduler.SparkListenerJobStart", "stageInfos");
+    static final Method STAGES = ScalaSeq.method("org.apache.spark.scheduler.SparkListenerJobStart", "stageInfos");
     private static final Method PARENTS = ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "parentIds");
     /** Null before Spark 3.1. */
     private static final Method SHUFFLE = shuffle();

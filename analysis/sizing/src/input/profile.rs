@@ -1,0 +1,259 @@
+//! Profile directories: their tables as the events that an event log has, so that both make runs by one builder.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use unfuse_eventlog::{
+    ApplicationStart, Environment, Event, ExecutorAdded, ExecutorRemoved, JobEnd, JobStart,
+    Outcome, Properties, Rdd, Stage, Task, TaskEnd, TaskMetrics,
+};
+use unfuse_format::{
+    ApplicationRow, ExecutorRow, JobRow, ProcessRow, ProfileDir, StageRow, Table, TaskRow,
+};
+
+use super::builder::Builder;
+
+#[cfg(test)]
+mod tests;
+
+/// An application of a profile.
+#[derive(Default)]
+pub(super) struct Application {
+    pub builder: Builder,
+    pub notes: Vec<String>,
+    /// How often it began; more often where Spark tried its driver again.
+    starts: usize,
+    /// The jobs that list a stage.
+    jobs_of: HashMap<i32, Vec<i64>>,
+    /// Tasks that succeeded.
+    succeeded: HashSet<i64>,
+}
+
+type Applications = BTreeMap<String, Application>;
+
+/// All applications of a profile by their ids, or why it says too little of them.
+pub(super) fn applications(root: &Path) -> Result<Applications, String> {
+    let dir = ProfileDir::open(root).map_err(|error| error.to_string())?;
+    let mut notes = Vec::new();
+    let mut found = Applications::new();
+    // Jobs before their stages and tasks.
+    each(&dir, &mut notes, |row: ApplicationRow| {
+        of(&mut found, &row.app).application(row);
+    })?;
+    if found.is_empty() {
+        return Err(
+            "it does not say which jobs and executors there were: it was made by an older unfuse, or its driver was not \
+             profiled. Give the event logs of the runs, or profile them again"
+                .into(),
+        );
+    }
+    each(&dir, &mut notes, |row: ExecutorRow| {
+        of(&mut found, &row.app).executor(row);
+    })?;
+    each(&dir, &mut notes, |row: JobRow| {
+        of(&mut found, &row.app).job(row);
+    })?;
+    each(&dir, &mut notes, |row: StageRow| {
+        of(&mut found, &row.app).stage(row);
+    })?;
+    each(&dir, &mut notes, |row: TaskRow| {
+        of(&mut found, &row.app).task(row);
+    })?;
+    let mut lost: BTreeMap<String, u64> = BTreeMap::new();
+    each(&dir, &mut notes, |row: ProcessRow| {
+        if row.executor == "driver" {
+            lost.insert(row.app, row.lost_events);
+        }
+    })?;
+    for (app, application) in &mut found {
+        application.notes.clone_from(&notes);
+        if let Some(events) = lost.get(app).filter(|events| **events > 0) {
+            let note = format!("{events} events were lost, so tasks may be missing");
+            application.notes.push(note);
+        }
+    }
+    Ok(found)
+}
+
+fn of<'a>(found: &'a mut Applications, app: &str) -> &'a mut Application {
+    found.entry(app.to_owned()).or_default()
+}
+
+/// Takes the rows of a table in the order in which they were written.
+fn each<T: Table>(
+    dir: &ProfileDir,
+    notes: &mut Vec<String>,
+    take: impl FnMut(T),
+) -> Result<(), String> {
+    let read = dir.read::<T>().map_err(|error| error.to_string())?;
+    notes.extend(read.problems.iter().map(ToString::to_string));
+    read.rows.into_iter().for_each(take);
+    Ok(())
+}
+
+impl Application {
+    /// Whether it can be one run.
+    pub fn check(&self) -> Result<(), String> {
+        match self.starts {
+            0 => Err(
+                "the beginning of its tables is not there: it was deleted (keep, keep_for)".into(),
+            ),
+            1 => Ok(()),
+            times => Err(format!(
+                "its driver started {times} times, and the profile has all of them"
+            )),
+        }
+    }
+
+    fn application(&mut self, row: ApplicationRow) {
+        if let Some(time_ms) = row.started_ms {
+            self.starts += 1;
+            let settings = row.settings.into_iter();
+            self.builder.add(Event::Environment(Environment {
+                spark: settings.map(|set| (set.name, set.value)).collect(),
+                java_version: String::new(),
+            }));
+            self.builder.add(Event::ApplicationStart(ApplicationStart {
+                id: Some(row.app),
+                attempt: None,
+                name: row.name,
+                user: String::new(),
+                time_ms,
+            }));
+        }
+        if let Some(time_ms) = row.ended_ms {
+            self.builder.add(Event::ApplicationEnd(time_ms));
+        }
+    }
+
+    fn executor(&mut self, row: ExecutorRow) {
+        if let Some(time_ms) = row.added_ms {
+            self.builder.add(Event::ExecutorAdded(ExecutorAdded {
+                executor: row.executor.as_str().into(),
+                host: row.host.as_str().into(),
+                cores: row.cores,
+                time_ms,
+            }));
+        }
+        if let Some(time_ms) = row.removed_ms {
+            self.builder.add(Event::ExecutorRemoved(ExecutorRemoved {
+                executor: row.executor.as_str().into(),
+                reason: String::new(),
+                time_ms,
+            }));
+        }
+    }
+
+    fn job(&mut self, row: JobRow) {
+        if let Some(time_ms) = row.started_ms {
+            for stage in &row.stages {
+                self.jobs_of.entry(*stage).or_default().push(row.job);
+            }
+            self.builder.add(Event::JobStart(JobStart {
+                job: row.job,
+                time_ms,
+                stages: row.stages,
+                infos: Vec::new(),
+                properties: Properties::default(),
+            }));
+        }
+        if let Some(time_ms) = row.ended_ms {
+            self.builder.add(Event::JobEnd(JobEnd {
+                job: row.job,
+                time_ms,
+                failure: row.failure,
+            }));
+        }
+    }
+
+    fn stage(&mut self, row: StageRow) {
+        // Spark shares one description of a stage among its events, so a row of its submission may have its end already;
+        // RDDs are only there.
+        let event = match row.rdds.is_empty() {
+            true => Event::StageCompleted,
+            false => Event::StageSubmitted,
+        };
+        let rdd = |name: &String| Rdd {
+            rdd: 0,
+            name: name.clone(),
+            scope: None,
+            call_site: String::new(),
+            parents: Vec::new(),
+            partitions: 0,
+            cached_partitions: 0,
+            persisted: false,
+        };
+        let parents = row.parents.iter().copied();
+        let info = Stage {
+            stage: row.stage,
+            attempt: row.attempt,
+            // The beginnings of the methods' names.
+            details: row
+                .packages
+                .iter()
+                .map(|name| format!("{name}.\n"))
+                .collect(),
+            tasks: row.tasks.max(0).unsigned_abs(),
+            rdds: row.rdds.iter().map(rdd).collect(),
+            // By the ids under which they ran, of another job too; what a job waits for is told by when it starts.
+            parents: parents
+                .filter(|parent| self.share_a_job(*parent, row.stage))
+                .collect(),
+            submitted_ms: row.submitted_ms,
+            completed_ms: row.completed_ms,
+            failure: row.failure,
+            properties: Properties {
+                sql: row.execution,
+                ..Properties::default()
+            },
+            name: row.name,
+        };
+        self.builder.add(event(info));
+    }
+
+    fn share_a_job(&self, stage: i32, other: i32) -> bool {
+        let jobs = |stage| self.jobs_of.get(&stage).map_or(&[][..], Vec::as_slice);
+        jobs(stage).iter().any(|job| jobs(other).contains(job))
+    }
+
+    fn task(&mut self, row: TaskRow) {
+        let outcome = match row.status.as_str() {
+            "SUCCESS" if self.succeeded.insert(row.task) => Outcome::Success,
+            // It ended well before, and its output is lost.
+            "SUCCESS" => Outcome::Resubmitted,
+            "KILLED" => Outcome::Killed,
+            "FAILED" => Outcome::Exception,
+            _ => Outcome::Other,
+        };
+        let amount = |number: i64| number.max(0).unsigned_abs();
+        let metrics = TaskMetrics {
+            run_ms: amount(row.run_ms),
+            input_bytes: amount(row.input_bytes),
+            fetch_wait_ms: amount(row.shuffle_fetch_wait_ms),
+            shuffle_write_ns: amount(row.shuffle_write_ns),
+            ..TaskMetrics::default()
+        };
+        let task = Task {
+            stage: row.stage,
+            stage_attempt: row.attempt,
+            task: row.task,
+            index: row.index,
+            partition: None,
+            attempt: row.task_attempt,
+            executor: row.executor.as_str().into(),
+            host: row.host.as_str().into(),
+            locality: "".into(),
+            speculative: row.speculative,
+            launched_ms: row.launched,
+        };
+        self.builder.add(Event::TaskEnd(Box::new(TaskEnd {
+            task,
+            kind: "".into(),
+            finished_ms: row.finished,
+            getting_result_ms: None,
+            outcome,
+            message: String::new(),
+            metrics: Some(metrics),
+        })));
+    }
+}
