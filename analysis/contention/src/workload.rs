@@ -1,11 +1,27 @@
 //! Tables that were checked, in one order, with handles to look rows up by.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use crate::{
     HostId, InputError, Interval, Kind, Query, QueryId, Resource, Span, Stage, StageId, Tables,
     Task, TaskId, critical_path,
 };
+
+/// Amounts that are not 0, and capacities. Far beyond what any machine does in a nanosecond or a century, and far from
+/// where products and quotients of them are no numbers any more.
+pub(crate) const UNITS: RangeInclusive<f64> = 1e-30..=1e30;
+/// Weights of queries.
+pub(crate) const WEIGHTS: RangeInclusive<f64> = 1e-6..=1e6;
+/// What to say of an amount that cannot be.
+pub(crate) const POSSIBLE_UNITS: &str = "0, or from 1e-30 to 1e30";
+/// What to say of a weight that cannot be.
+pub(crate) const POSSIBLE_WEIGHTS: &str = "from 1e-6 to 1e6";
+
+/// Whether so much can have been used.
+pub(crate) fn is_amount(units: f64) -> bool {
+    units == 0.0 || UNITS.contains(&units)
+}
 
 /// What ran, consistent and in one order whatever the order of the rows was.
 #[derive(Clone, Debug)]
@@ -25,7 +41,7 @@ impl Workload {
     ///
     /// # Errors
     /// An [`InputError`] for the first row that cannot be: negative or reversed times, amounts that are NaN,
-    /// infinite or negative, blocked for longer than there was time, things there twice or not at all, a cycle
+    /// negative, or so small or large that their quotients are no numbers, blocked for longer than there was time, things there twice or not at all, a cycle
     /// of stages.
     pub fn new(mut tables: Tables) -> Result<Workload, InputError> {
         sort(&mut tables);
@@ -125,8 +141,13 @@ impl Workload {
     fn check(&self) -> Result<(), InputError> {
         let tables = &self.tables;
         for query in &tables.queries {
-            let what = format!("weight of query {}", query.id.0);
-            positive(&what, query.weight)?;
+            if !WEIGHTS.contains(&query.weight) {
+                return Err(InputError::Amount {
+                    what: format!("weight of query {}", query.id.0),
+                    value: query.weight,
+                    possible: POSSIBLE_WEIGHTS,
+                });
+            }
         }
         for stage in &tables.stages {
             self.queries
@@ -148,16 +169,13 @@ impl Workload {
         }
         for capacity in &tables.capacities {
             self.host(capacity.host)?;
-            positive(
-                &format!("capacity of host {}", capacity.host.0),
-                capacity.per_second,
-            )?;
-        }
-        for window in &tables.host_windows {
-            self.host(window.host)?;
-            used(window.span, window.units, || {
-                format!("window of host {}", window.host.0)
-            })?;
+            if !UNITS.contains(&capacity.per_second) {
+                return Err(InputError::Amount {
+                    what: format!("capacity of host {}", capacity.host.0),
+                    value: capacity.per_second,
+                    possible: "from 1e-30 to 1e30",
+                });
+            }
         }
         for idle in &tables.idle {
             self.host(idle.host)?;
@@ -208,7 +226,13 @@ impl Workload {
             self.stages
                 .get(&share.stage)
                 .ok_or(InputError::NoStage(share.stage))?;
-            amount(share.share, || format!("share of {}", share.operator))?;
+            if !(0.0..=1.0).contains(&share.share) {
+                return Err(InputError::Amount {
+                    what: format!("share of {}", share.operator),
+                    value: share.share,
+                    possible: "from 0 to 1",
+                });
+            }
             *sums.entry(share.stage).or_default() += share.share;
         }
         match sums.into_iter().find(|(_, sum)| *sum > 1.0 + 1e-9) {
@@ -291,23 +315,13 @@ fn span(span: Span, what: impl Fn() -> String) -> Result<(), InputError> {
 }
 
 fn amount(value: f64, what: impl Fn() -> String) -> Result<(), InputError> {
-    if value.is_finite() && value >= 0.0 {
+    if is_amount(value) {
         Ok(())
     } else {
         Err(InputError::Amount {
             what: what(),
             value,
-        })
-    }
-}
-
-fn positive(what: &str, value: f64) -> Result<(), InputError> {
-    if value.is_finite() && value > 0.0 {
-        Ok(())
-    } else {
-        Err(InputError::Amount {
-            what: what.into(),
-            value,
+            possible: POSSIBLE_UNITS,
         })
     }
 }

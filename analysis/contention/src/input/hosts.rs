@@ -6,6 +6,7 @@ use unfuse_format::HostRow;
 
 use super::Builder;
 use crate::windows::spread;
+use crate::workload::{UNITS, is_amount};
 use crate::{
     Capacity, Heartbeat, HostId, HostWindow, Interval, Kind, KnownProcess, KnownUse, Resource, Span,
 };
@@ -201,7 +202,8 @@ fn scale_reads(rows: &mut [&mut Interval], windows: &[Span], factors: &[f64]) {
             inside += part;
             scaled += factors[at] * part;
         }
-        row.units *= scaled + (1.0_f64 - inside).max(0.0);
+        let units = row.units * (scaled + (1.0_f64 - inside).max(0.0));
+        row.units = if is_amount(units) { units } else { 0.0 };
     }
 }
 
@@ -258,7 +260,7 @@ fn known(builder: &mut Builder, host: HostId, whole: &[&HostRow], jvms: &Jvms) {
                 row.network_in_bytes as f64 - asked.fetched_bytes[at],
             ),
         ] {
-            if units > 0.0 {
+            if UNITS.contains(&units) {
                 tables.known.push(KnownUse {
                     host,
                     process,
@@ -280,11 +282,12 @@ fn known(builder: &mut Builder, host: HostId, whole: &[&HostRow], jvms: &Jvms) {
 fn idle_disk(host: HostId, span: Span, row: &HostRow) -> Option<HostWindow> {
     let moved = row.disk_read_bytes as f64 + row.disk_write_bytes as f64;
     let idle_s = span.seconds() - row.disk_busy_s;
-    (moved > 0.0 && row.disk_busy_s > 0.0 && idle_s > 0.0).then(|| HostWindow {
+    let units = moved / row.disk_busy_s * idle_s;
+    UNITS.contains(&units).then_some(Idle {
         host,
         resource: Resource::Io,
         span,
-        units: moved / row.disk_busy_s * idle_s,
+        units,
     })
 }
 

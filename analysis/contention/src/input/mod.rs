@@ -8,6 +8,7 @@ mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::workload::is_amount;
 use crate::{
     Host, HostId, Interval, Kind, Query, QueryId, Span, Stage, StageId, Tables, Task, TaskId,
 };
@@ -106,11 +107,7 @@ impl Builder {
 
     /// Adds what a task did, if there is anything to tell; the task's life is widened to hold it.
     fn interval(&mut self, task: TaskId, kind: Kind, span: Span, units: f64, blocked_ns: i64) {
-        let units = if units.is_finite() {
-            units.max(0.0)
-        } else {
-            0.0
-        };
+        let units = if is_amount(units) { units } else { 0.0 };
         let span = Span {
             start: span.start.max(0),
             end: span.end.max(0),

@@ -8,6 +8,7 @@ use unfuse_format::{
 use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, Waiting};
 
 use super::{BlockedTime, Builder, Input, cache, hosts, slots};
+use crate::workload::WEIGHTS;
 use crate::{Kind, OperatorShare, Query, QueryId, Resource, Span, Stage, StageId, TaskId};
 
 /// Queries of the second application are numbered from here, those of the third from twice that, and so on.
@@ -190,7 +191,8 @@ impl Reader {
             label,
             user: row.user.clone(),
             pool: row.pool.clone(),
-            weight: f64::from(row.pool_weight.filter(|weight| *weight > 0).unwrap_or(1)),
+            weight: f64::from(row.pool_weight.filter(|weight| *weight > 0).unwrap_or(1))
+                .min(*WEIGHTS.end()),
         });
         if row.submitted_ms.is_none() {
             self.undated.insert(id);

@@ -186,6 +186,19 @@ fn impossible_rows_are_refused() {
         refused(|t| t.intervals[0].units = f64::NAN),
         InputError::Amount { .. }
     ));
+    // As numbers they are possible, but not what comes of dividing by them.
+    for extreme in [1e-320, 1e308] {
+        for what in [
+            |t: &mut Tables, to| t.intervals[0].units = to,
+            |t: &mut Tables, to| t.queries[0].weight = to,
+            |t: &mut Tables, to| t.capacities[0].per_second = to,
+        ] {
+            let mut tables = example();
+            what(&mut tables, extreme);
+            let error = Workload::new(tables).unwrap_err();
+            assert!(error.to_string().contains("must be"), "{extreme}: {error}");
+        }
+    }
     assert!(matches!(
         refused(|t| t.tasks[0].span.start = -1),
         InputError::NegativeTime { at: -1, .. }
