@@ -8,7 +8,8 @@ use super::Builder;
 use crate::windows::spread;
 use crate::workload::{UNITS, is_amount};
 use crate::{
-    Capacity, Heartbeat, HostId, HostWindow, Interval, Kind, KnownProcess, KnownUse, Resource, Span,
+    Capacity, Heartbeat, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Resource, Span,
+    Tables,
 };
 
 /// Adds capacities, what known processes used and heartbeats; scales what tasks read to what came from disks.
@@ -16,13 +17,22 @@ use crate::{
 /// What is outside is told for each whole row of a host: in the finer windows between them only a part of a row is known,
 /// which may be less or more than what tasks used there.
 pub(super) fn add(builder: &mut Builder, rows: &[HostRow]) {
-    for (name, rows) in by_host(rows) {
-        let host = builder.host(name);
-        let whole = one_after_the_other(&rows);
-        capacities(builder, host, &rows);
-        let jvms = Jvms::of(&whole, &rows);
-        known(builder, host, &whole, &jvms);
+    let by_host = by_host(rows);
+    let ids: Vec<HostId> = by_host.keys().map(|name| builder.host(name)).collect();
+    let Builder { tables, rows, .. } = builder;
+    let mut of_tasks: BTreeMap<HostId, Vec<Interval>> = BTreeMap::new();
+    for row in tables.intervals.drain(..) {
+        let host = tables.tasks[rows[&row.task]].host;
+        of_tasks.entry(host).or_default().push(row);
     }
+    for (host, rows) in ids.into_iter().zip(by_host.values()) {
+        let whole = one_after_the_other(rows);
+        capacities(tables, host, rows);
+        let jvms = Jvms::of(&whole, rows);
+        let of_tasks = of_tasks.entry(host).or_default();
+        known(tables, of_tasks, host, &whole, &jvms);
+    }
+    tables.intervals.extend(of_tasks.into_values().flatten());
 }
 
 /// Every JVM's writer tells of the whole host. Rows of theirs that do not overlap, those that begin first before others.
@@ -90,7 +100,7 @@ fn by_host(rows: &[HostRow]) -> BTreeMap<&str, Vec<&HostRow>> {
     by_host
 }
 
-fn capacities(builder: &mut Builder, host: HostId, rows: &[&HostRow]) {
+fn capacities(tables: &mut Tables, host: HostId, rows: &[&HostRow]) {
     let cpus = rows.iter().map(|row| row.cpus).max().unwrap_or(0);
     let network = rows.iter().filter_map(|row| row.network_bytes_per_s).max();
     let known = [
@@ -99,7 +109,7 @@ fn capacities(builder: &mut Builder, host: HostId, rows: &[&HostRow]) {
         (Resource::Network, network.unwrap_or(0) as f64),
     ];
     for (resource, per_second) in known.into_iter().filter(|(_, amount)| *amount > 0.0) {
-        builder.tables.capacities.push(Capacity {
+        tables.capacities.push(Capacity {
             host,
             resource,
             per_second,
@@ -171,7 +181,7 @@ struct Used {
 }
 
 impl Used {
-    fn of(rows: &[&mut Interval], windows: &[Span]) -> Self {
+    fn of(rows: &[Interval], windows: &[Span]) -> Self {
         let none = vec![0.0; windows.len()];
         let mut used = Self {
             cpu_s: none.clone(),
@@ -195,7 +205,7 @@ impl Used {
 
 /// Most of what tasks read comes from the page cache and costs nobody a disk: their bytes are scaled to what the
 /// kernel says their JVMs caused to be read from disks.
-fn scale_reads(rows: &mut [&mut Interval], windows: &[Span], factors: &[f64]) {
+fn scale_reads(rows: &mut [Interval], windows: &[Span], factors: &[f64]) {
     for row in rows.iter_mut().filter(|row| row.kind == Kind::IoRead) {
         let (mut inside, mut scaled) = (0.0, 0.0);
         for (at, part) in spread(windows, row.span) {
@@ -207,23 +217,22 @@ fn scale_reads(rows: &mut [&mut Interval], windows: &[Span], factors: &[f64]) {
     }
 }
 
-fn known(builder: &mut Builder, host: HostId, whole: &[&HostRow], jvms: &Jvms) {
+fn known(
+    tables: &mut Tables,
+    of_tasks: &mut [Interval],
+    host: HostId,
+    whole: &[&HostRow],
+    jvms: &Jvms,
+) {
     let windows: Vec<Span> = whole.iter().map(|row| span(row)).collect();
-    let Builder { tables, rows, .. } = builder;
-    let tasks = &tables.tasks;
-    let mut here: Vec<&mut Interval> = tables
-        .intervals
-        .iter_mut()
-        .filter(|row| tasks[rows[&row.task]].host == host)
-        .collect();
-    let asked = Used::of(&here, &windows);
+    let asked = Used::of(of_tasks, &windows);
     let factors: Vec<f64> = asked
         .read_bytes
         .iter()
         .zip(&jvms.read_bytes)
         .map(|(asked, read)| if asked > read { read / asked } else { 1.0 })
         .collect();
-    scale_reads(&mut here, &windows, &factors);
+    scale_reads(of_tasks, &windows, &factors);
     // What JVMs wrote into the page cache and the disks have not written yet.
     let mut unwritten = 0.0;
     for (at, row) in whole.iter().enumerate() {
@@ -279,7 +288,7 @@ fn known(builder: &mut Builder, host: HostId, whole: &[&HostRow], jvms: &Jvms) {
 }
 
 /// What the disks could have moved besides, at the pace at which they did while they had requests.
-fn idle_disk(host: HostId, span: Span, row: &HostRow) -> Option<HostWindow> {
+fn idle_disk(host: HostId, span: Span, row: &HostRow) -> Option<Idle> {
     let moved = row.disk_read_bytes as f64 + row.disk_write_bytes as f64;
     let idle_s = span.seconds() - row.disk_busy_s;
     let units = moved / row.disk_busy_s * idle_s;
