@@ -12,13 +12,18 @@ use crate::workload::WEIGHTS;
 use crate::{Kind, OperatorShare, Query, QueryId, Resource, Span, Stage, StageId, TaskId};
 
 /// Queries of the second application are numbered from here, those of the third from twice that, and so on.
-const PER_APPLICATION: u64 = 1_000_000_000;
+pub(super) const PER_APPLICATION: u64 = 1_000_000_000;
 /// The number of what runs without a SQL execution.
 const NO_QUERY: u64 = PER_APPLICATION - 1;
 /// CPU time that a single sample stands for, at most, ns.
 const LONGEST_SAMPLE: i64 = 20_000_000;
 /// Clocks that differ by more are worth a word, ns.
 const SAME_CLOCK: i64 = 1_000_000_000;
+
+/// The number of a query's application, from 0.
+pub(super) fn application(query: QueryId) -> u64 {
+    query.0 / PER_APPLICATION
+}
 
 type StageKey = (String, i32, i32);
 type TaskKey = (String, i64);
@@ -62,7 +67,7 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
         Blocked::Paper => reader.as_in_the_paper(&recorded, false),
         Blocked::Substitute => reader.as_in_the_paper(&recorded, true),
     }
-    let cached = cache::holders(&recorded.cached, reader.ends_ns);
+    let cached = cache::holders(&recorded.cached, &reader.ends_ns);
     for held in cached {
         reader.cached(profile, &held);
     }
@@ -99,12 +104,21 @@ impl Recorded {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// The last thing that is known to have happened.
-    fn ends_ns(&self) -> i64 {
-        let hosts = self.hosts.iter().map(|row| row.end_ns);
-        let spells = self.spells.iter().map(|spell| spell.end_ns);
-        let tasks = self.tasks.iter().map(|task| ns(task.finished));
-        hosts.chain(spells).chain(tasks).max().unwrap_or(0)
+    /// The last thing that is known to have happened in each application. One may be killed while others go on, and then
+    /// nothing says that its stages ended.
+    fn ends_ns(&self) -> BTreeMap<String, i64> {
+        let hosts = self.hosts.iter().map(|row| (&row.app, row.end_ns));
+        let spells = self.spells.iter().map(|row| (&row.app, row.end_ns));
+        let rows = self.intervals.iter().map(|row| (&row.app, row.end_ns));
+        let tasks = self.tasks.iter().map(|row| (&row.app, ns(row.finished)));
+        let mut ends: BTreeMap<String, i64> = BTreeMap::new();
+        for (app, end) in hosts.chain(spells).chain(rows).chain(tasks) {
+            match ends.get_mut(app) {
+                Some(last) => *last = end.max(*last),
+                None => drop(ends.insert(app.clone(), end)),
+            }
+        }
+        ends
     }
 }
 
@@ -121,7 +135,8 @@ struct Reader {
     applications: Vec<String>,
     stages: BTreeMap<StageKey, StageId>,
     tasks: BTreeMap<TaskKey, TaskId>,
-    ends_ns: i64,
+    /// By application, when it was last heard of.
+    ends_ns: BTreeMap<String, i64>,
     /// Stages of which it is not known when they began.
     undated: BTreeSet<StageId>,
     /// What to add to the driver's time to get that of a host, ns.
@@ -198,17 +213,24 @@ impl Reader {
             self.undated.insert(id);
         }
         let start = ns(row.submitted_ms.unwrap_or(0));
-        let end = row.completed_ms.map_or(self.ends_ns, ns);
+        let end = self.end_of(key, row);
         let parents = row.parents.iter().map(|id| id.max(&0).cast_unsigned());
         self.builder.stage(Stage {
             id,
             parents: parents.collect(),
             span: Span {
                 start: start.max(0),
-                end: end.max(start).max(0),
+                end: end.max(0),
             },
         });
         self.stages.insert(key.clone(), id);
+    }
+
+    /// When a stage that was submitted ended. One that was never said to have completed did when its application was last heard of.
+    fn end_of(&self, (app, ..): &StageKey, row: &StageRow) -> i64 {
+        let heard = || self.ends_ns.get(app).copied().unwrap_or(0);
+        let end = row.completed_ms.map_or_else(heard, ns);
+        end.max(ns(row.submitted_ms.unwrap_or(0)))
     }
 
     /// Tasks that did anything, each on the host where it did it.
@@ -492,9 +514,7 @@ impl Reader {
             if let Some(submitted) = row.submitted_ms {
                 let id = self.stages[key];
                 pending.submitted(id, ns(submitted), row.tasks.max(0).cast_unsigned());
-                if let Some(completed) = row.completed_ms {
-                    pending.completed(id, ns(completed));
-                }
+                pending.completed(id, self.end_of(key, row));
             }
         }
         let runs = self.builder.tables.tasks.iter().filter(|task| task.runs);

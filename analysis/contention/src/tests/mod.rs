@@ -1,6 +1,7 @@
 //! The paper's examples, and what must hold of any workload.
 
 mod paper;
+mod profile;
 mod properties;
 
 use crate::*;
