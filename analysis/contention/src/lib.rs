@@ -77,8 +77,8 @@ pub use ratp::Ratp;
 pub use resource::{Kind, KnownProcess, Resource};
 pub use rules::{Evidence, Suggestion, Thresholds, suggestions};
 pub use tables::{
-    Capacity, Heartbeat, Host, HostWindow, Interval, KnownUse, OperatorShare, Query, Span, Stage,
-    Tables, Task,
+    Capacity, Heartbeat, Host, Idle, Interval, KnownUse, OperatorShare, Query, Span, Stage, Tables,
+    Task,
 };
 pub use timeline::{Slice, Timeline, timelines};
 pub use windows::{cells, windows};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use crate::{
-    HostId, InputError, Interval, Kind, Query, QueryId, Resource, Span, Stage, StageId, Tables,
-    Task, TaskId, critical_path,
+    HostId, InputError, Interval, Query, QueryId, Resource, Span, Stage, StageId, Tables, Task,
+    TaskId, critical_path,
 };
 
 /// Amounts that are not 0, and capacities. Far beyond what any machine does in a nanosecond or a century, and far from
@@ -41,8 +41,8 @@ impl Workload {
     ///
     /// # Errors
     /// An [`InputError`] for the first row that cannot be: negative or reversed times, amounts that are NaN,
-    /// negative, or so small or large that their quotients are no numbers, blocked for longer than there was time, things there twice or not at all, a cycle
-    /// of stages.
+    /// negative, or so small or large that their quotients are no numbers, blocked for longer than there was time,
+    /// things there twice or not at all, a cycle of stages.
     pub fn new(mut tables: Tables) -> Result<Workload, InputError> {
         sort(&mut tables);
         let hosts = index(&tables.hosts, |host| host.id, "host")?;
@@ -213,8 +213,8 @@ impl Workload {
                 span_ns,
             });
         }
-        let early = interval.kind != Kind::Slot && interval.span.start < task.span.start;
-        if early || interval.span.end > task.span.end {
+        let alive = task.span.start <= interval.span.start && interval.span.end <= task.span.end;
+        if !alive && !interval.kind.is_for_slots() {
             return Err(InputError::OutsideTask(task.id));
         }
         Ok(())
@@ -260,13 +260,11 @@ fn sort(tables: &mut Tables) {
             .cmp(&(b.task, b.kind, b.span, b.blocked_ns))
             .then(a.units.total_cmp(&b.units))
     });
-    for windows in [&mut tables.host_windows, &mut tables.idle] {
-        windows.sort_by(|a, b| {
-            (a.host, a.resource, a.span)
-                .cmp(&(b.host, b.resource, b.span))
-                .then(a.units.total_cmp(&b.units))
-        });
-    }
+    tables.idle.sort_by(|a, b| {
+        (a.host, a.resource, a.span)
+            .cmp(&(b.host, b.resource, b.span))
+            .then(a.units.total_cmp(&b.units))
+    });
     tables.known.sort_by(|a, b| {
         (a.host, a.resource, a.process, a.span)
             .cmp(&(b.host, b.resource, b.process, b.span))

@@ -149,13 +149,13 @@ fn more_than_the_capacity_is_the_capacity() {
 fn use_outside_tasks_is_external_and_the_rest_unknown() {
     let mut tables = example();
     tables.capacities[0].per_second = 300.0;
-    let window = HostWindow {
+    tables.known.push(KnownUse {
         host: HostId(0),
+        process: KnownProcess::ExternalIo,
         resource: Resource::Io,
         span: span(0, 1),
-        units: 240.0,
-    };
-    tables.host_windows.push(window);
+        units: 30.0,
+    });
     let workload = Workload::new(tables).unwrap();
     let cell = &cells(&workload, None).next().unwrap();
     let blame = cell.blame(&workload, &cell.tasks[0]);
@@ -215,6 +215,90 @@ fn impossible_rows_are_refused() {
         refused(|t| t.intervals[0].span.end = 2 * S),
         InputError::OutsideTask(TaskId(1))
     ));
+}
+
+#[test]
+fn a_pause_is_put_down_to_garbage_collection_whatever_else_is_known() {
+    let mut tables = example();
+    tables.intervals[0].blocked_ns = 0;
+    tables.intervals.push(Interval {
+        task: TaskId(1),
+        kind: Kind::Pause,
+        span: span(0, 1),
+        units: 0.0,
+        blocked_ns: S / 2,
+    });
+    let workload = Workload::new(tables).unwrap();
+    for split in [Split::Pooled, Split::ByWindow] {
+        let options = Options {
+            victims: [QueryId(1)].into(),
+            split,
+            ..Options::default()
+        };
+        let paths = Graph::build(&workload, &options).explanations();
+        assert_eq!(paths[0].culprit, Culprit::Known(KnownProcess::Gc));
+        close(paths[0].seconds, 0.5);
+    }
+}
+
+#[test]
+fn waiting_for_a_slot_is_no_part_of_a_tasks_life() {
+    let mut tables = Tables::default();
+    for (id, life) in [(1, span(10, 11)), (2, span(0, 10))] {
+        query(&mut tables, id, &[(0, &[], span(0, 11))]);
+        task(&mut tables, id, stage(id, 0), 0, life);
+    }
+    for (id, kind, units, blocked_ns) in [
+        (1, Kind::Slot, 0.0, 5 * S),
+        (1, Kind::SlotOnBusyCpu, 0.0, 5 * S),
+        (2, Kind::Slot, 10.0, 0),
+        (2, Kind::RunQueue, 10.0, 0),
+    ] {
+        tables.intervals.push(Interval {
+            task: TaskId(id),
+            kind,
+            span: span(0, 10),
+            units,
+            blocked_ns,
+        });
+    }
+    let workload = Workload::new(tables).unwrap();
+    let victims = [QueryId(1)].into();
+    let overlaps = baseline::deep_overlap(&workload, &victims, None);
+    assert_eq!(overlaps.get(&QueryId(1)), None);
+    let paths = Graph::build(&workload, &Options::default()).explanations();
+    let others = paths
+        .iter()
+        .filter(|path| path.culprit == Culprit::Query(QueryId(2)));
+    close(others.map(|path| path.seconds).sum(), 10.0);
+}
+
+/// Stream of cells, one window after the other: many concurrent tasks do not need memory for all their windows.
+#[test]
+fn cells_come_in_time_with_those_who_were_there() {
+    let mut tables = Tables::default();
+    query(&mut tables, 1, &[(0, &[], span(0, 20))]);
+    for id in 0..5 {
+        let life = span(id, id + 3);
+        task(&mut tables, id as u64, stage(1, 0), 0, life);
+        reads(&mut tables, id as u64, life, 3.0, 0);
+    }
+    let workload = Workload::new(tables).unwrap();
+    let found: Vec<(i64, Vec<u64>)> = cells(&workload, Some(span(1, 6)))
+        .map(|cell| {
+            cell.tasks.iter().for_each(|task| close(task.units, 1.0));
+            let tasks = cell.tasks.iter().map(|task| task.task.0);
+            (cell.span.start / S, tasks.collect())
+        })
+        .collect();
+    let expected = [
+        (1, vec![0, 1]),
+        (2, vec![0, 1, 2]),
+        (3, vec![1, 2, 3]),
+        (4, vec![2, 3, 4]),
+        (5, vec![3, 4]),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -40,13 +40,13 @@ fn workloads() -> impl Strategy<Value = Tables> {
         for host in 0..tables.hosts.len() {
             let host = tables.hosts[host].id;
             disk(&mut tables, host.0, capacity.into());
-            let window = HostWindow {
+            tables.known.push(KnownUse {
                 host,
+                process: KnownProcess::ExternalIo,
                 resource: Resource::Io,
                 span: span(3, 12),
-                units: 900.0,
-            };
-            tables.host_windows.push(window);
+                units: 300.0,
+            });
         }
         tables.operators.push(OperatorShare {
             stage: stage(0, 0),
@@ -169,7 +169,7 @@ proptest! {
         reversed.intervals.reverse();
         reversed.stages.reverse();
         reversed.queries.reverse();
-        reversed.host_windows.reverse();
+        reversed.known.reverse();
         let graph = |tables| Graph::build(&Workload::new(tables).unwrap(), &Options::default());
         prop_assert_eq!(graph(tables), graph(reversed));
     }
