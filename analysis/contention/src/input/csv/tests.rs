@@ -126,7 +126,7 @@ w2,2,0,e,io-read,1000000000000,1001000000000,60,0"
     let ran = workload.span_of(QueryId(1)).unwrap().seconds();
     close(ran, 31.0);
     let overlap = baseline::naive_overlap(&workload, &[QueryId(1)].into(), None);
-    close(overlap[&QueryId(1)][&QueryId(2)], 31.0);
+    close(overlap[&QueryId(1)][&QueryId(2)], 30.0);
 }
 
 #[test]
