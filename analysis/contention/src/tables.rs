@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HostId, Kind, KnownProcess, QueryId, Resource, StageId, TaskId};
+use crate::{Executor, HostId, Kind, KnownProcess, QueryId, Resource, StageId, TaskId};
 
 /// A span of one host's clock, in nanoseconds; the end is not part of it.
 ///
@@ -109,6 +109,9 @@ pub struct Task {
     pub stage: StageId,
     /// Where it ran.
     pub host: HostId,
+    /// In which JVM there.
+    #[serde(default)]
+    pub executor: Executor,
     /// When it ran.
     pub span: Span,
     /// False for what is no running task but holds or wants something for its stage: blocks in a cache, tasks that
@@ -136,6 +139,9 @@ pub struct Interval {
 pub struct Capacity {
     /// The host.
     pub host: HostId,
+    /// Of memory whose it is, of slots those of which application; of no matter for what the whole host shares.
+    #[serde(default)]
+    pub executor: Executor,
     /// The resource.
     pub resource: Resource,
     /// Units a second, more than 0.

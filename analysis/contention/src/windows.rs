@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::{
-    Cell, HostId, Idle, Interval, KnownProcess, KnownUse, Resource, Span, StageId, TaskUse,
-    Workload,
+    Cell, Executor, HostId, Idle, Interval, KnownProcess, KnownUse, Resource, Span, StageId, Task,
+    TaskUse, Workload,
 };
 
 /// The windows of a host, one after the other: cut where any of its tasks starts or ends and at heartbeats.
@@ -17,15 +17,16 @@ pub fn windows(workload: &Workload, host: HostId) -> Vec<Span> {
         .unwrap_or_default()
 }
 
-/// Every (window, resource) of every host in which a task used or waited for something, by host, time and resource.
+/// Every (window, resource) of every host in which a task used or waited for something, by host, time and resource; memory by
+/// executor, slots by application.
 ///
 /// Amounts are prorated: a row counts in each window by the part of its span that lies in it. `within` cuts
 /// all else away. The time taken is linear in rows × the windows they span; in memory are the cells of one window.
 pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = Cell> {
-    let mut rows: BTreeMap<HostId, Vec<(&Interval, StageId)>> = BTreeMap::new();
+    let mut rows: BTreeMap<HostId, Vec<(&Interval, &Task)>> = BTreeMap::new();
     for row in &workload.tables().intervals {
         let task = workload.task_of(row);
-        rows.entry(task.host).or_default().push((row, task.stage));
+        rows.entry(task.host).or_default().push((row, task));
     }
     all_windows(workload, within)
         .into_iter()
@@ -41,13 +42,13 @@ pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = 
 struct Here<'a> {
     workload: &'a Workload,
     host: HostId,
-    rows: Sweep<(&'a Interval, StageId)>,
+    rows: Sweep<(&'a Interval, &'a Task)>,
     known: Sweep<&'a KnownUse>,
     idle: Sweep<&'a Idle>,
 }
 
 impl<'a> Here<'a> {
-    fn of(workload: &'a Workload, host: HostId, rows: Vec<(&'a Interval, StageId)>) -> Here<'a> {
+    fn of(workload: &'a Workload, host: HostId, rows: Vec<(&'a Interval, &'a Task)>) -> Here<'a> {
         let tables = workload.tables();
         let known = of_host(&tables.known, host, |row| row.host);
         let idle = of_host(&tables.idle, host, |row| row.host);
@@ -61,23 +62,40 @@ impl<'a> Here<'a> {
     }
 
     fn cells(&mut self, window: Span) -> Vec<Cell> {
-        let mut cells: BTreeMap<Resource, Measured> = BTreeMap::new();
-        for ((row, stage), part) in self.rows.during(window) {
-            let cell = cells.entry(row.kind.resource()).or_default();
-            cell.add(row, stage, part);
+        let mut cells: BTreeMap<(Resource, Executor), Measured> = BTreeMap::new();
+        for ((row, task), part) in self.rows.during(window) {
+            let resource = row.kind.resource();
+            let contending = (resource, task.executor.contending(resource));
+            cells
+                .entry(contending)
+                .or_default()
+                .add(row, task.stage, part);
         }
+        // Processes outside share no memory and no slots with tasks.
+        let all = |resource: Resource| (resource, Executor::default());
         for (row, part) in self.known.during(window) {
-            if let Some(cell) = cells.get_mut(&row.resource) {
+            if let Some(cell) = cells.get_mut(&all(row.resource)) {
                 *cell.known.entry(row.process).or_default() += row.units * part;
             }
         }
         for (row, part) in self.idle.during(window) {
-            if let Some(cell) = cells.get_mut(&row.resource) {
+            if let Some(cell) = cells.get_mut(&all(row.resource)) {
                 cell.idle += row.units * part;
             }
         }
-        let close = |(resource, measured): (Resource, Measured)| {
-            measured.close(self.workload, self.host, window, resource)
+        let close = |((resource, executor), measured): ((Resource, Executor), Measured)| {
+            let used = measured.used();
+            let possible = (measured.idle > 0.0).then(|| (used + measured.idle) / window.seconds());
+            let nominal = self.workload.capacity(self.host, executor, resource);
+            Cell::new(
+                self.host,
+                executor,
+                resource,
+                window,
+                nominal.or(possible),
+                measured.tasks,
+                measured.known,
+            )
         };
         cells.into_iter().map(close).collect()
     }
@@ -152,18 +170,10 @@ impl Measured {
         }
     }
 
-    fn close(self, workload: &Workload, host: HostId, span: Span, resource: Resource) -> Cell {
+    /// By tasks and known processes.
+    fn used(&self) -> f64 {
         let by_tasks: f64 = self.tasks.iter().map(|task| task.units).sum();
-        let used = by_tasks + self.known.values().sum::<f64>();
-        let possible = (self.idle > 0.0).then(|| (used + self.idle) / span.seconds());
-        Cell::new(
-            host,
-            resource,
-            span,
-            workload.capacity(host, resource).or(possible),
-            self.tasks,
-            self.known,
-        )
+        by_tasks + self.known.values().sum::<f64>()
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use crate::{
-    HostId, InputError, Interval, Query, QueryId, Resource, Span, Stage, StageId, Tables, Task,
-    TaskId, critical_path,
+    Executor, HostId, InputError, Interval, Query, QueryId, Resource, Span, Stage, StageId, Tables,
+    Task, TaskId, critical_path,
 };
 
 /// Amounts that are not 0, and capacities. Far beyond what any machine does in a nanosecond or a century, and far from
@@ -31,7 +31,7 @@ pub struct Workload {
     queries: BTreeMap<QueryId, usize>,
     stages: BTreeMap<StageId, usize>,
     tasks: BTreeMap<TaskId, usize>,
-    capacities: BTreeMap<(HostId, Resource), f64>,
+    capacities: BTreeMap<(HostId, Executor, Resource), f64>,
     /// Queries with tasks on several hosts.
     spread: BTreeSet<QueryId>,
 }
@@ -60,7 +60,9 @@ impl Workload {
         };
         workload.check()?;
         for capacity in &workload.tables.capacities {
-            let key = (capacity.host, capacity.resource);
+            let resource = capacity.resource;
+            let executor = capacity.executor.contending(resource);
+            let key = (capacity.host, executor, resource);
             if workload
                 .capacities
                 .insert(key, capacity.per_second)
@@ -124,9 +126,10 @@ impl Workload {
         spans.reduce(Span::hull)
     }
 
-    /// Nominal capacity in units a second, if known.
-    pub fn capacity(&self, host: HostId, resource: Resource) -> Option<f64> {
-        self.capacities.get(&(host, resource)).copied()
+    /// Nominal capacity in units a second for the tasks of an executor and those that contend with them, if known.
+    pub fn capacity(&self, host: HostId, executor: Executor, resource: Resource) -> Option<f64> {
+        let key = (host, executor.contending(resource), resource);
+        self.capacities.get(&key).copied()
     }
 
     /// Whether a query has tasks on several hosts.

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::workload::is_amount;
 use crate::{
-    Host, HostId, Interval, Kind, Query, QueryId, Span, Stage, StageId, Tables, Task, TaskId,
+    Executor, Host, HostId, Interval, Kind, Query, QueryId, Span, Stage, StageId, Tables, Task,
+    TaskId,
 };
 
 pub use self::csv::{CsvError, INTERVALS_CSV, from_csv};
@@ -85,20 +86,21 @@ impl Builder {
         }
     }
 
-    /// A task that lives for as long as its intervals and `span` do.
-    fn task(&mut self, stage: StageId, host: HostId, span: Option<Span>, runs: bool) -> TaskId {
+    /// A task that lives for as long as its intervals do.
+    fn task(&mut self, stage: StageId, host: HostId, executor: Executor, runs: bool) -> TaskId {
         self.tasks += 1;
         let id = TaskId(self.tasks);
         self.rows.insert(id, self.tables.tasks.len());
         // Widened by the first interval.
-        let span = span.unwrap_or(Span {
+        let span = Span {
             start: i64::MAX,
             end: i64::MIN,
-        });
+        };
         self.tables.tasks.push(Task {
             id,
             stage,
             host,
+            executor,
             span,
             runs,
         });

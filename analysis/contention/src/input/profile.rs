@@ -9,7 +9,9 @@ use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, Waiting};
 
 use super::{BlockedTime, Builder, Input, cache, hosts, slots};
 use crate::workload::WEIGHTS;
-use crate::{Kind, OperatorShare, Query, QueryId, Resource, Span, Stage, StageId, TaskId};
+use crate::{
+    Executor, Kind, OperatorShare, Query, QueryId, Resource, Span, Stage, StageId, TaskId,
+};
 
 /// Queries of the second application are numbered from here, those of the third from twice that, and so on.
 pub(super) const PER_APPLICATION: u64 = 1_000_000_000;
@@ -21,8 +23,8 @@ const LONGEST_SAMPLE: i64 = 20_000_000;
 const SAME_CLOCK: i64 = 1_000_000_000;
 
 /// The number of a query's application, from 0.
-pub(super) fn application(query: QueryId) -> u64 {
-    query.0 / PER_APPLICATION
+pub(super) fn application(query: QueryId) -> u32 {
+    u32::try_from(query.0 / PER_APPLICATION).unwrap_or(u32::MAX)
 }
 
 type StageKey = (String, i32, i32);
@@ -54,6 +56,7 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
         applications: recorded.applications(),
         stages: BTreeMap::new(),
         tasks: BTreeMap::new(),
+        executors: BTreeMap::new(),
         ends_ns: recorded.ends_ns(),
         undated: BTreeSet::new(),
         clocks: BTreeMap::new(),
@@ -74,7 +77,8 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
     let waiting = reader.pending(&recorded);
     let busy = hosts::BusyCpus::of(&mut reader.builder, &recorded.hosts);
     slots::add(&mut reader.builder, &waiting, &busy);
-    hosts::add(&mut reader.builder, &recorded.hosts);
+    let jvms = reader.jvms(profile);
+    hosts::add(&mut reader.builder, &recorded.hosts, &jvms);
     reader.date_stages();
     reader.operators(profile);
     reader.running(profile);
@@ -135,6 +139,8 @@ struct Reader {
     applications: Vec<String>,
     stages: BTreeMap<StageKey, StageId>,
     tasks: BTreeMap<TaskKey, TaskId>,
+    /// By application and id.
+    executors: BTreeMap<(String, String), Executor>,
     /// By application, when it was last heard of.
     ends_ns: BTreeMap<String, i64>,
     /// Stages of which it is not known when they began.
@@ -242,13 +248,23 @@ impl Reader {
         let mut begins: BTreeMap<TaskId, i64> = BTreeMap::new();
         for row in &recorded.intervals {
             let stage = (row.app.clone(), row.stage, row.attempt);
-            let task = self.task((row.app.clone(), row.task), &stage, &row.host);
+            let task = self.task(
+                (row.app.clone(), row.task),
+                &stage,
+                &row.host,
+                &row.executor,
+            );
             let begin = begins.entry(task).or_insert(row.start_ns);
             *begin = row.start_ns.min(*begin);
         }
         for spell in &recorded.spells {
             let stage = (spell.app.clone(), spell.stage, spell.attempt);
-            self.task((spell.app.clone(), spell.task), &stage, &spell.host);
+            self.task(
+                (spell.app.clone(), spell.task),
+                &stage,
+                &spell.host,
+                &spell.executor,
+            );
         }
         for row in &recorded.tasks {
             let home = homes.get(&(row.app.as_str(), row.executor.as_str()));
@@ -256,7 +272,7 @@ impl Reader {
             let host = home.map_or(row.host.as_str(), |home| *home);
             let key = (row.app.clone(), row.task);
             let known = self.tasks.contains_key(&key);
-            let task = self.task(key, &stage, host);
+            let task = self.task(key, &stage, host, &row.executor);
             if !known {
                 // Nothing is known of what it did, but that it was there.
                 let at = self.builder.rows[&task];
@@ -269,14 +285,37 @@ impl Reader {
         self.compare_clocks(recorded, &begins);
     }
 
-    fn task(&mut self, key: TaskKey, stage: &StageKey, host: &str) -> TaskId {
+    fn task(&mut self, key: TaskKey, stage: &StageKey, host: &str, executor: &str) -> TaskId {
         if let Some(task) = self.tasks.get(&key) {
             return *task;
         }
         let host = self.builder.host(host);
-        let task = self.builder.task(self.stages[stage], host, None, true);
+        let stage = self.stages[stage];
+        let executor = self.executor(&key.0, executor);
+        let task = self.builder.task(stage, host, executor, true);
         self.tasks.insert(key, task);
         task
+    }
+
+    fn executor(&mut self, app: &str, id: &str) -> Executor {
+        let application = application(self.query_id(app, None));
+        let number = self.executors.len() as u32;
+        let executor = Executor {
+            application,
+            number,
+        };
+        let key = (app.to_owned(), id.to_owned());
+        *self.executors.entry(key).or_insert(executor)
+    }
+
+    /// The executors in which tasks ran or blocks were, by their processes.
+    fn jvms(&self, profile: &Profile) -> hosts::Processes {
+        let jvms = profile.processes.iter().filter_map(|process| {
+            let key = (process.app.clone(), process.executor.clone());
+            let executor = *self.executors.get(&key)?;
+            Some(((key.0, process.host.clone(), process.pid), executor))
+        });
+        jvms.collect()
     }
 
     /// How far each host's clock is from the driver's, by when tasks begin there and are launched here.
@@ -493,7 +532,8 @@ impl Reader {
             .find(|process| process.app == held.app && process.executor == held.executor);
         if let Some((stage, process)) = stage.zip(process) {
             let host = self.builder.host(&process.host);
-            let holder = self.builder.task(stage, host, None, false);
+            let executor = self.executor(&held.app, &held.executor);
+            let holder = self.builder.task(stage, host, executor, false);
             let clock = self.clocks.get(&host).copied().unwrap_or(0);
             for (span, bytes) in &held.spans {
                 let units = bytes * span.seconds();

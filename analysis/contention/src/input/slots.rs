@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::Builder;
 use super::hosts::BusyCpus;
 use super::profile::application;
-use crate::{HostId, Kind, QueryId, Span, StageId};
+use crate::{Executor, HostId, Kind, QueryId, Span, StageId};
 
 /// Waits are summed up in parts of the time as long as this, ns.
 const BUCKET: i64 = 2_000_000_000;
@@ -80,7 +80,12 @@ pub(super) fn add(builder: &mut Builder, pending: &Pending, busy: &BusyCpus) {
             let mut at = 0;
             while seconds > 1e-9 {
                 if at == waiting.len() {
-                    waiting.push(builder.task(stage, host, None, false));
+                    let application = application(stage.query);
+                    let executor = Executor {
+                        application,
+                        number: 0,
+                    };
+                    waiting.push(builder.task(stage, host, executor, false));
                 }
                 let blocked = seconds.min(span.seconds());
                 for (kind, part) in [(Kind::Slot, 1.0 - busy), (Kind::SlotOnBusyCpu, busy)] {
@@ -110,7 +115,7 @@ fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, Waited
     let mut changes = pending.changes.clone();
     changes.sort_unstable();
     let mut waiting: BTreeMap<StageId, u32> = BTreeMap::new();
-    let mut running: BTreeMap<(u64, HostId), Running> = BTreeMap::new();
+    let mut running: BTreeMap<(u32, HostId), Running> = BTreeMap::new();
     let mut waited: BTreeMap<(StageId, HostId), BTreeMap<i64, Waited>> = BTreeMap::new();
     let mut at = changes.first().map_or(0, |(at, _)| *at);
     for (next, change) in changes {
@@ -182,7 +187,7 @@ impl Running {
 
 /// Slots that other queries of the same application hold.
 fn held_by_others(
-    running: &BTreeMap<(u64, HostId), Running>,
+    running: &BTreeMap<(u32, HostId), Running>,
     query: QueryId,
 ) -> Vec<(HostId, u32)> {
     let application = application(query);

@@ -241,6 +241,75 @@ fn a_pause_is_put_down_to_garbage_collection_whatever_else_is_known() {
     }
 }
 
+/// Spark manages the memory of each JVM by itself: what is held in one is missing in no other.
+#[test]
+fn memory_is_contended_for_in_a_jvm_and_slots_in_an_application() {
+    let executor = |application, number| Executor {
+        application,
+        number,
+    };
+    let mut tables = Tables::default();
+    for (id, executor) in [
+        (1, executor(0, 1)),
+        (2, executor(0, 1)),
+        (3, executor(0, 2)),
+        (4, executor(1, 3)),
+    ] {
+        query(&mut tables, id, &[(0, &[], span(0, 1))]);
+        task(&mut tables, id, stage(id, 0), 0, span(0, 1));
+        tables.tasks.last_mut().unwrap().executor = executor;
+        for (kind, units) in [
+            (Kind::ExecutionMemory, 60.0),
+            (Kind::Slot, 1.0),
+            (Kind::RunQueue, 0.1),
+        ] {
+            let victim = id == 1;
+            tables.intervals.push(Interval {
+                task: TaskId(id),
+                kind,
+                span: span(0, 1),
+                units: if victim { 0.0 } else { units },
+                blocked_ns: if victim { S / 4 } else { 0 },
+            });
+        }
+    }
+    for (executor, per_second) in [(executor(0, 1), 60.0), (executor(0, 2), 1000.0)] {
+        tables.capacities.push(Capacity {
+            host: HostId(0),
+            executor,
+            resource: Resource::Memory,
+            per_second,
+        });
+    }
+    let workload = Workload::new(tables).unwrap();
+    let options = Options {
+        victims: [QueryId(1)].into(),
+        ..Options::default()
+    };
+    let graph = Graph::build(&workload, &options);
+    let culprits = |kind: Kind| -> Vec<Culprit> {
+        let paths = graph.explanations().into_iter();
+        let mut culprits: Vec<Culprit> = paths
+            .filter(|path| path.kind == kind)
+            .map(|path| path.culprit)
+            .collect();
+        culprits.sort_unstable();
+        culprits
+    };
+    let queries = |ids: &[u64]| -> Vec<Culprit> {
+        ids.iter().map(|id| Culprit::Query(QueryId(*id))).collect()
+    };
+    assert_eq!(culprits(Kind::ExecutionMemory), queries(&[2]));
+    assert_eq!(culprits(Kind::Slot), queries(&[2, 3]));
+    assert_eq!(culprits(Kind::RunQueue), queries(&[2, 3, 4]));
+    // At level 3 there is the host only.
+    assert!(
+        graph
+            .find(&Key::Host(stage(1, 0), Kind::ExecutionMemory, HostId(0)))
+            .is_some()
+    );
+}
+
 #[test]
 fn waiting_for_a_slot_is_no_part_of_a_tasks_life() {
     let mut tables = Tables::default();
@@ -265,7 +334,7 @@ fn waiting_for_a_slot_is_no_part_of_a_tasks_life() {
     let workload = Workload::new(tables).unwrap();
     let victims = [QueryId(1)].into();
     let overlaps = baseline::deep_overlap(&workload, &victims, None);
-    assert_eq!(overlaps.get(&QueryId(1)), None);
+    assert!(overlaps[&QueryId(1)].is_empty());
     let paths = Graph::build(&workload, &Options::default()).explanations();
     let others = paths
         .iter()

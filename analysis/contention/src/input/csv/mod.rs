@@ -14,7 +14,9 @@ pub use self::error::CsvError;
 use self::outside::Wholes;
 use self::rows::{HostRow, IntervalRow, QueryRow, StageRow, read, read_if_there};
 use super::{Builder, Input};
-use crate::{Capacity, HostId, Kind, Query, QueryId, Resource, Span, Stage, StageId, TaskId};
+use crate::{
+    Capacity, Executor, HostId, Kind, Query, QueryId, Resource, Span, Stage, StageId, TaskId,
+};
 
 /// The file that makes a directory one of CSV files.
 pub const INTERVALS_CSV: &str = "intervals.csv";
@@ -215,7 +217,7 @@ impl Reader {
         let key = (stage, host, row.task);
         let task = match self.tasks.get(&key) {
             Some(task) => *task,
-            None => self.builder.task(stage, host, None, true),
+            None => self.builder.task(stage, host, Executor::default(), true),
         };
         self.tasks.insert(key, task);
         self.builder
@@ -278,6 +280,7 @@ impl Reader {
         for ((host, resource), per_second) in capacities {
             self.builder.tables.capacities.push(Capacity {
                 host,
+                executor: Executor::default(),
                 resource,
                 per_second,
             });
