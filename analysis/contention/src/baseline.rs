@@ -42,8 +42,10 @@ pub fn deep_overlap(
     within: Option<Span>,
 ) -> Overlaps {
     let mut overlaps = Overlaps::new();
+    let mut changes = changes(workload);
     for (host, windows) in all_windows(workload, within) {
-        let mut changes = changes(workload, host).into_iter().peekable();
+        let changes = changes.remove(&host).unwrap_or_default();
+        let mut changes = changes.into_iter().peekable();
         let mut running: BTreeMap<QueryId, i64> = BTreeMap::new();
         for window in windows {
             while let Some((_, query, change)) = changes.next_if(|(at, ..)| *at <= window.start) {
@@ -82,20 +84,18 @@ pub fn blocked_time(
     blocked
 }
 
-/// Tasks that start (1) and end (-1) on a host, in time.
-fn changes(workload: &Workload, host: HostId) -> Vec<(i64, QueryId, i64)> {
-    let tasks = workload
-        .tables()
-        .tasks
-        .iter()
-        .filter(|task| task.host == host && task.runs);
-    let both = tasks.flat_map(|task| {
-        [
+/// Tasks that start (1) and end (-1) on each host, in time.
+fn changes(workload: &Workload) -> BTreeMap<HostId, Vec<(i64, QueryId, i64)>> {
+    let mut changes: BTreeMap<HostId, Vec<(i64, QueryId, i64)>> = BTreeMap::new();
+    let tasks = workload.tables().tasks.iter();
+    for task in tasks.filter(|task| task.runs) {
+        changes.entry(task.host).or_default().extend([
             (task.span.start, task.stage.query, 1),
             (task.span.end, task.stage.query, -1),
-        ]
-    });
-    let mut changes: Vec<_> = both.collect();
-    changes.sort_unstable();
+        ]);
+    }
+    changes
+        .values_mut()
+        .for_each(|changes| changes.sort_unstable());
     changes
 }

@@ -81,21 +81,29 @@ pub(crate) fn each_wait(
             .filter(|task| victims.contains(&task.stage))
         {
             for (kind, blocked) in victim.blocked.iter().filter(|(_, blocked)| **blocked > 0.0) {
-                match kind {
+                let units = match kind {
                     Kind::Pause => {
                         rates.clear();
                         rates.push((Source::Known(KnownProcess::Gc), 1.0));
+                        // There is one to blame, whatever the task got and whatever the capacity is.
+                        *blocked
                     }
                     // What counts as waiting for slots is what others hold.
-                    kind if kind.is_for_slots() => users.against(victim, false, &mut rates),
-                    _ => users.against(victim, options.own_tasks, &mut rates),
-                }
+                    kind if kind.is_for_slots() => {
+                        users.against(victim, false, &mut rates);
+                        usual.units(victim, &cell)
+                    }
+                    _ => {
+                        users.against(victim, options.own_tasks, &mut rates);
+                        usual.units(victim, &cell)
+                    }
+                };
                 tell(&Wait {
                     cell: &cell,
                     stage: victim.stage,
                     kind: *kind,
                     blocked: *blocked,
-                    units: usual.units(victim, &cell),
+                    units,
                     rates: &rates,
                 });
             }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{HostId, Kind, KnownProcess, Ratp, Resource, Span, StageId, TaskId, Workload};
+use crate::{
+    Executor, HostId, Kind, KnownProcess, Ratp, Resource, Span, StageId, TaskId, Workload,
+};
 
 /// What a task used of a resource in a window, and how long it waited.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +43,7 @@ pub enum Blamed {
     Unknown,
 }
 
-/// One resource of one host in one window.
+/// One resource of one host in one window; of memory that of one executor, of slots those of one application.
 ///
 /// Its capacity obeys eq. 12: what tasks, known processes and the unknown used sums to it. Measurements can
 /// break that (page cache hits are read faster than the disk, turbo clocks, late counters); the capacity is then
@@ -50,6 +52,8 @@ pub enum Blamed {
 pub struct Cell {
     /// The host.
     pub host: HostId,
+    /// Whose tasks contend for it, see [`Executor::contending`].
+    pub executor: Executor,
     /// The resource.
     pub resource: Resource,
     /// The window, δt.
@@ -70,6 +74,7 @@ impl Cell {
     /// A window with what was used in it; `nominal` is the capacity in units a second, if known.
     pub fn new(
         host: HostId,
+        executor: Executor,
         resource: Resource,
         span: Span,
         nominal: Option<f64>,
@@ -87,6 +92,7 @@ impl Cell {
         let capacity = possible.max(used) / span.seconds();
         Cell {
             host,
+            executor,
             resource,
             span,
             capacity,

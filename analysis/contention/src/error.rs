@@ -25,13 +25,15 @@ pub enum InputError {
         /// Its end.
         end: i64,
     },
-    /// NaN, infinite, negative, or zero where that has no meaning.
-    #[error("{what}: {value} is not a possible amount")]
+    /// NaN, infinite, negative, zero where that has no meaning, or so small or large that no quotient can be told.
+    #[error("{what}: {value:?} is not a possible amount; it must be {possible}")]
     Amount {
         /// The row.
         what: String,
         /// The number.
         value: f64,
+        /// What it could be.
+        possible: &'static str,
     },
     /// Something was used in no time, so no rate can be told.
     #[error("{what}: units or blocked time in an empty span")]

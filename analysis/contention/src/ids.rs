@@ -2,13 +2,38 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Resource;
+
 /// A query: Spark's SQL execution, or a job without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QueryId(pub u64);
 
-/// A machine: what has a capacity. Executors of one machine share it.
+/// A machine: what has a capacity. Executors of one machine share it, but for memory and slots (see [`Executor`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HostId(pub u32);
+
+/// A JVM in which tasks run, of an application.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Executor {
+    /// The application's number.
+    pub application: u32,
+    /// The JVM's number in the application.
+    pub number: u32,
+}
+
+impl Executor {
+    /// Who its tasks contend with for a resource of a host: tasks of executors for which this is the same. Spark manages the memory
+    /// of each JVM by itself, and a slot is only given to tasks of its application.
+    pub fn contending(self, resource: Resource) -> Executor {
+        match resource {
+            Resource::Memory => self,
+            Resource::Slots => Executor { number: 0, ..self },
+            Resource::Cpu | Resource::Io | Resource::Network => Executor::default(),
+        }
+    }
+}
 
 /// A task attempt, unique in the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -23,7 +23,8 @@
 //! let second = Span { start: 0, end: 1_000_000_000 };
 //! let mut tables = Tables::default();
 //! tables.hosts.push(Host { id: HostId(0), name: "worker-1".into() });
-//! tables.capacities.push(Capacity { host: HostId(0), resource: Resource::Io, per_second: 210.0 });
+//! let executor = Executor::default();
+//! tables.capacities.push(Capacity { host: HostId(0), executor, resource: Resource::Io, per_second: 210.0 });
 //! for (number, units) in [(1, 30.0), (2, 60.0), (3, 120.0)] {
 //!     let query = QueryId(number);
 //!     let stage = StageId { query, stage: 0, attempt: 0 };
@@ -32,7 +33,7 @@
 //!         id: query, label: format!("q{number}"), user: String::new(), pool: String::new(), weight: 1.0,
 //!     });
 //!     tables.stages.push(Stage { id: stage, parents: vec![], span: second });
-//!     tables.tasks.push(Task { id: task, stage, host: HostId(0), span: second, runs: true });
+//!     tables.tasks.push(Task { id: task, stage, host: HostId(0), executor, span: second, runs: true });
 //!     tables.intervals.push(Interval { task, kind: Kind::IoRead, span: second, units, blocked_ns: 600_000_000 });
 //! }
 //! let workload = Workload::new(tables)?;
@@ -69,7 +70,7 @@ pub use critical_path::critical_path;
 pub use culprit::{Culprit, Source};
 pub use error::InputError;
 pub use graph::{Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
-pub use ids::{HostId, QueryId, StageId, TaskId};
+pub use ids::{Executor, HostId, QueryId, StageId, TaskId};
 pub use input::{BlockedTime, CsvError, INTERVALS_CSV, Input, from_csv, from_profile};
 pub use options::{Options, Split, VictimStages};
 pub use questions::{By, Entity, Filter, Ranked, culprits, hot_resources, slow_nodes, top};
@@ -77,8 +78,8 @@ pub use ratp::Ratp;
 pub use resource::{Kind, KnownProcess, Resource};
 pub use rules::{Evidence, Suggestion, Thresholds, suggestions};
 pub use tables::{
-    Capacity, Heartbeat, Host, HostWindow, Interval, KnownUse, OperatorShare, Query, Span, Stage,
-    Tables, Task,
+    Capacity, Heartbeat, Host, Idle, Interval, KnownUse, OperatorShare, Query, Span, Stage, Tables,
+    Task,
 };
 pub use timeline::{Slice, Timeline, timelines};
 pub use windows::{cells, windows};

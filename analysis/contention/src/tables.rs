@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HostId, Kind, KnownProcess, QueryId, Resource, StageId, TaskId};
+use crate::{Executor, HostId, Kind, KnownProcess, QueryId, Resource, StageId, TaskId};
 
 /// A span of one host's clock, in nanoseconds; the end is not part of it.
 ///
@@ -109,6 +109,9 @@ pub struct Task {
     pub stage: StageId,
     /// Where it ran.
     pub host: HostId,
+    /// In which JVM there.
+    #[serde(default)]
+    pub executor: Executor,
     /// When it ran.
     pub span: Span,
     /// False for what is no running task but holds or wants something for its stage: blocks in a cache, tasks that
@@ -123,7 +126,7 @@ pub struct Interval {
     pub task: TaskId,
     /// The resource and the kind of waiting.
     pub kind: Kind,
-    /// When. Inside the task's life; waiting for a slot may come before it.
+    /// When. Inside the task's life, but for waiting for a slot, which comes before it.
     pub span: Span,
     /// δr: units it got, see [`Resource`].
     pub units: f64,
@@ -136,26 +139,30 @@ pub struct Interval {
 pub struct Capacity {
     /// The host.
     pub host: HostId,
+    /// Of memory whose it is, of slots those of which application; of no matter for what the whole host shares.
+    #[serde(default)]
+    pub executor: Executor,
     /// The resource.
     pub resource: Resource,
     /// Units a second, more than 0.
     pub per_second: f64,
 }
 
-/// What a whole host used of a resource, whoever used it. What no task used becomes an external process.
+/// What of a resource lay idle, where no capacity is known but for how long it had nothing to do (disks).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HostWindow {
+pub struct Idle {
     /// The host.
     pub host: HostId,
     /// The resource.
     pub resource: Resource,
     /// When.
     pub span: Span,
-    /// Units used by all processes together.
+    /// Units that could have been used beside those that were.
     pub units: f64,
 }
 
-/// What a known process used.
+/// What a known process used. What a host used beyond all tasks is an external one's; tell it for spans over which tasks were
+/// measured too, or what they did in a burst looks like others' work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KnownUse {
     /// The host.
@@ -205,13 +212,11 @@ pub struct Tables {
     pub intervals: Vec<Interval>,
     /// What hosts can give. Where none is known, what is used counts as the capacity, and a note says so.
     pub capacities: Vec<Capacity>,
-    /// What hosts gave in all.
-    pub host_windows: Vec<HostWindow>,
     /// What known processes used.
     pub known: Vec<KnownUse>,
-    /// What lay idle, where no capacity is known but for how long the resource had nothing to do (disks).
+    /// What lay idle.
     #[serde(default)]
-    pub idle: Vec<HostWindow>,
+    pub idle: Vec<Idle>,
     /// Where to cut windows besides task boundaries. Pass the ends of the interval rows for the finest windows.
     pub heartbeats: Vec<Heartbeat>,
     /// Shares of stages' CPU time by operator, if known.

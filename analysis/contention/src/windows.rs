@@ -1,76 +1,138 @@
 //! Time cut into windows in which the set of running tasks does not change (section 5.3, figure 5).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::{
-    Cell, HostId, Interval, Kind, KnownProcess, Resource, Span, TaskId, TaskUse, Workload,
+    Cell, Executor, HostId, Idle, Interval, KnownProcess, KnownUse, Resource, Span, StageId, Task,
+    TaskUse, Workload,
 };
 
 /// The windows of a host, one after the other: cut where any of its tasks starts or ends and at heartbeats.
 ///
-/// Rows that reach beyond all of these (waiting for a slot before the first task) add their outer ends.
+/// Waiting for a slot, which is no part of a task's life, adds its ends.
 pub fn windows(workload: &Workload, host: HostId) -> Vec<Span> {
     all_windows(workload, None)
         .remove(&host)
         .unwrap_or_default()
 }
 
-/// Every (window, resource) of every host in which a task used or waited for something, by host, time and resource.
+/// Every (window, resource) of every host in which a task used or waited for something, by host, time and resource; memory by
+/// executor, slots by application.
 ///
 /// Amounts are prorated: a row counts in each window by the part of its span that lies in it. `within` cuts
-/// all else away. The time taken is linear in rows × the windows they span; of cells, only those of one host are in memory.
+/// all else away. The time taken is linear in rows × the windows they span; in memory are the cells of one window.
 pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = Cell> {
-    let mut rows: BTreeMap<HostId, Vec<&Interval>> = BTreeMap::new();
+    let mut rows: BTreeMap<HostId, Vec<(&Interval, &Task)>> = BTreeMap::new();
     for row in &workload.tables().intervals {
-        rows.entry(workload.task_of(row).host)
-            .or_default()
-            .push(row);
+        let task = workload.task_of(row);
+        rows.entry(task.host).or_default().push((row, task));
     }
     all_windows(workload, within)
         .into_iter()
         .flat_map(move |(host, windows)| {
-            let rows = rows.remove(&host).unwrap_or_default();
-            cells_of(workload, host, &windows, &rows)
+            let mut here = Here::of(workload, host, rows.remove(&host).unwrap_or_default());
+            windows
+                .into_iter()
+                .flat_map(move |window| here.cells(window))
         })
 }
 
-fn cells_of(workload: &Workload, host: HostId, windows: &[Span], rows: &[&Interval]) -> Vec<Cell> {
-    let mut open: BTreeMap<(usize, Resource), Measured> = BTreeMap::new();
-    for row in rows {
-        for (at, part) in spread(windows, row.span) {
-            let cell = open.entry((at, row.kind.resource())).or_default();
-            let (units, blocked) = cell.tasks.entry(row.task).or_default();
-            *units += row.units * part;
-            if row.blocked_ns > 0 {
-                *blocked.entry(row.kind).or_default() += row.blocked_ns as f64 / 1e9 * part;
-            }
+/// What went on at a host, from one window to the next.
+struct Here<'a> {
+    workload: &'a Workload,
+    host: HostId,
+    rows: Sweep<(&'a Interval, &'a Task)>,
+    known: Sweep<&'a KnownUse>,
+    idle: Sweep<&'a Idle>,
+}
+
+impl<'a> Here<'a> {
+    fn of(workload: &'a Workload, host: HostId, rows: Vec<(&'a Interval, &'a Task)>) -> Here<'a> {
+        let tables = workload.tables();
+        let known = of_host(&tables.known, host, |row| row.host);
+        let idle = of_host(&tables.idle, host, |row| row.host);
+        Here {
+            workload,
+            host,
+            rows: Sweep::of(rows, |(row, _)| row.span),
+            known: Sweep::of(known.iter(), |row| row.span),
+            idle: Sweep::of(idle.iter(), |row| row.span),
         }
     }
-    for row in of_host(&workload.tables().known, host, |row| row.host) {
-        for (at, part) in spread(windows, row.span) {
-            if let Some(cell) = open.get_mut(&(at, row.resource)) {
+
+    fn cells(&mut self, window: Span) -> Vec<Cell> {
+        let mut cells: BTreeMap<(Resource, Executor), Measured> = BTreeMap::new();
+        for ((row, task), part) in self.rows.during(window) {
+            let resource = row.kind.resource();
+            let contending = (resource, task.executor.contending(resource));
+            cells
+                .entry(contending)
+                .or_default()
+                .add(row, task.stage, part);
+        }
+        // Processes outside share no memory and no slots with tasks.
+        let all = |resource: Resource| (resource, Executor::default());
+        for (row, part) in self.known.during(window) {
+            if let Some(cell) = cells.get_mut(&all(row.resource)) {
                 *cell.known.entry(row.process).or_default() += row.units * part;
             }
         }
-    }
-    for row in of_host(&workload.tables().host_windows, host, |row| row.host) {
-        for (at, part) in spread(windows, row.span) {
-            if let Some(cell) = open.get_mut(&(at, row.resource)) {
-                cell.all += row.units * part;
-            }
-        }
-    }
-    for row in of_host(&workload.tables().idle, host, |row| row.host) {
-        for (at, part) in spread(windows, row.span) {
-            if let Some(cell) = open.get_mut(&(at, row.resource)) {
+        for (row, part) in self.idle.during(window) {
+            if let Some(cell) = cells.get_mut(&all(row.resource)) {
                 cell.idle += row.units * part;
             }
         }
+        let close = |((resource, executor), measured): ((Resource, Executor), Measured)| {
+            let used = measured.used();
+            let possible = (measured.idle > 0.0).then(|| (used + measured.idle) / window.seconds());
+            let nominal = self.workload.capacity(self.host, executor, resource);
+            Cell::new(
+                self.host,
+                executor,
+                resource,
+                window,
+                nominal.or(possible),
+                measured.tasks,
+                measured.known,
+            )
+        };
+        cells.into_iter().map(close).collect()
     }
-    let close = |((at, resource), measured): ((usize, Resource), Measured)| {
-        measured.close(workload, host, windows[at], resource)
-    };
-    open.into_iter().map(close).collect()
+}
+
+/// The rows that reach into one window after the other.
+struct Sweep<Row> {
+    /// Those that are still to come, the latest first, each with its place in the table.
+    ahead: Vec<(usize, Row)>,
+    /// Those that reach into the window, by their place in the table: sums do not depend on when rows begin.
+    here: BTreeMap<usize, Row>,
+    span: fn(Row) -> Span,
+}
+
+impl<Row: Copy> Sweep<Row> {
+    fn of(rows: impl IntoIterator<Item = Row>, span: fn(Row) -> Span) -> Sweep<Row> {
+        let mut ahead: Vec<(usize, Row)> = rows.into_iter().enumerate().collect();
+        ahead.retain(|(_, row)| span(*row).start < span(*row).end);
+        ahead.sort_by_key(|(_, row)| Reverse(span(*row).start));
+        Sweep {
+            ahead,
+            here: BTreeMap::new(),
+            span,
+        }
+    }
+
+    /// Those of a window, each with the part of it that lies there. Windows are asked for in time.
+    fn during(&mut self, window: Span) -> impl Iterator<Item = (Row, f64)> {
+        let span = self.span;
+        while let Some((at, row)) = self.ahead.pop_if(|(_, row)| span(*row).start < window.end) {
+            self.here.insert(at, row);
+        }
+        self.here.retain(|_, row| window.start < span(*row).end);
+        self.here
+            .values()
+            .map(move |row| (*row, span(*row).covered_by(window)))
+    }
 }
 
 /// The rows of a host, in a table that is sorted by host.
@@ -83,42 +145,35 @@ fn of_host<Row>(rows: &[Row], host: HostId, of: impl Fn(&Row) -> HostId) -> &[Ro
 /// What was measured in a cell, before it is known who used the rest.
 #[derive(Default)]
 struct Measured {
-    tasks: BTreeMap<TaskId, (f64, BTreeMap<Kind, f64>)>,
+    tasks: Vec<TaskUse>,
     known: BTreeMap<KnownProcess, f64>,
-    /// What the host used in all.
-    all: f64,
-    /// What it could have used beside that.
+    /// What could have been used beside that.
     idle: f64,
 }
 
 impl Measured {
-    fn close(self, workload: &Workload, host: HostId, span: Span, resource: Resource) -> Cell {
-        let mut known = self.known;
-        let by_tasks: f64 = self.tasks.values().map(|(units, _)| units).sum();
-        let outside = self.all - by_tasks - known.values().sum::<f64>();
-        if let Some(process) = KnownProcess::external(resource).filter(|_| outside > 0.0) {
-            *known.entry(process).or_default() += outside;
-        }
-        let use_of = |(task, (units, blocked))| {
-            let stage = workload.task(task).expect("intervals were checked").stage;
-            TaskUse {
-                task,
+    /// Rows come by task.
+    fn add(&mut self, row: &Interval, stage: StageId, part: f64) {
+        if self.tasks.last().is_none_or(|last| last.task != row.task) {
+            self.tasks.push(TaskUse {
+                task: row.task,
                 stage,
-                units,
-                blocked,
-            }
-        };
-        let tasks: Vec<TaskUse> = self.tasks.into_iter().map(use_of).collect();
-        let used = by_tasks + known.values().sum::<f64>();
-        let possible = (self.idle > 0.0).then(|| (used + self.idle) / span.seconds());
-        Cell::new(
-            host,
-            resource,
-            span,
-            workload.capacity(host, resource).or(possible),
-            tasks,
-            known,
-        )
+                units: 0.0,
+                blocked: BTreeMap::new(),
+            });
+        }
+        let last = self.tasks.len() - 1;
+        let task = &mut self.tasks[last];
+        task.units += row.units * part;
+        if row.blocked_ns > 0 {
+            *task.blocked.entry(row.kind).or_default() += row.blocked_ns as f64 / 1e9 * part;
+        }
+    }
+
+    /// By tasks and known processes.
+    fn used(&self) -> f64 {
+        let by_tasks: f64 = self.tasks.iter().map(|task| task.units).sum();
+        by_tasks + self.known.values().sum::<f64>()
     }
 }
 
@@ -145,11 +200,13 @@ pub(crate) fn all_windows(
             .or_default()
             .extend([task.span.start, task.span.end]);
     }
-    for row in tables.intervals.iter().filter(|row| row.kind == Kind::Slot) {
+    let waits = tables.intervals.iter();
+    for row in waits.filter(|row| row.kind.is_for_slots()) {
         let task = workload.task_of(row);
-        if row.span.start < task.span.start {
-            cuts.entry(task.host).or_default().push(row.span.start);
-        }
+        let ends = [row.span.start, row.span.end];
+        let outside = |at: &i64| !(task.span.start..=task.span.end).contains(at);
+        let outside = ends.into_iter().filter(outside);
+        cuts.entry(task.host).or_default().extend(outside);
     }
     let ends: BTreeMap<HostId, (i64, i64)> = cuts
         .iter()

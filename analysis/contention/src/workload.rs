@@ -1,11 +1,27 @@
 //! Tables that were checked, in one order, with handles to look rows up by.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use crate::{
-    HostId, InputError, Interval, Kind, Query, QueryId, Resource, Span, Stage, StageId, Tables,
+    Executor, HostId, InputError, Interval, Query, QueryId, Resource, Span, Stage, StageId, Tables,
     Task, TaskId, critical_path,
 };
+
+/// Amounts that are not 0, and capacities. Far beyond what any machine does in a nanosecond or a century, and far from
+/// where products and quotients of them are no numbers any more.
+pub(crate) const UNITS: RangeInclusive<f64> = 1e-30..=1e30;
+/// Weights of queries.
+pub(crate) const WEIGHTS: RangeInclusive<f64> = 1e-6..=1e6;
+/// What to say of an amount that cannot be.
+pub(crate) const POSSIBLE_UNITS: &str = "0, or from 1e-30 to 1e30";
+/// What to say of a weight that cannot be.
+pub(crate) const POSSIBLE_WEIGHTS: &str = "from 1e-6 to 1e6";
+
+/// Whether so much can have been used.
+pub(crate) fn is_amount(units: f64) -> bool {
+    units == 0.0 || UNITS.contains(&units)
+}
 
 /// What ran, consistent and in one order whatever the order of the rows was.
 #[derive(Clone, Debug)]
@@ -15,7 +31,7 @@ pub struct Workload {
     queries: BTreeMap<QueryId, usize>,
     stages: BTreeMap<StageId, usize>,
     tasks: BTreeMap<TaskId, usize>,
-    capacities: BTreeMap<(HostId, Resource), f64>,
+    capacities: BTreeMap<(HostId, Executor, Resource), f64>,
     /// Queries with tasks on several hosts.
     spread: BTreeSet<QueryId>,
 }
@@ -25,8 +41,8 @@ impl Workload {
     ///
     /// # Errors
     /// An [`InputError`] for the first row that cannot be: negative or reversed times, amounts that are NaN,
-    /// infinite or negative, blocked for longer than there was time, things there twice or not at all, a cycle
-    /// of stages.
+    /// negative, or so small or large that their quotients are no numbers, blocked for longer than there was time,
+    /// things there twice or not at all, a cycle of stages.
     pub fn new(mut tables: Tables) -> Result<Workload, InputError> {
         sort(&mut tables);
         let hosts = index(&tables.hosts, |host| host.id, "host")?;
@@ -44,7 +60,9 @@ impl Workload {
         };
         workload.check()?;
         for capacity in &workload.tables.capacities {
-            let key = (capacity.host, capacity.resource);
+            let resource = capacity.resource;
+            let executor = capacity.executor.contending(resource);
+            let key = (capacity.host, executor, resource);
             if workload
                 .capacities
                 .insert(key, capacity.per_second)
@@ -108,9 +126,10 @@ impl Workload {
         spans.reduce(Span::hull)
     }
 
-    /// Nominal capacity in units a second, if known.
-    pub fn capacity(&self, host: HostId, resource: Resource) -> Option<f64> {
-        self.capacities.get(&(host, resource)).copied()
+    /// Nominal capacity in units a second for the tasks of an executor and those that contend with them, if known.
+    pub fn capacity(&self, host: HostId, executor: Executor, resource: Resource) -> Option<f64> {
+        let key = (host, executor.contending(resource), resource);
+        self.capacities.get(&key).copied()
     }
 
     /// Whether a query has tasks on several hosts.
@@ -125,8 +144,13 @@ impl Workload {
     fn check(&self) -> Result<(), InputError> {
         let tables = &self.tables;
         for query in &tables.queries {
-            let what = format!("weight of query {}", query.id.0);
-            positive(&what, query.weight)?;
+            if !WEIGHTS.contains(&query.weight) {
+                return Err(InputError::Amount {
+                    what: format!("weight of query {}", query.id.0),
+                    value: query.weight,
+                    possible: POSSIBLE_WEIGHTS,
+                });
+            }
         }
         for stage in &tables.stages {
             self.queries
@@ -148,16 +172,13 @@ impl Workload {
         }
         for capacity in &tables.capacities {
             self.host(capacity.host)?;
-            positive(
-                &format!("capacity of host {}", capacity.host.0),
-                capacity.per_second,
-            )?;
-        }
-        for window in &tables.host_windows {
-            self.host(window.host)?;
-            used(window.span, window.units, || {
-                format!("window of host {}", window.host.0)
-            })?;
+            if !UNITS.contains(&capacity.per_second) {
+                return Err(InputError::Amount {
+                    what: format!("capacity of host {}", capacity.host.0),
+                    value: capacity.per_second,
+                    possible: "from 1e-30 to 1e30",
+                });
+            }
         }
         for idle in &tables.idle {
             self.host(idle.host)?;
@@ -195,8 +216,8 @@ impl Workload {
                 span_ns,
             });
         }
-        let early = interval.kind != Kind::Slot && interval.span.start < task.span.start;
-        if early || interval.span.end > task.span.end {
+        let alive = task.span.start <= interval.span.start && interval.span.end <= task.span.end;
+        if !alive && !interval.kind.is_for_slots() {
             return Err(InputError::OutsideTask(task.id));
         }
         Ok(())
@@ -208,7 +229,13 @@ impl Workload {
             self.stages
                 .get(&share.stage)
                 .ok_or(InputError::NoStage(share.stage))?;
-            amount(share.share, || format!("share of {}", share.operator))?;
+            if !(0.0..=1.0).contains(&share.share) {
+                return Err(InputError::Amount {
+                    what: format!("share of {}", share.operator),
+                    value: share.share,
+                    possible: "from 0 to 1",
+                });
+            }
             *sums.entry(share.stage).or_default() += share.share;
         }
         match sums.into_iter().find(|(_, sum)| *sum > 1.0 + 1e-9) {
@@ -236,13 +263,11 @@ fn sort(tables: &mut Tables) {
             .cmp(&(b.task, b.kind, b.span, b.blocked_ns))
             .then(a.units.total_cmp(&b.units))
     });
-    for windows in [&mut tables.host_windows, &mut tables.idle] {
-        windows.sort_by(|a, b| {
-            (a.host, a.resource, a.span)
-                .cmp(&(b.host, b.resource, b.span))
-                .then(a.units.total_cmp(&b.units))
-        });
-    }
+    tables.idle.sort_by(|a, b| {
+        (a.host, a.resource, a.span)
+            .cmp(&(b.host, b.resource, b.span))
+            .then(a.units.total_cmp(&b.units))
+    });
     tables.known.sort_by(|a, b| {
         (a.host, a.resource, a.process, a.span)
             .cmp(&(b.host, b.resource, b.process, b.span))
@@ -291,23 +316,13 @@ fn span(span: Span, what: impl Fn() -> String) -> Result<(), InputError> {
 }
 
 fn amount(value: f64, what: impl Fn() -> String) -> Result<(), InputError> {
-    if value.is_finite() && value >= 0.0 {
+    if is_amount(value) {
         Ok(())
     } else {
         Err(InputError::Amount {
             what: what(),
             value,
-        })
-    }
-}
-
-fn positive(what: &str, value: f64) -> Result<(), InputError> {
-    if value.is_finite() && value > 0.0 {
-        Ok(())
-    } else {
-        Err(InputError::Amount {
-            what: what.into(),
-            value,
+            possible: POSSIBLE_UNITS,
         })
     }
 }

@@ -124,7 +124,7 @@ pub fn distance(tables: &Tables, heartbeat_ns: i64, at_tasks: bool) -> Result<f6
 
 #[cfg(test)]
 mod tests {
-    use unfuse_contention::{Host, Query, Stage, StageId, Task};
+    use unfuse_contention::{Executor, Host, Query, Stage, StageId, Task};
 
     use super::*;
 
@@ -163,6 +163,7 @@ mod tests {
                 id: TaskId(id),
                 stage,
                 host: HostId(0),
+                executor: Executor::default(),
                 span: life,
                 runs: true,
             });

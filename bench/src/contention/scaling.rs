@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use unfuse_contention::{
-    By, Capacity, Filter, Graph, Host, HostId, Interval, Kind, Options, Query, QueryId, Resource,
-    Span, Stage, StageId, Tables, Task, TaskId, Workload, top,
+    By, Capacity, Executor, Filter, Graph, Host, HostId, Interval, Kind, Options, Query, QueryId,
+    Resource, Span, Stage, StageId, Tables, Task, TaskId, Workload, top,
 };
 
 use crate::random::Random;
@@ -176,6 +176,7 @@ fn simulate(cluster: Cluster) -> Tables {
         ] {
             tables.capacities.push(Capacity {
                 host: id,
+                executor: Executor::default(),
                 resource,
                 per_second,
             });
@@ -275,6 +276,7 @@ fn task(tables: &mut Tables, random: &mut Random, stage: StageId, host: HostId, 
         id,
         stage,
         host,
+        executor: Executor::default(),
         span,
         runs: true,
     });

@@ -16,8 +16,8 @@ pub(super) struct Held {
     pub(super) spans: Vec<(Span, f64)>,
 }
 
-/// Each row holds until the next one of its RDD and executor, the last one until `ends_ns`.
-pub(super) fn holders(rows: &[CachedRow], ends_ns: i64) -> Vec<Held> {
+/// Each row holds until the next one of its RDD and executor, the last one until its application ends (`ends_ns`).
+pub(super) fn holders(rows: &[CachedRow], ends_ns: &BTreeMap<String, i64>) -> Vec<Held> {
     let mut by_holder: BTreeMap<(&str, &str, i32), Vec<&CachedRow>> = BTreeMap::new();
     for row in rows {
         by_holder
@@ -32,7 +32,8 @@ pub(super) fn holders(rows: &[CachedRow], ends_ns: i64) -> Vec<Held> {
             let starts = rows
                 .iter()
                 .map(|row| row.since_ms.saturating_mul(1_000_000));
-            let ends = starts.clone().skip(1).chain([ends_ns]);
+            let end = ends_ns.get(app).copied().unwrap_or(0);
+            let ends = starts.clone().skip(1).chain([end]);
             let spans = starts.zip(ends).zip(&rows);
             Held {
                 app: app.to_owned(),
@@ -60,7 +61,8 @@ mod tests {
             memory_bytes,
             ..CachedRow::default()
         };
-        let held = holders(&[row(2000, 7), row(1000, 5), row(4000, 0)], 9_000_000_000);
+        let ends = [(String::new(), 9_000_000_000)].into();
+        let held = holders(&[row(2000, 7), row(1000, 5), row(4000, 0)], &ends);
         let spans: Vec<_> = held[0]
             .spans
             .iter()
@@ -68,5 +70,18 @@ mod tests {
             .collect();
         assert_eq!(spans, [(1000, 2000, 5.0), (2000, 4000, 7.0)]);
         assert_eq!(held[0].stage, Some(5));
+    }
+
+    #[test]
+    fn blocks_go_with_their_application() {
+        let row = |app: &str| CachedRow {
+            app: app.to_owned(),
+            memory_bytes: 5,
+            ..CachedRow::default()
+        };
+        let ends = [("a".to_owned(), 3), ("b".to_owned(), 7)].into();
+        let held = holders(&[row("a"), row("b")], &ends);
+        let ends: Vec<i64> = held.iter().map(|held| held.spans[0].0.end).collect();
+        assert_eq!(ends, [3, 7]);
     }
 }

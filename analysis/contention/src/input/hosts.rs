@@ -6,22 +6,36 @@ use unfuse_format::HostRow;
 
 use super::Builder;
 use crate::windows::spread;
+use crate::workload::{UNITS, is_amount};
 use crate::{
-    Capacity, Heartbeat, HostId, HostWindow, Interval, Kind, KnownProcess, KnownUse, Resource, Span,
+    Capacity, Executor, Heartbeat, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Resource,
+    Span, Tables,
 };
+
+/// Executors by application, host and process id.
+pub(super) type Processes = BTreeMap<(String, String, u32), Executor>;
 
 /// Adds capacities, what known processes used and heartbeats; scales what tasks read to what came from disks.
 ///
 /// What is outside is told for each whole row of a host: in the finer windows between them only a part of a row is known,
 /// which may be less or more than what tasks used there.
-pub(super) fn add(builder: &mut Builder, rows: &[HostRow]) {
-    for (name, rows) in by_host(rows) {
-        let host = builder.host(name);
-        let whole = one_after_the_other(&rows);
-        capacities(builder, host, &rows);
-        let jvms = Jvms::of(&whole, &rows);
-        known(builder, host, &whole, &jvms);
+pub(super) fn add(builder: &mut Builder, rows: &[HostRow], executors: &Processes) {
+    let by_host = by_host(rows);
+    let ids: Vec<HostId> = by_host.keys().map(|name| builder.host(name)).collect();
+    let Builder { tables, rows, .. } = builder;
+    let mut of_tasks: BTreeMap<HostId, Vec<Interval>> = BTreeMap::new();
+    for row in tables.intervals.drain(..) {
+        let host = tables.tasks[rows[&row.task]].host;
+        of_tasks.entry(host).or_default().push(row);
     }
+    for (host, rows) in ids.into_iter().zip(by_host.values()) {
+        let whole = one_after_the_other(rows);
+        capacities(tables, host, rows, executors);
+        let jvms = Jvms::of(&whole, rows);
+        let of_tasks = of_tasks.entry(host).or_default();
+        known(tables, of_tasks, host, &whole, &jvms);
+    }
+    tables.intervals.extend(of_tasks.into_values().flatten());
 }
 
 /// Every JVM's writer tells of the whole host. Rows of theirs that do not overlap, those that begin first before others.
@@ -89,47 +103,40 @@ fn by_host(rows: &[HostRow]) -> BTreeMap<&str, Vec<&HostRow>> {
     by_host
 }
 
-fn capacities(builder: &mut Builder, host: HostId, rows: &[&HostRow]) {
+fn capacities(tables: &mut Tables, host: HostId, rows: &[&HostRow], executors: &Processes) {
     let cpus = rows.iter().map(|row| row.cpus).max().unwrap_or(0);
     let network = rows.iter().filter_map(|row| row.network_bytes_per_s).max();
-    let known = [
-        (Resource::Cpu, f64::from(cpus)),
-        (Resource::Memory, most_memory(rows)),
-        (Resource::Network, network.unwrap_or(0) as f64),
+    let all = Executor::default();
+    let of_all = [
+        (Resource::Cpu, all, f64::from(cpus)),
+        (Resource::Network, all, network.unwrap_or(0) as f64),
     ];
-    for (resource, per_second) in known.into_iter().filter(|(_, amount)| *amount > 0.0) {
-        builder.tables.capacities.push(Capacity {
+    let memory = memory(rows, executors).into_iter();
+    let memory = memory.map(|(executor, bytes)| (Resource::Memory, executor, bytes as f64));
+    for (resource, executor, per_second) in of_all
+        .into_iter()
+        .chain(memory)
+        .filter(|(.., amount)| *amount > 0.0)
+    {
+        tables.capacities.push(Capacity {
             host,
+            executor,
             resource,
             per_second,
         });
     }
 }
 
-/// The most that JVMs which lived at the same time had together, bytes.
-fn most_memory(rows: &[&HostRow]) -> f64 {
-    let mut lives: BTreeMap<u32, (i64, i64, u64)> = BTreeMap::new();
+/// What Spark manages in each executor at most, bytes.
+fn memory(rows: &[&HostRow], executors: &Processes) -> BTreeMap<Executor, u64> {
+    let mut memory: BTreeMap<Executor, u64> = BTreeMap::new();
     for row in rows {
-        let life = lives
-            .entry(row.pid)
-            .or_insert((row.start_ns, row.end_ns, 0));
-        *life = (
-            life.0.min(row.start_ns),
-            life.1.max(row.end_ns),
-            life.2.max(row.memory_bytes.unwrap_or(0)),
-        );
+        if let Some(executor) = executors.get(&(row.app.clone(), row.host.clone(), row.pid)) {
+            let most = memory.entry(*executor).or_default();
+            *most = row.memory_bytes.unwrap_or(0).max(*most);
+        }
     }
-    let mut changes: Vec<(i64, f64)> = lives
-        .into_values()
-        .flat_map(|(start, end, bytes)| [(start, bytes as f64), (end, -(bytes as f64))])
-        .collect();
-    // Of what ends and begins at once the end counts first.
-    changes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let mut now = 0.0;
-    changes.into_iter().fold(0.0, |most, (_, change)| {
-        now += change;
-        f64::max(most, now)
-    })
+    memory
 }
 
 /// What all profiled JVMs of a host had, in each of its rows.
@@ -170,7 +177,7 @@ struct Used {
 }
 
 impl Used {
-    fn of(rows: &[&mut Interval], windows: &[Span]) -> Self {
+    fn of(rows: &[Interval], windows: &[Span]) -> Self {
         let none = vec![0.0; windows.len()];
         let mut used = Self {
             cpu_s: none.clone(),
@@ -194,34 +201,34 @@ impl Used {
 
 /// Most of what tasks read comes from the page cache and costs nobody a disk: their bytes are scaled to what the
 /// kernel says their JVMs caused to be read from disks.
-fn scale_reads(rows: &mut [&mut Interval], windows: &[Span], factors: &[f64]) {
+fn scale_reads(rows: &mut [Interval], windows: &[Span], factors: &[f64]) {
     for row in rows.iter_mut().filter(|row| row.kind == Kind::IoRead) {
         let (mut inside, mut scaled) = (0.0, 0.0);
         for (at, part) in spread(windows, row.span) {
             inside += part;
             scaled += factors[at] * part;
         }
-        row.units *= scaled + (1.0_f64 - inside).max(0.0);
+        let units = row.units * (scaled + (1.0_f64 - inside).max(0.0));
+        row.units = if is_amount(units) { units } else { 0.0 };
     }
 }
 
-fn known(builder: &mut Builder, host: HostId, whole: &[&HostRow], jvms: &Jvms) {
+fn known(
+    tables: &mut Tables,
+    of_tasks: &mut [Interval],
+    host: HostId,
+    whole: &[&HostRow],
+    jvms: &Jvms,
+) {
     let windows: Vec<Span> = whole.iter().map(|row| span(row)).collect();
-    let Builder { tables, rows, .. } = builder;
-    let tasks = &tables.tasks;
-    let mut here: Vec<&mut Interval> = tables
-        .intervals
-        .iter_mut()
-        .filter(|row| tasks[rows[&row.task]].host == host)
-        .collect();
-    let asked = Used::of(&here, &windows);
+    let asked = Used::of(of_tasks, &windows);
     let factors: Vec<f64> = asked
         .read_bytes
         .iter()
         .zip(&jvms.read_bytes)
         .map(|(asked, read)| if asked > read { read / asked } else { 1.0 })
         .collect();
-    scale_reads(&mut here, &windows, &factors);
+    scale_reads(of_tasks, &windows, &factors);
     // What JVMs wrote into the page cache and the disks have not written yet.
     let mut unwritten = 0.0;
     for (at, row) in whole.iter().enumerate() {
@@ -258,7 +265,7 @@ fn known(builder: &mut Builder, host: HostId, whole: &[&HostRow], jvms: &Jvms) {
                 row.network_in_bytes as f64 - asked.fetched_bytes[at],
             ),
         ] {
-            if units > 0.0 {
+            if UNITS.contains(&units) {
                 tables.known.push(KnownUse {
                     host,
                     process,
@@ -277,14 +284,15 @@ fn known(builder: &mut Builder, host: HostId, whole: &[&HostRow], jvms: &Jvms) {
 }
 
 /// What the disks could have moved besides, at the pace at which they did while they had requests.
-fn idle_disk(host: HostId, span: Span, row: &HostRow) -> Option<HostWindow> {
+fn idle_disk(host: HostId, span: Span, row: &HostRow) -> Option<Idle> {
     let moved = row.disk_read_bytes as f64 + row.disk_write_bytes as f64;
     let idle_s = span.seconds() - row.disk_busy_s;
-    (moved > 0.0 && row.disk_busy_s > 0.0 && idle_s > 0.0).then(|| HostWindow {
+    let units = moved / row.disk_busy_s * idle_s;
+    UNITS.contains(&units).then_some(Idle {
         host,
         resource: Resource::Io,
         span,
-        units: moved / row.disk_busy_s * idle_s,
+        units,
     })
 }
 
@@ -307,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn jvms_that_follow_each_other_cover_the_host_and_share_its_memory() {
+    fn jvms_that_follow_each_other_cover_the_host() {
         let rows = [
             row(1, 0, 2),
             row(1, 2, 4),
@@ -321,7 +329,31 @@ mod tests {
             .map(|row| row.start_ns / S)
             .collect();
         assert_eq!(whole, [0, 2, 5, 7]);
-        assert_eq!(most_memory(&rows), 200.0);
+    }
+
+    #[test]
+    fn each_jvm_has_its_own_memory() {
+        let mut builder = Builder::default();
+        let [first, second] = [1, 2].map(|number| Executor {
+            application: 0,
+            number,
+        });
+        let key = |pid| (String::new(), "h".to_owned(), pid);
+        let executors = [(key(1), first), (key(2), second)].into();
+        let larger = HostRow {
+            memory_bytes: Some(300),
+            ..row(2, 0, 2)
+        };
+        // The third is no executor.
+        add(
+            &mut builder,
+            &[row(1, 0, 2), larger, row(3, 0, 2)],
+            &executors,
+        );
+        let capacities = builder.tables.capacities.iter();
+        let memory = capacities.filter(|row| row.resource == Resource::Memory);
+        let memory: Vec<_> = memory.map(|row| (row.executor, row.per_second)).collect();
+        assert_eq!(memory, [(first, 100.0), (second, 300.0)]);
     }
 
     #[test]
@@ -333,7 +365,7 @@ mod tests {
             stage: 0,
             attempt: 0,
         };
-        let task = builder.task(stage, host, None, true);
+        let task = builder.task(stage, host, Executor::default(), true);
         let second = |at: i64| Span {
             start: at * S,
             end: (at + 1) * S,
@@ -347,7 +379,7 @@ mod tests {
             jvm_disk_write_bytes: 80,
             ..row(1, 0, 2)
         };
-        add(&mut builder, &[row]);
+        add(&mut builder, &[row], &Processes::new());
         let found: Vec<_> = builder
             .tables
             .known
@@ -384,7 +416,7 @@ mod tests {
                 parents: Vec::new(),
                 span: whole,
             });
-            let task = builder.task(stage(query), host, None, true);
+            let task = builder.task(stage(query), host, Executor::default(), true);
             builder.interval(
                 task,
                 Kind::IoRead,
@@ -399,7 +431,7 @@ mod tests {
             disk_busy_s: 0.5,
             ..row(1, 0, 2)
         };
-        add(&mut builder, &[row]);
+        add(&mut builder, &[row], &Processes::new());
         assert_eq!(builder.tables.idle[0].units, 300.0);
         let workload = crate::Workload::new(builder.finish().tables).unwrap();
         let options = crate::Options {

@@ -8,8 +8,10 @@ mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::workload::is_amount;
 use crate::{
-    Host, HostId, Interval, Kind, Query, QueryId, Span, Stage, StageId, Tables, Task, TaskId,
+    Executor, Host, HostId, Interval, Kind, Query, QueryId, Span, Stage, StageId, Tables, Task,
+    TaskId,
 };
 
 pub use self::csv::{CsvError, INTERVALS_CSV, from_csv};
@@ -84,44 +86,48 @@ impl Builder {
         }
     }
 
-    /// A task that lives for as long as its intervals and `span` do.
-    fn task(&mut self, stage: StageId, host: HostId, span: Option<Span>, runs: bool) -> TaskId {
+    /// A task that lives for as long as its intervals do.
+    fn task(&mut self, stage: StageId, host: HostId, executor: Executor, runs: bool) -> TaskId {
         self.tasks += 1;
         let id = TaskId(self.tasks);
         self.rows.insert(id, self.tables.tasks.len());
-        // Widened by the first interval; what has none is taken away at the end.
-        let span = span.unwrap_or(Span {
+        // Widened by the first interval.
+        let span = Span {
             start: i64::MAX,
             end: i64::MIN,
-        });
+        };
         self.tables.tasks.push(Task {
             id,
             stage,
             host,
+            executor,
             span,
             runs,
         });
         id
     }
 
-    /// Adds what a task did, if there is anything to tell; the task's life is widened to hold it.
+    /// Adds what a task did, if there is anything to tell; the task's life is widened to hold it either way. Who waits for a
+    /// slot does not run yet.
     fn interval(&mut self, task: TaskId, kind: Kind, span: Span, units: f64, blocked_ns: i64) {
-        let units = if units.is_finite() {
-            units.max(0.0)
-        } else {
-            0.0
-        };
+        let units = if is_amount(units) { units } else { 0.0 };
         let span = Span {
             start: span.start.max(0),
             end: span.end.max(0),
         };
         let blocked_ns = blocked_ns.clamp(0, (span.end - span.start).max(0));
-        if span.end <= span.start || (units == 0.0 && blocked_ns == 0) {
+        if span.end <= span.start {
             return;
         }
-        let life = &mut self.tables.tasks[self.rows[&task]].span;
-        life.start = life.start.min(span.start);
-        life.end = life.end.max(span.end);
+        let row = &mut self.tables.tasks[self.rows[&task]];
+        let waits = row.runs && kind.is_for_slots() && units == 0.0;
+        if !waits {
+            row.span.start = row.span.start.min(span.start);
+            row.span.end = row.span.end.max(span.end);
+        }
+        if units == 0.0 && blocked_ns == 0 {
+            return;
+        }
         self.tables.intervals.push(Interval {
             task,
             kind,
@@ -135,8 +141,22 @@ impl Builder {
         self.tables.tasks[self.rows[&task]].host
     }
 
+    /// Those that waited for a slot and never got one.
+    fn never_ran(&mut self) {
+        for row in &self.tables.intervals {
+            let task = &mut self.tables.tasks[self.rows[&row.task]];
+            if !task.runs || task.span.start > task.span.end {
+                task.runs = false;
+                task.span.start = task.span.start.min(row.span.start);
+                task.span.end = task.span.end.max(row.span.end);
+            }
+        }
+    }
+
     fn finish(mut self) -> Input {
+        self.never_ran();
         let tables = &mut self.tables;
+        // Nothing is known of the others, not even when they ran.
         tables.tasks.retain(|task| task.span.start <= task.span.end);
         let runs = tables.tasks.iter().filter(|task| task.runs);
         let starts = runs.map(|task| task.span.start);

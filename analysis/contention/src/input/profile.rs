@@ -8,16 +8,24 @@ use unfuse_format::{
 use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, Waiting};
 
 use super::{BlockedTime, Builder, Input, cache, hosts, slots};
-use crate::{Kind, OperatorShare, Query, QueryId, Resource, Span, Stage, StageId, TaskId};
+use crate::workload::WEIGHTS;
+use crate::{
+    Executor, Kind, OperatorShare, Query, QueryId, Resource, Span, Stage, StageId, TaskId,
+};
 
 /// Queries of the second application are numbered from here, those of the third from twice that, and so on.
-const PER_APPLICATION: u64 = 1_000_000_000;
+pub(super) const PER_APPLICATION: u64 = 1_000_000_000;
 /// The number of what runs without a SQL execution.
 const NO_QUERY: u64 = PER_APPLICATION - 1;
 /// CPU time that a single sample stands for, at most, ns.
 const LONGEST_SAMPLE: i64 = 20_000_000;
 /// Clocks that differ by more are worth a word, ns.
 const SAME_CLOCK: i64 = 1_000_000_000;
+
+/// The number of a query's application, from 0.
+pub(super) fn application(query: QueryId) -> u32 {
+    u32::try_from(query.0 / PER_APPLICATION).unwrap_or(u32::MAX)
+}
 
 type StageKey = (String, i32, i32);
 type TaskKey = (String, i64);
@@ -48,6 +56,7 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
         applications: recorded.applications(),
         stages: BTreeMap::new(),
         tasks: BTreeMap::new(),
+        executors: BTreeMap::new(),
         ends_ns: recorded.ends_ns(),
         undated: BTreeSet::new(),
         clocks: BTreeMap::new(),
@@ -61,14 +70,15 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
         Blocked::Paper => reader.as_in_the_paper(&recorded, false),
         Blocked::Substitute => reader.as_in_the_paper(&recorded, true),
     }
-    let cached = cache::holders(&recorded.cached, reader.ends_ns);
+    let cached = cache::holders(&recorded.cached, &reader.ends_ns);
     for held in cached {
         reader.cached(profile, &held);
     }
     let waiting = reader.pending(&recorded);
     let busy = hosts::BusyCpus::of(&mut reader.builder, &recorded.hosts);
     slots::add(&mut reader.builder, &waiting, &busy);
-    hosts::add(&mut reader.builder, &recorded.hosts);
+    let jvms = reader.jvms(profile);
+    hosts::add(&mut reader.builder, &recorded.hosts, &jvms);
     reader.date_stages();
     reader.operators(profile);
     reader.running(profile);
@@ -98,12 +108,21 @@ impl Recorded {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// The last thing that is known to have happened.
-    fn ends_ns(&self) -> i64 {
-        let hosts = self.hosts.iter().map(|row| row.end_ns);
-        let spells = self.spells.iter().map(|spell| spell.end_ns);
-        let tasks = self.tasks.iter().map(|task| ns(task.finished));
-        hosts.chain(spells).chain(tasks).max().unwrap_or(0)
+    /// The last thing that is known to have happened in each application. One may be killed while others go on, and then
+    /// nothing says that its stages ended.
+    fn ends_ns(&self) -> BTreeMap<String, i64> {
+        let hosts = self.hosts.iter().map(|row| (&row.app, row.end_ns));
+        let spells = self.spells.iter().map(|row| (&row.app, row.end_ns));
+        let rows = self.intervals.iter().map(|row| (&row.app, row.end_ns));
+        let tasks = self.tasks.iter().map(|row| (&row.app, ns(row.finished)));
+        let mut ends: BTreeMap<String, i64> = BTreeMap::new();
+        for (app, end) in hosts.chain(spells).chain(rows).chain(tasks) {
+            match ends.get_mut(app) {
+                Some(last) => *last = end.max(*last),
+                None => drop(ends.insert(app.clone(), end)),
+            }
+        }
+        ends
     }
 }
 
@@ -120,7 +139,10 @@ struct Reader {
     applications: Vec<String>,
     stages: BTreeMap<StageKey, StageId>,
     tasks: BTreeMap<TaskKey, TaskId>,
-    ends_ns: i64,
+    /// By application and id.
+    executors: BTreeMap<(String, String), Executor>,
+    /// By application, when it was last heard of.
+    ends_ns: BTreeMap<String, i64>,
     /// Stages of which it is not known when they began.
     undated: BTreeSet<StageId>,
     /// What to add to the driver's time to get that of a host, ns.
@@ -190,23 +212,31 @@ impl Reader {
             label,
             user: row.user.clone(),
             pool: row.pool.clone(),
-            weight: f64::from(row.pool_weight.filter(|weight| *weight > 0).unwrap_or(1)),
+            weight: f64::from(row.pool_weight.filter(|weight| *weight > 0).unwrap_or(1))
+                .min(*WEIGHTS.end()),
         });
         if row.submitted_ms.is_none() {
             self.undated.insert(id);
         }
         let start = ns(row.submitted_ms.unwrap_or(0));
-        let end = row.completed_ms.map_or(self.ends_ns, ns);
+        let end = self.end_of(key, row);
         let parents = row.parents.iter().map(|id| id.max(&0).cast_unsigned());
         self.builder.stage(Stage {
             id,
             parents: parents.collect(),
             span: Span {
                 start: start.max(0),
-                end: end.max(start).max(0),
+                end: end.max(0),
             },
         });
         self.stages.insert(key.clone(), id);
+    }
+
+    /// When a stage that was submitted ended. One that was never said to have completed did when its application was last heard of.
+    fn end_of(&self, (app, ..): &StageKey, row: &StageRow) -> i64 {
+        let heard = || self.ends_ns.get(app).copied().unwrap_or(0);
+        let end = row.completed_ms.map_or_else(heard, ns);
+        end.max(ns(row.submitted_ms.unwrap_or(0)))
     }
 
     /// Tasks that did anything, each on the host where it did it.
@@ -218,13 +248,23 @@ impl Reader {
         let mut begins: BTreeMap<TaskId, i64> = BTreeMap::new();
         for row in &recorded.intervals {
             let stage = (row.app.clone(), row.stage, row.attempt);
-            let task = self.task((row.app.clone(), row.task), &stage, &row.host);
+            let task = self.task(
+                (row.app.clone(), row.task),
+                &stage,
+                &row.host,
+                &row.executor,
+            );
             let begin = begins.entry(task).or_insert(row.start_ns);
             *begin = row.start_ns.min(*begin);
         }
         for spell in &recorded.spells {
             let stage = (spell.app.clone(), spell.stage, spell.attempt);
-            self.task((spell.app.clone(), spell.task), &stage, &spell.host);
+            self.task(
+                (spell.app.clone(), spell.task),
+                &stage,
+                &spell.host,
+                &spell.executor,
+            );
         }
         for row in &recorded.tasks {
             let home = homes.get(&(row.app.as_str(), row.executor.as_str()));
@@ -232,7 +272,7 @@ impl Reader {
             let host = home.map_or(row.host.as_str(), |home| *home);
             let key = (row.app.clone(), row.task);
             let known = self.tasks.contains_key(&key);
-            let task = self.task(key, &stage, host);
+            let task = self.task(key, &stage, host, &row.executor);
             if !known {
                 // Nothing is known of what it did, but that it was there.
                 let at = self.builder.rows[&task];
@@ -245,14 +285,37 @@ impl Reader {
         self.compare_clocks(recorded, &begins);
     }
 
-    fn task(&mut self, key: TaskKey, stage: &StageKey, host: &str) -> TaskId {
+    fn task(&mut self, key: TaskKey, stage: &StageKey, host: &str, executor: &str) -> TaskId {
         if let Some(task) = self.tasks.get(&key) {
             return *task;
         }
         let host = self.builder.host(host);
-        let task = self.builder.task(self.stages[stage], host, None, true);
+        let stage = self.stages[stage];
+        let executor = self.executor(&key.0, executor);
+        let task = self.builder.task(stage, host, executor, true);
         self.tasks.insert(key, task);
         task
+    }
+
+    fn executor(&mut self, app: &str, id: &str) -> Executor {
+        let application = application(self.query_id(app, None));
+        let number = self.executors.len() as u32;
+        let executor = Executor {
+            application,
+            number,
+        };
+        let key = (app.to_owned(), id.to_owned());
+        *self.executors.entry(key).or_insert(executor)
+    }
+
+    /// The executors in which tasks ran or blocks were, by their processes.
+    fn jvms(&self, profile: &Profile) -> hosts::Processes {
+        let jvms = profile.processes.iter().filter_map(|process| {
+            let key = (process.app.clone(), process.executor.clone());
+            let executor = *self.executors.get(&key)?;
+            Some(((key.0, process.host.clone(), process.pid), executor))
+        });
+        jvms.collect()
     }
 
     /// How far each host's clock is from the driver's, by when tasks begin there and are launched here.
@@ -469,7 +532,8 @@ impl Reader {
             .find(|process| process.app == held.app && process.executor == held.executor);
         if let Some((stage, process)) = stage.zip(process) {
             let host = self.builder.host(&process.host);
-            let holder = self.builder.task(stage, host, None, false);
+            let executor = self.executor(&held.app, &held.executor);
+            let holder = self.builder.task(stage, host, executor, false);
             let clock = self.clocks.get(&host).copied().unwrap_or(0);
             for (span, bytes) in &held.spans {
                 let units = bytes * span.seconds();
@@ -490,9 +554,7 @@ impl Reader {
             if let Some(submitted) = row.submitted_ms {
                 let id = self.stages[key];
                 pending.submitted(id, ns(submitted), row.tasks.max(0).cast_unsigned());
-                if let Some(completed) = row.completed_ms {
-                    pending.completed(id, ns(completed));
-                }
+                pending.completed(id, self.end_of(key, row));
             }
         }
         let runs = self.builder.tables.tasks.iter().filter(|task| task.runs);

@@ -2,7 +2,8 @@
 //!
 //! Adding up how long each task waited would count a stage of a thousand tasks a thousand times. What others took from
 //! it is at most the slots they held, so that is what counts: at any time the smaller of the two, tasks that wait and
-//! slots that others hold, on the hosts where they hold them.
+//! slots that others hold, on the hosts where they hold them. Others are queries of the same application: another one's slots
+//! are none that the stage could have had.
 //!
 //! While all CPUs of a host are busy another slot helps nobody, and who holds one without computing is in nobody's way. So
 //! only the part of the CPUs that was idle makes it waiting for slots, the rest is waiting for the CPU.
@@ -11,9 +12,10 @@ use std::collections::BTreeMap;
 
 use super::Builder;
 use super::hosts::BusyCpus;
-use crate::{HostId, Kind, QueryId, Span, StageId};
+use super::profile::application;
+use crate::{Executor, HostId, Kind, QueryId, Span, StageId};
 
-/// Rows are not cut finer than this, ns.
+/// Waits are summed up in parts of the time as long as this, ns.
 const BUCKET: i64 = 2_000_000_000;
 
 /// When tasks could have run, and when they did.
@@ -68,17 +70,22 @@ pub(super) fn add(builder: &mut Builder, pending: &Pending, busy: &BusyCpus) {
     for ((stage, host), buckets) in waited(pending) {
         let clock = pending.clocks.get(&host).copied().unwrap_or(0);
         let mut waiting = Vec::new();
-        for (bucket, mut seconds) in buckets {
+        for Waited { span, mut seconds } in buckets.into_values() {
             let span = Span {
-                start: bucket * BUCKET + clock,
-                end: (bucket + 1) * BUCKET + clock,
+                start: span.start + clock,
+                end: span.end + clock,
             };
             let busy = busy.part(host, span);
             // Each of the tasks that wait can do so for the whole span at most.
             let mut at = 0;
             while seconds > 1e-9 {
                 if at == waiting.len() {
-                    waiting.push(builder.task(stage, host, None, false));
+                    let application = application(stage.query);
+                    let executor = Executor {
+                        application,
+                        number: 0,
+                    };
+                    waiting.push(builder.task(stage, host, executor, false));
                 }
                 let blocked = seconds.min(span.seconds());
                 for (kind, part) in [(Kind::Slot, 1.0 - busy), (Kind::SlotOnBusyCpu, busy)] {
@@ -94,13 +101,22 @@ pub(super) fn add(builder: &mut Builder, pending: &Pending, busy: &BusyCpus) {
     }
 }
 
-/// Slot seconds that others held while a stage had tasks to run, by host and bucket.
-fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> {
+/// What a stage waited for slots of a host in a bucket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Waited {
+    /// From when it first did until it last did.
+    span: Span,
+    /// Slot seconds.
+    seconds: f64,
+}
+
+/// What others held while a stage had tasks to run, by host and bucket.
+fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, Waited>> {
     let mut changes = pending.changes.clone();
     changes.sort_unstable();
     let mut waiting: BTreeMap<StageId, u32> = BTreeMap::new();
-    let mut running: BTreeMap<HostId, Running> = BTreeMap::new();
-    let mut waited: BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> = BTreeMap::new();
+    let mut running: BTreeMap<(u32, HostId), Running> = BTreeMap::new();
+    let mut waited: BTreeMap<(StageId, HostId), BTreeMap<i64, Waited>> = BTreeMap::new();
     let mut at = changes.first().map_or(0, |(at, _)| *at);
     for (next, change) in changes {
         if next > at {
@@ -113,8 +129,12 @@ fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> 
                 let part = f64::from((*tasks).min(all)) / f64::from(all);
                 for (host, slots) in held {
                     let buckets = waited.entry((*stage, host)).or_default();
-                    for (bucket, seconds) in in_buckets(at, next) {
-                        *buckets.entry(bucket).or_default() += f64::from(slots) * part * seconds;
+                    for (bucket, span) in in_buckets(at, next) {
+                        let waited = buckets
+                            .entry(bucket)
+                            .or_insert(Waited { span, seconds: 0.0 });
+                        waited.span = waited.span.hull(span);
+                        waited.seconds += f64::from(slots) * part * span.seconds();
                     }
                 }
             }
@@ -126,10 +146,12 @@ fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> 
                 if let Some(tasks) = waiting.get_mut(&stage) {
                     *tasks = tasks.saturating_sub(1);
                 }
-                running.entry(host).or_default().start(stage.query);
+                let key = (application(stage.query), host);
+                running.entry(key).or_default().start(stage.query);
             }
             Change::Ended(stage, host) => {
-                running.entry(host).or_default().end(stage.query);
+                let key = (application(stage.query), host);
+                running.entry(key).or_default().end(stage.query);
             }
             Change::Completed(stage) => {
                 waiting.remove(&stage);
@@ -139,7 +161,7 @@ fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, f64>> 
     waited
 }
 
-/// The tasks that run on a host.
+/// The tasks of an application that run on a host.
 #[derive(Default)]
 struct Running {
     all: u32,
@@ -163,10 +185,15 @@ impl Running {
     }
 }
 
-fn held_by_others(running: &BTreeMap<HostId, Running>, query: QueryId) -> Vec<(HostId, u32)> {
+/// Slots that other queries of the same application hold.
+fn held_by_others(
+    running: &BTreeMap<(u32, HostId), Running>,
+    query: QueryId,
+) -> Vec<(HostId, u32)> {
+    let application = application(query);
     running
-        .iter()
-        .map(|(host, running)| {
+        .range((application, HostId(0))..=(application, HostId(u32::MAX)))
+        .map(|((_, host), running)| {
             let own = running.of.get(&query).copied().unwrap_or(0);
             (*host, running.all - own)
         })
@@ -174,12 +201,15 @@ fn held_by_others(running: &BTreeMap<HostId, Running>, query: QueryId) -> Vec<(H
         .collect()
 }
 
-/// The seconds of a span in each bucket.
-fn in_buckets(start: i64, end: i64) -> impl Iterator<Item = (i64, f64)> {
+/// The part of a span in each bucket.
+fn in_buckets(start: i64, end: i64) -> impl Iterator<Item = (i64, Span)> {
     let last = (end - 1).div_euclid(BUCKET);
     (start.div_euclid(BUCKET)..=last).map(move |bucket| {
-        let part = end.min((bucket + 1) * BUCKET) - start.max(bucket * BUCKET);
-        (bucket, part as f64 / 1e9)
+        let part = Span {
+            start: start.max(bucket * BUCKET),
+            end: end.min((bucket + 1) * BUCKET),
+        };
+        (bucket, part)
     })
 }
 
@@ -188,13 +218,18 @@ mod tests {
     use unfuse_format::HostRow;
 
     use super::*;
+    use crate::input::profile::PER_APPLICATION;
 
     const S: i64 = 1_000_000_000;
+
+    fn seconds(waits: &BTreeMap<i64, Waited>) -> f64 {
+        waits.values().map(|wait| wait.seconds).sum()
+    }
 
     fn stage(query: u64) -> StageId {
         StageId {
             query: QueryId(query),
-            stage: query as u32,
+            stage: 0,
             attempt: 0,
         }
     }
@@ -220,8 +255,7 @@ mod tests {
             ran(&mut pending, 1, 4 + at, 5 + at);
         }
         let waited = waited(&pending);
-        let sum: f64 = waited[&(stage(1), HostId(0))].values().sum();
-        assert_eq!(sum, 8.0);
+        assert_eq!(seconds(&waited[&(stage(1), HostId(0))]), 8.0);
         assert!(!waited.contains_key(&(stage(2), HostId(0))));
     }
 
@@ -234,8 +268,31 @@ mod tests {
         }
         pending.completed(stage(1), 2 * S);
         let waited = waited(&pending);
-        let sum: f64 = waited[&(stage(1), HostId(0))].values().sum();
-        assert_eq!(sum, 2.0);
+        assert_eq!(seconds(&waited[&(stage(1), HostId(0))]), 2.0);
+    }
+
+    #[test]
+    fn slots_of_another_application_are_not_missed() {
+        let of_other = PER_APPLICATION + 2;
+        let mut pending = Pending::default();
+        pending.submitted(stage(1), 0, 5);
+        ran(&mut pending, of_other, 0, 4);
+        assert!(waited(&pending).is_empty());
+        ran(&mut pending, 2, 1, 3);
+        assert_eq!(seconds(&waited(&pending)[&(stage(1), HostId(0))]), 2.0);
+    }
+
+    #[test]
+    fn waits_lie_where_they_were() {
+        let mut pending = Pending::default();
+        pending.submitted(stage(1), 3 * S / 2, 1);
+        ran(&mut pending, 2, 0, 3);
+        ran(&mut pending, 1, 3, 4);
+        let waits: Vec<(i64, i64, f64)> = waited(&pending)[&(stage(1), HostId(0))]
+            .values()
+            .map(|wait| (wait.span.start, wait.span.end, wait.seconds))
+            .collect();
+        assert_eq!(waits, [(3 * S / 2, 2 * S, 0.5), (2 * S, 3 * S, 1.0)]);
     }
 
     #[test]

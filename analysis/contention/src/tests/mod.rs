@@ -1,6 +1,7 @@
 //! The paper's examples, and what must hold of any workload.
 
 mod paper;
+mod profile;
 mod properties;
 
 use crate::*;
@@ -52,6 +53,7 @@ fn task(tables: &mut Tables, id: u64, stage: StageId, host: u32, span: Span) {
         id: TaskId(id),
         stage,
         host: HostId(host),
+        executor: Executor::default(),
         span,
         runs: true,
     });
@@ -70,6 +72,7 @@ fn reads(tables: &mut Tables, task: u64, span: Span, units: f64, blocked_ns: i64
 fn disk(tables: &mut Tables, host: u32, per_second: f64) {
     tables.capacities.push(Capacity {
         host: HostId(host),
+        executor: Executor::default(),
         resource: Resource::Io,
         per_second,
     });

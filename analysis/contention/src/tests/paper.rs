@@ -149,13 +149,13 @@ fn more_than_the_capacity_is_the_capacity() {
 fn use_outside_tasks_is_external_and_the_rest_unknown() {
     let mut tables = example();
     tables.capacities[0].per_second = 300.0;
-    let window = HostWindow {
+    tables.known.push(KnownUse {
         host: HostId(0),
+        process: KnownProcess::ExternalIo,
         resource: Resource::Io,
         span: span(0, 1),
-        units: 240.0,
-    };
-    tables.host_windows.push(window);
+        units: 30.0,
+    });
     let workload = Workload::new(tables).unwrap();
     let cell = &cells(&workload, None).next().unwrap();
     let blame = cell.blame(&workload, &cell.tasks[0]);
@@ -186,6 +186,19 @@ fn impossible_rows_are_refused() {
         refused(|t| t.intervals[0].units = f64::NAN),
         InputError::Amount { .. }
     ));
+    // As numbers they are possible, but not what comes of dividing by them.
+    for extreme in [1e-320, 1e308] {
+        for what in [
+            |t: &mut Tables, to| t.intervals[0].units = to,
+            |t: &mut Tables, to| t.queries[0].weight = to,
+            |t: &mut Tables, to| t.capacities[0].per_second = to,
+        ] {
+            let mut tables = example();
+            what(&mut tables, extreme);
+            let error = Workload::new(tables).unwrap_err();
+            assert!(error.to_string().contains("must be"), "{extreme}: {error}");
+        }
+    }
     assert!(matches!(
         refused(|t| t.tasks[0].span.start = -1),
         InputError::NegativeTime { at: -1, .. }
@@ -202,6 +215,159 @@ fn impossible_rows_are_refused() {
         refused(|t| t.intervals[0].span.end = 2 * S),
         InputError::OutsideTask(TaskId(1))
     ));
+}
+
+#[test]
+fn a_pause_is_put_down_to_garbage_collection_whatever_else_is_known() {
+    let mut tables = example();
+    tables.intervals[0].blocked_ns = 0;
+    tables.intervals.push(Interval {
+        task: TaskId(1),
+        kind: Kind::Pause,
+        span: span(0, 1),
+        units: 0.0,
+        blocked_ns: S / 2,
+    });
+    let workload = Workload::new(tables).unwrap();
+    for split in [Split::Pooled, Split::ByWindow] {
+        let options = Options {
+            victims: [QueryId(1)].into(),
+            split,
+            ..Options::default()
+        };
+        let paths = Graph::build(&workload, &options).explanations();
+        assert_eq!(paths[0].culprit, Culprit::Known(KnownProcess::Gc));
+        close(paths[0].seconds, 0.5);
+    }
+}
+
+/// Spark manages the memory of each JVM by itself: what is held in one is missing in no other.
+#[test]
+fn memory_is_contended_for_in_a_jvm_and_slots_in_an_application() {
+    let executor = |application, number| Executor {
+        application,
+        number,
+    };
+    let mut tables = Tables::default();
+    for (id, executor) in [
+        (1, executor(0, 1)),
+        (2, executor(0, 1)),
+        (3, executor(0, 2)),
+        (4, executor(1, 3)),
+    ] {
+        query(&mut tables, id, &[(0, &[], span(0, 1))]);
+        task(&mut tables, id, stage(id, 0), 0, span(0, 1));
+        tables.tasks.last_mut().unwrap().executor = executor;
+        for (kind, units) in [
+            (Kind::ExecutionMemory, 60.0),
+            (Kind::Slot, 1.0),
+            (Kind::RunQueue, 0.1),
+        ] {
+            let victim = id == 1;
+            tables.intervals.push(Interval {
+                task: TaskId(id),
+                kind,
+                span: span(0, 1),
+                units: if victim { 0.0 } else { units },
+                blocked_ns: if victim { S / 4 } else { 0 },
+            });
+        }
+    }
+    for (executor, per_second) in [(executor(0, 1), 60.0), (executor(0, 2), 1000.0)] {
+        tables.capacities.push(Capacity {
+            host: HostId(0),
+            executor,
+            resource: Resource::Memory,
+            per_second,
+        });
+    }
+    let workload = Workload::new(tables).unwrap();
+    let options = Options {
+        victims: [QueryId(1)].into(),
+        ..Options::default()
+    };
+    let graph = Graph::build(&workload, &options);
+    let culprits = |kind: Kind| -> Vec<Culprit> {
+        let paths = graph.explanations().into_iter();
+        let mut culprits: Vec<Culprit> = paths
+            .filter(|path| path.kind == kind)
+            .map(|path| path.culprit)
+            .collect();
+        culprits.sort_unstable();
+        culprits
+    };
+    let queries = |ids: &[u64]| -> Vec<Culprit> {
+        ids.iter().map(|id| Culprit::Query(QueryId(*id))).collect()
+    };
+    assert_eq!(culprits(Kind::ExecutionMemory), queries(&[2]));
+    assert_eq!(culprits(Kind::Slot), queries(&[2, 3]));
+    assert_eq!(culprits(Kind::RunQueue), queries(&[2, 3, 4]));
+    // At level 3 there is the host only.
+    assert!(
+        graph
+            .find(&Key::Host(stage(1, 0), Kind::ExecutionMemory, HostId(0)))
+            .is_some()
+    );
+}
+
+#[test]
+fn waiting_for_a_slot_is_no_part_of_a_tasks_life() {
+    let mut tables = Tables::default();
+    for (id, life) in [(1, span(10, 11)), (2, span(0, 10))] {
+        query(&mut tables, id, &[(0, &[], span(0, 11))]);
+        task(&mut tables, id, stage(id, 0), 0, life);
+    }
+    for (id, kind, units, blocked_ns) in [
+        (1, Kind::Slot, 0.0, 5 * S),
+        (1, Kind::SlotOnBusyCpu, 0.0, 5 * S),
+        (2, Kind::Slot, 10.0, 0),
+        (2, Kind::RunQueue, 10.0, 0),
+    ] {
+        tables.intervals.push(Interval {
+            task: TaskId(id),
+            kind,
+            span: span(0, 10),
+            units,
+            blocked_ns,
+        });
+    }
+    let workload = Workload::new(tables).unwrap();
+    let victims = [QueryId(1)].into();
+    let overlaps = baseline::deep_overlap(&workload, &victims, None);
+    assert!(overlaps[&QueryId(1)].is_empty());
+    let paths = Graph::build(&workload, &Options::default()).explanations();
+    let others = paths
+        .iter()
+        .filter(|path| path.culprit == Culprit::Query(QueryId(2)));
+    close(others.map(|path| path.seconds).sum(), 10.0);
+}
+
+/// Stream of cells, one window after the other: many concurrent tasks do not need memory for all their windows.
+#[test]
+fn cells_come_in_time_with_those_who_were_there() {
+    let mut tables = Tables::default();
+    query(&mut tables, 1, &[(0, &[], span(0, 20))]);
+    for id in 0..5 {
+        let life = span(id, id + 3);
+        task(&mut tables, id as u64, stage(1, 0), 0, life);
+        reads(&mut tables, id as u64, life, 3.0, 0);
+    }
+    let workload = Workload::new(tables).unwrap();
+    let found: Vec<(i64, Vec<u64>)> = cells(&workload, Some(span(1, 6)))
+        .map(|cell| {
+            cell.tasks.iter().for_each(|task| close(task.units, 1.0));
+            let tasks = cell.tasks.iter().map(|task| task.task.0);
+            (cell.span.start / S, tasks.collect())
+        })
+        .collect();
+    let expected = [
+        (1, vec![0, 1]),
+        (2, vec![0, 1, 2]),
+        (3, vec![1, 2, 3]),
+        (4, vec![2, 3, 4]),
+        (5, vec![3, 4]),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

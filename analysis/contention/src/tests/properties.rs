@@ -40,13 +40,13 @@ fn workloads() -> impl Strategy<Value = Tables> {
         for host in 0..tables.hosts.len() {
             let host = tables.hosts[host].id;
             disk(&mut tables, host.0, capacity.into());
-            let window = HostWindow {
+            tables.known.push(KnownUse {
                 host,
+                process: KnownProcess::ExternalIo,
                 resource: Resource::Io,
                 span: span(3, 12),
-                units: 900.0,
-            };
-            tables.host_windows.push(window);
+                units: 300.0,
+            });
         }
         tables.operators.push(OperatorShare {
             stage: stage(0, 0),
@@ -59,6 +59,30 @@ fn workloads() -> impl Strategy<Value = Tables> {
 
 use super::task as task_row;
 
+/// Amounts and weights as small and as large as any that are taken, and others.
+fn extremes() -> impl Strategy<Value = Tables> {
+    let number = prop_oneof![
+        Just(0.0),
+        Just(1e-30),
+        Just(1e30),
+        Just(1e-320),
+        Just(f64::MAX),
+        1e-9..1e9,
+    ];
+    let weight = prop_oneof![Just(1e-6), Just(1e6), Just(1e-320), Just(1.0)];
+    let rows = prop::collection::vec((number, 0..=4i64), 6);
+    (workloads(), rows, prop::collection::vec(weight, 3)).prop_map(|(mut tables, rows, weights)| {
+        for (row, (units, quarters)) in tables.intervals.iter_mut().zip(rows) {
+            row.units = units;
+            row.blocked_ns = (row.span.end - row.span.start) / 4 * quarters;
+        }
+        for (query, weight) in tables.queries.iter_mut().zip(weights) {
+            query.weight = weight;
+        }
+        tables
+    })
+}
+
 proptest! {
     #[test]
     fn terms_sum_to_the_slowdown(tables in workloads()) {
@@ -70,6 +94,24 @@ proptest! {
                 prop_assert!((sum - slowdown).abs() <= 1e-6 * (1.0 + slowdown), "{sum} {slowdown}");
                 let blocked = cell.blocked_blame(&workload, victim, Kind::IoRead);
                 prop_assert!(blocked.iter().map(|(_, blame)| blame).sum::<f64>() <= slowdown + 1e-6 * (1.0 + slowdown));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_taken_gives_numbers(tables in extremes(), known: bool, by_window: bool) {
+        let mut tables = tables;
+        if !known {
+            tables.capacities.clear();
+        }
+        let split = if by_window { Split::ByWindow } else { Split::Pooled };
+        let options = Options { split, ..Options::default() };
+        match Workload::new(tables) {
+            Err(error) => prop_assert!(matches!(error, InputError::Amount { .. }), "{}", error),
+            Ok(workload) => {
+                for path in Graph::build(&workload, &options).explanations() {
+                    prop_assert!(path.weight.is_finite() && path.seconds.is_finite(), "{:?}", path);
+                }
             }
         }
     }
@@ -127,7 +169,7 @@ proptest! {
         reversed.intervals.reverse();
         reversed.stages.reverse();
         reversed.queries.reverse();
-        reversed.host_windows.reverse();
+        reversed.known.reverse();
         let graph = |tables| Graph::build(&Workload::new(tables).unwrap(), &Options::default());
         prop_assert_eq!(graph(tables), graph(reversed));
     }

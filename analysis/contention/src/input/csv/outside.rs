@@ -1,0 +1,140 @@
+//! What hosts used beyond all tasks.
+//!
+//! Told for each whole row of a host, as for profiles: in the finer windows between them only a part of a row is known, which may
+//! be less or more than what tasks used there. A task's burst would be put down to others.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::CsvError;
+use crate::input::Builder;
+use crate::windows::spread;
+use crate::{Heartbeat, HostId, KnownProcess, KnownUse, Resource, Span};
+
+/// Of the time of tasks, so much may be without rows of their host before it is worth a word.
+const MISSING: f64 = 0.01;
+
+/// Rows of hosts, each with its position in the file from 0, and with the units of all processes together.
+#[derive(Default)]
+pub(super) struct Wholes(BTreeMap<(HostId, Resource), Vec<(Span, usize, f64)>>);
+
+impl Wholes {
+    pub(super) fn push(
+        &mut self,
+        host: HostId,
+        resource: Resource,
+        span: Span,
+        at: usize,
+        units: f64,
+    ) {
+        let rows = self.0.entry((host, resource)).or_default();
+        rows.push((span, at, units));
+    }
+
+    /// Adds what no task used, and heartbeats where rows begin and end; says which time of tasks has no rows.
+    pub(super) fn add(mut self, builder: &mut Builder, path: &Path) -> Result<(), CsvError> {
+        let mut tasks = by_resource(builder);
+        let mut missing = Vec::new();
+        for ((host, resource), rows) in &mut self.0 {
+            rows.sort_unstable_by_key(|(span, at, _)| (*span, *at));
+            refuse_overlap(rows, path)?;
+            let windows: Vec<Span> = rows.iter().map(|(span, ..)| *span).collect();
+            let of_tasks = tasks.remove(&(*host, *resource)).unwrap_or_default();
+            let used = used(&of_tasks, &windows);
+            if let Some(process) = KnownProcess::external(*resource) {
+                for ((span, _, units), used) in rows.iter().zip(used) {
+                    let outside = units - used;
+                    // What is left of a difference of sums is nothing.
+                    if outside > units * 1e-9 {
+                        builder.tables.known.push(KnownUse {
+                            host: *host,
+                            process,
+                            resource: *resource,
+                            span: *span,
+                            units: outside,
+                        });
+                    }
+                }
+                let name = &builder.tables.hosts[host.0 as usize].name;
+                missing.extend(uncovered(&of_tasks, &windows).map(|(seconds, of)| {
+                    format!("{seconds:.1} of {of:.1} s of {} on {name}", resource.name())
+                }));
+            }
+            let ends = windows.iter().flat_map(|span| [span.start, span.end]);
+            builder
+                .tables
+                .heartbeats
+                .extend(ends.map(|at| Heartbeat { host: *host, at }));
+        }
+        let told = |host: &HostId| self.0.keys().any(|(known, _)| known == host);
+        let untold = builder.tables.hosts.iter().filter(|host| !told(&host.id));
+        missing.extend(untold.map(|host| format!("all of {}", host.name)));
+        if !missing.is_empty() {
+            builder.notes.push(format!(
+                "{} has no rows for a part of the tasks' time ({}): no process outside the queries is seen then",
+                path.display(),
+                missing.join(", ")
+            ));
+        }
+        Ok(())
+    }
+}
+
+type OfTasks = Vec<(Span, f64)>;
+
+fn by_resource(builder: &Builder) -> BTreeMap<(HostId, Resource), OfTasks> {
+    let mut tasks: BTreeMap<(HostId, Resource), OfTasks> = BTreeMap::new();
+    for row in &builder.tables.intervals {
+        let key = (builder.host_of(row.task), row.kind.resource());
+        tasks.entry(key).or_default().push((row.span, row.units));
+    }
+    tasks
+}
+
+fn refuse_overlap(rows: &[(Span, usize, f64)], path: &Path) -> Result<(), CsvError> {
+    for pair in rows.windows(2) {
+        let [(first, a, _), (second, b, _)] = pair else {
+            continue;
+        };
+        if second.start < first.end {
+            let reason = format!(
+                "it overlaps row {} of the same host and resource, so what both tell of would count twice; leave one of them out",
+                a.min(b) + 1
+            );
+            return Err(CsvError::impossible(path, *a.max(b), reason));
+        }
+    }
+    Ok(())
+}
+
+/// What tasks used in each window.
+fn used(tasks: &OfTasks, windows: &[Span]) -> Vec<f64> {
+    let mut used = vec![0.0; windows.len()];
+    for (span, units) in tasks {
+        for (at, part) in spread(windows, *span) {
+            used[at] += units * part;
+        }
+    }
+    used
+}
+
+/// The seconds in which tasks used or waited for something outside all windows, and those inside and outside, if it is worth a
+/// word.
+fn uncovered(tasks: &OfTasks, windows: &[Span]) -> Option<(f64, f64)> {
+    let mut spans: Vec<Span> = tasks.iter().map(|(span, _)| *span).collect();
+    spans.sort_unstable();
+    let mut merged: Vec<Span> = Vec::new();
+    for span in spans {
+        match merged.last_mut() {
+            Some(last) if span.start <= last.end => *last = last.hull(span),
+            _ => merged.push(span),
+        }
+    }
+    let all: f64 = merged.iter().map(|span| span.seconds()).sum();
+    let covered = merged.iter().map(|span| {
+        let parts: f64 = spread(windows, *span).map(|(_, part)| part).sum();
+        parts * span.seconds()
+    });
+    let outside = all - covered.sum::<f64>();
+    (outside > all * MISSING).then_some((outside, all))
+}

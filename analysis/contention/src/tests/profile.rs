@@ -1,0 +1,119 @@
+use unfuse_format::{
+    CachedRow, HostRow, IntervalRow, ProcessRow, ProfileDir, SegmentWriter, StageRow, Table,
+};
+use unfuse_postprocess::Profile;
+
+use super::*;
+
+fn write<T: Table>(dir: &ProfileDir, writer: &str, row: T) {
+    let mut writer = SegmentWriter::new(dir, writer);
+    writer.push(row);
+    writer.flush().unwrap();
+}
+
+/// An application with one stage of a query, of which a task ran on host h.
+fn application(dir: &ProfileDir, app: &str, ran: Span, completed: bool, tasks: i32) {
+    let writer = app;
+    let app = app.to_owned();
+    let host = "h".to_owned();
+    write(
+        dir,
+        writer,
+        ProcessRow {
+            app: app.clone(),
+            host: host.clone(),
+            executor: "1".to_owned(),
+            start_ns: ran.start,
+            ..ProcessRow::default()
+        },
+    );
+    write(
+        dir,
+        writer,
+        StageRow {
+            app: app.clone(),
+            execution: Some(1),
+            tasks,
+            submitted_ms: Some(ran.start / 1_000_000),
+            completed_ms: completed.then_some(ran.end / 1_000_000),
+            ..StageRow::default()
+        },
+    );
+    write(
+        dir,
+        writer,
+        IntervalRow {
+            app: app.clone(),
+            host: host.clone(),
+            executor: "1".to_owned(),
+            kind: "cpu".to_owned(),
+            start_ns: ran.start,
+            end_ns: ran.end,
+            units: 1.0,
+            ..IntervalRow::default()
+        },
+    );
+    write(
+        dir,
+        writer,
+        CachedRow {
+            app: app.clone(),
+            executor: "1".to_owned(),
+            stage: Some(0),
+            since_ms: ran.start / 1_000_000,
+            memory_bytes: 5,
+            ..CachedRow::default()
+        },
+    );
+    write(
+        dir,
+        writer,
+        HostRow {
+            app,
+            host,
+            start_ns: ran.start,
+            end_ns: ran.end,
+            cpus: 4,
+            memory_bytes: Some(100),
+            ..HostRow::default()
+        },
+    );
+}
+
+#[test]
+fn a_killed_application_ends_when_it_was_last_heard_of() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = ProfileDir::create(&home.path().join("profile")).unwrap();
+    // Nine of its tasks never ran, and nothing says that its stage ended.
+    application(&dir, "killed", span(0, 5), false, 10);
+    application(&dir, "later", span(10, 20), true, 1);
+    let profile = Profile::open(dir.path()).unwrap();
+    let input = from_profile(&profile, BlockedTime::Measured).unwrap();
+    let workload = Workload::new(input.tables).unwrap();
+    let killed = input.executions[&("killed".to_owned(), Some(1))];
+    assert_eq!(workload.span_of(killed), Some(span(0, 5)));
+    for row in &workload.tables().intervals {
+        assert!(!row.kind.is_for_slots() || row.blocked_ns == 0, "{row:?}");
+        if workload.task(row.task).unwrap().stage.query == killed {
+            assert!(row.span.end <= 5 * S, "{row:?}");
+        }
+    }
+}
+
+/// Their JVMs have the same process id and name of the host, as in containers.
+#[test]
+fn each_jvm_of_a_host_has_its_own_memory() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = ProfileDir::create(&home.path().join("profile")).unwrap();
+    application(&dir, "first", span(0, 5), true, 1);
+    application(&dir, "second", span(3, 8), true, 1);
+    let profile = Profile::open(dir.path()).unwrap();
+    let input = from_profile(&profile, BlockedTime::Measured).unwrap();
+    let workload = Workload::new(input.tables).unwrap();
+    let held = cells(&workload, None).filter(|cell| cell.resource == Resource::Memory);
+    let held: Vec<(i64, f64, usize)> = held
+        .map(|cell| (cell.span.start / S, cell.capacity, cell.tasks.len()))
+        .collect();
+    let alone = |start| (start, 100.0, 1);
+    assert_eq!(held, [alone(0), alone(3), alone(3), alone(5)]);
+}
