@@ -2,6 +2,7 @@
 
 mod paper;
 mod properties;
+mod rules;
 
 use crate::*;
 
