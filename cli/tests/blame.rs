@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use unfuse_format::{IntervalRow, ProfileDir, SegmentWriter, StageRow, Table, TaskRow};
 
 const HEAD: &str = "host,query,stage,task,kind,start_ns,end_ns,units,blocked_ns\n";
 /// Example 3.3 of the paper, of which query 1 was blocked for 0.6 s.
@@ -23,9 +24,24 @@ fn blame(dir: &Path, arguments: &[&str]) -> Output {
 }
 
 fn example(rows: &str) -> tempfile::TempDir {
+    with_head(HEAD, rows)
+}
+
+fn with_head(head: &str, rows: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
-    fs::write(dir.path().join("intervals.csv"), format!("{HEAD}{rows}")).expect("a file");
+    fs::write(dir.path().join("intervals.csv"), format!("{head}{rows}")).expect("a file");
     dir
+}
+
+fn answer(dir: &Path, arguments: &[&str]) -> Value {
+    let json = text(&blame(dir, &[arguments, &["--json"]].concat()));
+    serde_json::from_str(&json).expect("JSON")
+}
+
+fn write<T: Table>(dir: &ProfileDir, rows: impl IntoIterator<Item = T>) {
+    let mut segment = SegmentWriter::new(dir, "test-1");
+    rows.into_iter().for_each(|row| segment.push(row));
+    segment.flush().expect("written");
 }
 
 fn text(output: &Output) -> String {
@@ -198,4 +214,244 @@ fn what_was_not_recorded_is_no_acquittal() {
     let output = text(&blame(canonical, &[]));
     assert!(output.contains("was not recorded"), "{output}");
     assert!(!output.contains("Nobody is to blame"), "{output}");
+}
+
+#[test]
+fn queries_are_asked_for_by_their_names() {
+    let dir = example(
+        "w1,etl,0,a,io-read,0,1000000000,30,600000000
+w1,dash,0,b,io-read,0,1000000000,60,0
+w1,20240101_1_abc,0,c,io-read,0,1000000000,120,0
+",
+    );
+    insta::assert_snapshot!(text(&blame(dir.path(), &["--victim", "etl"])));
+    assert_eq!(answer(dir.path(), &[])["victims"][0]["name"], "etl");
+    let refused = refusal(dir.path(), &["--victim", "0"]);
+    assert!(
+        refused.contains("has no query 0; it has queries "),
+        "{refused}"
+    );
+    for name in ["etl", "dash", "20240101_1_abc"] {
+        assert!(refused.contains(name), "{refused}");
+    }
+    // What is not said of many does not fill the screen.
+    let many: String = (0..100)
+        .map(|at| format!("w1,q{at},0,a,cpu,0,1000,1,0\n"))
+        .collect();
+    let refused = refusal(example(&many).path(), &["--victim", "etl"]);
+    assert!(refused.trim_end().ends_with("q19, …"), "{refused}");
+}
+
+/// A query with two attempts of a stage, one of which a process outside slows down, and nobody known both.
+fn attempts() -> tempfile::TempDir {
+    let dir = with_head(
+        "host,query,stage,attempt,task,kind,start_ns,end_ns,units,blocked_ns\n",
+        "w1,1,0,0,a,io-read,0,1000000000,30,600000000
+w1,1,0,1,a,io-read,1000000000,2000000000,30,600000000
+w1,2,7,0,b,io-read,0,1000000000,60,0
+w1,2,7,1,b,io-read,1000000000,2000000000,60,0
+",
+    );
+    fs::write(
+        dir.path().join("hosts.csv"),
+        "host,resource,start_ns,end_ns,units,capacity\nw1,IO,0,1000000000,150,180\n",
+    )
+    .expect("a file");
+    fs::write(dir.path().join("queries.csv"), "query,label\n3,idle\n").expect("a file");
+    dir
+}
+
+#[test]
+fn sentences_say_what_was_asked_for() {
+    let dir = attempts();
+    let told = |arguments: &[&str]| text(&blame(dir.path(), arguments));
+    insta::assert_snapshot!(told(&["--victim", "1", "--by", "stage"]));
+    insta::assert_snapshot!(told(&[
+        "--victim",
+        "1",
+        "--stages",
+        "all",
+        "--resource",
+        "io",
+        "--host",
+        "w1",
+        "--window",
+        "0..0.5"
+    ]));
+    // Of this one, only the name is known.
+    insta::assert_snapshot!(told(&["--victim", "3"]));
+    let json = answer(dir.path(), &["--victim", "3"]);
+    for (what, seconds) in [
+        ("victims", "task_seconds"),
+        ("baselines", "blocked_io_network"),
+    ] {
+        let found = match what {
+            "victims" => &json["victims"][0][seconds],
+            _ => &json[what][seconds],
+        };
+        let found = found.as_f64().expect("a number");
+        assert!(
+            found == 0.0 && found.is_sign_positive(),
+            "{seconds}: {found}"
+        );
+    }
+    assert!(!told(&[]).contains("-0.0"));
+}
+
+#[test]
+fn blocked_time_is_told_apart_by_who_can_help_it() {
+    let dir = attempts();
+    fs::write(
+        dir.path().join("intervals.csv"),
+        format!(
+            "{HEAD}w1,1,0,a,io-read,0,1000000000,30,600000000
+w1,1,0,b,io-read,0,1000000000,30,0
+w1,1,0,b,pause,0,1000000000,0.5,100000000
+w1,2,7,c,io-read,0,1000000000,60,0
+"
+        ),
+    )
+    .expect("a file");
+    let answer = answer(dir.path(), &["--victim", "1"]);
+    let victim = &answer["victims"][0];
+    let seconds = |what: &str| victim[what].as_f64().expect("a number");
+    // Of 180 that the disk can do, the victim's task got 30; the other query 60, a process outside 30, the other task 30.
+    for (what, expected) in [
+        ("blocked_seconds", 0.7),
+        ("by_others_seconds", 0.36),
+        ("by_itself_seconds", 0.12),
+        ("by_gc_seconds", 0.1),
+        ("by_jvm_seconds", 0.0),
+        ("by_unknown_seconds", 0.12),
+    ] {
+        let found = seconds(what);
+        assert!((found - expected).abs() < 1e-9, "{what}: {answer:#}");
+    }
+}
+
+#[test]
+fn more_than_the_capacity_is_noted_wherever_notes_are() {
+    let dir = example(ROWS);
+    fs::write(
+        dir.path().join("hosts.csv"),
+        "host,resource,start_ns,end_ns,units,capacity\nw1,IO,0,1000000000,210,0.0002\n",
+    )
+    .expect("a file");
+    let note = "in 1 window more IO of w1 was used than its capacity, up to 1050000 times as much";
+    let output = text(&blame(dir.path(), &[]));
+    assert_eq!(output.matches(note).count(), 1, "{output}");
+    let graph = text(&blame(dir.path(), &["--graph", "json"]));
+    let graph: Value = serde_json::from_str(&graph).expect("JSON");
+    let notes = graph["notes"].as_array().expect("notes");
+    assert!(
+        notes
+            .iter()
+            .any(|text| text.as_str().is_some_and(|text| text.starts_with(note))),
+        "{notes:?}"
+    );
+    assert_eq!(graph["capacities"][0]["basis"], "Exceeded");
+    for format in ["graphml", "cypher"] {
+        let output = blame(dir.path(), &["--graph", format]);
+        assert!(!text(&output).contains(note), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains(&format!("note: {note}")), "{told}");
+        assert!(told.contains("note: no stages.csv"), "{told}");
+    }
+}
+
+/// Tables of tasks and what they used, as another engine could write them: two jobs of one application that use a CPU, and
+/// one of another.
+fn without_samples(root: &Path) -> ProfileDir {
+    let dir = ProfileDir::create(root).expect("a profile");
+    let jobs = [
+        ("app-1", 1, Some(1), 2.0),
+        ("app-1", 2, Some(2), 8.0),
+        ("app-2", 1, None, 6.0),
+    ];
+    write(
+        &dir,
+        jobs.map(|(app, stage, execution, _)| StageRow {
+            app: app.to_owned(),
+            stage,
+            execution,
+            submitted_ms: Some(0),
+            completed_ms: Some(10_000),
+            ..StageRow::default()
+        }),
+    );
+    write(
+        &dir,
+        jobs.map(|(app, stage, ..)| TaskRow {
+            app: app.to_owned(),
+            stage,
+            task: stage.into(),
+            host: "w1".to_owned(),
+            finished: 10_000,
+            ..TaskRow::default()
+        }),
+    );
+    write(
+        &dir,
+        jobs.map(|(app, stage, _, units)| IntervalRow {
+            app: app.to_owned(),
+            host: "w1".to_owned(),
+            stage,
+            task: stage.into(),
+            kind: "cpu".to_owned(),
+            end_ns: 10_000_000_000,
+            units,
+            ..IntervalRow::default()
+        }),
+    );
+    dir
+}
+
+#[test]
+fn a_profile_without_samples_is_one() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = without_samples(&tmp.path().join("profile"));
+    insta::assert_snapshot!(text(&blame(dir.path(), &["--victim", "1"])));
+    let refused = refusal(dir.path(), &["--victim", "3"]);
+    assert!(
+        refused
+            .contains("1 (app-1 query 1), 2 (app-1 query 2), 1999999999 (app-2 jobs of no query)"),
+        "{refused}"
+    );
+    // Where there is nothing at all, that is said.
+    let empty = ProfileDir::create(&tmp.path().join("empty")).expect("a profile");
+    let refused = refusal(empty.path(), &[]);
+    assert!(refused.contains("no task was recorded"), "{refused}");
+}
+
+#[test]
+fn weights_are_those_of_pools() {
+    // As much harm in each of two stages, so that there is none to delay.
+    let dir = example(
+        "w1,1,0,a,cpu,0,2000000000,1,1000000000
+w1,2,0,b,cpu,0,1000000000,1,0
+w1,2,1,c,cpu,1000000000,2000000000,1,0
+",
+    );
+    let advice = |queries: &str| {
+        let queries = format!("query,pool,weight\n{queries}");
+        fs::write(dir.path().join("queries.csv"), queries).expect("a file");
+        let answer = answer(dir.path(), &["--victim", "1"]);
+        let texts = answer["suggestions"].as_array().expect("advice").iter();
+        let texts = texts.map(|advice| advice["text"].as_str().expect("text").to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        advice("1,dash,1\n2,etl,2\n"),
+        [
+            "give pool dash, in which query 1 runs, a weight above 2 (fairscheduler.xml, with \
+             spark.scheduler.mode=FAIR): query 2 in pool etl has as much right to resources and uses it all along"
+        ]
+    );
+    assert_eq!(
+        advice("1,etl,1\n2,etl,1\n"),
+        [
+            "give query 2 a pool of its own (spark.scheduler.pool, with spark.scheduler.mode=FAIR): it shares pool etl \
+             with query 1"
+        ]
+    );
 }

@@ -96,7 +96,7 @@ function Victims({ all, summary }: { all: Contention; summary: Summary }) {
           <tr>
             <th>Query</th><th class="bars"><span class="sr">Blocked bar</span></th>
             <th class="number" title="Time in which the tasks of the stages that decided how long it took could not go on">Blocked</th>
-            <th class="number" title="What of it others than the query itself account for">By others</th>
+            <th class="number" title="What of it other queries and processes outside Spark account for">By others</th>
             <th class="number" title="From its first stage to its last">Ran</th>
             <th>Mostly delayed by</th>
           </tr>
@@ -127,6 +127,12 @@ export function ContentionTab({ source, summary, at, route }: TabProps) {
   if (found === undefined) return <Empty>Unpacking …</Empty>;
   if (found instanceof Error) return <Empty>Contention cannot be read: {found.message}</Empty>;
   const { victim } = found;
+  const apart: [string, number][] = [
+    ["its own other tasks", victim.by_itself_seconds],
+    ["garbage collection", victim.by_gc_seconds],
+    ["the JVM's own work", victim.by_jvm_seconds],
+    ["nobody known", victim.by_unknown_seconds],
+  ];
   const places = new Map(found.places.map(([name, at]) => [found.names[name]!, at]));
   const colour = colours(found);
   const to = (name: string) => {
@@ -137,8 +143,9 @@ export function ContentionTab({ source, summary, at, route }: TabProps) {
     <div class="contention">
       <p class="legend">
         {plural(victim.stages.length, "stage")} ({victim.stages.join(", ")}) decided how long it took. Their {plural(victim.tasks, "task")} ran{" "}
-        {seconds(victim.task_seconds)}, all added up, and could not go on for <b>{seconds(victim.blocked_seconds)}</b>, waiting for slots included;
-        others than the query itself account for <b>{seconds(victim.by_others_seconds)}</b>.
+        {seconds(victim.task_seconds)}, all added up, and could not go on for <b>{seconds(victim.blocked_seconds)}</b>, waiting for slots included.
+        Others account for <b>{seconds(victim.by_others_seconds)}</b>
+        {apart.filter(([, s]) => s >= 0.0005).map(([who, s]) => `, ${who} for ${seconds(s)}`).join("")}.
       </p>
       <ContentionTime found={found} colour={colour} route={route} dir={summary.profile} />
       <h2>Who made it wait</h2>

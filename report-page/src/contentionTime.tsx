@@ -108,7 +108,7 @@ export function ContentionTime(props: { found: QueryContention; colour: (name: s
         <div class="slice">
           <b>{at(bounds[chosen]!)} to {at(bounds[chosen + 1]!)}</b>: blocked for {seconds(total(slices[chosen]))}.{" "}
           {slices[chosen].slice(0, 6).map((part, n) => <span key={part.name}>{n > 0 && ", "}{shown(part.name)} {share(part.seconds / Math.max(1e-9, total(slices[chosen]!)))}</span>)}
-          <pre>unfuse blame {quoted(props.dir)} --victim {found.victim.query} --window {windowOf(bounds[chosen]!, bounds[chosen + 1]!)}</pre>
+          <pre>unfuse blame {quoted(props.dir)} --victim {quoted(found.victim.name)} --window {windowOf(bounds[chosen]!, bounds[chosen + 1]!)}</pre>
         </div>
       )}
     </figure>

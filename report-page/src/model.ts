@@ -184,13 +184,21 @@ export interface Advice { action: string; text: string; responsibility: number; 
 
 export interface Victim {
   query: number;
+  /** What `unfuse blame --victim` takes. */
+  name: string;
   label: string;
   ran_seconds: number;
-  stages: number[];
+  /** `7.1` is the second attempt of stage 7. */
+  stages: string[];
   tasks: number;
   task_seconds: number;
   blocked_seconds: number;
+  /** Of other queries and processes outside Spark. This and the next four add up to the blocked time. */
   by_others_seconds: number;
+  by_itself_seconds: number;
+  by_gc_seconds: number;
+  by_jvm_seconds: number;
+  by_unknown_seconds: number;
   main_culprit: string | null;
 }
 

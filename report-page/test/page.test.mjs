@@ -262,6 +262,8 @@ onPage("contention: who made whom wait adds up, and each level narrows the other
     const all = (await levels.nth(at).locator(".hint").count()) === 0;
     assert.ok(all ? Math.abs(sum - 100) < 1 : sum > 50 && sum < 100, `${at}: ${parts}`);
   }
+  const told = await page.locator(".contention > .legend").first().innerText();
+  assert.match(told, /waiting for slots included\. Others account for [\d.]+ m?s(, [a-zA-Z' ]+ for [\d.]+ m?s)*\.$/);
   const blamed = await percents(page.locator("table.blame").first().locator("tbody tr .strong"));
   assert.ok(Math.abs(blamed.reduce((a, b) => a + b) - 100) < 1, `${blamed}`);
   // The bars of the tallest column fill the chart, and a column is a place to go to.

@@ -275,7 +275,11 @@ fn note(notes: &mut BTreeMap<(HostId, Resource, CapacityBasis), Note>, cell: &Ce
             basis: cell.basis,
             windows: 0,
             highest: 0.0,
+            executor: cell.executor,
         });
     note.windows += 1;
-    note.highest = note.highest.max(cell.capacity);
+    if cell.capacity > note.highest {
+        note.highest = cell.capacity;
+        note.executor = cell.executor;
+    }
 }

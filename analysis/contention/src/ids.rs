@@ -53,9 +53,14 @@ pub struct StageId {
 impl StageId {
     /// `stage 3`, or `stage 3.1` for its second attempt.
     pub fn name(self) -> String {
+        format!("stage {}", self.number())
+    }
+
+    /// `3`, or `3.1` for its second attempt.
+    pub fn number(self) -> String {
         match self.attempt {
-            0 => format!("stage {}", self.stage),
-            attempt => format!("stage {}.{attempt}", self.stage),
+            0 => self.stage.to_string(),
+            attempt => format!("{}.{attempt}", self.stage),
         }
     }
 }

@@ -30,7 +30,8 @@
 //!     let stage = StageId { query, stage: 0, attempt: 0 };
 //!     let task = TaskId(number);
 //!     tables.queries.push(Query {
-//!         id: query, label: format!("q{number}"), user: String::new(), pool: String::new(), weight: 1.0,
+//!         id: query, name: format!("q{number}"), application: String::new(), label: format!("q{number}"),
+//!         user: String::new(), pool: String::new(), weight: 1.0,
 //!     });
 //!     tables.stages.push(Stage { id: stage, parents: vec![], span: second });
 //!     tables.tasks.push(Task { id: task, stage, host: HostId(0), executor, span: second, runs: true });

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::{Culprit, Explanation, HostId, KnownProcess, QueryId, Resource, StageId, Workload};
+use crate::{
+    Culprit, Explanation, HostId, KnownProcess, Query, QueryId, Resource, StageId, Workload,
+};
 
 /// When a heuristic speaks up; parts of a victim's blocked time, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,11 +60,11 @@ pub enum Suggestion {
         /// Why.
         evidence: Evidence,
     },
-    /// The culprit has at least the victim's weight and hurts it all along: give it less.
+    /// The culprit's pool has at least the weight of the victim's, and it hurts it all along: give the victim's more.
     Reprioritise {
-        /// Whose weight to lower.
+        /// Whose pool has as much.
         culprit: QueryId,
-        /// What it is now.
+        /// What its pool has now.
         weight: f64,
         /// Why.
         evidence: Evidence,
@@ -150,6 +152,9 @@ fn about(
         return Vec::new();
     };
     let enough = whole.responsibility * thresholds.concentration;
+    // Each application has a scheduler of its own; what two of them call alike is not one pool.
+    let one_scheduler = row.application == victim.application;
+    let one_pool = pool(row) == pool(victim);
     let mut suggestions = Vec::new();
     if let Some((host, evidence)) =
         largest(&whole, |path| Some(path.host)).filter(|_| workload.is_spread(whole.victim))
@@ -170,7 +175,8 @@ fn about(
                 evidence,
             });
         }
-        _ if row.weight >= victim.weight => {
+        // Weights are those of pools: they say nothing of two queries in one.
+        _ if one_scheduler && !one_pool && row.weight >= victim.weight => {
             suggestions.push(Suggestion::Reprioritise {
                 culprit,
                 weight: row.weight,
@@ -184,7 +190,7 @@ fn about(
         whole.victim,
         &whole.paths.iter().filter(scheduled).collect::<Vec<_>>(),
     );
-    if row.pool == victim.pool && scheduled.responsibility >= thresholds.responsibility {
+    if one_scheduler && one_pool && scheduled.responsibility >= thresholds.responsibility {
         suggestions.push(Suggestion::ChangePool {
             culprit,
             pool: row.pool.clone(),
@@ -192,6 +198,14 @@ fn about(
         });
     }
     suggestions
+}
+
+/// The pool of who asks for none is that of who asks for `default`.
+fn pool(query: &Query) -> &str {
+    match query.pool.as_str() {
+        "" => "default",
+        pool => pool,
+    }
 }
 
 /// The group of paths with the most responsibility.

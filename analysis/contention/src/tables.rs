@@ -78,7 +78,11 @@ pub struct Host {
 pub struct Query {
     /// Its handle.
     pub id: QueryId,
-    /// What it is called for people.
+    /// What it is asked for by; no other query has it.
+    pub name: String,
+    /// The application whose scheduler runs it; empty where there is but one, or none is known.
+    pub application: String,
+    /// What it is called for people: a title, and `: ` and a description where there is one.
     pub label: String,
     /// Who runs it.
     pub user: String,
@@ -86,6 +90,20 @@ pub struct Query {
     pub pool: String,
     /// Its right to resources, relative to 1 (footnote 4): what has weight 2 is blamed half for the same use.
     pub weight: f64,
+}
+
+impl Query {
+    /// Its label without the description.
+    pub fn title(&self) -> &str {
+        // A name can have a colon of its own.
+        let plain = format!("query {}", self.name);
+        let from = match self.label.starts_with(&plain) {
+            true => plain.len(),
+            false => 0,
+        };
+        let end = self.label[from..].find(": ");
+        end.map_or(&self.label, |end| &self.label[..from + end])
+    }
 }
 
 /// A stage attempt with its place in the query's DAG.

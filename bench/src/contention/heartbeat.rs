@@ -148,6 +148,8 @@ mod tests {
         });
         tables.queries.push(Query {
             id: QueryId(1),
+            name: "q".into(),
+            application: String::new(),
             label: "q".into(),
             user: String::new(),
             pool: String::new(),

@@ -254,6 +254,8 @@ fn simulate(cluster: Cluster) -> Tables {
         if progress.stage == cluster.stages {
             tables.queries.push(Query {
                 id: query,
+                name: query.0.to_string(),
+                application: String::new(),
                 label: format!("query {}", query.0),
                 user: format!("user{user}"),
                 pool: format!("user{user}"),

@@ -2,13 +2,30 @@
 
 use std::fmt::Write;
 
-use super::{Edge, Graph, Node};
+use serde::Serialize;
+
+use super::{Edge, Graph, Node, Note};
 use crate::QueryId;
 
+/// The graph with what has to be said of it.
+#[derive(Serialize)]
+struct Told<'a> {
+    nodes: &'a [Node],
+    edges: &'a [Edge],
+    capacities: &'a [Note],
+    notes: &'a [String],
+}
+
 impl Graph {
-    /// JSON: `nodes`, `edges` (by position in `nodes`), `notes`.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("maps have integer keys and numbers are finite")
+    /// JSON: `nodes`, `edges` (by position in `nodes`), `capacities` ([`Graph::notes`]) and `notes`, sentences for people.
+    pub fn to_json(&self, notes: &[String]) -> String {
+        let told = Told {
+            nodes: &self.nodes,
+            edges: &self.edges,
+            capacities: &self.notes,
+            notes,
+        };
+        serde_json::to_string_pretty(&told).expect("maps have integer keys and numbers are finite")
     }
 
     /// GraphML, with an edge for each victim: data are per victim, and GraphML has no maps.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use explain::Explanation;
 
-use crate::{CapacityBasis, Culprit, HostId, Kind, QueryId, Resource, Source, StageId};
+use crate::{CapacityBasis, Culprit, Executor, HostId, Kind, QueryId, Resource, Source, StageId};
 
 /// A vertex. Variants are in the order of the levels, 0 to 6.
 ///
@@ -113,6 +113,9 @@ pub struct Note {
     pub windows: u64,
     /// The highest rate of them, units a second.
     pub highest: f64,
+    /// Whose tasks contended in the window of that rate.
+    #[serde(skip)]
+    pub executor: Executor,
 }
 
 /// Who slowed whom down.

@@ -406,6 +406,8 @@ mod tests {
         for query in [1, 2] {
             builder.query(crate::Query {
                 id: crate::QueryId(query),
+                name: String::new(),
+                application: String::new(),
                 label: String::new(),
                 user: String::new(),
                 pool: String::new(),

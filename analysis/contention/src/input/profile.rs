@@ -209,6 +209,8 @@ impl Reader {
         };
         self.builder.query(Query {
             id: query,
+            name: query.0.to_string(),
+            application: key.0.clone(),
             label,
             user: row.user.clone(),
             pool: row.pool.clone(),

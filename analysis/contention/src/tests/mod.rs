@@ -3,6 +3,7 @@
 mod paper;
 mod profile;
 mod properties;
+mod rules;
 
 use crate::*;
 
@@ -27,6 +28,8 @@ fn stage(query: u64, stage: u32) -> StageId {
 fn query(tables: &mut Tables, id: u64, stages: &[(u32, &[u32], Span)]) {
     let query = Query {
         id: QueryId(id),
+        name: id.to_string(),
+        application: "a".into(),
         label: format!("q{id}"),
         user: "u".into(),
         pool: "p".into(),

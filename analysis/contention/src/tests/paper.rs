@@ -404,5 +404,5 @@ fn questions_rules_and_baselines() {
     close(blocked[&QueryId(1)][&Resource::Io], 0.25);
     assert!(graph.to_graphml().contains("&lt;'q3'&gt;"));
     assert!(graph.to_cypher().contains("'<\\'q3\\'>'"));
-    assert!(graph.to_json().contains("\"<'q3'>\""));
+    assert!(graph.to_json(&[]).contains("\"<'q3'>\""));
 }

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use unfuse_contention::baseline::{self, Overlaps};
 use unfuse_contention::{
-    By, CapacityBasis, Culprit, Entity, Explanation, Filter, Graph, Input, Key, QueryId, Resource,
-    Source, Span, StageId, Suggestion, Thresholds, Workload, suggestions, top,
+    By, CapacityBasis, Culprit, Entity, Explanation, Filter, Graph, Input, Key, KnownProcess, Note,
+    Options, Query, QueryId, Resource, Source, Span, StageId, Suggestion, Thresholds, VictimStages,
+    Workload, suggestions, top,
 };
 
+use super::super::list;
 use super::{Question, Rank};
 
 /// Parts that are less are not worth their room.
@@ -36,25 +38,63 @@ pub(super) struct Answer {
     /// Whether anything tells how long tasks waited.
     #[serde(skip)]
     pub(super) waits_known: bool,
+    #[serde(skip)]
+    pub(super) asked: Asked,
+}
+
+/// What the sentences about numbers depend on.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// Whether all stages of a victim count.
+    pub(super) all_stages: bool,
+    /// Whether it was of a part of the time.
+    pub(super) window: bool,
+    /// Only these, if any.
+    pub(super) resources: Vec<&'static str>,
+    /// Only on these, if any.
+    pub(super) hosts: Vec<String>,
+}
+
+impl Asked {
+    fn of(workload: &Workload, options: &Options) -> Self {
+        let hosts = options.hosts.iter();
+        Self {
+            all_stages: options.stages == VictimStages::All,
+            window: options.within.is_some(),
+            resources: options.resources.iter().map(|r| r.name()).collect(),
+            hosts: hosts.map(|h| workload.host_name(*h).to_owned()).collect(),
+        }
+    }
 }
 
 /// A query that was slowed down.
 #[derive(Debug, Serialize)]
 pub(super) struct Victim {
+    /// Its number; made up where a name of a CSV file is none.
     pub(super) query: u64,
+    /// What `--victim` takes.
+    pub(super) name: String,
     pub(super) label: String,
     /// From its first stage to its last, s.
     pub(super) ran_seconds: f64,
-    /// The stages that count.
-    pub(super) stages: Vec<u32>,
+    /// The stages that count, `7.1` for the second attempt of stage 7.
+    pub(super) stages: Vec<String>,
     /// How many tasks they had.
     pub(super) tasks: usize,
     /// Time of these tasks, s.
     pub(super) task_seconds: f64,
     /// Of it, and of tasks that waited for a slot, the time in which they could not go on, s.
     pub(super) blocked_seconds: f64,
-    /// Of it, what others than the query itself account for, s.
+    /// Of it, what other queries and processes outside Spark account for, s. This and the next four add up to it.
     pub(super) by_others_seconds: f64,
+    /// What its own other tasks account for, s.
+    pub(super) by_itself_seconds: f64,
+    /// What garbage collection accounts for, s.
+    pub(super) by_gc_seconds: f64,
+    /// What else the JVMs did outside tasks, s.
+    pub(super) by_jvm_seconds: f64,
+    /// What nobody known accounts for, s.
+    pub(super) by_unknown_seconds: f64,
     /// Who most of it is put down to, other than itself.
     pub(super) main_culprit: Option<String>,
 }
@@ -78,12 +118,14 @@ pub(super) struct Row {
 pub(super) struct Path {
     pub(super) victim: u64,
     pub(super) victim_stage: u32,
+    pub(super) victim_attempt: u32,
     pub(super) resource: &'static str,
     pub(super) kind: &'static str,
     pub(super) host: String,
     pub(super) culprit: String,
     pub(super) culprit_query: Option<u64>,
     pub(super) culprit_stage: Option<u32>,
+    pub(super) culprit_attempt: Option<u32>,
     pub(super) operator: Option<String>,
     /// The part of the victim's blocked time, 0 to 1.
     pub(super) weight: f64,
@@ -155,19 +197,12 @@ impl<'a> Found<'a> {
         paths.sort_by(|a, b| b.weight.total_cmp(&a.weight));
         paths
     }
-
-    /// What has to be said of the numbers.
-    pub(super) fn notes(&self, input: &[String]) -> Vec<String> {
-        let mut notes = input.to_vec();
-        notes.extend(capacity_notes(self.workload, self.graph));
-        notes
-    }
 }
 
 impl Answer {
     pub(super) fn of(found: &Found<'_>, question: &Question<'_>, input: &Input) -> Self {
         let workload = found.workload;
-        let notes = found.notes(&input.notes);
+        let notes = notes(workload, found.graph, input);
         let paths = found.paths(question);
         let mut victims: Vec<Victim> = found
             .graph
@@ -193,6 +228,7 @@ impl Answer {
             partial: !notes.is_empty(),
             notes,
             waits_known: input.waits_known,
+            asked: Asked::of(workload, question.options),
         }
     }
 }
@@ -209,24 +245,38 @@ pub(super) fn victim(found: &Found<'_>, question: &Question<'_>, query: QueryId)
     for path in found.paths.get(&query).into_iter().flatten() {
         *culprits.entry(path.culprit).or_default() += path.seconds;
     }
-    let own = culprits.remove(&Culprit::Query(query)).unwrap_or(0.0);
+    let itself = culprits.remove(&Culprit::Query(query)).unwrap_or(0.0);
+    let main = culprits.iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let main = main.map(|(culprit, _)| name_of(workload, *culprit));
     let blocked = found
         .graph
         .find(&Key::Victim(query))
         .and_then(|node| node.impact.get(&query))
         .map_or(0.0, |impact| impact.seconds);
-    let main = culprits.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let mut take = |culprit| culprits.remove(&culprit).unwrap_or(0.0);
     Victim {
         query: query.0,
+        name: workload
+            .query(query)
+            .map_or_else(String::new, |query| query.name.clone()),
         label: label(workload, query),
         ran_seconds: workload.span_of(query).map_or(0.0, |span| span.seconds()),
-        stages: stages.iter().map(|stage| stage.stage).collect(),
+        stages: stages.iter().map(|stage| stage.number()).collect(),
         tasks: tasks.len(),
-        task_seconds: tasks.iter().sum(),
+        task_seconds: sum(tasks),
         blocked_seconds: blocked,
-        by_others_seconds: (blocked - own).max(0.0),
-        main_culprit: main.map(|(culprit, _)| name_of(workload, culprit)),
+        by_gc_seconds: take(Culprit::Known(KnownProcess::Gc)),
+        by_jvm_seconds: take(Culprit::Known(KnownProcess::Jvm)),
+        by_unknown_seconds: take(Culprit::Unknown),
+        by_itself_seconds: itself,
+        by_others_seconds: sum(culprits.into_values()),
+        main_culprit: main,
     }
+}
+
+/// The sum; that of nothing is 0, where `Iterator::sum` says -0.
+fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().fold(0.0, |sum, value| sum + value)
 }
 
 /// The first rows of a ranking of paths that the question has let through.
@@ -305,8 +355,8 @@ fn operators(workload: &Workload, paths: &[Explanation], k: usize) -> Vec<Row> {
         .into_iter()
         .map(|((stage, operator), (responsibility, seconds))| Row {
             name: format!(
-                "{operator} in stage {} of {}",
-                stage.stage,
+                "{operator} in {} of {}",
+                stage.name(),
                 label(workload, stage.query)
             ),
             responsibility,
@@ -349,7 +399,7 @@ fn entity(workload: &Workload, entity: Entity) -> String {
         Entity::Host(host) => workload.host_name(host).to_owned(),
         Entity::Culprit(culprit) => name_of(workload, culprit),
         Entity::Source(Source::Stage(stage)) => {
-            format!("stage {} of {}", stage.stage, label(workload, stage.query))
+            format!("{} of {}", stage.name(), label(workload, stage.query))
         }
         Entity::Source(source) => name_of(workload, source.culprit()),
     }
@@ -359,6 +409,11 @@ fn label(workload: &Workload, query: QueryId) -> String {
     workload
         .query(query)
         .map_or_else(String::new, |query| query.label.clone())
+}
+
+/// What a query is called in a sentence.
+pub(super) fn title(workload: &Workload, query: QueryId) -> &str {
+    workload.query(query).map_or("", Query::title)
 }
 
 pub(super) fn name_of(workload: &Workload, culprit: Culprit) -> String {
@@ -373,6 +428,7 @@ fn path(workload: &Workload, path: &Explanation) -> Path {
     Path {
         victim: path.victim.0,
         victim_stage: path.stage.stage,
+        victim_attempt: path.stage.attempt,
         resource: path.resource.name(),
         kind: path.kind.name(),
         host: workload.host_name(path.host).to_owned(),
@@ -382,6 +438,7 @@ fn path(workload: &Workload, path: &Explanation) -> Path {
             _ => None,
         },
         culprit_stage: path.culprit_stage.map(|stage| stage.stage),
+        culprit_attempt: path.culprit_stage.map(|stage| stage.attempt),
         operator: path.operator.clone(),
         weight: path.weight,
         seconds: path.seconds,
@@ -399,55 +456,40 @@ pub(super) fn advice_on(workload: &Workload, paths: &[Explanation], k: usize) ->
 
 fn advice(workload: &Workload, suggestion: &Suggestion) -> Advice {
     let evidence = suggestion.evidence();
-    let victim = evidence.victim.0;
+    let victim = title(workload, evidence.victim);
     let (action, text) = match suggestion {
         Suggestion::Move { culprit, host, .. } => (
             "move",
             format!(
-                "keep query {} or query {victim} away from {}: most of the harm is done there",
-                culprit.0,
+                "keep {} or {victim} away from {}: most of the harm is done there",
+                title(workload, *culprit),
                 workload.host_name(*host)
             ),
         ),
-        Suggestion::Delay { stage, until, .. } => {
-            let until: Vec<String> = until.iter().map(|stage| stage.stage.to_string()).collect();
-            (
-                "delay",
-                format!(
-                    "run query {} after query {victim}, or at least its stage {} after stages {} of query {victim}",
-                    stage.query.0,
-                    stage.stage,
-                    until.join(", ")
-                ),
-            )
-        }
+        Suggestion::Delay { stage, until, .. } => ("delay", delay(workload, *stage, until, victim)),
         Suggestion::Reprioritise {
             culprit, weight, ..
         } => (
             "reprioritise",
             format!(
-                "give query {} a weight below {weight}: it has as much right to resources as query {victim} and uses it \
-                 all along",
-                culprit.0
+                "give {}, in which {victim} runs, a weight above {weight} (fairscheduler.xml, with spark.scheduler.mode=FAIR): \
+                 {} in {} has as much right to resources and uses it all along",
+                pool_of(workload, evidence.victim),
+                title(workload, *culprit),
+                pool_of(workload, *culprit)
             ),
         ),
         Suggestion::ChangePool { culprit, pool, .. } => (
             "change-pool",
             format!(
-                "give query {} a pool of its own (spark.scheduler.pool, with spark.scheduler.mode=FAIR): it shares {} with \
-                 query {victim}",
-                culprit.0,
-                if pool.is_empty() {
-                    "the default pool".to_owned()
-                } else {
-                    format!("pool {pool}")
-                }
+                "give {} a pool of its own (spark.scheduler.pool, with spark.scheduler.mode=FAIR): it shares {} with {victim}",
+                title(workload, *culprit),
+                pool_name(pool)
             ),
         ),
-        Suggestion::LookOutside { process, .. } => (
-            "look-outside",
-            format!("query {victim}: {}", outside(*process)),
-        ),
+        Suggestion::LookOutside { process, .. } => {
+            ("look-outside", format!("{victim}: {}", outside(*process)))
+        }
     };
     Advice {
         action,
@@ -457,8 +499,34 @@ fn advice(workload: &Workload, suggestion: &Suggestion) -> Advice {
     }
 }
 
-fn outside(process: unfuse_contention::KnownProcess) -> &'static str {
-    use unfuse_contention::KnownProcess;
+fn delay(workload: &Workload, stage: StageId, until: &BTreeSet<StageId>, victim: &str) -> String {
+    let culprit = title(workload, stage.query);
+    let application = |id: &StageId| workload.query(id.query).map(|query| &query.application);
+    // A program that runs both can have stages wait for each other; two programs can only be started one after the other.
+    if until.first().and_then(application) != application(&stage) {
+        return format!("run {culprit} after {victim}");
+    }
+    let until: Vec<String> = until.iter().map(|stage| stage.number()).collect();
+    format!(
+        "run {culprit} after {victim}, or at least its {} after {} {} of {victim}",
+        stage.name(),
+        if until.len() == 1 { "stage" } else { "stages" },
+        list(&until)
+    )
+}
+
+fn pool_of(workload: &Workload, query: QueryId) -> String {
+    pool_name(workload.query(query).map_or("", |query| &query.pool))
+}
+
+fn pool_name(pool: &str) -> String {
+    match pool {
+        "" => "the default pool".to_owned(),
+        pool => format!("pool {pool}"),
+    }
+}
+
+fn outside(process: KnownProcess) -> &'static str {
     match process {
         KnownProcess::Gc => {
             "garbage collection stops the tasks: more heap or fewer objects help, scheduling of queries does not"
@@ -511,24 +579,44 @@ impl Simple {
         Baselines {
             naive_overlap: by_query(&self.naive),
             deep_overlap: by_query(&self.deep),
-            blocked_io_network: blocked.flat_map(BTreeMap::values).sum(),
+            blocked_io_network: sum(blocked.flat_map(BTreeMap::values).copied()),
         }
     }
 }
 
-/// Capacities that the numbers rest on without being known. Disks never say theirs, and slots are counted.
-fn capacity_notes(workload: &Workload, graph: &Graph) -> Vec<String> {
-    graph
-        .notes
-        .iter()
-        .filter(|note| !matches!(note.resource, Resource::Io | Resource::Slots))
-        .filter(|note| note.basis == CapacityBasis::Unknown)
-        .map(|note| {
-            format!(
-                "what {} of {} can do is not known; what was used counts as its capacity",
-                note.resource.name(),
-                workload.host_name(note.host)
-            )
-        })
-        .collect()
+/// What has to be said of the numbers.
+pub(super) fn notes(workload: &Workload, graph: &Graph, input: &Input) -> Vec<String> {
+    let capacities = graph.notes.iter();
+    let capacities = capacities.filter_map(|note| capacity_note(workload, note));
+    input.notes.iter().cloned().chain(capacities).collect()
+}
+
+/// What is said of a capacity that is not known, or cannot be right.
+fn capacity_note(workload: &Workload, note: &Note) -> Option<String> {
+    let what = note.resource.name();
+    let host = workload.host_name(note.host);
+    match note.basis {
+        // Disks never say theirs, and slots are counted.
+        CapacityBasis::Unknown if matches!(note.resource, Resource::Io | Resource::Slots) => None,
+        CapacityBasis::Unknown => Some(format!(
+            "what {what} of {host} can do is not known; what was used counts as its capacity"
+        )),
+        CapacityBasis::Exceeded => {
+            let times = note.highest / workload.capacity(note.host, note.executor, note.resource)?;
+            // Counters are not read at one moment; so little shifts no blame.
+            (times > 1.005).then(|| format!(
+                "in {} more {what} of {host} was used than its capacity, up to {} times as much; there what was used counts as \
+                 the capacity",
+                match note.windows {
+                    1 => "1 window".to_owned(),
+                    windows => format!("{windows} windows"),
+                },
+                match times {
+                    ..10.0 => format!("{times:.2}"),
+                    _ => format!("{times:.0}"),
+                }
+            ))
+        }
+        CapacityBasis::Nominal => None,
+    }
 }

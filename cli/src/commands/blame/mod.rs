@@ -40,9 +40,9 @@ pub struct Blame {
     /// (docs/contention.md)
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// The slow query (Spark SQL execution id)
-    #[arg(long, value_name = "N")]
-    victim: Option<u64>,
+    /// The slow query: its Spark SQL execution id, or its name in CSV files
+    #[arg(long, value_name = "QUERY")]
+    victim: Option<String>,
     /// Only this part of the time, in seconds since the first task: 10..60, 30.. or -60.. (the last minute)
     #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true)]
     window: Option<Window>,
@@ -173,9 +173,16 @@ impl Blame {
         let Read { input, workload } = self.read(root)?;
         let options = self.options(&workload, input.origin_ns)?;
         let graph = Graph::build(&workload, &options);
+        let notes = || answer::notes(&workload, &graph, &input);
+        // These formats have no place for them.
+        if let Some(GraphFormat::Graphml | GraphFormat::Cypher) = self.graph {
+            for note in notes() {
+                eprintln!("note: {note}");
+            }
+        }
         write_to(self.out.as_deref(), |out| {
             let text = match self.graph {
-                Some(GraphFormat::Json) => graph.to_json() + "\n",
+                Some(GraphFormat::Json) => graph.to_json(&notes()) + "\n",
                 Some(GraphFormat::Graphml) => graph.to_graphml(),
                 Some(GraphFormat::Cypher) => graph.to_cypher(),
                 None => {
@@ -243,17 +250,19 @@ impl Blame {
             from_csv(root)?
         } else {
             let profile = open(root)?;
-            if !profile.has_spark() {
-                bail!(
-                    "{}: no task of Spark was recorded, and only tasks can be in each other's way",
-                    self.dir.display()
-                );
-            }
             let blocked = match self.blocked {
                 Blocked::Measured => BlockedTime::Measured,
                 Blocked::Paper => BlockedTime::Paper,
             };
-            from_profile(&profile, blocked)?
+            let input = from_profile(&profile, blocked)?;
+            // Samples are not needed: engines that write the tables of tasks or intervals have none.
+            if input.tables.tasks.is_empty() && !profile.has_spark() {
+                bail!(
+                    "{}: no task was recorded, and only tasks can be in each other's way",
+                    self.dir.display()
+                );
+            }
+            input
         };
         let workload = Workload::new(std::mem::take(&mut input.tables))
             .with_context(|| format!("{}: rows that cannot be", self.dir.display()))?;
@@ -262,16 +271,8 @@ impl Blame {
 
     fn options(&self, workload: &Workload, origin_ns: i64) -> Result<Options> {
         let queries = &workload.tables().queries;
-        let victims: BTreeSet<QueryId> = self.victim.map(QueryId).into_iter().collect();
-        if let Some(missing) = victims.iter().find(|id| workload.query(**id).is_none()) {
-            let ids: Vec<u64> = queries.iter().map(|query| query.id.0).collect();
-            bail!(
-                "{} has no query {}; it has queries {}",
-                self.dir.display(),
-                missing.0,
-                list(&ids)
-            );
-        }
+        let victim = self.victim.as_ref().map(|name| self.called(queries, name));
+        let victims: BTreeSet<QueryId> = victim.transpose()?.into_iter().collect();
         let mut hosts: BTreeSet<HostId> = BTreeSet::new();
         for name in &self.host {
             let known = &workload.tables().hosts;
@@ -309,10 +310,27 @@ impl Blame {
         })
     }
 
+    /// The query that is called so.
+    fn called(&self, queries: &[Query], name: &str) -> Result<QueryId> {
+        if let Some(query) = queries.iter().find(|query| query.name == name) {
+            return Ok(query.id);
+        }
+        // Numbers alone do not tell whose they are where there are several applications.
+        let known = queries.iter().map(|query| match query.title() {
+            title if title == format!("query {}", query.name) => query.name.clone(),
+            title => format!("{} ({title})", query.name),
+        });
+        bail!(
+            "{} has no query {name}; it has queries {}",
+            self.dir.display(),
+            list(&known.collect::<Vec<_>>())
+        );
+    }
+
     fn question<'a>(&self, options: &'a Options) -> Question<'a> {
         Question {
             options,
-            victim: self.victim.map(QueryId),
+            victim: options.victims.first().copied(),
             filter: Filter {
                 user: self.user.clone(),
                 pool: self.pool.clone(),

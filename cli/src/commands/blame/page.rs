@@ -14,7 +14,8 @@ use unfuse_postprocess::Profile;
 use unfuse_postprocess::report::{Block, Blocks, Summary};
 
 use super::answer::{
-    Advice, Answer, Baselines, Found, Row, Simple, Victim, advice_on, name_of, ranked, victim,
+    Advice, Answer, Baselines, Found, Row, Simple, Victim, advice_on, name_of, ranked, title,
+    victim,
 };
 use super::{Question, Rank};
 
@@ -225,7 +226,7 @@ impl Page<'_> {
                 path.kind.name(),
                 workload.host_name(path.host)
             )));
-            columns.part.push(names.of(part(path)));
+            columns.part.push(names.of(part(workload, path)));
             columns.culprit.push(culprit(&mut names, path.culprit));
             columns.seconds.push(to_micros(path.seconds));
         }
@@ -264,14 +265,13 @@ fn to_micros(seconds: f64) -> f64 {
 }
 
 /// What of the culprit did it.
-fn part(path: &Explanation) -> String {
-    match (path.culprit_stage, path.operator.as_deref(), path.culprit) {
-        (Some(stage), Some(operator), Culprit::Query(query)) => {
-            format!("{operator} in {} of query {}", stage.name(), query.0)
-        }
-        (Some(stage), None, Culprit::Query(query)) => {
-            format!("{} of query {}", stage.name(), query.0)
-        }
-        _ => "outside queries".to_owned(),
+fn part(workload: &Workload, path: &Explanation) -> String {
+    let Some(stage) = path.culprit_stage else {
+        return "outside queries".to_owned();
+    };
+    let stage = format!("{} of {}", stage.name(), title(workload, stage.query));
+    match &path.operator {
+        Some(operator) => format!("{operator} in {stage}"),
+        None => stage,
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::super::list;
 use super::Rank;
-use super::answer::{Answer, Baselines, Row, Victim};
+use super::answer::{Answer, Asked, Baselines, Row, Victim};
 use crate::table::shorten;
 
 /// Columns of the text.
@@ -12,7 +13,16 @@ const WIDTH: usize = 110;
 pub(super) fn render(answer: &Answer, by: Rank) -> String {
     let mut text = String::new();
     match answer.victims.as_slice() {
-        [one] if answer.one_victim => about(&mut text, one),
+        [one] if answer.one_victim => {
+            let _ = writeln!(text, "{}", shorten(&one.label, WIDTH));
+            if one.stages.is_empty() {
+                text +=
+                    "Nothing that it did was recorded, so it is not known what it waited for.\n";
+                notes(&mut text, answer);
+                return text;
+            }
+            about(&mut text, one, &answer.asked);
+        }
         several => overview(&mut text, several),
     }
     ranking(&mut text, answer, by);
@@ -30,29 +40,86 @@ pub(super) fn render(answer: &Answer, by: Rank) -> String {
     if let Some(baselines) = &answer.baselines {
         compared(&mut text, baselines);
     }
-    for note in &answer.notes {
-        let _ = writeln!(text, "note: {note}");
-    }
+    notes(&mut text, answer);
     text
 }
 
-fn about(text: &mut String, victim: &Victim) {
-    let stages: Vec<String> = victim.stages.iter().map(u32::to_string).collect();
-    let _ = writeln!(text, "{}", shorten(&victim.label, WIDTH));
-    let _ = writeln!(
-        text,
-        "ran {:.1} s. Of its stages {} decided how long; their {} tasks ran {:.1} s, all added up, and were blocked for {:.1} s,",
+fn notes(text: &mut String, answer: &Answer) {
+    for note in &answer.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+}
+
+fn about(text: &mut String, victim: &Victim, asked: &Asked) {
+    let one_task = victim.tasks == 1;
+    let tasks = match victim.tasks {
+        1 => "1 task".to_owned(),
+        tasks => format!("{tasks} tasks"),
+    };
+    let stages = list(&victim.stages);
+    let tasks = match asked.all_stages {
+        true => format!("The {tasks} of all its stages ({stages})"),
+        false => format!("Of its stages {stages} decided how long; their {tasks}"),
+    };
+    let ran = format!(
+        "ran {:.1} s. {tasks} ran {:.1} s{}{}, and {} blocked for {:.1} s, {}. {}.",
         victim.ran_seconds,
-        stages.join(", "),
-        victim.tasks,
         victim.task_seconds,
+        if asked.window { " in the window" } else { "" },
+        if one_task { "" } else { ", all added up" },
+        if one_task { "was" } else { "were" },
         victim.blocked_seconds,
+        waiting(asked),
+        parts(victim)
     );
-    let _ = writeln!(
-        text,
-        "waiting for slots included. Others account for {:.1} s.\n",
-        victim.by_others_seconds
-    );
+    paragraph(text, &ran);
+    text.push('\n');
+}
+
+/// Lines of whole words.
+fn paragraph(text: &mut String, words: &str) {
+    let mut used = 0;
+    for word in words.split(' ') {
+        let length = word.chars().count();
+        if used > 0 {
+            let fits = used + 1 + length <= WIDTH;
+            text.push(if fits { ' ' } else { '\n' });
+            used = if fits { used + 1 } else { 0 };
+        }
+        text.push_str(word);
+        used += length;
+    }
+    text.push('\n');
+}
+
+/// What the blocked time is of.
+fn waiting(asked: &Asked) -> String {
+    let what = match asked.resources.as_slice() {
+        [] => "slots included".to_owned(),
+        only => only.join(", "),
+    };
+    let on = match asked.hosts.as_slice() {
+        [] => String::new(),
+        hosts => format!(" on {}", list(hosts)),
+    };
+    format!("waiting for {what}{on}")
+}
+
+/// Who the blocked time is put down to, as far as it shows in tenths of seconds.
+fn parts(victim: &Victim) -> String {
+    let parts = [
+        ("its own other tasks", victim.by_itself_seconds),
+        ("garbage collection", victim.by_gc_seconds),
+        ("the JVM's own work", victim.by_jvm_seconds),
+        ("nobody known", victim.by_unknown_seconds),
+    ];
+    let parts = parts.iter().filter(|(_, seconds)| *seconds >= 0.05);
+    let parts = parts.map(|(who, seconds)| format!(", {who} for {seconds:.1} s"));
+    format!(
+        "Others account for {:.1} s{}",
+        victim.by_others_seconds,
+        parts.collect::<String>()
+    )
 }
 
 fn overview(text: &mut String, victims: &[Victim]) {

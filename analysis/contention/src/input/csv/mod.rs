@@ -117,6 +117,8 @@ impl Reader {
             }
             self.builder.query(Query {
                 id: self.names[&row.query],
+                name: row.query.clone(),
+                application: String::new(),
                 label: match row.label.as_deref().unwrap_or_default() {
                     "" => format!("query {}", row.query),
                     label => format!("query {}: {label}", row.query),
@@ -129,6 +131,8 @@ impl Reader {
         for (name, id) in &self.names {
             self.builder.query(Query {
                 id: *id,
+                name: name.clone(),
+                application: String::new(),
                 label: format!("query {name}"),
                 user: String::new(),
                 pool: String::new(),
