@@ -14,9 +14,12 @@ use crate::{Heartbeat, HostId, KnownProcess, KnownUse, Resource, Span};
 /// Of the time of tasks, so much may be without rows of their host before it is worth a word.
 const MISSING: f64 = 0.01;
 
-/// Rows of hosts, each with its position in the file from 0, and with the units of all processes together.
+/// When, its position in the file from 0, and the units of all processes together.
+type Row = (Span, usize, f64);
+
+/// Rows of hosts.
 #[derive(Default)]
-pub(super) struct Wholes(BTreeMap<(HostId, Resource), Vec<(Span, usize, f64)>>);
+pub(super) struct Wholes(BTreeMap<(HostId, Resource), Vec<Row>>);
 
 impl Wholes {
     pub(super) fn push(
@@ -91,7 +94,7 @@ fn by_resource(builder: &Builder) -> BTreeMap<(HostId, Resource), OfTasks> {
     tasks
 }
 
-fn refuse_overlap(rows: &[(Span, usize, f64)], path: &Path) -> Result<(), CsvError> {
+fn refuse_overlap(rows: &[Row], path: &Path) -> Result<(), CsvError> {
     for pair in rows.windows(2) {
         let [(first, a, _), (second, b, _)] = pair else {
             continue;
