@@ -62,11 +62,11 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
         stage.now_ms = now.get(&app).copied().unwrap_or(0);
         stage.app = names.of(&app);
         stage.stage = number;
+        stage.mark_first();
         if !stage.attempts.is_empty() {
             run.stages.push(stage);
         }
     }
-    run.mark_first();
     Ok(run)
 }
 
