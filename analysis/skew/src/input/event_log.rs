@@ -6,6 +6,7 @@ use std::sync::Arc;
 use unfuse_eventlog as log;
 use unfuse_eventlog::{Event, EventLog, Outcome};
 
+use super::retries::Sizes;
 use crate::{Run, Running, Stage, Task};
 
 /// Reads a log to its end. Of each task attempt a row is kept, of all else little.
@@ -24,6 +25,7 @@ struct Reader {
     app: Option<Arc<str>>,
     ended: bool,
     stages: BTreeMap<i32, Stage>,
+    sizes: Sizes<i32>,
     /// Task attempts that have begun and not ended, with their stages.
     running: HashMap<i64, (i32, Running)>,
     descriptions: HashMap<i64, String>,
@@ -70,6 +72,7 @@ impl Reader {
 
     fn submitted(&mut self, info: log::Stage) {
         self.see(info.submitted_ms.unwrap_or(0));
+        self.sizes.take(info.stage, info.attempt, info.tasks.into());
         let stage = self.stages.entry(info.stage).or_default();
         stage.stage = info.stage;
         stage.name = info.name;
@@ -132,7 +135,9 @@ impl Reader {
                     .into(),
             );
         }
-        Run { stages, notes }
+        let mut run = Run { stages, notes };
+        self.sizes.settle(&mut run, |stage| stage.stage);
+        run
     }
 }
 
