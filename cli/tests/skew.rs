@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json as json_of};
 use unfuse_format::{
-    ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, SegmentWriter, Table,
-    TaskRow,
+    ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, RecordTextRow,
+    SegmentWriter, Table, TaskRow,
 };
 
 fn skew(from: &Path, arguments: &[&str]) -> Output {
@@ -70,6 +70,67 @@ fn a_log_that_goes_on_is_read_as_far_as_it_is() {
         text.contains("note: the log has no end of the application"),
         "{text}"
     );
+}
+
+/// The log of an application that runs: a stage of which 99 tasks took about a second, and one has been running for an hour.
+fn with_a_hanging_task(path: &Path) {
+    let task = |index: u64, launched: u64| {
+        json_of!({
+            "Task ID": index, "Index": index, "Attempt": 0, "Partition ID": index, "Launch Time": launched, "Executor ID": "1",
+            "Host": "host-1", "Locality": "PROCESS_LOCAL", "Speculative": false, "Failed": false, "Killed": false,
+        })
+    };
+    let of_stage = |event: &str, task: Value| json_of!({"Event": event, "Stage ID": 0, "Stage Attempt ID": 0, "Task Info": task});
+    let mut events = vec![
+        json_of!({"Event": "SparkListenerLogStart", "Spark Version": "3.5.1"}),
+        json_of!({"Event": "SparkListenerApplicationStart", "App Name": "a", "App ID": "app-1", "Timestamp": 0, "User": "u"}),
+        json_of!({"Event": "SparkListenerStageSubmitted", "Stage Info": {
+            "Stage ID": 0, "Stage Attempt ID": 0, "Stage Name": "map at Job.scala:7", "Number of Tasks": 100, "Submission Time": 0,
+        }}),
+    ];
+    for index in 0..100 {
+        let launched = index / 8 * 1100;
+        let run = 970 + index * 37 % 60;
+        events.push(of_stage("SparkListenerTaskStart", task(index, launched)));
+        if index == 42 {
+            continue;
+        }
+        let mut end = of_stage("SparkListenerTaskEnd", task(index, launched));
+        end["Task Type"] = "ShuffleMapTask".into();
+        end["Task End Reason"] = json_of!({"Reason": "Success"});
+        end["Task Info"]["Finish Time"] = (launched + run + 5).into();
+        end["Task Metrics"] =
+            json_of!({"Executor Run Time": run, "Executor CPU Time": run * 1_000_000});
+        events.push(end);
+    }
+    // Something else tells how late it is.
+    events.push(json_of!({"Event": "SparkListenerJobEnd", "Job ID": 9, "Completion Time": 3_600_500, "Job Result": {"Result": "JobSucceeded"}}));
+    let lines: Vec<String> = events.iter().map(|event| format!("{event}\n")).collect();
+    fs::write(path, lines.concat()).expect("a log");
+}
+
+#[test]
+fn a_stage_that_waits_for_a_task_that_runs_still_is_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = dir.path().join("app-1.inprogress");
+    with_a_hanging_task(&log);
+    let says = text(&skew(&log, &[]));
+    for words in [
+        "1 of 1 stages wait for a task that runs still, for much longer than others took.\n",
+        "Task 42 has been running for 3595 s on executor 1 of host-1, 35",
+        "times as long as a typical one that ended took. Its cause is not known before it ends.",
+    ] {
+        assert!(says.contains(words), "{words}: {says}");
+    }
+    assert!(!says.contains("None of"), "{says}");
+    let answer = json(&log, &[]);
+    assert_eq!(
+        (&answer["skewed"], &answer["hanging"]),
+        (&0.into(), &1.into())
+    );
+    let hanging = &answer["findings"][0]["hanging"][0];
+    assert_eq!(hanging["index"], 42, "{answer:#}");
+    assert_eq!(hanging["running_ms"], 3_595_000.0, "{answer:#}");
 }
 
 #[test]
@@ -147,13 +208,14 @@ fn what_is_good_of_a_broken_log_is_told() {
     assert!(notes.contains("what came before counts"), "{notes}");
 }
 
+fn write<T: Table>(dir: &ProfileDir, row: T) {
+    let mut writer = SegmentWriter::new(dir, "host-1");
+    writer.push(row);
+    writer.flush().expect("written");
+}
+
 /// A profile with a result of one record, which took 2 s.
 fn with_records(root: &Path) {
-    fn write<T: Table>(dir: &ProfileDir, row: T) {
-        let mut writer = SegmentWriter::new(dir, "host-1");
-        writer.push(row);
-        writer.flush().expect("written");
-    }
     let dir = ProfileDir::create(root).expect("a profile");
     write(
         &dir,
@@ -164,10 +226,17 @@ fn with_records(root: &Path) {
             ..TaskRow::default()
         },
     );
+    follow(&dir, 7, 0);
+}
+
+/// What a task of the stage with the same number read and made: a record that took 2 s.
+fn follow(dir: &ProfileDir, tap: i64, number: i32) {
     write(
-        &dir,
+        dir,
         RecordSourceRow {
-            tap: 7,
+            tap,
+            stage: number,
+            task: number.into(),
             kind: "file".to_owned(),
             count: 1,
             timed: true,
@@ -176,31 +245,122 @@ fn with_records(root: &Path) {
         },
     );
     write(
-        &dir,
+        dir,
         RecordTargetRow {
-            tap: 7,
+            tap,
+            stage: number,
+            task: number.into(),
             link: "result".to_owned(),
             count: 1,
             ..RecordTargetRow::default()
         },
     );
     write(
-        &dir,
+        dir,
         RecordInRow {
-            tap: 7,
+            tap,
             ns: 2_000_000_000,
             ..RecordInRow::default()
         },
     );
     write(
-        &dir,
+        dir,
         RecordOutRow {
-            tap: 7,
+            tap,
             ns: 2_000_000_000,
             count: 1,
             ..RecordOutRow::default()
         },
     );
+}
+
+/// That the content of that record was kept.
+fn keep(dir: &ProfileDir, tap: i64, content: &str) {
+    write(
+        dir,
+        RecordTextRow {
+            tap,
+            output: -1,
+            ns: 2_000_000_000,
+            text: Some(content.to_owned()),
+            ..RecordTextRow::default()
+        },
+    );
+}
+
+#[test]
+fn records_are_those_of_the_stage_that_was_asked_for() {
+    let home = tempfile::tempdir().expect("a directory");
+    let root = home.path().join("profile");
+    with_records(&root);
+    let dir = ProfileDir::open(&root).expect("a profile");
+    write(
+        &dir,
+        TaskRow {
+            stage: 1,
+            task: 1,
+            finished: 3000,
+            run_ms: 3000,
+            status: "SUCCESS".to_owned(),
+            ..TaskRow::default()
+        },
+    );
+    follow(&dir, 8, 1);
+    keep(&dir, 7, "of stage 0");
+    keep(&dir, 8, "of stage 1");
+    let told = |arguments: &[&str]| {
+        let answer = json(&root, arguments);
+        let records = &answer["records"];
+        let slow = records["slow_records"].as_array().expect("rows");
+        let results = records["slow_results"].as_array().expect("rows");
+        let of_slow = slow.iter().map(|row| row["at"]["content"].to_string());
+        let of_results = results.iter().map(|row| row["stage"].to_string());
+        of_slow.chain(of_results).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&[]).len(), 4);
+    assert_eq!(told(&["--stage", "0"]), ["\"of stage 0\"", "0"]);
+    // Also if others are as slow.
+    assert_eq!(
+        told(&["--stage", "1", "--top", "1"]),
+        ["\"of stage 1\"", "1"]
+    );
+}
+
+#[test]
+fn a_record_saves_what_its_stage_would_end_sooner() {
+    let home = tempfile::tempdir().expect("a directory");
+    let root = home.path().join("profile");
+    let dir = ProfileDir::create(&root).expect("a profile");
+    let task = |attempt, task: i32, launched, run_ms| TaskRow {
+        attempt,
+        task: task.into(),
+        index: task % 10,
+        launched,
+        finished: launched + run_ms,
+        run_ms,
+        status: "SUCCESS".to_owned(),
+        ..TaskRow::default()
+    };
+    // On two slots, the first of 3 s with a record of 2 s, beside it three of 1 s.
+    for (number, launched, run_ms) in [(0, 0, 3000), (1, 0, 1000), (2, 1000, 1000), (3, 2000, 1000)]
+    {
+        write(&dir, task(0, number, launched, run_ms));
+    }
+    // A copy of another that was as good, but later.
+    write(
+        &dir,
+        TaskRow {
+            index: 1,
+            ..task(0, 11, 0, 9000)
+        },
+    );
+    follow(&dir, 7, 0);
+    keep(&dir, 7, "slow");
+    let answer = json(&root, &[]);
+    let record = &answer["records"]["slow_records"][0];
+    assert_eq!(record["at"]["content"], "slow", "{answer:#}");
+    // Not the 2 s of the record: its slot has then to do one of the others.
+    assert_eq!(record["saves_seconds"], 1.0, "{answer:#}");
 }
 
 /// What a job would answer of it.

@@ -13,7 +13,7 @@ export const CAUSES: Record<Cause, Words> = {
   "fetch-wait": { name: "shuffle fetch wait", means: "they waited for blocks of a shuffle" },
   "shuffle-write": { name: "slow shuffle write", means: "they waited for the disk they write to" },
   spill: { name: "spill", means: "they spilled more to disk" },
-  "warm-up": { name: "executor warm-up", means: "they are the first of their executors: code is not compiled yet, classes are loaded" },
+  "warm-up": { name: "warm-up", means: "they are the first tasks of a stage on an executor: code is loaded and compiled, broadcasts are fetched" },
   host: { name: "slow host", means: "they are those of one host" },
   executor: { name: "slow executor", means: "they are those of one executor" },
   locality: { name: "remote data", means: "they had their data on another machine" },

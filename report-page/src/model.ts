@@ -243,6 +243,8 @@ export interface Paths {
 export interface Skew {
   stages: number;
   skewed: number;
+  /** Of an application that runs, which profiles do not tell: stages that wait for a task that runs still. */
+  hanging: number;
   too_few: number;
   saved_seconds: number;
   findings: SkewedStage[];
@@ -270,6 +272,7 @@ export interface SkewedStage {
   uncounted: number;
   running: number;
   longest_running_ms: number;
+  hanging: { index: number; executor: string; host: string; running_ms: number; times_typical: number }[];
   typical_ms: number;
   slowest_ms: number;
   slots: number;

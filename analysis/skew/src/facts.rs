@@ -31,10 +31,25 @@ pub struct Stage {
     pub completed_ms: Option<i64>,
     /// Task attempts that ended, of all its attempts.
     pub attempts: Vec<Task>,
-    /// Tasks of its last attempt that have not ended, as far as that is known: index and launch, ms since the epoch.
-    pub running: Vec<(i32, i64)>,
+    /// Tasks that have not ended, as far as that is known.
+    pub running: Vec<Running>,
     /// The last moment that is known of the application, ms since the epoch.
     pub now_ms: i64,
+}
+
+/// A task attempt that has not ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Running {
+    /// Which of its stage attempt's tasks: the partition where that is known.
+    pub index: i32,
+    /// The attempt of its stage.
+    pub stage_attempt: i32,
+    /// Launch, ms since the epoch.
+    pub launched_ms: i64,
+    /// The executor.
+    pub executor: Arc<str>,
+    /// The host.
+    pub host: Arc<str>,
 }
 
 /// A task attempt that ended.
@@ -56,8 +71,8 @@ pub struct Task {
     pub locality: Arc<str>,
     /// Whether it ended well.
     pub succeeded: bool,
-    /// Whether it was launched before any task of its executor had ended: its code was not compiled yet, and what is needed
-    /// had to be fetched.
+    /// Whether it was launched before any task of its stage attempt had ended on its executor: the stage's code was not compiled
+    /// there yet, and what it needs had to be fetched.
     pub first: bool,
     /// Launch, ms since the epoch.
     pub launched_ms: i64,
@@ -105,27 +120,21 @@ impl Task {
     }
 }
 
-impl Run {
-    /// Finds the first tasks of each executor.
+impl Stage {
+    /// Finds the first tasks on each executor.
     pub(crate) fn mark_first(&mut self) {
-        let mut ends: HashMap<(Arc<str>, Arc<str>), i64> = HashMap::new();
-        for stage in &self.stages {
-            for task in &stage.attempts {
-                let key = (Arc::clone(&stage.app), Arc::clone(&task.executor));
-                let end = ends.entry(key).or_insert(i64::MAX);
-                *end = task.ran_until_ms().min(*end);
-            }
+        let key = |task: &Task| (task.stage_attempt, Arc::clone(&task.executor));
+        let mut ends: HashMap<(i32, Arc<str>), i64> = HashMap::new();
+        for task in &self.attempts {
+            let end = ends.entry(key(task)).or_insert(i64::MAX);
+            *end = task.ran_until_ms().min(*end);
         }
-        for stage in &mut self.stages {
-            for task in &mut stage.attempts {
-                let key = (Arc::clone(&stage.app), Arc::clone(&task.executor));
-                task.first = ends.get(&key).is_some_and(|end| task.launched_ms < *end);
-            }
+        for task in &mut self.attempts {
+            let end = ends.get(&key(task));
+            task.first = end.is_some_and(|end| task.launched_ms < *end);
         }
     }
-}
 
-impl Stage {
     /// Its tasks once each: of failed, speculative and repeated attempts the one that counted. That is the one of the
     /// last stage attempt that has it, and of copies the first to end well. Where partitions are not known, each stage
     /// attempt counts for itself.
@@ -182,33 +191,30 @@ mod tests {
     }
 
     #[test]
-    fn the_first_tasks_of_an_executor_are_those_before_any_has_run() {
-        let task = |executor: &str, launched_ms, run_ms| Task {
+    fn the_first_tasks_of_a_stage_are_those_before_any_of_it_has_run_on_their_executor() {
+        let task = |stage_attempt, executor: &str, launched_ms, run_ms| Task {
+            stage_attempt,
             executor: executor.into(),
             launched_ms,
             run_ms,
             finished_ms: launched_ms + run_ms as i64 + 20,
             ..Task::default()
         };
-        let stage = |attempts| Stage {
-            attempts,
+        let mut stage = Stage {
+            attempts: vec![
+                task(0, "1", 0, 900),
+                task(0, "1", 5, 990),
+                // Launched before the first is known to have ended.
+                task(0, "1", 910, 10),
+                task(0, "2", 950, 10),
+                // Another attempt begins from new.
+                task(1, "1", 2000, 10),
+                task(1, "1", 2011, 10),
+            ],
             ..Stage::default()
         };
-        let mut run = Run {
-            stages: vec![
-                // The third is launched before the first is known to have ended.
-                stage(vec![
-                    task("1", 0, 900),
-                    task("1", 5, 990),
-                    task("1", 910, 10),
-                ]),
-                stage(vec![task("1", 950, 10), task("2", 950, 10)]),
-            ],
-            ..Run::default()
-        };
-        run.mark_first();
-        let first = run.stages.iter().flat_map(|stage| &stage.attempts);
-        let first: Vec<bool> = first.map(|task| task.first).collect();
-        assert_eq!(first, [true, true, false, false, true]);
+        stage.mark_first();
+        let first: Vec<bool> = stage.attempts.iter().map(|task| task.first).collect();
+        assert_eq!(first, [true, true, false, true, true, false]);
     }
 }

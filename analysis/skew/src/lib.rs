@@ -38,6 +38,6 @@ mod detect;
 mod facts;
 mod input;
 
-pub use detect::{Cause, Finding, Measure, Options, Part, SlowTask, Verdict, detect};
-pub use facts::{Run, Stage, Task};
+pub use detect::{Cause, Finding, Hanging, Measure, Options, Part, SlowTask, Verdict, detect};
+pub use facts::{Run, Running, Stage, Task};
 pub use input::{from_event_log, from_profile};

@@ -5,12 +5,12 @@ use super::groups::Groups;
 use super::parts::Parts;
 use super::slope::slope;
 use super::stats::{
-    chance_if_spread_known, chance_of_going_together, chance_of_outlier, median, spread,
+    Ranks, chance_if_spread_known, chance_of_going_together, chance_of_outlier, median, spread,
 };
 use crate::Task;
 
 /// Standard deviation of a time between two moments that are each told in whole ms.
-const ROUNDING_MS: f64 = 0.408;
+pub(super) const ROUNDING_MS: f64 = 0.408;
 /// No disk in use is slower, bytes a ms; a spilled byte is written and read.
 const SLOWEST_DISK: f64 = 10_000.0;
 
@@ -143,9 +143,10 @@ impl Explained {
         let tried = kinds.iter().map(Groups::count).sum();
         loop {
             let rest = self.relative();
+            let ranks = Ranks::of(&rest);
             let found = kinds
                 .iter()
-                .filter_map(|groups| groups.slower(&rest, tried, most))
+                .filter_map(|groups| groups.slower(&rest, &ranks, tried, most))
                 .min_by(|a, b| a.chance.total_cmp(&b.chance));
             let Some(found) = found else {
                 return;

@@ -41,8 +41,8 @@ pub enum Cause {
     ShuffleWrite,
     /// It spilled to disk.
     Spill,
-    /// It is among the first tasks of its executor, and these are slower: code is not compiled yet, classes and libraries are loaded,
-    /// Python workers started.
+    /// It is among the first tasks of its stage on its executor, and these are slower: they warm up. Code is loaded and compiled,
+    /// broadcasts are fetched, Python workers started.
     WarmUp,
     /// All tasks of its host are slower; where a host has one executor, that may be it.
     Host,
@@ -65,7 +65,7 @@ impl Cause {
             Self::FetchWait => "shuffle fetch wait",
             Self::ShuffleWrite => "slow shuffle write",
             Self::Spill => "spill",
-            Self::WarmUp => "executor warm-up",
+            Self::WarmUp => "warm-up",
             Self::Host => "slow host",
             Self::Executor => "slow executor",
             Self::Locality => "remote data",
@@ -166,6 +166,21 @@ pub struct SlowTask {
     pub parts: Vec<Part>,
 }
 
+/// A task that runs still, and has for longer than chance makes one of its stage take. What it took in the end can only be more.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hanging {
+    /// Which of the stage's tasks: the partition where that is known.
+    pub index: i32,
+    /// The executor.
+    pub executor: String,
+    /// The host.
+    pub host: String,
+    /// For how long it has run, ms.
+    pub running_ms: f64,
+    /// How many times as long as the typical task that ended.
+    pub times_typical: f64,
+}
+
 /// What is found of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
@@ -191,6 +206,8 @@ pub struct Finding {
     pub running: usize,
     /// How long the longest of these has run, ms.
     pub longest_running_ms: f64,
+    /// Those of them that it waits for, the longest first.
+    pub hanging: Vec<Hanging>,
     /// The median of the tasks' times, ms.
     pub typical_ms: f64,
     /// The longest, ms.
@@ -212,7 +229,7 @@ pub struct Finding {
 impl Finding {
     pub(super) fn about(stage: &Stage, tasks: &[&Task]) -> Self {
         let durations = || tasks.iter().map(|task| task.duration_ms());
-        let launches = stage.running.iter().map(|(_, launched_ms)| *launched_ms);
+        let launches = stage.running.iter().map(|task| task.launched_ms);
         let longest = launches.map(|launched_ms| stage.now_ms.saturating_sub(launched_ms));
         Self {
             app: stage.app.to_string(),
@@ -226,6 +243,7 @@ impl Finding {
             uncounted: stage.attempts.len() - tasks.len(),
             running: stage.running.len(),
             longest_running_ms: longest.max().unwrap_or(0).max(0) as f64,
+            hanging: Vec::new(),
             typical_ms: median(durations()),
             slowest_ms: durations().fold(0.0, f64::max),
             slots: 0,

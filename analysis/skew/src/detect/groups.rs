@@ -1,41 +1,32 @@
-//! Tasks that are slow together: the first of their executors, of one host or executor, or with their data elsewhere.
+//! Tasks that are slow together: the first of their stage on their executors, of one host or executor, or with their data elsewhere.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Cause;
-use super::stats::{chance_of_outlier, chance_of_rank, median, spread};
+use super::stats::{Ranks, median};
+use super::warm_up::WarmUp;
 use crate::Task;
 
 /// A group of which the tasks are slower than the others.
 pub(super) struct Slower {
     pub(super) cause: Cause,
-    /// Which tasks.
-    pub(super) member: Vec<bool>,
-    /// By how much, relative to what is expected of each.
-    pub(super) by: f64,
     /// How probable such a group is by chance.
     pub(super) chance: f64,
+    /// Which tasks.
+    member: Vec<bool>,
+    /// By how much, relative to what is expected of each.
+    by: f64,
 }
 
 impl Slower {
-    /// How much of what is left of each task is for the group, ms. Warming up takes some tasks much longer than others, so there it
-    /// is all that is left, but for a task that is slow beyond chance (`most`) even in its group.
+    /// How much of what is left of each task is for the group, ms; `most` is how often chance may do what is not the group's.
     pub(super) fn parts(&self, rest: &[f64], expected: &[f64], most: f64) -> Vec<f64> {
-        let inside: Vec<f64> = (0..rest.len())
-            .filter(|at| self.member[*at])
-            .map(|at| rest[at] / expected[at])
-            .collect();
-        let (typical, scale) = (median(inside.iter().copied()), spread(&inside));
-        let of = |at: usize| {
-            let z = (rest[at] / expected[at] - typical) / scale.max(1e-9);
-            if !self.member[at] {
-                0.0
-            } else if self.cause == Cause::WarmUp && chance_of_outlier(z, inside.len()) >= most {
-                rest[at].max(0.0)
-            } else {
-                self.by * expected[at]
-            }
+        let relative: Vec<f64> = rest.iter().zip(expected).map(|(a, b)| a / b).collect();
+        let warm_up = WarmUp::of(&relative, &self.member, most);
+        let of = |at: usize| match self.cause {
+            _ if !self.member[at] => 0.0,
+            Cause::WarmUp => warm_up.part(relative[at]) * expected[at],
+            _ => self.by * expected[at],
         };
         (0..rest.len()).map(of).collect()
     }
@@ -44,61 +35,81 @@ impl Slower {
 /// The groups of one kind that may be slower than the other tasks.
 pub(super) struct Groups {
     pub(super) cause: Cause,
-    /// Of each group, which tasks.
-    members: Vec<Vec<bool>>,
+    /// The number of each task's group; `count` if it is in none that may be slower.
+    group: Vec<u32>,
+    count: u32,
 }
 
 impl Groups {
     /// None if all tasks are in one group.
     pub(super) fn of(tasks: &[&Task], cause: Cause) -> Option<Self> {
-        // Of these only one group can be the slower one.
-        const SUSPECT: &str = "slower if any";
-        let suspect = |is: bool| if is { SUSPECT } else { "" };
-        let key = |task: &Task| -> Arc<str> {
-            match cause {
-                Cause::Host => task.host.clone(),
-                Cause::Executor => task.executor.clone(),
-                Cause::WarmUp => suspect(task.first).into(),
-                _ => suspect(matches!(&*task.locality, "RACK_LOCAL" | "ANY")).into(),
-            }
-        };
-        let keys: Vec<Arc<str>> = tasks.iter().map(|task| key(task)).collect();
-        let mut names: BTreeSet<&str> = keys.iter().map(|key| &**key).collect();
-        if names.len() < 2 {
-            return None;
+        match cause {
+            Cause::Host => Self::named(tasks, cause, |task| &task.host),
+            Cause::Executor => Self::named(tasks, cause, |task| &task.executor),
+            Cause::WarmUp => Self::suspects(tasks, cause, |task| task.first),
+            _ => Self::suspects(tasks, cause, |task| {
+                matches!(&*task.locality, "RACK_LOCAL" | "ANY")
+            }),
         }
-        if !matches!(cause, Cause::Host | Cause::Executor) {
-            names.retain(|name| *name == SUSPECT);
-        }
-        let member = |name: &str| keys.iter().map(|key| **key == *name).collect();
-        let members = names.into_iter().map(member).collect();
-        Some(Self { cause, members })
+    }
+
+    /// Any of them may be the slower one.
+    fn named(tasks: &[&Task], cause: Cause, name: fn(&Task) -> &str) -> Option<Self> {
+        let names: BTreeSet<&str> = tasks.iter().map(|task| name(task)).collect();
+        let numbers: BTreeMap<&str, u32> = names.into_iter().zip(0..).collect();
+        let count = u32::try_from(numbers.len()).ok()?;
+        let group = tasks.iter().map(|task| numbers[name(task)]);
+        (count > 1).then(|| Self {
+            cause,
+            group: group.collect(),
+            count,
+        })
+    }
+
+    /// Only these can be the slower ones.
+    fn suspects(tasks: &[&Task], cause: Cause, is: fn(&Task) -> bool) -> Option<Self> {
+        let group: Vec<u32> = tasks.iter().map(|task| u32::from(!is(task))).collect();
+        (group.contains(&0) && group.contains(&1)).then_some(Self {
+            cause,
+            group,
+            count: 1,
+        })
     }
 
     pub(super) fn count(&self) -> usize {
-        self.members.len()
+        self.count as usize
     }
 
-    /// The group that is the least probable by chance among as many as were `tried`, if it is less than `most`.
-    pub(super) fn slower(&self, rest: &[f64], tried: usize, most: f64) -> Option<Slower> {
-        let found = self.members.iter().filter_map(|member| {
-            let chance = (chance_of_rank(rest, member) * tried as f64).min(1.0);
+    /// The group that is the least probable by chance among as many as were `tried`, if it is less than `most`. The ranks are those of
+    /// `rest`.
+    pub(super) fn slower(
+        &self,
+        rest: &[f64],
+        ranks: &Ranks,
+        tried: usize,
+        most: f64,
+    ) -> Option<Slower> {
+        let chances = ranks.chances(&self.group, self.count());
+        let mut rare: Vec<(u32, f64)> = (0..)
+            .zip(chances)
+            .map(|(number, chance)| (number, (chance * tried as f64).min(1.0)))
+            .filter(|(_, chance)| *chance < most)
+            .collect();
+        rare.sort_by(|a, b| a.1.total_cmp(&b.1));
+        rare.into_iter().find_map(|(number, chance)| {
+            let member: Vec<bool> = self.group.iter().map(|of| *of == number).collect();
             let of = |inside: bool| {
-                let values = rest.iter().zip(member);
-                median(
-                    values
-                        .filter(|(_, is)| **is == inside)
-                        .map(|(rest, _)| *rest),
-                )
+                let values = rest.iter().zip(&member);
+                let values = values.filter(|(_, is)| **is == inside);
+                median(values.map(|(rest, _)| *rest))
             };
             let by = of(true) - of(false);
-            (chance < most && by > 0.0).then(|| Slower {
+            (by > 0.0).then_some(Slower {
                 cause: self.cause,
-                member: member.clone(),
-                by,
                 chance,
+                member,
+                by,
             })
-        });
-        found.min_by(|a, b| a.chance.total_cmp(&b.chance))
+        })
     }
 }

@@ -8,44 +8,63 @@
 mod causes;
 mod finding;
 mod groups;
+mod hanging;
 mod parts;
 mod schedule;
 mod slope;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod warm_up;
+
+use std::collections::HashSet;
 
 use self::causes::Explained;
-pub use self::finding::{Cause, Finding, Measure, Options, Part, SlowTask, Verdict};
-use self::schedule::{makespan, slots};
+pub use self::finding::{Cause, Finding, Hanging, Measure, Options, Part, SlowTask, Verdict};
+use self::hanging::hanging;
+use self::schedule::Schedule;
 use crate::{Stage, Task};
 
 /// Fewer have no middle that one of them could differ from.
 const FEWEST: usize = 3;
 
-/// Judges a stage by its tasks that have ended.
-pub fn detect(stage: &Stage, options: &Options) -> Finding {
+impl Stage {
+    /// How much sooner it would have ended if each of its tasks had taken so much less, ms. They are put on as many slots as it had,
+    /// in the order in which they were launched.
+    pub fn sooner_ms(&self, saved_ms: impl Fn(&Task) -> f64) -> f64 {
+        let tasks = in_order(self);
+        Schedule::of(&tasks).sooner(|at| saved_ms(tasks[at]))
+    }
+}
+
+/// Tasks that count, as they were launched.
+fn in_order(stage: &Stage) -> Vec<&Task> {
     let mut tasks = stage.tasks();
     tasks.sort_by_key(|task| (task.launched_ms, task.task));
+    tasks
+}
+
+/// Judges a stage by its tasks that have ended.
+pub fn detect(stage: &Stage, options: &Options) -> Finding {
+    let tasks = in_order(stage);
     let mut finding = Finding::about(stage, &tasks);
-    let durations: Vec<f64> = tasks.iter().map(|task| task.duration_ms()).collect();
-    let slots = slots(&tasks);
-    finding.slots = slots;
-    finding.stage_ms = makespan(durations.iter().copied(), slots);
+    let schedule = Schedule::of(&tasks);
+    finding.slots = schedule.slots;
+    finding.stage_ms = schedule.length_ms;
     if tasks.len() < FEWEST {
         finding.verdict = Verdict::TooFew;
         return finding;
     }
+    finding.hanging = hanging(stage, &tasks, &finding, options);
     let explained = Explained::of(&tasks, options.chance);
     finding.measure = explained.measure;
     let slow = explained.slow(options.chance);
     let without = |saved: &dyn Fn(usize) -> f64| {
-        let spared = slow.iter().map(|at| (*at, saved(*at).max(0.0)));
-        let mut shorter = durations.clone();
-        for (at, saved) in spared {
-            shorter[at] = (shorter[at] - saved).max(0.0);
+        let mut of_slow = vec![0.0; tasks.len()];
+        for at in &slow {
+            of_slow[*at] = saved(*at);
         }
-        (finding.stage_ms - makespan(shorter.into_iter(), slots)).max(0.0)
+        schedule.sooner(|at| of_slow[at])
     };
     let mut parts: Vec<Part> = explained
         .causes()
@@ -70,9 +89,7 @@ pub fn detect(stage: &Stage, options: &Options) -> Finding {
         .find(|(part, sure)| part.ms >= least && *sure > 0.5);
     finding.verdict = match worst {
         Some((part, _)) => Verdict::Skewed(part.cause),
-        None if slow.is_empty() && may_be_slow(&explained, &durations, slots, options) => {
-            Verdict::TooFew
-        }
+        None if slow.is_empty() && may_be_slow(&explained, &schedule, options) => Verdict::TooFew,
         None => Verdict::Even,
     };
     finding.tasks = slow_tasks(&tasks, &explained, &slow);
@@ -82,15 +99,17 @@ pub fn detect(stage: &Stage, options: &Options) -> Finding {
 }
 
 /// Whether a task would be slow beyond chance, and cost enough, if only there were more tasks to compare it with.
-fn may_be_slow(explained: &Explained, durations: &[f64], slots: usize, options: &Options) -> bool {
-    let slow = explained.slow_if_spread_known(options.chance);
-    let mut shorter = durations.to_vec();
-    for at in slow {
-        shorter[at] = (shorter[at] - explained.excess(at).max(0.0)).max(0.0);
-    }
-    let now = makespan(durations.iter().copied(), slots);
-    let then = makespan(shorter.into_iter(), slots);
-    now - then > 0.0 && now - then >= options.worth * now
+fn may_be_slow(explained: &Explained, schedule: &Schedule, options: &Options) -> bool {
+    let slow: HashSet<usize> = explained
+        .slow_if_spread_known(options.chance)
+        .into_iter()
+        .collect();
+    let saved = |at: usize| match slow.contains(&at) {
+        true => explained.excess(at),
+        false => 0.0,
+    };
+    let sooner = schedule.sooner(saved);
+    sooner > 0.0 && sooner >= options.worth * schedule.length_ms
 }
 
 fn slow_tasks(tasks: &[&Task], explained: &Explained, slow: &[usize]) -> Vec<SlowTask> {

@@ -5,8 +5,36 @@ use std::collections::BinaryHeap;
 
 use crate::Task;
 
+/// A stage's tasks in the order in which they were launched, on as many slots as it had.
+pub(super) struct Schedule {
+    durations: Vec<f64>,
+    /// The most tasks that ran at once.
+    pub(super) slots: usize,
+    /// How long the tasks take on them, ms.
+    pub(super) length_ms: f64,
+}
+
+impl Schedule {
+    pub(super) fn of(tasks: &[&Task]) -> Self {
+        let durations: Vec<f64> = tasks.iter().map(|task| task.duration_ms()).collect();
+        let slots = slots(tasks);
+        Self {
+            length_ms: makespan(durations.iter().copied(), slots),
+            durations,
+            slots,
+        }
+    }
+
+    /// How much sooner it ends if each task takes so much less, ms.
+    pub(super) fn sooner(&self, saved_ms: impl Fn(usize) -> f64) -> f64 {
+        let shorter = self.durations.iter().enumerate();
+        let shorter = shorter.map(|(at, ms)| (ms - saved_ms(at).max(0.0)).max(0.0));
+        (self.length_ms - makespan(shorter, self.slots)).max(0.0)
+    }
+}
+
 /// The most tasks that ran at once.
-pub(super) fn slots(tasks: &[&Task]) -> usize {
+fn slots(tasks: &[&Task]) -> usize {
     let mut moments: Vec<(i64, i32)> = tasks
         .iter()
         .flat_map(|task| [(task.launched_ms, 1), (task.ran_until_ms(), -1)])
@@ -22,7 +50,7 @@ pub(super) fn slots(tasks: &[&Task]) -> usize {
 }
 
 /// When the last of the tasks ends, ms, if each takes the next free slot in this order.
-pub(super) fn makespan(durations: impl Iterator<Item = f64>, slots: usize) -> f64 {
+fn makespan(durations: impl Iterator<Item = f64>, slots: usize) -> f64 {
     let mut free: BinaryHeap<Reverse<Moment>> =
         (0..slots.max(1)).map(|_| Reverse(Moment(0.0))).collect();
     let mut last = 0.0;

@@ -48,38 +48,67 @@ fn normal_tail(z: f64) -> f64 {
     Normal::new(0.0, 1.0).map_or(1.0, |normal| normal.sf(z))
 }
 
-/// How probable it is that chance ranks the values of a group as high as they are among all (Mann and Whitney, one-sided,
-/// with ties). No group can be rarer than one choice of its size, and if its values are all above the others it is that rare.
-pub(super) fn chance_of_rank(values: &[f64], member: &[bool]) -> f64 {
-    let n = values.len() as f64;
-    let inside = member.iter().filter(|is| **is).count() as f64;
-    let outside = n - inside;
-    if inside == 0.0 || outside == 0.0 {
-        return 1.0;
+/// The order of values by their size.
+pub(super) struct Ranks {
+    /// Of each value its rank, from 1; equal ones have the mean of theirs.
+    of: Vec<f64>,
+    /// What ties take from the variance of sums of ranks.
+    ties: f64,
+}
+
+impl Ranks {
+    pub(super) fn of(values: &[f64]) -> Self {
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+        let mut ranks = Self {
+            of: vec![0.0; values.len()],
+            ties: 0.0,
+        };
+        let mut at = 0;
+        for equal in order.chunk_by(|a, b| values[*a] == values[*b]) {
+            let tied = equal.len() as f64;
+            for value in equal {
+                ranks.of[*value] = at as f64 + f64::midpoint(tied, 1.0);
+            }
+            ranks.ties += tied.powi(3) - tied;
+            at += equal.len();
+        }
+        ranks
     }
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
-    let (mut rank_sum, mut ties, mut at) = (0.0, 0.0, 0);
-    while at < order.len() {
-        let same = |other: &&usize| values[**other] == values[order[at]];
-        let tied = order[at..].iter().take_while(same).count();
-        let rank = at as f64 + (tied as f64 + 1.0) / 2.0;
-        let members = order[at..at + tied].iter().filter(|i| member[**i]).count();
-        rank_sum += rank * members as f64;
-        ties += (tied as f64).powi(3) - tied as f64;
-        at += tied;
+
+    /// For each of some groups how probable it is that chance ranks its values as high as they are among all (Mann and Whitney,
+    /// one-sided, with ties). No group can be rarer than one choice of its size, and if its values are all above the others it is
+    /// that rare. `group` has the number of each value's group, `groups` or more if it is in none.
+    pub(super) fn chances(&self, group: &[u32], groups: usize) -> Vec<f64> {
+        let mut sums = vec![(0.0, 0.0); groups];
+        for (group, rank) in group.iter().zip(&self.of) {
+            if let Some((inside, sum)) = sums.get_mut(*group as usize) {
+                *inside += 1.0;
+                *sum += rank;
+            }
+        }
+        let chance = |(inside, sum): (f64, f64)| self.chance(inside, sum);
+        sums.into_iter().map(chance).collect()
     }
-    let u = rank_sum - inside * (inside + 1.0) / 2.0;
-    let rarest = 1.0 / choices(n, inside);
-    if u >= inside * outside {
-        return rarest;
+
+    fn chance(&self, inside: f64, rank_sum: f64) -> f64 {
+        let n = self.of.len() as f64;
+        let outside = n - inside;
+        if inside == 0.0 || outside == 0.0 {
+            return 1.0;
+        }
+        let u = rank_sum - inside * (inside + 1.0) / 2.0;
+        let rarest = 1.0 / choices(n, inside);
+        if u >= inside * outside {
+            return rarest;
+        }
+        let variance = inside * outside / 12.0 * (n + 1.0 - self.ties / (n * (n - 1.0)));
+        if variance <= 0.0 {
+            return 1.0;
+        }
+        let z = (u - inside * outside / 2.0 - 0.5) / variance.sqrt();
+        normal_tail(z).clamp(rarest, 1.0)
     }
-    let variance = inside * outside / 12.0 * (n + 1.0 - ties / (n * (n - 1.0)));
-    if variance <= 0.0 {
-        return 1.0;
-    }
-    let z = (u - inside * outside / 2.0 - 0.5) / variance.sqrt();
-    normal_tail(z).clamp(rarest, 1.0)
 }
 
 /// How many ways there are to choose `k` of `n`.
@@ -164,12 +193,27 @@ mod tests {
     #[test]
     fn ranks_tell_a_group_that_is_large_enough() {
         let values: Vec<f64> = (0..20).map(f64::from).collect();
-        let upper = |from| (0..20).map(|i| i >= from).collect::<Vec<_>>();
-        assert!(chance_of_rank(&values, &upper(12)) < 0.001);
-        assert!((chance_of_rank(&values, &upper(19)) - 1.0 / 20.0).abs() < 1e-9);
-        assert!((chance_of_rank(&values, &upper(18)) - 1.0 / 190.0).abs() < 1e-9);
-        assert_eq!(chance_of_rank(&values, &upper(20)), 1.0);
-        assert_eq!(chance_of_rank(&[1.0; 20], &upper(12)), 1.0);
+        let of_upper = |values: &[f64], from| {
+            let group: Vec<u32> = (0..20).map(|i| u32::from(i < from)).collect();
+            Ranks::of(values).chances(&group, 1)[0]
+        };
+        assert!(of_upper(&values, 12) < 0.001);
+        assert!((of_upper(&values, 19) - 1.0 / 20.0).abs() < 1e-9);
+        assert!((of_upper(&values, 18) - 1.0 / 190.0).abs() < 1e-9);
+        assert_eq!(of_upper(&values, 20), 1.0);
+        assert_eq!(of_upper(&[1.0; 20], 12), 1.0);
+    }
+
+    #[test]
+    fn groups_are_ranked_as_each_for_itself() {
+        // With ties, and with values that are in no group.
+        let values: Vec<f64> = (0..90).map(|i| f64::from(i * 37 % 23)).collect();
+        let group: Vec<u32> = (0..90).map(|i| i / 7 % 9).collect();
+        let ranks = Ranks::of(&values);
+        for (number, chance) in (0..).zip(ranks.chances(&group, 8)) {
+            let alone: Vec<u32> = group.iter().map(|of| u32::from(*of != number)).collect();
+            assert_eq!(ranks.chances(&alone, 1), [chance]);
+        }
     }
 
     #[test]

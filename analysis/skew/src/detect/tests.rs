@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::*;
+use crate::Running;
 
 /// A stage without skew, and one of its tasks.
 #[derive(Clone, Debug)]
@@ -20,7 +21,8 @@ const HOSTS: usize = 4;
 fn plain() -> impl Strategy<Value = Plain> {
     let noise = || prop::collection::vec(0.9..1.1, 160);
     let sizes = (
-        6usize..=40,
+        // Each executor has a slot at least.
+        2 * HOSTS..=40,
         200.0..5000.0,
         10.0..1e6,
         any::<prop::sample::Index>(),
@@ -52,20 +54,34 @@ fn plain() -> impl Strategy<Value = Plain> {
     })
 }
 
-/// Tasks get the next free of as many slots as there are in a wave.
-fn stage(mut tasks: Vec<Task>, delays: &[i64]) -> Stage {
-    let mut free = vec![0; tasks.len() / 4];
+/// On as many slots as there are tasks in a wave.
+fn stage(tasks: Vec<Task>, delays: &[i64]) -> Stage {
+    let wave = tasks.len() / 4;
+    on_slots(wave, tasks, delays)
+}
+
+/// The slots are those of the executors of the first tasks; each task gets the next free one of its executor.
+fn on_slots(slots: usize, mut tasks: Vec<Task>, delays: &[i64]) -> Stage {
+    let of: Vec<Arc<str>> = tasks
+        .iter()
+        .take(slots)
+        .map(|task| task.executor.clone())
+        .collect();
+    let mut free = vec![0; slots];
     for (at, task) in tasks.iter_mut().enumerate() {
-        let slot = (0..free.len()).min_by_key(|slot| free[*slot]).unwrap_or(0);
+        let its = (0..slots).filter(|slot| of[*slot] == task.executor);
+        let slot = its.min_by_key(|slot| free[*slot]).unwrap_or(0);
         task.launched_ms = free[slot];
         let delay = delays.get(at).copied().unwrap_or(3);
         task.finished_ms = task.launched_ms + delay + task.run_ms as i64;
         free[slot] = task.finished_ms;
     }
-    Stage {
+    let mut stage = Stage {
         attempts: tasks,
         ..Stage::default()
-    }
+    };
+    stage.mark_first();
+    stage
 }
 
 /// The stage must be found skewed for this reason, with these tasks the slowest.
@@ -184,9 +200,41 @@ proptest! {
         let first: Vec<usize> = (0..tasks.len() / 4).collect();
         for at in &first {
             tasks[*at].run_ms *= times[*at];
-            tasks[*at].first = true;
         }
         found(&stage(tasks, &[]), Cause::WarmUp, &first)?;
+    }
+
+    #[test]
+    fn a_slow_task_is_found_where_all_are_first(plain in plain(), times in 8u64..30) {
+        let mut tasks = plain.tasks;
+        tasks[plain.chosen].run_ms *= times;
+        let slots = tasks.len();
+        let stage = on_slots(slots, tasks, &[]);
+        prop_assert!(stage.attempts.iter().all(|task| task.first));
+        found(&stage, Cause::Computation, &[plain.chosen])?;
+    }
+
+    #[test]
+    fn a_slow_first_task_is_no_warm_up_if_its_like_are_not_slow(plain in plain(), times in 8u64..30) {
+        let mut tasks = plain.tasks;
+        let wave = tasks.len() / 4;
+        let chosen = plain.chosen % wave;
+        tasks[chosen].run_ms *= times;
+        found(&stage(tasks, &[]), Cause::Computation, &[chosen])?;
+    }
+
+    #[test]
+    fn a_slow_first_task_is_no_warm_up_if_its_like_warm_up_for_less(
+        plain in plain(), warm_up in prop::collection::vec(11u64..14, 160), times in 12u64..30
+    ) {
+        let mut tasks = plain.tasks;
+        let wave = tasks.len() / 4;
+        for (task, tenths) in tasks[..wave].iter_mut().zip(warm_up) {
+            task.run_ms = task.run_ms * tenths / 10;
+        }
+        let chosen = plain.chosen % wave;
+        tasks[chosen].run_ms *= times;
+        found(&stage(tasks, &[]), Cause::Computation, &[chosen])?;
     }
 
     #[test]
@@ -237,7 +285,14 @@ proptest! {
             spilled_bytes: bound(row[0]),
             ..Task::default()
         };
-        let stage = Stage { attempts: rows.iter().map(task).collect(), ..Stage::default() };
+        let running = |row: &[u64; 12]| Running { index: row[4] as i32, launched_ms: bound(row[5]) as i64, ..Running::default() };
+        let mut stage = Stage {
+            attempts: rows.iter().map(task).collect(),
+            running: rows.iter().map(running).collect(),
+            now_ms: rows.first().map_or(0, |row| bound(row[6]) as i64),
+            ..Stage::default()
+        };
+        stage.mark_first();
         let finding = detect(&stage, &Options::default());
         let of_tasks = finding.tasks.iter().flat_map(|task| {
             let parts = task.parts.iter().map(|part| part.ms);
@@ -245,6 +300,7 @@ proptest! {
         });
         let all = of_tasks
             .chain(finding.parts.iter().map(|part| part.ms))
+            .chain(finding.hanging.iter().flat_map(|task| [task.running_ms, task.times_typical]))
             .chain([finding.sure, finding.stage_ms, finding.saved_ms, finding.typical_ms, finding.slowest_ms]);
         for number in all {
             prop_assert!(number.is_finite());
@@ -298,4 +354,84 @@ fn a_longer_run_of_some_ms_is_no_skew() {
         ..Stage::default()
     };
     assert_eq!(detect(&stage, &Options::default()).verdict, Verdict::Even);
+}
+
+/// As Spark ran one: 12 slots on three executors that had run other stages before. Its code is compiled while the first tasks wait for
+/// that, so these take seconds, and the other 188 some ms.
+fn with_slow_first_tasks() -> Vec<Task> {
+    let task = |index: i32| Task {
+        index,
+        task: index.into(),
+        executor: format!("{}", index % 3).into(),
+        host: format!("host-{}", index % 3).into(),
+        locality: "PROCESS_LOCAL".into(),
+        succeeded: true,
+        run_ms: match index {
+            0..12 => 4650 + 11 * (index as u64 % 7),
+            _ => 55 + (index as u64 * 37) % 23,
+        },
+        cpu_ns: 40_000_000,
+        read_records: 500 + (index as u64 * 13) % 9,
+        ..Task::default()
+    };
+    (0..200).map(task).collect()
+}
+
+#[test]
+fn the_first_tasks_of_a_stage_are_no_computation_skew() {
+    let found = detect(
+        &on_slots(12, with_slow_first_tasks(), &[]),
+        &Options::default(),
+    );
+    assert_eq!(found.verdict, Verdict::Skewed(Cause::WarmUp), "{found:#?}");
+    assert_eq!(found.tasks.len(), 12, "{found:#?}");
+}
+
+#[test]
+fn a_slow_record_is_told_from_warm_up() {
+    let mut tasks = with_slow_first_tasks();
+    tasks[5].run_ms = 60_000;
+    let found = detect(&on_slots(12, tasks, &[]), &Options::default());
+    let cause = Verdict::Skewed(Cause::Computation);
+    assert_eq!((found.verdict, found.tasks[0].index), (cause, 5));
+    let parts: Vec<Cause> = found.tasks[0].parts.iter().map(|part| part.cause).collect();
+    assert_eq!(parts[..2], [Cause::Computation, Cause::WarmUp]);
+}
+
+/// 99 tasks of a second that ended, and one that was launched with the first.
+fn with_a_running_task(now_ms: i64) -> Stage {
+    let ended = (0..99).map(|index| Task {
+        index,
+        task: index.into(),
+        succeeded: true,
+        run_ms: 970 + (index as u64 * 37) % 60,
+        ..Task::default()
+    });
+    let mut stage = on_slots(8, ended.collect(), &[]);
+    stage.running.push(Running {
+        index: 99,
+        executor: "1".into(),
+        host: "host-1".into(),
+        ..Running::default()
+    });
+    stage.now_ms = now_ms;
+    stage
+}
+
+#[test]
+fn a_task_that_runs_for_much_longer_than_those_that_ended_is_told() {
+    let hanging = |stage: &Stage| detect(stage, &Options::default()).hanging;
+    let mut stage = with_a_running_task(3_595_000);
+    let found = hanging(&stage);
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].index, &*found[0].executor, &*found[0].host),
+        (99, "1", "host-1")
+    );
+    assert_eq!(found[0].running_ms, 3_595_000.0);
+    assert!((3400.0..3800.0).contains(&found[0].times_typical));
+    // Its copy has ended.
+    stage.attempts[7].index = 99;
+    assert_eq!(hanging(&stage), []);
+    assert_eq!(hanging(&with_a_running_task(1_020)), []);
 }

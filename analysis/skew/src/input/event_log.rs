@@ -6,7 +6,8 @@ use std::sync::Arc;
 use unfuse_eventlog as log;
 use unfuse_eventlog::{Event, EventLog, Outcome};
 
-use crate::{Run, Stage, Task};
+use super::retries::Sizes;
+use crate::{Run, Running, Stage, Task};
 
 /// Reads a log to its end. Of each task attempt a row is kept, of all else little.
 pub fn from_event_log(log: &mut EventLog) -> Run {
@@ -24,8 +25,9 @@ struct Reader {
     app: Option<Arc<str>>,
     ended: bool,
     stages: BTreeMap<i32, Stage>,
-    /// Task attempts that have begun and not ended: stage, stage attempt, index, launch.
-    running: HashMap<i64, (i32, i32, i32, i64)>,
+    sizes: Sizes<i32>,
+    /// Task attempts that have begun and not ended, with their stages.
+    running: HashMap<i64, (i32, Running)>,
     descriptions: HashMap<i64, String>,
     now_ms: i64,
 }
@@ -49,13 +51,14 @@ impl Reader {
             Event::StageCompleted(info) => self.completed(&info),
             Event::TaskStart(task) => {
                 self.see(task.launched_ms);
-                let of = (
-                    task.stage,
-                    task.stage_attempt,
-                    task.partition.unwrap_or(task.index),
-                    task.launched_ms,
-                );
-                self.running.insert(task.task, of);
+                let running = Running {
+                    index: task.partition.unwrap_or(task.index),
+                    stage_attempt: task.stage_attempt,
+                    launched_ms: task.launched_ms,
+                    executor: task.executor,
+                    host: task.host,
+                };
+                self.running.insert(task.task, (task.stage, running));
             }
             Event::TaskEnd(end) => self.ended(*end),
             Event::JobEnd(end) => self.see(end.time_ms),
@@ -69,6 +72,7 @@ impl Reader {
 
     fn submitted(&mut self, info: log::Stage) {
         self.see(info.submitted_ms.unwrap_or(0));
+        self.sizes.take(info.stage, info.attempt, info.tasks.into());
         let stage = self.stages.entry(info.stage).or_default();
         stage.stage = info.stage;
         stage.name = info.name;
@@ -102,13 +106,13 @@ impl Reader {
     }
 
     fn finish(mut self) -> Run {
-        for (stage, _, index, launched_ms) in self.running.into_values() {
+        for (stage, running) in self.running.into_values() {
             // Of an application that has ended, the events of their ends were lost.
             if let Some(stage) = self.stages.get_mut(&stage)
                 && stage.completed_ms.is_none()
                 && !self.ended
             {
-                stage.running.push((index, launched_ms));
+                stage.running.push(running);
             }
         }
         let app = self.app.unwrap_or_else(|| "".into());
@@ -118,6 +122,7 @@ impl Reader {
             stage.app = Arc::clone(&app);
             stage.now_ms = self.now_ms;
             stage.running.sort_unstable();
+            stage.mark_first();
             let of_sql = stage.sql.and_then(|sql| self.descriptions.get(&sql));
             if let (true, Some(text)) = (stage.description.is_empty(), of_sql) {
                 stage.description.clone_from(text);
@@ -131,7 +136,7 @@ impl Reader {
             );
         }
         let mut run = Run { stages, notes };
-        run.mark_first();
+        self.sizes.settle(&mut run, |stage| stage.stage);
         run
     }
 }

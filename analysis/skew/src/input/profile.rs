@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use unfuse_format::{ExecutionRow, FormatError, ProfileDir, StageRow, Table, TaskRow};
 
+use super::retries::Sizes;
 use crate::{Run, Stage, Task};
 
 /// The stages of a profile, of all its applications. Tables that are missing make notes.
@@ -23,8 +24,10 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
         .map(|row| ((row.app, row.execution), row.description))
         .collect();
     let mut completed: HashMap<(String, i32), (i32, Option<i64>)> = HashMap::new();
+    let mut sizes = Sizes::default();
     for row in read::<StageRow>(&dir, &mut run.notes)? {
         let key = (row.app, row.stage);
+        sizes.take(key.clone(), row.attempt, row.tasks.into());
         // A row each tells of submission and completion; a later attempt's counts.
         let last = completed.entry(key.clone()).or_insert((row.attempt, None));
         if row.attempt > last.0 {
@@ -62,11 +65,12 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
         stage.now_ms = now.get(&app).copied().unwrap_or(0);
         stage.app = names.of(&app);
         stage.stage = number;
+        stage.mark_first();
         if !stage.attempts.is_empty() {
             run.stages.push(stage);
         }
     }
-    run.mark_first();
+    sizes.settle(&mut run, |stage| (stage.app.to_string(), stage.stage));
     Ok(run)
 }
 

@@ -602,7 +602,8 @@ fn capacity_note(workload: &Workload, note: &Note) -> Option<String> {
             "what {what} of {host} can do is not known; what was used counts as its capacity"
         )),
         CapacityBasis::Exceeded => {
-            let times = note.highest / workload.capacity(note.host, note.executor, note.resource)?;
+            let times =
+                note.highest / workload.capacity(note.host, note.executor, note.resource)?;
             // Counters are not read at one moment; so little shifts no blame.
             (times > 1.005).then(|| format!(
                 "in {} more {what} of {host} was used than its capacity, up to {} times as much; there what was used counts as \

@@ -2,8 +2,14 @@
 
 use unfuse_skew::{Cause, Finding, SlowTask, Verdict};
 
-/// For a skewed stage, by its cause; `followed` if its records were.
+/// For a stage that waits for a task that runs still, or is skewed, by its cause; `followed` if its records were.
 pub(super) fn advice(finding: &Finding, followed: bool) -> Option<String> {
+    if let Some(task) = finding.hanging.first() {
+        return Some(format!(
+            "the thread dump of executor {} in Spark's UI shows what task {} does; spark.speculation would start a copy of it elsewhere",
+            task.executor, task.index
+        ));
+    }
     let Verdict::Skewed(cause) = finding.verdict else {
         return None;
     };
@@ -34,8 +40,8 @@ pub(super) fn advice(finding: &Finding, followed: bool) -> Option<String> {
         Cause::Spill => "more and so smaller partitions (spark.sql.shuffle.partitions), or more memory for each \
              (spark.executor.memory, spark.memory.fraction)"
             .into(),
-        Cause::WarmUp => "nothing, if the application goes on for long; else keep executors (spark.dynamicAllocation.executorIdleTimeout, \
-             minExecutors), or let one application do the work of several"
+        Cause::WarmUp => "each stage pays for it once on each executor, so fewer and longer stages help (such as fewer jobs on more data), \
+             and keeping executors (spark.dynamicAllocation.executorIdleTimeout, minExecutors); it is no matter of records"
             .into(),
         Cause::Host => format!(
             "look at the host {}: its disks, its clock rate, who else runs there; `unfuse blame --host {}` shows it",

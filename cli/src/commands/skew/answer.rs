@@ -14,17 +14,22 @@ pub(super) struct Answer {
     pub(super) stages: usize,
     /// Of them, those that are skewed.
     pub(super) skewed: usize,
+    /// Of them, those that wait for a task that runs still.
+    pub(super) hanging: usize,
     /// Of them, those with too few tasks to say.
     pub(super) too_few: usize,
     /// What the skewed stages would save, s.
     pub(super) saved_seconds: f64,
-    /// Skewed stages, those first that would save most; or the one that was asked for.
+    /// Stages that are skewed or wait for a task that runs still, those first that would save most; or the one that was asked for.
     pub(super) findings: Vec<Told>,
     /// What its records say, where they were followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) records: Option<Records>,
     /// What is missing or doubtful.
     pub(super) notes: Vec<String>,
+    /// Findings beyond those that are told.
+    #[serde(skip)]
+    pub(super) untold: usize,
     /// Whether one stage was asked for.
     #[serde(skip)]
     pub(super) one_stage: bool,
@@ -55,11 +60,15 @@ impl Answer {
         one_stage: bool,
         notes: Vec<String>,
     ) -> Self {
-        let is_skewed = |finding: &Finding| matches!(finding.verdict, Verdict::Skewed(_));
         let skewed = findings.iter().filter(|finding| is_skewed(finding));
+        let hanging = findings.iter().filter(|finding| is_hanging(finding));
+        let is_told = |finding: &Finding| one_stage || is_skewed(finding) || is_hanging(finding);
+        let to_tell = findings.iter().filter(|finding| is_told(finding)).count();
         Self {
             stages: findings.len(),
             skewed: skewed.clone().count(),
+            hanging: hanging.count(),
+            untold: to_tell.saturating_sub(top.max(1)),
             too_few: findings
                 .iter()
                 .filter(|finding| finding.verdict == Verdict::TooFew)
@@ -67,7 +76,7 @@ impl Answer {
             saved_seconds: skewed.map(|finding| finding.saved_ms / 1e3).sum(),
             findings: findings
                 .into_iter()
-                .filter(|finding| one_stage || is_skewed(finding))
+                .filter(is_told)
                 .take(top.max(1))
                 .map(|finding| Told {
                     next: advice(&finding, records.is_some()),
@@ -81,4 +90,12 @@ impl Answer {
             top,
         }
     }
+}
+
+pub(super) fn is_skewed(finding: &Finding) -> bool {
+    matches!(finding.verdict, Verdict::Skewed(_))
+}
+
+fn is_hanging(finding: &Finding) -> bool {
+    !finding.hanging.is_empty()
 }

@@ -19,7 +19,7 @@ use unfuse_eventlog::{EventLog, is_event_log};
 use unfuse_skew::{Finding, Options, Run, Stage, detect, from_event_log, from_profile};
 
 use self::answer::Answer;
-use self::records::{Records, records};
+use self::records::{Records, Wanted, records};
 use self::spark::Job;
 use super::list;
 use crate::output::write_to;
@@ -113,7 +113,12 @@ impl Skew {
                 self.from.display()
             )
         })?;
-        let (run, mut records) = with_records(run, root, None, self.top, job)?;
+        let wanted = Wanted {
+            app: None,
+            stage: self.stage,
+            top: self.top,
+        };
+        let (run, mut records) = with_records(run, root, &wanted, job)?;
         records.iter_mut().for_each(Records::read_files);
         Ok((run, records))
     }
@@ -123,13 +128,12 @@ impl Skew {
 fn with_records(
     mut run: Run,
     root: &Path,
-    app: Option<&str>,
-    top: usize,
+    wanted: &Wanted,
     job: Option<&Job>,
 ) -> Result<(Run, Option<Records>)> {
     run.stages
-        .retain(|stage| app.is_none_or(|app| *stage.app == *app));
-    let records = match records(root, app, &run, top, job) {
+        .retain(|stage| wanted.app.is_none_or(|app| *stage.app == *app));
+    let records = match records(root, wanted, &run, job) {
         Ok(Some((records, notes))) => {
             run.notes.extend(notes);
             Some(records)
@@ -147,13 +151,18 @@ fn with_records(
     Ok((run, records))
 }
 
-/// What is found of some stages, those first that would save most.
+/// What is found of some stages, those first that would save most; one that waits for a task that runs still, by what it has waited.
 fn judge(run: &Run, which: impl Fn(&Stage) -> bool + Sync) -> Vec<Finding> {
     let stages = run.stages.par_iter().filter(|stage| which(stage));
     let mut findings: Vec<Finding> = stages
         .map(|stage| detect(stage, &Options::default()))
         .collect();
-    findings.sort_by(|a, b| b.saved_ms.total_cmp(&a.saved_ms));
+    let costs = |finding: &Finding| {
+        let longest = finding.hanging.first();
+        let waited = longest.map_or(0.0, |task| task.running_ms - finding.typical_ms);
+        finding.saved_ms.max(waited)
+    };
+    findings.sort_by(|a, b| costs(b).total_cmp(&costs(a)));
     findings
 }
 

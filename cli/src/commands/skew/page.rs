@@ -10,7 +10,7 @@ use unfuse_postprocess::report::{Block, Blocks, QuerySummary, Summary};
 use unfuse_skew::{Finding, SlowTask, Stage, from_profile};
 
 use super::answer::Answer;
-use super::records::Records;
+use super::records::{Records, Wanted};
 use super::{judge, with_records};
 
 /// Skewed stages in the list of all.
@@ -68,7 +68,12 @@ impl Times {
 /// # Errors
 /// If the profile's tables cannot be read.
 pub fn skew(root: &Path, app: Option<&str>, summary: &Summary) -> Result<Option<Blocks>> {
-    let (run, records) = with_records(from_profile(root)?, root, app, RECORDS, None)?;
+    let wanted = Wanted {
+        app,
+        stage: None,
+        top: RECORDS,
+    };
+    let (run, records) = with_records(from_profile(root)?, root, &wanted, None)?;
     if run.stages.is_empty() {
         return Ok(None);
     }

@@ -10,7 +10,7 @@ use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow};
 use unfuse_provenance::{
     Options, Outcome, ProvenanceError, RecordPlace, RecordRef, SlowOutput, Taps, Texts, propagate,
 };
-use unfuse_skew::Run;
+use unfuse_skew::{Run, Task};
 
 use super::spark::Job;
 
@@ -21,6 +21,24 @@ const LINES: usize = 3;
 
 /// Of what passes through a Python process.
 const READ_AHEAD: &str = "as Python reads ahead, a result may be said to come from what was read a little after its own input";
+/// The slowest results of which those of one stage are told: they are followed before it is known which stage made them.
+const OF_ONE_STAGE: usize = 1000;
+
+/// Which records are asked for.
+pub(super) struct Wanted<'a> {
+    /// Only those of this application.
+    pub(super) app: Option<&'a str>,
+    /// Only those of this stage.
+    pub(super) stage: Option<i32>,
+    /// How many of them, and how many results.
+    pub(super) top: usize,
+}
+
+impl Wanted<'_> {
+    fn is_of(&self, stage: i32) -> bool {
+        self.stage.is_none_or(|wanted| wanted == stage)
+    }
+}
 
 /// What is doubtful.
 type Notes = Vec<String>;
@@ -48,7 +66,7 @@ pub(super) struct SlowRecord {
     pub(super) seconds: f64,
     /// Part of its task's run time.
     pub(super) share_of_task: Option<f64>,
-    /// How much sooner its stage would have ended without, if no task had to wait for a slot.
+    /// How much sooner its stage would have ended without, its tasks on as many slots as it had. None of a task that does not count.
     pub(super) saves_seconds: Option<f64>,
     /// Code that ran meanwhile, the hottest first.
     pub(super) lines: Vec<Line>,
@@ -200,24 +218,29 @@ impl Records {
 /// here, or by a job.
 pub(super) fn records(
     root: &Path,
-    app: Option<&str>,
+    wanted: &Wanted,
     run: &Run,
-    top: usize,
     job: Option<&Job>,
 ) -> Result<Option<(Records, Notes)>> {
     let dir = ProfileDir::open(root)?;
     if job.is_none() && !dir.has::<RecordSourceRow>() {
         return Ok(None);
     }
-    let taps = match Taps::read(&dir, app) {
+    let taps = match Taps::read(&dir, wanted.app) {
         // Those of another application were.
-        Err(ProvenanceError::NoRecords(_)) if app.is_some() => return Ok(None),
+        Err(ProvenanceError::NoRecords(_)) if wanted.app.is_some() => return Ok(None),
         taps => taps?,
     };
     let texts = Texts::read(&dir, &taps)?;
-    let slowest = texts.slowest(top);
+    let mut slowest = texts.slowest(usize::MAX);
+    let stage_of = |at: &RecordRef| taps.source(*at).map(|source| source.stage);
+    slowest.retain(|at| stage_of(at).is_some_and(|stage| wanted.is_of(stage)));
+    slowest.truncate(wanted.top);
     let options = Options {
-        top,
+        top: match wanted.stage {
+            Some(_) => wanted.top.max(OF_ONE_STAGE),
+            None => wanted.top,
+        },
         records: slowest.clone(),
         ..Options::default()
     };
@@ -260,7 +283,10 @@ pub(super) fn records(
         results: outcome.results,
         tasks: taps.all.len(),
         slow_records: slow_records.collect(),
-        slow_results: slow_results.collect(),
+        slow_results: slow_results
+            .filter(|result| wanted.is_of(result.stage))
+            .take(wanted.top)
+            .collect(),
     };
     let mut notes = notes(&taps, &outcome, places.in_python);
     let waiting = std::fs::read_dir(dir.records_waiting()).map_or(0, Iterator::count);
@@ -284,23 +310,24 @@ fn slow_record(of: &RecordPlace, at: Place, run: &Run) -> SlowRecord {
             && stage.attempts.iter().any(|task| task.task == of.task)
     });
     let attempts = stage.map_or(&[][..], |stage| &stage.attempts);
-    let took = |task: &unfuse_skew::Task| task.run_ms as f64 / 1e3;
-    let its = attempts.iter().find(|task| task.task == of.task).map(took);
-    let done = attempts.iter().filter(|task| task.succeeded);
-    let longest = done.clone().map(took).fold(0.0, f64::max);
-    let without = done
-        .map(|task| match task.task == of.task {
-            true => (took(task) - seconds(of.ns)).max(0.0),
-            false => took(task),
-        })
-        .fold(0.0, f64::max);
+    let is_its = |task: &Task| task.task == of.task;
+    let its = attempts.iter().find(|task| is_its(task));
+    let its = its.map(|task| task.run_ms as f64 / 1e3);
+    let counts = stage.filter(|stage| stage.tasks().into_iter().any(is_its));
+    let saved_ms = |task: &Task| {
+        if is_its(task) {
+            of.ns as f64 / 1e6
+        } else {
+            0.0
+        }
+    };
     SlowRecord {
         at,
         seconds: seconds(of.ns),
         share_of_task: its
             .filter(|its| *its > 0.0)
             .map(|its| (seconds(of.ns) / its).min(1.0)),
-        saves_seconds: its.map(|_| longest - without),
+        saves_seconds: counts.map(|stage| stage.sooner_ms(saved_ms) / 1e3),
         lines: of
             .lines
             .iter()

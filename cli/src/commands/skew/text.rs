@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use unfuse_skew::{Finding, Measure, SlowTask, Verdict};
+use unfuse_skew::{Finding, Hanging, Measure, SlowTask, Verdict};
 
-use super::answer::{Answer, Told};
+use super::answer::{Answer, Told, is_skewed};
 use super::records_text;
 use crate::table::shorten;
 
@@ -31,11 +31,17 @@ pub(super) fn render(answer: &Answer) -> String {
 }
 
 fn overview(text: &mut String, answer: &Answer) {
-    if answer.skewed == 0 {
+    if answer.skewed == 0 && answer.hanging == 0 {
         let _ = write!(
             text,
             "None of {} stages waits for slow tasks",
             answer.stages
+        );
+    } else if answer.skewed == 0 {
+        let _ = write!(
+            text,
+            "{} of {} stages wait for a task that runs still, for much longer than others took",
+            answer.hanging, answer.stages
         );
     } else {
         let _ = write!(
@@ -44,6 +50,13 @@ fn overview(text: &mut String, answer: &Answer) {
             answer.skewed,
             answer.stages,
             seconds(1e3 * answer.saved_seconds)
+        );
+    }
+    if answer.skewed > 0 && answer.hanging > 0 {
+        let _ = write!(
+            text,
+            "; {} wait for a task that runs still, for much longer than others took",
+            answer.hanging
         );
     }
     match answer.too_few {
@@ -57,19 +70,21 @@ fn overview(text: &mut String, answer: &Answer) {
     }
     text.push_str("\n    saves  of         sure  stage  why, and where\n");
     for Told { finding, .. } in &answer.findings {
+        // What a task costs that runs still is not known.
+        let (saves, sure) = match is_skewed(finding) {
+            true => (seconds(finding.saved_ms), percent(finding.sure)),
+            false => ("-".to_owned(), "-".to_owned()),
+        };
         let _ = writeln!(
             text,
-            "{:>9}  {:<9}  {:>4}  {:>5}  {}",
-            seconds(finding.saved_ms),
+            "{saves:>9}  {:<9}  {sure:>4}  {:>5}  {}",
             seconds(finding.stage_ms),
-            percent(finding.sure),
             finding.stage,
             shorten(&format!("{}: {}", why(finding), place(finding)), WIDTH - 36),
         );
     }
-    if answer.findings.len() < answer.skewed {
-        let rest = answer.skewed - answer.findings.len();
-        let _ = writeln!(text, "{:36}… {rest} more (--top)", "");
+    if answer.untold > 0 {
+        let _ = writeln!(text, "{:36}… {} more (--top)", "", answer.untold);
     }
     text.push('\n');
 }
@@ -80,7 +95,7 @@ fn about(text: &mut String, told: &Told, top: usize) {
     let _ = writeln!(text, "{}", shorten(&head, WIDTH));
     let mut line = format!(
         "  {}. {} tasks on {} slots took {}; a typical one {}, the slowest {}",
-        why(finding),
+        of_ended(finding),
         finding.counted,
         finding.slots,
         seconds(finding.stage_ms),
@@ -101,6 +116,16 @@ fn about(text: &mut String, told: &Told, top: usize) {
             "  {} tasks run still, the longest for {}.",
             finding.running,
             seconds(finding.longest_running_ms)
+        );
+    }
+    for task in finding.hanging.iter().take(top) {
+        let _ = writeln!(
+            text,
+            "  {} on executor {} of {}, {:.0} times as long as a typical one that ended took. Its cause is not known before it ends.",
+            running(task),
+            task.executor,
+            task.host,
+            task.times_typical
         );
     }
     if finding.parts.len() > 1 {
@@ -176,7 +201,22 @@ fn slow(text: &mut String, finding: &Finding, task: &SlowTask) {
     let _ = writeln!(text, "{:39}{}", "", shorten(&place, WIDTH - 39));
 }
 
+fn running(task: &Hanging) -> String {
+    let (index, time) = (task.index, seconds(task.running_ms));
+    format!("Task {index} has been running for {time}")
+}
+
 fn why(finding: &Finding) -> String {
+    let Some(task) = finding.hanging.first() else {
+        return of_ended(finding);
+    };
+    match finding.verdict {
+        Verdict::Skewed(cause) => format!("{}. {}", cause.name(), running(task)),
+        _ => running(task),
+    }
+}
+
+fn of_ended(finding: &Finding) -> String {
     match finding.verdict {
         Verdict::Even if finding.tasks.is_empty() => "its tasks are alike".into(),
         Verdict::Even => "slow tasks cost it little".into(),
