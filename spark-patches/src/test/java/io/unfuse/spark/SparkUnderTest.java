@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
@@ -89,6 +90,10 @@ final class SparkUnderTest {
 
     /** Waits until the listeners have seen everything that has happened. */
     static void drain() {
+        // Other tasks of a job that has failed may run on for a moment.
+        for (int i = 0; i < 200 && RECORDER.tasks().size() % 2 != 0; i++) {
+            LockSupport.parkNanos(50_000_000);
+        }
         call(call(context(), "listenerBus"), "waitUntilEmpty");
     }
 
