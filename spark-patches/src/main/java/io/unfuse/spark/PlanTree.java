@@ -1,6 +1,8 @@
 package io.unfuse.spark;
 
 import java.lang.reflect.Method;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -16,10 +18,11 @@ final class PlanTree {
     private static final Method METRICS = ScalaSeq.method("org.apache.spark.sql.execution.SparkPlanInfo", "metrics");
     private static final Pattern CODEGEN_STAGE = Pattern.compile("WholeStageCodegen \\((\\d+)\\)");
 
-    /** Deeper plans are cut here rather than overflow the stack of Spark's listener thread. */
+    /** Deeper plans are cut here: nobody reads on. */
     private static final int DEEPEST = 2000;
 
     private final Json json;
+    private final Deque<Due> due = new ArrayDeque<>();
     private int nodes;
 
     private PlanTree(Json json) {
@@ -36,34 +39,55 @@ final class PlanTree {
         }
     }
 
+    /** A node that is still to be written. Not on the thread's stack, which plans can be too deep for. */
+    private static final class Due {
+        final SparkPlanInfo plan;
+        final Integer parent;
+        final Stage outer;
+        final int depth;
+
+        Due(SparkPlanInfo plan, Integer parent, Stage outer, int depth) {
+            this.plan = plan;
+            this.parent = parent;
+            this.outer = outer;
+            this.depth = depth;
+        }
+    }
+
     /** Adds the array {@code nodes} to {@code json}. */
     static void write(Json json, SparkPlanInfo root) throws ReflectiveOperationException {
         json.array("nodes");
-        new PlanTree(json).node(root, null, null, 0);
+        PlanTree tree = new PlanTree(json);
+        tree.due.push(new Due(root, null, null, 0));
+        while (!tree.due.isEmpty()) {
+            tree.node(tree.due.pop());
+        }
         json.endArray();
     }
 
-    private void node(SparkPlanInfo plan, Integer parent, Stage outer, int depth) throws ReflectiveOperationException {
+    private void node(Due node) throws ReflectiveOperationException {
         int number = nodes++;
-        String name = plan.nodeName();
+        String name = node.plan.nodeName();
         Matcher codegen = CODEGEN_STAGE.matcher(name);
-        Stage stage = codegen.matches() ? new Stage(Long.parseLong(codegen.group(1))) : outer;
+        Stage stage = codegen.matches() ? new Stage(Long.parseLong(codegen.group(1))) : node.outer;
         json.item()
                 .field("node", number)
-                .field("parent", parent)
+                .field("parent", node.parent)
                 .field("operator", name)
-                .field("detail", plan.simpleString())
+                .field("detail", node.plan.simpleString())
                 .field("codegen_stage", stage == null ? null : Long.valueOf(stage.number))
                 .field("region", stage == null ? null : Integer.valueOf(stage.regions++));
-        metrics(plan);
+        metrics(node.plan);
         json.end();
-        if (depth >= DEEPEST) {
+        if (node.depth >= DEEPEST) {
             return;
         }
         boolean isFused = stage != null && !name.equals("InputAdapter");
-        for (Object child : ScalaSeq.get(plan, CHILDREN)) {
-            SparkPlanInfo next = (SparkPlanInfo) child;
-            node(next, number, isFused && !isSubquery(next) ? stage : null, depth + 1);
+        List<Object> children = ScalaSeq.get(node.plan, CHILDREN);
+        // The first one is written next, with all below it.
+        for (int at = children.size() - 1; at >= 0; at--) {
+            SparkPlanInfo next = (SparkPlanInfo) children.get(at);
+            due.push(new Due(next, number, isFused && !isSubquery(next) ? stage : null, node.depth + 1));
         }
     }
 
