@@ -44,9 +44,22 @@ final class ExecutionListener extends SparkListener {
         stages = new StageEvents(spark, cache);
     }
 
+    private interface Step {
+        void take() throws ReflectiveOperationException;
+    }
+
+    /** Nothing of ours throws into Spark's listener bus. */
+    private static void report(String what, Step step) {
+        try {
+            step.take();
+        } catch (Throwable error) {
+            Agent.failed("reporting " + what, error);
+        }
+    }
+
     @Override
     public void onOtherEvent(SparkListenerEvent event) {
-        try {
+        report("a query", () -> {
             if (event instanceof SparkListenerSQLExecutionStart) {
                 SparkListenerSQLExecutionStart start = (SparkListenerSQLExecutionStart) event;
                 running.put(start.executionId(), new Execution(start.description()));
@@ -65,9 +78,7 @@ final class ExecutionListener extends SparkListener {
                         // Spark says "no error" with an empty message.
                         .field("error", error == null || error.toString().isEmpty() ? null : error.toString()));
             }
-        } catch (Throwable error) {
-            Agent.failed("reporting a query", error);
-        }
+        });
     }
 
     private void plan(long execution, long time, SparkPlanInfo plan) throws ReflectiveOperationException {
@@ -85,119 +96,71 @@ final class ExecutionListener extends SparkListener {
 
     @Override
     public void onApplicationStart(SparkListenerApplicationStart event) {
-        try {
-            Agent.event(jobs.started(event));
-        } catch (Throwable error) {
-            Agent.failed("reporting the application's start", error);
-        }
+        report("the application's start", () -> Agent.event(jobs.started(event)));
     }
 
     @Override
     public void onExecutorAdded(SparkListenerExecutorAdded event) {
-        try {
-            Agent.event(jobs.added(event));
-        } catch (Throwable error) {
-            Agent.failed("reporting an executor of the application", error);
-        }
+        report("an executor of the application", () -> Agent.event(jobs.added(event)));
     }
 
     @Override
     public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
-        try {
-            Agent.event(jobs.removed(event));
-        } catch (Throwable error) {
-            Agent.failed("reporting an executor of the application", error);
-        }
+        report("an executor of the application", () -> Agent.event(jobs.removed(event)));
     }
 
     @Override
     public void onJobStart(SparkListenerJobStart event) {
-        try {
+        report("a job", () -> {
             stages.started(event);
             Agent.event(jobs.started(event));
-        } catch (Throwable error) {
-            Agent.failed("reporting a job", error);
-        }
+        });
     }
 
     @Override
     public void onJobEnd(SparkListenerJobEnd event) {
-        try {
-            Agent.event(jobs.ended(event));
-        } catch (Throwable error) {
-            Agent.failed("reporting a job", error);
-        }
+        report("a job", () -> Agent.event(jobs.ended(event)));
     }
 
     @Override
     public void onStageSubmitted(SparkListenerStageSubmitted event) {
-        try {
-            Agent.event(stages.submitted(event));
-        } catch (Throwable error) {
-            Agent.failed("reporting a stage", error);
-        }
+        report("a stage", () -> Agent.event(stages.submitted(event)));
     }
 
     @Override
     public void onStageCompleted(SparkListenerStageCompleted event) {
-        try {
-            Agent.event(stages.completed(event));
-        } catch (Throwable error) {
-            Agent.failed("reporting a stage", error);
-        }
+        report("a stage", () -> Agent.event(stages.completed(event)));
     }
 
     @Override
     public void onTaskEnd(SparkListenerTaskEnd event) {
-        try {
-            Agent.event(StageEvents.task(event));
-        } catch (Throwable error) {
-            Agent.failed("reporting a task", error);
-        }
+        report("a task", () -> Agent.event(StageEvents.task(event)));
     }
 
     @Override
     public void onBlockUpdated(SparkListenerBlockUpdated event) {
-        try {
+        report("the cache", () -> {
             Json cached = cache.updated(event);
             if (cached != null) {
                 Agent.event(cached);
             }
-        } catch (Throwable error) {
-            Agent.failed("reporting the cache", error);
-        }
+        });
     }
 
     @Override
     public void onUnpersistRDD(SparkListenerUnpersistRDD event) {
-        try {
-            cache.unpersisted(event.rddId());
-        } catch (Throwable error) {
-            Agent.failed("reporting the cache", error);
-        }
+        report("the cache", () -> cache.unpersisted(event.rddId()));
     }
 
     @Override
     public void onBlockManagerRemoved(SparkListenerBlockManagerRemoved event) {
-        try {
-            cache.removed(event.blockManagerId().executorId());
-        } catch (Throwable error) {
-            Agent.failed("reporting the cache", error);
-        }
+        report("the cache", () -> cache.removed(event.blockManagerId().executorId()));
     }
 
     @Override
     public void onApplicationEnd(SparkListenerApplicationEnd event) {
-        try {
-            cache.ended();
-        } catch (Throwable error) {
-            Agent.failed("reporting the cache", error);
-        }
-        try {
-            Agent.event(jobs.ended(event));
-        } catch (Throwable error) {
-            Agent.failed("reporting the application's end", error);
-        }
+        report("the cache", () -> cache.ended());
+        report("the application's end", () -> Agent.event(jobs.ended(event)));
         Agent.flush(UnfusePlugin.FLUSH_MILLIS);
     }
 }

@@ -1,6 +1,8 @@
 package io.unfuse.spark;
 
+import java.util.Arrays;
 import java.util.Collection;
+import java.util.Iterator;
 import java.util.List;
 
 /**
@@ -107,44 +109,40 @@ final class RecordId {
             return mix(hash);
         }
         if (value instanceof Object[]) {
-            long hash = 37;
-            for (Object element : (Object[]) value) {
-                long part = of(element, depth + 1);
-                if (part == NONE) {
-                    return NONE;
-                }
-                hash = hash * 0x9e3779b97f4a7c15L + part;
-            }
-            return mix(hash);
+            return ofElements(Arrays.asList((Object[]) value).iterator(), 37, depth);
         }
         return HASHED.get(value.getClass()) ? mix(value.hashCode()) : NONE;
     }
 
     /** By element where they are in order, so that equal ones have equal ids however they came about. */
     private static long ofCollection(Object value, int depth) {
-        long hash = 41;
         if (value instanceof scala.collection.Seq) {
             scala.collection.Iterator<?> elements = ((scala.collection.Seq<?>) value).iterator();
-            while (elements.hasNext()) {
-                long part = of(elements.next(), depth + 1);
-                if (part == NONE) {
-                    return NONE;
+            return ofElements(new Iterator<Object>() {
+                @Override
+                public boolean hasNext() {
+                    return elements.hasNext();
                 }
-                hash = hash * 0x9e3779b97f4a7c15L + part;
-            }
-            return mix(hash);
-        }
-        if (value instanceof List) {
-            for (Object element : (List<?>) value) {
-                long part = of(element, depth + 1);
-                if (part == NONE) {
-                    return NONE;
+
+                @Override
+                public Object next() {
+                    return elements.next();
                 }
-                hash = hash * 0x9e3779b97f4a7c15L + part;
-            }
-            return mix(hash);
+            }, 41, depth);
         }
-        return mix(value.hashCode());
+        return value instanceof List ? ofElements(((List<?>) value).iterator(), 41, depth) : mix(value.hashCode());
+    }
+
+    /** {@link #NONE} if one of them has none. */
+    private static long ofElements(Iterator<?> elements, long hash, int depth) {
+        while (elements.hasNext()) {
+            long part = of(elements.next(), depth + 1);
+            if (part == NONE) {
+                return NONE;
+            }
+            hash = hash * 0x9e3779b97f4a7c15L + part;
+        }
+        return mix(hash);
     }
 
     private static long ofText(String text) {
