@@ -127,7 +127,7 @@ pub fn propagate(
     for level in 0..=last {
         run.level(&levels, level)?;
     }
-    let mut outcome = std::mem::take(&mut run.outcome);
+    let mut outcome = run.outcome;
     let mut slowest: Vec<BySlowness> = run.heap.into_iter().map(|Reverse(slow)| slow).collect();
     slowest.sort_by(|a, b| b.cmp(a));
     outcome.slowest = slowest.into_iter().map(|slow| slow.0).collect();

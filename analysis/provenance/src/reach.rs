@@ -58,17 +58,9 @@ impl Reach {
 
     /// One more step behind this one.
     pub(crate) fn then(&self, at: RecordRef, own_ns: i64) -> Self {
-        let (peak, peak_ns) = if own_ns > self.peak_ns {
-            (at, own_ns)
-        } else {
-            (self.peak, self.peak_ns)
-        };
         Self {
             base_ns: self.ns(),
-            own_ns,
-            peak,
-            peak_ns,
-            ..*self
+            ..self.by_itself(at, own_ns)
         }
     }
 

@@ -81,14 +81,12 @@ impl<'a> Records<'a> {
     /// How many inputs of the program go into some outputs.
     pub(super) fn inputs(&self, outputs: &[i32]) -> u64 {
         let sources = self.into(outputs).filter(|s| s.row.links.is_empty());
-        sources.map(|source| source.records.len() as u64).sum()
+        sources.map(Source::count).sum()
     }
 
     /// How many records go into some outputs.
     pub(super) fn read(&self, outputs: &[i32]) -> u64 {
-        self.into(outputs)
-            .map(|source| source.records.len() as u64)
-            .sum()
+        self.into(outputs).map(Source::count).sum()
     }
 
     pub(super) fn unlinked(&self, outputs: &[i32]) -> u64 {
@@ -188,6 +186,10 @@ impl<'a> Source<'a> {
             records,
             unlinked,
         }
+    }
+
+    fn count(&self) -> u64 {
+        self.records.len() as u64
     }
 
     /// One of several that were made of the same records, with the time that it took by itself.
