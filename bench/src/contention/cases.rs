@@ -116,13 +116,12 @@ fn one(
     let queries = spark.queries_of_data()?;
     let seed = asked.seed + u64::from(run);
     let culprit = induced.then_some(case);
-    let users = users(&queries, &asked.victim, asked.queries, seed, culprit)?;
     // A cache only hurts who would need its memory.
-    let heap = if case == Case::MemInternal {
-        "1g"
-    } else {
-        "2g"
+    let (victim, heap) = match case {
+        Case::MemInternal => (&asked.memory_victim, "1g"),
+        Case::CpuInternal | Case::IoExternal => (&asked.victim, "2g"),
     };
+    let users = users(&queries, victim, asked.queries, asked.think, seed, culprit)?;
     let tool = Tool::Unfuse(HEARTBEAT.to_owned(), Vec::new());
     let server = Server::start(spark, &tool, asked.slots, heap)?;
     let file = match case {
@@ -219,14 +218,14 @@ fn coarse(recorded: &Recorded) -> Result<Distances> {
 fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> String {
     let place = |place: Option<usize>| place.map_or_else(|| "-".to_owned(), |at| at.to_string());
     let mut body = format!(
-        "Six users with {} random queries each on a Thrift server of Spark 4.3 (TPC-DS SF {}, local[{}], a fair pool for each \
-         user); the victim, {}, is the first user's second query. Each case has a server of its own for the run with and \
+        "Six users with {} random queries each, who think before each for {} s in the mean, on a Thrift server of Spark 4.3 (TPC-DS \
+         SF {}, local[{}], a fair pool for each user); the victim, {} ({} in Mem-Internal), is the first user's second query. Each case has a server of its own for the run with and \
          for the one without culprit, with the same queries; the order changes from run to run. Places are those among \
          all that is blamed or overlaps in the time in which culprit and victim met. `-`: not named at all.\n\n\
          | case | run | victim without culprit, s | with, s | ratio | blame for its resource: place | share | all resources: place | share | \
          share in the control run | by overlap of queries: place | of tasks: place | others' queries that failed |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-        asked.queries, asked.scale, asked.slots, asked.victim
+        asked.queries, asked.think, asked.scale, asked.slots, asked.victim, asked.memory_victim
     );
     for outcome in outcomes {
         let v = &outcome.verdict;

@@ -33,6 +33,12 @@ pub struct Contention {
     /// The query that is slowed down
     #[arg(long, value_name = "QUERY", default_value = "q43")]
     pub victim: String,
+    /// The query that is slowed down by a full cache: one that needs memory
+    #[arg(long, value_name = "QUERY", default_value = "q67")]
+    pub memory_victim: String,
+    /// How long users of the cases think before each query, s: at most twice this, the mean of all is this
+    #[arg(long, default_value_t = 6.0)]
+    pub think: f64,
     /// Task slots; more than there are cores, so that tasks have to share these
     #[arg(long, default_value_t = 6)]
     pub slots: u32,
@@ -66,6 +72,9 @@ impl Contention {
         if self.runs == 0 || self.queries == 0 {
             bail!("--runs and --queries must be at least 1");
         }
+        if !(0.0..=3600.0).contains(&self.think) {
+            bail!("--think is from 0 to 3600 s");
+        }
         let spark = || Spark::install_tpcds(&self.scale);
         for part in &self.parts {
             match part {
@@ -85,8 +94,21 @@ impl Contention {
         match part {
             Part::Scaling => format!("unfuse-bench contention --parts {name}"),
             _ => format!(
-                "unfuse-bench contention --parts {name} --scale {} --victim {} --slots {} --queries {} --runs {} --seed {}",
-                self.scale, self.victim, self.slots, self.queries, self.runs, self.seed
+                "unfuse-bench contention --parts {name} --scale {} --victim {}{} --slots {} --queries {} --runs {} --seed {}",
+                self.scale,
+                self.victim,
+                if part == Part::Cases {
+                    format!(
+                        " --memory-victim {} --think {}",
+                        self.memory_victim, self.think
+                    )
+                } else {
+                    String::new()
+                },
+                self.slots,
+                self.queries,
+                self.runs,
+                self.seed
             ),
         }
     }

@@ -62,18 +62,22 @@ const ALL_TASKS: &str = "SET spark.sql.adaptive.coalescePartitions.enabled=false
 const CPU: &str = "SELECT max(longest) FROM (SELECT /*+ MERGE(c2) */ c1.c_first_name, \
     max(sha2(repeat(c1.c_last_name, 45000), 512)) AS longest FROM customer c1, customer c2 \
     WHERE c1.c_customer_sk = c2.c_customer_sk AND c1.c_customer_sk % 4 = 0 GROUP BY c1.c_first_name)";
-const MEMORY: &str =
-    "CACHE TABLE cached OPTIONS ('storageLevel' 'MEMORY_ONLY') SELECT * FROM web_sales";
+/// Three times, as once does not fill the memory.
+const MEMORY: &str = "CACHE TABLE cached OPTIONS ('storageLevel' 'MEMORY_ONLY') \
+    SELECT web_sales.* FROM web_sales CROSS JOIN range(3)";
 
-/// Each user's statements. The victim is the first user's, when it has run one query.
+/// Each user's statements, before each of which the user thinks for a while (the mean is `think`, s). The victim is the
+/// first user's, when it has run one query.
 pub fn users(
     queries: &BTreeMap<String, String>,
     victim: &str,
     each: usize,
+    think: f64,
     seed: u64,
     culprit: Option<Case>,
 ) -> Result<Vec<User>> {
-    let mut random = Random(seed);
+    let (mut random, mut pauses) = (Random(seed), Random(!seed));
+    let mut pause_ms = move || pauses.below((2e3 * think) as u64 + 1);
     let names: Vec<&String> = queries.keys().filter(|name| *name != victim).collect();
     let mut users: Vec<User> = (0..USERS)
         .map(|user| User {
@@ -82,6 +86,7 @@ pub fn users(
                 .map(|number| {
                     let name = names[random.below(names.len() as u64) as usize];
                     Statement::new(&format!("user{user}-{number}-{name}"), &queries[name])
+                        .delayed(pause_ms())
                 })
                 .collect(),
         })

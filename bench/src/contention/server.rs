@@ -57,6 +57,12 @@ impl Statement {
         }
     }
 
+    /// The same, to be started a while after the one before it.
+    pub fn delayed(mut self, ms: u64) -> Self {
+        self.delay_ms = ms;
+        self
+    }
+
     /// The same, to be started when another has run for a while.
     pub fn after(mut self, other: &str, delay_ms: u64) -> Self {
         self.after = Some(other.to_owned());
