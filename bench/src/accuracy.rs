@@ -1,4 +1,4 @@
-//! The experiment of the thesis's section 5.2: overhead put into one operator of the canonical query,
+//! The experiment of the thesis's section 5.2: overhead put into one operator of the canonical query, or of another one,
 //! and how much of it a profiler finds there.
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,15 +13,20 @@ use unfuse_postprocess::{By, Profile, Selection, Totals};
 
 use crate::event_log::{Execution, Timings, executions, timings};
 use crate::plot::{self, Bar};
-use crate::spark::{AsyncProfiler, Run, Setup, Spark, Tool, Work, canonical};
+use crate::spark::{AsyncProfiler, Run, Setup, Spark, Tool, Work, canonical, statements};
 use crate::{foreign, report, tools};
 
-/// Overhead put into one operator of the canonical query, and how much of it is found there
+/// Overhead put into one operator of a query, and how much of it is found there
 #[derive(Debug, Args)]
 pub struct Accuracy {
     /// Rates, Hz
     #[arg(long, value_delimiter = ',', default_value = "2,20,200,1000")]
     pub rates: Vec<u32>,
+    /// Another query over TPC-H's tables than the canonical one: a file with the query after a line `-- reference`, and after
+    /// a line `-- OPERATOR` each the query with work (`spin(value, rounds)`, of and to BIGINT) in that operator, as
+    /// `unfuse top` names it; `-- A + B` where it may be in either
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["work", "async_profiler", "dataflint"])]
+    pub sql: Option<PathBuf>,
     /// Runs of each query that count
     #[arg(long, default_value_t = 5)]
     pub runs: u32,
@@ -40,13 +45,24 @@ pub struct Accuracy {
     pub dataflint: Option<PathBuf>,
 }
 
-/// The operators of the pipeline, as the columns of table A.1.
+/// The operators of the canonical query, as the columns of table A.1.
 const OPERATORS: [&str; 4] = ["scan", "filter", "join", "aggregate"];
+/// The query that no other stands for.
+const REFERENCE: &str = "reference";
+
+/// The queries, and whose samples are told apart.
+struct Experiment {
+    /// The queries' names and texts; those that are no reference are named after the column that they put work into.
+    queries: BTreeMap<String, String>,
+    columns: Vec<String>,
+    /// Whether it is the canonical one: its columns are [`OPERATORS`], and its largest stage counts, not all.
+    canonical: bool,
+}
 
 /// Samples of one run, by operator, and Spark's CPU time.
 #[derive(Debug, Clone)]
 struct Distribution {
-    operators: [f64; 4],
+    operators: Vec<f64>,
     all: f64,
     cpu_s: f64,
 }
@@ -82,6 +98,7 @@ impl Accuracy {
         if self.runs == 0 || self.rates.is_empty() {
             bail!("--runs and --rates must not be empty");
         }
+        let experiment = self.experiment()?;
         let spark = Spark::install("1")?;
         let subjects = self.subjects();
         let bar = ProgressBar::new(subjects.len() as u64).with_style(ProgressStyle::with_template(
@@ -92,25 +109,26 @@ impl Accuracy {
         for subject in &subjects {
             bar.set_message(subject.name.clone());
             // Hours of other measurements must not go with one that fails.
-            let measured = match self.run(&spark, subject) {
+            let measured = match self.run(&spark, &experiment, subject) {
                 Ok(measured) => measured,
                 Err(e) => {
                     failed.push(format!("{}: {e:#}", subject.name));
                     continue;
                 }
             };
-            let reference = &measured["reference"];
-            let outcomes: Vec<Outcome> = (1..OPERATORS.len())
-                .map(|operator| outcome(operator, reference, &measured[OPERATORS[operator]]))
+            let reference = &measured[REFERENCE];
+            let outcomes: Vec<Outcome> = experiment
+                .altered()
+                .map(|(at, name)| outcome(at, reference, &measured[name]))
                 .collect();
             summary += &summary_row(&subject.name, reference, &outcomes);
-            tables += &table(&subject.name, reference, &outcomes);
+            tables += &table(&subject.name, &experiment.columns, reference, &outcomes);
             for outcome in &outcomes {
                 let errors: Vec<f64> = outcome.runs.iter().map(|run| run.3.abs()).collect();
                 let (mean, half) = report::mean_and_half_width(&errors);
                 bars.push(Bar {
                     group: subject.name.clone(),
-                    series: OPERATORS[outcome.operator].to_owned(),
+                    series: experiment.columns[outcome.operator].clone(),
                     value: 100.0 * mean,
                     error: 100.0 * half,
                 });
@@ -119,18 +137,19 @@ impl Accuracy {
         }
         bar.finish_and_clear();
         fs::create_dir_all(results)?;
+        let name = self.name();
         plot::bars(
-            &results.join("accuracy.svg"),
+            &results.join(format!("{name}.svg")),
             "mean |E|, % (95% confidence interval)",
             &bars,
         )?;
         let body = format!(
-            "{}{summary}\n![mean error](accuracy.svg)\n\n{tables}",
-            self.head()
+            "{}{summary}\n![mean error]({name}.svg)\n\n{tables}",
+            self.head(&experiment)
         );
         report::write(
             results,
-            "accuracy",
+            &name,
             &format!("unfuse-bench accuracy {}", self.arguments()),
             &body,
         )?;
@@ -140,16 +159,41 @@ impl Accuracy {
         Ok(())
     }
 
-    fn head(&self) -> String {
+    /// What the results are called after.
+    fn name(&self) -> String {
+        let stem = self.sql.as_deref().and_then(Path::file_stem);
+        stem.map_or_else(
+            || "accuracy".to_owned(),
+            |stem| format!("accuracy-{}", stem.to_string_lossy()),
+        )
+    }
+
+    fn head(&self, experiment: &Experiment) -> String {
+        let (query, work, of) = match &self.sql {
+            None => (
+                "canonical query".to_owned(),
+                format!("does {} rounds of arithmetic a row, in", self.work),
+                "of the stage",
+            ),
+            Some(path) => (
+                format!("the query of {}", path.display()),
+                "is".to_owned(),
+                "of all stages",
+            ),
+        };
+        let altered: Vec<&str> = experiment.altered().map(|(_, name)| name).collect();
         format!(
-            "The experiment of section 5.2: TPC-H SF 1, canonical query, local[2], Spark 4.3; {} runs of the reference \
-             and of each altered query after {} to warm up, in one JVM for each row. The identity function does {} \
-             rounds of arithmetic a row, in a Java UDF. \
-             E = (o − t) / t with t = T − mean T of the reference (Spark's CPU time of the stage) and \
+            "The experiment of section 5.2: TPC-H SF 1, {query}, local[2], Spark 4.3; {} runs of the reference \
+             and of each altered query after {} to warm up, in one JVM for each row. The identity function {work} \
+             a Java UDF. E = (o − t) / t with t = T − mean T of the reference (Spark's CPU time {of}) and \
              o = T (s − mean s of the reference) / S.\n\n\
-             | profiler | mean \\|E\\| filter, % | join, % | aggregate, % | mean E (bias) filter, join, aggregate, % | \
-             in no operator, % | \n|---|---|---|---|---|---|\n",
-            self.runs, self.warm_up, self.work
+             | profiler | mean \\|E\\| {}, % | mean E (bias) {}, % | \
+             in no operator, % | \n|---|{}---|---|\n",
+            self.runs,
+            self.warm_up,
+            altered.join(" | "),
+            altered.join(", "),
+            "---|".repeat(altered.len()),
         )
     }
 
@@ -158,12 +202,15 @@ impl Accuracy {
             let rates: Vec<String> = rates.iter().map(u32::to_string).collect();
             rates.join(",")
         };
+        let what = match &self.sql {
+            Some(path) => format!("--sql {}", path.display()),
+            None => format!("--work {}", self.work),
+        };
         format!(
-            "--rates {} --runs {} --warm-up {} --work {}{}",
+            "--rates {} --runs {} --warm-up {} {what}{}",
             joined(&self.rates),
             self.runs,
             self.warm_up,
-            self.work,
             if self.async_profiler.is_empty() {
                 String::new()
             } else {
@@ -205,8 +252,37 @@ impl Accuracy {
         subjects
     }
 
-    /// The reference and the three altered queries.
-    fn queries(&self) -> BTreeMap<String, String> {
+    /// The reference and the altered queries.
+    fn experiment(&self) -> Result<Experiment> {
+        let Some(path) = &self.sql else {
+            return Ok(Experiment {
+                queries: self.canonical(),
+                columns: OPERATORS.map(str::to_owned).to_vec(),
+                canonical: true,
+            });
+        };
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("cannot read the queries of {}", path.display()))?;
+        let queries = statements(&text);
+        let columns: Vec<String> = queries
+            .keys()
+            .filter(|name| *name != REFERENCE)
+            .cloned()
+            .collect();
+        if columns.is_empty() || !queries.contains_key(REFERENCE) {
+            bail!(
+                "{} needs a query after a line `-- {REFERENCE}`, and one after a line `-- OPERATOR`",
+                path.display()
+            );
+        }
+        Ok(Experiment {
+            queries,
+            columns,
+            canonical: false,
+        })
+    }
+
+    fn canonical(&self) -> BTreeMap<String, String> {
         let (date, key, group) = (
             "l_commitdate",
             "l_suppkey",
@@ -217,7 +293,7 @@ impl Accuracy {
         let filter = format!("date_add({date}, cast({} - {key} AS int))", spin(key));
         let (join, aggregate) = (spin(key), spin(group));
         BTreeMap::from([
-            ("reference".to_owned(), canonical(date, key, group)),
+            (REFERENCE.to_owned(), canonical(date, key, group)),
             ("filter".to_owned(), canonical(&filter, key, group)),
             ("join".to_owned(), canonical(date, &join, group)),
             ("aggregate".to_owned(), canonical(date, key, &aggregate)),
@@ -225,18 +301,23 @@ impl Accuracy {
     }
 
     /// Distributions of the runs, by query.
-    fn run(&self, spark: &Spark, subject: &Subject) -> Result<BTreeMap<String, Vec<Distribution>>> {
+    fn run(
+        &self,
+        spark: &Spark,
+        experiment: &Experiment,
+        subject: &Subject,
+    ) -> Result<BTreeMap<String, Vec<Distribution>>> {
         let mut work = Work {
             warm_up: self.warm_up,
             rounds: self.runs,
-            queries: self.queries(),
+            queries: experiment.queries.clone(),
             setup: Setup {
                 spin: true,
                 async_profiler: None,
             },
         };
         let tool = match (&self.dataflint, subject.kind) {
-            (Some(jar), Kind::Durations) => with_dataflint(jar)?,
+            (Some(jar), Kind::Durations) => tools::dataflint(jar)?,
             _ => subject.tool(spark, &mut work)?,
         };
         let run = spark.run(&work, &tool)?;
@@ -269,12 +350,13 @@ impl Accuracy {
         };
         let mut found: BTreeMap<String, Vec<Distribution>> = BTreeMap::new();
         for (execution, recording) in counted {
+            let (stages, cpu_s) = experiment.counted(&execution);
             let (operators, all) = match &profile {
-                Some(profile) => by_regions(profile, execution.id, execution.stage),
-                None if subject.kind == Kind::Durations => (
-                    by_durations(timings.get(&execution.stage)),
-                    execution.cpu_s * 1e3,
-                ),
+                Some(profile) => experiment.by_regions(profile, execution.id, stages),
+                None if subject.kind == Kind::Durations => {
+                    let durations = by_durations(timings.get(&execution.stage));
+                    (durations.to_vec(), cpu_s * 1e3)
+                }
                 None => by_methods(&spark.scratch().join(format!("{recording}.collapsed")))?,
             };
             let query = execution.description.split(' ').next().unwrap_or_default();
@@ -284,7 +366,7 @@ impl Accuracy {
                 .push(Distribution {
                     operators,
                     all,
-                    cpu_s: execution.cpu_s,
+                    cpu_s,
                 });
         }
         if found.len() != work.queries.len() {
@@ -332,48 +414,62 @@ impl Subject {
     }
 }
 
-/// The plugin, with its wrappers around operators.
-fn with_dataflint(jar: &Path) -> Result<Tool> {
-    let jar = fs::canonicalize(jar).with_context(|| format!("no jar {}", jar.display()))?;
-    let jar = jar.display();
-    let conf = vec![
-        format!("spark.driver.extraClassPath={jar}"),
-        "spark.sql.extensions=org.apache.spark.dataflint.DataFlintInstrumentationExtension"
-            .to_owned(),
-        "spark.dataflint.instrument.spark.enabled=true".to_owned(),
-    ];
-    Ok(Tool::Other {
-        java: Vec::new(),
-        conf,
-    })
+impl Experiment {
+    /// The columns that a query puts work into, with their places.
+    fn altered(&self) -> impl Iterator<Item = (usize, &str)> {
+        let columns = self.columns.iter().map(String::as_str).enumerate();
+        columns.filter(|(_, name)| self.queries.contains_key(*name))
+    }
+
+    /// The stages of an execution that count, and their CPU time, s.
+    fn counted<'a>(&self, execution: &'a Execution) -> (&'a [i32], f64) {
+        if self.canonical {
+            (std::slice::from_ref(&execution.stage), execution.cpu_s)
+        } else {
+            (&execution.stages, execution.all_cpu_s)
+        }
+    }
+
+    /// Whose samples an operator's are.
+    fn column(&self, operator: &str) -> Option<usize> {
+        if self.canonical {
+            return match operator {
+                "Filter" => Some(1),
+                "BroadcastHashJoin" => Some(2),
+                // The projection computes the grouping key.
+                "HashAggregate" | "Project" => Some(3),
+                name if name.contains("Scan") || name == "ColumnarToRow" => Some(0),
+                _ => None,
+            };
+        }
+        let named = |column: &String| column.split('+').any(|name| name.trim() == operator);
+        self.columns.iter().position(named)
+    }
+
+    /// Samples by operator in stages of a profile, and all of these stages.
+    fn by_regions(&self, profile: &Profile, query: i64, stages: &[i32]) -> (Vec<f64>, f64) {
+        let (mut operators, mut all) = (vec![0.0; self.columns.len()], 0.0);
+        for stage in stages {
+            let selection = Selection {
+                query: Some(query),
+                stage: Some(*stage),
+                ..Selection::default()
+            };
+            let totals = Totals::of(profile, selection, By::Operator);
+            all += totals.samples as f64;
+            for row in totals.rows.iter().filter(|row| !row.heading) {
+                if let Some(at) = self.column(&row.operator) {
+                    operators[at] += row.samples as f64;
+                }
+            }
+        }
+        (operators, all)
+    }
 }
 
 /// Profiles of many runs fill a disk.
 fn drop_run(run: &Run) {
     let _ = run.event_log.ancestors().nth(2).map(fs::remove_dir_all);
-}
-
-/// Samples by operator in a stage of a profile, and all of the stage.
-fn by_regions(profile: &Profile, query: i64, stage: i32) -> ([f64; 4], f64) {
-    let selection = Selection {
-        query: Some(query),
-        stage: Some(stage),
-        ..Selection::default()
-    };
-    let totals = Totals::of(profile, selection, By::Operator);
-    let mut operators = [0.0; 4];
-    for row in totals.rows.iter().filter(|row| !row.heading) {
-        let place = match row.operator.as_str() {
-            "Filter" => 1,
-            "BroadcastHashJoin" => 2,
-            // The projection computes the grouping key.
-            "HashAggregate" | "Project" => 3,
-            name if name.contains("Scan") || name == "ColumnarToRow" => 0,
-            _ => continue,
-        };
-        operators[place] += row.samples as f64;
-    }
-    (operators, totals.samples as f64)
 }
 
 /// What the plugin shows for the operators of a stage, ms. It does not wrap the aggregation, for which it shows what Spark
@@ -396,7 +492,7 @@ fn by_durations(timings: Option<&HashMap<(String, String), f64>>) -> [f64; 4] {
 
 /// As much as methods tell: a consume function split off is named after its operator; what is in the
 /// main loop itself can only be put down to the scan that drives it.
-fn by_methods(collapsed: &Path) -> Result<([f64; 4], f64)> {
+fn by_methods(collapsed: &Path) -> Result<(Vec<f64>, f64)> {
     let text = fs::read_to_string(collapsed)
         .with_context(|| format!("async-profiler left no {}", collapsed.display()))?;
     fs::remove_file(collapsed)?;
@@ -420,7 +516,7 @@ fn by_methods(collapsed: &Path) -> Result<([f64; 4], f64)> {
         };
         operators[place] += count as f64;
     }
-    Ok((operators, operators.iter().sum()))
+    Ok((operators.to_vec(), operators.iter().sum()))
 }
 
 /// E of each run with overhead in `operator`.
@@ -468,18 +564,25 @@ fn summary_row(name: &str, reference: &[Distribution], outcomes: &[Outcome]) -> 
 }
 
 /// Every run, as table A.1.
-fn table(name: &str, reference: &[Distribution], outcomes: &[Outcome]) -> String {
+fn table(
+    name: &str,
+    columns: &[String],
+    reference: &[Distribution],
+    outcomes: &[Outcome],
+) -> String {
     let mut table = format!(
-        "### {name}\n\n| test | scan | filter | join | aggregate | other | S | T, s | o, s | t, s | E |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|\n"
+        "### {name}\n\n| test | {} | other | S | T, s | o, s | t, s | E |\n|---|{}---|---|---|---|---|---|\n",
+        columns.join(" | "),
+        "---|".repeat(columns.len())
     );
     let row = |test: &str, run: &Distribution, rest: &str| {
-        let [scan, filter, join, aggregate] = run.operators;
+        let mut row = format!("| {test} |");
         let other = run.all - run.operators.iter().sum::<f64>();
-        format!(
-            "| {test} | {scan:.0} | {filter:.0} | {join:.0} | {aggregate:.0} | {other:.0} | {:.0} | {:.3} | {rest} |\n",
-            run.all, run.cpu_s
-        )
+        for samples in run.operators.iter().chain([&other, &run.all]) {
+            let _ = write!(row, " {samples:.0} |");
+        }
+        let _ = writeln!(row, " {:.3} | {rest} |", run.cpu_s);
+        row
     };
     for run in reference {
         table += &row("reference", run, " | | ");
@@ -488,7 +591,7 @@ fn table(name: &str, reference: &[Distribution], outcomes: &[Outcome]) -> String
         for (run, observed, expected, error) in &outcome.runs {
             let rest = format!("{observed:.3} | {expected:.3} | {:+.2}%", 100.0 * error);
             table += &row(
-                &format!("altered {}", OPERATORS[outcome.operator]),
+                &format!("altered {}", columns[outcome.operator]),
                 run,
                 &rest,
             );

@@ -71,7 +71,9 @@ pub struct Execution {
     pub stage: i32,
     /// CPU time of that stage's tasks, s; as the samples, with the time to deserialize them.
     pub cpu_s: f64,
-    /// The same of all its stages, s.
+    /// All its stages.
+    pub stages: Vec<i32>,
+    /// The CPU time of these, s.
     pub all_cpu_s: f64,
 }
 
@@ -103,10 +105,12 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
         bail!("{}", events.damage().notes().join("; "));
     }
     let mut best: HashMap<i64, (i32, f64)> = HashMap::new();
-    let mut all: HashMap<i64, f64> = HashMap::new();
+    let mut all: HashMap<i64, (Vec<i32>, f64)> = HashMap::new();
     for (stage, execution) in stage_execution {
         let cpu = stage_cpu.get(&stage).copied().unwrap_or(0.0);
-        *all.entry(execution).or_default() += cpu;
+        let (stages, sum) = all.entry(execution).or_default();
+        stages.push(stage);
+        *sum += cpu;
         let entry = best.entry(execution).or_insert((stage, cpu));
         if cpu > entry.1 {
             *entry = (stage, cpu);
@@ -114,12 +118,16 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
     }
     let mut executions: Vec<Execution> = best
         .into_iter()
-        .map(|(id, (stage, cpu_s))| Execution {
-            id,
-            description: descriptions.remove(&id).unwrap_or_default(),
-            stage,
-            cpu_s,
-            all_cpu_s: all[&id],
+        .map(|(id, (stage, cpu_s))| {
+            let (stages, all_cpu_s) = all.remove(&id).unwrap_or_default();
+            Execution {
+                id,
+                description: descriptions.remove(&id).unwrap_or_default(),
+                stage,
+                cpu_s,
+                stages,
+                all_cpu_s,
+            }
         })
         .collect();
     executions.sort_by_key(|execution| execution.id);

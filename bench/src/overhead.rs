@@ -50,6 +50,9 @@ pub struct Overhead {
     /// Also async-profiler, at 200 Hz, with its events cpu and ctimer
     #[arg(long)]
     pub async_profiler: bool,
+    /// Also the DataFlint plugin's wrappers around operators: a jar with its instrumentation for Spark 4
+    #[arg(long, value_name = "JAR")]
+    pub dataflint: Option<PathBuf>,
     /// Also a JVM that was recorded for a while (`unfuse record`) before the rounds that count
     #[arg(long)]
     pub attach: bool,
@@ -221,6 +224,12 @@ impl Overhead {
                 ));
             }
         }
+        if let Some(jar) = &self.dataflint {
+            tools.push((
+                "DataFlint, durations of operators".to_owned(),
+                tools::dataflint(jar)?,
+            ));
+        }
         let tools = tools.into_iter().map(|(name, tool)| (name, tool, false));
         let attached = ("recorded before".to_owned(), Tool::None, true);
         Ok(tools
@@ -251,8 +260,11 @@ impl Overhead {
             Some(path) => format!("--sql {}", path.display()),
             None => format!("--queries {}", self.queries.name()),
         };
+        let jar = self.dataflint.as_ref();
+        let dataflint =
+            jar.map_or_else(String::new, |jar| format!(" --dataflint {}", jar.display()));
         format!(
-            "{queries} --rates {}{}{}{} --runs {} --rounds {} --warm-up {}",
+            "{queries} --rates {}{}{}{}{} --runs {} --rounds {} --warm-up {}",
             rates.join(","),
             if self.breakdown { " --breakdown" } else { "" },
             if self.attach { " --attach" } else { "" },
@@ -261,6 +273,7 @@ impl Overhead {
             } else {
                 ""
             },
+            dataflint,
             self.runs,
             self.rounds,
             self.warm_up

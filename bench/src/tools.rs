@@ -7,6 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use unfuse_toolkit::{cache_dir, run};
 
+use crate::spark::Tool;
+
 /// async-profiler's agent within its jar.
 const LIBRARY: &str = "linux-x64/libasyncProfiler.so";
 
@@ -30,7 +32,26 @@ pub fn async_profiler() -> Result<AsyncProfiler> {
     })
 }
 
-/// The CPU samples of one of its recordings as folded stacks of `package.Class.method:line`; the
+/// The DataFlint plugin, with its wrappers around operators, from a jar of its instrumentation for Spark 4.
+///
+/// # Errors
+/// If there is no such jar.
+pub fn dataflint(jar: &Path) -> Result<Tool> {
+    let jar = fs::canonicalize(jar).with_context(|| format!("no jar {}", jar.display()))?;
+    let jar = jar.display();
+    let conf = vec![
+        format!("spark.driver.extraClassPath={jar}"),
+        "spark.sql.extensions=org.apache.spark.dataflint.DataFlintInstrumentationExtension"
+            .to_owned(),
+        "spark.dataflint.instrument.spark.enabled=true".to_owned(),
+    ];
+    Ok(Tool::Other {
+        java: Vec::new(),
+        conf,
+    })
+}
+
+/// The CPU samples of one of async-profiler's recordings as folded stacks of `package.Class.method:line`; the
 /// recording is removed.
 ///
 /// # Errors
