@@ -136,6 +136,9 @@ impl Accuracy {
             bar.inc(1);
         }
         bar.finish_and_clear();
+        if bars.is_empty() {
+            bail!("nothing was measured: {}", failed.join("; "));
+        }
         fs::create_dir_all(results)?;
         let name = self.name();
         plot::bars(
@@ -191,7 +194,7 @@ impl Accuracy {
              in no operator, % | \n|---|{}---|---|\n",
             self.runs,
             self.warm_up,
-            altered.join(" | "),
+            altered.join(", % | "),
             altered.join(", "),
             "---|".repeat(altered.len()),
         )
@@ -321,19 +324,19 @@ impl Accuracy {
             _ => subject.tool(spark, &mut work)?,
         };
         let run = spark.run(&work, &tool)?;
-        let counted: Vec<(Execution, String)> = executions(&run.event_log)?
+        let counted: Vec<(Execution, String, String)> = executions(&run.event_log)?
             .into_iter()
             .filter_map(|execution| {
-                let (query, round) = execution.description.split_once(' ')?;
+                let (query, round) = execution.description.rsplit_once(' ')?;
                 let counts = work.queries.contains_key(query) && !round.starts_with('-');
-                let recording = format!("{query}_{round}");
-                counts.then_some((execution, recording))
+                let (query, recording) = (query.to_owned(), format!("{query}_{round}"));
+                counts.then_some((execution, query, recording))
             })
             .collect();
         if subject.kind == Kind::Lines {
             let folded: Result<Vec<_>> = counted
                 .iter()
-                .map(|(execution, recording)| {
+                .map(|(execution, _, recording)| {
                     let path = spark.scratch().join(format!("{recording}.jfr"));
                     Ok((execution.clone(), tools::folded_with_lines(&path)?))
                 })
@@ -349,7 +352,7 @@ impl Accuracy {
             _ => Timings::new(),
         };
         let mut found: BTreeMap<String, Vec<Distribution>> = BTreeMap::new();
-        for (execution, recording) in counted {
+        for (execution, query, recording) in counted {
             let (stages, cpu_s) = experiment.counted(&execution);
             let (operators, all) = match &profile {
                 Some(profile) => experiment.by_regions(profile, execution.id, stages),
@@ -359,15 +362,11 @@ impl Accuracy {
                 }
                 None => by_methods(&spark.scratch().join(format!("{recording}.collapsed")))?,
             };
-            let query = execution.description.split(' ').next().unwrap_or_default();
-            found
-                .entry(query.to_owned())
-                .or_default()
-                .push(Distribution {
-                    operators,
-                    all,
-                    cpu_s,
-                });
+            found.entry(query).or_default().push(Distribution {
+                operators,
+                all,
+                cpu_s,
+            });
         }
         if found.len() != work.queries.len() {
             bail!("the event log {} lacks queries", run.event_log.display());

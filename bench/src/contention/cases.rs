@@ -11,7 +11,7 @@ use unfuse_contention::{Culprit, KnownProcess, Span};
 
 use super::judge::{Recorded, Verdict};
 use super::scenario::{CULPRIT, Case, Reader, VICTIM, forget, large_file, users};
-use super::server::{Server, Times};
+use super::server::{Server, Statement, Times, User};
 use super::{Contention, Part, heartbeat};
 use crate::report;
 use crate::spark::{Spark, Tool};
@@ -116,14 +116,27 @@ fn one(
     let queries = spark.queries_of_data()?;
     let seed = asked.seed + u64::from(run);
     let culprit = induced.then_some(case);
-    // A cache only hurts who would need its memory.
-    let (victim, heap) = match case {
-        Case::MemInternal => (&asked.memory_victim, "1g"),
-        Case::CpuInternal | Case::IoExternal => (&asked.victim, "2g"),
+    let users = users(
+        &queries,
+        &asked.victim,
+        asked.queries,
+        asked.think,
+        seed,
+        culprit,
+    )?;
+    // A cache only hurts where memory is scarce.
+    let heap = if case == Case::MemInternal {
+        "1g"
+    } else {
+        "2g"
     };
-    let users = users(&queries, victim, asked.queries, asked.think, seed, culprit)?;
     let tool = Tool::Unfuse(HEARTBEAT.to_owned(), Vec::new());
     let server = Server::start(spark, &tool, asked.slots, heap)?;
+    // Else the victim's time is that of compiling Spark.
+    server.run(&[User {
+        name: "warm-up".to_owned(),
+        statements: vec![Statement::new("warm-up", &queries[&asked.victim])],
+    }])?;
     let file = match case {
         Case::IoExternal => Some(large_file(spark.scratch())?),
         _ => None,
@@ -219,13 +232,13 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
     let place = |place: Option<usize>| place.map_or_else(|| "-".to_owned(), |at| at.to_string());
     let mut body = format!(
         "Six users with {} random queries each, who think before each for {} s in the mean, on a Thrift server of Spark 4.3 (TPC-DS \
-         SF {}, local[{}], a fair pool for each user); the victim, {} ({} in Mem-Internal), is the first user's second query. Each case has a server of its own for the run with and \
+         SF {}, local[{}], a fair pool for each user); the victim, {}, is the first user's second query and has run once before. Each case has a server of its own for the run with and \
          for the one without culprit, with the same queries; the order changes from run to run. Places are those among \
          all that is blamed or overlaps in the time in which culprit and victim met. `-`: not named at all.\n\n\
          | case | run | victim without culprit, s | with, s | ratio | blame for its resource: place | share | all resources: place | share | \
          share in the control run | by overlap of queries: place | of tasks: place | others' queries that failed |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-        asked.queries, asked.think, asked.scale, asked.slots, asked.victim, asked.memory_victim
+        asked.queries, asked.think, asked.scale, asked.slots, asked.victim
     );
     for outcome in outcomes {
         let v = &outcome.verdict;

@@ -30,12 +30,9 @@ pub struct Contention {
     /// Scale factor of TPC-DS
     #[arg(long, default_value = "1")]
     pub scale: String,
-    /// The query that is slowed down
-    #[arg(long, value_name = "QUERY", default_value = "q43")]
-    pub victim: String,
-    /// The query that is slowed down by a full cache: one that needs memory
+    /// The query that is slowed down: one that runs for a while and needs memory
     #[arg(long, value_name = "QUERY", default_value = "q67")]
-    pub memory_victim: String,
+    pub victim: String,
     /// How long users of the cases think before each query, s: at most twice this, the mean of all is this
     #[arg(long, default_value_t = 6.0)]
     pub think: f64,
@@ -98,10 +95,7 @@ impl Contention {
                 self.scale,
                 self.victim,
                 if part == Part::Cases {
-                    format!(
-                        " --memory-victim {} --think {}",
-                        self.memory_victim, self.think
-                    )
+                    format!(" --think {}", self.think)
                 } else {
                     String::new()
                 },
