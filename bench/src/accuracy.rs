@@ -13,7 +13,7 @@ use unfuse_postprocess::{By, Profile, Selection, Totals};
 
 use crate::event_log::{Execution, Timings, executions, timings};
 use crate::plot::{self, Bar};
-use crate::spark::{AsyncProfiler, Run, Setup, Spark, Tool, Work, canonical, statements};
+use crate::spark::{AsyncProfiler, Run, Setup, Spark, Tool, Work, canonical, statements_of};
 use crate::{foreign, report, tools};
 
 /// Overhead put into one operator of a query, and how much of it is found there
@@ -264,9 +264,7 @@ impl Accuracy {
                 canonical: true,
             });
         };
-        let text = fs::read_to_string(path)
-            .with_context(|| format!("cannot read the queries of {}", path.display()))?;
-        let queries = statements(&text);
+        let queries = statements_of(path)?;
         let columns: Vec<String> = queries
             .keys()
             .filter(|name| *name != REFERENCE)

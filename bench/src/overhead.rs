@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::session::{Answer, Round, Session};
-use crate::spark::{Setup, Spark, Tool, Work, canonical, statements, tpch_queries};
+use crate::spark::{Setup, Spark, Tool, Work, canonical, statements_of, tpch_queries};
 use crate::{report, tools};
 
 /// Section 5.3's cross section of TPC-H.
@@ -83,10 +82,7 @@ impl Overhead {
         let spark = Spark::install("1")?;
         let mut contenders = self.contenders()?;
         let queries = match &self.sql {
-            Some(path) => statements(
-                &fs::read_to_string(path)
-                    .with_context(|| format!("cannot read the queries of {}", path.display()))?,
-            ),
+            Some(path) => statements_of(path)?,
             None => self.queries.sql(),
         };
         if queries.is_empty() {

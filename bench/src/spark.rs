@@ -326,8 +326,18 @@ pub fn tpch_queries() -> BTreeMap<String, String> {
     statements(include_str!("../assets/tpch.sql"))
 }
 
+/// The statements of a file, see [`statements`].
+///
+/// # Errors
+/// If it cannot be read.
+pub fn statements_of(path: &Path) -> Result<BTreeMap<String, String>> {
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("cannot read the queries of {}", path.display()))?;
+    Ok(statements(&text))
+}
+
 /// Statements by name: each follows a line `-- NAME`.
-pub fn statements(text: &str) -> BTreeMap<String, String> {
+fn statements(text: &str) -> BTreeMap<String, String> {
     format!("\n{text}")
         .split("\n-- ")
         .filter_map(|part| {
