@@ -5,6 +5,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 /// How often the maps are read again at most.
 const REFRESH_NS: u64 = 200_000_000;
+/// The same where the thread ran in code that is not known: such code there must be, elsewhere an address may be a
+/// register's that led astray.
+const REFRESH_OF_LEAF_NS: u64 = 10_000_000;
 
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,14 +84,25 @@ impl Maps {
         Ok(())
     }
 
-    /// Reads the maps again where an address lies in none (a library has been loaded), but not for every
-    /// stray one. To be done while the process lives.
-    pub(crate) fn keep_up(&mut self, addresses: &[u64], now: u64) {
-        let known = |ip: &u64| self.in_code_cache(*ip) || self.find(*ip).is_some();
-        if now.saturating_sub(self.refreshed) > REFRESH_NS && !addresses.iter().all(known) {
+    /// Reads the maps again where an address of a callchain (leaf first) lies in none (a library has been loaded),
+    /// but not for every stray one. To be done while the process lives.
+    pub(crate) fn keep_up(&mut self, chain: &[u64], now: u64) {
+        let Some(at) = chain.iter().position(|ip| !self.is_code(*ip)) else {
+            return;
+        };
+        let rest = match at {
+            0 => REFRESH_OF_LEAF_NS,
+            _ => REFRESH_NS,
+        };
+        if now.saturating_sub(self.refreshed) > rest {
             self.refreshed = now;
             let _ = self.refresh();
         }
+    }
+
+    /// Whether an address is in generated code, or in a library as far as these are known.
+    pub fn is_code(&self, address: u64) -> bool {
+        self.in_code_cache(address) || self.find(address).is_some()
     }
 
     /// The mapping an address is in.

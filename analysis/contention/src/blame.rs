@@ -67,6 +67,7 @@ pub(crate) fn each_wait(
     mut tell: impl FnMut(&Wait<'_>),
 ) -> Vec<Note> {
     let usual = UsualRates::of(workload);
+    let collects = Collections::of(workload);
     let mut notes = BTreeMap::new();
     let mut rates = Vec::new();
     for cell in cells(workload, options.within) {
@@ -84,9 +85,9 @@ pub(crate) fn each_wait(
                 let units = match kind {
                     Kind::Pause => {
                         rates.clear();
-                        rates.push((Source::Known(KnownProcess::Gc), 1.0));
-                        // There is one to blame, whatever the task got and whatever the capacity is.
-                        *blocked
+                        rates.push((Source::Known(collects.stopped(&cell)), 1.0));
+                        // There is one to blame, for as long as it lasted, whatever the task got.
+                        1.0
                     }
                     // What counts as waiting for slots is what others hold.
                     kind if kind.is_for_slots() => {
@@ -227,6 +228,31 @@ impl Users {
         }
         let scale = total / weighed / self.seconds;
         rates.iter_mut().for_each(|(_, rate)| *rate *= scale);
+    }
+}
+
+/// Whose pauses are.
+struct Collections(BTreeSet<HostId>);
+
+impl Collections {
+    /// Hosts of which it is known when garbage was collected.
+    fn of(workload: &Workload) -> Collections {
+        let known = workload.tables().known.iter();
+        let by_jvms =
+            known.filter(|row| matches!(row.process, KnownProcess::Gc | KnownProcess::Jvm));
+        Collections(by_jvms.map(|row| row.host).collect())
+    }
+
+    /// Garbage collection, unless none had any CPU time in the window: then the JVM stopped for something else.
+    fn stopped(&self, cell: &Cell) -> KnownProcess {
+        let collected = cell
+            .known
+            .get(&KnownProcess::Gc)
+            .is_some_and(|units| *units > 0.0);
+        match !collected && self.0.contains(&cell.host) {
+            true => KnownProcess::Jvm,
+            false => KnownProcess::Gc,
+        }
     }
 }
 

@@ -228,6 +228,12 @@ fn coarse(recorded: &Recorded) -> Result<Distances> {
         .collect()
 }
 
+fn leaders(verdict: &Verdict) -> String {
+    let leaders = verdict.leaders.iter();
+    let named = leaders.map(|(name, share)| format!("{name} {:.0} %", 100.0 * share));
+    named.collect::<Vec<String>>().join(", ")
+}
+
 fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> String {
     let place = |place: Option<usize>| place.map_or_else(|| "-".to_owned(), |at| at.to_string());
     let mut body = format!(
@@ -235,16 +241,16 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
          SF {}, local[{}], a fair pool for each user); the victim, {}, is the first user's second query and has run once before. Each case has a server of its own for the run with and \
          for the one without culprit, with the same queries; the order changes from run to run. Places are those among \
          all that is blamed or overlaps in the time in which culprit and victim met. `-`: not named at all.\n\n\
-         | case | run | victim without culprit, s | with, s | ratio | blame for its resource: place | share | all resources: place | share | \
+         | case | run | victim without culprit, s | with, s | ratio | blame for its resource: place | share | most blamed for it | all resources: place | share | \
          share in the control run | by overlap of queries: place | of tasks: place | others' queries that failed |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         asked.queries, asked.think, asked.scale, asked.slots, asked.victim
     );
     for outcome in outcomes {
         let v = &outcome.verdict;
         let _ = writeln!(
             body,
-            "| {} | {} | {:.2} | {:.2} | {:.2} | {} | {:.0} % | {} | {:.0} % | {:.0} % | {} | {} | {} |",
+            "| {} | {} | {:.2} | {:.2} | {:.2} | {} | {:.0} % | {} | {} | {:.0} % | {:.0} % | {} | {} | {} |",
             outcome.case.name(),
             outcome.run + 1,
             outcome.without_s,
@@ -252,6 +258,7 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
             outcome.with_s / outcome.without_s,
             place(v.place),
             100.0 * v.share,
+            leaders(v),
             place(v.place_of_all),
             100.0 * v.share_of_all,
             100.0 * outcome.in_control,

@@ -73,7 +73,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         "Six users with {} queries each on TPC-DS SF {} (local[{}]); time from the first query's start to the last one's end. Servers \
          without collection and with it are up at the same time and take turns, {} rounds each, the first to warm up; {} runs. All have \
          the agent, without sampling. Ratios are of the same round: medians over rounds, geometric mean and 95% confidence interval \
-         over runs. Rounds in which a query failed ({} did) do not count.\n\n| heartbeat | time, ratio to `heartbeat=off` |\n|---|---|\n",
+         over runs. Rounds in which a query failed ({} did) do not count.\n\n| heartbeat | time, ratio to `heartbeat=off` | rounds |\n|---|---|---|\n",
         asked.queries,
         asked.scale,
         asked.slots,
@@ -82,14 +82,16 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         failed.len()
     );
     for (at, heartbeat) in HEARTBEATS.iter().enumerate().skip(1) {
-        let runs: Vec<f64> = took
-            .iter()
-            .map(|run| {
-                let ratios = run.iter().map(|round| (round[at] / round[0]).ln());
-                report::median(&mut ratios.collect::<Vec<f64>>())
-            })
-            .collect();
-        let _ = writeln!(body, "| {heartbeat} | {} |", report::geometric(&runs));
+        let (mut runs, mut all) = (Vec::new(), Vec::new());
+        for run in &took {
+            let ratios = run.iter().map(|round| round[at] / round[0]);
+            let mut ratios: Vec<f64> = ratios.collect();
+            all.extend(ratios.iter().map(|ratio| format!("{ratio:.3}")));
+            ratios.iter_mut().for_each(|ratio| *ratio = ratio.ln());
+            runs.push(report::median(&mut ratios));
+        }
+        let ratio = report::geometric(&runs);
+        let _ = writeln!(body, "| {heartbeat} | {ratio} | {} |", all.join(", "));
     }
     let command = asked.command(Part::Collection);
     report::write(results, "contention-collection", &command, &body)

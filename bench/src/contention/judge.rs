@@ -10,6 +10,9 @@ use unfuse_contention::{
 };
 use unfuse_postprocess::Profile;
 
+/// How many of those that are blamed most are named.
+const LEADERS: usize = 4;
+
 /// A profile's contention tables.
 pub struct Recorded {
     /// Checked.
@@ -17,12 +20,14 @@ pub struct Recorded {
 }
 
 /// Where the culprit stands among all that is blamed for the victim's waits.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Verdict {
     /// Its place for the resource, from 1; none where it is not blamed at all.
     pub place: Option<usize>,
     /// Its part of the victim's waits for the resource, 0 to 1.
     pub share: f64,
+    /// Who is blamed most for the resource, with their parts of the victim's waits for it.
+    pub leaders: Vec<(String, f64)>,
     /// Its place over all resources.
     pub place_of_all: Option<usize>,
     /// Its part of all waits of the victim: the DOR.
@@ -52,6 +57,21 @@ impl Recorded {
             .with_context(|| format!("the profile has no query {name}"))
     }
 
+    /// What a culprit is called: a query by its statement's name.
+    fn name(&self, culprit: Culprit) -> String {
+        match culprit {
+            Culprit::Query(id) => {
+                let label = self.workload.query(id).map_or("", |query| &query.label);
+                let name = label
+                    .split_once("/* ")
+                    .and_then(|(_, rest)| rest.split_once(" */"));
+                name.map_or_else(|| format!("query {}", id.0), |(name, _)| name.to_owned())
+            }
+            Culprit::Known(process) => process.name().to_owned(),
+            Culprit::Unknown => "nobody known".to_owned(),
+        }
+    }
+
     /// Judges one culprit of one victim in a part of the time.
     pub fn verdict(
         &self,
@@ -77,22 +97,30 @@ impl Recorded {
             let place = rows
                 .iter()
                 .position(|row| row.entity == Entity::Culprit(culprit));
-            (
-                place.map(|at| at + 1),
-                place.map_or(0.0, |at| rows[at].responsibility),
-            )
+            let share = place.map_or(0.0, |at| rows[at].responsibility);
+            (place.map(|at| at + 1), share, rows)
         };
-        let (place, share) = ranked(Some(resource));
-        let (place_of_all, share_of_all) = ranked(None);
+        let (place, share, rows) = ranked(Some(resource));
+        let (place_of_all, share_of_all, _) = ranked(None);
         let of_resource: f64 = paths
             .iter()
             .filter(|path| path.resource == resource)
             .map(|path| path.weight)
             .sum();
+        let leaders = rows
+            .iter()
+            .take(LEADERS)
+            .filter_map(|row| match row.entity {
+                Entity::Culprit(culprit) => {
+                    Some((self.name(culprit), row.responsibility / of_resource))
+                }
+                _ => None,
+            });
         let by = |overlaps: &baseline::Overlaps| place_of(overlaps.get(&victim), culprit);
         let victims = [victim].into();
         Verdict {
             place,
+            leaders: leaders.collect(),
             share: if of_resource > 0.0 {
                 share / of_resource
             } else {

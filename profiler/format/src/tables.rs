@@ -607,6 +607,14 @@ pub struct HostRow {
     pub jvm_cpu_s: f64,
     /// Of it, that of garbage collection, s.
     pub gc_cpu_s: f64,
+    /// CPUs that the tightest limit (CFS quota) of the JVM's control groups allows; none without a limit.
+    pub cpu_limit: Option<f64>,
+    /// The directory of the group with that limit.
+    pub cpu_group: Option<String>,
+    /// CPU time of all processes of that group, s.
+    pub group_cpu_s: Option<f64>,
+    /// The part of the limit's periods in which it was used up, 0 to 1.
+    pub throttled_part: Option<f64>,
     /// Bytes read from disks.
     pub disk_read_bytes: u64,
     /// Bytes written to disks.

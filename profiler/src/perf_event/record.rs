@@ -85,6 +85,23 @@ impl<'a> Sample<'a> {
         word.try_into().ok().map(u64::from_ne_bytes)
     }
 
+    /// One that has nothing but a copy of the stack.
+    #[cfg(test)]
+    pub(crate) fn of_stack(stack_pointer: u64, stack: &'a [u8]) -> Self {
+        Self {
+            id: 0,
+            time: 0,
+            cpu_time: 0,
+            in_kernel: false,
+            method_register: 0,
+            frame_pointer: 0,
+            stack_pointer,
+            bytecode_register: 0,
+            callchain: &[],
+            stack,
+        }
+    }
+
     /// Words of the user stack from `stack_pointer` upward.
     pub fn stack(&self) -> impl Iterator<Item = u64> + 'a {
         words(self.stack)

@@ -35,9 +35,7 @@ impl Chains<'_> {
             Self::Pointers(interpreted) => {
                 interpreted.complete(chain, sample, maps);
                 let state = repair::repair(chain, sample, maps);
-                if state != Chain::Broken {
-                    interpreted.mark(chain, sample, maps);
-                }
+                interpreted.mark(chain, sample, maps);
                 state
             }
             Self::Sizes(unwinder) => unwinder.unwind(chain, sample, maps),

@@ -6,7 +6,8 @@
 //! the first Java frame saved: a pair of a frame pointer that points further up the stack and a
 //! return address into generated code. From there the frame pointers lead on. Worse, such code may
 //! have the address of a frame further up in rbp: then the kernel's chain looks whole and is not. A few of
-//! HotSpot's own routines (SHA-512) use rbp for a table, too: there the chain ends after its leaf.
+//! HotSpot's own routines (SHA-512) use rbp for a table, too: there the chain ends after its leaf. Words that
+//! were read on the way and lie in no code are no callers.
 
 use crate::maps::Maps;
 use crate::perf_event::Sample;
@@ -26,7 +27,7 @@ pub(super) enum Chain {
     Whole,
     /// It has been mended in place.
     Repaired,
-    /// It ends before Java code, and the stack does not tell how it goes on.
+    /// It ends before its Java callers, and the stack does not tell how it goes on.
     Broken,
 }
 
@@ -35,10 +36,8 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
     let in_code = |word: u64| maps.in_code_cache(word);
     let generated = chain.iter().position(|ip| in_code(*ip));
     // Generated code is called by generated code, or by the JVM.
-    let is_lost = generated == Some(0)
-        && !chain
-            .get(1)
-            .is_some_and(|caller| in_code(*caller) || maps.in_jvm(*caller));
+    let is_caller = |word: u64| in_code(word) || maps.in_jvm(word);
+    let is_lost = generated == Some(0) && !chain.get(1).is_some_and(|word| is_caller(*word));
     if let Some(first) = generated
         && !is_lost
         && chain[..first].iter().all(|ip| maps.in_jvm(*ip))
@@ -46,41 +45,51 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
         return Chain::Whole;
     }
     let stack: Vec<u64> = sample.stack().collect();
-    let Some(first) = stack.iter().position(|word| in_code(*word)) else {
-        return match generated {
-            Some(_) => Chain::Whole,
-            None => Chain::Broken,
-        };
-    };
     let view = View {
         base: sample.stack_pointer,
         words: &stack,
     };
-    let best = view.best_chain(first, &in_code);
-    if is_lost {
-        let Some(callers) = best else {
-            return Chain::Whole;
-        };
-        chain.truncate(1);
-        chain.extend(callers);
-        return Chain::Repaired;
-    }
-    if let Some(generated) = generated {
-        return match best.and_then(|callers| left_out(callers, &chain[generated..], &stack)) {
-            Some(callers) => {
-                chain.splice(1..generated, callers);
-                Chain::Repaired
-            }
-            None => Chain::Whole,
+    let first = stack.iter().position(|word| in_code(*word));
+    let best = first.and_then(|first| view.best_chain(first, &in_code));
+    if let Some(generated) = generated.filter(|_| !is_lost) {
+        if let Some(callers) =
+            best.and_then(|callers| left_out(callers, &chain[generated..], &stack))
+        {
+            chain.splice(1..generated, callers);
+            return Chain::Repaired;
+        }
+        return match drop_strays(chain, maps) {
+            true => Chain::Repaired,
+            false => Chain::Whole,
         };
     }
     // The leaf is true; what followed it was read through a register that was no frame pointer.
+    let callers = match (best, first) {
+        (Some(callers), _) => callers,
+        (None, Some(first)) => vec![stack[first]],
+        (None, None) if is_lost => match chain.iter().skip(1).position(|word| is_caller(*word)) {
+            Some(strays) => chain.split_off(1 + strays),
+            None => {
+                chain.truncate(1);
+                return Chain::Broken;
+            }
+        },
+        (None, None) => {
+            drop_strays(chain, maps);
+            return Chain::Broken;
+        }
+    };
     chain.truncate(1);
-    match best {
-        Some(callers) => chain.extend(callers),
-        None => chain.push(stack[first]),
-    }
+    chain.extend(callers);
     Chain::Repaired
+}
+
+/// Drops callers that lie in no code, and says whether there were any.
+fn drop_strays(chain: &mut Vec<u64>, maps: &Maps) -> bool {
+    let walked = chain.len();
+    let mut is_leaf = true;
+    chain.retain(|ip| std::mem::take(&mut is_leaf) || maps.is_code(*ip));
+    chain.len() < walked
 }
 
 /// Callers (leaf first) that the kernel's walk skipped before it came to `walked`: native code had a
@@ -150,5 +159,73 @@ impl View<'_> {
                 Some(_) => return (self.address(at), callers),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where generated code lies; nothing else does.
+    const CODE: std::ops::Range<u64> = 0x1000..0x2000;
+    const STACK: u64 = 0x8000;
+    /// In no code.
+    const STRAY: u64 = 0x30;
+
+    fn repaired(mut chain: Vec<u64>, stack: &[u64]) -> (Chain, Vec<u64>) {
+        let mut maps = Maps::open(std::process::id()).unwrap();
+        maps.set_code_cache(CODE.start, CODE.end);
+        let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let state = repair(&mut chain, &Sample::of_stack(STACK, &bytes), &maps);
+        (state, chain)
+    }
+
+    /// An address in a library.
+    fn native() -> u64 {
+        repaired as fn(Vec<u64>, &[u64]) -> (Chain, Vec<u64>) as usize as u64
+    }
+
+    #[test]
+    fn words_between_a_library_and_its_caller_are_no_callers() {
+        let (state, chain) = repaired(vec![native(), STRAY, 0x1010, 0x1020], &[STRAY]);
+        assert_eq!(
+            (state, chain),
+            (Chain::Repaired, vec![native(), 0x1010, 0x1020])
+        );
+        let whole = vec![native(), native(), 0x1010];
+        assert_eq!(repaired(whole.clone(), &[STRAY]), (Chain::Whole, whole));
+    }
+
+    #[test]
+    fn a_leaf_whose_callers_are_nowhere_stands_alone() {
+        for chain in [vec![0x1010], vec![0x1010, STRAY], vec![0x1010, native()]] {
+            assert_eq!(repaired(chain, &[STRAY]), (Chain::Broken, vec![0x1010]));
+        }
+        let further_up = vec![0x1010, STRAY, 0x1020, 0x1030];
+        let expected = (Chain::Repaired, vec![0x1010, 0x1020, 0x1030]);
+        assert_eq!(repaired(further_up, &[STRAY]), expected);
+        assert_eq!(
+            repaired(vec![native(), STRAY], &[]),
+            (Chain::Broken, vec![native()])
+        );
+    }
+
+    #[test]
+    fn callers_are_found_by_the_link_that_leads_furthest() {
+        // A link that leads nowhere, then the true one, which leads to another.
+        let stack = [
+            STACK + 16,
+            0x1100,
+            0,
+            STACK + 48,
+            0x1020,
+            0,
+            STACK + 4096,
+            0x1030,
+        ];
+        let expected = (Chain::Repaired, vec![native(), 0x1020, 0x1030]);
+        assert_eq!(repaired(vec![native(), STRAY], &stack), expected);
+        let expected = (Chain::Repaired, vec![0x1010, 0x1020, 0x1030]);
+        assert_eq!(repaired(vec![0x1010, STRAY], &stack), expected);
     }
 }

@@ -10,6 +10,7 @@ use procfs::{
 };
 use unfuse_format::HostRow;
 
+use super::cpu_limit::{CpuLimit, Groups};
 use crate::clock::{EpochOffset, monotonic_ns};
 
 /// The kernel counts sectors of this size, whatever the disk's.
@@ -21,6 +22,7 @@ const MOST_PROCESSES: usize = 1024;
 #[derive(Debug)]
 pub(super) struct HostMeter {
     jvm: u32,
+    groups: Groups,
     last: Option<Counters>,
     /// CPU time of garbage collection since the last look, ns.
     gc_ns: u64,
@@ -32,6 +34,7 @@ struct Counters {
     at_ns: u64,
     cpus: u32,
     cpu_ms: u64,
+    limit: Option<CpuLimit>,
     jvm: Used,
     disk_read_bytes: u64,
     disk_write_bytes: u64,
@@ -54,9 +57,11 @@ struct Used {
 
 impl HostMeter {
     pub(super) fn new(jvm: u32) -> Self {
+        let mut groups = Groups::default();
         Self {
             jvm,
-            last: Counters::read(jvm),
+            last: Counters::read(jvm, &mut groups),
+            groups,
             gc_ns: 0,
         }
     }
@@ -67,7 +72,7 @@ impl HostMeter {
 
     /// What was used since the last look; none where the kernel does not tell.
     pub(super) fn look(&mut self, clock: EpochOffset) -> Option<HostRow> {
-        let now = Counters::read(self.jvm)?;
+        let now = Counters::read(self.jvm, &mut self.groups)?;
         let last = self.last.replace(now.clone())?;
         let gc_ns = std::mem::take(&mut self.gc_ns);
         Some(HostRow {
@@ -80,7 +85,7 @@ impl HostMeter {
 }
 
 impl Counters {
-    fn read(jvm: u32) -> Option<Self> {
+    fn read(jvm: u32, groups: &mut Groups) -> Option<Self> {
         let kernel = KernelStats::current().ok()?;
         let total = &kernel.total;
         let busy = [
@@ -94,6 +99,7 @@ impl Counters {
             at_ns: monotonic_ns(),
             cpus: kernel.cpu_time.len() as u32,
             cpu_ms: busy.into_iter().sum(),
+            limit: groups.limit(jvm),
             jvm: used_by(jvm),
             pressure_us: [
                 CpuPressure::current().ok().map(|p| p.some),
@@ -155,10 +161,20 @@ impl Counters {
             Some(s(now, then, 1e6))
         };
         let busy = self.disk_busy_ms.iter().zip(&before.disk_busy_ms);
+        let limits = self.limit.as_ref().zip(before.limit.as_ref());
+        let limits = limits.filter(|(now, then)| now.group == then.group);
+        let periods = |(now, then): (&CpuLimit, &CpuLimit)| {
+            let all = now.periods.saturating_sub(then.periods);
+            now.throttled.saturating_sub(then.throttled) as f64 / all.max(1) as f64
+        };
         HostRow {
             cpus: self.cpus,
             cpu_s: s(self.cpu_ms, before.cpu_ms, 1e3),
             jvm_cpu_s: s(self.jvm.cpu_ms, before.jvm.cpu_ms, 1e3),
+            cpu_limit: limits.map(|(now, _)| now.cpus),
+            cpu_group: limits.map(|(now, _)| now.group.display().to_string()),
+            group_cpu_s: limits.map(|(now, then)| s(now.used_us, then.used_us, 1e6)),
+            throttled_part: limits.map(periods),
             disk_read_bytes: self.disk_read_bytes.saturating_sub(before.disk_read_bytes),
             disk_write_bytes: self
                 .disk_write_bytes

@@ -1,5 +1,6 @@
 //! The writer: gathers what samplers and the JVM send, and writes the segments.
 
+mod cpu_limit;
 mod events;
 mod generations;
 mod host;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use unfuse_format::HostRow;
 
 use super::Builder;
+use super::limits::cpus;
 use crate::windows::spread;
 use crate::workload::{UNITS, is_amount};
 use crate::{
@@ -65,7 +66,7 @@ impl BusyCpus {
         let hosts = by_host(rows).into_iter().map(|(name, rows)| {
             let whole = one_after_the_other(&rows);
             let part = |row: &&HostRow| {
-                let possible = f64::from(row.cpus) * span(row).seconds();
+                let possible = cpus(row) * span(row).seconds();
                 (row.cpu_s / possible).clamp(0.0, 1.0)
             };
             let whole: Vec<_> = whole.into_iter().filter(|row| row.cpus > 0).collect();
@@ -104,11 +105,11 @@ fn by_host(rows: &[HostRow]) -> BTreeMap<&str, Vec<&HostRow>> {
 }
 
 fn capacities(tables: &mut Tables, host: HostId, rows: &[&HostRow], executors: &Processes) {
-    let cpus = rows.iter().map(|row| row.cpus).max().unwrap_or(0);
+    let cpus = rows.iter().map(|row| cpus(row)).fold(0.0, f64::max);
     let network = rows.iter().filter_map(|row| row.network_bytes_per_s).max();
     let all = Executor::default();
     let of_all = [
-        (Resource::Cpu, all, f64::from(cpus)),
+        (Resource::Cpu, all, cpus),
         (Resource::Network, all, network.unwrap_or(0) as f64),
     ];
     let memory = memory(rows, executors).into_iter();

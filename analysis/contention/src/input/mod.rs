@@ -3,6 +3,7 @@
 mod cache;
 mod csv;
 mod hosts;
+mod limits;
 mod profile;
 mod slots;
 

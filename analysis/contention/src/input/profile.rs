@@ -7,7 +7,7 @@ use unfuse_format::{
 };
 use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, Waiting};
 
-use super::{BlockedTime, Builder, Input, cache, hosts, slots};
+use super::{BlockedTime, Builder, Input, cache, hosts, limits, slots};
 use crate::workload::WEIGHTS;
 use crate::{
     Executor, Kind, OperatorShare, Query, QueryId, Resource, Span, Stage, StageId, TaskId,
@@ -37,7 +37,7 @@ type TaskKey = (String, i64);
 pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, FormatError> {
     let dir = ProfileDir::open(profile.path())?;
     let mut builder = Builder::default();
-    let recorded = Recorded {
+    let mut recorded = Recorded {
         stages: stages(read(&dir, &mut builder)?),
         tasks: read(&dir, &mut builder)?,
         intervals: read(&dir, &mut builder)?,
@@ -45,6 +45,7 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
         hosts: read(&dir, &mut builder)?,
         cached: read(&dir, &mut builder)?,
     };
+    builder.notes.extend(limits::apply(&mut recorded.hosts));
     builder.metered = recorded.intervals.len();
     builder.waits_unknown =
         recorded.intervals.is_empty() && recorded.spells.iter().all(|s| s.waiting.is_none());

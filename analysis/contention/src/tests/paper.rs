@@ -241,6 +241,41 @@ fn a_pause_is_put_down_to_garbage_collection_whatever_else_is_known() {
     }
 }
 
+/// A JVM stops for more than collecting garbage.
+#[test]
+fn a_pause_in_a_window_without_collection_is_the_jvms() {
+    let mut tables = example();
+    tables.intervals[0].blocked_ns = 0;
+    for (start, end) in [(0, 1), (1, 2)] {
+        tables.tasks[0].span.end = end * S;
+        tables.intervals.push(Interval {
+            task: TaskId(1),
+            kind: Kind::Pause,
+            span: span(start, end),
+            units: 0.0,
+            blocked_ns: S / 4 * end,
+        });
+    }
+    tables.known.push(KnownUse {
+        host: HostId(0),
+        process: KnownProcess::Gc,
+        resource: Resource::Cpu,
+        span: span(0, 1),
+        units: 0.1,
+    });
+    let workload = Workload::new(tables).unwrap();
+    let options = Options {
+        victims: [QueryId(1)].into(),
+        ..Options::default()
+    };
+    let paths = Graph::build(&workload, &options).explanations();
+    let found: Vec<_> = paths.iter().map(|path| path.culprit).collect();
+    let [collection, other] = [KnownProcess::Gc, KnownProcess::Jvm].map(Culprit::Known);
+    assert_eq!(found, [other, collection]);
+    close(paths[0].seconds, 0.5);
+    close(paths[1].seconds, 0.25);
+}
+
 /// Spark manages the memory of each JVM by itself: what is held in one is missing in no other.
 #[test]
 fn memory_is_contended_for_in_a_jvm_and_slots_in_an_application() {

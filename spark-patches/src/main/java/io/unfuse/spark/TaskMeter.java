@@ -6,6 +6,7 @@ import java.util.Iterator;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.spark.TaskContext;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.memory.TaskMemoryManager;
@@ -39,6 +40,11 @@ final class TaskMeter implements Runnable {
     private volatile boolean stopped;
     private Json event;
     private int rows;
+    /** Bytes that were read of local files and of others. */
+    private long localBytes;
+    private long remoteBytes;
+    /** Of what has been read of files lately, the part that came over the network. */
+    private double remoteShare;
 
     private TaskMeter(long heartbeatMillis) {
         heartbeatNanos = heartbeatMillis * 1_000_000;
@@ -114,7 +120,28 @@ final class TaskMeter implements Runnable {
         }
     }
 
+    /** Spark does not say of which file system a task reads; Hadoop counts by scheme, for the whole JVM. */
+    @SuppressWarnings("deprecation") // what replaces it does not count bytes of local files
+    private void countFiles() {
+        long local = 0;
+        long remote = 0;
+        for (FileSystem.Statistics each : FileSystem.getAllStatistics()) {
+            if (each.getScheme().equals("file")) {
+                local += each.getBytesRead();
+            } else {
+                remote += each.getBytesRead();
+            }
+        }
+        long all = local - localBytes + remote - remoteBytes;
+        if (all > 0) {
+            remoteShare = (double) (remote - remoteBytes) / all;
+        }
+        localBytes = local;
+        remoteBytes = remote;
+    }
+
     private void report() {
+        countFiles();
         for (Iterator<Metered> each = tasks.values().iterator(); each.hasNext();) {
             Metered task = each.next();
             // Before anything is read: what a task still does after its end is not lost, and what is read is complete.
@@ -158,7 +185,8 @@ final class TaskMeter implements Runnable {
 
         private long nanos = System.nanoTime();
         private long cpuNanos = THREADS.getCurrentThreadCpuTime();
-        private long readBytes;
+        private long inputBytes;
+        private long localBlockBytes;
         private long writtenBytes;
         private long writeNanos;
         private long fetchedBytes;
@@ -184,8 +212,8 @@ final class TaskMeter implements Runnable {
                 // What was read last has not been added up where the reader was not read to its end.
                 metrics.mergeShuffleReadMetrics();
             }
-            // Blocks of a shuffle that are on this machine come from its disks.
-            long read = metrics.inputMetrics().bytesRead() + metrics.shuffleReadMetrics().localBytesRead();
+            long input = metrics.inputMetrics().bytesRead();
+            long localBlocks = metrics.shuffleReadMetrics().localBytesRead();
             long written = metrics.shuffleWriteMetrics().bytesWritten() + metrics.outputMetrics().bytesWritten()
                     + metrics.diskBytesSpilled();
             long writing = metrics.shuffleWriteMetrics().writeTime();
@@ -196,16 +224,20 @@ final class TaskMeter implements Runnable {
             double meanHeld = looked || !ended ? (heldBytes + held) / 2.0 : metrics.peakExecutionMemory() / 2.0;
 
             write(to, now, "cpu", (cpu - cpuNanos) / 1e9, 0);
-            write(to, now, "io-read", read - readBytes, 0);
+            double remote = Math.max(input - inputBytes, 0) * to.remoteShare;
+            // Blocks of a shuffle that are on this machine come from its disks.
+            double local = Math.max(input - inputBytes, 0) - remote + Math.max(localBlocks - localBlockBytes, 0);
+            write(to, now, "io-read", local, 0);
             write(to, now, "io-write", written - writtenBytes, writing - writeNanos);
-            write(to, now, "network", fetched - fetchedBytes, waited - fetchWaitNanos);
+            write(to, now, "network", Math.max(fetched - fetchedBytes, 0) + remote, waited - fetchWaitNanos);
             write(to, now, "execution-memory", meanHeld * (now - nanos) / 1e9, 0);
 
             looked = true;
             nanos = now;
             cpuNanos = Math.max(cpu, cpuNanos);
             // Sums that are being merged may be less for a moment.
-            readBytes = Math.max(read, readBytes);
+            inputBytes = Math.max(input, inputBytes);
+            localBlockBytes = Math.max(localBlocks, localBlockBytes);
             writtenBytes = Math.max(written, writtenBytes);
             writeNanos = Math.max(writing, writeNanos);
             fetchedBytes = Math.max(fetched, fetchedBytes);

@@ -5,14 +5,18 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.net.URI;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** What contention is found from: what tasks use, which stages wait for which, what a cache holds. */
 class ContentionEventsTest {
@@ -54,6 +58,37 @@ class ContentionEventsTest {
         assertEquals(read, units.get("io-read"));
         assertEquals(written, units.get("io-write"));
         assertTrue(units.get("execution-memory") > 0, units::toString);
+    }
+
+    /** Local files by another name. */
+    public static final class FarFiles extends RawLocalFileSystem {
+        @Override
+        public URI getUri() {
+            return URI.create("far:///");
+        }
+    }
+
+    @Test
+    void filesThatAreNotLocalComeOverTheNetwork(@TempDir Path dir) throws InterruptedException {
+        SparkUnderTest.set("fs.far.impl", FarFiles.class.getName());
+        String path = dir.resolve("far").toString();
+        SparkUnderTest.run("insert overwrite directory '" + path + "' using parquet select * from facts");
+        SparkUnderTest.run("select 1");
+        Thread.sleep(500);
+        SparkUnderTest.RECORDER.clear();
+        SparkUnderTest.run("select sum(amount) from parquet.`far://" + path + "`");
+        double read = 0;
+        Set<Long> tasks = new HashSet<>();
+        for (JsonNode task : SparkUnderTest.RECORDER.events("task")) {
+            tasks.add(task.get("task").asLong());
+            read += task.get("input_bytes").asLong();
+        }
+        assertTrue(read > 0);
+        double fetched = 0;
+        for (JsonNode row : metered(tasks)) {
+            fetched += row.get("kind").asText().equals("network") ? row.get("units").asDouble() : 0;
+        }
+        assertTrue(fetched > 0.9 * read, fetched + " of " + read);
     }
 
     /** Rows of these tasks, when there are some of all. */

@@ -1,0 +1,125 @@
+//! Containers with a CPU limit: there the limit is what queries contend for, not the CPUs of the machine.
+
+use std::collections::BTreeMap;
+
+use unfuse_format::HostRow;
+
+/// A limit that was used up in a larger part of its periods is worth a word.
+const WORTH_A_WORD: f64 = 0.05;
+
+/// CPUs that a row's processes could use together.
+pub(super) fn cpus(row: &HostRow) -> f64 {
+    row.cpu_limit.unwrap_or(f64::from(row.cpus))
+}
+
+/// Has rows of hosts whose profiled JVMs are all in one control group with a CPU limit tell of that group instead of the
+/// machine: `cpu_s` becomes what it had, and of what it was allowed and did not use the part that others took
+/// of the rest of the machine. Other limits are dropped. Returns what there is to say.
+pub(super) fn apply(rows: &mut [HostRow]) -> Vec<String> {
+    let mut by_host: BTreeMap<String, Vec<&mut HostRow>> = BTreeMap::new();
+    for row in rows {
+        by_host.entry(row.host.clone()).or_default().push(row);
+    }
+    let mut notes = Vec::new();
+    for (host, mut rows) in by_host {
+        let group = rows.iter().find_map(|row| row.cpu_group.clone());
+        let Some(group) = group else { continue };
+        let contained = |row: &&mut HostRow| row.cpu_group.as_ref() == Some(&group);
+        if !rows.iter().all(contained) {
+            notes.push(format!(
+                "profiled JVMs on {host} have CPU limits of their own, or some have none: the CPUs of the whole machine count as \
+                 the capacity, and waiting because of a limit as nobody's"
+            ));
+            rows.iter_mut().for_each(|row| row.cpu_limit = None);
+            continue;
+        }
+        let (mut seconds, mut throttled, mut most) = (0.0, 0.0, 0.0_f64);
+        for row in rows {
+            contain(row);
+            if let Some(limit) = row.cpu_limit {
+                most = most.max(limit);
+                seconds += length(row);
+                throttled += length(row) * row.throttled_part.unwrap_or(0.0);
+            }
+        }
+        let throttled = throttled / seconds;
+        if throttled > WORTH_A_WORD {
+            notes.push(format!(
+                "on {host} the limit of {most} CPUs of {group} was used up in {:.0}% of its periods: more CPUs in the limit would \
+                 shorten waiting for the CPU, whoever is blamed for it",
+                throttled * 100.0
+            ));
+        }
+    }
+    notes
+}
+
+/// Seconds.
+fn length(row: &HostRow) -> f64 {
+    row.end_ns.saturating_sub(row.start_ns).max(0) as f64 / 1e9
+}
+
+fn contain(row: &mut HostRow) {
+    let machine = f64::from(row.cpus);
+    let limit = row.cpu_limit.filter(|limit| *limit < machine);
+    let (Some(limit), Some(used)) = (limit, row.group_cpu_s) else {
+        row.cpu_limit = None;
+        return;
+    };
+    let seconds = length(row);
+    let rest = machine * seconds - used;
+    let others = (row.cpu_s - used).max(0.0);
+    let unused = (limit * seconds - used).max(0.0);
+    let taken = if rest > 0.0 {
+        (others / rest).min(1.0)
+    } else {
+        0.0
+    };
+    row.cpu_s = used + unused * taken;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(pid: u32, group: &str, used: f64) -> HostRow {
+        HostRow {
+            host: "h".to_owned(),
+            pid,
+            end_ns: 10_000_000_000,
+            cpus: 8,
+            cpu_s: 41.0,
+            cpu_limit: Some(2.0),
+            cpu_group: Some(group.to_owned()),
+            group_cpu_s: Some(used),
+            throttled_part: Some(0.5),
+            ..HostRow::default()
+        }
+    }
+
+    #[test]
+    fn the_limit_is_the_capacity_of_a_container() {
+        let mut rows = [row(1, "/a", 20.0), row(1, "/a", 11.0)];
+        let notes = apply(&mut rows);
+        assert_eq!(cpus(&rows[0]), 2.0);
+        // All that it may use; then of 9 s that it did not, what others took: 30 of the machine's other 69.
+        assert_eq!(rows[0].cpu_s, 20.0);
+        assert!((rows[1].cpu_s - (11.0 + 9.0 * 30.0 / 69.0)).abs() < 1e-9);
+        assert!(
+            notes[0].contains("limit of 2 CPUs of /a was used up in 50%"),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn containers_beside_each_other_share_the_machine() {
+        let mut rows = [row(1, "/a", 20.0), row(2, "/b", 20.0)];
+        let notes = apply(&mut rows);
+        assert_eq!((cpus(&rows[0]), rows[0].cpu_s), (8.0, 41.0));
+        assert!(notes[0].contains("CPU limits of their own"), "{notes:?}");
+        let mut rows = [row(1, "/a", 20.0)];
+        rows[0].cpus = 2;
+        assert_eq!(apply(&mut rows), [""; 0]);
+        assert_eq!((cpus(&rows[0]), rows[0].cpu_s), (2.0, 41.0));
+    }
+}
