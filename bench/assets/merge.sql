@@ -22,7 +22,7 @@ SELECT o_orderpriority, sum(running), sum(l_suppkey) FROM (
     WHERE l_shipdate > DATE '1998-06-01')
 GROUP BY o_orderpriority;
 
--- Window
+-- Project
 SELECT o_orderpriority, sum(running), sum(l_suppkey) FROM (
     SELECT /*+ MERGE(orders) */ o_orderpriority, l_suppkey,
         sum(spin(l_suppkey, 25000)) OVER (PARTITION BY l_partkey ORDER BY l_shipdate) AS running
@@ -30,7 +30,7 @@ SELECT o_orderpriority, sum(running), sum(l_suppkey) FROM (
     WHERE l_shipdate > DATE '1998-06-01')
 GROUP BY o_orderpriority;
 
--- HashAggregate + Project
+-- HashAggregate
 SELECT o_orderpriority, sum(running), sum(spin(l_suppkey, 25000)) FROM (
     SELECT /*+ MERGE(orders) */ o_orderpriority, l_suppkey,
         sum(l_suppkey) OVER (PARTITION BY l_partkey ORDER BY l_shipdate) AS running

@@ -44,7 +44,7 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
         ),
         (
             sum(|p| p.broken_chains),
-            "callchains ended in native code before the first Java frame",
+            "callchains ended before their Java callers",
         ),
         (
             percent(sum(|p| p.guessed_ns)),

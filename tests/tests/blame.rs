@@ -1,20 +1,26 @@
-//! Who slows a query down: queries on real Spark, of which it is known who is in whose way.
+//! Who slows a query down: queries on real Spark, of which it is known who is in whose way. Containers need root.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
 use serde_json::Value;
-use unfuse_tests::{ask_number, root, run, spark, spark_submit, unfuse};
+use unfuse_tests::{ask_number, root, run, spark, spark_submit, unfuse, wait_for};
+use unfuse_toolkit::cgroup::ControlGroup;
 
 /// Runs `contention.py` under the profiler.
 fn contend(profile: &Path, options: &[&str], case: &str, rows: u64) {
+    run(&mut contention(profile, options, case, rows));
+}
+
+fn contention(profile: &Path, options: &[&str], case: &str, rows: u64) -> Command {
     let spark = spark("4.3");
     let mut command = spark_submit(&spark, profile, options);
     command
         .arg(root().join("tests/programs/contention.py"))
         .args([case, &rows.to_string()]);
-    run(&mut command);
+    command
 }
 
 fn blame(profile: &Path, arguments: &[&str]) -> Value {
@@ -204,4 +210,64 @@ fn a_process_outside_spark_is_found() {
         answer["suggestions"][0]["action"], "look-outside",
         "{answer:#}"
     );
+}
+
+/// A control group with a CPU limit, as a container has.
+struct Container(Vec<PathBuf>);
+
+impl Container {
+    fn with_cpus(cpus: f64) -> Self {
+        let name = format!("unfuse-blame-{}", std::process::id());
+        let group = ControlGroup::find(&name).expect("control groups");
+        let container = Self(group.dirs());
+        for dir in &container.0 {
+            fs::create_dir(dir).expect("a control group, which needs root");
+        }
+        for setting in group.cpus(cpus) {
+            setting.apply().expect("a limit");
+        }
+        container
+    }
+
+    /// The same command in it.
+    fn command(&self, command: &Command) -> Command {
+        let enter = "while [ \"$1\" != -- ]; do echo $$ > \"$1/cgroup.procs\"; shift; done; shift; exec \"$@\"";
+        let mut inside = Command::new("sh");
+        inside.args(["-c", enter, "sh"]).args(&self.0).arg("--");
+        inside.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => inside.env(name, value),
+                None => inside.env_remove(name),
+            };
+        }
+        inside
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        for dir in &self.0 {
+            // It is busy until its last process is gone.
+            wait_for("the control group's end", || {
+                !dir.exists() || fs::remove_dir(dir).is_ok()
+            });
+        }
+    }
+}
+
+#[test]
+fn in_a_container_queries_contend_for_its_limit() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let container = Container::with_cpus(1.0);
+    let command = contention(&profile, &["--master", "local[24]"], "cpu", 150_000_000);
+    run(&mut container.command(&command));
+    let victim = query(&profile, "victim");
+    let answer = blame(&profile, &["--victim", &victim, "--resource", "cpu"]);
+    // Half of the machine lay idle; not half of the limit.
+    let (culprit, unknown) = (share(&answer, "culprit"), share(&answer, "Unknown"));
+    assert!(culprit > 0.2 && unknown < culprit / 4.0, "{answer:#}");
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("the CPU limit of 1 ("), "{answer:#}");
 }

@@ -10,10 +10,10 @@ use crate::{
 /// A level-3 vertex: a victim stage that waited in one way on one host.
 pub(crate) type Victim = (StageId, Kind, HostId);
 
-/// Blocked seconds of each victim, and who they are put down to (levels 3 and 4).
+/// Blocked seconds of each victim, and who they are put down to (levels 3 and 4), in order.
 #[derive(Default)]
 pub(crate) struct Seconds {
-    pub(crate) by_victim: BTreeMap<Victim, BTreeMap<Source, f64>>,
+    pub(crate) by_victim: Vec<(Victim, Vec<(Source, f64)>)>,
     pub(crate) notes: Vec<Note>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn each_wait(
                     Kind::Pause => {
                         rates.clear();
                         rates.push((Source::Known(collects.stopped(&cell)), 1.0));
-                        // There is one to blame, for as long as it lasted, whatever the task got.
+                        // There is one to blame, whatever the task got.
                         1.0
                     }
                     // What counts as waiting for slots is what others hold.
@@ -135,6 +135,7 @@ impl Shares {
         }
         self.blocked += blocked;
         let factor = match split {
+            Split::Pooled if wait.kind == Kind::Pause => blocked,
             // A ratio: what is cut off a window, is cut off both.
             Split::Pooled => wait.blocked / wait.units,
             Split::ByWindow => blocked / total,
@@ -144,17 +145,20 @@ impl Shares {
         }
     }
 
-    /// Eq. 10, in seconds.
-    pub(crate) fn seconds(self) -> BTreeMap<Source, f64> {
-        // In order, so that the same rows give the same last digit.
-        let blame: BTreeMap<Source, f64> = self.blame.into_iter().collect();
-        let total: f64 = blame.values().sum();
-        let mut seconds: BTreeMap<Source, f64> = blame
-            .into_iter()
-            .map(|(source, blame)| (source, blame / total * self.blocked))
-            .collect();
+    /// Eq. 10, in seconds, each source once and in order.
+    pub(crate) fn seconds(self) -> Vec<(Source, f64)> {
+        let mut seconds: Vec<(Source, f64)> = self.blame.into_iter().collect();
+        // Before they are added up, so that the same rows give the same last digit.
+        seconds.sort_by_key(|(source, _)| *source);
+        let total: f64 = seconds.iter().map(|(_, blame)| blame).sum();
+        for (_, blame) in &mut seconds {
+            *blame = *blame / total * self.blocked;
+        }
         if self.unaccounted > 0.0 {
-            *seconds.entry(Source::Unknown).or_default() += self.unaccounted;
+            match seconds.last_mut() {
+                Some((Source::Unknown, seconds)) => *seconds += self.unaccounted,
+                _ => seconds.push((Source::Unknown, self.unaccounted)),
+            }
         }
         seconds
     }
@@ -231,25 +235,24 @@ impl Users {
     }
 }
 
+/// Part of a window's time from which on collector threads did more than look whether there is anything to do.
+const COLLECTS: f64 = 0.002;
+
 /// Whose pauses are.
 struct Collections(BTreeSet<HostId>);
 
 impl Collections {
-    /// Hosts of which it is known when garbage was collected.
+    /// Hosts of which it is known when garbage was collected. The serial collector has no threads of its own.
     fn of(workload: &Workload) -> Collections {
         let known = workload.tables().known.iter();
-        let by_jvms =
-            known.filter(|row| matches!(row.process, KnownProcess::Gc | KnownProcess::Jvm));
-        Collections(by_jvms.map(|row| row.host).collect())
+        let collected = known.filter(|row| row.process == KnownProcess::Gc);
+        Collections(collected.map(|row| row.host).collect())
     }
 
-    /// Garbage collection, unless none had any CPU time in the window: then the JVM stopped for something else.
+    /// Garbage collection, unless there was next to none in the window: then the JVM stopped for something else.
     fn stopped(&self, cell: &Cell) -> KnownProcess {
-        let collected = cell
-            .known
-            .get(&KnownProcess::Gc)
-            .is_some_and(|units| *units > 0.0);
-        match !collected && self.0.contains(&cell.host) {
+        let units = cell.known.get(&KnownProcess::Gc).copied().unwrap_or(0.0);
+        match units < COLLECTS * cell.span.seconds() && self.0.contains(&cell.host) {
             true => KnownProcess::Jvm,
             false => KnownProcess::Gc,
         }

@@ -70,7 +70,7 @@ pub use cell::{Blamed, CapacityBasis, Cell, TaskUse};
 pub use critical_path::critical_path;
 pub use culprit::{Culprit, Source};
 pub use error::InputError;
-pub use graph::{Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
+pub use graph::{ByVictim, Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
 pub use ids::{Executor, HostId, QueryId, StageId, TaskId};
 pub use input::{BlockedTime, CsvError, INTERVALS_CSV, Input, from_csv, from_profile};
 pub use options::{Options, Split, VictimStages};

@@ -609,7 +609,7 @@ pub struct HostRow {
     pub gc_cpu_s: f64,
     /// CPUs that the tightest limit (CFS quota) of the JVM's control groups allows; none without a limit.
     pub cpu_limit: Option<f64>,
-    /// The directory of the group with that limit.
+    /// The directory of the group with that limit, with its inode after a #.
     pub cpu_group: Option<String>,
     /// CPU time of all processes of that group, s.
     pub group_cpu_s: Option<f64>,

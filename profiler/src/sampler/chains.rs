@@ -31,7 +31,7 @@ impl Chains<'_> {
 
     /// Completes, repairs and marks a chain (leaf first) as the kernel walked it.
     pub(super) fn mend(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> Chain {
-        match self {
+        let state = match self {
             Self::Pointers(interpreted) => {
                 interpreted.complete(chain, sample, maps);
                 let state = repair::repair(chain, sample, maps);
@@ -39,6 +39,10 @@ impl Chains<'_> {
                 state
             }
             Self::Sizes(unwinder) => unwinder.unwind(chain, sample, maps),
+        };
+        match repair::drop_strays(chain, maps) && state == Chain::Whole {
+            true => Chain::Repaired,
+            false => state,
         }
     }
 

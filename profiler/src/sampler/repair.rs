@@ -9,6 +9,7 @@
 //! HotSpot's own routines (SHA-512) use rbp for a table, too: there the chain ends after its leaf. Words that
 //! were read on the way and lie in no code are no callers.
 
+use super::interpreted::INTERPRETED;
 use crate::maps::Maps;
 use crate::perf_event::Sample;
 
@@ -58,37 +59,28 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
             chain.splice(1..generated, callers);
             return Chain::Repaired;
         }
-        return match drop_strays(chain, maps) {
-            true => Chain::Repaired,
-            false => Chain::Whole,
-        };
+        return Chain::Whole;
+    }
+    if is_lost && best.is_none() && chain.iter().skip(1).any(|word| is_caller(*word)) {
+        return Chain::Whole;
     }
     // The leaf is true; what followed it was read through a register that was no frame pointer.
     let callers = match (best, first) {
         (Some(callers), _) => callers,
         (None, Some(first)) => vec![stack[first]],
-        (None, None) if is_lost => match chain.iter().skip(1).position(|word| is_caller(*word)) {
-            Some(strays) => chain.split_off(1 + strays),
-            None => {
-                chain.truncate(1);
-                return Chain::Broken;
-            }
-        },
-        (None, None) => {
-            drop_strays(chain, maps);
-            return Chain::Broken;
-        }
+        (None, None) => return Chain::Broken,
     };
     chain.truncate(1);
     chain.extend(callers);
     Chain::Repaired
 }
 
-/// Drops callers that lie in no code, and says whether there were any.
-fn drop_strays(chain: &mut Vec<u64>, maps: &Maps) -> bool {
+/// Drops callers that lie in no code, and says whether there were any. To be done when interpreted frames have been marked,
+/// which are found along the links that strays are part of.
+pub(super) fn drop_strays(chain: &mut Vec<u64>, maps: &Maps) -> bool {
     let walked = chain.len();
     let mut is_leaf = true;
-    chain.retain(|ip| std::mem::take(&mut is_leaf) || maps.is_code(*ip));
+    chain.retain(|ip| std::mem::take(&mut is_leaf) || ip & INTERPRETED != 0 || maps.is_code(*ip));
     chain.len() < walked
 }
 
@@ -177,6 +169,7 @@ mod tests {
         maps.set_code_cache(CODE.start, CODE.end);
         let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let state = repair(&mut chain, &Sample::of_stack(STACK, &bytes), &maps);
+        drop_strays(&mut chain, &maps);
         (state, chain)
     }
 
@@ -190,7 +183,7 @@ mod tests {
         let (state, chain) = repaired(vec![native(), STRAY, 0x1010, 0x1020], &[STRAY]);
         assert_eq!(
             (state, chain),
-            (Chain::Repaired, vec![native(), 0x1010, 0x1020])
+            (Chain::Whole, vec![native(), 0x1010, 0x1020])
         );
         let whole = vec![native(), native(), 0x1010];
         assert_eq!(repaired(whole.clone(), &[STRAY]), (Chain::Whole, whole));
@@ -198,11 +191,14 @@ mod tests {
 
     #[test]
     fn a_leaf_whose_callers_are_nowhere_stands_alone() {
-        for chain in [vec![0x1010], vec![0x1010, STRAY], vec![0x1010, native()]] {
+        for chain in [vec![0x1010], vec![0x1010, STRAY]] {
             assert_eq!(repaired(chain, &[STRAY]), (Chain::Broken, vec![0x1010]));
         }
+        // A stub through which native code calls Java.
+        let upcall = vec![0x1010, native()];
+        assert_eq!(repaired(upcall.clone(), &[STRAY]), (Chain::Broken, upcall));
         let further_up = vec![0x1010, STRAY, 0x1020, 0x1030];
-        let expected = (Chain::Repaired, vec![0x1010, 0x1020, 0x1030]);
+        let expected = (Chain::Whole, vec![0x1010, 0x1020, 0x1030]);
         assert_eq!(repaired(further_up, &[STRAY]), expected);
         assert_eq!(
             repaired(vec![native(), STRAY], &[]),

@@ -18,7 +18,7 @@ const MANY: usize = 50_000;
 pub(super) struct WaitStack {
     /// Callchain, leaf first.
     pub(super) chain: Vec<u64>,
-    /// Whether it ends before Java code.
+    /// Whether it ends before its Java callers.
     pub(super) broken: bool,
     /// Whether it is that of the CPU sample before, which is all there is where switches cannot be sampled.
     pub(super) guessed: bool,

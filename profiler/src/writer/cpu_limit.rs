@@ -1,6 +1,7 @@
 //! The CPU limit (CFS quota) of the control group that a process is in, as containers have one.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use procfs::process::Process;
@@ -9,8 +10,8 @@ use procfs::process::Process;
 /// name space only the container's is seen.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CpuLimit {
-    /// The group's directory.
-    pub(super) group: PathBuf,
+    /// The group's directory, and after a # its inode: containers may each see theirs at the same place.
+    pub(super) group: String,
     /// CPU seconds a second that all its processes may use together.
     pub(super) cpus: f64,
     /// What they have used, µs.
@@ -84,11 +85,11 @@ fn mounts(pid: u32) -> Option<Vec<Mount>> {
 impl Mount {
     /// The directory of a group; of one that is not mounted here (a container's, seen from within) that of the mount.
     fn dir(&self, path: &str) -> PathBuf {
-        let below = Path::new(path).strip_prefix(&self.root);
-        let dir = below.map_or_else(|_| self.at.clone(), |below| self.at.join(below));
-        match dir.is_dir() {
-            true => dir,
-            false => self.at.clone(),
+        match Path::new(path).strip_prefix(&self.root) {
+            Ok(below) if below != Path::new("") && self.at.join(below).is_dir() => {
+                self.at.join(below)
+            }
+            _ => self.at.clone(),
         }
     }
 }
@@ -112,6 +113,8 @@ impl Hierarchy {
             })
         };
         if let (Some(cpu), Some(group)) = (v1("cpu"), path("cpu")) {
+            // Else nobody counts what the limited group uses.
+            path("cpuacct").filter(|accounted| *accounted == group)?;
             return Some(Self::V1 {
                 group: cpu.dir(group),
                 mount: cpu.at.clone(),
@@ -134,19 +137,20 @@ impl Hierarchy {
             .take_while(|dir| dir.starts_with(mount))
             .filter_map(|dir| Some((self.cpus(dir)?, dir)));
         let (cpus, dir) = limits.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let stat = Stat::read(dir)?;
         let used_us = match self {
             Self::V1 { accounting, .. } => {
                 let dir = accounting.join(dir.strip_prefix(mount).ok()?);
                 number(&dir.join("cpuacct.usage"))? / 1000
             }
-            Self::V2 { .. } => stat(dir, "usage_usec")?,
+            Self::V2 { .. } => stat.get("usage_usec")?,
         };
         Some(CpuLimit {
-            group: dir.to_owned(),
+            group: format!("{}#{}", dir.display(), fs::metadata(dir).ok()?.ino()),
             cpus,
             used_us,
-            throttled: stat(dir, "nr_throttled")?,
-            periods: stat(dir, "nr_periods")?,
+            throttled: stat.get("nr_throttled")?,
+            periods: stat.get("nr_periods")?,
         })
     }
 
@@ -173,10 +177,18 @@ fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-fn stat(dir: &Path, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(dir.join("cpu.stat")).ok()?;
-    let mut words = text.lines().filter_map(|line| line.split_once(' '));
-    words.find(|(key, _)| *key == name)?.1.trim().parse().ok()
+/// A group's `cpu.stat`.
+struct Stat(String);
+
+impl Stat {
+    fn read(dir: &Path) -> Option<Self> {
+        fs::read_to_string(dir.join("cpu.stat")).ok().map(Self)
+    }
+
+    fn get(&self, name: &str) -> Option<u64> {
+        let mut words = self.0.lines().filter_map(|line| line.split_once(' '));
+        words.find(|(key, _)| *key == name)?.1.trim().parse().ok()
+    }
 }
 
 #[cfg(test)]
@@ -212,8 +224,9 @@ mod tests {
         let mounts = [mount(dir, "/", &[])];
         let found = Hierarchy::find("0::/pod/container\n", &mounts).unwrap();
         let limit = found.limit().unwrap();
+        let inode = fs::metadata(dir.join("pod")).unwrap().ino();
         let expected = CpuLimit {
-            group: dir.join("pod"),
+            group: format!("{}#{}", dir.join("pod").display(), inode),
             cpus: 1.5,
             used_us: 5000,
             throttled: 4,
@@ -250,7 +263,12 @@ mod tests {
             assert_eq!((limit.cpus, limit.used_us, limit.periods), (0.5, 9000, 10));
         }
         write(&cpu, &[("cpu.cfs_quota_us", "-1\n")]);
-        let found = Hierarchy::find("1:cpu:/\n", &mounts).unwrap();
+        let found = Hierarchy::find("2:cpuacct:/\n1:cpu:/\n", &mounts).unwrap();
         assert_eq!(found.limit(), None);
+        // The limited group's CPU time is counted nowhere.
+        assert_eq!(
+            Hierarchy::find("2:cpuacct:/\n1:cpu:/docker/1\n", &mounts),
+            None
+        );
     }
 }

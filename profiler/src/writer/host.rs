@@ -70,8 +70,13 @@ impl HostMeter {
         self.gc_ns += ns;
     }
 
-    /// What was used since the last look; none where the kernel does not tell.
+    /// What was used since the last look; none where the kernel does not tell, or the JVM has ended: then nobody
+    /// knows what it used last.
     pub(super) fn look(&mut self, clock: EpochOffset) -> Option<HostRow> {
+        let state = Process::new(self.jvm.cast_signed()).and_then(|jvm| jvm.stat());
+        if state.map_or(true, |stat| matches!(stat.state, 'Z' | 'X')) {
+            return None;
+        }
         let now = Counters::read(self.jvm, &mut self.groups)?;
         let last = self.last.replace(now.clone())?;
         let gc_ns = std::mem::take(&mut self.gc_ns);
@@ -172,7 +177,7 @@ impl Counters {
             cpu_s: s(self.cpu_ms, before.cpu_ms, 1e3),
             jvm_cpu_s: s(self.jvm.cpu_ms, before.jvm.cpu_ms, 1e3),
             cpu_limit: limits.map(|(now, _)| now.cpus),
-            cpu_group: limits.map(|(now, _)| now.group.display().to_string()),
+            cpu_group: limits.map(|(now, _)| now.group.clone()),
             group_cpu_s: limits.map(|(now, then)| s(now.used_us, then.used_us, 1e6)),
             throttled_part: limits.map(periods),
             disk_read_bytes: self.disk_read_bytes.saturating_sub(before.disk_read_bytes),

@@ -1,10 +1,11 @@
 //! From blame to the graph: sums up the levels, shared out by operator where that is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use super::{Edge, Flow, Graph, Impact, Key, Node, NodeIndex};
-use crate::blame::{Seconds, distribute};
-use crate::{Culprit, HostId, Kind, Options, QueryId, Resource, Source, StageId, Workload};
+use super::{ByVictim, Edge, Flow, Graph, Impact, Key, Node, NodeIndex};
+use crate::blame::{Seconds, Victim, distribute};
+use crate::{Culprit, Kind, Options, QueryId, Resource, Source, StageId, Workload};
 
 impl Graph {
     /// Builds the graph of the victims that `options` names.
@@ -15,19 +16,12 @@ impl Graph {
             sums.node(Key::Victim(query), query, 0.0);
         }
         for stage in &stages {
-            sums.edge(
-                Key::Stage(*stage),
-                Key::Victim(stage.query),
-                stage.query,
-                0.0,
-            );
+            sums.stage(*stage, 0.0);
         }
         let Seconds { by_victim, notes } = distribute(workload, &stages, options);
         let operators = operators(workload);
-        for ((stage, kind, host), sources) in by_victim {
-            for (source, seconds) in sources {
-                sums.path(&operators, (stage, kind, host), source, seconds);
-            }
+        for (victim, sources) in by_victim {
+            sums.paths(&operators, victim, &sources);
         }
         let mut graph = sums.graph(workload);
         graph.notes = notes;
@@ -60,81 +54,117 @@ fn operators(workload: &Workload) -> Operators {
     operators
 }
 
-/// BC of vertices and of edges as they add up.
+/// BC of vertices and of edges as they add up, in the order in which they come.
 #[derive(Default)]
 struct Sums {
-    nodes: BTreeMap<Key, BTreeMap<QueryId, f64>>,
-    edges: BTreeMap<(Key, Key), BTreeMap<QueryId, f64>>,
+    nodes: Vec<(Key, ByVictim<f64>)>,
+    edges: Vec<(u32, u32, ByVictim<f64>)>,
+    /// Where those are that come more than once: all but causes and what leads to and from them, which are by far the most.
+    known_nodes: HashMap<Key, u32>,
+    known_edges: HashMap<(u32, u32), u32>,
 }
 
 impl Sums {
-    fn node(&mut self, key: Key, victim: QueryId, seconds: f64) {
-        *self
-            .nodes
-            .entry(key)
-            .or_default()
-            .entry(victim)
-            .or_default() += seconds;
+    fn new_node(&mut self, key: Key, victim: QueryId, seconds: f64) -> u32 {
+        let mut impact = ByVictim::default();
+        *impact.of(victim) = seconds;
+        self.nodes.push((key, impact));
+        (self.nodes.len() - 1) as u32
     }
 
-    /// Adds to the cause and to the edge; the effect has it already.
-    fn edge(&mut self, from: Key, to: Key, victim: QueryId, seconds: f64) {
-        self.node(from.clone(), victim, seconds);
-        *self
-            .edges
-            .entry((from, to))
-            .or_default()
-            .entry(victim)
-            .or_default() += seconds;
+    fn node(&mut self, key: Key, victim: QueryId, seconds: f64) -> u32 {
+        if let Some(at) = self.known_nodes.get(&key) {
+            *self.nodes[*at as usize].1.of(victim) += seconds;
+            return *at;
+        }
+        let at = self.new_node(key.clone(), victim, seconds);
+        self.known_nodes.insert(key, at);
+        at
     }
 
-    /// Adds what one source did to one stage in one way on one host, at all levels.
-    fn path(
-        &mut self,
-        operators: &Operators,
-        victim: (StageId, Kind, HostId),
-        source: Source,
-        seconds: f64,
-    ) {
+    fn new_edge(&mut self, from: u32, to: u32, victim: QueryId, seconds: f64) {
+        let mut flow = ByVictim::default();
+        *flow.of(victim) = seconds;
+        self.edges.push((from, to, flow));
+    }
+
+    fn edge(&mut self, from: u32, to: u32, victim: QueryId, seconds: f64) {
+        if let Some(at) = self.known_edges.get(&(from, to)) {
+            *self.edges[*at as usize].2.of(victim) += seconds;
+            return;
+        }
+        self.known_edges.insert((from, to), self.edges.len() as u32);
+        self.new_edge(from, to, victim, seconds);
+    }
+
+    /// A victim stage, up to its query.
+    fn stage(&mut self, stage: StageId, seconds: f64) -> u32 {
+        let query = stage.query;
+        let victim = self.node(Key::Victim(query), query, seconds);
+        let at = self.node(Key::Stage(stage), query, seconds);
+        self.edge(at, victim, query, seconds);
+        at
+    }
+
+    /// Adds what sources did to one stage in one way on one host, at all levels. To be called once for each of these.
+    fn paths(&mut self, operators: &Operators, victim: Victim, sources: &[(Source, f64)]) {
         let (stage, kind, host) = victim;
         let query = stage.query;
-        let levels = [
-            Key::Victim(query),
-            Key::Stage(stage),
+        let seconds: f64 = sources.iter().map(|(_, seconds)| seconds).sum();
+        let mut effect = self.stage(stage, seconds);
+        for key in [
             Key::Resource(stage, kind.resource()),
             Key::Host(stage, kind, host),
-            Key::Cause(stage, kind, host, source),
-        ];
-        self.node(levels[0].clone(), query, seconds);
-        for pair in levels.windows(2) {
-            self.edge(pair[1].clone(), pair[0].clone(), query, seconds);
+        ] {
+            let at = self.node(key, query, seconds);
+            self.edge(at, effect, query, seconds);
+            effect = at;
         }
-        let [.., cause] = levels;
+        for (source, seconds) in sources {
+            let cause = self.new_node(Key::Cause(stage, kind, host, *source), query, *seconds);
+            self.new_edge(cause, effect, query, *seconds);
+            self.causes(operators, (query, kind), (cause, *source), *seconds);
+        }
+    }
+
+    /// What is beyond a cause.
+    fn causes(
+        &mut self,
+        operators: &Operators,
+        (victim, kind): (QueryId, Kind),
+        (cause, source): (u32, Source),
+        seconds: f64,
+    ) {
         let culprit = Key::Culprit(source.culprit());
         let Source::Stage(by) = source else {
-            return self.edge(culprit, cause, query, seconds);
+            let culprit = self.node(culprit, victim, seconds);
+            return self.new_edge(culprit, cause, victim, seconds);
         };
+        let culprit = self.node(culprit, victim, seconds);
         let whole = [(None, 1.0)];
         let shares = match operators.get(&by) {
             Some(shares) if kind.resource() == Resource::Cpu => shares.as_slice(),
             _ => &whole,
         };
         for (operator, share) in shares.iter().filter(|(_, share)| *share > 0.0) {
-            let part = Key::CulpritStage(by, operator.clone());
-            self.edge(part.clone(), cause.clone(), query, seconds * share);
-            self.edge(culprit.clone(), part, query, seconds * share);
+            let seconds = seconds * share;
+            let part = self.node(Key::CulpritStage(by, operator.clone()), victim, seconds);
+            self.new_edge(part, cause, victim, seconds);
+            self.edge(culprit, part, victim, seconds);
         }
     }
 
     fn graph(self, workload: &Workload) -> Graph {
-        let index: BTreeMap<&Key, NodeIndex> = self
-            .nodes
-            .keys()
-            .enumerate()
-            .map(|(at, key)| (key, NodeIndex(at as u32)))
-            .collect();
-        let flow = |to: &Key, victim: &QueryId, seconds: f64| {
-            let received = self.nodes[to][victim];
+        let mut order: Vec<u32> = (0..self.nodes.len() as u32).collect();
+        let key = |at: u32| &self.nodes[at as usize].0;
+        // Causes, the most by far, came in their order.
+        order.sort_by(|a, b| key(*a).cmp(key(*b)));
+        let mut places = vec![0; order.len()];
+        for (place, at) in (0..).zip(&order) {
+            places[*at as usize] = place;
+        }
+        let flow = |to: u32, victim: &QueryId, seconds: f64| {
+            let received = self.nodes[to as usize].1[victim];
             Flow {
                 seconds,
                 factor: if received > 0.0 {
@@ -144,30 +174,24 @@ impl Sums {
                 },
             }
         };
-        let edges = self.edges.iter().map(|((from, to), flows)| Edge {
-            from: index[from],
-            to: index[to],
-            flow: flows
-                .iter()
-                .map(|(victim, seconds)| (*victim, flow(to, victim, *seconds)))
-                .collect(),
+        let edges = self.edges.iter().map(|(from, to, flows)| Edge {
+            from: NodeIndex(places[*from as usize]),
+            to: NodeIndex(places[*to as usize]),
+            flow: flows.map(|victim, seconds| flow(*to, victim, *seconds)),
         });
-        let edges = edges.collect();
-        let nodes = self.nodes.iter().map(|(key, sums)| Node {
-            key: key.clone(),
-            label: label(workload, key),
-            impact: sums
-                .iter()
-                .map(|(victim, s)| {
-                    (
-                        *victim,
-                        Impact {
-                            seconds: *s,
-                            responsibility: 0.0,
-                        },
-                    )
-                })
-                .collect(),
+        let mut edges: Vec<Edge> = edges.collect();
+        edges.sort_by_key(|edge| (edge.from, edge.to));
+        let mut labels = Labels::default();
+        let nodes = order.iter().map(|at| {
+            let (key, sums) = &self.nodes[*at as usize];
+            Node {
+                key: key.clone(),
+                label: labels.of(workload, key),
+                impact: sums.map(|_, seconds| Impact {
+                    seconds: *seconds,
+                    responsibility: 0.0,
+                }),
+            }
         });
         Graph {
             nodes: nodes.collect(),
@@ -177,7 +201,23 @@ impl Sums {
     }
 }
 
-fn label(workload: &Workload, key: &Key) -> String {
+/// Labels of sources, which many vertices have.
+#[derive(Default)]
+struct Labels(HashMap<Source, Arc<str>>);
+
+impl Labels {
+    fn of(&mut self, workload: &Workload, key: &Key) -> Arc<str> {
+        match key {
+            Key::Cause(.., source) => {
+                let label = self.0.entry(*source);
+                Arc::clone(label.or_insert_with(|| label_of(workload, key).into()))
+            }
+            _ => label_of(workload, key).into(),
+        }
+    }
+}
+
+fn label_of(workload: &Workload, key: &Key) -> String {
     let query = |id: &QueryId| {
         workload
             .query(*id)

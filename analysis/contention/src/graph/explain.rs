@@ -1,10 +1,8 @@
 //! Candidate explanations: the paths from a culprit to a victim (section 4.2).
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
-use super::{Graph, Key, NodeIndex};
+use super::{Edge, Graph, Key};
 use crate::{Culprit, HostId, Kind, QueryId, Resource, Source, StageId};
 
 /// Expl(vq, vs, res, res', host, cs, cq, P): one path through the graph.
@@ -35,10 +33,10 @@ pub struct Explanation {
 impl Graph {
     /// All paths from culprits to victims, strongest first. Linear in their number, but for the sorting.
     pub fn explanations(&self) -> Vec<Explanation> {
-        let mut out: BTreeMap<NodeIndex, Vec<usize>> = BTreeMap::new();
-        for (at, edge) in self.edges.iter().enumerate() {
-            out.entry(edge.to).or_default().push(at);
-        }
+        let is_cause = |edge: &&Edge| matches!(self.node(edge.to).key, Key::Cause(..));
+        let mut into: Vec<&Edge> = self.edges.iter().filter(is_cause).collect();
+        into.sort_by_key(|edge| edge.to);
+        let mut into = into.into_iter().peekable();
         let mut explanations = Vec::new();
         for (at, node) in self.nodes.iter().enumerate() {
             let Key::Cause(stage, kind, host, source) = node.key else {
@@ -47,12 +45,7 @@ impl Graph {
             let victim = stage.query;
             let responsibility = node.impact[&victim].responsibility;
             // One edge for each operator of the culprit stage, or one in all.
-            for edge in out
-                .get(&NodeIndex(at as u32))
-                .into_iter()
-                .flatten()
-                .map(|at| &self.edges[*at])
-            {
+            while let Some(edge) = into.next_if(|edge| edge.to.0 as usize == at) {
                 let flow = edge.flow[&victim];
                 let operator = match &self.node(edge.from).key {
                     Key::CulpritStage(_, operator) => operator.clone(),

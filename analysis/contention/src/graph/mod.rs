@@ -1,14 +1,16 @@
 //! The seven-level graph of who slowed whom down (iQC-Graph, section 4.1, appendix C).
 
 mod build;
+mod by_victim;
 mod explain;
 mod export;
 mod responsibility;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use by_victim::ByVictim;
 pub use explain::Explanation;
 
 use crate::{CapacityBasis, Culprit, Executor, HostId, Kind, QueryId, Resource, Source, StageId};
@@ -60,14 +62,14 @@ pub struct Impact {
 }
 
 /// A vertex with its impact on every victim: one for levels 0 to 4, a map of several for 5 and 6.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Node {
     /// Which it is.
     pub key: Key,
     /// For people.
-    pub label: String,
+    pub label: Arc<str>,
     /// By victim query.
-    pub impact: BTreeMap<QueryId, Impact>,
+    pub impact: ByVictim<Impact>,
 }
 
 /// A position in [`Graph::nodes`].
@@ -75,14 +77,14 @@ pub struct Node {
 pub struct NodeIndex(pub u32);
 
 /// An edge from cause to effect, always to a lower level: by one, or from 6 to 4 for what has no stages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Edge {
     /// The cause.
     pub from: NodeIndex,
     /// The effect.
     pub to: NodeIndex,
     /// By victim query.
-    pub flow: BTreeMap<QueryId, Flow>,
+    pub flow: ByVictim<Flow>,
 }
 
 /// What an edge carries toward one victim query.

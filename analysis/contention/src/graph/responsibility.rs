@@ -17,12 +17,12 @@ impl Graph {
             }
         }
         for edge in &self.edges {
-            for (victim, flow) in &edge.flow {
+            for (victim, flow) in edge.flow.iter() {
                 visited += 1;
                 let passed =
                     flow.factor * self.nodes[edge.to.0 as usize].impact[victim].responsibility;
                 let cause = &mut self.nodes[edge.from.0 as usize];
-                cause.impact.entry(*victim).or_default().responsibility += passed;
+                cause.impact.of(*victim).responsibility += passed;
             }
         }
         visited

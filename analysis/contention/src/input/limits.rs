@@ -1,6 +1,6 @@
 //! Containers with a CPU limit: there the limit is what queries contend for, not the CPUs of the machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_format::HostRow;
 
@@ -15,7 +15,8 @@ pub(super) fn cpus(row: &HostRow) -> f64 {
 /// Has rows of hosts whose profiled JVMs are all in one control group with a CPU limit tell of that group instead of the
 /// machine: `cpu_s` becomes what it had, and of what it was allowed and did not use the part that others took
 /// of the rest of the machine. Other limits are dropped. Returns what there is to say.
-pub(super) fn apply(rows: &mut [HostRow]) -> Vec<String> {
+pub(super) fn apply(rows: &mut Vec<HostRow>) -> Vec<String> {
+    drop_gaps(rows);
     let mut by_host: BTreeMap<String, Vec<&mut HostRow>> = BTreeMap::new();
     for row in rows {
         by_host.entry(row.host.clone()).or_default().push(row);
@@ -43,15 +44,25 @@ pub(super) fn apply(rows: &mut [HostRow]) -> Vec<String> {
             }
         }
         let throttled = throttled / seconds;
+        let group = group.split('#').next().unwrap_or_default();
         if throttled > WORTH_A_WORD {
             notes.push(format!(
-                "on {host} the limit of {most} CPUs of {group} was used up in {:.0}% of its periods: more CPUs in the limit would \
+                "on {host} the CPU limit of {most} ({group}) was used up in {:.0}% of its periods: more CPUs in the limit would \
                  shorten waiting for the CPU, whoever is blamed for it",
                 throttled * 100.0
             ));
         }
     }
     notes
+}
+
+/// Drops rows of JVMs that were in a group at other times: in the row in which one leaves or enters a group it is not
+/// known what the group used.
+fn drop_gaps(rows: &mut Vec<HostRow>) {
+    let jvm = |row: &HostRow| (row.app.clone(), row.host.clone(), row.pid);
+    let grouped = rows.iter().filter(|row| row.cpu_group.is_some());
+    let grouped: BTreeSet<_> = grouped.map(jvm).collect();
+    rows.retain(|row| row.cpu_group.is_some() || !grouped.contains(&jvm(row)));
 }
 
 /// Seconds.
@@ -99,25 +110,30 @@ mod tests {
 
     #[test]
     fn the_limit_is_the_capacity_of_a_container() {
-        let mut rows = [row(1, "/a", 20.0), row(1, "/a", 11.0)];
+        let leaving = HostRow {
+            cpu_group: None,
+            cpu_limit: None,
+            ..row(1, "", 0.0)
+        };
+        let mut rows = vec![row(1, "/a#7", 20.0), row(1, "/a#7", 11.0), leaving];
         let notes = apply(&mut rows);
-        assert_eq!(cpus(&rows[0]), 2.0);
+        assert_eq!((rows.len(), cpus(&rows[0])), (2, 2.0));
         // All that it may use; then of 9 s that it did not, what others took: 30 of the machine's other 69.
         assert_eq!(rows[0].cpu_s, 20.0);
         assert!((rows[1].cpu_s - (11.0 + 9.0 * 30.0 / 69.0)).abs() < 1e-9);
         assert!(
-            notes[0].contains("limit of 2 CPUs of /a was used up in 50%"),
+            notes[0].contains("CPU limit of 2 (/a) was used up in 50%"),
             "{notes:?}"
         );
     }
 
     #[test]
     fn containers_beside_each_other_share_the_machine() {
-        let mut rows = [row(1, "/a", 20.0), row(2, "/b", 20.0)];
+        let mut rows = vec![row(1, "/a#7", 20.0), row(2, "/a#8", 20.0)];
         let notes = apply(&mut rows);
         assert_eq!((cpus(&rows[0]), rows[0].cpu_s), (8.0, 41.0));
         assert!(notes[0].contains("CPU limits of their own"), "{notes:?}");
-        let mut rows = [row(1, "/a", 20.0)];
+        let mut rows = vec![row(1, "/a#7", 20.0)];
         rows[0].cpus = 2;
         assert_eq!(apply(&mut rows), [""; 0]);
         assert_eq!((cpus(&rows[0]), rows[0].cpu_s), (2.0, 41.0));

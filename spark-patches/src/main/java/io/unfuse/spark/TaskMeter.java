@@ -43,8 +43,9 @@ final class TaskMeter implements Runnable {
     /** Bytes that were read of local files and of others. */
     private long localBytes;
     private long remoteBytes;
-    /** Of what has been read of files lately, the part that came over the network. */
+    /** Of what has been read of files lately, the part that came over the network, and what of it is no task's yet. */
     private double remoteShare;
+    private double unclaimedBytes;
 
     private TaskMeter(long heartbeatMillis) {
         heartbeatNanos = heartbeatMillis * 1_000_000;
@@ -120,22 +121,27 @@ final class TaskMeter implements Runnable {
         }
     }
 
-    /** Spark does not say of which file system a task reads; Hadoop counts by scheme, for the whole JVM. */
+    /**
+     * Spark does not say of which file system a task reads, and counts cached blocks too; Hadoop counts by scheme, for the whole
+     * JVM. Blocks of HDFS on this machine are at a distance of 0.
+     */
     @SuppressWarnings("deprecation") // what replaces it does not count bytes of local files
     private void countFiles() {
         long local = 0;
         long remote = 0;
         for (FileSystem.Statistics each : FileSystem.getAllStatistics()) {
-            if (each.getScheme().equals("file")) {
-                local += each.getBytesRead();
-            } else {
-                remote += each.getBytesRead();
-            }
+            long all = each.getBytesRead();
+            long near = "file".equals(each.getScheme()) ? all : Math.min(each.getBytesReadByDistance(0), all);
+            local += near;
+            remote += all - near;
         }
-        long all = local - localBytes + remote - remoteBytes;
+        // Anybody may have them set to 0.
+        long fetched = Math.max(remote - remoteBytes, 0);
+        long all = fetched + Math.max(local - localBytes, 0);
         if (all > 0) {
-            remoteShare = (double) (remote - remoteBytes) / all;
+            remoteShare = (double) fetched / all;
         }
+        unclaimedBytes += fetched;
         localBytes = local;
         remoteBytes = remote;
     }
@@ -224,7 +230,8 @@ final class TaskMeter implements Runnable {
             double meanHeld = looked || !ended ? (heldBytes + held) / 2.0 : metrics.peakExecutionMemory() / 2.0;
 
             write(to, now, "cpu", (cpu - cpuNanos) / 1e9, 0);
-            double remote = Math.max(input - inputBytes, 0) * to.remoteShare;
+            double remote = Math.min(Math.max(input - inputBytes, 0) * to.remoteShare, to.unclaimedBytes);
+            to.unclaimedBytes -= remote;
             // Blocks of a shuffle that are on this machine come from its disks.
             double local = Math.max(input - inputBytes, 0) - remote + Math.max(localBlocks - localBlockBytes, 0);
             write(to, now, "io-read", local, 0);
