@@ -252,7 +252,11 @@ impl Collections {
     /// Garbage collection, unless there was next to none in the window: then the JVM stopped for something else.
     fn stopped(&self, cell: &Cell) -> KnownProcess {
         let units = cell.known.get(&KnownProcess::Gc).copied().unwrap_or(0.0);
-        match units < COLLECTS * cell.span.seconds() && self.0.contains(&cell.host) {
+        // Without a row of the host nothing is known of the window.
+        match !cell.known.is_empty()
+            && units < COLLECTS * cell.span.seconds()
+            && self.0.contains(&cell.host)
+        {
             true => KnownProcess::Jvm,
             false => KnownProcess::Gc,
         }

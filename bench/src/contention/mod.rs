@@ -34,7 +34,7 @@ pub struct Contention {
     #[arg(long, value_name = "QUERY", default_value = "q67")]
     pub victim: String,
     /// How long users of the cases think before each query, s: at most twice this, the mean of all is this
-    #[arg(long, default_value_t = 6.0)]
+    #[arg(long, default_value_t = 20.0)]
     pub think: f64,
     /// Task slots; more than there are cores, so that tasks have to share these
     #[arg(long, default_value_t = 6)]

@@ -40,7 +40,7 @@ impl Chains<'_> {
             }
             Self::Sizes(unwinder) => unwinder.unwind(chain, sample, maps),
         };
-        match repair::drop_strays(chain, maps) && state == Chain::Whole {
+        match repair::drop_strays(chain, self.words(), maps) && state == Chain::Whole {
             true => Chain::Repaired,
             false => state,
         }

@@ -9,7 +9,7 @@
 //! HotSpot's own routines (SHA-512) use rbp for a table, too: there the chain ends after its leaf. Words that
 //! were read on the way and lie in no code are no callers.
 
-use super::interpreted::INTERPRETED;
+use super::interpreted::Words;
 use crate::maps::Maps;
 use crate::perf_event::Sample;
 
@@ -77,10 +77,11 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
 
 /// Drops callers that lie in no code, and says whether there were any. To be done when interpreted frames have been marked,
 /// which are found along the links that strays are part of.
-pub(super) fn drop_strays(chain: &mut Vec<u64>, maps: &Maps) -> bool {
+pub(super) fn drop_strays(chain: &mut Vec<u64>, words: &Words, maps: &Maps) -> bool {
     let walked = chain.len();
     let mut is_leaf = true;
-    chain.retain(|ip| std::mem::take(&mut is_leaf) || ip & INTERPRETED != 0 || maps.is_code(*ip));
+    chain
+        .retain(|ip| std::mem::take(&mut is_leaf) || maps.is_code(*ip) || words.get(*ip).is_some());
     chain.len() < walked
 }
 
@@ -161,15 +162,15 @@ mod tests {
     /// Where generated code lies; nothing else does.
     const CODE: std::ops::Range<u64> = 0x1000..0x2000;
     const STACK: u64 = 0x8000;
-    /// In no code.
-    const STRAY: u64 = 0x30;
+    /// In no code, though it looks like an interpreted frame.
+    const STRAY: u64 = 0xbff8_0000_0000_0000;
 
     fn repaired(mut chain: Vec<u64>, stack: &[u64]) -> (Chain, Vec<u64>) {
         let mut maps = Maps::open(std::process::id()).unwrap();
         maps.set_code_cache(CODE.start, CODE.end);
         let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let state = repair(&mut chain, &Sample::of_stack(STACK, &bytes), &maps);
-        drop_strays(&mut chain, &maps);
+        drop_strays(&mut chain, &Words::new(None), &maps);
         (state, chain)
     }
 

@@ -56,13 +56,17 @@ pub(super) fn apply(rows: &mut Vec<HostRow>) -> Vec<String> {
     notes
 }
 
-/// Drops rows of JVMs that were in a group at other times: in the row in which one leaves or enters a group it is not
-/// known what the group used.
+/// Drops the row in which a JVM enters, leaves or changes a group: it is not known what the group used. Where a JVM was
+/// in no group for longer, the next row is not of one either.
 fn drop_gaps(rows: &mut Vec<HostRow>) {
-    let jvm = |row: &HostRow| (row.app.clone(), row.host.clone(), row.pid);
-    let grouped = rows.iter().filter(|row| row.cpu_group.is_some());
-    let grouped: BTreeSet<_> = grouped.map(jvm).collect();
-    rows.retain(|row| row.cpu_group.is_some() || !grouped.contains(&jvm(row)));
+    let at = |row: &HostRow, time| (row.app.clone(), row.host.clone(), row.pid, time);
+    let grouped = || rows.iter().filter(|row| row.cpu_group.is_some());
+    let starts: BTreeSet<_> = grouped().map(|row| at(row, row.start_ns)).collect();
+    let ends: BTreeSet<_> = grouped().map(|row| at(row, row.end_ns)).collect();
+    rows.retain(|row| {
+        row.cpu_group.is_some()
+            || !(starts.contains(&at(row, row.end_ns)) || ends.contains(&at(row, row.start_ns)))
+    });
 }
 
 /// Seconds.
@@ -113,6 +117,8 @@ mod tests {
         let leaving = HostRow {
             cpu_group: None,
             cpu_limit: None,
+            start_ns: 10_000_000_000,
+            end_ns: 11_000_000_000,
             ..row(1, "", 0.0)
         };
         let mut rows = vec![row(1, "/a#7", 20.0), row(1, "/a#7", 11.0), leaving];

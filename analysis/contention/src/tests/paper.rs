@@ -256,13 +256,18 @@ fn a_pause_in_a_window_without_collection_is_the_jvms() {
             blocked_ns: S / 4 * end,
         });
     }
-    tables.known.push(KnownUse {
-        host: HostId(0),
-        process: KnownProcess::Gc,
-        resource: Resource::Cpu,
-        span: span(0, 1),
-        units: 0.1,
-    });
+    for (process, span) in [
+        (KnownProcess::Gc, span(0, 1)),
+        (KnownProcess::Jvm, span(1, 2)),
+    ] {
+        tables.known.push(KnownUse {
+            host: HostId(0),
+            process,
+            resource: Resource::Cpu,
+            span,
+            units: 0.1,
+        });
+    }
     let workload = Workload::new(tables).unwrap();
     let options = Options {
         victims: [QueryId(1)].into(),

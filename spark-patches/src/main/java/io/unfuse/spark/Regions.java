@@ -1,5 +1,9 @@
 package io.unfuse.spark;
 
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.codegen.Block;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeBlock;
+import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.execution.CodegenSupport;
 
 /**
@@ -35,12 +39,48 @@ public final class Regions {
         }
     }
 
+    /**
+     * Encloses the code that has yet to compute columns which {@code operator} hands up: it goes where they are used first, among the
+     * code of another operator.
+     */
+    public static void outputs(Object operator, Object columns) {
+        try {
+            int region = columns == null || !enabled ? -1 : Operators.region((CodegenSupport) operator);
+            if (region < 0) {
+                return;
+            }
+            String name = "PRODUCE_" + region;
+            for (Object each : ScalaSeq.toList(columns)) {
+                ExprCode column = (ExprCode) each;
+                if (!column.code().toString().isBlank()) {
+                    column.code_$eq(enclose(name, column.code()));
+                }
+            }
+        } catch (Throwable error) {
+            Agent.failed("marking columns", error);
+        }
+    }
+
+    private static Block enclose(String name, Block code) throws ReflectiveOperationException {
+        Object parts = ScalaSeq.fromList(List.of(begin(name), end(name)));
+        // Its signature names Scala's Seq.
+        return (Block) CodeBlock.class.getConstructors()[0].newInstance(parts, ScalaSeq.fromList(List.of(code)));
+    }
+
+    private static String begin(String name) {
+        return "\n/* BeginCodeRegion(" + name + ") */\n";
+    }
+
+    private static String end(String name) {
+        return "\n/* EndCodeRegion(" + name + ") */\n";
+    }
+
     private static String enclose(String kind, int region, String code) {
         // Operators test for empty code to leave out whole statements, so empty stays empty.
         if (region < 0 || code == null || code.isBlank() || !enabled) {
             return code;
         }
         String name = kind + region;
-        return "\n/* BeginCodeRegion(" + name + ") */\n" + code + "\n/* EndCodeRegion(" + name + ") */\n";
+        return begin(name) + code + end(name);
     }
 }

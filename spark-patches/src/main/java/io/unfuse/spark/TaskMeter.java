@@ -105,6 +105,8 @@ final class TaskMeter implements Runnable {
     public void run() {
         try {
             long last = System.nanoTime();
+            countFiles();
+            unclaimedBytes = 0;
             while (!stopped) {
                 LockSupport.parkNanos(Math.max(LOOK_NANOS, heartbeatNanos / LOOKS));
                 long now = System.nanoTime();
@@ -156,6 +158,10 @@ final class TaskMeter implements Runnable {
             if (ended) {
                 each.remove();
             }
+        }
+        if (tasks.isEmpty()) {
+            // What is left was read by somebody else.
+            unclaimedBytes = 0;
         }
         send();
     }

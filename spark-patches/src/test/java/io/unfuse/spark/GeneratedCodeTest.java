@@ -11,6 +11,7 @@ import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.apache.spark.sql.execution.CodegenSupport;
 import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.junit.jupiter.api.AfterEach;
@@ -60,6 +61,26 @@ class GeneratedCodeTest {
             }
             assertTrue(regions.contains("PRODUCE_1"), regions::toString);
         }
+    }
+
+    /** Where the row is written, and not in the loop of who writes it. */
+    @Test
+    void whatAProjectionComputesIsItsOwn() throws Exception {
+        String query = "select k, sha2(cast(amount * 7919 as string), 512) from facts where amount > 3 order by k";
+        int found = 0;
+        for (WholeStageCodegenExec stage : SparkUnderTest.stages(query)) {
+            List<Object> fused = Operators.fused(stage);
+            String innermost = "";
+            for (String line : body(stage).split("\n")) {
+                if (line.contains("BeginCodeRegion")) {
+                    innermost = line.replaceAll(".*_(\\d+)\\).*", "$1");
+                } else if (line.contains("7919") && !innermost.isEmpty()) {
+                    found++;
+                    assertTrue(fused.get(Integer.parseInt(innermost)) instanceof ProjectExec, line + " in " + innermost);
+                }
+            }
+        }
+        assertTrue(found > 0, "the product is in the generated code");
     }
 
     @Test

@@ -51,7 +51,8 @@ class PatchesTest {
             }
         }
         TreeMap<String, List<String>> expected = new TreeMap<>();
-        expected.put("CodegenSupport", Arrays.asList("produce -> Regions.produce", "consume -> Regions.consume"));
+        expected.put("CodegenSupport", Arrays.asList("produce -> Regions.produce", "consume -> Regions.outputs",
+                "consume -> Regions.consume"));
         expected.put("WholeStageCodegenExec", Collections.singletonList("doCodeGen -> CodegenTap.generated"));
         expected.put("PluginContainer$", Collections.singletonList("apply -> UnfusePlugin.addTo"));
         expected.put("SparkEnv", Collections.singletonList("createPythonWorker -> PythonWorkers.obtained"));
