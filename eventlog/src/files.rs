@@ -13,9 +13,11 @@ pub(crate) struct Files {
     pub(crate) missing: Vec<u64>,
 }
 
-/// Whether a path is to be read as an event log: a file, or a directory with files `events_N_…`.
+/// Whether a path is to be read as an event log: a file, or a directory with files `events_N_…`. Of a pipe or a device too, so
+/// that [`EventLog::open`](crate::EventLog::open) says why it is not opened.
 pub fn is_event_log(path: &Path) -> bool {
-    path.is_file() || rolling(path).is_ok_and(|files| !files.paths.is_empty())
+    let is_no_directory = fs::metadata(path).is_ok_and(|about| !about.is_dir());
+    is_no_directory || rolling(path).is_ok_and(|files| !files.paths.is_empty())
 }
 
 /// The files of a log.
@@ -41,7 +43,12 @@ pub(crate) fn of(path: &Path) -> Result<Files, EventLogError> {
 fn rolling(dir: &Path) -> io::Result<Files> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
+        let entry = entry?;
+        // Who sent a directory may not choose with a link what else is read.
+        if !entry.file_type()?.is_file() {
+            continue;
+        }
+        let path = entry.path();
         let name = path.file_name().and_then(|name| name.to_str());
         let Some(rest) = name.and_then(|name| name.strip_prefix("events_")) else {
             continue;
@@ -112,6 +119,13 @@ mod tests {
         ]);
         assert_eq!(paths, ["events_2_a.compact", "events_3_a", "events_5_a"]);
         assert_eq!(missing, [4]);
+    }
+
+    #[test]
+    fn links_and_pipes_are_no_files_of_a_log() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("events_1_a")).unwrap();
+        assert!(matches!(of(dir.path()), Err(EventLogError::NoEvents(_))));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! A log, read from its first event to its last.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use unfuse_files::open_given;
 
 use crate::codec::{self, Sniffed, Text};
 use crate::json::{self, Names};
@@ -26,7 +27,7 @@ pub struct EventLog {
 
 impl EventLog {
     /// Longer lines are skipped, bytes. Real ones with plans of thousands of nodes have a few MiB.
-    pub const MAX_LINE: usize = 256 << 20;
+    pub const MAX_LINE: usize = 16 << 20;
 
     /// Opens a log: a file, or the directory of a rolling log.
     ///
@@ -78,7 +79,7 @@ impl EventLog {
     }
 
     fn begin(&mut self, path: PathBuf) -> Result<(), EventLogError> {
-        match File::open(&path) {
+        match open_given(&path) {
             Ok(file) => self.begin_with(file, path),
             Err(source) => Err(EventLogError::Io { path, source }),
         }
@@ -172,6 +173,7 @@ impl Iterator for EventLog {
 fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "it ends within a compressed block".into(),
+        io::ErrorKind::FileTooLarge => error.to_string(),
         io::ErrorKind::InvalidData => format!("a compressed block is broken ({error})"),
         _ => format!("it cannot be read on ({error})"),
     }

@@ -14,26 +14,45 @@ pub mod confine;
 pub mod cpufreq;
 pub mod guardian;
 pub mod storage;
+mod trust;
 
 use std::env;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use nix::unistd::geteuid;
+use unfuse_files::{Access, Directory};
+
+/// What a cache directory is needed for, and how another is chosen.
+const UNUSABLE: &str = "the cache directory cannot be used; XDG_CACHE_HOME says where another is";
 
 /// The agent's library: `UNFUSE_AGENT`, or `libunfuse.so` beside this program.
+///
+/// JVMs load it, those of root and of other users too where root asks for it. So root takes it only if nobody can
+/// change it but root and who could change this program as well.
+///
+/// # Errors
+/// Where there is none, or root must not use it.
 pub fn agent_library() -> Result<PathBuf> {
-    if let Some(path) = env::var_os("UNFUSE_AGENT") {
-        let path = PathBuf::from(path);
-        if path.is_file() {
-            return Ok(path);
-        }
-        bail!("UNFUSE_AGENT={}: no such file", path.display());
-    }
     let program = env::current_exe()?;
-    let beside = program.with_file_name("libunfuse.so");
-    if beside.is_file() {
-        return Ok(beside);
+    let library = match env::var_os("UNFUSE_AGENT") {
+        Some(path) => {
+            let path = PathBuf::from(path);
+            if !path.is_file() {
+                bail!("UNFUSE_AGENT={}: no such file", path.display());
+            }
+            path
+        }
+        None => program.with_file_name("libunfuse.so"),
+    };
+    if library.is_file() {
+        if geteuid().is_root() {
+            return trust::check(&library, &[0, std::fs::metadata(&program)?.uid()]);
+        }
+        return Ok(library);
     }
     bail!(
         "libunfuse.so is not beside {}; build it (`make build`) or set UNFUSE_AGENT to its path",
@@ -41,18 +60,37 @@ pub fn agent_library() -> Result<PathBuf> {
     )
 }
 
-/// `~/.cache/unfuse`, where Spark and data are kept.
+/// `~/.cache/unfuse`, where Spark, data and copies of remote profiles are kept; it need not be there.
+///
+/// # Errors
+/// Where no variable says where it is, and where somebody else could have put there what would be run or believed: it
+/// belongs to another user, or others can write to it.
 pub fn cache_dir() -> Result<PathBuf> {
     let base = env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
         .or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
-    match base {
-        Some(base) => Ok(base.join("unfuse")),
-        None => {
-            bail!("neither HOME nor XDG_CACHE_HOME is set; set one, Spark and data are kept there")
+    let Some(base) = base else {
+        bail!("neither HOME nor XDG_CACHE_HOME is set; set one, Spark and data are kept there");
+    };
+    let cache = base.join("unfuse");
+    match Directory::open(&cache) {
+        Ok(there) => {
+            there.check(Access::Readable).context(UNUSABLE)?;
         }
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => return Err(e).with_context(|| format!("cannot open {}", cache.display())),
     }
+    Ok(cache)
+}
+
+/// Makes a folder of the cache directory, with mode 0700; `access` is what other users may have of one that is there.
+///
+/// # Errors
+/// Those of [`cache_dir`], and where it cannot be made.
+pub fn cache_folder(name: &str, access: Access) -> Result<Directory> {
+    let cache = Directory::create(&cache_dir()?, Access::Readable).context(UNUSABLE)?;
+    cache.create_folder(name, access).context(UNUSABLE)
 }
 
 /// A JDK or JRE on this machine.

@@ -1,6 +1,7 @@
 //! What a file is compressed with, told by its first bytes.
 
 mod blocks;
+mod budget;
 mod lz4_block;
 mod lzf;
 mod snappy;
@@ -10,6 +11,7 @@ mod tests;
 use std::io::{self, BufRead, BufReader, Read};
 
 use self::blocks::Blocks;
+use self::budget::{Budgeted, Packed};
 
 /// Bytes asked of the system at a time.
 const BUFFER: usize = 1 << 18;
@@ -27,11 +29,14 @@ pub(crate) enum Sniffed {
     Unknown,
 }
 
-/// A file's text, unpacked as its first bytes say.
+/// A file's text, unpacked as its first bytes say. It ends with [`io::ErrorKind::FileTooLarge`] where it unpacks to more than
+/// a log of its size can hold.
 ///
 /// # Errors
 /// If these cannot be read.
-pub(crate) fn text(mut file: impl Read + Send + 'static) -> io::Result<Sniffed> {
+pub(crate) fn text(file: impl Read + Send + 'static) -> io::Result<Sniffed> {
+    let mut file = Packed::new(file);
+    let read = file.counter();
     let mut head = Vec::new();
     file.by_ref().take(8).read_to_end(&mut head)?;
     if head.is_empty() {
@@ -42,15 +47,16 @@ pub(crate) fn text(mut file: impl Read + Send + 'static) -> io::Result<Sniffed> 
     let buffered = |reader: Box<dyn Read + Send>| -> Text {
         Box::new(BufReader::with_capacity(BUFFER, reader))
     };
-    Ok(Sniffed::Text(match codec {
-        Some(Codec::Plain) => Box::new(file),
+    let text: Text = match codec {
+        Some(Codec::Plain) => return Ok(Sniffed::Text(Box::new(file))),
         Some(Codec::Zstd) => buffered(Box::new(zstd::Decoder::with_buffer(file)?)),
         Some(Codec::Gzip) => buffered(Box::new(flate2::bufread::MultiGzDecoder::new(file))),
         Some(Codec::Lz4Block) => Box::new(Blocks::new(file, lz4_block::Lz4Block::default())),
         Some(Codec::Snappy) => Box::new(Blocks::new(file, snappy::Snappy::default())),
         Some(Codec::Lzf) => Box::new(Blocks::new(file, lzf::Lzf::default())),
         None => return Ok(Sniffed::Unknown),
-    }))
+    };
+    Ok(Sniffed::Text(Box::new(Budgeted::new(text, read))))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

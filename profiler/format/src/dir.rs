@@ -1,12 +1,13 @@
 //! The directory itself: making it, opening it, its sources.
 
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use unfuse_files::{Access, Directory, Kind};
 
+use crate::room::Room;
 use crate::segment::{Read, read_segment, read_table, segments};
 use crate::{FormatError, Problem, Table};
 
@@ -18,6 +19,14 @@ pub const MANIFEST: &str = "unfuse.json";
 
 /// Longest hash of a source, in hexadecimal digits.
 const LONGEST_HASH: usize = 64;
+
+/// The largest manifest and the largest source that are read, bytes.
+const LARGEST_MANIFEST: u64 = 64 << 10;
+const LARGEST_SOURCE: u64 = 64 << 20;
+
+/// Folders beside those of the tables.
+const SOURCES: &str = "sources";
+const RECORDS_WAITING: &str = "records.waiting";
 
 #[derive(Serialize, Deserialize)]
 struct Manifest {
@@ -36,100 +45,157 @@ pub fn is_uri(dir: &str) -> bool {
     })
 }
 
-/// A profile directory that exists and has a format we can read.
+/// A profile directory that exists and has a format we can read. It is open: whatever happens to its path, this is the
+/// directory that is read and written.
 #[derive(Debug, Clone)]
 pub struct ProfileDir {
-    root: PathBuf,
+    files: Directory,
+}
+
+impl AsFd for ProfileDir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.files.as_fd()
+    }
 }
 
 impl ProfileDir {
     /// Makes the directory (mode 0700) and its manifest, or opens it where it is a profile already:
     /// several processes and several applications may share one.
+    ///
+    /// # Errors
+    /// [`FormatError::Refused`] for a directory of another user or one that others can write to, and for one that others
+    /// can read, unless it is a profile already: then its owner has made it so. Those of [`open`](Self::open), and
+    /// [`FormatError::Unwritable`].
     pub fn create(root: &Path) -> Result<Self, FormatError> {
-        private_dir(root).map_err(FormatError::unwritable(root))?;
-        let manifest = root.join(MANIFEST);
-        if manifest.exists() {
-            return Self::open(root);
+        Self::create_in(Directory::create(root, Access::Readable)?)
+    }
+
+    /// The same in a directory that is open, such as one that another process has opened and handed over.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn create_in(files: Directory) -> Result<Self, FormatError> {
+        if files.has(MANIFEST) {
+            return Self::open_in(files);
         }
-        let text = serde_json::to_string(&Manifest {
+        let files = files.check(Access::Private)?;
+        let manifest = files.path().join(MANIFEST);
+        let text = serde_json::to_vec(&Manifest {
             format: FORMAT_VERSION,
             writer: format!("unfuse {}", env!("CARGO_PKG_VERSION")),
         })
         .map_err(|e| FormatError::io(&manifest)(e.into()))?;
         // Written aside and renamed: executors that start together must never read half a manifest.
-        let aside = root.join(format!(".{MANIFEST}.{}", std::process::id()));
-        write_private(&aside, text.as_bytes())
-            .and_then(|()| fs::rename(&aside, &manifest))
+        files
+            .write(MANIFEST, &text)
             .map_err(FormatError::unwritable(&manifest))?;
-        Ok(Self {
-            root: root.to_owned(),
-        })
+        Ok(Self { files })
     }
 
-    /// Opens an existing profile.
+    /// Opens an existing profile to read. It may belong to somebody else: no link in it is followed, and only regular files
+    /// are opened.
     ///
     /// # Errors
     /// [`FormatError::Missing`], [`FormatError::NotAProfile`], [`FormatError::DamagedManifest`],
     /// [`FormatError::TooNew`].
     pub fn open(root: &Path) -> Result<Self, FormatError> {
-        if !root.is_dir() {
-            return Err(FormatError::Missing(root.to_owned()));
+        match Directory::open(root) {
+            Ok(files) => Self::open_in(files),
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Err(FormatError::Missing(root.to_owned()))
+            }
+            Err(e) => Err(FormatError::io(root)(e)),
         }
-        let path = root.join(MANIFEST);
-        let text = match fs::read_to_string(&path) {
+    }
+
+    fn open_in(files: Directory) -> Result<Self, FormatError> {
+        let path = files.path().join(MANIFEST);
+        let text = match files.read(MANIFEST, LARGEST_MANIFEST) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                return Err(FormatError::NotAProfile(root.to_owned()));
+                return Err(FormatError::NotAProfile(files.path().to_owned()));
             }
             Err(e) => return Err(FormatError::Io { path, source: e }),
         };
         let manifest: Manifest =
-            serde_json::from_str(&text).map_err(|e| FormatError::DamagedManifest {
+            serde_json::from_slice(&text).map_err(|e| FormatError::DamagedManifest {
                 path,
                 reason: e.to_string(),
             })?;
         if manifest.format > FORMAT_VERSION {
             return Err(FormatError::TooNew {
-                path: root.to_owned(),
+                path: files.path().to_owned(),
                 found: manifest.format,
             });
         }
-        Ok(Self {
-            root: root.to_owned(),
-        })
+        Ok(Self { files })
     }
 
     /// Whether the profile is still there. Who deletes the directory of a running job does not want it
     /// back, so writers ask before they write.
     pub fn is_there(&self) -> bool {
-        Self::is_at(&self.root)
+        is_profile(&self.files)
     }
 
     /// Whether a directory is a profile.
     pub fn is_at(root: &Path) -> bool {
-        root.join(MANIFEST).exists()
+        Directory::open(root).is_ok_and(|files| is_profile(&files))
     }
 
     /// The directory's path.
     pub fn path(&self) -> &Path {
-        &self.root
+        self.files.path()
     }
 
     /// Where files with records wait until they are tables.
-    pub fn records_waiting(&self) -> PathBuf {
-        self.root.join("records.waiting")
+    ///
+    /// # Errors
+    /// The system's, also where it is not there.
+    pub fn records_waiting(&self) -> io::Result<Directory> {
+        self.files.folder(RECORDS_WAITING)
     }
 
     /// Makes that folder, readable by the user only.
+    ///
+    /// # Errors
+    /// As for a folder of a table.
     pub fn make_records_waiting(&self) -> Result<PathBuf, FormatError> {
-        let folder = self.records_waiting();
-        private_folder(&folder).map_err(FormatError::unwritable(&folder))?;
-        Ok(folder)
+        let folder = self.files.create_folder(RECORDS_WAITING, Access::Private)?;
+        Ok(folder.path().to_owned())
+    }
+
+    /// Removes that folder, if nothing waits.
+    pub fn remove_records_waiting(&self) {
+        let _ = self.files.remove_folder(RECORDS_WAITING);
+    }
+
+    /// Opens a folder to write to; makes it if it is not there. One that others can read was made so by its owner.
+    pub(crate) fn make_folder(&self, name: &str) -> Result<Directory, FormatError> {
+        Ok(self.files.create_folder(name, Access::Readable)?)
+    }
+
+    /// Opens a folder to read.
+    pub(crate) fn folder(&self, name: &str) -> io::Result<Directory> {
+        self.files.folder(name)
+    }
+
+    /// The folder of a table, to look at its segments.
+    ///
+    /// # Errors
+    /// The system's, also where nothing was written of it.
+    pub fn folder_of<T: Table>(&self) -> io::Result<Directory> {
+        self.folder(T::NAME)
     }
 
     /// Whether anything was written of a table.
     pub fn has<T: Table>(&self) -> bool {
-        fs::read_dir(self.root.join(T::NAME)).is_ok_and(|mut files| files.next().is_some())
+        let names = self.folder(T::NAME).and_then(|folder| folder.names());
+        names.is_ok_and(|names| !names.is_empty())
     }
 
     /// Every row of one table, with the files that had to be left out.
@@ -143,12 +209,17 @@ impl ProfileDir {
         &self,
         each: impl Fn(Vec<T>) -> Vec<R> + Sync,
     ) -> Result<Read<R>, FormatError> {
-        read_table(&self.root.join(T::NAME), each)
+        read_table(self, each)
     }
 
     /// The segments of a table, in the order of their names: those of a writer follow each other.
+    ///
+    /// # Errors
+    /// Where its folder cannot be read.
     pub fn segments<T: Table>(&self) -> Result<Vec<PathBuf>, FormatError> {
-        segments(&self.root.join(T::NAME))
+        let names = segments(self, T::NAME).map_err(FormatError::io(&self.path().join(T::NAME)))?;
+        let folder = self.path().join(T::NAME);
+        Ok(names.iter().map(|name| folder.join(name)).collect())
     }
 
     /// The rows of one segment, for tables that are larger than memory.
@@ -156,68 +227,63 @@ impl ProfileDir {
     /// # Errors
     /// What is wrong with it.
     pub fn read_segment<T: Table>(&self, path: &Path) -> Result<Vec<T>, Problem> {
-        read_segment(path).map_err(|reason| Problem {
-            path: path.to_owned(),
-            reason,
-        })
+        let name = path.file_name().unwrap_or_default();
+        let folder = self.folder(T::NAME).map_err(|e| e.to_string());
+        folder
+            .and_then(|folder| read_segment(&folder, name, &Room::default()))
+            .map_err(|reason| Problem {
+                path: path.to_owned(),
+                reason,
+            })
     }
 
     /// Keeps the text of one generated source under its hash; a text already there is left alone.
+    ///
+    /// # Errors
+    /// As for a folder of a table, and [`FormatError::Unwritable`].
     pub fn save_source(&self, hash: &str, text: &str) -> Result<(), FormatError> {
-        let dir = self.root.join("sources");
-        private_folder(&dir).map_err(FormatError::unwritable(&dir))?;
-        let path = dir.join(format!("{hash}.java"));
-        if path.exists() {
+        let folder = self.make_folder(SOURCES)?;
+        let name = format!("{hash}.java");
+        if folder.has(&name) {
             return Ok(());
         }
-        let aside = dir.join(format!(".{hash}.{}", std::process::id()));
-        write_private(&aside, text.as_bytes())
-            .and_then(|()| fs::rename(&aside, &path))
-            .map_err(FormatError::unwritable(&path))
+        folder
+            .write(&name, text.as_bytes())
+            .map_err(FormatError::unwritable(&folder.path().join(&name)))
     }
 
     /// The text of one generated source, `None` where it was not saved.
+    ///
+    /// # Errors
+    /// [`FormatError::Io`].
     pub fn source(&self, hash: &str) -> Result<Option<String>, FormatError> {
         if !is_hash(hash) {
             return Ok(None);
         }
-        let path = self.root.join("sources").join(format!("{hash}.java"));
-        match fs::read(&path) {
+        let name = format!("{hash}.java");
+        let read = self
+            .folder(SOURCES)
+            .and_then(|folder| folder.read(&name, LARGEST_SOURCE));
+        match read {
             // A damaged byte costs its character, not the source.
             Ok(text) => Ok(Some(String::from_utf8_lossy(&text).into_owned())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(FormatError::Io { path, source }),
+            Err(source) => Err(FormatError::Io {
+                path: self.path().join(SOURCES).join(name),
+                source,
+            }),
         }
     }
+}
+
+/// Whether an open directory is a profile.
+fn is_profile(files: &Directory) -> bool {
+    files
+        .about(MANIFEST)
+        .is_ok_and(|about| about.kind == Kind::File)
 }
 
 /// Whether a text can be a hash, and not a path that leads elsewhere or that no system takes.
 fn is_hash(text: &str) -> bool {
     text.len() <= LONGEST_HASH && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
-
-/// Makes a directory and its parents, readable by the user only.
-pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-}
-
-/// Makes a folder of the profile, readable by the user only. The profile directory itself must exist.
-pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
-        _ => Ok(()),
-    }
-}
-
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(bytes)
 }

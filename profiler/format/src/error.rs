@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use unfuse_files::DirectoryError;
+
 /// Why a profile directory cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
@@ -47,6 +49,9 @@ pub enum FormatError {
         /// What the system said.
         source: io::Error,
     },
+    /// The directory is not one to write to.
+    #[error("cannot write the profile: {0} (with --out or dir=)")]
+    Refused(DirectoryError),
     /// Any other failing file operation.
     #[error("{path}: {source}")]
     Io {
@@ -55,6 +60,23 @@ pub enum FormatError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl From<DirectoryError> for FormatError {
+    fn from(error: DirectoryError) -> Self {
+        match error {
+            DirectoryError::Io { path, source } => Self::Unwritable { path, source },
+            // Only a profile may be read by others.
+            DirectoryError::OpenToOthers { path, mode, .. } => {
+                Self::Refused(DirectoryError::OpenToOthers {
+                    path,
+                    mode,
+                    private: true,
+                })
+            }
+            refused => Self::Refused(refused),
+        }
+    }
 }
 
 impl FormatError {

@@ -28,7 +28,10 @@
 mod dir;
 mod error;
 mod live;
+mod pages;
+mod parquet_rows;
 mod retention;
+mod room;
 mod segment;
 mod tables;
 

@@ -7,13 +7,16 @@
 //! works on a full disk, where a message could not be written.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::dir::private_folder;
+use unfuse_files::Directory;
+
 use crate::{FormatError, ProfileDir};
+
+/// The folder of the markers.
+const LIVE: &str = "live";
 
 /// Between a marker's name and the errno of its writer.
 const FAILED: &str = ".failed-";
@@ -21,38 +24,51 @@ const FAILED: &str = ".failed-";
 /// Held by a writer for as long as it writes; dropping it says the profile is complete.
 #[derive(Debug)]
 pub struct LiveMarker {
-    path: PathBuf,
+    folder: Directory,
+    name: String,
     _locked: File,
 }
 
 impl LiveMarker {
     /// Announces the writer called `name` (`HOST-PID`).
+    ///
+    /// # Errors
+    /// Where the marker cannot be made or locked.
     pub fn hold(dir: &ProfileDir, name: &str) -> Result<Self, FormatError> {
-        let folder = dir.path().join("live");
-        private_folder(&folder).map_err(FormatError::unwritable(&folder))?;
-        let path = folder.join(name);
-        let file = File::create(&path).map_err(FormatError::unwritable(&path))?;
+        let folder = dir.make_folder(LIVE)?;
+        let path = folder.path().join(name);
+        let file = folder
+            .open_or_create(name)
+            .map_err(FormatError::unwritable(&path))?;
         file.lock().map_err(FormatError::io(&path))?;
         Ok(Self {
-            path,
+            folder,
+            name: name.to_owned(),
             _locked: file,
         })
     }
 
     /// Says that the profile is not complete, and why.
     pub fn fail(self, errno: i32) {
-        let mut name = self.path.clone().into_os_string();
-        name.push(format!("{FAILED}{errno}"));
-        let _ = fs::rename(&self.path, name);
+        let _ = self
+            .folder
+            .rename(&self.name, format!("{}{FAILED}{errno}", self.name));
+    }
+
+    /// Whether a writer has announced itself, be it at work or not.
+    pub fn any(dir: &ProfileDir) -> bool {
+        dir.folder(LIVE)
+            .and_then(|folder| folder.names())
+            .is_ok_and(|names| !names.is_empty())
     }
 
     /// Why writers of this directory could not start, or not write everything.
     pub fn failures(dir: &ProfileDir) -> Vec<io::Error> {
-        let entries = fs::read_dir(dir.path().join("live")).into_iter().flatten();
-        entries
-            .flatten()
-            .filter_map(|entry| {
-                let name = entry.file_name();
+        let names = dir.folder(LIVE).and_then(|folder| folder.names());
+        let names = names.unwrap_or_default();
+        names
+            .iter()
+            .filter_map(|name| {
                 let (_, errno) = name.to_str()?.rsplit_once(FAILED)?;
                 Some(io::Error::from_raw_os_error(errno.parse().ok()?))
             })
@@ -61,11 +77,13 @@ impl LiveMarker {
 
     /// The writers of this directory that are at work.
     pub fn at_work(dir: &ProfileDir) -> HashSet<String> {
-        let entries = fs::read_dir(dir.path().join("live")).into_iter().flatten();
-        entries
-            .flatten()
-            .filter(|entry| is_locked(&entry.path()))
-            .filter_map(|entry| entry.file_name().into_string().ok())
+        let Ok(folder) = dir.folder(LIVE) else {
+            return HashSet::new();
+        };
+        let names = folder.names().unwrap_or_default().into_iter();
+        names
+            .filter_map(|name| name.into_string().ok())
+            .filter(|name| is_locked(&folder, name))
             .collect()
     }
 
@@ -88,14 +106,12 @@ impl LiveMarker {
 impl Drop for LiveMarker {
     fn drop(&mut self) {
         // The lock goes with the file; a marker left behind is unlocked and so means nothing.
-        let _ = fs::remove_file(&self.path);
+        let _ = self.folder.remove(&self.name);
     }
 }
 
-fn is_locked(marker: &Path) -> bool {
-    File::open(marker).is_ok_and(|file| match file.try_lock() {
-        Ok(()) => false,
-        Err(fs::TryLockError::WouldBlock) => true,
-        Err(fs::TryLockError::Error(_)) => false,
-    })
+fn is_locked(folder: &Directory, marker: &str) -> bool {
+    folder
+        .open_file(marker)
+        .is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }

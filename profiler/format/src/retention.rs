@@ -11,9 +11,9 @@
 //! not count.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
+
+use unfuse_files::{Directory, Kind};
 
 use crate::{
     ApplicationRow, CachedRow, CodegenRow, ExecutionRow, ExecutorRow, HostRow, IntervalRow, JobRow,
@@ -126,7 +126,7 @@ impl Retention {
             }
             for file in &unit.files {
                 // Another writer may have been faster.
-                let _ = fs::remove_file(&file.path);
+                let _ = file.folder.remove(&file.name);
                 size = size.saturating_sub(file.bytes);
                 freed += file.bytes;
             }
@@ -159,7 +159,8 @@ pub fn first_generation(dir: &ProfileDir, writer: &str) -> u32 {
 }
 
 struct Segment {
-    path: PathBuf,
+    folder: Directory,
+    name: String,
     writer: String,
     /// 0 for the segments of a writer without limits.
     generation: u32,
@@ -175,19 +176,22 @@ struct Unit {
 }
 
 fn files(dir: &ProfileDir, table: &str) -> Vec<Segment> {
-    let entries = fs::read_dir(dir.path().join(table)).into_iter().flatten();
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let path = entry.path();
-            let (writer, generation) = parse(path.file_name()?.to_str()?)?;
-            let about = entry.metadata().ok()?;
-            Some(Segment {
+    let Ok(folder) = dir.folder(table) else {
+        return Vec::new();
+    };
+    let names = folder.names().unwrap_or_default().into_iter();
+    names
+        .filter_map(|name| {
+            let name = name.into_string().ok()?;
+            let (writer, generation) = parse(&name)?;
+            let about = folder.about(&name).ok()?;
+            (about.kind == Kind::File).then(|| Segment {
+                folder: folder.clone(),
                 writer: writer.to_owned(),
                 generation,
-                bytes: about.len(),
-                written: about.modified().ok()?,
-                path,
+                bytes: about.bytes,
+                written: about.modified,
+                name: name.clone(),
             })
         })
         .collect()

@@ -1,31 +1,31 @@
 //! Segments: a bounded buffer of rows that becomes one Parquet file.
 
-use std::fs::{self, File};
-use std::panic::catch_unwind;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
 
-use arrow_array::RecordBatchReader;
 use arrow_schema::FieldRef;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::WriterProperties;
 use rayon::prelude::*;
+use unfuse_files::Directory;
 
-use crate::dir::private_folder;
+use crate::parquet_rows::rows;
+use crate::room::Room;
 use crate::{FormatError, Problem, ProfileDir, Table};
 
 /// Collects rows of one table and writes them as numbered segments.
 #[derive(Debug)]
 pub struct SegmentWriter<T: Table> {
-    folder: PathBuf,
+    dir: ProfileDir,
     writer: String,
     next: u32,
     rows: Vec<T>,
     /// Columns, once they are needed: to find them takes a while.
     fields: Vec<FieldRef>,
-    /// The last segment, and the bytes of all.
-    last: Option<PathBuf>,
+    /// The last segment's name, and the bytes of all.
+    last: Option<String>,
     written: u64,
 }
 
@@ -33,7 +33,7 @@ impl<T: Table> SegmentWriter<T> {
     /// A writer for table `T`; `writer` (`HOST-PID`) makes its file names its own.
     pub fn new(dir: &ProfileDir, writer: &str) -> Self {
         Self {
-            folder: dir.path().join(T::NAME),
+            dir: dir.clone(),
             writer: writer.to_owned(),
             next: 0,
             rows: Vec::new(),
@@ -61,8 +61,8 @@ impl<T: Table> SegmentWriter<T> {
     pub fn flush_last_word(&mut self) -> Result<(), FormatError> {
         let before = self.last.clone();
         self.flush()?;
-        if let Some(before) = before.filter(|path| self.last.as_ref() != Some(path)) {
-            let _ = fs::remove_file(before);
+        if let Some(before) = before.filter(|name| self.last.as_ref() != Some(name)) {
+            let _ = self.dir.make_folder(T::NAME)?.remove(before);
         }
         Ok(())
     }
@@ -82,8 +82,8 @@ impl<T: Table> SegmentWriter<T> {
         &self.rows
     }
 
-    /// The file that the last flush has written, once.
-    pub fn take_last(&mut self) -> Option<PathBuf> {
+    /// The name of the segment that the last flush has written, once.
+    pub fn take_last(&mut self) -> Option<String> {
         self.last.take()
     }
 
@@ -93,13 +93,11 @@ impl<T: Table> SegmentWriter<T> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        private_folder(&self.folder).map_err(FormatError::unwritable(&self.folder))?;
-        let path = loop {
-            let path = self
-                .folder
-                .join(format!("{}-{:05}.parquet", self.writer, self.next));
-            if !path.exists() {
-                break path;
+        let folder = self.dir.make_folder(T::NAME)?;
+        let name = loop {
+            let name = format!("{}-{:05}.parquet", self.writer, self.next);
+            if !folder.has(&name) {
+                break name;
             }
             // A pid that came round again in a directory that several runs share.
             self.next += 1;
@@ -107,17 +105,13 @@ impl<T: Table> SegmentWriter<T> {
         if self.fields.is_empty() {
             self.fields = T::fields();
         }
-        let aside = path.with_extension("tmp");
-        let bytes = write_parquet(&aside, &self.fields, &self.rows)
-            .and_then(|bytes| fs::rename(&aside, &path).map(|()| bytes))
-            .map_err(|e| {
-                // Half a segment would take room that the next one may need.
-                let _ = fs::remove_file(&aside);
-                FormatError::unwritable(&path)(e)
-            })?;
+        // Half a segment would take room that the next one may need: it is removed.
+        let bytes = parquet(&self.fields, &self.rows)
+            .and_then(|bytes| folder.write(&name, &bytes).map(|()| bytes.len() as u64))
+            .map_err(FormatError::unwritable(&folder.path().join(&name)))?;
         self.next += 1;
         self.written += bytes;
-        self.last = Some(path);
+        self.last = Some(name);
         self.rows.clear();
         Ok(())
     }
@@ -128,7 +122,7 @@ impl<T: Table> SegmentWriter<T> {
     }
 }
 
-fn write_parquet<T: Table>(path: &Path, fields: &[FieldRef], rows: &[T]) -> std::io::Result<u64> {
+fn parquet<T: Table>(fields: &[FieldRef], rows: &[T]) -> io::Result<Vec<u8>> {
     let batch = T::batch(fields, rows)?;
     let properties = WriterProperties::builder();
     let properties = if T::DELTAS {
@@ -142,8 +136,7 @@ fn write_parquet<T: Table>(path: &Path, fields: &[FieldRef], rows: &[T]) -> std:
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties.build()))?;
     writer.write(&batch)?;
     writer.close()?;
-    fs::write(path, &bytes)?;
-    Ok(bytes.len() as u64)
+    Ok(bytes)
 }
 
 /// The rows of a table and the segments that could not be read.
@@ -156,70 +149,68 @@ pub struct Read<T> {
 }
 
 pub(crate) fn read_table<T: Table, R: Send>(
-    folder: &Path,
+    dir: &ProfileDir,
     each: impl Fn(Vec<T>) -> Vec<R> + Sync,
 ) -> Result<Read<R>, FormatError> {
     let mut read = Read {
         rows: Vec::new(),
         problems: Vec::new(),
     };
-    let paths = segments(folder)?;
-    let read_one = |path: &PathBuf| read_segment(path).map(&each);
-    let segments: Vec<Result<Vec<R>, String>> = paths.par_iter().map(read_one).collect();
+    let path = dir.path().join(T::NAME);
+    let folder = match dir.folder(T::NAME) {
+        Ok(folder) => folder,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(read),
+        Err(e) => {
+            let reason = e.to_string();
+            read.problems.push(Problem { path, reason });
+            return Ok(read);
+        }
+    };
+    let names = segments_in(&folder).map_err(FormatError::io(&path))?;
+    let room = Room::default();
+    let read_one = |name: &OsString| read_segment(&folder, name, &room).map(&each);
+    let segments: Vec<Result<Vec<R>, String>> = names.par_iter().map(read_one).collect();
     let rows = segments.iter().flatten().map(Vec::len).sum();
     read.rows.reserve_exact(rows);
-    for (path, rows) in paths.into_iter().zip(segments) {
+    for (name, rows) in names.into_iter().zip(segments) {
         match rows {
             Ok(rows) => read.rows.extend(rows),
             // Retention deletes while we read; what was in it is too old to be missed.
-            Err(_) if !path.exists() => {}
-            Err(reason) => read.problems.push(Problem { path, reason }),
+            Err(_) if folder.about(&name).is_err() => {}
+            Err(reason) => read.problems.push(Problem {
+                path: path.join(name),
+                reason,
+            }),
         }
     }
     Ok(read)
 }
 
-/// The complete segments in a folder, in the order of their names.
-pub(crate) fn segments(folder: &Path) -> Result<Vec<PathBuf>, FormatError> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(FormatError::io(folder)(e)),
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
-        .collect();
-    paths.sort();
-    Ok(paths)
+/// The names of the complete segments of a table, in order.
+pub(crate) fn segments(dir: &ProfileDir, table: &str) -> io::Result<Vec<OsString>> {
+    match dir.folder(table) {
+        Ok(folder) => segments_in(&folder),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(e),
+    }
 }
 
-/// The rows of a segment, or what is wrong with it.
-pub(crate) fn read_segment<T: Table>(path: &Path) -> Result<Vec<T>, String> {
-    // The Parquet reader panics over some damage that it should refuse.
-    catch_unwind(|| read_parquet(path))
-        .unwrap_or_else(|_| Err("damaged beyond what the Parquet reader understands".to_owned()))
+fn segments_in(folder: &Directory) -> io::Result<Vec<OsString>> {
+    let mut names = folder.names()?;
+    names.retain(|name| Path::new(name).extension().is_some_and(|e| e == "parquet"));
+    names.sort();
+    Ok(names)
 }
 
-fn read_parquet<T: Table>(path: &Path) -> Result<Vec<T>, String> {
-    let file = File::open(path).map_err(|e| e.to_string())?;
-    let unreadable = |e: &dyn std::fmt::Display| format!("not a complete Parquet segment ({e})");
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
-        .and_then(ParquetRecordBatchReaderBuilder::build)
-        .map_err(|e| unreadable(&e))?;
-    if reader.schema().fields().is_empty() {
-        // Without a column nothing bounds the rows that its header claims.
-        return Err(format!("it has no columns of table {}", T::NAME));
-    }
-    let mut rows = Vec::new();
-    for batch in reader {
-        let batch = batch.map_err(|e| unreadable(&e))?;
-        let part: Vec<T> = serde_arrow::from_record_batch(&batch)
-            .map_err(|e| format!("its columns are not those of table {} ({e})", T::NAME))?;
-        rows.extend(part);
-    }
-    Ok(rows)
+/// The rows of a segment, or what is wrong with it. What they take in memory beyond what its size allows is taken from
+/// `room`.
+pub(crate) fn read_segment<T: Table>(
+    folder: &Directory,
+    name: &OsStr,
+    room: &Room,
+) -> Result<Vec<T>, String> {
+    let file = folder.open_file(name).map_err(|e| e.to_string())?;
+    rows(file, room)
 }
 
 /// The Arrow fields of a row type, worked out from its serde definition.

@@ -197,6 +197,11 @@ impl StackRow {
     }
 }
 
+/// [`Frame::method`] of code that the JVM had not described, or not yet; its kind is `unknown`.
+pub const UNDESCRIBED: &str = "[code cache]";
+/// [`Frame::method`] of the root where the callers further up are not known; its kind is `unknown`.
+pub const NO_CALLERS: &str = "[callers unknown]";
+
 /// One frame of a callchain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
@@ -218,6 +223,13 @@ pub struct Frame {
     pub bci: i32,
     /// Whether the JIT compiler inlined this frame into the one before it.
     pub inlined: bool,
+}
+
+impl Frame {
+    /// Whether it stands for code that the JVM had not described, or for callers that are not known.
+    pub fn is_undescribed(&self) -> bool {
+        self.kind == "unknown" && [UNDESCRIBED, NO_CALLERS].contains(&self.method.as_str())
+    }
 }
 
 /// One profiled JVM.
@@ -260,6 +272,11 @@ pub struct ProcessRow {
     pub lost_events: u64,
     /// Callchains that ended before the thread's first frame.
     pub broken_chains: u64,
+    /// Of a JVM that ran before it was profiled: the earliest time, ns since the epoch, from which on at most 1% of the
+    /// samples are incomplete, whenever the profile is ended. Empty in others and in older profiles.
+    pub complete_from_ns: Option<i64>,
+    /// Of such a JVM: samples in code that it had not described, or whose callers are not known.
+    pub incomplete_samples: u64,
     /// Threads that ended before they could be sampled.
     pub brief_threads: u64,
     /// CPU time of such threads, as far as it is known, ns.
