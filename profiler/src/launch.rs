@@ -1,23 +1,24 @@
 //! Starting it all from the JVM, and what the JVM keeps in its hand.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
+use unfuse_files::{Access, Directory};
 use unfuse_format::{FormatError, LiveMarker, ProfileDir};
 
 use crate::config::{Config, SampleSource};
+use crate::crew::Crew;
 use crate::interpreter::Layout;
-use crate::manager::Manager;
 use crate::perf_event;
 use crate::process;
 use crate::timer::TimerRings;
-use crate::wire::{ToManager, packet_pair, send_at_once, stream_pair};
-use crate::writer::Writer;
+use crate::wire::{ToManager, send_at_once, stream_pair};
+use crate::writer::Place;
 
 /// Status slot: errno of the last sampler that could not open its event.
 pub(crate) const STATUS_SAMPLER_ERRNO: usize = 0;
@@ -30,7 +31,7 @@ pub(crate) const STATUS_LOST_THREADS: usize = 3;
 /// Status slot: events that found no room.
 pub(crate) const STATUS_LOST_EVENTS: usize = 4;
 /// Status slot: pid of the manager.
-const STATUS_MANAGER: usize = 5;
+pub(crate) const STATUS_MANAGER: usize = 5;
 /// Status slot: samplers that crashed or were killed.
 pub(crate) const STATUS_SAMPLERS_DIED: usize = 6;
 /// Status slot: threads that ended before they were worth a sampler.
@@ -55,6 +56,8 @@ pub(crate) const STATUS_SENT: usize = 15;
 const STATUS_FLUSH_ASKED: usize = 16;
 /// Status: the number of the last one that was done.
 pub(crate) const STATUS_FLUSHED: usize = 17;
+/// Status: errno of a process that could not take on the identity of the JVM's owner.
+pub(crate) const STATUS_IDENTITY_ERRNO: usize = 18;
 /// Longest thread name that is kept, bytes.
 const LONGEST_NAME: usize = 512;
 
@@ -134,16 +137,21 @@ pub type Launch = Result<Session, LaunchError>;
 /// Makes the profile directory and the code map, and forks the manager. To be called before the JVM
 /// has a heap or threads (Agent_OnLoad).
 pub fn launch(config: &Config, layout: Layout) -> Launch {
-    let shipped = match &config.uri {
-        Some(uri) => Some(Shipped {
-            uri: uri.clone(),
-            spool: make_spool(config.spools.as_deref())
-                .map_err(|e| LaunchError::System("make a spool for the profile", e))?,
-        }),
-        None => None,
+    let (dir, shipped) = match &config.uri {
+        Some(uri) => {
+            let dir = make_spool(config.spools.as_deref())
+                .map_err(|e| LaunchError::System("make a spool for the profile", e))?;
+            let shipped = Shipped {
+                uri: uri.clone(),
+                spool: dir.path().to_owned(),
+            };
+            (dir, Some(shipped))
+        }
+        None => {
+            let dir = ProfileDir::create(&config.dir).map_err(LaunchError::Directory)?;
+            (dir, None)
+        }
     };
-    let root = shipped.as_ref().map_or(&config.dir, |s| &s.spool);
-    let dir = ProfileDir::create(root).map_err(LaunchError::Directory)?;
     let launched = launch_into(dir.clone(), config, layout).inspect_err(|e| {
         // `unfuse run` looks there: it must not guess at reasons where one was said already.
         if let Ok(marker) = LiveMarker::hold(&dir, &writer_name(&host(), std::process::id())) {
@@ -168,10 +176,13 @@ fn wait_for(done: impl Fn() -> bool, until: Instant) -> bool {
 
 /// A private directory that no other process has; its name ends what the writer's files are called by, so that
 /// containers with the same host name and pid do not overwrite each other's.
-fn make_spool(parent: Option<&Path>) -> io::Result<PathBuf> {
+fn make_spool(parent: Option<&Path>) -> io::Result<ProfileDir> {
     let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
-    std::fs::create_dir_all(&parent)?;
-    Ok(nix::unistd::mkdtemp(&parent.join("unfuse-spool-XXXXXX"))?)
+    let name = format!("unfuse-spool-{}", unfuse_files::random_digits()?);
+    let spool = Directory::create_shared(&parent)
+        .and_then(|parent| parent.create_folder(&name, Access::Private))
+        .map_err(io::Error::other)?;
+    ProfileDir::create_in(spool).map_err(io::Error::other)
 }
 
 /// What tells this spool from others.
@@ -200,10 +211,13 @@ fn launch_into(dir: ProfileDir, config: &Config, layout: Layout) -> Launch {
     let (events, writer_events) = UnixStream::pair().map_err(system("make a socket"))?;
     let jvm = std::process::id();
     let jvm_ends = process::pidfd(jvm as i32).map_err(system("watch the JVM"))?;
+    let tag = spool_tag(dir.path()).filter(|_| config.uri.is_some());
     let crew = Crew {
         config,
-        dir,
+        tag: tag.map(str::to_owned),
+        place: Place::Profile(dir),
         jvm,
+        owner: None,
         ends: jvm_ends,
         from_jvm: manager_end,
         events: writer_events,
@@ -223,84 +237,6 @@ fn launch_into(dir: ProfileDir, config: &Config, layout: Layout) -> Launch {
     };
     session.let_samplers_read();
     Ok(session)
-}
-
-/// What the processes beside the JVM are started with.
-pub(crate) struct Crew<'a> {
-    pub(crate) config: &'a Config,
-    pub(crate) dir: ProfileDir,
-    pub(crate) jvm: u32,
-    /// Polls readable when it is over.
-    pub(crate) ends: OwnedFd,
-    pub(crate) from_jvm: UnixStream,
-    pub(crate) events: UnixStream,
-    pub(crate) map: &'a CodeMap,
-    pub(crate) timers: Option<&'a TimerRings>,
-    pub(crate) layout: Layout,
-}
-
-impl Crew<'_> {
-    /// Forks the manager, which forks the others. On an error, also says what it was for.
-    pub(crate) fn start(self) -> Result<(), (&'static str, io::Error)> {
-        let Self {
-            config,
-            dir,
-            jvm,
-            ends,
-            from_jvm,
-            events,
-            map,
-            timers,
-            layout,
-        } = self;
-        map.status().set(STATUS_SEED, crate::share::seed());
-        let (samples_in, samples_out) = packet_pair().map_err(|e| ("make a socket", e))?;
-        // Forked twice, so that the manager is no child of the JVM: programs that wait for "any child"
-        // never see it.
-        let middle = process::spawn(|| {
-            let manager = process::spawn(|| {
-                let keep = [
-                    from_jvm.as_raw_fd(),
-                    events.as_raw_fd(),
-                    samples_in.as_raw_fd(),
-                    samples_out.as_raw_fd(),
-                    ends.as_raw_fd(),
-                ];
-                process::detach(&keep);
-                process::set_title("unfuse-manager");
-                let manager = Manager {
-                    config,
-                    jvm,
-                    jvm_ends: &ends,
-                    from_jvm: &from_jvm,
-                    to_writer: &samples_out,
-                    map,
-                    timers,
-                    layout,
-                };
-                let writer = Writer {
-                    dir,
-                    rate_hz: config.rate_hz,
-                    source: if timers.is_some() { "timer" } else { "perf" },
-                    is_spool: config.uri.is_some(),
-                    jvm,
-                    samples: samples_in,
-                    events,
-                    map,
-                    retention: config.retention,
-                    tasks: config.tasks,
-                    heartbeat: config.heartbeat,
-                };
-                manager.start(writer);
-            });
-            if let Ok(manager) = manager {
-                map.status().set(STATUS_MANAGER, manager.as_raw() as u64);
-            }
-        })
-        .map_err(|e| ("fork", e))?;
-        let _ = nix::sys::wait::waitpid(middle, None);
-        Ok(())
-    }
 }
 
 impl Session {
@@ -471,6 +407,8 @@ impl Session {
             );
         }
         if hung_up(&self.to_manager) {
+            // The kernel forgets a tracer that ends, but not a process that has got its id since.
+            self.let_nobody_read();
             return Some(
                 "the manager process was killed; threads that started later are not in the profile"
                     .to_owned(),
@@ -484,6 +422,12 @@ impl Session {
 pub(crate) fn failure_in(map: &CodeMap) -> Option<String> {
     let status = map.status();
     let error = |slot| io::Error::from_raw_os_error(status.get(slot) as i32);
+    if status.get(STATUS_IDENTITY_ERRNO) != 0 {
+        let e = error(STATUS_IDENTITY_ERRNO);
+        return Some(format!(
+            "nothing was recorded: the profiling processes cannot become processes of the JVM's user: {e}"
+        ));
+    }
     if status.get(STATUS_WRITER_ERRNO) != 0 {
         let e = error(STATUS_WRITER_ERRNO);
         return Some(format!("the profile cannot be written any more: {e}"));

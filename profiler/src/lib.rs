@@ -15,6 +15,8 @@
 pub mod attach;
 pub mod clock;
 pub mod config;
+mod crew;
+pub mod identity;
 pub mod interpreter;
 mod launch;
 mod manager;

@@ -13,13 +13,14 @@ use nix::unistd::Pid;
 use unfuse_codemap::CodeMap;
 
 use crate::config::Config;
+use crate::identity::{Identity, raise_capabilities, retain_capabilities};
 use crate::interpreter::Layout;
 use crate::launch::{
-    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_SAMPLER_ERRNO, STATUS_SAMPLERS_DIED,
-    STATUS_SAMPLERS_FAILED, STATUS_SEND_ASKED, STATUS_SENT,
+    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_IDENTITY_ERRNO, STATUS_SAMPLER_ERRNO,
+    STATUS_SAMPLERS_DIED, STATUS_SAMPLERS_FAILED, STATUS_SEND_ASKED, STATUS_SENT,
 };
 use crate::process;
-use crate::sampler::{self, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKind};
+use crate::sampler::{self, Access, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKind};
 use crate::timer::TimerRings;
 use crate::waiting::{Request, Waiting};
 use crate::wire::{Incoming, Messages, ToManager};
@@ -27,6 +28,10 @@ use crate::writer::Writer;
 
 pub(crate) struct Manager<'a> {
     pub(crate) config: &'a Config,
+    /// What samplers may not open themselves.
+    pub(crate) access: Access,
+    /// The identity that this process has taken on, if it was forked from another user's.
+    pub(crate) owner: Option<Identity>,
     pub(crate) jvm: u32,
     pub(crate) jvm_ends: &'a OwnedFd,
     pub(crate) from_jvm: &'a UnixStream,
@@ -56,6 +61,13 @@ impl Manager<'_> {
         let forked = process::spawn(|| {
             process::detach(&kept_by_writer);
             process::set_title("unfuse-writer");
+            if let Some(owner) = self.owner {
+                if let Err(e) = retain_capabilities(owner.inspection_capabilities()) {
+                    let errno = e.raw_os_error().unwrap_or(libc::EPERM) as u64;
+                    return self.map.status().set(STATUS_IDENTITY_ERRNO, errno);
+                }
+                raise_capabilities();
+            }
             writer.run();
         });
         // This process's copies of the writer's descriptors went with the closure.
@@ -209,12 +221,15 @@ impl Manager<'_> {
         };
         let spawned = process::spawn(|| {
             // The JVM's socket among them: it must hang up when the manager is gone.
-            process::close_all_but(&[self.jvm_ends.as_raw_fd(), self.to_writer.as_raw_fd()]);
+            let mut keep = vec![self.jvm_ends.as_raw_fd(), self.to_writer.as_raw_fd()];
+            keep.extend(self.access.descriptors());
+            process::close_all_but(&keep);
             sampler::run(Assignment {
                 tid,
                 thread: name,
                 period_ns: 1_000_000_000 / u64::from(self.config.rate_hz),
                 jvm: self.jvm,
+                access: &self.access,
                 jvm_ends: self.jvm_ends,
                 to_writer: self.to_writer,
                 map: self.map,

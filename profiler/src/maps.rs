@@ -1,13 +1,17 @@
 //! /proc/PID/maps: which library an address is in, and where the code cache lies.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
+use std::os::unix::fs::FileExt;
 
 /// How often the maps are read again at most.
 const REFRESH_NS: u64 = 200_000_000;
 /// The same where the thread ran in code that is not known: such code there must be, elsewhere an address may be a
 /// register's that led astray.
 const REFRESH_OF_LEAF_NS: u64 = 10_000_000;
+
+/// The list of a process, at most, bytes: one may have 65,530 mappings by default, of files with long names.
+const MOST_TEXT: usize = 64 << 20;
 
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +41,16 @@ pub struct Maps {
 impl Maps {
     /// Opens and reads the maps of `pid`.
     pub fn open(pid: u32) -> io::Result<Self> {
-        let file = File::open(format!("/proc/{pid}/maps"))?;
+        Self::read_from(Self::file(pid)?)
+    }
+
+    /// The file of the maps of `pid`.
+    pub(crate) fn file(pid: u32) -> io::Result<File> {
+        File::open(format!("/proc/{pid}/maps"))
+    }
+
+    /// Reads the maps from their file, from wherever others who share it have read.
+    pub(crate) fn read_from(file: File) -> io::Result<Self> {
         let mut maps = Self {
             file,
             mappings: Vec::new(),
@@ -60,10 +73,16 @@ impl Maps {
 
     /// Reads the maps again.
     pub fn refresh(&mut self) -> io::Result<()> {
-        let mut text = String::new();
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.read_to_string(&mut text)?;
-        let mappings = parse(&text);
+        let mut text = Vec::new();
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            match self.file.read_at(&mut chunk, text.len() as u64)? {
+                0 => break,
+                _ if text.len() > MOST_TEXT => break,
+                read => text.extend_from_slice(&chunk[..read]),
+            }
+        }
+        let mappings = parse(&String::from_utf8_lossy(&text));
         if mappings.is_empty() {
             // The process has ended; where everything was is still worth knowing.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));

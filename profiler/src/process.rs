@@ -141,21 +141,3 @@ pub(crate) fn give_way() {
     // SAFETY: takes integers only; 0 is the calling thread, and on failure its priority stays.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
 }
-
-/// Gives up every capability (a sampler that has opened its event needs none).
-pub(crate) fn drop_capabilities() {
-    #[repr(C)]
-    struct Header {
-        version: u32,
-        pid: i32,
-    }
-    let header = Header {
-        version: 0x2008_0522,
-        pid: 0,
-    };
-    let none = [0u32; 6];
-    // SAFETY: capset(2) with a version 3 header and three zeroed words for each half.
-    unsafe { libc::syscall(libc::SYS_capset, &header, none.as_ptr()) };
-    // SAFETY: a plain system call on integers.
-    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-}

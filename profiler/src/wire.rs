@@ -1,6 +1,7 @@
 //! Messages between our processes. One message is one packet of a SOCK_SEQPACKET pair, so messages
 //! of several samplers never mix and an end that is closed by all its holders is an end of file.
 
+use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -84,6 +85,8 @@ pub struct WireSamples {
 /// What a sampler counted since its last message.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
+    /// Of JVMs that ran before, by window (see `writer::completeness`): all samples, and those that are incomplete.
+    pub windows: BTreeMap<u64, (u64, u64)>,
     pub samples: u64,
     pub lost_samples: u64,
     pub lost_marks: u64,

@@ -1,6 +1,6 @@
 //! How the kernel's callchains are made true.
 
-use super::interpreted::{Interpreted, Words};
+use super::interpreted::{CALLERS_MISSING, Interpreted, Words};
 use super::repair::{self, Chain};
 use super::unwind::Unwinder;
 use crate::maps::Maps;
@@ -40,9 +40,14 @@ impl Chains<'_> {
             }
             Self::Sizes(unwinder) => unwinder.unwind(chain, sample, maps),
         };
-        match repair::drop_strays(chain, self.words(), maps) && state == Chain::Whole {
-            true => Chain::Repaired,
-            false => state,
+        let dropped = repair::drop_strays(chain, self.words(), maps);
+        match state {
+            Chain::Whole if dropped => Chain::Repaired,
+            Chain::Broken if matches!(self, Self::Sizes(_)) => {
+                chain.push(CALLERS_MISSING);
+                state
+            }
+            state => state,
         }
     }
 

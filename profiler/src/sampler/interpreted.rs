@@ -15,6 +15,8 @@ use crate::timer::TOP_WORDS;
 
 /// Set in a chain's word that is no address but a method (above bit 32) and a bytecode index.
 pub(super) const INTERPRETED: u64 = 1 << 63;
+/// The word at the root of a chain whose further callers are not known; no method has this number.
+pub(super) const CALLERS_MISSING: u64 = u64::MAX - 1;
 /// In place of a bytecode index that is not known.
 const NO_BCI: u64 = u32::MAX as u64;
 

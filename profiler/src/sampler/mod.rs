@@ -1,6 +1,7 @@
 //! One process for one thread: reads its samples, waits until the code map can know them, resolves,
 //! adds up, and sends the sums to the writer.
 
+mod access;
 mod chains;
 mod interpreted;
 mod leaf;
@@ -25,13 +26,12 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use unfuse_codemap::CodeMap;
 
 use crate::clock::monotonic_ns;
+use crate::identity::{raise_capabilities, retain_capabilities};
 use crate::interpreter::{Layout, Methods};
 use crate::launch::{
     STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_GENERATION, STATUS_SAMPLER_ERRNO,
     STATUS_SAMPLERS_FAILED, STATUS_SEED, STATUS_SENT,
 };
-use crate::maps::Maps;
-use crate::memory::Memory;
 use crate::process;
 use crate::share::TaskShare;
 use chains::Chains;
@@ -44,6 +44,7 @@ use timeline::{Task, Timeline};
 use unwind::Unwinder;
 use waits::{Settled, Waits};
 
+pub(crate) use access::Access;
 pub(crate) use source::SourceKind;
 
 /// How long samples wait for late JVMTI events before they are resolved.
@@ -63,6 +64,7 @@ pub(crate) struct Assignment<'a> {
     pub(crate) thread: String,
     pub(crate) period_ns: u64,
     pub(crate) jvm: u32,
+    pub(crate) access: &'a Access,
     pub(crate) jvm_ends: &'a OwnedFd,
     pub(crate) to_writer: &'a OwnedFd,
     pub(crate) map: &'a CodeMap,
@@ -79,6 +81,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         thread,
         period_ns,
         jvm,
+        access,
         jvm_ends,
         to_writer,
         map,
@@ -88,6 +91,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         waits: with_waits,
     } = assignment;
     process::set_title(&format!("unfuse-s-{tid}"));
+    raise_capabilities();
     let mut waits = Waits::new(monotonic_ns());
     let mut source = match Source::open(source, (jvm, tid), period_ns, with_waits) {
         Ok(source) => source,
@@ -103,7 +107,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             return;
         }
     };
-    let Ok(mut maps) = Maps::open(jvm) else {
+    let Ok(mut maps) = access.maps(jvm) else {
         return;
     };
     maps.set_code_cache(
@@ -111,11 +115,11 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         map.status().get(STATUS_CODE_HIGH),
     );
     // Without it (ptrace is restricted) interpreted frames keep their general name.
-    let memory = Memory::open(jvm).ok();
+    let memory = access.memory(jvm).ok();
     let methods = memory
         .as_ref()
         .and_then(|memory| Methods::new(memory.try_clone().ok()?, layout).ok());
-    process::drop_capabilities();
+    let _ = retain_capabilities(&[]);
     let signals = SigSet::from_iter([END_SIGNAL, SEND_SIGNAL]);
     let _ = signals.thread_block();
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -179,8 +183,12 @@ pub(crate) fn run(assignment: Assignment<'_>) {
                     Leaf::Frame
                 };
                 let words = chains.words();
-                let stack = resolver.resolve(sample.time, leaf, chain, words, &mut outbox);
-                outbox.count(task.map(|task| task.key), stack, sample, weight_ns);
+                let named = resolver.resolve(sample.time, leaf, chain, words, &mut outbox);
+                outbox.count(task.map(|task| task.key), named.stack, sample, weight_ns);
+                if attached {
+                    let is_complete = named.is_described && !sample.broken;
+                    outbox.tally_window(sample.time, sample.count, is_complete);
+                }
             });
         }
         if over && taken == 0 && !has_ended(jvm_ends) {
@@ -250,7 +258,7 @@ fn count_waits(
         (Leaf::Queue, sum.queues, sum.queued_ns),
     ] {
         if count > 0 {
-            let stack = resolver.resolve(*start, leaf, chain, words, outbox);
+            let stack = resolver.resolve(*start, leaf, chain, words, outbox).stack;
             let ns = task.map_or(ns, |_| tasks.scale(ns));
             let task = task.map(|task| task.key);
             outbox.count_waits(task, stack, (*start, *end), count, ns);

@@ -10,6 +10,7 @@ use crate::wire::{
     Tally, TaskKey, ToWriter, WireFrame, WirePiece, WireSamples, WireStack, WireStacks,
     send_blocking,
 };
+use crate::writer::WINDOW_NS;
 
 /// Rows in one message; keeps a message far below the packet limit.
 const ROWS_A_MESSAGE: usize = 1000;
@@ -162,6 +163,13 @@ impl<'a> Outbox<'a> {
         sum.last = sum.last.max(last);
         sum.count += count;
         sum.weight_ns = sum.weight_ns.saturating_add(weight_ns);
+    }
+
+    /// Counts samples of a JVM that ran before by whether their frames and callers are known.
+    pub(super) fn tally_window(&mut self, time: u64, count: u64, is_complete: bool) {
+        let window = self.tally.windows.entry(time / WINDOW_NS).or_default();
+        window.0 += count;
+        window.1 += if is_complete { 0 } else { count };
     }
 
     /// Adds losses.

@@ -52,6 +52,14 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
     };
     let first = stack.iter().position(|word| in_code(*word));
     let best = first.and_then(|first| view.best_chain(first, &in_code));
+    // libjvm keeps frame pointers: links further up than its first frame, in buffers of it, are of earlier calls.
+    let place = |word: &u64| stack.iter().position(|other| other == word);
+    if let (Some(generated @ 2..), Some(callers)) = (generated, &best)
+        && chain[1..generated].iter().all(|ip| maps.in_jvm(*ip))
+        && place(&chain[1]).is_some_and(|at| Some(at) < place(&callers[0]))
+    {
+        return Chain::Whole;
+    }
     if let Some(generated) = generated.filter(|_| !is_lost) {
         if let Some(callers) =
             best.and_then(|callers| left_out(callers, &chain[generated..], &stack))

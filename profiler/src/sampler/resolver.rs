@@ -6,9 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use unfuse_codemap::{CodeMap, Found, Kind, Lookup, Resolved};
-use unfuse_format::Frame;
+use unfuse_format::{Frame, NO_CALLERS, UNDESCRIBED};
 
-use super::interpreted::{INTERPRETER, Words};
+use super::interpreted::{CALLERS_MISSING, INTERPRETER, Words};
 use super::outbox::Outbox;
 use crate::interpreter::InterpretedMethod;
 use crate::maps::Maps;
@@ -66,8 +66,17 @@ impl Window {
 }
 
 struct Known {
-    stack: i64,
+    named: Named,
     window: Window,
+}
+
+/// A callchain with names.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    /// The id of its stack.
+    pub(super) stack: i64,
+    /// Whether the JVM has described all of its code.
+    pub(super) is_described: bool,
 }
 
 /// The frames of one word of a callchain: a method and what was inlined into it.
@@ -78,6 +87,8 @@ struct Piece {
     enters: bool,
     /// Whether any frame is a method of a class.
     has_class: bool,
+    /// Whether the JVM has described the code.
+    is_described: bool,
     origin: Origin,
     window: Cell<Window>,
 }
@@ -87,7 +98,7 @@ struct Piece {
 enum Origin {
     /// A record of the code map.
     Code(Found),
-    /// The interpreter: the word itself says which method.
+    /// The word itself says what it stands for: a method that is interpreted, or missing callers.
     Interpreted,
     /// Neither.
     Native,
@@ -102,6 +113,7 @@ impl Piece {
         Self {
             hash: hasher.finish(),
             enters: frames.iter().any(|wire| stub(&wire.frame)),
+            is_described: !frames.iter().any(|wire| wire.frame.is_undescribed()),
             has_class: frames.iter().any(|wire| !wire.frame.class.is_empty()),
             frames,
             origin,
@@ -149,7 +161,7 @@ impl<'a> Resolver<'a> {
         self.known.clear();
     }
 
-    /// The id of a callchain's stack; a stack not seen before goes to the outbox.
+    /// Names a callchain; a stack not seen before goes to the outbox.
     pub(super) fn resolve(
         &mut self,
         time: u64,
@@ -157,7 +169,7 @@ impl<'a> Resolver<'a> {
         chain: &[u64],
         words: &Words,
         outbox: &mut Outbox<'_>,
-    ) -> i64 {
+    ) -> Named {
         let version = self.map.version();
         let mut hasher = DefaultHasher::new();
         (chain, leaf).hash(&mut hasher);
@@ -165,15 +177,18 @@ impl<'a> Resolver<'a> {
         if let Some(known) = self.known.get(&key)
             && known.window.holds(version, time)
         {
-            return known.stack;
+            return known.named;
         }
         let window = self.find(version, time, leaf, chain, words);
-        let stack = self.stack(leaf, outbox);
+        let named = Named {
+            stack: self.stack(leaf, outbox),
+            is_described: self.chain.iter().all(|piece| piece.is_described),
+        };
         if self.known.len() >= CACHE_ENTRIES {
             self.known.clear();
         }
-        self.known.insert(key, Known { stack, window });
-        stack
+        self.known.insert(key, Known { named, window });
+        named
     }
 
     /// Finds the pieces of a chain; returns when they hold together.
@@ -283,6 +298,10 @@ impl<'a> Resolver<'a> {
             let frames = [interpreted_frame(method, bci)];
             return Piece::new(frames, Origin::Interpreted, window);
         }
+        if word == CALLERS_MISSING {
+            let frames = [frame("unknown", NO_CALLERS)];
+            return Piece::new(frames, Origin::Interpreted, window);
+        }
         let reader = self.map.reader();
         let frames = match reader.resolve(word, time, exact, &mut self.resolved) {
             Lookup::Found => {
@@ -328,7 +347,7 @@ impl<'a> Resolver<'a> {
                 address: ip - mapping.start + mapping.offset,
             },
             Some(_) if self.is_inline_cache_stub(ip) => frame("stub", "inline cache stub"),
-            Some(_) => frame("unknown", "[code cache]"),
+            Some(_) => frame("unknown", UNDESCRIBED),
             None => frame("unknown", "[unknown]"),
         }
     }

@@ -90,8 +90,14 @@ impl<'a> Unwinder<'a> {
                 *chain = callers;
                 state
             }
-            // The kernel's, then.
-            None if chain.iter().any(|ip| maps.in_code_cache(*ip)) => Chain::Repaired,
+            None if !sample
+                .stack()
+                .chain(chain.iter().copied())
+                .any(|word| maps.in_code_cache(word)) =>
+            {
+                // A thread of the VM that runs no Java: the kernel's walk is all there is.
+                Chain::Whole
+            }
             None => Chain::Broken,
         }
     }
@@ -126,7 +132,7 @@ impl<'a> Unwinder<'a> {
         let known = out
             .iter()
             .filter(|ip| *ip & INTERPRETED != 0 || maps.in_code_cache(**ip));
-        (known.count() > 1).then_some((Chain::Repaired, out))
+        (known.count() > 1).then_some((Chain::Broken, out))
     }
 
     fn is_interpreter(&mut self, pc: u64, shape: &Shape, time: u64) -> bool {

@@ -1,5 +1,6 @@
 //! The writer: gathers what samplers and the JVM send, and writes the segments.
 
+mod completeness;
 mod cpu_limit;
 mod events;
 mod generations;
@@ -14,23 +15,25 @@ mod tables;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
-use unfuse_format::{Frame, LiveMarker, ProfileDir, Retention, SampleRow, StackRow};
+use unfuse_format::{FormatError, Frame, LiveMarker, ProfileDir, Retention, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
 use crate::launch::{
-    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_FLUSHED, STATUS_GENERATION, STATUS_LOST_EVENTS,
-    STATUS_SEED, STATUS_WRITER_ERRNO, host, spool_tag, writer_name,
+    STATUS_ATTACHED, STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_FLUSHED, STATUS_GENERATION,
+    STATUS_LOST_EVENTS, STATUS_SEED, STATUS_WRITER_ERRNO, host, writer_name,
 };
 use crate::recent::Recent;
 use crate::share::TaskShare;
 use crate::wire::{Incoming, Tally, ToWriter, WireFrame, WireStack, WireStacks, receive};
+use completeness::Completeness;
+pub(crate) use completeness::WINDOW_NS;
 use events::Events;
 use generations::Generations;
 use host::HostMeter;
@@ -46,12 +49,45 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// readers do not mind.
 const REMEMBERED: usize = 32_768;
 
+/// Where a writer writes.
+pub(crate) enum Place {
+    /// A profile directory that it may write to.
+    Profile(ProfileDir),
+    /// A directory that it reaches by this handle only.
+    Spool(OwnedFd),
+}
+
+impl Place {
+    pub(crate) fn descriptor(&self) -> RawFd {
+        match self {
+            Self::Profile(dir) => dir.as_fd().as_raw_fd(),
+            Self::Spool(handle) => handle.as_raw_fd(),
+        }
+    }
+
+    /// The profile to write; the working directory of the process is the spool from then on.
+    fn open(&self) -> Result<ProfileDir, FormatError> {
+        match self {
+            Self::Profile(dir) => Ok(dir.clone()),
+            Self::Spool(handle) => {
+                let here = Path::new(".");
+                nix::unistd::fchdir(handle).map_err(|e| FormatError::Unwritable {
+                    path: here.to_owned(),
+                    source: e.into(),
+                })?;
+                ProfileDir::create(here)
+            }
+        }
+    }
+}
+
 pub(crate) struct Writer<'a> {
-    pub(crate) dir: ProfileDir,
+    pub(crate) place: Place,
     pub(crate) rate_hz: u32,
     pub(crate) source: &'static str,
-    /// The directory is a spool: somebody takes finished files away.
-    pub(crate) is_spool: bool,
+    /// Where the directory is a spool, from which somebody takes finished files away: what tells its files from
+    /// those of others.
+    pub(crate) tag: Option<String>,
     pub(crate) jvm: u32,
     pub(crate) samples: OwnedFd,
     pub(crate) events: UnixStream,
@@ -62,28 +98,39 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The descriptors it reads from.
+    /// The descriptors it needs.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        vec![self.samples.as_raw_fd(), self.events.as_raw_fd()]
+        vec![
+            self.samples.as_raw_fd(),
+            self.events.as_raw_fd(),
+            self.place.descriptor(),
+        ]
     }
 
     /// Writes until everyone who could send is gone.
     pub(crate) fn run(self) {
+        let dir = match self.place.open() {
+            Ok(dir) => dir,
+            Err(e) => {
+                let errno = tables::errno(&e) as u64;
+                return self.map.status().set(STATUS_WRITER_ERRNO, errno);
+            }
+        };
         let host = host();
         let mut name = writer_name(&host, self.jvm);
-        if let Some(tag) = spool_tag(self.dir.path()).filter(|_| self.is_spool) {
+        if let Some(tag) = &self.tag {
             name = format!("{name}-{tag}");
         }
-        let live = LiveMarker::hold(&self.dir, &name);
+        let live = LiveMarker::hold(&dir, &name);
         let clock = EpochOffset::measure();
-        let generations = Generations::new(self.retention, self.dir.clone(), &name);
-        let mut tables = Tables::new(self.dir.clone(), &name, clock);
+        let generations = Generations::new(self.retention, dir.clone(), &name);
+        let mut tables = Tables::new(dir.clone(), &name, clock);
         if let Some(name) = generations.name() {
             tables.begin_generation(&name);
         }
         tables.draw = (self.tasks, self.map.status().get(STATUS_SEED));
         tables.process.task_fraction = self.tasks.is_partial().then(|| self.tasks.fraction());
-        if self.is_spool {
+        if self.tag.is_some() {
             tables.bound_spool();
         }
         tables.process.host = host;
@@ -92,6 +139,7 @@ impl Writer<'_> {
         tables.process.source = self.source.to_owned();
         tables.process.start_ns = clock.epoch_ns(crate::clock::monotonic_ns());
         let mut work = Work {
+            dir,
             tables,
             clock,
             symbols: Symbols::default(),
@@ -100,6 +148,7 @@ impl Writer<'_> {
             internal: InternalThreads::default(),
             generations,
             host: HostMeter::new(self.jvm),
+            completeness: Completeness::default(),
             looked_ns: clock.epoch_ns(crate::clock::monotonic_ns()),
             ordered: 0,
             ending: false,
@@ -132,6 +181,7 @@ pub fn take_events(dir: &ProfileDir, stream: &[u8]) -> usize {
 pub use records::take_records;
 
 struct Work {
+    dir: ProfileDir,
     tables: Tables,
     clock: EpochOffset,
     symbols: Symbols,
@@ -141,6 +191,7 @@ struct Work {
     internal: InternalThreads,
     generations: Generations,
     host: HostMeter,
+    completeness: Completeness,
     /// When the JVM's own threads were looked at, ns since the epoch.
     looked_ns: i64,
     /// The number of the flush that the JVM asked for.
@@ -286,6 +337,7 @@ impl Work {
                 }
             }
             ToWriter::Tally(Tally {
+                windows,
                 samples,
                 lost_samples,
                 lost_marks,
@@ -294,6 +346,9 @@ impl Work {
                 guessed_ns,
                 stackless_ns,
             }) => {
+                for (window, (all, incomplete)) in windows {
+                    self.completeness.add(window, all, incomplete);
+                }
                 let process = &mut self.tables.process;
                 process.samples += samples;
                 process.lost_samples += lost_samples;
@@ -354,6 +409,12 @@ impl Work {
     fn flush(&mut self, writer: &Writer<'_>, last: bool) -> Result<(), i32> {
         let process = &mut self.tables.process;
         process.end_ns = self.clock.epoch_ns(crate::clock::monotonic_ns());
+        if writer.map.status().get(STATUS_ATTACHED) != 0 {
+            let from = self.completeness.from();
+            process.complete_from_ns =
+                Some(from.map_or(process.start_ns, |ns| self.clock.epoch_ns(ns)));
+            process.incomplete_samples = self.completeness.incomplete();
+        }
         process.lost_ranges = writer.map.stats().dropped_full;
         process.lost_events = writer.map.status().get(STATUS_LOST_EVENTS)
             + self.tables.misread_events
@@ -381,7 +442,7 @@ impl Work {
             let number = self.generations.number();
             writer.map.status().set(STATUS_GENERATION, number);
         }
-        writer.retention.enforce(&writer.dir);
+        writer.retention.enforce(&self.dir);
     }
 }
 
@@ -407,10 +468,10 @@ mod tests {
         jvm.write_all(event).unwrap();
         drop((to_writer, jvm));
         let writer = Writer {
-            dir: dir.clone(),
+            place: Place::Profile(dir.clone()),
             rate_hz: 200,
             source: "perf",
-            is_spool: false,
+            tag: None,
             jvm: 1,
             samples,
             events,

@@ -5,9 +5,7 @@
 
 mod file;
 
-use std::fs::{self, File};
 use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -156,18 +154,22 @@ impl Tables {
             }
         }
         self.flush();
-        let _ = fs::remove_dir(self.dir.records_waiting());
+        self.dir.remove_records_waiting();
     }
 
     /// A task's rows; those of a file that is damaged up to where it is.
     fn add(&mut self, event: Value) -> Option<()> {
         let task: Task = serde_json::from_value(event).ok()?;
-        let path = file_in(&self.dir.records_waiting(), &task.file)?;
+        if !is_plain(&task.file) {
+            return None;
+        }
         let tap = tap(&task.app, task.task);
         // Rows first: who finds a task's sources finds its records.
-        if let Ok(file) = File::open(&path) {
+        if let Ok(waiting) = self.dir.records_waiting()
+            && let Ok(file) = waiting.open_file(&task.file)
+        {
             self.rows(tap, BufReader::new(file));
-            let _ = fs::remove_file(&path);
+            let _ = waiting.remove(&task.file);
         }
         for (number, source) in (0..).zip(&task.sources) {
             self.texts(tap, source, number, -1);
@@ -277,21 +279,38 @@ fn flush<T: Table>(segment: &mut SegmentWriter<T>) {
     }
 }
 
-/// Takes a file of records as the writer does; returns how many rows it makes. For `unfuse-fuzz` only.
+/// What a file of records holds. For `unfuse-fuzz` only.
 #[doc(hidden)]
-pub fn take_records(bytes: &[u8]) -> usize {
-    let mut ranges = Ranges::default();
-    let rows = Blocks::of(bytes).map(|block| match block {
-        Block::Input(_) => 1,
-        Block::Output(row) => ranges.of(&row).count(),
-    });
-    rows.sum()
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// Records that were read.
+    pub inputs: usize,
+    /// Records that were made.
+    pub outputs: usize,
+    /// Rows of these.
+    pub output_rows: usize,
 }
 
-/// A name is no path: what the JVM says must not lead elsewhere.
-fn file_in(dir: &Path, name: &str) -> Option<PathBuf> {
-    let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    plain.then(|| dir.join(name))
+/// Takes a file of records as the writer does. For `unfuse-fuzz` only.
+#[doc(hidden)]
+pub fn take_records(bytes: &[u8]) -> Taken {
+    let mut ranges = Ranges::default();
+    let mut taken = Taken::default();
+    for block in Blocks::of(bytes) {
+        match block {
+            Block::Input(_) => taken.inputs += 1,
+            Block::Output(row) => {
+                taken.outputs += 1;
+                taken.output_rows += ranges.of(&row).count();
+            }
+        }
+    }
+    taken
+}
+
+/// Whether the JVM may have given a file this name.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 /// One number for a task attempt (FNV-1a of both).

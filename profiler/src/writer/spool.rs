@@ -1,38 +1,44 @@
 //! What waits in a spool, which must not fill the disk when nobody takes it away.
 
 use std::collections::VecDeque;
-use std::fs;
-use std::path::PathBuf;
+
+use unfuse_format::{ProfileDir, SampleRow};
 
 /// Segments of samples that were written and may still be there, oldest first.
 #[derive(Debug)]
 pub(super) struct Spool {
+    dir: ProfileDir,
     limit: u64,
     waiting: VecDeque<Waiting>,
 }
 
 #[derive(Debug)]
 struct Waiting {
-    path: PathBuf,
+    name: String,
     bytes: u64,
     samples: u64,
 }
 
 impl Spool {
     /// A spool that keeps at most `limit` bytes of samples.
-    pub(super) fn new(limit: u64) -> Self {
+    pub(super) fn new(dir: ProfileDir, limit: u64) -> Self {
         Self {
+            dir,
             limit,
             waiting: VecDeque::new(),
         }
     }
 
     /// A new segment. Removes the oldest where there are too many; returns how many samples went with them.
-    pub(super) fn add(&mut self, path: PathBuf, samples: u64) -> u64 {
-        self.waiting.retain(|segment| segment.path.exists());
-        let bytes = fs::metadata(&path).map_or(0, |file| file.len());
+    pub(super) fn add(&mut self, name: String, samples: u64) -> u64 {
+        let Ok(folder) = self.dir.folder_of::<SampleRow>() else {
+            return 0;
+        };
+        let bytes = |name: &str| folder.about(name).map(|about| about.bytes);
+        self.waiting.retain(|segment| bytes(&segment.name).is_ok());
+        let bytes = bytes(&name).unwrap_or(0);
         self.waiting.push_back(Waiting {
-            path,
+            name,
             bytes,
             samples,
         });
@@ -42,7 +48,7 @@ impl Spool {
             && let Some(oldest) = self.waiting.pop_front()
         {
             kept -= oldest.bytes;
-            if fs::remove_file(&oldest.path).is_ok() {
+            if folder.remove(&oldest.name).is_ok() {
                 lost += oldest.samples;
             }
         }
@@ -52,24 +58,29 @@ impl Spool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use unfuse_format::Table;
+
     use super::*;
 
     #[test]
     fn the_oldest_samples_go_first_and_are_counted() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut spool = Spool::new(25);
+        let home = tempfile::tempdir().unwrap();
+        let dir = ProfileDir::create(&home.path().join("spool")).unwrap();
+        let samples = dir.path().join(SampleRow::NAME);
+        fs::create_dir(&samples).unwrap();
+        let mut spool = Spool::new(dir, 25);
         let write = |name: &str| {
-            let path = dir.path().join(name);
-            fs::write(&path, [0; 10]).unwrap();
-            path
+            fs::write(samples.join(name), [0; 10]).unwrap();
+            name.to_owned()
         };
-        let (first, second) = (write("1"), write("2"));
-        assert_eq!(spool.add(first.clone(), 100), 0);
-        assert_eq!(spool.add(second.clone(), 200), 0);
+        assert_eq!(spool.add(write("1"), 100), 0);
+        assert_eq!(spool.add(write("2"), 200), 0);
         assert_eq!(spool.add(write("3"), 300), 100);
-        assert!(!first.exists() && second.exists());
+        assert!(!samples.join("1").exists() && samples.join("2").exists());
         // What was taken away meanwhile is not lost.
-        fs::remove_file(&second).unwrap();
+        fs::remove_file(samples.join("2")).unwrap();
         assert_eq!(spool.add(write("4"), 400), 0);
     }
 }

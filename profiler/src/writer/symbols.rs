@@ -2,7 +2,8 @@
 //! that samplers stay small.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{ReadCache, ReadRef};
@@ -10,6 +11,11 @@ use object::{Object, ObjectSymbol, SymbolKind};
 use unfuse_format::Frame;
 
 use crate::wire::WireFrame;
+
+/// Larger files are no libraries, bytes.
+const LARGEST_LIBRARY: u64 = 1 << 30;
+/// The functions of one library in memory, at most, bytes.
+const LARGEST_NAMES: usize = 256 << 20;
 
 /// Symbols of the libraries met so far.
 #[derive(Debug, Default)]
@@ -46,20 +52,32 @@ impl Symbols {
 
 impl Library {
     fn read(path: &str) -> Option<Self> {
+        // The JVM says where its libraries are: a FIFO there must not block, a device not be read.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path)
+            .ok()?;
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > LARGEST_LIBRARY {
+            return None;
+        }
         // Of a large library only its tables are read.
-        let bytes = ReadCache::new(File::open(path).ok()?);
+        let bytes = ReadCache::new(file);
         let file = object::File::parse(&bytes).ok()?;
+        let mut room = LARGEST_NAMES;
         let mut functions: Vec<_> = file
             .symbols()
             .chain(file.dynamic_symbols())
             .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.address() != 0)
-            .filter_map(|symbol| {
-                Some((
-                    symbol.address(),
-                    symbol.size(),
-                    symbol.name().ok()?.to_owned(),
-                ))
+            .filter_map(|symbol| Some((symbol.address(), symbol.size(), symbol.name().ok()?)))
+            .take_while(|(_, _, name)| {
+                // Names may overlap in the file, but not here.
+                let needed = name.len() + size_of::<(u64, u64, String)>();
+                room = room.saturating_sub(needed);
+                room > 0
             })
+            .map(|(address, size, name)| (address, size, name.to_owned()))
             .collect();
         functions.sort();
         functions.dedup_by_key(|(address, _, _)| *address);
@@ -70,17 +88,16 @@ impl Library {
     }
 
     fn function(&self, file_offset: u64) -> Option<&str> {
-        let (offset, _, address) = self
-            .segments
-            .iter()
-            .find(|(offset, size, _)| (*offset..offset + size).contains(&file_offset))?;
-        let address = address + (file_offset - offset);
+        let (offset, _, address) = self.segments.iter().find(|(offset, size, _)| {
+            (*offset..offset.saturating_add(*size)).contains(&file_offset)
+        })?;
+        let address = address.wrapping_add(file_offset - offset);
         let after = self
             .functions
             .partition_point(|(start, _, _)| *start <= address);
         let (start, size, name) = self.functions.get(after.checked_sub(1)?)?;
         // Hand-written assembly has symbols without a size; they reach to the next one.
-        (*size == 0 || address < start + size).then_some(name)
+        (*size == 0 || address - start < *size).then_some(name)
     }
 }
 

@@ -171,7 +171,7 @@ impl Tables {
 
     /// From now on keeps few segments of samples: what takes them away may fail for long.
     pub(super) fn bound_spool(&mut self) {
-        self.spool = Some(Spool::new(SPOOL_BYTES));
+        self.spool = Some(Spool::new(self.dir.clone(), SPOOL_BYTES));
     }
 
     pub(super) fn is_large(&self) -> bool {
@@ -359,8 +359,8 @@ impl Tables {
             Ok(()) => note(flush(&mut self.samples)),
             failed => note(failed),
         }
-        if let (Some(spool), Some(path)) = (&mut self.spool, self.samples.take_last()) {
-            self.process.lost_samples += spool.add(path, samples);
+        if let (Some(spool), Some(name)) = (&mut self.spool, self.samples.take_last()) {
+            self.process.lost_samples += spool.add(name, samples);
         }
         if self.samples.pending() > MOST {
             let lost = self.samples.discard();
@@ -455,11 +455,12 @@ fn flush<T: Table>(segment: &mut SegmentWriter<T>) -> Result<(), FormatError> {
     flushed
 }
 
-fn errno(error: &FormatError) -> i32 {
+pub(super) fn errno(error: &FormatError) -> i32 {
     match error {
         FormatError::Unwritable { source, .. } | FormatError::Io { source, .. } => {
             source.raw_os_error().unwrap_or(libc::EIO)
         }
+        FormatError::Refused(_) => libc::EPERM,
         _ => libc::EIO,
     }
 }

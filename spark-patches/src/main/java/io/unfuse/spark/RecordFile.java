@@ -1,7 +1,6 @@
 package io.unfuse.spark;
 
 import java.io.File;
-import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
@@ -30,7 +29,7 @@ final class RecordFile {
 
     void write(int kind, int number, byte[] bytes, int length) throws IOException {
         if (out == null) {
-            out = new FileOutputStream(path);
+            out = PrivateFile.create(path.toPath());
             out.write(MAGIC);
         }
         byte[] head = new byte[9];
@@ -45,7 +44,7 @@ final class RecordFile {
 
     void close() throws IOException {
         if (out == null) {
-            out = new FileOutputStream(path);
+            out = PrivateFile.create(path.toPath());
             out.write(MAGIC);
         }
         out.close();

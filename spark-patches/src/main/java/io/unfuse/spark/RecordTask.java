@@ -4,6 +4,7 @@ import java.io.File;
 import java.io.IOException;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
+import java.security.SecureRandom;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -32,8 +33,9 @@ final class RecordTask {
     /** A task that reads more sources, such as one of a cartesian product, is not followed. */
     private static final int MOST_SOURCES = 1000;
     private static final List<GarbageCollectorMXBean> COLLECTORS = pausing();
-    /** Task attempt ids begin again with another SparkContext. */
+    /** Task attempt ids begin again with another SparkContext, and process ids on other machines. */
     private static final AtomicLong FILES = new AtomicLong();
+    private static final String FILE_PREFIX = "task-" + Long.toHexString(new SecureRandom().nextLong()) + "-";
 
     final long id;
     final boolean redacted;
@@ -67,7 +69,7 @@ final class RecordTask {
         attempt = context.stageAttemptNumber();
         partition = context.partitionId();
         this.redacted = redacted;
-        file = new RecordFile(new File(dir, "task-" + ProcessHandle.current().pid() + "-" + FILES.incrementAndGet()));
+        file = new RecordFile(new File(dir, FILE_PREFIX + FILES.incrementAndGet()));
     }
 
     /** True if nothing is noted any more: it failed, or the task has ended. */

@@ -4,9 +4,12 @@ import java.io.File;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.PosixFilePermission;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
@@ -57,6 +60,8 @@ final class SegmentShipper implements Runnable {
     private static SegmentShipper running;
 
     private final File spool;
+    /** Which directory the spool was at first: others could put another in its place where its parent lets them. */
+    private final Object identity;
     private final Path target;
     private final Configuration conf;
     private final Set<Path> made = new HashSet<>();
@@ -70,6 +75,7 @@ final class SegmentShipper implements Runnable {
 
     SegmentShipper(File spool, String target, Configuration conf) {
         this.spool = spool;
+        identity = identity(spool);
         this.target = new Path(target);
         this.conf = conf;
     }
@@ -180,6 +186,9 @@ final class SegmentShipper implements Runnable {
 
     /** One round: everything that is finished now. */
     void shipSpool(File from) throws IOException {
+        if (from.equals(spool) && (identity == null || !identity.equals(identity(spool)))) {
+            throw new IOException("its spool " + spool + " was removed or replaced");
+        }
         if (files == null) {
             FileSystem opened = FileSystem.newInstance(target.toUri(), conf);
             opened.setWriteChecksum(false);
@@ -187,7 +196,9 @@ final class SegmentShipper implements Runnable {
         }
         File mark = new File(from, TARGET);
         if (!mark.exists()) {
-            Files.write(mark.toPath(), target.toString().getBytes(StandardCharsets.UTF_8));
+            try (OutputStream out = PrivateFile.create(mark.toPath())) {
+                out.write(target.toString().getBytes(StandardCharsets.UTF_8));
+            }
         }
         Path manifest = new Path(target, MANIFEST);
         if (made.add(manifest) && !files.exists(manifest)) {
@@ -274,8 +285,23 @@ final class SegmentShipper implements Runnable {
 
     /** Others may put into the directory for temporary files what they like. */
     private boolean isOurs(File other) throws IOException {
-        return Files.isDirectory(other.toPath(), LinkOption.NOFOLLOW_LINKS)
-                && Files.getOwner(other.toPath()).equals(Files.getOwner(spool.toPath()));
+        if (!Files.isDirectory(other.toPath(), LinkOption.NOFOLLOW_LINKS)) {
+            return false;
+        }
+        Set<PosixFilePermission> permissions = Files.getPosixFilePermissions(other.toPath(), LinkOption.NOFOLLOW_LINKS);
+        return !permissions.contains(PosixFilePermission.GROUP_WRITE) && !permissions.contains(PosixFilePermission.OTHERS_WRITE)
+                && Files.getOwner(other.toPath(), LinkOption.NOFOLLOW_LINKS).equals(Files.getOwner(spool.toPath()));
+    }
+
+    /** What tells a directory from another of the same name; null where there is none. */
+    private static Object identity(File directory) {
+        try {
+            BasicFileAttributes about =
+                    Files.readAttributes(directory.toPath(), BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+            return about.isDirectory() ? about.fileKey() : null;
+        } catch (IOException gone) {
+            return null;
+        }
     }
 
     /** A writer adds to its processes every few seconds; where it was killed too, its marker stays. */

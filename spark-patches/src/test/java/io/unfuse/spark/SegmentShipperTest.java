@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
 import org.junit.jupiter.api.Test;
@@ -67,6 +68,34 @@ class SegmentShipperTest {
         assertArrayEquals(new String[] {"h-1-ended-00000.parquet", "h-1-killed-00000.parquet"}, listed("target/samples"));
         assertArrayEquals(new String[] {"unfuse-spool-a", "unfuse-spool-writing"}, Arrays.stream(listed("."))
                 .filter(name -> name.startsWith("unfuse-spool-")).toArray(String[]::new));
+    }
+
+    @Test
+    void spoolsThatOthersCanChangeAreLeftAlone() throws IOException {
+        write("unfuse-spool-a/unfuse.json", "{}");
+        for (String other : Arrays.asList("open", "linked")) {
+            String spool = "unfuse-spool-" + other;
+            write(spool + "/unfuse.json", "{}");
+            write(spool + "/target.uri", new org.apache.hadoop.fs.Path(dir.resolve("target").toUri()).toString());
+            write(spool + "/samples/h-1-" + other + "-00000.parquet", "samples");
+        }
+        Files.setPosixFilePermissions(dir.resolve("unfuse-spool-open"), PosixFilePermissions.fromString("rwxrwxrwx"));
+        Files.move(dir.resolve("unfuse-spool-linked"), dir.resolve("elsewhere"));
+        Files.createSymbolicLink(dir.resolve("unfuse-spool-linked"), dir.resolve("elsewhere"));
+        SegmentShipper shipper = shipper("unfuse-spool-a", "target");
+        shipper.shipSpool(dir.resolve("unfuse-spool-a").toFile());
+        shipper.adopt();
+        assertArrayEquals(new String[] {"unfuse.json"}, listed("target"));
+        assertEquals("rw-------", permissions("unfuse-spool-a/target.uri"));
+        // Somebody puts another directory in the place of the spool.
+        Files.move(dir.resolve("unfuse-spool-a"), dir.resolve("moved"));
+        write("unfuse-spool-a/samples/h-1-a-00000.parquet", "samples");
+        assertThrows(IOException.class, () -> shipper.shipSpool(dir.resolve("unfuse-spool-a").toFile()));
+        assertArrayEquals(new String[] {"unfuse.json"}, listed("target"));
+    }
+
+    private String permissions(String file) throws IOException {
+        return PosixFilePermissions.toString(Files.getPosixFilePermissions(dir.resolve(file)));
     }
 
     @Test

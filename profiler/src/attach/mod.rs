@@ -13,28 +13,42 @@
 //!
 //! A JVM with heap and threads is never forked. Everything hangs on the recorder: when it ends, however it
 //! ends, its sockets close, the samplers finish and the agent leaves.
+//!
+//! Where root records another user's JVM, all that is forked takes on that user's identity before it looks at
+//! anything of the JVM, and the profile is still root's, see `spool`.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+mod control;
+mod peer;
+mod spool;
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use nix::cmsg_space;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sendmsg, sockopt,
-};
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde::{Deserialize, Serialize};
 use unfuse_codemap::CodeMap;
-use unfuse_format::ProfileDir;
+use unfuse_format::{LiveMarker, ProfileDir};
 
 use crate::config::Config;
+use crate::crew::Crew;
+use crate::identity::Identity;
 use crate::interpreter::Layout;
-use crate::launch::{Crew, LaunchError, STATUS_ATTACHED, Session, failure_in};
+use crate::launch::{
+    LaunchError, STATUS_ATTACHED, STATUS_WRITER_ERRNO, failure_in, host, writer_name,
+};
 use crate::perf_event;
 use crate::process;
 use crate::wire::stream_pair;
+use crate::writer::Place;
+use peer::Invitation;
+use spool::Spool;
+
+pub use control::Control;
 
 /// How long each side waits for a word of the other that is due at once.
 const SOON: Duration = Duration::from_secs(10);
@@ -42,6 +56,8 @@ const SOON: Duration = Duration::from_secs(10);
 const DESCRIBING: Duration = Duration::from_secs(120);
 /// How long the agent may take to leave.
 const LEAVING: Duration = Duration::from_secs(15);
+/// How often finished segments of another user's JVM are copied to the profile.
+const DELIVER_EVERY: Duration = Duration::from_secs(1);
 /// No message is longer.
 const LONGEST: u32 = 1 << 16;
 /// "Name the threads."
@@ -63,30 +79,57 @@ fn send(mut to: &UnixStream, message: &FromAgent) -> io::Result<()> {
     to.write_all(&bytes)
 }
 
-fn receive(mut from: &UnixStream, patience: Duration) -> io::Result<FromAgent> {
-    from.set_read_timeout(Some(patience))?;
+/// The next message, which must be complete after `patience`.
+fn receive(from: &UnixStream, patience: Duration) -> io::Result<FromAgent> {
+    let until = Instant::now() + patience;
     let mut length = [0; 4];
-    from.read_exact(&mut length)?;
+    read_exact(from, &mut length, until)?;
     let length = u32::from_ne_bytes(length);
     if length > LONGEST {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let mut bytes = vec![0; length as usize];
-    from.read_exact(&mut bytes)?;
+    read_exact(from, &mut bytes, until)?;
     postcard::from_bytes(&bytes).map_err(io::Error::other)
+}
+
+/// The beginning of what a JVM says, without what a terminal would obey.
+pub fn one_line(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().take(500).map(plain).collect()
+}
+
+/// Fills `bytes` in time, however slowly they come.
+fn read_exact(mut from: &UnixStream, mut bytes: &mut [u8], until: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        from.set_read_timeout(Some(left))?;
+        match from.read(bytes) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => bytes = &mut bytes[read..],
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }
 
 /// The recorder's side, before the agent is loaded.
 pub struct Recorder {
     config: Config,
     dir: ProfileDir,
+    spool: Option<Spool>,
     jvm: u32,
+    owner: Identity,
     map: CodeMap,
     memory: OwnedFd,
     to_manager: UnixStream,
     manager_end: UnixStream,
     listener: UnixListener,
-    name: String,
+    invitation: Invitation,
 }
 
 /// Why a recording cannot begin.
@@ -104,7 +147,7 @@ impl std::fmt::Display for RecordError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Launch(e) => e.fmt(f),
-            Self::Refused(reason) => f.write_str(reason),
+            Self::Refused(reason) => f.write_str(&one_line(reason)),
             Self::Silent(e) => write!(f, "the agent in the JVM does not answer: {e}"),
         }
     }
@@ -119,43 +162,48 @@ impl From<LaunchError> for RecordError {
 }
 
 impl Recorder {
-    /// Makes the profile directory, the code map and the sockets for the JVM `jvm`.
+    /// Makes the profile directory, the code map and the sockets for the JVM `jvm` of this owner.
     ///
     /// # Errors
     /// Where one of them cannot be made, or perf_event is not allowed.
-    pub fn new(config: Config, jvm: u32) -> Result<Self, LaunchError> {
+    pub fn new(config: Config, jvm: u32, owner: Identity) -> Result<Self, LaunchError> {
         perf_event::probe().map_err(LaunchError::PerfDenied)?;
         let dir = ProfileDir::create(&config.dir).map_err(LaunchError::Directory)?;
         let system = |what| move |e| LaunchError::System(what, e);
+        let spool = match owner == Identity::current() {
+            true => None,
+            false => {
+                let spool = Spool::new(&dir, owner);
+                Some(spool.map_err(system("make a spool for the JVM's user in the profile"))?)
+            }
+        };
         let (map, memory) = CodeMap::create_for_another((config.map_mib as usize) << 20)
             .map_err(system("make the code map"))?;
         map.status().set(STATUS_ATTACHED, 1);
         let (to_manager, manager_end) = stream_pair().map_err(system("make a socket"))?;
-        let name = format!(
-            "unfuse-record-{}-{}",
-            std::process::id(),
-            crate::clock::monotonic_ns()
-        );
+        let invitation = Invitation::new().map_err(system("make a key"))?;
         // In the kernel's own name space: nothing to clean up, and no question of file permissions.
-        let listener = SocketAddr::from_abstract_name(&name)
+        let listener = SocketAddr::from_abstract_name(&invitation.name)
             .and_then(|address| UnixListener::bind_addr(&address))
             .map_err(system("make a socket"))?;
         Ok(Self {
             config,
             dir,
+            spool,
             jvm,
+            owner,
             map,
             memory,
             to_manager,
             manager_end,
             listener,
-            name,
+            invitation,
         })
     }
 
     /// The agent's option that leads it here.
     pub fn option(&self) -> String {
-        format!("attach={}", self.name)
+        format!("attach={}", self.invitation)
     }
 
     /// Lets the agent, which has been loaded, set itself up.
@@ -167,7 +215,7 @@ impl Recorder {
         let handed = [self.memory.as_raw_fd(), self.to_manager.as_raw_fd()];
         let sent = sendmsg::<()>(
             control.as_raw_fd(),
-            &[IoSlice::new(&[0])],
+            &[IoSlice::new(&self.invitation.key)],
             &[ControlMessage::ScmRights(&handed)],
             MsgFlags::MSG_NOSIGNAL,
             None,
@@ -200,8 +248,7 @@ impl Recorder {
                 Err(e) => return Err(e.into()),
             }
             let (stream, _) = self.listener.accept()?;
-            let peer = getsockopt(&stream, sockopt::PeerCredentials)?;
-            if peer.pid() as u32 == self.jvm {
+            if peer::is_from(&stream, self.jvm, self.owner)? {
                 return Ok(stream);
             }
         }
@@ -242,10 +289,21 @@ impl Met {
         let jvm_ends = process::pidfd(recorder.jvm as i32).map_err(system("watch the JVM"))?;
         let (alive, ends) = UnixStream::pair().map_err(system("make a socket"))?;
         let (events, writer_events) = UnixStream::pair().map_err(system("make a socket"))?;
+        let delivery = match recorder.spool {
+            Some(spool) => Some(Delivery::new(spool, &recorder.dir, recorder.jvm)?),
+            None => None,
+        };
+        let spool = delivery.as_ref().map(|delivery| &delivery.spool);
+        let place = match spool {
+            Some(spool) => Place::Spool(spool.handle().map_err(system("open the spool"))?),
+            None => Place::Profile(recorder.dir),
+        };
         let crew = Crew {
             config: &recorder.config,
-            dir: recorder.dir,
+            place,
+            tag: spool.map(|spool| spool.tag().to_owned()),
             jvm: recorder.jvm,
+            owner: Some(recorder.owner),
             ends: ends.into(),
             from_jvm: recorder.manager_end,
             events: writer_events,
@@ -264,9 +322,49 @@ impl Met {
         Ok(Recording {
             control,
             jvm_ends,
-            running: Some((alive, events)),
+            alive: Some(alive),
+            writer: events,
+            delivery,
+            delivery_failure: None,
             map: recorder.map,
         })
+    }
+}
+
+/// The profile of another user's JVM on its way to the recorder's directory.
+struct Delivery {
+    spool: Spool,
+    /// Tells readers of the profile that it grows.
+    live: LiveMarker,
+    failure: Option<io::Error>,
+}
+
+impl Delivery {
+    fn new(spool: Spool, dir: &ProfileDir, jvm: u32) -> Result<Self, LaunchError> {
+        let name = format!("{}-{}", writer_name(&host(), jvm), spool.tag());
+        Ok(Self {
+            live: LiveMarker::hold(dir, &name).map_err(LaunchError::Directory)?,
+            spool,
+            failure: None,
+        })
+    }
+
+    fn deliver(&mut self) {
+        if let Err(e) = self.spool.deliver() {
+            self.failure.get_or_insert(e);
+        }
+    }
+
+    fn finish(mut self, writer_errno: i32) -> Option<io::Error> {
+        self.deliver();
+        let errno = match &self.failure {
+            Some(e) => e.raw_os_error().unwrap_or(libc::EIO),
+            None => writer_errno,
+        };
+        if errno != 0 {
+            self.live.fail(errno);
+        }
+        self.failure
     }
 }
 
@@ -274,21 +372,52 @@ impl Met {
 pub struct Recording {
     control: UnixStream,
     jvm_ends: OwnedFd,
-    /// Held for as long as samples are to be taken: the samplers watch the other end of the first, the
-    /// writer of the second.
-    running: Option<(UnixStream, UnixStream)>,
+    /// Held for as long as samples are to be taken: the samplers watch the other end.
+    alive: Option<UnixStream>,
+    /// Its other end is the writer's.
+    writer: UnixStream,
+    delivery: Option<Delivery>,
+    delivery_failure: Option<io::Error>,
     map: CodeMap,
 }
 
 impl Recording {
     /// Waits so long, or until the JVM ends or `stop` polls readable.
-    pub fn wait(&self, duration: Duration, stop: impl AsFd) {
-        wait(duration, &[self.jvm_ends.as_fd(), stop.as_fd()]);
+    pub fn wait(&mut self, duration: Duration, stop: impl AsFd) {
+        let until = Instant::now() + duration;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let round = match self.delivery {
+                Some(_) => left.min(DELIVER_EVERY),
+                None => left,
+            };
+            let told = wait(round, &[self.jvm_ends.as_fd(), stop.as_fd()]);
+            if told || Instant::now() >= until {
+                return;
+            }
+            if let Some(delivery) = &mut self.delivery {
+                delivery.deliver();
+            }
+        }
+    }
+
+    /// Ends the sampling, and waits until samplers and writer have finished what they have and the profile is
+    /// complete, at most `patience`. Returns whether it is.
+    pub fn finish(&mut self, patience: Duration) -> bool {
+        self.stop();
+        let hung_up = vec![PollFd::new(self.writer.as_fd(), PollFlags::empty())];
+        let written = wait_for(patience, hung_up);
+        if let Some(delivery) = self.delivery.take() {
+            let errno = self.map.status().get(STATUS_WRITER_ERRNO) as i32;
+            self.delivery_failure = delivery.finish(errno);
+        }
+        written
     }
 
     /// Ends the sampling; samplers and writer finish what they have.
-    pub fn stop(&mut self) {
-        self.running = None;
+    fn stop(&mut self) {
+        self.alive = None;
+        let _ = self.writer.shutdown(Shutdown::Write);
     }
 
     /// Whether the JVM has ended.
@@ -303,7 +432,7 @@ impl Recording {
     /// Where the agent does not say so in time.
     pub fn leave(&mut self) -> io::Result<()> {
         self.stop();
-        self.control.shutdown(std::net::Shutdown::Write)?;
+        self.control.shutdown(Shutdown::Write)?;
         match receive(&self.control, LEAVING)? {
             FromAgent::Left => Ok(()),
             _ => Err(io::ErrorKind::InvalidData.into()),
@@ -312,108 +441,66 @@ impl Recording {
 
     /// A failure that the user should know.
     pub fn failure(&self) -> Option<String> {
-        failure_in(&self.map)
+        let delivery = || {
+            let e = self.delivery_failure.as_ref()?;
+            Some(format!("a part of the profile was not copied: {e}"))
+        };
+        failure_in(&self.map).or_else(delivery)
     }
 }
 
-/// Waits until one of the descriptors polls readable, at most so long.
-fn wait(duration: Duration, descriptors: &[BorrowedFd<'_>]) {
+/// Waits until one of the descriptors polls readable, at most so long. Returns whether one does.
+fn wait(duration: Duration, descriptors: &[BorrowedFd<'_>]) -> bool {
+    let readable = descriptors
+        .iter()
+        .map(|fd| PollFd::new(*fd, PollFlags::POLLIN));
+    wait_for(duration, readable.collect())
+}
+
+/// The same for other events.
+fn wait_for(duration: Duration, mut fds: Vec<PollFd<'_>>) -> bool {
     let until = Instant::now() + duration;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let mut fds: Vec<_> = descriptors
-            .iter()
-            .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
-            .collect();
         // Rounded up, not to wake too early.
         let timeout = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
-        match poll(
-            &mut fds,
-            PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX),
-        ) {
+        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        match poll(&mut fds, timeout) {
             Ok(0) if Instant::now() < until => {}
             Err(nix::errno::Errno::EINTR) => {}
-            _ => return,
+            polled => return polled.is_ok_and(|ready| ready > 0),
         }
     }
 }
 
-/// The agent's side.
-#[derive(Debug)]
-pub struct Control(UnixStream);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Control {
-    /// Connects to the recorder that has this name.
-    ///
-    /// # Errors
-    /// The system's, where there is none.
-    pub fn connect(name: &str) -> io::Result<Self> {
-        let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
-        stream.set_read_timeout(Some(SOON))?;
-        stream.set_write_timeout(Some(SOON))?;
-        Ok(Self(stream))
+    #[test]
+    fn what_a_jvm_says_is_one_line() {
+        assert_eq!(one_line(" no\n\u{1b}[2Jlibrary \n"), "no  [2Jlibrary");
+        assert_eq!(one_line(&"x".repeat(10_000)).len(), 500);
     }
 
-    /// Takes what the recorder hands over.
-    ///
-    /// # Errors
-    /// Where it hands over nothing, or something else.
-    pub fn session(&self) -> io::Result<Session> {
-        let mut byte = [0];
-        let mut space = cmsg_space!([RawFd; 2]);
-        let mut received = Vec::new();
-        {
-            let mut slices = [IoSliceMut::new(&mut byte)];
-            let message = recvmsg::<()>(
-                self.0.as_raw_fd(),
-                &mut slices,
-                Some(&mut space),
-                MsgFlags::MSG_CMSG_CLOEXEC,
-            )?;
-            for part in message.cmsgs()? {
-                if let ControlMessageOwned::ScmRights(fds) = part {
-                    // SAFETY: the kernel just made these descriptors for this process.
-                    received.extend(fds.iter().map(|fd| unsafe { OwnedFd::from_raw_fd(*fd) }));
-                }
+    #[test]
+    fn a_message_that_drips_is_given_up() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let dripping = std::thread::spawn(move || {
+            while there.write_all(&[0]).is_ok() {
+                std::thread::sleep(Duration::from_millis(5));
             }
-        }
-        let [memory, to_manager] =
-            <[OwnedFd; 2]>::try_from(received).map_err(|_| io::ErrorKind::InvalidData)?;
-        Ok(Session::attached(
-            CodeMap::of_another(memory)?,
-            to_manager.into(),
-        ))
-    }
-
-    /// Says that the code is known, and waits for the word to go on; false where the recorder is gone.
-    pub fn ready(&self, layout: Layout, recompiles: bool) -> bool {
-        if send(&self.0, &FromAgent::Ready { layout, recompiles }).is_err() {
-            return false;
-        }
-        self.wait() == Some(GO)
-    }
-
-    /// Says that the threads are named, and waits until the recorder has enough or is gone.
-    pub fn going(&self) {
-        if send(&self.0, &FromAgent::Going).is_ok() {
-            while self.wait().is_some() {}
-        }
-    }
-
-    /// Says that the JVM is as it was.
-    pub fn left(&self) {
-        let _ = send(&self.0, &FromAgent::Left);
-    }
-
-    /// Says why not.
-    pub fn failed(&self, reason: &str) {
-        let _ = send(&self.0, &FromAgent::Failed(reason.to_owned()));
-    }
-
-    /// The next byte, however long it takes; `None` at the end.
-    fn wait(&self) -> Option<u8> {
-        let _ = self.0.set_read_timeout(None);
-        let mut byte = [0];
-        (&self.0).read_exact(&mut byte).is_ok().then_some(byte[0])
+        });
+        let until = Instant::now() + Duration::from_millis(50);
+        let error = read_exact(&here, &mut [0; 1 << 20], until).unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
+            ),
+            "{error}"
+        );
+        drop(here);
+        dripping.join().unwrap();
     }
 }

@@ -3,28 +3,42 @@
 //! A file `.attach_pidN` in the JVM's working directory and a SIGQUIT make it listen on a socket
 //! `/tmp/.java_pidN`; a command on that socket loads the library. Whoever does not listen for SIGQUIT dies of
 //! it, so it is sent to JVMs only that say they take it.
+//!
+//! All of that is done by a process that has become one of the JVM's user, and that may take only so long.
+
+mod files;
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::Pid;
+use unfuse_profiler::attach::one_line;
+use unfuse_profiler::identity::Identity;
+
+use files::JvmFiles;
 
 /// How long the JVM may take to listen; it does at its next safepoint.
 const LISTENS: Duration = Duration::from_secs(10);
 /// How long it may take to load the library.
 const LOADS: Duration = Duration::from_secs(30);
+/// How long it may take to look at its files.
+const LOOKS: Duration = Duration::from_secs(10);
+/// Longest answer to a command, bytes.
+const MOST_ANSWER: u64 = 64 << 10;
+/// Longest command line or environment, bytes.
+const MOST_ARGUMENTS: u64 = 4 << 20;
 
 /// A JVM that can be attached to.
 #[derive(Debug)]
 pub struct Jvm {
     pid: u32,
-    root: PathBuf,
+    owner: Identity,
+    files: JvmFiles,
 }
 
 impl Jvm {
@@ -49,23 +63,17 @@ impl Jvm {
                 field("Tgid").unwrap_or("?")
             );
         }
-        let owner = fs::metadata(&proc)?.uid();
-        let (own, effective) = (
-            geteuid(),
-            field("Uid").and_then(|ids| ids.split_whitespace().nth(1)),
-        );
-        if !own.is_root() && effective != Some(&own.to_string()) {
+        let owner = Identity::of_process(pid)
+            .with_context(|| format!("process {pid} cannot be looked at"))?;
+        if !owner.is_available() {
             bail!(
-                "process {pid} belongs to user {}; run `unfuse record` as that user or as root",
-                nix::unistd::User::from_uid(owner.into())
-                    .ok()
-                    .flatten()
-                    .map_or_else(|| owner.to_string(), |user| user.name)
+                "process {pid} belongs to {owner} (group {}); run `unfuse record` as that user or as root",
+                owner.gid()
             );
         }
-        let maps = fs::read_to_string(proc.join("maps"))
-            .with_context(|| format!("process {pid} cannot be looked at"))?;
-        if !maps.lines().any(|line| line.ends_with("/libjvm.so")) {
+        if !has_loaded_libjvm(&proc)
+            .with_context(|| format!("process {pid} cannot be looked at"))?
+        {
             bail!("process {pid} is not a HotSpot JVM (it has not loaded libjvm.so)");
         }
         for space in ["pid", "net"] {
@@ -80,52 +88,62 @@ impl Jvm {
         if field("State").is_some_and(|state| state.starts_with(['T', 't'])) {
             bail!("process {pid} is stopped; let it go on first (kill -CONT {pid})");
         }
-        let jvm = Self {
-            pid,
-            root: proc.join("root"),
-        };
-        if jvm.attach_is_disabled(&proc) {
-            bail!(
-                "JVM {pid} runs with -XX:+DisableAttachMechanism; start it without, or use `unfuse run`"
-            );
-        }
         // Bit N-1 for signal N.
         let caught = field("SigCgt").and_then(|mask| u64::from_str_radix(mask, 16).ok());
         let takes_quit = caught.is_some_and(|mask| mask >> (Signal::SIGQUIT as u32 - 1) & 1 != 0);
-        if !takes_quit && UnixStream::connect(jvm.socket()).is_err() {
-            bail!("JVM {pid} does not listen for tools yet; try again in a moment");
-        }
+        let jvm = Self {
+            pid,
+            owner,
+            files: JvmFiles::open(pid, owner)?,
+        };
+        jvm.as_owner(LOOKS, || jvm.check(&proc, takes_quit))?;
         Ok(jvm)
+    }
+
+    /// The user whose process it is.
+    pub fn owner(&self) -> Identity {
+        self.owner
+    }
+
+    /// Does something in the name of the JVM's owner, who may make it take long.
+    fn as_owner(&self, patience: Duration, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        // An error loses its causes on the way, but not their texts.
+        let worked = self
+            .owner
+            .run(patience, || work().map_err(|e| format!("{e:#}")));
+        match worked {
+            Ok(done) => done.map_err(|reason| anyhow!(reason)),
+            Err(e) if e.kind() == ErrorKind::TimedOut => bail!(
+                "JVM {}, or a file of its user, did not answer within {} s",
+                self.pid,
+                patience.as_secs()
+            ),
+            Err(e) => Err(e).with_context(|| format!("cannot act as {}", self.owner)),
+        }
     }
 
     /// As the JVM says in its performance data, else by its command line. To ask it would make it print a
     /// thread dump.
-    fn attach_is_disabled(&self, proc: &Path) -> bool {
-        let told = fs::read_dir(self.root.join("tmp"))
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter(|entry| {
-                entry
-                    .file_name()
-                    .to_string_lossy()
-                    .starts_with("hsperfdata_")
+    fn check(&self, proc: &Path, takes_quit: bool) -> Result<()> {
+        let pid = self.pid;
+        let is_disabled = self.files.attach_is_disabled().unwrap_or_else(|| {
+            ["cmdline", "environ"].iter().any(|file| {
+                let mut bytes = Vec::new();
+                let file = File::open(proc.join(file));
+                let read = file.map(|file| file.take(MOST_ARGUMENTS).read_to_end(&mut bytes));
+                let text = String::from_utf8_lossy(&bytes);
+                read.is_ok() && text.contains("+DisableAttachMechanism")
             })
-            .find_map(|entry| fs::read(entry.path().join(self.pid.to_string())).ok())
-            .and_then(|data| can_attach(&data));
-        told.map_or_else(
-            || {
-                ["cmdline", "environ"].iter().any(|file| {
-                    let bytes = fs::read(proc.join(file)).unwrap_or_default();
-                    String::from_utf8_lossy(&bytes).contains("+DisableAttachMechanism")
-                })
-            },
-            |can| !can,
-        )
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.root.join(format!("tmp/.java_pid{}", self.pid))
+        });
+        if is_disabled {
+            bail!(
+                "JVM {pid} runs with -XX:+DisableAttachMechanism; start it without, or use `unfuse run`"
+            );
+        }
+        if self.files.connect()?.is_none() && !takes_quit {
+            bail!("JVM {pid} does not listen for tools yet; try again in a moment");
+        }
+        Ok(())
     }
 
     /// Loads a library with options.
@@ -133,23 +151,23 @@ impl Jvm {
     /// # Errors
     /// Where the JVM does not listen, or says that it did not load it.
     pub fn load(&self, library: &Path, options: &str) -> Result<()> {
-        let file = |path: &Path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
-        let inside = self.root.join(library.strip_prefix("/").unwrap_or(library));
-        if file(&inside).is_none() || file(&inside) != file(library) {
-            bail!(
-                "JVM {} has another file system, without {}; install unfuse where both see it",
-                self.pid,
-                library.display()
-            );
-        }
+        self.as_owner(LISTENS + LOADS, || {
+            self.files.check_library(library)?;
+            self.ask_to_load(library, options)
+        })
+    }
+
+    fn ask_to_load(&self, library: &Path, options: &str) -> Result<()> {
         let mut stream = self.connect()?;
         stream.set_read_timeout(Some(LOADS))?;
         let command = format!("1\0load\0{}\0true\0{options}\0", library.display());
         stream.write_all(command.as_bytes())?;
-        let mut answer = String::new();
+        let mut answer = Vec::new();
         stream
-            .read_to_string(&mut answer)
+            .take(MOST_ANSWER)
+            .read_to_end(&mut answer)
             .with_context(|| format!("JVM {} does not answer", self.pid))?;
+        let answer = String::from_utf8_lossy(&answer);
         // "0", then "return code: 0", or "0" alone in some releases.
         let (status, text) = answer.split_once('\n').unwrap_or((&answer, ""));
         let code = text.trim().rsplit(' ').next().unwrap_or_default();
@@ -160,15 +178,15 @@ impl Jvm {
             "JVM {} did not load {}: {}",
             self.pid,
             library.display(),
-            text.trim()
+            one_line(text)
         )
     }
 
     fn connect(&self) -> Result<UnixStream> {
-        if let Ok(stream) = UnixStream::connect(self.socket()) {
+        if let Some(stream) = self.files.connect()? {
             return Ok(stream);
         }
-        let _trigger = Trigger::new(self)?;
+        let _trigger = self.files.trigger()?;
         let until = Instant::now() + LISTENS;
         let mut wait = Duration::from_millis(10);
         while Instant::now() < until {
@@ -178,10 +196,8 @@ impl Jvm {
             let served = Instant::now() + LISTENS.min(wait * 100);
             while Instant::now() < served.min(until) {
                 std::thread::sleep(wait);
-                match UnixStream::connect(self.socket()) {
-                    Ok(stream) => return Ok(stream),
-                    Err(e) if e.kind() == ErrorKind::PermissionDenied => return Err(e.into()),
-                    Err(_) => {}
+                if let Some(stream) = self.files.connect()? {
+                    return Ok(stream);
                 }
             }
             wait = LISTENS;
@@ -193,58 +209,24 @@ impl Jvm {
     }
 }
 
-/// The file that tells the JVM that a SIGQUIT is not for a thread dump.
-struct Trigger(PathBuf);
-
-impl Trigger {
-    fn new(jvm: &Jvm) -> io::Result<Self> {
-        let name = format!(".attach_pid{}", jvm.pid);
-        let beside = PathBuf::from(format!("/proc/{}/cwd", jvm.pid)).join(&name);
-        for path in [beside, jvm.root.join("tmp").join(&name)] {
-            if File::create(&path).is_ok() {
-                return Ok(Self(path));
-            }
+/// Line by line: the list of a process may be as long as the process makes it.
+fn has_loaded_libjvm(proc: &Path) -> std::io::Result<bool> {
+    let mut maps = BufReader::new(File::open(proc.join("maps"))?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if maps.read_until(b'\n', &mut line)? == 0 {
+            return Ok(false);
         }
-        Err(io::Error::other(
-            "neither the JVM's working directory nor /tmp can be written",
-        ))
-    }
-}
-
-impl Drop for Trigger {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// The first of `sun.rt.jvmCapabilities`: the value stands behind the name.
-fn can_attach(data: &[u8]) -> Option<bool> {
-    let name = b"sun.rt.jvmCapabilities\0";
-    let at = data.windows(name.len()).position(|window| window == name)?;
-    match data[at + name.len()..].iter().find(|byte| **byte != 0)? {
-        b'1' => Some(true),
-        b'0' => Some(false),
-        _ => None,
+        if line.trim_ascii_end().ends_with(b"/libjvm.so") {
+            return Ok(true);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn capabilities_are_read_from_performance_data() {
-        assert_eq!(
-            can_attach(b"..sun.rt.jvmCapabilities\0\0\x0010100"),
-            Some(true)
-        );
-        assert_eq!(
-            can_attach(b"sun.rt.jvmCapabilities\0\x0001000"),
-            Some(false)
-        );
-        assert_eq!(can_attach(b"sun.rt.jvmCapabilities\0"), None);
-        assert_eq!(can_attach(b"else"), None);
-    }
 
     #[test]
     fn this_process_is_no_jvm() {

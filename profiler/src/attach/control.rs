@@ -1,0 +1,161 @@
+//! The agent's side.
+
+use std::io::{self, IoSliceMut, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+
+use nix::cmsg_space;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use unfuse_codemap::CodeMap;
+
+use super::peer::{Invitation, KEY_BYTES};
+use super::{FromAgent, GO, SOON, send};
+use crate::interpreter::Layout;
+use crate::launch::Session;
+
+/// The agent's end of the connection to the recorder.
+#[derive(Debug)]
+pub struct Control {
+    stream: UnixStream,
+    key: [u8; KEY_BYTES],
+}
+
+impl Control {
+    /// Connects to the recorder that has made this option ([`Recorder::option`]).
+    ///
+    /// # Errors
+    /// The system's, where there is none, and `PermissionDenied` where its name is another process's by now.
+    pub fn connect(option: &str) -> io::Result<Self> {
+        let invitation = Invitation::parse(option).ok_or(io::ErrorKind::InvalidInput)?;
+        let address = SocketAddr::from_abstract_name(&invitation.name)?;
+        let stream = UnixStream::connect_addr(&address)?;
+        invitation.check(&stream)?;
+        stream.set_read_timeout(Some(SOON))?;
+        stream.set_write_timeout(Some(SOON))?;
+        Ok(Self {
+            stream,
+            key: invitation.key,
+        })
+    }
+
+    /// Takes what the recorder hands over.
+    ///
+    /// # Errors
+    /// Where it hands over nothing, or something else, and `PermissionDenied` where it does not know the key.
+    pub fn session(&self) -> io::Result<Session> {
+        let mut key = [0; KEY_BYTES];
+        let mut space = cmsg_space!([RawFd; 2]);
+        let mut received = Vec::new();
+        {
+            let mut slices = [IoSliceMut::new(&mut key)];
+            let message = recvmsg::<()>(
+                self.stream.as_raw_fd(),
+                &mut slices,
+                Some(&mut space),
+                MsgFlags::MSG_CMSG_CLOEXEC,
+            )?;
+            for part in message.cmsgs()? {
+                if let ControlMessageOwned::ScmRights(fds) = part {
+                    // SAFETY: the kernel just made these descriptors for this process.
+                    received.extend(fds.iter().map(|fd| unsafe { OwnedFd::from_raw_fd(*fd) }));
+                }
+            }
+        }
+        if key != self.key {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let [memory, to_manager] =
+            <[OwnedFd; 2]>::try_from(received).map_err(|_| io::ErrorKind::InvalidData)?;
+        Ok(Session::attached(
+            CodeMap::of_another(memory)?,
+            to_manager.into(),
+        ))
+    }
+
+    /// Says that the code is known, and waits for the word to go on; false where the recorder is gone.
+    pub fn ready(&self, layout: Layout, recompiles: bool) -> bool {
+        if send(&self.stream, &FromAgent::Ready { layout, recompiles }).is_err() {
+            return false;
+        }
+        self.wait() == Some(GO)
+    }
+
+    /// Says that the threads are named, and waits until the recorder has enough or is gone.
+    pub fn going(&self) {
+        if send(&self.stream, &FromAgent::Going).is_ok() {
+            while self.wait().is_some() {}
+        }
+    }
+
+    /// Says that the JVM is as it was.
+    pub fn left(&self) {
+        let _ = send(&self.stream, &FromAgent::Left);
+    }
+
+    /// Says why not.
+    pub fn failed(&self, reason: &str) {
+        let _ = send(&self.stream, &FromAgent::Failed(reason.to_owned()));
+    }
+
+    /// The next byte, however long it takes; `None` at the end.
+    fn wait(&self) -> Option<u8> {
+        let _ = self.stream.set_read_timeout(None);
+        let mut byte = [0];
+        (&self.stream)
+            .read_exact(&mut byte)
+            .is_ok()
+            .then_some(byte[0])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSlice;
+    use std::os::unix::net::UnixListener;
+
+    use nix::sys::socket::{ControlMessage, sendmsg};
+
+    use super::*;
+    use crate::wire::stream_pair;
+
+    /// Hands over a code map with this key, as the recorder does.
+    fn hand_over(control: &UnixStream, key: [u8; KEY_BYTES]) {
+        let (_map, memory) = CodeMap::create_for_another(0).unwrap();
+        let (to_manager, _manager) = stream_pair().unwrap();
+        let handed = [memory.as_raw_fd(), to_manager.as_raw_fd()];
+        sendmsg::<()>(
+            control.as_raw_fd(),
+            &[IoSlice::new(&key)],
+            &[ControlMessage::ScmRights(&handed)],
+            MsgFlags::MSG_NOSIGNAL,
+            None,
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn only_the_recorder_that_asked_is_accepted() {
+        let invitation = Invitation::new().unwrap();
+        let address = SocketAddr::from_abstract_name(&invitation.name).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        for (key, accepted) in [(invitation.key, true), ([7; KEY_BYTES], false)] {
+            let control = Control::connect(&invitation.to_string()).unwrap();
+            let (recorder, _) = listener.accept().unwrap();
+            hand_over(&recorder, key);
+            let session = control.session().map(drop).map_err(|e| e.kind());
+            let expected = match accepted {
+                true => Ok(()),
+                false => Err(io::ErrorKind::PermissionDenied),
+            };
+            assert_eq!(session, expected);
+        }
+        // Another process has taken the name.
+        let asked = Invitation {
+            pid: 1,
+            ..invitation
+        };
+        let error = Control::connect(&asked.to_string()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+}

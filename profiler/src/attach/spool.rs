@@ -1,0 +1,288 @@
+//! The profile of another user's JVM: written by that user, owned by who records it.
+//!
+//! The writer parses what the JVM has written, so it has the identity of the JVM's owner. It writes to a spool,
+//! a directory of the owner's inside the profile directory. The profile directory is closed to that user, so only
+//! the writer, which is started inside the spool, can reach it. The recorder copies finished segments from there,
+//! and looks at them as at files of a stranger.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{OFlag, openat, renameat};
+use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
+use nix::unistd::{UnlinkatFlags, fchown, mkdtemp, unlinkat};
+use unfuse_format::{HostRow, ProcessRow, ProfileDir, SampleRow, StackRow, Table};
+
+use crate::identity::Identity;
+
+/// The tables that a recording fills: samples after what explains them, and the word on the whole process last.
+const TABLES: [&str; 4] = [
+    StackRow::NAME,
+    HostRow::NAME,
+    SampleRow::NAME,
+    ProcessRow::NAME,
+];
+/// No segment of a writer is larger, bytes.
+const LARGEST_SEGMENT: u64 = 256 << 20;
+/// Segments that are waiting at a time, at most: a writer makes a few in the time between two rounds.
+const MOST_SEGMENTS: usize = 10_000;
+
+const FOLDER: OFlag = OFlag::O_DIRECTORY
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+
+/// A spool and the profile that its segments are copied to.
+#[derive(Debug)]
+pub(super) struct Spool {
+    owner: Identity,
+    profile: OwnedFd,
+    spool: OwnedFd,
+    name: PathBuf,
+    tag: String,
+}
+
+impl Spool {
+    /// Makes a spool for `owner` in a profile directory.
+    ///
+    /// # Errors
+    /// The system's, and `PermissionDenied` where the profile directory is another user's or open to others.
+    pub(super) fn new(dir: &ProfileDir, owner: Identity) -> io::Result<Self> {
+        let profile = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags((OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits())
+            .open(dir.path())?;
+        let metadata = profile.metadata()?;
+        let own = metadata.uid() == Identity::current().uid().as_raw();
+        if !own || metadata.mode() & 0o077 != 0 {
+            let reason = format!(
+                "{} is another user's or open to others; choose a new directory with --out",
+                dir.path().display()
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+        }
+        let template = handle_path(&profile).join(".spool-XXXXXX");
+        let made = mkdtemp(&template)?;
+        let name = PathBuf::from(made.file_name().unwrap_or_default());
+        let spool = openat(&profile, &name, FOLDER, Mode::empty())?;
+        let tag = crate::launch::spool_tag(&name)
+            .unwrap_or_default()
+            .to_owned();
+        let spool = Self {
+            owner,
+            tag,
+            profile: profile.into(),
+            spool,
+            name,
+        };
+        fchown(&spool.spool, Some(owner.uid()), Some(owner.gid()))?;
+        Ok(spool)
+    }
+
+    /// The directory, for the writer.
+    pub(super) fn handle(&self) -> io::Result<OwnedFd> {
+        self.spool.try_clone()
+    }
+
+    /// What tells the files of this spool from those of others.
+    pub(super) fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// Copies the segments that are finished to the profile, and deletes them in the spool.
+    ///
+    /// # Errors
+    /// The first failure. The other segments are copied all the same.
+    pub(super) fn deliver(&self) -> io::Result<()> {
+        let mut done = Ok(());
+        for table in TABLES {
+            if let Err(e) = self.deliver_table(table)
+                && done.is_ok()
+            {
+                done = Err(e);
+            }
+        }
+        done
+    }
+
+    fn deliver_table(&self, table: &str) -> io::Result<()> {
+        let from = match openat(&self.spool, table, FOLDER, Mode::empty()) {
+            Ok(from) => from,
+            Err(nix::errno::Errno::ENOENT) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        };
+        let mut names: Vec<String> = fs::read_dir(handle_path(&from))?
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| self.is_segment(name))
+            .take(MOST_SEGMENTS)
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        names.sort();
+        match mkdirat(&self.profile, table, Mode::S_IRWXU) {
+            Ok(()) | Err(nix::errno::Errno::EEXIST) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let to = openat(&self.profile, table, FOLDER, Mode::empty())?;
+        let mut done = Ok(());
+        for name in names {
+            if let Err(e) = self.deliver_segment(&from, &to, &name)
+                && done.is_ok()
+            {
+                done = Err(e);
+            }
+        }
+        done
+    }
+
+    fn deliver_segment(&self, from: &OwnedFd, to: &OwnedFd, name: &str) -> io::Result<()> {
+        let bytes = self.read(from, name)?;
+        let aside = format!(".{name}.tmp");
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let _ = unlinkat(to, aside.as_str(), UnlinkatFlags::NoRemoveDir);
+        let file = openat(to, aside.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        let written = File::from(file)
+            .write_all(&bytes)
+            .and_then(|()| Ok(renameat(to, aside.as_str(), to, name)?));
+        if written.is_err() {
+            let _ = unlinkat(to, aside.as_str(), UnlinkatFlags::NoRemoveDir);
+            return written;
+        }
+        // Where that fails it is copied again, under the same name.
+        let _ = unlinkat(from, name, UnlinkatFlags::NoRemoveDir);
+        Ok(())
+    }
+
+    /// Whether a writer would call a segment so that is not in the profile yet.
+    fn is_segment(&self, name: &str) -> bool {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let is_plain = !name.starts_with('.') && name.chars().all(plain);
+        let tagged = format!("-{}-", self.tag);
+        is_plain && name.ends_with(".parquet") && name.contains(&tagged)
+    }
+
+    /// A file as the writer makes them: no link, no device, the owner's, with one name.
+    fn read(&self, from: &OwnedFd, name: &str) -> io::Result<Vec<u8>> {
+        let flags = OFlag::O_RDONLY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
+        let file = openat(from, name, flags, Mode::empty())?;
+        let stat = fstat(&file)?;
+        let is_file = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
+        let is_owners = stat.st_uid == self.owner.uid().as_raw() && stat.st_nlink == 1;
+        let mut bytes = Vec::new();
+        if is_file && is_owners {
+            File::from(file)
+                .take(LARGEST_SEGMENT + 1)
+                .read_to_end(&mut bytes)?;
+            if bytes.len() as u64 <= LARGEST_SEGMENT {
+                return Ok(bytes);
+            }
+        }
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{name} in the spool is not a segment of the writer"),
+        ))
+    }
+}
+
+impl Drop for Spool {
+    /// Removes the spool, with what could not be delivered.
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(handle_path(&self.profile).join(&self.name));
+    }
+}
+
+/// A path to an open directory, whatever its name is by now.
+fn handle_path(dir: &impl AsRawFd) -> PathBuf {
+    Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    fn spool(home: &Path) -> (PathBuf, Spool, PathBuf) {
+        let profile = home.join("profile");
+        let dir = ProfileDir::create(&profile).unwrap();
+        let spool = Spool::new(&dir, Identity::current()).unwrap();
+        let inside = profile.join(&spool.name);
+        (profile, spool, inside)
+    }
+
+    #[test]
+    fn finished_segments_are_moved() {
+        let home = tempfile::tempdir().unwrap();
+        let (profile, spool, inside) = spool(home.path());
+        let mode = fs::metadata(&inside).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        spool.deliver().unwrap();
+        fs::create_dir(inside.join("samples")).unwrap();
+        let name = |end: &str| format!("samples/host-1-{}-{end}", spool.tag());
+        fs::write(inside.join(name("00000.parquet")), "rows").unwrap();
+        fs::write(inside.join(name("00001.tmp")), "half").unwrap();
+        spool.deliver().unwrap();
+        let delivered = profile.join(name("00000.parquet"));
+        assert_eq!(fs::read_to_string(&delivered).unwrap(), "rows");
+        let mode = fs::metadata(&delivered).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let left: Vec<_> = fs::read_dir(inside.join("samples"))
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        drop(spool);
+        assert!(!inside.exists());
+    }
+
+    #[test]
+    fn what_is_no_segment_is_refused_and_the_rest_is_moved() {
+        let home = tempfile::tempdir().unwrap();
+        let (profile, spool, inside) = spool(home.path());
+        let secret = home.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        let samples = inside.join("samples");
+        fs::create_dir(&samples).unwrap();
+        let name = |end: u32| format!("host-1-{}-{end}.parquet", spool.tag());
+        symlink(&secret, samples.join(name(0))).unwrap();
+        symlink("/dev/zero", samples.join(name(1))).unwrap();
+        fs::hard_link(&secret, samples.join(name(2))).unwrap();
+        mkfifo(&samples.join(name(3)), Mode::S_IRWXU).unwrap();
+        fs::write(samples.join(name(4)), "rows").unwrap();
+        // As a segment of an earlier recording might be called.
+        fs::write(samples.join("host-1-00000.parquet"), "rows").unwrap();
+        symlink(home.path(), inside.join("hosts")).unwrap();
+        assert!(spool.deliver().is_err());
+        let delivered: Vec<_> = fs::read_dir(profile.join("samples"))
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
+        assert_eq!(delivered, [name(4).as_str()]);
+        assert!(!profile.join("hosts").exists());
+        drop(spool);
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    }
+
+    #[test]
+    fn an_open_profile_directory_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let profile = home.path().join("profile");
+        let dir = ProfileDir::create(&profile).unwrap();
+        fs::set_permissions(&profile, fs::Permissions::from_mode(0o755)).unwrap();
+        let error = Spool::new(&dir, Identity::current()).unwrap_err();
+        assert!(error.to_string().contains("open to others"), "{error}");
+    }
+}

@@ -1,0 +1,113 @@
+//! The processes beside a JVM, forked from it or from the recorder.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use unfuse_codemap::CodeMap;
+
+use crate::config::Config;
+use crate::identity::Identity;
+use crate::interpreter::Layout;
+use crate::launch::{STATUS_IDENTITY_ERRNO, STATUS_MANAGER, STATUS_SEED};
+use crate::manager::Manager;
+use crate::process;
+use crate::sampler::Access;
+use crate::timer::TimerRings;
+use crate::wire::packet_pair;
+use crate::writer::{Place, Writer};
+
+/// What the processes beside the JVM are started with.
+pub(crate) struct Crew<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) place: Place,
+    /// What is in the names of files in a spool.
+    pub(crate) tag: Option<String>,
+    pub(crate) jvm: u32,
+    /// The identity that the processes take on; none where they were forked from the JVM and have it.
+    pub(crate) owner: Option<Identity>,
+    /// Polls readable when it is over.
+    pub(crate) ends: OwnedFd,
+    pub(crate) from_jvm: UnixStream,
+    pub(crate) events: UnixStream,
+    pub(crate) map: &'a CodeMap,
+    pub(crate) timers: Option<&'a TimerRings>,
+    pub(crate) layout: Layout,
+}
+
+impl Crew<'_> {
+    /// Forks the manager, which forks the others. On an error, also says what it was for.
+    pub(crate) fn start(self) -> Result<(), (&'static str, io::Error)> {
+        let Self {
+            config,
+            place,
+            tag,
+            jvm,
+            owner,
+            ends,
+            from_jvm,
+            events,
+            map,
+            timers,
+            layout,
+        } = self;
+        map.status().set(STATUS_SEED, crate::share::seed());
+        let (samples_in, samples_out) = packet_pair().map_err(|e| ("make a socket", e))?;
+        // Forked twice, so that the manager is no child of the JVM: programs that wait for "any child"
+        // never see it.
+        let middle = process::spawn(|| {
+            let manager = process::spawn(|| {
+                let keep = [
+                    from_jvm.as_raw_fd(),
+                    events.as_raw_fd(),
+                    samples_in.as_raw_fd(),
+                    samples_out.as_raw_fd(),
+                    ends.as_raw_fd(),
+                    place.descriptor(),
+                ];
+                process::detach(&keep);
+                process::set_title("unfuse-manager");
+                let access = match owner.map(|owner| Access::take_over(owner, jvm)) {
+                    None => Access::default(),
+                    Some(Ok(access)) => access,
+                    Some(Err(e)) => {
+                        let errno = e.raw_os_error().unwrap_or(libc::EPERM);
+                        return map.status().set(STATUS_IDENTITY_ERRNO, errno as u64);
+                    }
+                };
+                let manager = Manager {
+                    config,
+                    access,
+                    owner,
+                    jvm,
+                    jvm_ends: &ends,
+                    from_jvm: &from_jvm,
+                    to_writer: &samples_out,
+                    map,
+                    timers,
+                    layout,
+                };
+                let writer = Writer {
+                    place,
+                    rate_hz: config.rate_hz,
+                    source: if timers.is_some() { "timer" } else { "perf" },
+                    tag,
+                    jvm,
+                    samples: samples_in,
+                    events,
+                    map,
+                    retention: config.retention,
+                    tasks: config.tasks,
+                    heartbeat: config.heartbeat,
+                };
+                manager.start(writer);
+            });
+            if let Ok(manager) = manager {
+                map.status().set(STATUS_MANAGER, manager.as_raw() as u64);
+            }
+        })
+        .map_err(|e| ("fork", e))?;
+        let _ = nix::sys::wait::waitpid(middle, None);
+        Ok(())
+    }
+}

@@ -1,0 +1,349 @@
+//! Whose process a JVM is, and giving up what a process of another user may do.
+//!
+//! Root may record the JVM of any user. What reads that JVM's memory or touches its files runs in forked
+//! processes that take on the identity of the JVM's owner first, so that the owner gains nothing by what
+//! they read or find.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use caps::{CapSet, Capability, CapsHashSet};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{
+    Gid, Pid, Uid, User, getegid, geteuid, getresgid, getresuid, pipe2, setgroups, setresgid,
+    setresuid,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::process;
+
+/// Longest answer of [`Identity::run`], bytes.
+const LONGEST_ANSWER: u64 = 1 << 20;
+
+/// A user and a group, as the kernel sees them from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    uid: Uid,
+    gid: Gid,
+}
+
+/// What a child process of [`Identity::run`] answers.
+#[derive(Serialize, Deserialize)]
+enum Answer<T> {
+    Done(T),
+    /// It could not take on the identity: the errno.
+    Refused(i32),
+}
+
+impl Identity {
+    /// The effective user and group of a process. Those of a process in a user namespace are the ones outside it.
+    ///
+    /// # Errors
+    /// The system's, where there is no such process.
+    pub fn of_process(pid: u32) -> io::Result<Self> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        Self::parse(&status).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// `Uid: REAL EFFECTIVE SAVED FILESYSTEM`, among other fields.
+    fn parse(status: &str) -> Option<Self> {
+        let effective = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().nth(1)?.parse::<u32>().ok()
+        };
+        Some(Self {
+            uid: effective("Uid:")?.into(),
+            gid: effective("Gid:")?.into(),
+        })
+    }
+
+    /// That of this process.
+    pub fn current() -> Self {
+        Self {
+            uid: geteuid(),
+            gid: getegid(),
+        }
+    }
+
+    /// The user.
+    pub fn uid(self) -> Uid {
+        self.uid
+    }
+
+    /// The group.
+    pub fn gid(self) -> Gid {
+        self.gid
+    }
+
+    /// Whether this process may take it on.
+    pub fn is_available(self) -> bool {
+        self == Self::current() || geteuid().is_root()
+    }
+
+    /// Runs `work` in a child process that has this identity and no capability, and returns what it returns.
+    /// The child is killed after `patience`.
+    ///
+    /// Only from a single-threaded process.
+    ///
+    /// # Errors
+    /// `TimedOut`, or the system's where the child cannot be started or cannot take on the identity.
+    pub fn run<T: Serialize + DeserializeOwned>(
+        self,
+        patience: Duration,
+        work: impl FnOnce() -> T,
+    ) -> io::Result<T> {
+        let until = Instant::now() + patience;
+        let (answers, to_parent) = pipe2(OFlag::O_CLOEXEC)?;
+        let child = process::spawn(|| {
+            let mut to_parent = fs::File::from(to_parent);
+            let answer = match self.assume(&[]) {
+                Ok(()) => {
+                    // Reset by the change of identity, so not before it.
+                    let _ = prctl::set_pdeathsig(Signal::SIGKILL);
+                    Answer::Done(work())
+                }
+                Err(e) => Answer::Refused(e.raw_os_error().unwrap_or(libc::EPERM)),
+            };
+            if let Ok(bytes) = postcard::to_stdvec(&answer) {
+                let _ = to_parent.write_all(&bytes);
+            }
+        })?;
+        let answer = read_until(answers, until);
+        if answer.is_err() {
+            let _ = kill(child, Signal::SIGKILL);
+        }
+        reap(child);
+        match postcard::from_bytes(&answer?).map_err(io::Error::other)? {
+            Answer::Done(done) => Ok(done),
+            Answer::Refused(errno) => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    /// Makes this the only identity of the calling process, for good, and leaves it those of its capabilities that
+    /// are in `keep`, none of them effective (see [`raise_capabilities`]). Other processes of this user can neither
+    /// trace the process nor look into it.
+    ///
+    /// # Errors
+    /// EPERM where it may not, or the system's. The process must end then: it may have either identity.
+    pub(crate) fn assume(self, keep: &[Capability]) -> io::Result<()> {
+        let changes = self != Self::current();
+        if changes {
+            setgroups(&[])?;
+        }
+        prctl::set_keepcaps(true)?;
+        setresgid(self.gid, self.gid, self.gid)?;
+        setresuid(self.uid, self.uid, self.uid)?;
+        prctl::set_keepcaps(false)?;
+        if changes {
+            // The kernel may be set not to do so itself (fs.suid_dumpable).
+            prctl::set_dumpable(false)?;
+        }
+        retain_capabilities(keep)?;
+        let (users, groups) = (getresuid()?, getresgid()?);
+        let users = [users.real, users.effective, users.saved];
+        let groups = [groups.real, groups.effective, groups.saved];
+        if users != [self.uid; 3] || groups != [self.gid; 3] {
+            return Err(Errno::EPERM.into());
+        }
+        Ok(())
+    }
+
+    /// The capabilities by which a process with this identity opens events on the threads of this user's JVM that
+    /// also sample the kernel, and maps their rings.
+    pub(crate) fn event_capabilities(self) -> Vec<Capability> {
+        let held = caps::read(None, CapSet::Permitted).unwrap_or_default();
+        // Before Linux 5.8 there is but the large one.
+        let events = if held.contains(&Capability::CAP_PERFMON) {
+            Capability::CAP_PERFMON
+        } else {
+            Capability::CAP_SYS_ADMIN
+        };
+        let mut keep = vec![events, Capability::CAP_IPC_LOCK];
+        keep.extend_from_slice(self.inspection_capabilities());
+        keep
+    }
+
+    /// The capabilities without which a process with this identity cannot look into this user's JVM and read its
+    /// libraries: a JVM of root's has capabilities too. Other users' processes need none.
+    pub(crate) fn inspection_capabilities(self) -> &'static [Capability] {
+        match self.uid.is_root() {
+            true => &[Capability::CAP_SYS_PTRACE, Capability::CAP_DAC_READ_SEARCH],
+            false => &[],
+        }
+    }
+}
+
+/// `alice`, or `user 1000` where the user has no name here.
+impl std::fmt::Display for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match User::from_uid(self.uid) {
+            Ok(Some(user)) => f.write_str(&user.name),
+            _ => write!(f, "user {}", self.uid),
+        }
+    }
+}
+
+/// Leaves the calling process those of its capabilities that are in `keep`, none of them effective, and no way to
+/// gain one by executing a program.
+pub(crate) fn retain_capabilities(keep: &[Capability]) -> io::Result<()> {
+    let keep: CapsHashSet = caps::read(None, CapSet::Permitted)
+        .map_err(io::Error::other)?
+        .into_iter()
+        .filter(|held| keep.contains(held))
+        .collect();
+    prctl::set_no_new_privs()?;
+    for (set, kept) in [
+        (CapSet::Effective, &CapsHashSet::new()),
+        (CapSet::Inheritable, &CapsHashSet::new()),
+        (CapSet::Permitted, &keep),
+    ] {
+        caps::set(None, set, kept).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// Makes the capabilities that the calling process has kept effective.
+pub(crate) fn raise_capabilities() {
+    if let Ok(kept) = caps::read(None, CapSet::Permitted) {
+        let _ = caps::set(None, CapSet::Effective, &kept);
+    }
+}
+
+/// Reads to the end, which must come in time.
+fn read_until(from: OwnedFd, until: Instant) -> io::Result<Vec<u8>> {
+    let mut from = fs::File::from(from);
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(from.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(Errno::EINTR) => continue,
+            polled => polled?,
+        };
+        match from.read(&mut chunk)? {
+            0 => return Ok(bytes),
+            read => bytes.extend_from_slice(&chunk[..read]),
+        }
+        if bytes.len() as u64 > LONGEST_ANSWER {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
+}
+
+fn reap(child: Pid) {
+    while waitpid(child, None) == Err(Errno::EINTR) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `nobody` of most systems.
+    const OTHER: u32 = 65_534;
+
+    fn other() -> Identity {
+        Identity {
+            uid: OTHER.into(),
+            gid: OTHER.into(),
+        }
+    }
+
+    fn status() -> String {
+        fs::read_to_string("/proc/self/status").unwrap_or_default()
+    }
+
+    fn field<'a>(status: &'a str, name: &str) -> Vec<&'a str> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().split_whitespace().collect()
+    }
+
+    #[test]
+    fn effective_ids_are_read() {
+        let status = "Name:\tjava\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n";
+        let identity = Identity::parse(status).unwrap();
+        assert_eq!((identity.uid.as_raw(), identity.gid.as_raw()), (2, 6));
+        assert_eq!(Identity::parse("Uid:\t1"), None);
+        let own = Identity::of_process(std::process::id()).unwrap();
+        assert_eq!(own, Identity::current());
+    }
+
+    #[test]
+    fn work_in_ones_own_name_has_no_capability() {
+        let (id, status) = Identity::current()
+            .run(Duration::from_secs(30), || (std::process::id(), status()))
+            .unwrap();
+        assert_ne!(id, std::process::id());
+        for set in ["CapEff:", "CapPrm:", "CapInh:"] {
+            assert_eq!(field(&status, set), ["0000000000000000"], "{status}");
+        }
+    }
+
+    /// Root takes on any identity, others none but their own.
+    #[test]
+    fn another_identity_is_for_root() {
+        let ran = other().run(Duration::from_secs(30), || {
+            let back = setresuid(0.into(), 0.into(), 0.into()).is_ok();
+            (back, prctl::get_dumpable().unwrap_or(true), status())
+        });
+        if !geteuid().is_root() {
+            assert!(!other().is_available());
+            return assert_eq!(ran.unwrap_err().raw_os_error(), Some(libc::EPERM));
+        }
+        let (back, dumpable, status) = ran.unwrap();
+        assert!(!back && !dumpable, "{status}");
+        for ids in ["Uid:", "Gid:"] {
+            assert_eq!(field(&status, ids), [OTHER.to_string().as_str(); 4]);
+        }
+        assert!(field(&status, "Groups:").is_empty(), "{status}");
+        assert_eq!(field(&status, "CapPrm:"), ["0000000000000000"], "{status}");
+    }
+
+    #[test]
+    fn what_is_kept_is_effective_once_it_is_raised() {
+        let root = geteuid().is_root();
+        let identity = if root { other() } else { Identity::current() };
+        let (answers, to_parent) = pipe2(OFlag::O_CLOEXEC).unwrap();
+        let child = process::spawn(|| {
+            let mut to_parent = fs::File::from(to_parent);
+            if identity.assume(&[Capability::CAP_IPC_LOCK]).is_ok() {
+                let before = status();
+                raise_capabilities();
+                let _ = to_parent.write_all((before + &status()).as_bytes());
+            }
+        })
+        .unwrap();
+        let text = read_until(answers, Instant::now() + Duration::from_secs(30)).unwrap();
+        reap(child);
+        let text = String::from_utf8(text).unwrap();
+        let effective: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("CapEff:"))
+            .map(str::trim)
+            .collect();
+        let kept = if root {
+            "0000000000004000"
+        } else {
+            "0000000000000000"
+        };
+        assert_eq!(effective, ["0000000000000000", kept]);
+    }
+
+    #[test]
+    fn work_that_hangs_is_ended() {
+        let error = Identity::current()
+            .run(Duration::from_millis(50), || {
+                std::thread::sleep(Duration::from_secs(600));
+            })
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}
