@@ -126,7 +126,7 @@ fn operator(
     line: u32,
     nodes: Option<(&Plan, &[usize])>,
 ) -> Option<String> {
-    let region = profile.regions.get(hash)?.line(line).last()?;
+    let region = profile.regions.get(hash)?.innermost(line)?;
     let (plan, nodes) = nodes?;
     let node = &plan.nodes[*nodes.get(region.id as usize)?];
     let sign = match region.kind {

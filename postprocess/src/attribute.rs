@@ -4,15 +4,18 @@
 //! generated code without a region (split helpers, hash map classes) and library code belong to whoever
 //! called them; at a boundary frame another plan node takes over.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use unfuse_format::Frame;
 
-use crate::boundary::Boundary;
+use crate::boundary::{self, Boundary};
+use crate::collect::{self, Collector};
 use crate::heading;
 use crate::plan::Plan;
 use crate::profile::{ExecutionKey, Group, Profile, generated_hash};
 use crate::regions::{RegionKind, RegionMap};
+use crate::rule::{BoundaryKind, Rule, Standing};
 
 /// Who a sample belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,6 +31,8 @@ pub enum Owner {
 pub struct Attribution {
     /// Owner of the leaf, that is of the samples.
     pub owner: Owner,
+    /// The rule that found the owner.
+    pub rule: Rule,
     /// Plan nodes that begin at a frame: (frame's index from the root, node), in order.
     pub begins: Vec<(usize, usize)>,
     /// The execution the nodes are of.
@@ -65,10 +70,11 @@ impl<'a> Attributor<'a> {
             None => Place::of(self.profile, group, frames),
         };
         let place = self.place.insert(place);
-        let nobody = || Owner::Heading(heading(group, frames));
         let Some((execution, context)) = &mut place.context else {
+            let (heading, rule) = heading(group, frames, None);
             return Attribution {
-                owner: nobody(),
+                owner: Owner::Heading(heading),
+                rule,
                 begins: Vec::new(),
                 execution: None,
             };
@@ -80,15 +86,24 @@ impl<'a> Attributor<'a> {
         };
         let landmarks = self.profile.landmarks.get(&group.stack);
         for (index, boundary) in landmarks.map_or(&[][..], Vec::as_slice) {
-            walk.step(*index, &frames[*index], *boundary);
+            walk.step(*index, frames, *boundary);
         }
-        let owner = match walk.current {
-            Some(node) => Owner::Node(execution.clone(), node),
-            None => nobody(),
+        let Walk {
+            context,
+            current,
+            begins,
+        } = walk;
+        let (owner, rule) = match current {
+            Some((node, rule)) => (Owner::Node(execution.clone(), node), rule),
+            None => {
+                let (heading, rule) = heading(group, frames, Some(context));
+                (Owner::Heading(heading), rule)
+            }
         };
         Attribution {
             owner,
-            begins: walk.begins,
+            rule,
+            begins,
             execution: Some(execution.clone()),
         }
     }
@@ -119,6 +134,7 @@ impl<'a> Place<'a> {
                 generated: profile.generated.get(&execution),
                 regions: &profile.regions,
                 taken: Vec::new(),
+                collector: OnceCell::new(),
             };
             Some((execution, context))
         });
@@ -167,36 +183,115 @@ pub(crate) fn execution_of(
         .cloned()
 }
 
-fn heading(group: &Group, frames: &[Frame]) -> &'static str {
-    heading::of(group.stage.is_some(), &group.thread, frames)
+fn heading(group: &Group, frames: &[Frame], context: Option<&Context<'_>>) -> (&'static str, Rule) {
+    let collector = context.and_then(Context::collector);
+    let place = heading::Place {
+        task: group.stage.is_some(),
+        planned: context.is_some(),
+        results: collector == Some((Collector::Result, true)),
+        thread: &group.thread,
+    };
+    heading::of(place, frames)
 }
 
 struct Walk<'a, 'b> {
     context: &'b mut Context<'a>,
-    current: Option<usize>,
+    /// Whose the frame is, and the rule that told.
+    current: Option<(usize, Rule)>,
     begins: Vec<(usize, usize)>,
 }
 
 impl Walk<'_, '_> {
-    fn step(&mut self, index: usize, frame: &Frame, boundary: Option<&'static Boundary>) {
+    fn step(&mut self, index: usize, frames: &[Frame], boundary: Option<&'static Boundary>) {
+        let frame = &frames[index];
         if let Some(hash) = generated_hash(&frame.file) {
-            let chain = self.context.operators_at(hash, frame.line, self.current);
-            if let Some(last) = chain.last() {
-                self.begins.extend(chain.iter().map(|node| (index, *node)));
-                self.current = Some(*last);
+            self.generated(index, frames, hash);
+        } else if let Some(boundary) = boundary {
+            self.boundary(index, frame, boundary);
+        }
+    }
+
+    fn generated(&mut self, index: usize, frames: &[Frame], hash: &str) {
+        let frame = &frames[index];
+        let current = self.current.map(|(node, _)| node);
+        match self.context.operators_at(hash, frame.line, current) {
+            Operators::Begin(chain, rule) => {
+                if let Some(last) = chain.last() {
+                    self.current = Some((*last, rule));
+                    self.begins.extend(chain.iter().map(|node| (index, *node)));
+                }
             }
-        } else if let Some(boundary) = boundary
-            && let Some(node) = self.context.take_over(boundary, self.current)
-            && self.current != Some(node)
+            Operators::OfCaller => self.call(Rule::Caller),
+            Operators::Unknown if is_mapped(frames, index) => {
+                let taken = self
+                    .context
+                    .take_over(&boundary::MAPPED, frame, self.current)
+                    .filter(|(node, _)| self.context.plan.nodes[*node].codegen_stage.is_none());
+                self.hand_over(index, taken, BoundaryKind::Operator);
+            }
+            // Projections, orderings: whoever calls them had them made.
+            Operators::Unknown if !frame.class.contains("GeneratedIterator") => {
+                self.call(Rule::Caller);
+            }
+            Operators::Unknown => self.call(Rule::UnknownOperator),
+        }
+    }
+
+    /// Code that does not tell its operator is its caller's; where the caller was guessed, so is this.
+    fn call(&mut self, rule: Rule) {
+        if let Some((_, known)) = &mut self.current
+            && known.standing() == Standing::Proved
         {
-            self.begins.push((index, node));
-            self.current = Some(node);
+            *known = rule;
+        }
+    }
+
+    fn boundary(&mut self, index: usize, frame: &Frame, boundary: &'static Boundary) {
+        let taken = self.context.take_over(boundary, frame, self.current);
+        self.hand_over(index, taken, boundary.kind());
+    }
+
+    fn hand_over(&mut self, index: usize, taken: Taken, kind: BoundaryKind) {
+        match taken {
+            Some((node, rule)) => match self.current {
+                Some((current, known)) if current == node => {
+                    if known.standing() != Standing::Proved {
+                        self.current = Some((node, rule));
+                    }
+                }
+                _ => {
+                    self.begins.push((index, node));
+                    self.current = Some((node, rule));
+                }
+            },
+            None if kind == BoundaryKind::Operator => self.call(Rule::UnknownOperator),
+            None => {}
         }
     }
 }
 
-/// A boundary, by its address, with the node that it is reached from.
-type Taking = (*const Boundary, Option<usize>);
+/// Whether an iterator calls a frame for each of its rows: then the operator whose iterator it is asked for it, which
+/// is another one than that which wants the rows.
+fn is_mapped(frames: &[Frame], index: usize) -> bool {
+    let caller = index.checked_sub(1).and_then(|before| frames.get(before));
+    caller.is_some_and(|caller| caller.class.starts_with("scala.collection.Iterator"))
+}
+
+/// Whose a line of generated code is.
+enum Operators {
+    /// Those that begin there, from the producer to the consumer whose code it is.
+    Begin(Vec<usize>, Rule),
+    /// Its caller's, which is of the same codegen stage.
+    OfCaller,
+    /// Of a text that the execution is not known to have.
+    Unknown,
+}
+
+/// A boundary, by its address, with the node that it is reached from and whether a boundary led there.
+type Taking = (*const Boundary, Option<(usize, bool)>);
+
+/// The node that a boundary hands over to, and the rule that told.
+type Taken = Option<(usize, Rule)>;
 
 /// The plan and what of it runs in the stage.
 #[derive(Debug)]
@@ -208,109 +303,149 @@ struct Context<'a> {
     generated: Option<&'a HashMap<String, Vec<usize>>>,
     regions: &'a HashMap<String, RegionMap>,
     /// Who took over at which boundaries so far: they are few, and asked for by every stack.
-    taken: Vec<(Taking, Option<usize>)>,
+    taken: Vec<(Taking, Taken)>,
+    collector: OnceCell<Option<(Collector, bool)>>,
 }
 
 impl Context<'_> {
     /// The operators that begin at a line: those around it since the innermost one that produces, which
     /// is how a row passes them, from the producer up to the consumer whose code it is.
-    fn operators_at(&self, hash: &str, line: u32, current: Option<usize>) -> Vec<usize> {
+    fn operators_at(&self, hash: &str, line: u32, current: Option<usize>) -> Operators {
         let Some(nodes) = self.generated.and_then(|texts| texts.get(hash)) else {
-            return Vec::new();
+            return Operators::Unknown;
         };
-        let regions = self.regions.get(hash).map_or(&[][..], |map| map.line(line));
-        let since = regions
-            .iter()
-            .rposition(|region| region.kind == RegionKind::Produce)
-            .unwrap_or(0);
-        let chain: Vec<usize> = regions[since.min(regions.len())..]
-            .iter()
-            .filter_map(|region| nodes.get(region.id as usize).copied())
-            .collect();
+        let map = self.regions.get(hash);
+        let mut chain = Vec::new();
+        let outwards = map.map(|map| map.outwards(line));
+        for region in outwards.into_iter().flatten() {
+            chain.extend(nodes.get(region.id as usize).copied());
+            if region.kind == RegionKind::Produce {
+                break;
+            }
+        }
+        chain.reverse();
         if !chain.is_empty() {
-            return chain;
+            let by_call_site = map.is_some_and(|map| map.is_by_call_site(line));
+            return Operators::Begin(
+                chain,
+                if by_call_site {
+                    Rule::CallSite
+                } else {
+                    Rule::Region
+                },
+            );
         }
         // A helper outside all regions: its caller's, if that is of this stage too.
         if current.is_some_and(|current| nodes.contains(&current)) {
-            return Vec::new();
+            return Operators::OfCaller;
         }
         let first = nodes.get(1).or(nodes.first());
-        first.copied().into_iter().collect()
+        Operators::Begin(first.copied().into_iter().collect(), Rule::CodegenStage)
     }
 
     /// The node that a boundary frame hands over to, `None` to leave things as they are.
-    fn take_over(&mut self, boundary: &'static Boundary, current: Option<usize>) -> Option<usize> {
-        let taking = (std::ptr::from_ref(boundary), current);
-        if let Some((_, node)) = self.taken.iter().find(|(known, _)| *known == taking) {
-            return *node;
+    fn take_over(
+        &mut self,
+        boundary: &'static Boundary,
+        frame: &Frame,
+        current: Option<(usize, Rule)>,
+    ) -> Taken {
+        let from = current.map(|(node, rule)| {
+            let by_boundary = matches!(rule, Rule::Boundary(_) | Rule::Metrics(_));
+            (node, by_boundary)
+        });
+        // Each class has a node of its own.
+        if *boundary == Boundary::NamedAsClass {
+            return self.find(*boundary, frame, from);
         }
-        let node = self.find(*boundary, current);
-        self.taken.push((taking, node));
-        node
+        let taking = (std::ptr::from_ref(boundary), from);
+        if let Some((_, taken)) = self.taken.iter().find(|(known, _)| *known == taking) {
+            return *taken;
+        }
+        let taken = self.find(*boundary, frame, from);
+        self.taken.push((taking, taken));
+        taken
     }
 
-    fn find(&self, boundary: Boundary, current: Option<usize>) -> Option<usize> {
-        let named = |names: &'static [&'static str], start: bool| {
-            move |plan: &Plan, at: usize| {
-                let operator = plan.nodes[at].operator.as_str();
-                names.iter().any(|name| {
-                    if start {
-                        operator.starts_with(name)
-                    } else {
-                        operator.contains(name)
-                    }
-                })
-            }
+    fn find(&self, boundary: Boundary, frame: &Frame, from: Option<(usize, bool)>) -> Taken {
+        let kind = boundary.kind();
+        let contains = |names: &'static [&'static str]| {
+            move |operator: &str| names.iter().any(|name| operator.contains(name))
         };
         match boundary {
             // Where no scan runs, readers' classes do something else, such as footers of files.
-            Boundary::Source(names) => self
-                .nearest(current, named(names, true))
-                .filter(|at| self.accumulators.is_none_or(HashSet::is_empty) || self.runs(*at)),
-            Boundary::Node(names) => self.nearest(current, named(names, false)),
-            Boundary::ExchangeRead => self
-                .nearest(current, |plan, at| {
-                    plan.nodes[at].operator.contains("Exchange")
+            Boundary::Source(names) => {
+                self.nearest(kind, from, |operator| {
+                    names.iter().any(|name| operator.starts_with(name))
                 })
-                .filter(|at| current.is_some() || self.updated(*at, "records read")),
-            Boundary::ExchangeWrite => (0..self.plan.nodes.len()).find(|at| {
-                self.plan.nodes[*at].operator.contains("Exchange")
-                    && (self.updated(*at, "shuffle records written")
-                        || self.updated(*at, "shuffle bytes written"))
-            }),
+                .filter(|(at, _)| self.accumulators.is_none_or(HashSet::is_empty) || self.runs(*at))
+            }
+            Boundary::Node(names) => self.nearest(kind, from, contains(names)),
+            Boundary::NamedAsClass => {
+                let operator = boundary::operator_of(&frame.class)?;
+                self.nearest(kind, from, |other| other == operator)
+            }
+            Boundary::ExchangeRead => self
+                .nearest(kind, from, contains(&["Exchange"]))
+                .filter(|(at, _)| from.is_some() || self.updated(*at, "records read")),
+            Boundary::ExchangeWrite => {
+                let writes = |at: &usize| {
+                    self.plan.nodes[*at].operator.contains("Exchange")
+                        && (self.updated(*at, "shuffle records written")
+                            || self.updated(*at, "shuffle bytes written"))
+                };
+                let at = (0..self.plan.nodes.len()).find(writes)?;
+                Some((at, Rule::Metrics(kind)))
+            }
+            Boundary::Collect => match (from, self.collector()?) {
+                (None, (Collector::Node(at), true)) => Some((at, Rule::Metrics(kind))),
+                (None, (Collector::Node(at), false)) => Some((at, Rule::OneOfSeveral(kind))),
+                _ => None,
+            },
         }
+    }
+
+    /// Who collects the stage's rows, and whether that is sure.
+    fn collector(&self) -> Option<(Collector, bool)> {
+        *self
+            .collector
+            .get_or_init(|| collect::of(self.plan, self.accumulators?))
     }
 
     /// The current node if it is one of those wanted, else the nearest below it, else the only or the
     /// deepest one that runs in this stage.
     fn nearest(
         &self,
-        current: Option<usize>,
-        wanted: impl Fn(&Plan, usize) -> bool,
-    ) -> Option<usize> {
-        if let Some(current) = current {
-            if wanted(self.plan, current) {
-                return Some(current);
+        kind: BoundaryKind,
+        from: Option<(usize, bool)>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Taken {
+        let wanted = |at: &usize| wanted(&self.plan.nodes[*at].operator);
+        if let Some((current, by_boundary)) = from {
+            let below = self.plan.below(current);
+            let below: Vec<usize> = below.into_iter().filter(wanted).collect();
+            let running = below.iter().copied().filter(|at| self.runs(*at));
+            let running: Vec<usize> = running.collect();
+            if wanted(&current) {
+                // An operator that is not fused may have got its rows from another one of its kind.
+                let again = by_boundary && kind == BoundaryKind::Operator && !running.is_empty();
+                let rule = if again {
+                    Rule::OneOfSeveral(kind)
+                } else {
+                    Rule::Boundary(kind)
+                };
+                return Some((current, rule));
             }
-            let below: Vec<usize> = self
-                .plan
-                .below(current)
-                .into_iter()
-                .filter(|at| wanted(self.plan, *at))
-                .collect();
-            let running = below.iter().find(|at| self.runs(**at));
-            if let Some(at) = running.or(below.first()) {
-                return Some(*at);
+            if let Some(found) = choose(kind, &running, &below) {
+                return Some(found);
+            }
+            if let Some(first) = below.first() {
+                return Some((*first, Rule::OneOfSeveral(kind)));
             }
         }
-        let mut running = (0..self.plan.nodes.len())
-            .rev()
-            .filter(|at| wanted(self.plan, *at));
-        running.clone().find(|at| self.runs(*at)).or_else(|| {
-            // Not every operator has metrics; one alone of its kind is meant.
-            let only = running.next()?;
-            running.next().is_none().then_some(only)
-        })
+        let all: Vec<usize> = (0..self.plan.nodes.len()).rev().filter(wanted).collect();
+        let running: Vec<usize> = all.iter().copied().filter(|at| self.runs(*at)).collect();
+        choose(kind, &running, &all)
     }
 
     fn runs(&self, at: usize) -> bool {
@@ -320,5 +455,15 @@ impl Context<'_> {
     fn updated(&self, at: usize, metric: &str) -> bool {
         self.accumulators
             .is_some_and(|accumulators| self.plan.updated(at, accumulators, metric))
+    }
+}
+
+/// The first one that runs; not every operator has metrics, so one alone of its kind will do.
+fn choose(kind: BoundaryKind, running: &[usize], all: &[usize]) -> Taken {
+    match (running, all) {
+        (_, [only]) => Some((*only, Rule::Boundary(kind))),
+        ([only], _) => Some((*only, Rule::Metrics(kind))),
+        ([first, ..], _) => Some((*first, Rule::OneOfSeveral(kind))),
+        ([], _) => None,
     }
 }

@@ -1,5 +1,7 @@
 //! Frames of Spark's own code at which another plan node takes over, outside fused code.
 
+use crate::rule::BoundaryKind;
+
 /// Which plan node a boundary frame belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Boundary {
@@ -10,11 +12,28 @@ pub(crate) enum Boundary {
     ExchangeRead,
     /// The exchange whose blocks this stage writes.
     ExchangeWrite,
+    /// The broadcast or subquery that this stage's rows are packed for.
+    Collect,
     /// A node of this stage whose name contains one of these.
     Node(&'static [&'static str]),
+    /// The node of this stage that is named as the class is, `FooExec` for `Foo`.
+    NamedAsClass,
 }
 
-use Boundary::{ExchangeRead, ExchangeWrite, Node, Source};
+use Boundary::{Collect, ExchangeRead, ExchangeWrite, NamedAsClass, Node, Source};
+
+impl Boundary {
+    /// What kind of code it is.
+    pub(crate) fn kind(self) -> BoundaryKind {
+        match self {
+            Source(_) => BoundaryKind::Scan,
+            ExchangeRead => BoundaryKind::ShuffleRead,
+            ExchangeWrite => BoundaryKind::ShuffleWrite,
+            Collect => BoundaryKind::Collect,
+            Node(_) | NamedAsClass => BoundaryKind::Operator,
+        }
+    }
+}
 
 const SCAN: Boundary = Source(&["Scan", "BatchScan", "FileScan"]);
 const WRITE: Boundary = Node(&[
@@ -299,6 +318,10 @@ static RULES: &[(&str, Boundary)] = &[
         Node(&["CartesianProduct"]),
     ),
     (
+        "org.apache.spark.sql.execution.joins.HashJoin",
+        Node(&["HashJoin"]),
+    ),
+    (
         "org.apache.spark.sql.execution.joins.UnsafeCartesianRDD",
         Node(&["CartesianProduct"]),
     ),
@@ -330,7 +353,28 @@ static RULES: &[(&str, Boundary)] = &[
         "org.apache.spark.sql.execution.CoGroupExec",
         Node(&["CoGroup"]),
     ),
+    (
+        "org.apache.spark.sql.execution.streaming.state.ReadStateStoreRDD",
+        Node(&["StateStoreRestore"]),
+    ),
+    (
+        "org.apache.spark.sql.execution.streaming.state.StateStoreRDD",
+        Node(&[
+            "StateStoreSave",
+            "StreamingDeduplicate",
+            "StreamingGlobalLimit",
+            "GroupsWithState",
+        ]),
+    ),
+    ("org.apache.spark.sql.execution.SparkPlan", Collect),
 ];
+
+/// A generated function that an iterator maps rows with: a projection that is not fused runs so, without any class of
+/// its operator on the stack.
+pub(crate) static MAPPED: Boundary = Node(&["Project"]);
+
+/// Classes of operators that no rule names.
+static OTHERS: Boundary = NamedAsClass;
 
 /// The rule for a class.
 pub(crate) fn of(class: &str) -> Option<&'static Boundary> {
@@ -342,6 +386,19 @@ pub(crate) fn of(class: &str) -> Option<&'static Boundary> {
         .iter()
         .find(|(prefix, _)| class.starts_with(prefix))
         .map(|(_, boundary)| boundary)
+        .or_else(|| operator_of(class).map(|_| &OTHERS))
+}
+
+/// The operator that a class of Spark implements, by its name: `Foo` for `…FooExec$$anon$1`.
+pub(crate) fn operator_of(class: &str) -> Option<&str> {
+    let path = class.strip_prefix("org.apache.spark.sql.execution.")?;
+    let outer = path.split('$').next().unwrap_or(path);
+    let simple = outer.rsplit('.').next().unwrap_or(outer);
+    let operator = simple
+        .strip_suffix("Exec")
+        .or_else(|| simple.strip_suffix("EvaluatorFactory"))?;
+    // Fused code tells its operators itself.
+    (!operator.is_empty() && operator != "WholeStageCodegen").then_some(operator)
 }
 
 #[cfg(test)]
@@ -366,6 +423,30 @@ mod tests {
         ] {
             assert_eq!(of(class), Some(&Node(&["Filter"])));
         }
+    }
+
+    #[test]
+    fn operators_without_a_rule_are_told_by_their_class() {
+        let execution = |class: &str| {
+            operator_of(&format!("org.apache.spark.sql.execution.{class}")).map(str::to_owned)
+        };
+        assert_eq!(execution("UnionExec"), Some("Union".to_owned()));
+        assert_eq!(
+            execution("streaming.StateStoreSaveExec$$anon$3"),
+            Some("StateStoreSave".to_owned())
+        );
+        assert_eq!(execution("WholeStageCodegenExec$$anon$1"), None);
+        assert_eq!(execution("WholeStageCodegenEvaluatorFactory"), None);
+        assert_eq!(execution("BufferedRowIterator"), None);
+        assert_eq!(operator_of("org.apache.spark.executor.Executor"), None);
+        assert_eq!(
+            of("org.apache.spark.sql.execution.UnionExec"),
+            Some(&NamedAsClass)
+        );
+        assert_eq!(
+            of("org.apache.spark.sql.execution.SparkPlan$$Lambda/0x1"),
+            Some(&Collect)
+        );
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Split helpers: Spark moves parts of a long loop into methods of their own, outside the markers. Such
 //! a method belongs to the operator that calls it, if only one does.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::regions::Region;
+use crate::regions::Place;
 
 static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^\s*(?:(?:public|private|protected|final|static|synchronized)\s+)+[\w.<>\[\], ]+?\s(\w+)\s*\(")
@@ -16,78 +17,172 @@ static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
 static CALL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\b(\w+)\s*\(").expect("a constant pattern"));
 
-/// Fills the empty region stacks of helpers' lines with those of their call sites. `regions` has an
-/// entry for each line of `source`.
-pub(crate) fn resolve(source: &str, regions: &mut [Vec<Region>]) {
-    let lines: Vec<&str> = source.lines().collect();
-    let mut methods = methods(&lines);
-    let calls = calls(&lines, &methods);
-    // A helper may be called by another one; each round resolves at least one, or is the last.
-    loop {
-        let before = methods.len();
-        methods.retain(|name, body| {
-            let Some(around) = caller(calls.get(name).map_or(&[], Vec::as_slice), regions) else {
-                return true;
-            };
-            for line in &mut regions[body.clone()] {
-                if line.is_empty() {
-                    line.clone_from(&around);
-                }
+/// A method outside all regions, and what is known of its calls.
+struct Method {
+    /// Its lines, from 0.
+    body: Range<usize>,
+    state: State,
+}
+
+/// What the calls that lie in regions say of a method.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// None of them was seen.
+    Unknown,
+    /// All seen are of one operator, the first of them at this place.
+    One(Place),
+    /// It has taken over the place of its calls.
+    Resolved,
+    /// Several operators call it.
+    Several,
+}
+
+/// Gives lines outside all regions, place 0, the place of their helper's call sites. `lines` has an entry for each line
+/// of `source`; `operator` tells whose a place is. Takes time in proportion to the source.
+pub(crate) fn resolve(source: &str, lines: &mut [Place], operator: impl Fn(Place) -> Option<i32>) {
+    let texts: Vec<&str> = source.lines().collect();
+    let mut methods = methods(&texts);
+    let calls = calls(&texts, &methods);
+    let mut outside = Outside::new(lines);
+    let mut news: Vec<usize> = (0..lines.len()).filter(|line| lines[*line] != 0).collect();
+    // A helper may be called by another one: lines that one round resolves are what the next one looks at.
+    while !news.is_empty() {
+        let mut called = Vec::new();
+        for line in std::mem::take(&mut news) {
+            let place = lines[line];
+            for name in calls.get(&line).into_iter().flatten() {
+                let Some(method) = methods.get_mut(name) else {
+                    continue;
+                };
+                method.state = match method.state {
+                    State::Unknown => {
+                        called.push(*name);
+                        State::One(place)
+                    }
+                    State::One(other) if operator(other) != operator(place) => State::Several,
+                    state => state,
+                };
             }
-            false
-        });
-        if methods.len() == before {
-            return;
         }
+        for name in called {
+            let Some(method) = methods.get_mut(name) else {
+                continue;
+            };
+            let State::One(place) = method.state else {
+                continue;
+            };
+            method.state = State::Resolved;
+            for line in outside.take(method.body.clone()) {
+                lines[line] = place;
+                news.push(line);
+            }
+        }
+        news.sort_unstable();
     }
 }
 
-/// The regions around the calls, if they are all of one operator.
-fn caller(calls: &[usize], regions: &[Vec<Region>]) -> Option<Vec<Region>> {
-    let mut known = calls
-        .iter()
-        .map(|line| &regions[*line])
-        .filter(|around| !around.is_empty());
-    let first = known.next()?;
-    let id = |around: &[Region]| around.last().map(|region| region.id);
-    known
-        .all(|other| id(other) == id(first))
-        .then(|| first.clone())
+/// Lines outside all regions, to be taken once each: method bodies may overlap in damaged sources.
+struct Outside {
+    /// The next line that is outside, itself where it is.
+    next: Vec<usize>,
+}
+
+impl Outside {
+    fn new(lines: &[Place]) -> Self {
+        let mut next: Vec<usize> = (0..=lines.len()).collect();
+        for line in (0..lines.len()).rev() {
+            if lines[line] != 0 {
+                next[line] = next[line + 1];
+            }
+        }
+        Self { next }
+    }
+
+    /// Lines of a range that are outside and were not taken yet.
+    fn take(&mut self, range: Range<usize>) -> Vec<usize> {
+        let mut taken = Vec::new();
+        let mut at = self.find(range.start);
+        while at < range.end {
+            taken.push(at);
+            self.next[at] = at + 1;
+            at = self.find(at + 1);
+        }
+        taken
+    }
+
+    /// The first line from `at` on; halves the path behind it.
+    fn find(&mut self, mut at: usize) -> usize {
+        while self.next[at] != at {
+            self.next[at] = self.next[self.next[at]];
+            at = self.next[at];
+        }
+        at
+    }
 }
 
 /// Methods and their lines (from 0); those whose names are not unique in the source are left out.
-fn methods(lines: &[&str]) -> HashMap<String, Range<usize>> {
-    let depths = depths(lines);
-    let mut found: HashMap<String, Vec<Range<usize>>> = HashMap::new();
-    for (at, line) in lines.iter().enumerate() {
-        let Some(name) = DEFINITION.captures(line) else {
-            continue;
+fn methods<'a>(lines: &[&'a str]) -> HashMap<&'a str, Method> {
+    let mut found: HashMap<&str, Option<Method>> = HashMap::new();
+    for (at, end) in bodies(lines) {
+        let name = DEFINITION
+            .captures(lines[at])
+            .and_then(|found| found.get(1));
+        let Some(name) = name else { continue };
+        let method = Method {
+            body: at..end,
+            state: State::Unknown,
         };
-        let outside = depths[at];
-        let opened = (at + 1..depths.len()).find(|next| depths[*next] > outside);
-        let closed = opened.and_then(|open| {
-            (open..depths.len())
-                .find(|next| depths[*next] <= outside)
-                .map(|end| at..end)
-        });
-        if let Some(body) = closed {
-            found.entry(name[1].to_owned()).or_default().push(body);
-        }
+        found
+            .entry(name.as_str())
+            .and_modify(|other| *other = None)
+            .or_insert(Some(method));
     }
     found
         .into_iter()
-        .filter_map(|(name, mut bodies)| Some((name, bodies.pop().filter(|_| bodies.is_empty())?)))
+        .filter_map(|(name, method)| Some((name, method?)))
         .collect()
 }
 
-/// Lines (from 0) that call each method.
-fn calls(lines: &[&str], methods: &HashMap<String, Range<usize>>) -> HashMap<String, Vec<usize>> {
-    let mut calls: HashMap<String, Vec<usize>> = HashMap::new();
+/// First line and end of each definition whose body opens and closes: from where more braces are open than before its
+/// first line, up to where no more are.
+fn bodies(lines: &[&str]) -> Vec<(usize, usize)> {
+    let depths = depths(lines);
+    // Definitions by the braces before them: those whose body is still to come, least first, and open ones.
+    let mut coming: BinaryHeap<Reverse<(i32, usize)>> = BinaryHeap::new();
+    let mut open: BinaryHeap<(i32, usize)> = BinaryHeap::new();
+    let mut bodies = Vec::new();
+    for (at, depth) in depths.iter().copied().enumerate() {
+        while let Some((_, from)) = open
+            .peek()
+            .copied()
+            .filter(|(outside, _)| *outside >= depth)
+        {
+            bodies.push((from, at));
+            open.pop();
+        }
+        while let Some(Reverse(next)) = coming.peek().copied().filter(|next| next.0.0 < depth) {
+            open.push(next);
+            coming.pop();
+        }
+        if lines.get(at).is_some_and(|line| DEFINITION.is_match(line)) {
+            coming.push(Reverse((depth, at)));
+        }
+    }
+    bodies
+}
+
+/// Names of methods that each line (from 0) calls.
+fn calls<'a>(
+    lines: &[&'a str],
+    methods: &HashMap<&'a str, Method>,
+) -> HashMap<usize, Vec<&'a str>> {
+    let mut calls: HashMap<usize, Vec<&str>> = HashMap::new();
     for (at, line) in lines.iter().enumerate() {
         for call in CALL.captures_iter(line) {
-            let name = &call[1];
-            if methods.get(name).is_some_and(|body| body.start != at) {
-                calls.entry(name.to_owned()).or_default().push(at);
+            let Some(name) = call.get(1) else { continue };
+            let known = methods.get_key_value(name.as_str());
+            if let Some((name, _)) = known.filter(|(_, method)| method.body.start != at) {
+                calls.entry(at).or_default().push(name);
             }
         }
     }
@@ -153,7 +248,7 @@ mod tests {
     fn innermost(map: &RegionMap, text: &str) -> Option<i32> {
         let line = SOURCE.lines().position(|line| line.contains(text));
         let line = line.expect("the text is in the source") as u32 + 1;
-        map.line(line).last().map(|region| region.id)
+        map.innermost(line).map(|region| region.id)
     }
 
     #[test]
@@ -163,5 +258,27 @@ mod tests {
         assert_eq!(innermost(&map, "sum += c"), Some(2), "a helper's helper");
         assert_eq!(innermost(&map, "use(x)"), None, "two operators call it");
         assert_eq!(innermost(&map, "protected void processNext"), None);
+        let by_call_site = |text: &str| {
+            let line = SOURCE.lines().position(|line| line.contains(text));
+            map.is_by_call_site(line.expect("the text is in the source") as u32 + 1)
+        };
+        assert!(by_call_site("sum += c"));
+        assert!(!by_call_site("agg_doConsume_0(key);"), "it is in a region");
+    }
+
+    #[test]
+    fn damaged_sources_take_no_longer_than_good_ones() {
+        let definitions = "private void a() {\n".repeat(200_000);
+        let without_bodies = "private void a()\n".repeat(200_000);
+        let chain: String = (0..50_000)
+            .map(|at| format!("private void m{at}() {{\nm{}();\n}}\n", at + 1))
+            .collect();
+        let start = "/* BeginCodeRegion(PRODUCE_1) */ m0(); /* EndCodeRegion(PRODUCE_1) */\n";
+        for source in [definitions, without_bodies, format!("{chain}{start}")] {
+            let map = RegionMap::parse(&source);
+            let last = 3 * 49_999 + 2;
+            let called = map.innermost(last).map(|region| region.id);
+            assert_eq!(called, source.contains("m0").then_some(1));
+        }
     }
 }

@@ -108,7 +108,7 @@ fn runs(profile: &Profile) -> BTreeMap<ExecutionKey, (Fingerprint, String, Run)>
             continue;
         };
         run.cpu_s += row.cpu_seconds;
-        run.samples += row.samples;
+        run.samples = run.samples.saturating_add(row.samples);
         let part = Part {
             node: row.node_id,
             operator: if row.heading {

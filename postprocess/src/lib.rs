@@ -9,10 +9,13 @@
 //!   [`annotated`]: generated source with its hot lines; [`export`]: the formats of other tools.
 //! * [`Fingerprint`]: which executions are runs of the same query; [`histories`]: those runs, over profiles.
 //! * [`report::Report`]: all of it as one HTML page.
+//!
+//! What a profile holds may come from strangers: [`plain`] makes texts of it fit for a terminal.
 
 mod annotate;
 mod attribute;
 mod boundary;
+mod collect;
 pub mod export;
 mod fingerprint;
 mod flame;
@@ -21,10 +24,12 @@ mod heading;
 mod helpers;
 mod history;
 mod notes;
+pub mod plain;
 mod plan;
 mod profile;
 mod regions;
 pub mod report;
+mod rule;
 mod spell;
 mod stacks;
 mod totals;
@@ -36,10 +41,11 @@ pub use fingerprint::Fingerprint;
 pub use flame::flame_graph;
 pub use fold::folded;
 pub use history::{History, Part, Run, histories, median};
-pub use notes::notes;
+pub use notes::{completeness, notes};
 pub use plan::{Plan, PlanNode};
 pub use profile::{Execution, Group, Kind, Profile, Selection, Time, Weight};
 pub use regions::{Region, RegionKind, RegionMap};
+pub use rule::{BoundaryKind, Rule, Standing};
 pub use spell::Spell;
 pub use stacks::Level;
 pub use totals::{By, Total, Totals};

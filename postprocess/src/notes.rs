@@ -62,7 +62,24 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
         Some(what) => format!("{count}%{what}"),
         None => format!("{count} {what}"),
     })
+    .chain(processes.iter().filter_map(completeness))
     .collect()
+}
+
+/// From when on the recording of a JVM that ran before is complete; `None` where all of it is, or that is not known.
+pub fn completeness(process: &ProcessRow) -> Option<String> {
+    let from_ns = process.complete_from_ns?.checked_sub(process.start_ns)?;
+    if from_ns <= 0 {
+        return None;
+    }
+    let (incomplete, all) = (process.incomplete_samples, process.samples);
+    let percent = 100.0 * incomplete as f64 / all.max(1) as f64;
+    Some(format!(
+        "the recording of JVM {} is complete from {:.1} s on; {incomplete} of its {all} samples ({percent:.1}%) are in code \
+         that the JVM had not described, or have callers that are not known",
+        process.pid,
+        from_ns as f64 / 1e9,
+    ))
 }
 
 #[cfg(test)]
@@ -79,5 +96,22 @@ mod tests {
         assert!(notes(&[process(None), process(Some(true))]).is_empty());
         let said = notes(&[process(Some(false)), process(Some(true))]);
         assert!(said[0].starts_with("1 JVMs did not finish"), "{said:?}");
+    }
+
+    #[test]
+    fn a_recording_that_begins_before_code_is_described_says_until_when() {
+        let process = |complete_from_ns| ProcessRow {
+            pid: 7,
+            start_ns: 5_000_000_000,
+            complete_from_ns,
+            incomplete_samples: 30,
+            samples: 240,
+            ..ProcessRow::default()
+        };
+        let complete = [None, Some(5_000_000_000)].map(process);
+        assert!(notes(&complete).is_empty());
+        let said = notes(&[process(Some(8_200_000_000))]);
+        let expected = "the recording of JVM 7 is complete from 3.2 s on; 30 of its 240 samples (12.5%) are in code";
+        assert!(said[0].starts_with(expected), "{said:?}");
     }
 }

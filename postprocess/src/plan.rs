@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use unfuse_format::{Metric, PlanRow, RegionNode};
 
+use crate::collect::is_subquery;
+
 /// A node of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanNode {
@@ -42,11 +44,13 @@ impl Plan {
         let ids: Vec<i32> = rows.iter().map(|row| row.node).collect();
         let nodes: Vec<_> = rows
             .into_iter()
-            .map(|row| PlanNode {
+            .enumerate()
+            .map(|(at, row)| PlanNode {
                 id: row.node,
+                // A bad profile may have parents after their children, or circles.
                 parent: row
                     .parent
-                    .and_then(|parent| ids.binary_search(&parent).ok()),
+                    .and_then(|parent| ids[..at].binary_search(&parent).ok()),
                 operator: row.operator.trim().to_owned(),
                 detail: row.detail.trim().to_owned(),
                 codegen_stage: row.codegen_stage,
@@ -142,10 +146,10 @@ impl Plan {
             if parent != at && self.nodes[parent].operator.contains("Exchange") {
                 continue;
             }
-            // Children come after their parent.
-            found.extend(
-                (parent + 1..self.nodes.len()).filter(|c| self.nodes[*c].parent == Some(parent)),
-            );
+            // Children come after their parent. Subqueries run in stages of their own.
+            found.extend((parent + 1..self.nodes.len()).filter(|c| {
+                self.nodes[*c].parent == Some(parent) && !is_subquery(&self.nodes[*c].operator)
+            }));
         }
         found.remove(0);
         found
@@ -245,5 +249,16 @@ mod tests {
             ..row(0, None, "New", None, None)
         };
         assert_eq!(Plan::from_rows(vec![old, new]).nodes[0].operator, "New");
+    }
+
+    #[test]
+    fn a_parent_comes_before_its_children_or_there_is_none() {
+        let plan = Plan::from_rows(vec![
+            row(0, Some(1), "A", None, None),
+            row(1, Some(1), "B", None, None),
+            row(2, Some(1), "C", None, None),
+        ]);
+        let parents: Vec<_> = plan.nodes.iter().map(|node| node.parent).collect();
+        assert_eq!(parents, [None, None, Some(1)]);
     }
 }

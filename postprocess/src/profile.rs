@@ -11,6 +11,7 @@ use unfuse_format::{
 };
 
 use crate::boundary::{self, Boundary};
+use crate::heading;
 use crate::plan::Plan;
 use crate::regions::RegionMap;
 use crate::waiting::Waiting;
@@ -302,7 +303,7 @@ impl Profile {
             failures: LiveMarker::failures(&dir),
             dir,
         };
-        profile.read_regions()?;
+        profile.read_regions();
         Ok(profile)
     }
 
@@ -415,7 +416,7 @@ impl Profile {
     }
 
     /// Regions of every generated source that a stack refers to.
-    fn read_regions(&mut self) -> Result<(), FormatError> {
+    fn read_regions(&mut self) {
         let hashes: HashSet<String> = self
             .stacks
             .values()
@@ -424,16 +425,19 @@ impl Profile {
             .map(str::to_owned)
             .collect();
         for hash in hashes {
-            if let Some(text) = self.dir.source(&hash)? {
-                self.regions.insert(hash, RegionMap::parse(&text));
-            } else {
-                let path = self.dir.path().join("sources").join(format!("{hash}.java"));
-                let reason =
-                    "the generated source is missing; its samples have no operators".to_owned();
-                self.problems.push(Problem { path, reason });
-            }
+            let reason = match self.dir.source(&hash) {
+                Ok(Some(text)) => {
+                    self.regions.insert(hash, RegionMap::parse(&text));
+                    continue;
+                }
+                Ok(None) => "the generated source is missing".to_owned(),
+                Err(FormatError::Io { source, .. }) => source.to_string(),
+                Err(e) => e.to_string(),
+            };
+            let path = self.dir.path().join("sources").join(format!("{hash}.java"));
+            let reason = format!("{reason}; its samples have no operators");
+            self.problems.push(Problem { path, reason });
         }
-        Ok(())
     }
 }
 
@@ -584,7 +588,11 @@ fn landmarks(frames: &[Frame]) -> Vec<Landmark> {
         Some(_) => Some((index, None)),
         None => Some((index, Some(boundary::of(&frame.class)?))),
     };
-    frames.iter().enumerate().filter_map(landmark).collect()
+    let found: Vec<Landmark> = frames.iter().enumerate().filter_map(landmark).collect();
+    match found.first() {
+        Some((first, _)) if heading::is_beside_operators(&frames[..*first]) => Vec::new(),
+        _ => found,
+    }
 }
 
 fn by_time(processes: &[ProcessRow]) -> bool {

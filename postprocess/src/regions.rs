@@ -3,6 +3,7 @@
 //! `/* BeginCodeRegion(CONSUME_7) */ … /* EndCodeRegion(CONSUME_7) */` brackets the code that operator 7
 //! wrote to consume a row; regions nest as producing and consuming code does.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -14,7 +15,7 @@ static MARKER: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a constant pattern")
 });
 
-/// Regions nested deeper are not kept: no plan nests so deep, and every line keeps its own.
+/// Regions nested deeper are not kept: no plan nests so deep, and each question for a line walks up its regions.
 const DEEPEST: usize = 1024;
 
 /// What the code of a region does.
@@ -35,67 +36,129 @@ pub struct Region {
     pub id: i32,
 }
 
-/// The region stack of every line of a source.
+/// A place in [`RegionMap::opened`] as lines name it: 0 is outside all regions.
+pub(crate) type Place = u32;
+
+/// A region that was opened, and the place around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Opened {
+    region: Region,
+    around: Place,
+}
+
+/// The regions around every line of a source. Lines share them: a map is never larger than a small multiple of its source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegionMap {
-    lines: Vec<Vec<Region>>,
+    /// Every region in the order of their begin markers; place `n` is entry `n - 1`.
+    opened: Vec<Opened>,
+    lines: Vec<Place>,
+    /// Lines (from 0) of helpers outside all regions, which have those of their call sites.
+    by_call_site: HashSet<usize>,
 }
 
 impl RegionMap {
     /// Parses a source. An end without a beginning is ignored; a beginning without an end lasts as
     /// long as the region around it. Helpers outside all regions are in those of their callers.
     pub fn parse(source: &str) -> Self {
-        let mut open: Vec<Region> = Vec::new();
-        let mut lines: Vec<_> = source
-            .lines()
-            .map(|line| line_regions(line, &mut open))
+        let mut map = Self::default();
+        let mut open = Vec::new();
+        for line in source.lines() {
+            let place = map.line_place(line, &mut open);
+            map.lines.push(place);
+        }
+        let mut lines = std::mem::take(&mut map.lines);
+        let operator = |place: Place| map.at(place).map(|region| region.id);
+        let marked = lines.clone();
+        helpers::resolve(source, &mut lines, operator);
+        let resolved = lines.iter().zip(&marked).enumerate();
+        map.by_call_site = resolved
+            .filter(|(_, (place, marked))| place != marked)
+            .map(|(line, _)| line)
             .collect();
-        helpers::resolve(source, &mut lines);
-        Self { lines }
+        map.lines = lines;
+        map
     }
 
     /// Regions around a line (1-based), outermost first.
-    pub fn line(&self, line: u32) -> &[Region] {
-        let index = (line as usize).checked_sub(1);
-        index
-            .and_then(|index| self.lines.get(index))
-            .map_or(&[], Vec::as_slice)
+    pub fn line(&self, line: u32) -> Vec<Region> {
+        let mut regions: Vec<Region> = self.outwards(line).collect();
+        regions.reverse();
+        regions
     }
-}
 
-/// The regions around the line's first code, or after its last marker where it has only markers.
-fn line_regions(line: &str, open: &mut Vec<Region>) -> Vec<Region> {
-    let mut around_code = None;
-    let mut from = 0;
-    let mut literal = Literal::default();
-    let mut seen = 0;
-    for marker in MARKER.captures_iter(line) {
-        let Some(whole) = marker.get(0) else { continue };
-        literal.pass(&line[seen..whole.start()]);
-        seen = whole.start();
-        if literal.inside {
-            continue;
-        }
-        if !line[from..whole.start()].trim().is_empty() {
-            around_code.get_or_insert_with(|| open.clone());
-        }
-        from = whole.end();
-        let kind = if &marker[2] == "PRODUCE" {
-            RegionKind::Produce
-        } else {
-            RegionKind::Consume
-        };
-        let Ok(id) = marker[3].parse() else { continue };
-        let region = Region { kind, id };
-        if &marker[1] == "Begin" {
-            if open.len() < DEEPEST {
-                open.push(region);
-            }
-        } else if let Some(at) = open.iter().rposition(|other| *other == region) {
-            open.truncate(at);
-        }
+    /// Whether a line (1-based) is outside all regions and has those of the calls of its method.
+    pub fn is_by_call_site(&self, line: u32) -> bool {
+        let index = (line as usize).checked_sub(1);
+        index.is_some_and(|index| self.by_call_site.contains(&index))
     }
-    around_code.unwrap_or_else(|| open.clone())
+
+    /// The innermost region around a line (1-based).
+    pub fn innermost(&self, line: u32) -> Option<Region> {
+        self.outwards(line).next()
+    }
+
+    /// Regions around a line (1-based), innermost first.
+    pub fn outwards(&self, line: u32) -> impl Iterator<Item = Region> + '_ {
+        let index = (line as usize).checked_sub(1);
+        let mut place = index
+            .and_then(|index| self.lines.get(index))
+            .map_or(0, |place| *place);
+        std::iter::from_fn(move || {
+            let opened = self.opened(place)?;
+            place = opened.around;
+            Some(opened.region)
+        })
+    }
+
+    fn opened(&self, place: Place) -> Option<Opened> {
+        let index = (place as usize).checked_sub(1)?;
+        self.opened.get(index).copied()
+    }
+
+    fn at(&self, place: Place) -> Option<Region> {
+        Some(self.opened(place)?.region)
+    }
+
+    /// The place of the line's first code, or after its last marker where it has only markers.
+    fn line_place(&mut self, line: &str, open: &mut Vec<Place>) -> Place {
+        let innermost = |open: &[Place]| open.last().map_or(0, |place| *place);
+        let mut around_code = None;
+        let mut from = 0;
+        let mut literal = Literal::default();
+        let mut seen = 0;
+        for marker in MARKER.captures_iter(line) {
+            let Some(whole) = marker.get(0) else { continue };
+            literal.pass(&line[seen..whole.start()]);
+            seen = whole.start();
+            if literal.inside {
+                continue;
+            }
+            if !line[from..whole.start()].trim().is_empty() {
+                around_code.get_or_insert_with(|| innermost(open));
+            }
+            from = whole.end();
+            let kind = if &marker[2] == "PRODUCE" {
+                RegionKind::Produce
+            } else {
+                RegionKind::Consume
+            };
+            let Ok(id) = marker[3].parse() else { continue };
+            let region = Region { kind, id };
+            if &marker[1] == "Begin" {
+                let around = innermost(open);
+                if open.len() < DEEPEST {
+                    self.opened.push(Opened { region, around });
+                    open.push(self.opened.len() as Place);
+                }
+            } else if let Some(at) = open
+                .iter()
+                .rposition(|place| self.at(*place) == Some(region))
+            {
+                open.truncate(at);
+            }
+        }
+        around_code.unwrap_or_else(|| innermost(open))
+    }
 }
 
 /// Whether the text so far ends inside a string literal. Generated code has no literal over several
@@ -173,12 +236,23 @@ mod tests {
     }
 
     #[test]
-    fn a_megabyte_of_markers_takes_neither_minutes_nor_gigabytes() {
-        let marker = "/* BeginCodeRegion(PRODUCE_1) */";
-        let one_line = RegionMap::parse(&marker.repeat(30_000));
-        assert_eq!(one_line.line(1).len(), DEEPEST);
-        let lines = RegionMap::parse(&format!("{marker}\n").repeat(30_000));
-        assert_eq!(lines.line(30_000).len(), DEEPEST);
+    fn a_map_is_no_larger_than_its_source() {
+        let begin = "/* BeginCodeRegion(PRODUCE_1) */";
+        let end = "/* EndCodeRegion(PRODUCE_1) */";
+        let deep = format!("{begin}\n").repeat(DEEPEST - 1);
+        for source in [
+            begin.repeat(30_000),
+            format!("{begin}\n").repeat(30_000),
+            // Each line is in as many regions as there may be; in the last source in one of its own.
+            format!("{deep}{}", "\n".repeat(1_000_000)),
+            format!("{deep}{}", format!("{begin}\n{end}\n").repeat(15_000)),
+        ] {
+            let map = RegionMap::parse(&source);
+            let bytes =
+                map.opened.len() * size_of::<Opened>() + map.lines.len() * size_of::<Place>();
+            assert!(bytes <= 4 * source.len(), "{bytes} of {}", source.len());
+            assert!(map.line(DEEPEST as u32 - 1).len() <= DEEPEST);
+        }
     }
 
     proptest! {

@@ -12,6 +12,7 @@ use unfuse_format::Frame;
 use crate::attribute::{Attributor, Owner};
 use crate::plan::PlanNode;
 use crate::profile::{Group, Kind};
+use crate::rule::Rule;
 use crate::totals::method_name;
 
 /// How much of a stack is kept.
@@ -80,6 +81,8 @@ pub(crate) struct Stack<'a> {
     pub(crate) node: Option<&'a PlanNode>,
     /// That node as the plan prints it, or the heading in brackets.
     pub(crate) owner: Cow<'a, str>,
+    /// The rule that found the owner.
+    pub(crate) rule: Rule,
 }
 
 impl<'a> Stack<'a> {
@@ -120,6 +123,7 @@ impl<'a> Stack<'a> {
         Self {
             frames,
             node,
+            rule: attribution.rule,
             owner: match owner {
                 Some(heading) => format!("[{heading}]").into(),
                 None => node.map_or("", |node| &node.detail).into(),

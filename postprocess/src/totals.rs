@@ -6,7 +6,9 @@ use serde::Serialize;
 use unfuse_format::Frame;
 
 use crate::attribute::{Attributor, Owner};
+use crate::heading::UNATTRIBUTED;
 use crate::profile::{Group, Kind, Profile, Selection, Time, Weight, generated_hash};
+use crate::rule::{Rule, Standing};
 use crate::waiting::Waiting;
 
 /// What to sum by.
@@ -24,6 +26,8 @@ pub enum By {
     Query,
     /// Thread name.
     Thread,
+    /// The rule that placed samples on operators, see [`crate::Rule`].
+    Rule,
 }
 
 /// One row of a table.
@@ -43,6 +47,9 @@ pub struct Total {
     pub detail: String,
     /// Whether this is a heading for work that no operator does.
     pub heading: bool,
+    /// What the rule is worth ([`Standing::name`]), where the sum is by rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<&'static str>,
     /// What is waited for, where only waits are asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<&'static str>,
@@ -72,6 +79,28 @@ pub struct Totals {
     pub waits: u64,
     /// All time of theirs, s.
     pub waiting_seconds: f64,
+}
+
+impl Totals {
+    /// What the placing of the tasks' samples is worth: the share of each standing, 0 to 1, that of
+    /// [`Standing::OutsideTasks`] left out. All 0 where the rows are not by rule.
+    pub fn standings(&self) -> [(Standing, f64); 4] {
+        let shares = [
+            Standing::Proved,
+            Standing::Guessed,
+            Standing::Heading,
+            Standing::Unattributed,
+        ]
+        .map(|standing| {
+            let of = |row: &&Total| row.standing == Some(standing.name());
+            let shares = self.rows.iter().filter(of).map(|row| row.share);
+            // The sum of nothing is -0.
+            (standing, shares.fold(0.0, |sum, share| sum + share))
+        });
+        let all: f64 = shares.iter().map(|(_, share)| share).sum();
+        let whole = if all > 0.0 { all } else { 1.0 };
+        shares.map(|(standing, share)| (standing, share / whole))
+    }
 }
 
 /// What one row sums.
@@ -107,6 +136,7 @@ struct Key {
     owner: Option<Owner>,
     name: String,
     detail: String,
+    rule: Option<Rule>,
     waiting: Option<Waiting>,
 }
 
@@ -143,7 +173,7 @@ impl Totals {
         if by == By::Operator && selection.time == Time::Cpu {
             // A stage without unattributed samples says so.
             for (app, query, stage) in stages {
-                let owner = Some(Owner::Heading("unattributed"));
+                let owner = Some(Owner::Heading(UNATTRIBUTED));
                 let key = Key {
                     app,
                     query,
@@ -151,6 +181,7 @@ impl Totals {
                     owner,
                     name: String::new(),
                     detail: String::new(),
+                    rule: None,
                     waiting: None,
                 };
                 sums.entry(key).or_default();
@@ -195,6 +226,7 @@ fn key(profile: &Profile, attributor: &mut Attributor<'_>, group: &Group, by: By
         owner: None,
         name: String::new(),
         detail: String::new(),
+        rule: None,
         waiting: None,
     };
     let frames = profile
@@ -236,6 +268,12 @@ fn key(profile: &Profile, attributor: &mut Attributor<'_>, group: &Group, by: By
             (key.query, key.stage) = (None, None);
             key.name.clone_from(&group.thread);
         }
+        By::Rule => {
+            (key.query, key.stage) = (None, None);
+            let rule = attributor.of(group).rule;
+            key.name = rule.to_string();
+            key.rule = Some(rule);
+        }
     }
     key
 }
@@ -262,6 +300,7 @@ fn total(profile: &Profile, key: Key, sums: &Sums, share: f64) -> Total {
         operator,
         detail,
         heading,
+        standing: key.rule.map(|rule| rule.standing().name()),
         waiting_for: key.waiting.map(Waiting::name),
         samples: sums.cpu.samples,
         cpu_seconds: seconds(sums.cpu),

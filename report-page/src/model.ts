@@ -43,6 +43,7 @@ export interface Query {
 export interface Detail {
   nodes: PlanNode[];
   headings: Heading[];
+  placed: Placed;
   stages: Stage[];
   tasks: Tasks;
   waiting_ns: number | null;
@@ -67,6 +68,9 @@ export interface PlanNode {
 }
 
 export interface Heading { name: string; cost: Cost; waits: Wait[]; stages: number[] }
+
+/** CPU time of tasks, by what is known of whose it is. */
+export interface Placed { proved: Cost; guessed: Cost; headings: Cost; unattributed: Cost }
 
 /** Longest first. */
 export interface Wait { what: string; ns: number }

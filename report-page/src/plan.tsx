@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { count, percent, plural, time } from "./format";
-import type { Cost, PlanNode, Wait } from "./model";
+import type { Cost, Placed, PlanNode, Wait } from "./model";
 import { Bar, Empty, arrows } from "./parts";
 import type { TabProps } from "./query";
 import { changed, go, link } from "./route";
@@ -104,6 +104,7 @@ export function PlanTab({ detail, query, route }: TabProps) {
           </tr>
         </tfoot>
       </table>
+      <Certainty placed={detail.placed} />
       <p class="hint"><kbd>↑</kbd> <kbd>↓</kbd> choose <kbd>←</kbd> <kbd>→</kbd> close and open <kbd>Enter</kbd> whole text</p>
     </>
   );
@@ -247,4 +248,17 @@ function hiddenUnder(nodes: PlanNode[], closed: Set<number>): Set<number> {
     if (node.parent !== null && (closed.has(node.parent) || hidden.has(node.parent))) hidden.add(at);
   });
   return hidden;
+}
+
+/** How much of the tasks' time is surely of the operators that have it. */
+function Certainty({ placed }: { placed: Placed }) {
+  const parts: [string, Cost][] = [
+    ["proved to be of its operator", placed.proved],
+    ["given to an operator by a guess", placed.guessed],
+    ["no operator's work", placed.headings],
+    ["unattributed", placed.unattributed],
+  ];
+  const all = parts.reduce((sum, [, cost]) => sum + cost.cpu_ns, 0);
+  if (all === 0) return null;
+  return <p class="hint" title="By the lines and classes on the stacks; unfuse top --by rule has more">CPU time of tasks: {parts.map(([name, cost]) => `${percent(cost.cpu_ns, all)} ${name}`).join(", ")}.</p>;
 }

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Report;
+use crate::plain::{Form, Plain};
 
 /// The page without data; `build.mjs` of the page makes it.
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/page.html"));
@@ -23,13 +24,15 @@ const REST: &str = "<!--unfuse:rest-->";
 pub struct Block(String);
 
 impl Block {
-    /// JSON, raw deflate, base64: no data can end the script element it is in.
+    /// JSON, raw deflate, base64: no data can end the script element it is in. Characters that turn the direction of text are
+    /// shown, not obeyed.
     ///
     /// # Errors
     /// If the data cannot be JSON.
     pub fn of(data: &impl Serialize) -> io::Result<Self> {
         let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(3));
-        serde_json::to_writer(io::BufWriter::new(&mut deflate), data)?;
+        let plain = Plain::new(&mut deflate, Form::Page);
+        serde_json::to_writer(io::BufWriter::new(plain), data)?;
         Ok(Self(STANDARD.encode(deflate.finish()?)))
     }
 

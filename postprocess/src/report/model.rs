@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use crate::profile::Weight;
+use crate::rule::Standing;
 
 /// Samples and CPU time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -110,6 +111,8 @@ pub struct QueryDetail {
     pub nodes: Vec<Node>,
     /// Work that no operator does.
     pub headings: Vec<Heading>,
+    /// What is known of whose the tasks' CPU time is.
+    pub placed: Placed,
     /// Stage attempts in order.
     pub stages: Vec<Stage>,
     /// Finished task attempts, stage by stage.
@@ -164,6 +167,31 @@ pub struct Heading {
     pub waits: Vec<Wait>,
     /// Stages with samples or waits of it.
     pub stages: Vec<i32>,
+}
+
+/// CPU time of tasks by what the rule is worth that placed it, see [`crate::Standing`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Placed {
+    /// Of the operators that it was given to.
+    pub proved: Cost,
+    /// Of operators, possibly of others.
+    pub guessed: Cost,
+    /// No operator's.
+    pub headings: Cost,
+    /// Not known whose.
+    pub unattributed: Cost,
+}
+
+impl Placed {
+    pub(super) fn add(&mut self, standing: Standing, cost: Cost) {
+        match standing {
+            Standing::Proved => self.proved.add(cost),
+            Standing::Guessed => self.guessed.add(cost),
+            Standing::Heading => self.headings.add(cost),
+            Standing::Unattributed => self.unattributed.add(cost),
+            Standing::OutsideTasks => {}
+        }
+    }
 }
 
 /// Waiting for one thing.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::flame::{Key, Tree};
-use super::model::{Cost, FlameKind, Heading, Node, QueryDetail, Wait};
+use super::model::{Cost, FlameKind, Heading, Node, Placed, QueryDetail, Wait};
 use super::names::Names;
 use super::sources::HotLines;
 use super::stages::{self, Attempt};
@@ -46,6 +46,8 @@ pub(super) struct Costs<'a> {
     pub(super) nodes: Vec<Share>,
     /// By heading.
     pub(super) headings: BTreeMap<&'static str, Share>,
+    /// By what the rules are worth.
+    placed: Placed,
     /// Every distinct stack of a stage attempt with its attribution.
     pub(super) stacks: Vec<(&'a Group, Attribution, Cost)>,
 }
@@ -59,6 +61,7 @@ impl<'a> Costs<'a> {
         let mut costs = Self {
             nodes: Vec::new(),
             headings: BTreeMap::new(),
+            placed: Placed::default(),
             stacks: Vec::new(),
         };
         let nodes = plan.map_or(0, |plan| plan.nodes.len());
@@ -68,6 +71,7 @@ impl<'a> Costs<'a> {
             let attribution = attributor.of(group);
             let cost = Cost::from(weight);
             costs.share(&attribution.owner, group).cost.add(cost);
+            costs.placed.add(attribution.rule.standing(), cost);
             costs.stacks.push((group, attribution, cost));
         }
         for (group, weight) in merged(&profile.waits, &part.waits) {
@@ -178,6 +182,7 @@ pub(super) fn detail(
     QueryDetail {
         nodes: nodes(profile, part, &costs, &attempts),
         headings,
+        placed: costs.placed,
         stages: attempts.iter().map(stage).collect(),
         tasks: stages::columns(attempts.iter().map(task_rows).enumerate()),
         waiting_ns: (!profile.waits.is_empty()).then(|| {

@@ -55,7 +55,7 @@ impl<'a> HotLines<'a> {
 pub(super) fn source(class: &str, text: String, map: Option<&RegionMap>) -> Source {
     let mut regions: Vec<(u32, u32, i32, bool)> = Vec::new();
     for line in 1..=text.lines().count() as u32 {
-        let Some(region) = map.and_then(|map| map.line(line).last()) else {
+        let Some(region) = map.and_then(|map| map.innermost(line)) else {
             continue;
         };
         let produces = region.kind == RegionKind::Produce;

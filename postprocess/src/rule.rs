@@ -1,0 +1,124 @@
+//! Which rule placed a sample, and how much that is worth.
+
+use std::fmt;
+
+/// The rule that placed a sample on a plan node or under a heading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rule {
+    /// The innermost line of generated code is in the operator's region.
+    Region,
+    /// The innermost line of generated code is in a helper outside all regions, and all calls of the helper are in
+    /// regions of the operator.
+    CallSite,
+    /// Generated code without regions of its own (shared helpers, hash maps, projections), called by the operator.
+    Caller,
+    /// A class of the operator is on the stack, and no other node of the plan fits at that place.
+    Boundary(BoundaryKind),
+    /// A class of the operator is on the stack, and of the nodes that fit, the stage's tasks updated the metrics of
+    /// this one only.
+    Metrics(BoundaryKind),
+    /// A guess: several nodes fit a class on the stack, and nothing tells them apart.
+    OneOfSeveral(BoundaryKind),
+    /// A guess: an operator that the plan does not show is on the stack; its caller gets the sample.
+    UnknownOperator,
+    /// A guess: generated code outside all regions that no operator calls; the first operator of its codegen stage
+    /// gets the sample.
+    CodegenStage,
+    /// No operator's work: a class on the stack says what it is.
+    Heading,
+    /// No operator's work, as far as the stack tells: it has nothing but Spark's task or RDD code.
+    CatchAll,
+    /// The stack does not say whose work it is.
+    Unattributed,
+    /// The thread did not run a task.
+    OutsideTasks,
+}
+
+/// What kind of code hands over to another plan node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum BoundaryKind {
+    /// Reading a source.
+    Scan,
+    /// Reading the blocks of a shuffle.
+    ShuffleRead,
+    /// Writing the blocks of a shuffle.
+    ShuffleWrite,
+    /// Packing rows for the driver.
+    Collect,
+    /// Classes of any other operator.
+    Operator,
+}
+
+/// What a rule is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Standing {
+    /// The sample is of the plan node it was given to.
+    Proved,
+    /// The sample is of a plan node, possibly of another one.
+    Guessed,
+    /// No operator's work.
+    Heading,
+    /// Whose work it is, is not known.
+    Unattributed,
+    /// Not of a task.
+    OutsideTasks,
+}
+
+impl Rule {
+    /// What it is worth.
+    pub fn standing(self) -> Standing {
+        match self {
+            Self::Region | Self::CallSite | Self::Caller | Self::Boundary(_) | Self::Metrics(_) => {
+                Standing::Proved
+            }
+            Self::OneOfSeveral(_) | Self::UnknownOperator | Self::CodegenStage => Standing::Guessed,
+            Self::Heading | Self::CatchAll => Standing::Heading,
+            Self::Unattributed => Standing::Unattributed,
+            Self::OutsideTasks => Standing::OutsideTasks,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Region => f.write_str("region"),
+            Self::CallSite => f.write_str("call site"),
+            Self::Caller => f.write_str("caller"),
+            Self::Boundary(kind) => write!(f, "boundary: {}", kind.name()),
+            Self::Metrics(kind) => write!(f, "boundary and metrics: {}", kind.name()),
+            Self::OneOfSeveral(kind) => write!(f, "guess: one of several, {}", kind.name()),
+            Self::UnknownOperator => f.write_str("guess: caller of an unknown operator"),
+            Self::CodegenStage => f.write_str("guess: first of the codegen stage"),
+            Self::Heading => f.write_str("heading"),
+            Self::CatchAll => f.write_str("catch-all heading"),
+            Self::Unattributed => f.write_str("unattributed"),
+            Self::OutsideTasks => f.write_str("outside tasks"),
+        }
+    }
+}
+
+impl BoundaryKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Scan => "scan",
+            Self::ShuffleRead => "shuffle read",
+            Self::ShuffleWrite => "shuffle write",
+            Self::Collect => "collect",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+impl Standing {
+    /// As tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Proved => "proved",
+            Self::Guessed => "guessed",
+            Self::Heading => "heading",
+            Self::Unattributed => "unattributed",
+            Self::OutsideTasks => "outside tasks",
+        }
+    }
+}
