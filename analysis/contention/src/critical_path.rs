@@ -13,7 +13,7 @@ pub fn critical_path(workload: &Workload, query: QueryId) -> Vec<StageId> {
         return Vec::new();
     };
     let dag = dag(workload, query);
-    let mut best: BTreeMap<u32, (i64, Option<u32>)> = BTreeMap::new();
+    let mut best: BTreeMap<u32, (i128, Option<u32>)> = BTreeMap::new();
     for stage in order {
         let (run, parents) = &dag[&stage];
         let before = parents
@@ -48,19 +48,19 @@ pub(crate) fn check(workload: &Workload, query: QueryId) -> Result<(), InputErro
     topological(workload, query).map(|_| ())
 }
 
-fn longer(best: Option<(i64, u32)>, next: (i64, u32)) -> Option<(i64, u32)> {
+fn longer(best: Option<(i128, u32)>, next: (i128, u32)) -> Option<(i128, u32)> {
     match best {
         Some(best) if best.0 >= next.0 => Some(best),
         _ => Some(next),
     }
 }
 
-/// Stage number to run time (ns, of all attempts) and parents that ran.
-fn dag(workload: &Workload, query: QueryId) -> BTreeMap<u32, (i64, BTreeSet<u32>)> {
-    let mut dag: BTreeMap<u32, (i64, BTreeSet<u32>)> = BTreeMap::new();
+/// Stage number to run time (ns, of all attempts) and parents that ran. No sum of 64-bit times overflows 128 bits.
+fn dag(workload: &Workload, query: QueryId) -> BTreeMap<u32, (i128, BTreeSet<u32>)> {
+    let mut dag: BTreeMap<u32, (i128, BTreeSet<u32>)> = BTreeMap::new();
     for stage in workload.stages_of(query) {
         let entry = dag.entry(stage.id.stage).or_default();
-        entry.0 += stage.span.end - stage.span.start;
+        entry.0 += i128::from(stage.span.end) - i128::from(stage.span.start);
         entry.1.extend(&stage.parents);
     }
     let ran: BTreeSet<u32> = dag.keys().copied().collect();

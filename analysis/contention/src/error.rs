@@ -15,6 +15,14 @@ pub enum InputError {
         /// The time.
         at: i64,
     },
+    /// A time that no clock shows this century.
+    #[error("{what}: time {at} ns is after the year 2096")]
+    TooLate {
+        /// The row.
+        what: String,
+        /// The time.
+        at: i64,
+    },
     /// A span that ends before it starts.
     #[error("{what}: ends at {end} ns, before it starts at {start} ns")]
     EndBeforeStart {
@@ -80,6 +88,12 @@ pub enum InputError {
         /// The sum.
         sum: f64,
     },
+    /// So many rows at the same time that an answer would take hours.
+    #[error(
+        "the rows reach {0} times into a window of time in which the set of running tasks stays the same, and {limit} times is \
+         the limit: ask about a part of the time (--window)", limit = crate::options::MOST_ROW_WINDOWS
+    )]
+    TooMany(u64),
     /// Stages that wait for each other.
     #[error("the stages of query {} form a cycle", .0.0)]
     Cycle(QueryId),

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::{HostId, QueryId, Resource, Span, StageId, Workload, critical_path};
+use crate::windows::row_windows;
+use crate::{HostId, InputError, QueryId, Resource, Span, StageId, Workload, critical_path};
+
+/// How often rows may reach into windows: a billion takes minutes. Where all tasks run at the same time it grows with their square.
+pub(crate) const MOST_ROW_WINDOWS: u64 = 2_000_000_000;
 
 /// Which stages of a victim query count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +73,17 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Checks that an answer takes minutes and not hours.
+    ///
+    /// # Errors
+    /// [`InputError::TooMany`].
+    pub fn check(&self, workload: &Workload) -> Result<(), InputError> {
+        match row_windows(workload, self.within) {
+            count @ MOST_ROW_WINDOWS.. => Err(InputError::TooMany(count)),
+            _ => Ok(()),
+        }
+    }
+
     /// The victims among a workload's queries, by id.
     pub(crate) fn victims_of(&self, workload: &Workload) -> Vec<QueryId> {
         let all = workload.tables().queries.iter().map(|query| query.id);

@@ -38,6 +38,20 @@ pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = 
         })
 }
 
+/// How many rows reach into how many windows, in all: what [`cells`] and all that is made of them take time in proportion to.
+pub(crate) fn row_windows(workload: &Workload, within: Option<Span>) -> u64 {
+    let windows = all_windows(workload, within);
+    let rows = &workload.tables().intervals;
+    rows.iter()
+        .filter_map(|row| {
+            let windows = windows.get(&workload.task_of(row).host)?;
+            let first = windows.partition_point(|window| window.end <= row.span.start);
+            let last = windows.partition_point(|window| window.start < row.span.end);
+            Some(last.saturating_sub(first) as u64)
+        })
+        .fold(0, u64::saturating_add)
+}
+
 /// What went on at a host, from one window to the next.
 struct Here<'a> {
     workload: &'a Workload,

@@ -18,6 +18,9 @@ pub(crate) const POSSIBLE_UNITS: &str = "0, or from 1e-30 to 1e30";
 /// What to say of a weight that cannot be.
 pub(crate) const POSSIBLE_WEIGHTS: &str = "from 1e-6 to 1e6";
 
+/// The latest time, ns since the epoch: in the year 2096, and so that differences and sums of two times are no overflow.
+pub(crate) const LATEST: i64 = 4_000_000_000_000_000_000;
+
 /// Whether so much can have been used.
 pub(crate) fn is_amount(units: f64) -> bool {
     units == 0.0 || UNITS.contains(&units)
@@ -40,7 +43,7 @@ impl Workload {
     /// Checks the tables.
     ///
     /// # Errors
-    /// An [`InputError`] for the first row that cannot be: negative or reversed times, amounts that are NaN,
+    /// An [`InputError`] for the first row that cannot be: negative, reversed or too late times, amounts that are NaN,
     /// negative, or so small or large that their quotients are no numbers, blocked for longer than there was time,
     /// things there twice or not at all, a cycle of stages.
     pub fn new(mut tables: Tables) -> Result<Workload, InputError> {
@@ -297,6 +300,8 @@ fn index<Row, Id: Ord + std::fmt::Debug>(
 fn time(at: i64, what: impl Fn() -> String) -> Result<(), InputError> {
     if at < 0 {
         Err(InputError::NegativeTime { what: what(), at })
+    } else if at > LATEST {
+        Err(InputError::TooLate { what: what(), at })
     } else {
         Ok(())
     }

@@ -68,7 +68,8 @@ pub(crate) fn suggestions(
             ),
             (Resource::Cpu, true, _) => (
                 "6",
-                "CRI is above 0.5: faster disks or networks need not be tried",
+                "CRI is above 0.5: by the paper faster disks or networks need not be tried, though only measuring them \
+                 rules them out",
             ),
             (Resource::Cpu, _, true) if busy => (
                 "5.1",

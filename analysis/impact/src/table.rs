@@ -2,12 +2,15 @@
 //! (docs/impact.md describes both).
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use unfuse_files::read_given_text;
 
 use crate::{Counted, InputError, Run, Runs, Scheme, TableError, Utilisation};
+
+/// The largest table that is read, bytes.
+const LARGEST: u64 = 64 << 20;
 
 /// Of CSV files; `cpu` and `seconds` must be there.
 pub const COLUMNS: &str =
@@ -103,15 +106,27 @@ impl Table {
             path: path.to_owned(),
             reason,
         };
-        let text = fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
+        let text = read_given_text(path, LARGEST).map_err(|e| failed(e.to_string()))?;
+        Self::parse(&text, path, base)
+    }
+
+    /// The same from a text; the path tells the format, and is for errors.
+    ///
+    /// # Errors
+    /// As [`Table::read`].
+    pub fn parse(text: &str, path: &Path, base: Option<Scheme>) -> Result<Table, TableError> {
+        let failed = |reason: String| TableError::File {
+            path: path.to_owned(),
+            reason,
+        };
         let is_toml = path
             .extension()
             .is_some_and(|extension| extension == "toml");
         let (own, rows) = if is_toml {
-            let file: File = toml::from_str(&text).map_err(|e| failed(e.to_string()))?;
+            let file: File = toml::from_str(text).map_err(|e| failed(e.to_string()))?;
             (Some(file.base()), file.rows())
         } else {
-            (None, csv_rows(&text).map_err(failed)?)
+            (None, csv_rows(text).map_err(failed)?)
         };
         let base = base.or(own).or_else(|| rows.first().map(Row::scheme));
         let Some(base) = base.filter(|_| !rows.is_empty()) else {

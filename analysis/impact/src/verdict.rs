@@ -7,10 +7,13 @@ use crate::estimate::{Estimate, Sample};
 use crate::indicators::{Candidates, Extreme, Indicator};
 
 /// "The greatest one can be identified as the bottleneck" (section 6).
+///
+/// Indicators need not sum to 1: those of table 1 sum to 0.98 to 1.09, and for one job they may overlap by more. So a CRI
+/// above 0.5 says nothing of the others, and only indicators that were measured are compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "certainty", content = "resources")]
 pub enum Verdict {
-    /// Surely this one, of all four or since CRI is surely above 0.5.
+    /// Surely this one, of all four.
     Sure(Resource),
     /// Surely this one of those that were measured; others were not.
     OfMeasured(Resource),
@@ -35,11 +38,6 @@ pub(crate) fn verdict(indicators: &[Indicator], samples: &[Sample]) -> Verdict {
         };
     }
     let low = |indicator: &Indicator| indicator.interval.map_or(0.0, |interval| interval.low);
-    let cpu = sorted.iter().find(|i| i.resource == Resource::Cpu);
-    if cpu.is_some_and(|cpu| low(cpu) > 0.5) {
-        // The others share what is left, so none of them can be above.
-        return Verdict::Sure(Resource::Cpu);
-    }
     if sorted.iter().all(|indicator| low(indicator) <= 0.0) {
         return Verdict::Nothing;
     }

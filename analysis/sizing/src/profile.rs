@@ -2,15 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use unfuse_files::read_given_text;
 
 use crate::{Category, ClosedForm, Point, Ranges, Replay, Run, SizingError, Validation};
 
 /// Of the file. A newer one is refused.
 const VERSION: u32 = 1;
+
+/// The largest profile that is read, bytes: of thousands of runs with thousands of stages.
+const LARGEST: u64 = 256 << 20;
+
+/// Most tasks of a run: a replay schedules each of them.
+const MOST_TASKS: usize = 10_000_000;
 
 /// Correlation of logarithms beyond which two variables are one.
 const TOGETHER: f64 = 0.98;
@@ -172,7 +178,7 @@ impl Profile {
             file: path.display().to_string(),
             why,
         };
-        let text = fs::read_to_string(path).map_err(|error| {
+        let text = read_given_text(path, LARGEST).map_err(|error| {
             wrong(format!(
                 "cannot be read ({error}); `unfuse size fit` makes a profile"
             ))
@@ -180,7 +186,11 @@ impl Profile {
         Self::parse(&text).map_err(wrong)
     }
 
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// The same from a text.
+    ///
+    /// # Errors
+    /// As [`Profile::read`], without the file's name.
+    pub fn parse(text: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Version {
             version: u32,
@@ -206,8 +216,13 @@ impl Profile {
                 .iter()
                 .all(|stage| after(stage) && stage.times.are_possible())
         };
+        let tasks = |run: &Run| {
+            let tasks = run.stages.iter().map(|stage| stage.times.tasks());
+            tasks.fold(0, usize::saturating_add)
+        };
         let run_is_possible = |run: &Run| {
             run.at.is_possible()
+                && tasks(run) <= MOST_TASKS
                 && run.seconds.is_finite()
                 && run.seconds > 0.0
                 && stages_are_possible(run)
@@ -220,9 +235,9 @@ impl Profile {
             || !profile.replay.is_possible()
             || !held.all(|row| row.seconds > 0.0)
         {
-            return Err(
-                "has values that cannot be (negative times, NaN, no runs): fit it again".into(),
-            );
+            return Err(format!(
+                "has values that cannot be (negative times, NaN, no runs, more than {MOST_TASKS} tasks in a run): fit it again"
+            ));
         }
         Ok(profile)
     }

@@ -126,9 +126,9 @@ impl Times {
         each
     }
 
-    /// Whether all are times.
+    /// Whether all are times, and no more than [`Times::of`] makes of a stage's tasks.
     pub(crate) fn are_possible(&self) -> bool {
-        self.0.iter().all(|(s, _)| s.is_finite() && *s >= 0.0)
+        self.0.len() <= ALL && self.0.iter().all(|(s, _)| s.is_finite() && *s >= 0.0)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is known of a run: typed tables, whatever they were read from.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -145,7 +146,7 @@ impl Stage {
             None => (Some(task.stage_attempt), task.index),
         };
         for task in self.attempts.iter().filter(|task| task.succeeded) {
-            let rank = |task: &Task| (-task.stage_attempt, task.finished_ms, task.task);
+            let rank = |task: &Task| (Reverse(task.stage_attempt), task.finished_ms, task.task);
             let best = counted.entry(key(task)).or_insert(task);
             if rank(task) < rank(best) {
                 *best = task;

@@ -4,6 +4,7 @@ mod cache;
 mod csv;
 mod hosts;
 mod limits;
+mod possible;
 mod profile;
 mod slots;
 

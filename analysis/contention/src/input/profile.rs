@@ -7,7 +7,7 @@ use unfuse_format::{
 };
 use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, Waiting};
 
-use super::{BlockedTime, Builder, Input, cache, hosts, limits, slots};
+use super::{BlockedTime, Builder, Input, cache, hosts, limits, possible, slots};
 use crate::workload::WEIGHTS;
 use crate::{
     Executor, Kind, OperatorShare, Query, QueryId, Resource, Span, Stage, StageId, TaskId,
@@ -20,14 +20,14 @@ const NO_QUERY: u64 = PER_APPLICATION - 1;
 /// CPU time that a single sample stands for, at most, ns.
 const LONGEST_SAMPLE: i64 = 20_000_000;
 /// Clocks that differ by more are worth a word, ns.
-const SAME_CLOCK: i64 = 1_000_000_000;
+const SAME_CLOCK: u64 = 1_000_000_000;
 
 /// The number of a query's application, from 0.
 pub(super) fn application(query: QueryId) -> u32 {
     u32::try_from(query.0 / PER_APPLICATION).unwrap_or(u32::MAX)
 }
 
-type StageKey = (String, i32, i32);
+pub(super) type StageKey = (String, i32, i32);
 type TaskKey = (String, i64);
 
 /// The contention tables of a profile. A query's id is its SQL execution id.
@@ -45,6 +45,7 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
         hosts: read(&dir, &mut builder)?,
         cached: read(&dir, &mut builder)?,
     };
+    builder.notes.extend(possible::keep(&mut recorded));
     builder.notes.extend(limits::apply(&mut recorded.hosts));
     builder.metered = recorded.intervals.len();
     builder.waits_unknown =
@@ -88,13 +89,13 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
 }
 
 /// The tables as they were read.
-struct Recorded {
-    stages: BTreeMap<StageKey, StageRow>,
-    tasks: Vec<TaskRow>,
-    intervals: Vec<IntervalRow>,
-    spells: Vec<Spell>,
-    hosts: Vec<HostRow>,
-    cached: Vec<CachedRow>,
+pub(super) struct Recorded {
+    pub(super) stages: BTreeMap<StageKey, StageRow>,
+    pub(super) tasks: Vec<TaskRow>,
+    pub(super) intervals: Vec<IntervalRow>,
+    pub(super) spells: Vec<Spell>,
+    pub(super) hosts: Vec<HostRow>,
+    pub(super) cached: Vec<CachedRow>,
 }
 
 impl Recorded {
@@ -337,7 +338,7 @@ impl Reader {
         for (host, mut apart) in apart {
             apart.sort_unstable();
             let median = apart[apart.len() / 2];
-            if median.abs() <= SAME_CLOCK {
+            if median.unsigned_abs() <= SAME_CLOCK {
                 continue;
             }
             self.clocks.insert(host, median);
@@ -345,7 +346,7 @@ impl Reader {
             self.builder.notes.push(format!(
                 "tasks begin {:.1} s {} on {name} than the driver launches them: its clock differs, or tasks wait there; \
                  the driver's times are moved by that much",
-                median.abs() as f64 / 1e9,
+                median.unsigned_abs() as f64 / 1e9,
                 if median < 0 { "earlier" } else { "later" }
             ));
         }
@@ -502,9 +503,9 @@ impl Reader {
             let task = self.tasks[&(row.app.clone(), row.task)];
             let span = span(row);
             let left = rest.entry((task, span)).or_insert(span.end - span.start);
-            *left -= row.blocked_ns;
+            *left = left.saturating_sub(row.blocked_ns);
             if without_running && row.kind == Kind::RunQueue.word() {
-                *left -= (row.units * 1e9) as i64;
+                *left = left.saturating_sub((row.units * 1e9) as i64);
             }
             if let Some(kind) = Kind::of_word(&row.kind) {
                 self.builder.interval(task, kind, span, 0.0, row.blocked_ns);

@@ -162,7 +162,7 @@ fn values_outside_0_to_1_are_kept_and_explained() {
             .as_deref()
             .is_some_and(|why| why.contains("gained more"))
     );
-    assert_eq!(faster.verdict, Verdict::Sure(Resource::Cpu));
+    assert_eq!(faster.verdict, Verdict::OfMeasured(Resource::Cpu));
 }
 
 #[test]

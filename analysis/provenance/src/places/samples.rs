@@ -56,8 +56,12 @@ pub(super) fn look(
             .filter(|row| row.task == Some(place.task) && row.app == place.app)
         {
             // Samples with one stack are summed up over a window.
-            let window = (row.end_ns - row.start_ns).max(1) as f64;
-            let both = row.end_ns.max(row.start_ns + 1).min(to) - row.start_ns.max(from);
+            let window = row.end_ns.saturating_sub(row.start_ns).max(1) as f64;
+            let both = row
+                .end_ns
+                .max(row.start_ns.saturating_add(1))
+                .min(to)
+                .saturating_sub(row.start_ns.max(from));
             if let (true, Some(Some(name))) = (both > 0, names.get(&row.stack)) {
                 let weight = row.weight_ns as f64 * both as f64 / window;
                 *weights.entry(name).or_default() += weight;

@@ -1,6 +1,8 @@
 //! The cheapest cluster of every capacity.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::rc::Rc;
 
 use serde::Serialize;
 
@@ -28,7 +30,7 @@ pub struct Market {
     pub most: f64,
     pub(super) machines: Vec<Machine>,
     /// Slots, an hour's price and counts of the cheapest cluster of each capacity, by capacity.
-    pub(super) clusters: Vec<(f64, f64, Vec<u32>)>,
+    pub(super) clusters: Vec<(f64, f64, Counts)>,
 }
 
 /// A type of machine at its price.
@@ -85,10 +87,10 @@ impl Market {
         let mut clusters = Vec::new();
         for (at, found) in fill(&machines, unit, size).into_iter().enumerate().skip(1) {
             let slots = (at * unit) as f64 / PARTS;
-            if let Some((price, counts)) = found
+            if let Some((price, bought)) = found
                 && slots >= least * (1.0 - 1e-9)
             {
-                clusters.push((slots, price, counts));
+                clusters.push((slots, price, counts(&bought)));
             }
         }
         if clusters.is_empty() {
@@ -104,62 +106,95 @@ impl Market {
         })
     }
 
-    pub(super) fn cluster(&self, counts: &[u32]) -> Cluster {
-        let named = self
-            .machines
-            .iter()
-            .zip(counts)
-            .filter(|(_, count)| **count > 0);
-        Cluster(
-            named
-                .map(|(machine, count)| (machine.name.clone(), *count))
-                .collect(),
-        )
+    pub(super) fn cluster(&self, counts: &[(usize, u32)]) -> Cluster {
+        let named = |(kind, count): &(usize, u32)| (self.machines[*kind].name.clone(), *count);
+        Cluster(counts.iter().map(named).collect())
     }
 }
 
-/// A price with its counts, for each capacity that can be had.
-type Filled = Vec<Option<(f64, Vec<u32>)>>;
+/// Machines of a cluster, by type.
+type Counts = Vec<(usize, u32)>;
+
+/// A price with what was bought, for each capacity that can be had.
+type Filled = Vec<Option<(f64, Bought)>>;
+
+/// What was bought, the last first; clusters share what they have in common.
+type Bought = Option<Rc<Purchase>>;
+
+/// Some machines of a type, and what was bought before.
+struct Purchase {
+    kind: usize,
+    count: u32,
+    before: Bought,
+}
+
+impl Drop for Purchase {
+    /// One after the other: chains are too long for one call within another.
+    fn drop(&mut self) {
+        let mut before = self.before.take();
+        while let Some(mut purchase) = before.and_then(Rc::into_inner) {
+            before = purchase.before.take();
+        }
+    }
+}
+
+/// Counts of machines by type, in order of the types.
+fn counts(bought: &Bought) -> Counts {
+    let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut at = bought;
+    while let Some(purchase) = at {
+        *counts.entry(purchase.kind).or_default() += purchase.count;
+        at = &purchase.before;
+    }
+    counts.into_iter().collect()
+}
 
 /// A knapsack with as many of each machine as can be had, one type after the other.
 fn fill(machines: &[Machine], unit: usize, size: usize) -> Filled {
     let mut best: Filled = vec![None; size + 1];
-    best[0] = Some((0.0, vec![0; machines.len()]));
+    best[0] = Some((0.0, None));
     for (kind, machine) in machines.iter().enumerate() {
         let step = machine.parts / unit;
+        let fit = size / step;
         let at_most = machine.at_most.map_or(usize::MAX, |count| count as usize);
-        let before = best.clone();
-        if at_most >= size / step {
+        if at_most >= fit {
             // As many as fit: one more than the cheapest of a machine less.
             for at in step..=size {
-                let more = best[at - step]
-                    .as_ref()
-                    .map(|(price, counts)| (price + machine.price, counts));
-                if let Some((price, counts)) = more
-                    && best[at].as_ref().is_none_or(|(known, _)| price < *known)
-                {
-                    let mut counts = counts.clone();
-                    counts[kind] += 1;
-                    best[at] = Some((price, counts));
-                }
+                buy(&mut best, machine, kind, at, step, 1);
             }
             continue;
         }
-        for (at, found) in best.iter_mut().enumerate().skip(step) {
-            for count in 1..=(at / step).min(at_most) {
-                let Some((price, counts)) = &before[at - count * step] else {
-                    continue;
-                };
-                let price = price + count as f64 * machine.price;
-                if found.as_ref().is_none_or(|(known, _)| price < *known) {
-                    let mut counts = counts.clone();
-                    counts[kind] = count as u32;
-                    *found = Some((price, counts));
-                }
+        // Lots of 1, 2, 4 … and the rest: sums of them are all numbers up to the most.
+        let mut left = at_most;
+        let mut lot = 1;
+        while left > 0 {
+            let count = lot.min(left);
+            // From the largest on, so that no lot is bought twice.
+            for at in (count * step..=size).rev() {
+                buy(&mut best, machine, kind, at, step, count);
             }
+            left -= count;
+            lot *= 2;
         }
     }
     best
+}
+
+/// Buys machines for a capacity where that is cheaper than what is known of it.
+fn buy(best: &mut Filled, machine: &Machine, kind: usize, at: usize, step: usize, count: usize) {
+    let Some((price, before)) = &best[at - count * step] else {
+        return;
+    };
+    let price = price + count as f64 * machine.price;
+    if best[at].as_ref().is_some_and(|(known, _)| price >= *known) {
+        return;
+    }
+    let purchase = Purchase {
+        kind,
+        count: count as u32,
+        before: before.clone(),
+    };
+    best[at] = Some((price, Some(Rc::new(purchase))));
 }
 
 fn gcd(a: usize, b: usize) -> usize {

@@ -1,12 +1,17 @@
 //! A price table, TOML.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use unfuse_files::read_given_text;
 
 use crate::SizingError;
+
+/// The largest table that is read, bytes.
+const LARGEST: u64 = 16 << 20;
+/// Most types of machines in a table. Clouds have about a thousand.
+const MOST_INSTANCES: usize = 2_000;
 
 /// What machines can be had, and for how much.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -59,7 +64,7 @@ impl Prices {
     /// With what is wrong in which file.
     pub fn read(path: &Path) -> Result<Self, SizingError> {
         let file = path.display().to_string();
-        let text = fs::read_to_string(path).map_err(|error| SizingError::File {
+        let text = read_given_text(path, LARGEST).map_err(|error| SizingError::File {
             file: file.clone(),
             why: format!("cannot be read ({error}); docs/sizing.md shows what a price table has"),
         })?;
@@ -81,6 +86,12 @@ impl Prices {
                 error.to_string().trim_end()
             ))
         })?;
+        if prices.instances.len() > MOST_INSTANCES {
+            return Err(wrong(format!(
+                "has {} instances, and {MOST_INSTANCES} are the limit: leave out those that you would not take",
+                prices.instances.len()
+            )));
+        }
         let mut names = BTreeSet::new();
         for instance in &prices.instances {
             let name = &instance.name;

@@ -29,7 +29,7 @@ impl Market {
     /// # Errors
     /// Those of the time.
     pub fn offers(&self, time: &Time) -> Result<Vec<Offer>, SizingError> {
-        let offer = |(slots, price, counts): &(f64, f64, Vec<u32>)| {
+        let offer = |(slots, price, counts): &(f64, f64, Vec<(usize, u32)>)| {
             let seconds = time(*slots)?;
             Ok(Offer {
                 cluster: self.cluster(counts),

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
+use unfuse_files::read_given;
 
 use crate::SizingError;
+
+/// The largest table that is read, bytes.
+const LARGEST: u64 = 64 << 20;
 
 /// Iterations and bytes by the file name of the log or profile directory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,11 +42,23 @@ impl Given {
             file: path.display().to_string(),
             why,
         };
+        let text = read_given(path, LARGEST).map_err(|error| wrong(error.to_string()))?;
+        Self::parse(&text, path)
+    }
+
+    /// The same from the table's bytes; the path is for errors.
+    ///
+    /// # Errors
+    /// As [`Given::read`].
+    pub fn parse(text: &[u8], path: &Path) -> Result<Self, SizingError> {
+        let wrong = |why: String| SizingError::File {
+            file: path.display().to_string(),
+            why,
+        };
         let mut rows = csv::ReaderBuilder::new()
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
-            .from_path(path)
-            .map_err(|error| wrong(error.to_string()))?;
+            .from_reader(text);
         let mut given = BTreeMap::new();
         for (number, row) in rows.deserialize::<Row>().enumerate() {
             let row = row

@@ -4,10 +4,14 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use unfuse_files::read_given;
 
 use super::CsvError;
-use crate::workload::{POSSIBLE_UNITS, POSSIBLE_WEIGHTS, UNITS, WEIGHTS, is_amount};
+use crate::workload::{LATEST, POSSIBLE_UNITS, POSSIBLE_WEIGHTS, UNITS, WEIGHTS, is_amount};
 use crate::{Kind, Resource, Span};
+
+/// The largest file that is read, bytes: its rows take a few times as much memory.
+const LARGEST: u64 = 1 << 30;
 
 #[derive(Deserialize)]
 pub(super) struct IntervalRow {
@@ -129,6 +133,8 @@ impl StageRow {
 fn check(path: &Path, at: usize, span: Span, units: f64) -> Result<(), CsvError> {
     let reason = if span.start < 0 || span.end < span.start {
         format!("it begins at {} ns and ends at {} ns", span.start, span.end)
+    } else if span.end > LATEST {
+        format!("it ends at {} ns, after the year 2096", span.end)
     } else if !is_amount(units) {
         format!(
             "{} is no possible amount; it must be {POSSIBLE_UNITS}",
@@ -159,10 +165,13 @@ pub(super) fn read<Row: DeserializeOwned>(path: &Path) -> Result<Vec<Row>, CsvEr
         path: path.to_owned(),
         reason: error.to_string(),
     };
+    let text = read_given(path, LARGEST).map_err(|error| CsvError::Row {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
         .comment(Some(b'#'))
-        .from_path(path)
-        .map_err(wrong)?;
+        .from_reader(text.as_slice());
     reader.deserialize().map(|row| row.map_err(wrong)).collect()
 }
