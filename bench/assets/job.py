@@ -20,10 +20,11 @@ TICK = os.sysconf("SC_CLK_TCK")
 JVM = os.getppid()
 
 
-def ticks(pid):
+def ticks(pid, ended_children=False):
+    """CPU time of a process; with those of its children that have ended, as it was told by its waiting for them."""
     with open(f"/proc/{pid}/stat") as stat:
         fields = stat.read().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+    return sum(int(field) for field in fields[11 : 15 if ended_children else 13])
 
 
 def text(path):
@@ -35,12 +36,13 @@ SOCKET = os.environ["UNFUSE_BENCH_SOCKET"]
 
 
 def cpu_seconds():
-    """Of the JVM, and of its profiler's processes: named unfuse-…, forks of it, so with its environment."""
+    """Of the JVM, and of its profiler's processes: named unfuse-…, forks of it, so with its environment. Samplers that
+    have ended count as children of the manager."""
     beside = 0
     for path in glob.glob("/proc/[0-9]*"):
         try:
             if text(f"{path}/comm").startswith("unfuse-") and SOCKET in text(f"{path}/environ"):
-                beside += ticks(path.split("/")[2])
+                beside += ticks(path.split("/")[2], ended_children=True)
         except (FileNotFoundError, ProcessLookupError):
             pass  # ended meanwhile
     return ticks(JVM) / TICK, beside / TICK

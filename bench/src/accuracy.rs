@@ -12,9 +12,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_postprocess::{By, Profile, Selection, Totals};
 
 use crate::event_log::{Execution, Timings, executions, timings};
+use crate::page::{Figure, Measuring, slug};
 use crate::plot::{self, Bar};
 use crate::spark::{AsyncProfiler, Run, Setup, Spark, Tool, Work, canonical, statements_of};
-use crate::{foreign, report, tools};
+use crate::{foreign, stats, tools};
 
 /// Overhead put into one operator of a query, and how much of it is found there
 #[derive(Debug, Args)]
@@ -36,8 +37,8 @@ pub struct Accuracy {
     /// How much work the identity function does: rounds of arithmetic a row
     #[arg(long, default_value_t = 2500)]
     pub work: u32,
-    /// Also async-profiler at these rates, Hz: by methods, with Spark's consume functions split (MLSS) and
-    /// not, and by lines
+    /// Also async-profiler at these rates, Hz: by methods, with Spark's own splitting of consume functions (not the thesis's MLSS,
+    /// which patches Spark so that every operator is split) and without, and by lines
     #[arg(long, value_name = "RATES", value_delimiter = ',', num_args = 0..=1, default_missing_value = "200")]
     pub async_profiler: Vec<u32>,
     /// Also the DataFlint plugin's times of operators: a jar with its instrumentation for Spark 4
@@ -45,6 +46,12 @@ pub struct Accuracy {
     pub dataflint: Option<PathBuf>,
 }
 
+const MEASURES: [&str; 4] = [
+    "profiler",
+    "jvmti-agent/src",
+    "spark-patches/src",
+    "postprocess/src",
+];
 /// The operators of the canonical query, as the columns of table A.1.
 const OPERATORS: [&str; 4] = ["scan", "filter", "join", "aggregate"];
 /// The query that no other stands for.
@@ -62,6 +69,7 @@ struct Experiment {
 /// Samples of one run, by operator, and Spark's CPU time.
 #[derive(Debug, Clone)]
 struct Distribution {
+    /// Those that have a column, in order, and the sum of all others.
     operators: Vec<f64>,
     all: f64,
     cpu_s: f64,
@@ -98,6 +106,8 @@ impl Accuracy {
         if self.runs == 0 || self.rates.is_empty() {
             bail!("--runs and --rates must not be empty");
         }
+        let name = self.name();
+        let page = Measuring::begin(results, &name, &MEASURES)?;
         let experiment = self.experiment()?;
         let spark = Spark::install("1")?;
         let subjects = self.subjects();
@@ -106,6 +116,7 @@ impl Accuracy {
         )?);
         let mut failed = Vec::new();
         let (mut summary, mut tables, mut bars) = (String::new(), String::new(), Vec::new());
+        let mut figures = Vec::new();
         for subject in &subjects {
             bar.set_message(subject.name.clone());
             // Hours of other measurements must not go with one that fails.
@@ -125,7 +136,12 @@ impl Accuracy {
             tables += &table(&subject.name, &experiment.columns, reference, &outcomes);
             for outcome in &outcomes {
                 let errors: Vec<f64> = outcome.runs.iter().map(|run| run.3.abs()).collect();
-                let (mean, half) = report::mean_and_half_width(&errors);
+                let (mean, half) = stats::mean_and_half_width(&errors);
+                figures.push(figure(
+                    &experiment.columns[outcome.operator],
+                    &subject.name,
+                    &errors,
+                ));
                 bars.push(Bar {
                     group: subject.name.clone(),
                     series: experiment.columns[outcome.operator].clone(),
@@ -140,7 +156,6 @@ impl Accuracy {
             bail!("nothing was measured: {}", failed.join("; "));
         }
         fs::create_dir_all(results)?;
-        let name = self.name();
         plot::bars(
             &results.join(format!("{name}.svg")),
             "mean |E|, % (95% confidence interval)",
@@ -150,12 +165,7 @@ impl Accuracy {
             "{}{summary}\n![mean error]({name}.svg)\n\n{tables}",
             self.head(&experiment)
         );
-        report::write(
-            results,
-            &name,
-            &format!("unfuse-bench accuracy {}", self.arguments()),
-            &body,
-        )?;
+        page.finish(self.runs, figures, &body)?;
         if !failed.is_empty() {
             bail!("not measured: {}", failed.join("; "));
         }
@@ -164,11 +174,14 @@ impl Accuracy {
 
     /// What the results are called after.
     fn name(&self) -> String {
-        let stem = self.sql.as_deref().and_then(Path::file_stem);
-        stem.map_or_else(
-            || "accuracy".to_owned(),
-            |stem| format!("accuracy-{}", stem.to_string_lossy()),
-        )
+        match (
+            self.sql.as_deref().and_then(Path::file_stem),
+            &self.dataflint,
+        ) {
+            (Some(stem), _) => format!("accuracy-{}", stem.to_string_lossy()),
+            (None, Some(_)) => "accuracy-dataflint".to_owned(),
+            (None, None) => "accuracy".to_owned(),
+        }
     }
 
     fn head(&self, experiment: &Experiment) -> String {
@@ -200,37 +213,18 @@ impl Accuracy {
         )
     }
 
-    fn arguments(&self) -> String {
-        let joined = |rates: &[u32]| {
-            let rates: Vec<String> = rates.iter().map(u32::to_string).collect();
-            rates.join(",")
-        };
-        let what = match &self.sql {
-            Some(path) => format!("--sql {}", path.display()),
-            None => format!("--work {}", self.work),
-        };
-        format!(
-            "--rates {} --runs {} --warm-up {} {what}{}",
-            joined(&self.rates),
-            self.runs,
-            self.warm_up,
-            if self.async_profiler.is_empty() {
-                String::new()
-            } else {
-                format!(" --async-profiler {}", joined(&self.async_profiler))
-            }
-        ) + &self
-            .dataflint
-            .as_ref()
-            .map_or_else(String::new, |jar| format!(" --dataflint {}", jar.display()))
-    }
-
     fn subjects(&self) -> Vec<Subject> {
         let mut subjects = Vec::new();
         let kinds: &[(&str, Kind)] = &[
             ("unfuse", Kind::Unfuse),
-            ("async-profiler, consume split (MLSS)", Kind::Methods(true)),
-            ("async-profiler, not split", Kind::Methods(false)),
+            (
+                "async-profiler by methods, Spark splits consume functions",
+                Kind::Methods(true),
+            ),
+            (
+                "async-profiler by methods, Spark as it is",
+                Kind::Methods(false),
+            ),
             ("async-profiler, lines", Kind::Lines),
         ];
         for (name, kind) in kinds {
@@ -445,7 +439,7 @@ impl Experiment {
 
     /// Samples by operator in stages of a profile, and all of these stages.
     fn by_regions(&self, profile: &Profile, query: i64, stages: &[i32]) -> (Vec<f64>, f64) {
-        let (mut operators, mut all) = (vec![0.0; self.columns.len()], 0.0);
+        let (mut operators, mut all) = (vec![0.0; self.columns.len() + 1], 0.0);
         for stage in stages {
             let selection = Selection {
                 query: Some(query),
@@ -455,9 +449,8 @@ impl Experiment {
             let totals = Totals::of(profile, selection, By::Operator);
             all += totals.samples as f64;
             for row in totals.rows.iter().filter(|row| !row.heading) {
-                if let Some(at) = self.column(&row.operator) {
-                    operators[at] += row.samples as f64;
-                }
+                let at = self.column(&row.operator).unwrap_or(self.columns.len());
+                operators[at] += row.samples as f64;
             }
         }
         (operators, all)
@@ -471,7 +464,7 @@ fn drop_run(run: &Run) {
 
 /// What the plugin shows for the operators of a stage, ms. It does not wrap the aggregation, for which it shows what Spark
 /// measures.
-fn by_durations(timings: Option<&HashMap<(String, String), f64>>) -> [f64; 4] {
+fn by_durations(timings: Option<&HashMap<(String, String), f64>>) -> [f64; 5] {
     let of = |operator: &str, metric: &str| {
         let key = (operator.to_owned(), metric.to_owned());
         timings
@@ -484,6 +477,7 @@ fn by_durations(timings: Option<&HashMap<(String, String), f64>>) -> [f64; 4] {
         of("DataFlintFilter", "duration"),
         of("DataFlintBroadcastHashJoin", "duration"),
         of("HashAggregate", "time in aggregation build"),
+        0.0,
     ]
 }
 
@@ -493,7 +487,7 @@ fn by_methods(collapsed: &Path) -> Result<(Vec<f64>, f64)> {
     let text = fs::read_to_string(collapsed)
         .with_context(|| format!("async-profiler left no {}", collapsed.display()))?;
     fs::remove_file(collapsed)?;
-    let mut operators = [0.0; 4];
+    let mut operators = [0.0; 5];
     for (stack, count) in foreign::pipeline(&text) {
         let innermost = stack
             .rsplit(';')
@@ -535,15 +529,23 @@ fn outcome(operator: usize, reference: &[Distribution], altered: &[Distribution]
     Outcome { operator, runs }
 }
 
+/// The mean |E| for work in an operator. An error is never below 0, so neither is its interval.
+fn figure(operator: &str, subject: &str, errors: &[f64]) -> Figure {
+    let errors: Vec<f64> = errors.iter().map(|error| 100.0 * error).collect();
+    let name = format!("{}_{}", slug(operator), slug(subject));
+    let what = format!("mean \\|E\\| of {operator}: {subject}");
+    Figure::from_runs(&name, &what, &errors, "%", 2).not_negative()
+}
+
 fn summary_row(name: &str, reference: &[Distribution], outcomes: &[Outcome]) -> String {
     let mut row = format!("| {name} |");
     let mut bias = Vec::new();
     for outcome in outcomes {
         let errors: Vec<f64> = outcome.runs.iter().map(|run| 100.0 * run.3).collect();
         let absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
-        let (mean, half) = report::mean_and_half_width(&absolute);
+        let (mean, half) = stats::mean_and_half_width(&absolute);
         let _ = write!(row, " {mean:.2} ± {half:.2} |");
-        bias.push(format!("{:+.2}", report::mean_and_half_width(&errors).0));
+        bias.push(format!("{:+.2}", stats::mean_and_half_width(&errors).0));
     }
     let runs = || {
         let altered = outcomes.iter().flat_map(|outcome| &outcome.runs);
@@ -568,14 +570,14 @@ fn table(
     outcomes: &[Outcome],
 ) -> String {
     let mut table = format!(
-        "### {name}\n\n| test | {} | other | S | T, s | o, s | t, s | E |\n|---|{}---|---|---|---|---|---|\n",
+        "### {name}\n\n| test | {} | other operators | no operator | S | T, s | o, s | t, s | E |\n|---|{}---|---|---|---|---|---|\n",
         columns.join(" | "),
-        "---|".repeat(columns.len())
+        "---|".repeat(columns.len() + 1)
     );
     let row = |test: &str, run: &Distribution, rest: &str| {
         let mut row = format!("| {test} |");
-        let other = run.all - run.operators.iter().sum::<f64>();
-        for samples in run.operators.iter().chain([&other, &run.all]) {
+        let none = run.all - run.operators.iter().sum::<f64>();
+        for samples in run.operators.iter().chain([&none, &run.all]) {
             let _ = write!(row, " {samples:.0} |");
         }
         let _ = writeln!(row, " {:.3} | {rest} |", run.cpu_s);

@@ -1,19 +1,32 @@
 //! The code map against two ordinary structures, in one run, while a writer writes.
 
+use std::fmt::Write;
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use clap::Args;
 use crossbeam_skiplist::SkipMap;
 use unfuse_codemap::{CodeMap, CodeRange, FrameRec, Kind, Lookup, Method, PcRec, Resolved};
 
-use crate::report;
+use crate::page::{Figure, Measuring};
+use crate::stats;
 
 const SIZE: u64 = 0x400;
 const LOOK_UPS: u64 = 300_000;
+/// No longer are addresses looked up, whoever holds a lock.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// Code map: insert and look up, against a skip list of pointers and a sorted array behind a lock
+#[derive(Debug, Args)]
+pub struct Codemap {
+    /// Runs
+    #[arg(long, default_value_t = 5)]
+    pub runs: u32,
+}
 
 /// What holds ranges of code.
 trait Ranges: Sync {
@@ -26,7 +39,7 @@ struct Ours(CodeMap);
 
 impl Ranges for Ours {
     fn insert(&self, slot: u64, time: u64) {
-        let _ = self.0.writer().insert(&CodeRange {
+        let inserted = self.0.writer().insert(&CodeRange {
             start: slot * SIZE,
             size: SIZE as u32 - 0x40,
             load_time: time,
@@ -60,6 +73,7 @@ impl Ranges for Ours {
                 },
             ],
         });
+        assert!(inserted.is_ok(), "the map has room");
     }
 
     fn unload(&self, slot: u64, time: u64) {
@@ -120,85 +134,263 @@ impl Ranges for Sorted {
     }
 }
 
-/// ns for an insert (while filling), and for a look-up while a writer loads and unloads; the writer's
-/// operations a second.
-fn run(ranges: &dyn Ranges, count: u64) -> (f64, f64, f64) {
+/// What the other thread does while addresses are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writer {
+    /// Nothing.
+    Idle,
+    /// Loads and unloads a range every 100 µs: far faster than any JIT.
+    Paced,
+    /// Loads and unloads without a pause.
+    Busy,
+}
+
+const WRITERS: [Writer; 3] = [Writer::Idle, Writer::Paced, Writer::Busy];
+const STRUCTURES: [&str; 3] = ["code map", "crossbeam-skiplist", "sorted array, RwLock"];
+
+/// What was measured while a writer was at work.
+#[derive(Debug, Clone, Copy, Default)]
+struct Took {
+    /// A look-up in the mean, ns.
+    find: f64,
+    /// Percentiles of single look-ups, each timed by itself, ns: 50, 99, 99.9, and the longest.
+    percentiles: [f64; 4],
+    /// Time of the writer for a load and an unload, ns, its pauses left out; 0 if it made none.
+    write: f64,
+}
+
+/// One run with one structure.
+struct Run {
+    /// An insert while filling, ns.
+    insert: f64,
+    /// Look-ups, by writer.
+    beside: [Took; 3],
+}
+
+/// Fills the ranges and looks addresses up beside each writer.
+fn run(ranges: &dyn Ranges, count: u64) -> Run {
     let begun = Instant::now();
     for slot in 0..count {
         ranges.insert(slot, slot + 1);
     }
     let insert = begun.elapsed().as_nanos() as f64 / count as f64;
-    let (stop, written) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut find = 0.0;
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut time = 1 << 40;
-            while !stop.load(Ordering::Relaxed) {
-                // A JIT at work: far faster than any real one.
-                let slot = count + time % 64;
-                time += 1;
-                ranges.insert(slot, time);
-                ranges.unload(slot, time);
-                written.fetch_add(1, Ordering::Relaxed);
-                std::thread::sleep(std::time::Duration::from_micros(100));
-            }
-        });
-        let begun = Instant::now();
-        let mut hits = 0;
-        let mut x = 1u64;
-        for _ in 0..LOOK_UPS {
-            x = x
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            hits += u64::from(ranges.find((x >> 33) % count * SIZE + 0x80));
-        }
-        find = begun.elapsed().as_nanos() as f64 / LOOK_UPS as f64;
-        let seconds = begun.elapsed().as_secs_f64();
-        stop.store(true, Ordering::Relaxed);
-        assert_eq!(hits, LOOK_UPS, "every address looked up is in a range");
-        written.store(
-            (written.load(Ordering::Relaxed) as f64 / seconds) as u64,
-            Ordering::Relaxed,
-        );
-    });
-    (insert, find, written.into_inner() as f64)
+    Run {
+        insert,
+        beside: WRITERS.map(|writer| beside(ranges, count, writer)),
+    }
 }
 
-/// Measures and writes `codemap.md`.
-pub fn measure(results: &Path) -> Result<()> {
-    let mut body = String::from(
-        "Median of five runs, each structure in turn. Look-ups are of random addresses while another thread \
-         inserts and unloads; ours finds the record *at a time* and the described pc in it, the others only \
-         the range.\n\n| ranges | structure | insert, ns | look-up, ns | writer, ops/s |\n|---|---|---|---|---|\n",
-    );
-    for count in [10_000u64, 100_000, 1_000_000] {
-        let mut runs: [Vec<(f64, f64, f64)>; 3] = Default::default();
-        for _ in 0..5 {
-            let map = CodeMap::create(1 << 30)?;
-            runs[0].push(run(&Ours(map), count));
-            runs[1].push(run(&Skip(SkipMap::new()), count));
-            runs[2].push(run(&Sorted(RwLock::default()), count));
+fn beside(ranges: &dyn Ranges, count: u64, writer: Writer) -> Took {
+    let stop = AtomicBool::new(false);
+    let mut took = Took::default();
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| write(ranges, count, writer, &stop));
+        let mut addresses = Addresses { x: 1, count };
+        let (begun, mut found) = (Instant::now(), 0u64);
+        // Who has to wait for the writer may take long.
+        while found < LOOK_UPS && begun.elapsed() < LONGEST {
+            for _ in 0..100 {
+                assert!(
+                    ranges.find(addresses.next()),
+                    "every address looked up is in a range"
+                );
+            }
+            found += 100;
         }
-        for (name, runs) in ["code map", "crossbeam-skiplist", "sorted array, RwLock"]
-            .iter()
-            .zip(&runs)
-        {
-            let of = |part: fn(&(f64, f64, f64)) -> f64| {
-                report::median(&mut runs.iter().map(part).collect::<Vec<_>>())
-            };
-            body += &format!(
-                "| {count} | {name} | {:.0} | {:.0} | {:.0} |\n",
-                of(|r| r.0),
-                of(|r| r.1),
-                of(|r| r.2)
-            );
+        took.find = begun.elapsed().as_nanos() as f64 / found as f64;
+        took.percentiles = percentiles(ranges, &mut addresses);
+        stop.store(true, Ordering::Relaxed);
+        took.write = writing
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+    took
+}
+
+/// Loads and unloads ranges behind those that are looked up; ns for each pair.
+fn write(ranges: &dyn Ranges, count: u64, writer: Writer, stop: &AtomicBool) -> f64 {
+    let (begun, mut busy, mut pairs) = (Instant::now(), Duration::ZERO, 0u64);
+    while writer != Writer::Idle && !stop.load(Ordering::Relaxed) {
+        // As addresses of code are reused, but later.
+        let slot = count + pairs % (1 << 16);
+        let now = Instant::now();
+        let time = (1 << 40) + (now - begun).as_nanos() as u64;
+        ranges.insert(slot, time);
+        ranges.unload(slot, time);
+        busy += now.elapsed();
+        pairs += 1;
+        if writer == Writer::Paced {
+            std::thread::sleep(Duration::from_micros(100));
         }
     }
-    body += &format!(
-        "\nDecoding the names of a record found takes {:.0} ns more.\n\n",
-        decode_ns()?
+    busy.as_nanos() as f64 / pairs.max(1) as f64
+}
+
+fn percentiles(ranges: &dyn Ranges, addresses: &mut Addresses) -> [f64; 4] {
+    let clock = median_of(1000, || {
+        let begun = Instant::now();
+        begun.elapsed().as_nanos() as f64
+    });
+    let begun = Instant::now();
+    let mut each: Vec<f64> = (0..LOOK_UPS)
+        .take_while(|_| begun.elapsed() < LONGEST)
+        .map(|_| {
+            let address = addresses.next();
+            let begun = Instant::now();
+            ranges.find(address);
+            begun.elapsed().as_nanos() as f64 - clock
+        })
+        .collect();
+    each.sort_by(f64::total_cmp);
+    let at = |part: f64| each[((each.len() - 1) as f64 * part) as usize];
+    [at(0.5), at(0.99), at(0.999), at(1.0)]
+}
+
+fn median_of(times: usize, of: impl Fn() -> f64) -> f64 {
+    stats::median(&mut (0..times).map(|_| of()).collect::<Vec<f64>>())
+}
+
+/// Random addresses within the ranges of some slots.
+struct Addresses {
+    x: u64,
+    count: u64,
+}
+
+impl Addresses {
+    fn next(&mut self) -> u64 {
+        self.x = self
+            .x
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.x >> 33) % self.count * SIZE + 0x80
+    }
+}
+
+impl Codemap {
+    /// Measures and writes `codemap.md`.
+    pub fn measure(&self, results: &Path) -> Result<()> {
+        let page = Measuring::begin(results, "codemap", &["profiler/codemap/src"])?;
+        let mut body = format!(
+            "{} runs, each structure in turn; means over the runs, the longest of all. Look-ups are of random addresses while \
+             another thread does nothing, inserts and unloads a range every 100 µs (*paced*), or does so without a pause (*busy*). \
+             The code map finds the record *at a time* and the described pc in it, the others only the range. Percentiles are of \
+             look-ups that are timed one by one, less the time of reading the clock; where more threads are runnable than the \
+             machine has CPUs, the longest hold the time in which the reader had none.\n\n\
+             | ranges | structure | insert, ns | writer | look-up, ns | median | 99% | 99.9% | longest | insert and unload, ns |\n\
+             |---|---|---|---|---|---|---|---|---|---|\n",
+            self.runs
+        );
+        let mut figures = Vec::new();
+        for (count, name) in [(10_000u64, "10k"), (100_000, "100k"), (1_000_000, "1m")] {
+            let mut runs: [Vec<Run>; 3] = Default::default();
+            for _ in 0..self.runs {
+                let map = CodeMap::create(1 << 30)?;
+                runs[0].push(run(&Ours(map), count));
+                runs[1].push(run(&Skip(SkipMap::new()), count));
+                runs[2].push(run(&Sorted(RwLock::default()), count));
+            }
+            for (structure, runs) in STRUCTURES.iter().zip(&runs) {
+                rows(&mut body, count, structure, runs);
+            }
+            figures.extend(figures_of(name, count, &runs));
+        }
+        let decode = decode_ns()?;
+        figures.push(Figure::new(
+            "decode",
+            "decoding the names of a record found",
+            decode,
+            "ns",
+            0,
+        ));
+        page.finish(self.runs, figures, &body)
+    }
+}
+
+fn rows(body: &mut String, count: u64, structure: &str, runs: &[Run]) {
+    let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    for (at, writer) in ["idle", "paced", "busy"].iter().enumerate() {
+        let part = |which: usize| mean(&|run| run.beside[at].percentiles[which]);
+        let longest = runs
+            .iter()
+            .map(|run| run.beside[at].percentiles[3])
+            .fold(0.0, f64::max);
+        let _ = writeln!(
+            body,
+            "| {count} | {structure} | {:.0} | {writer} | {:.0} | {:.0} | {:.0} | {:.0} | {longest:.0} | {:.0} |",
+            mean(&|run| run.insert),
+            mean(&|run| run.beside[at].find),
+            part(0),
+            part(1),
+            part(2),
+            mean(&|run| run.beside[at].write),
+        );
+    }
+}
+
+/// Figures of all structures with so many ranges.
+fn figures_of(name: &str, count: u64, runs: &[Vec<Run>; 3]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let mut add = |key: &str, what: &str, of: &dyn Fn(&Run) -> f64, which: usize| {
+        let values: Vec<f64> = runs[which].iter().map(of).collect();
+        let (key, what) = (format!("{key}_{name}"), format!("{what}, {count} ranges"));
+        figures.push(Figure::from_runs(&key, &what, &values, "ns", 0));
+    };
+    add("insert", "insert", &|run| run.insert, 0);
+    add(
+        "look_up",
+        "look-up, writer paced",
+        &|run| run.beside[1].find,
+        0,
     );
-    report::write(results, "codemap", "unfuse-bench codemap", &body)
+    add(
+        "look_up_busy",
+        "look-up, writer busy",
+        &|run| run.beside[2].find,
+        0,
+    );
+    add(
+        "median_busy",
+        "median of single look-ups, writer busy",
+        &|run| run.beside[2].percentiles[0],
+        0,
+    );
+    add(
+        "p999_busy",
+        "99.9% of look-ups take less, writer busy",
+        &|run| run.beside[2].percentiles[2],
+        0,
+    );
+    add(
+        "write_busy",
+        "insert and unload, writer busy",
+        &|run| run.beside[2].write,
+        0,
+    );
+    add(
+        "skiplist",
+        "crossbeam-skiplist: look-up, writer paced",
+        &|run| run.beside[1].find,
+        1,
+    );
+    add(
+        "skiplist_busy",
+        "crossbeam-skiplist: look-up, writer busy",
+        &|run| run.beside[2].find,
+        1,
+    );
+    add(
+        "sorted",
+        "sorted array, RwLock: look-up, writer paced",
+        &|run| run.beside[1].find,
+        2,
+    );
+    add(
+        "sorted_busy",
+        "sorted array, RwLock: look-up, writer busy",
+        &|run| run.beside[2].find,
+        2,
+    );
+    figures
 }
 
 fn decode_ns() -> Result<f64> {

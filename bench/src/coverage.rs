@@ -1,4 +1,4 @@
-//! Where the CPU time of tasks lands: on plan nodes, under headings, or nowhere.
+//! Where the CPU time of tasks lands, and which rules say so: on plan nodes, under headings, or nowhere.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use unfuse_postprocess::{By, Profile, Selection, Total, Totals};
+use unfuse_postprocess::{By, Profile, Selection, Standing, Total, Totals};
 
 use crate::event_log::executions;
-use crate::report;
+use crate::page::{Figure, Measuring};
 use crate::session::Failed;
 use crate::spark::{Setup, Spark, Tool, Work, tpch_queries};
 
@@ -22,21 +22,32 @@ pub struct Coverage {
     /// Scale factor of the data
     #[arg(long, default_value = "1")]
     pub scale: String,
-    /// Only queries whose name begins so, such as tpcds-q0
-    #[arg(long)]
-    pub only: Option<String>,
+    /// Only queries whose name begins so, such as tpch,tpcds-q0
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
 }
+
+const MEASURES: [&str; 4] = [
+    "postprocess/src",
+    "spark-patches/src",
+    "profiler",
+    "jvmti-agent/src",
+];
 
 /// One query.
 #[derive(Default)]
 struct Covered {
-    /// CPU time of its tasks by Spark's own account, s.
+    /// CPU time of its tasks by Spark's own account (`executorCpuTime`), s.
     spark_s: f64,
+    /// And of their deserialization (`executorDeserializeCpuTime`), s.
+    deserialize_s: f64,
     /// And by the samples, s.
     sampled_s: f64,
     samples: u64,
-    nodes: u64,
-    unattributed: u64,
+    /// Samples by rule.
+    rules: BTreeMap<String, u64>,
+    /// Samples by what their rules are worth.
+    standings: BTreeMap<&'static str, u64>,
     /// Samples by heading.
     headings: BTreeMap<String, u64>,
 }
@@ -44,6 +55,7 @@ struct Covered {
 impl Coverage {
     /// Measures and writes `coverage.md`.
     pub fn measure(&self, results: &Path) -> Result<()> {
+        let page = Measuring::begin(results, "coverage", &MEASURES)?;
         let suites = [
             ("tpch", Spark::install(&self.scale)?),
             ("tpcds", Spark::install_tpcds(&self.scale)?),
@@ -56,7 +68,8 @@ impl Coverage {
                 "tpch" => tpch_queries(),
                 _ => spark.queries_of_data()?,
             };
-            let wanted = |name: &str| self.only.as_ref().is_none_or(|only| name.starts_with(only));
+            let begins = |name: &str| self.only.iter().any(|only| name.starts_with(only));
+            let wanted = |name: &str| self.only.is_empty() || begins(name);
             let texts: BTreeMap<String, String> = texts
                 .into_iter()
                 .map(|(name, text)| (format!("{suite}-{name}"), text))
@@ -69,17 +82,9 @@ impl Coverage {
         if queries.is_empty() {
             bail!("no query ran; --only is the beginning of a name such as tpch-q01");
         }
-        let only = self
-            .only
-            .as_ref()
-            .map_or_else(String::new, |only| format!(" --only {only}"));
-        report::write(
-            results,
-            "coverage",
-            &format!(
-                "unfuse-bench coverage --rate {} --scale {}{only}",
-                self.rate, self.scale
-            ),
+        page.finish(
+            1,
+            figures(&queries),
             &self.body(&queries, &outside, &failed),
         )
     }
@@ -110,7 +115,8 @@ impl Coverage {
                 continue;
             };
             let covered = queries.entry(name.to_owned()).or_default();
-            covered.spark_s += execution.all_cpu_s;
+            covered.spark_s += execution.all_cpu_s - execution.deserialize_cpu_s;
+            covered.deserialize_s += execution.deserialize_cpu_s;
             names.insert(execution.id, name.to_owned());
         }
         for row in Totals::of(&profile, Selection::default(), By::Operator).rows {
@@ -125,6 +131,15 @@ impl Coverage {
                 *outside.entry(heading).or_default() += row.cpu_seconds;
             }
         }
+        for (query, name) in &names {
+            let selection = Selection {
+                query: Some(*query),
+                ..Selection::default()
+            };
+            for row in Totals::of(&profile, selection, By::Rule).rows {
+                queries.entry(name.clone()).or_default().add_rule(&row);
+            }
+        }
         Ok(run.failed)
     }
 
@@ -134,10 +149,11 @@ impl Coverage {
         outside: &BTreeMap<String, f64>,
         failed: &[Failed],
     ) -> String {
+        let mut all = Covered::default();
+        queries.values().for_each(|covered| all.merge(covered));
         let mut body = format!(
             "{} queries, scale factor {}, local[2], Spark 4.3, {} Hz, each run once, cold. Shares are of the samples \
-             of the query's tasks. *sampled ÷ Spark* is the tasks' CPU time by samples over that by Spark's own \
-             metrics, which leave out what a task does before and after it runs.\n\n",
+             of the queries' tasks.\n\n",
             queries.len(),
             self.scale,
             self.rate
@@ -145,27 +161,34 @@ impl Coverage {
         for failed in failed {
             let _ = writeln!(body, "Not run: {}: {}\n", failed.query, failed.reason);
         }
-        body += "| query | CPU, s | sampled ÷ Spark | on plan nodes, % | under headings, % | unattributed, % | headings |\n\
-                 |---|---|---|---|---|---|---|\n";
-        let mut all = Covered::default();
+        body += &all.rules();
+        body += &all.cpu();
+        body += "## By query\n\n*proved*: a line, a call or a class on the stack, and nothing else in the plan, says which \
+                 plan node it is; *guessed*: on a plan node, maybe the wrong one.\n\n\
+                 | query | CPU, s | ÷ executorCpuTime | ÷ with deserialization | proved, % | guessed, % | \
+                 under headings, % | unattributed, % | headings |\n|---|---|---|---|---|---|---|---|---|\n";
         for (name, covered) in queries {
             body += &covered.row(name);
-            all.merge(covered);
         }
         body += &all.row("**all**");
-        let above: Vec<&str> = queries
-            .iter()
-            .filter(|(_, covered)| covered.share(covered.unattributed) > 1.0)
-            .map(|(name, _)| name.as_str())
-            .collect();
-        let _ = writeln!(
-            body,
-            "\nMore than 1% unattributed: {}.\n\nOutside the queries' tasks:\n\n| heading | CPU, s |\n|---|---|",
-            if above.is_empty() {
+        let above = |standing: Standing| {
+            let names: Vec<&str> = queries
+                .iter()
+                .filter(|(_, covered)| covered.share(covered.standing(standing)) > 1.0)
+                .map(|(name, _)| name.as_str())
+                .collect();
+            if names.is_empty() {
                 "none".to_owned()
             } else {
-                above.join(", ")
+                names.join(", ")
             }
+        };
+        let _ = writeln!(
+            body,
+            "\nMore than 1% unattributed: {}. More than 1% guessed: {}.\n\n## Outside the queries' tasks\n\n\
+             | heading | CPU, s |\n|---|---|",
+            above(Standing::Unattributed),
+            above(Standing::Guessed),
         );
         for (heading, seconds) in outside {
             let _ = writeln!(body, "| {heading} | {seconds:.2} |");
@@ -174,26 +197,92 @@ impl Coverage {
     }
 }
 
+/// Sums over all queries; they are exact for this one run.
+fn figures(queries: &BTreeMap<String, Covered>) -> Vec<Figure> {
+    let mut all = Covered::default();
+    queries.values().for_each(|covered| all.merge(covered));
+    let above = queries
+        .values()
+        .filter(|one| one.share(one.standing(Standing::Unattributed)) > 1.0)
+        .count();
+    let proved = all.standing(Standing::Proved);
+    let guessed = all.standing(Standing::Guessed);
+    let share =
+        |name: &str, what: &str, samples| Figure::new(name, what, all.share(samples), "%", 2);
+    let ratio =
+        |name: &str, what: &str, spark: f64| Figure::new(name, what, all.sampled_s / spark, "", 3);
+    vec![
+        share("proved", "samples on a proved plan node", proved),
+        share("guessed", "samples on a guessed plan node", guessed),
+        share("nodes", "samples on plan nodes", proved + guessed),
+        share(
+            "headings",
+            "samples under headings",
+            all.standing(Standing::Heading),
+        ),
+        share(
+            "unattributed",
+            "samples unattributed",
+            all.standing(Standing::Unattributed),
+        ),
+        Figure::new(
+            "above_1",
+            "queries with more than 1% unattributed",
+            above as f64,
+            "",
+            0,
+        )
+        .exact(),
+        ratio(
+            "cpu",
+            "CPU time by samples ÷ by Spark's metrics, deserialization included",
+            all.spark_s + all.deserialize_s,
+        ),
+        ratio(
+            "cpu_run",
+            "CPU time by samples ÷ executorCpuTime",
+            all.spark_s,
+        ),
+    ]
+}
+
 impl Covered {
     fn add(&mut self, row: &Total) {
         self.samples += row.samples;
         self.sampled_s += row.cpu_seconds;
-        match (row.heading, row.operator.as_str()) {
-            (false, _) => self.nodes += row.samples,
-            (true, "unattributed") => self.unattributed += row.samples,
-            (true, heading) => *self.headings.entry(heading.to_owned()).or_default() += row.samples,
+        if row.heading && row.operator != Standing::Unattributed.name() {
+            *self.headings.entry(row.operator.clone()).or_default() += row.samples;
+        }
+    }
+
+    fn add_rule(&mut self, row: &Total) {
+        *self.rules.entry(row.operator.clone()).or_default() += row.samples;
+        if let Some(standing) = row.standing {
+            *self.standings.entry(standing).or_default() += row.samples;
         }
     }
 
     fn merge(&mut self, other: &Self) {
         self.spark_s += other.spark_s;
+        self.deserialize_s += other.deserialize_s;
         self.sampled_s += other.sampled_s;
         self.samples += other.samples;
-        self.nodes += other.nodes;
-        self.unattributed += other.unattributed;
+        for (rule, samples) in &other.rules {
+            *self.rules.entry(rule.clone()).or_default() += samples;
+        }
+        for (standing, samples) in &other.standings {
+            *self.standings.entry(standing).or_default() += samples;
+        }
         for (heading, samples) in &other.headings {
             *self.headings.entry(heading.clone()).or_default() += samples;
         }
+    }
+
+    fn standing(&self, standing: Standing) -> u64 {
+        self.standings
+            .get(standing.name())
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Per cent of the samples.
@@ -201,8 +290,40 @@ impl Covered {
         100.0 * samples as f64 / self.samples.max(1) as f64
     }
 
+    /// What placed the samples.
+    fn rules(&self) -> String {
+        let of = |standing| self.share(self.standing(standing));
+        let mut text = format!(
+            "## What placed the samples\n\nProved by a region, a call or a class: {:.2}%, guessed: {:.2}%, headings: {:.2}%, \
+             unattributed: {:.2}%.\n\n| rule | share, % |\n|---|---|\n",
+            of(Standing::Proved),
+            of(Standing::Guessed),
+            of(Standing::Heading),
+            of(Standing::Unattributed),
+        );
+        let mut rules: Vec<_> = self.rules.iter().collect();
+        rules.sort_by_key(|(_, samples)| std::cmp::Reverse(**samples));
+        for (rule, samples) in rules {
+            let _ = writeln!(text, "| {rule} | {:.3} |", self.share(*samples));
+        }
+        text + "\n"
+    }
+
+    /// The tasks' CPU time by samples and by Spark's account.
+    fn cpu(&self) -> String {
+        let with = self.spark_s + self.deserialize_s;
+        let by = |spark: f64| 100.0 * (self.sampled_s / spark - 1.0);
+        format!(
+            "## CPU seconds\n\n{:.2} s by samples; Spark says {:.2} s (`executorCpuTime`), and {with:.2} s with \
+             `executorDeserializeCpuTime`: the samples have {:+.2}% and {:+.2}%.\n\n",
+            self.sampled_s,
+            self.spark_s,
+            by(self.spark_s),
+            by(with),
+        )
+    }
+
     fn row(&self, name: &str) -> String {
-        let headed: u64 = self.headings.values().sum();
         let mut headings: Vec<_> = self.headings.iter().collect();
         headings.sort_by_key(|(_, samples)| std::cmp::Reverse(**samples));
         let headings: Vec<String> = headings
@@ -216,13 +337,16 @@ impl Covered {
                 )
             })
             .collect();
+        let of = |standing| self.share(self.standing(standing));
         format!(
-            "| {name} | {:.2} | {:.3} | {:.2} | {:.2} | {:.2} | {} |\n",
+            "| {name} | {:.2} | {:.3} | {:.3} | {:.2} | {:.2} | {:.2} | {:.2} | {} |\n",
             self.sampled_s,
             self.sampled_s / self.spark_s,
-            self.share(self.nodes),
-            self.share(headed),
-            self.share(self.unattributed),
+            self.sampled_s / (self.spark_s + self.deserialize_s),
+            of(Standing::Proved),
+            of(Standing::Guessed),
+            of(Standing::Heading),
+            of(Standing::Unattributed),
             headings.join(", ")
         )
     }

@@ -75,6 +75,8 @@ pub struct Execution {
     pub stages: Vec<i32>,
     /// The CPU time of these, s.
     pub all_cpu_s: f64,
+    /// Of it, the time to deserialize their tasks (`executorDeserializeCpuTime`), s.
+    pub deserialize_cpu_s: f64,
 }
 
 /// The executions of an event log that ran stages, in order.
@@ -82,7 +84,8 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
     let mut events = EventLog::open(log)?;
     let mut descriptions: HashMap<i64, String> = HashMap::new();
     let mut stage_execution: HashMap<i32, i64> = HashMap::new();
-    let mut stage_cpu: HashMap<i32, f64> = HashMap::new();
+    // All CPU time, and that to deserialize.
+    let mut stage_cpu: HashMap<i32, (f64, f64)> = HashMap::new();
     for event in &mut events {
         match event {
             Event::SqlStart(start) => {
@@ -93,10 +96,11 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
                 stage_execution.extend(execution.map(|execution| (stage.stage, execution)));
             }
             Event::TaskEnd(end) => {
-                let ns = end
-                    .metrics
-                    .map_or(0, |task| task.cpu_ns + task.deserialize_cpu_ns);
-                *stage_cpu.entry(end.task.stage).or_default() += ns as f64 / 1e9;
+                let (all, deserialize) = stage_cpu.entry(end.task.stage).or_default();
+                if let Some(task) = end.metrics {
+                    *all += (task.cpu_ns + task.deserialize_cpu_ns) as f64 / 1e9;
+                    *deserialize += task.deserialize_cpu_ns as f64 / 1e9;
+                }
             }
             _ => {}
         }
@@ -105,12 +109,13 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
         bail!("{}", events.damage().notes().join("; "));
     }
     let mut best: HashMap<i64, (i32, f64)> = HashMap::new();
-    let mut all: HashMap<i64, (Vec<i32>, f64)> = HashMap::new();
+    let mut all: HashMap<i64, (Vec<i32>, f64, f64)> = HashMap::new();
     for (stage, execution) in stage_execution {
-        let cpu = stage_cpu.get(&stage).copied().unwrap_or(0.0);
-        let (stages, sum) = all.entry(execution).or_default();
+        let (cpu, deserialize) = stage_cpu.get(&stage).copied().unwrap_or_default();
+        let (stages, sum, sum_deserialize) = all.entry(execution).or_default();
         stages.push(stage);
         *sum += cpu;
+        *sum_deserialize += deserialize;
         let entry = best.entry(execution).or_insert((stage, cpu));
         if cpu > entry.1 {
             *entry = (stage, cpu);
@@ -119,7 +124,7 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
     let mut executions: Vec<Execution> = best
         .into_iter()
         .map(|(id, (stage, cpu_s))| {
-            let (stages, all_cpu_s) = all.remove(&id).unwrap_or_default();
+            let (stages, all_cpu_s, deserialize_cpu_s) = all.remove(&id).unwrap_or_default();
             Execution {
                 id,
                 description: descriptions.remove(&id).unwrap_or_default(),
@@ -127,6 +132,7 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
                 cpu_s,
                 stages,
                 all_cpu_s,
+                deserialize_cpu_s,
             }
         })
         .collect();

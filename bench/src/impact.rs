@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::Value;
 
+use crate::page::{Figure, Measuring};
 use crate::random::Random;
-use crate::report;
 use crate::spark::{Spark, Tool};
 
 /// Files that jobs read; a task each.
@@ -44,6 +44,7 @@ impl Impact {
         if self.repeat < 2 || self.read < FILES {
             bail!("--repeat must be at least 2, for intervals, and --read at least {FILES}");
         }
+        let page = Measuring::begin(results, "impact", &["analysis/impact/src", "toolkit/src"])?;
         let spark = Spark::install("1")?;
         let data = spark.scratch().join("data");
         fs::create_dir(&data)?;
@@ -57,10 +58,19 @@ impl Impact {
         }
         let mut table = String::new();
         let mut times = String::new();
+        let (mut figures, mut told) = (Vec::new(), 0);
         for (job, what, expected) in JOBS {
             let out = spark.scratch().join(job);
             let answer = self.answer(&spark, job, &data, &out)?;
             let analysis = &answer["workloads"][0];
+            figures.extend(
+                ["cpu", "disk"]
+                    .iter()
+                    .filter_map(|of| figure(job, analysis, of)),
+            );
+            told += u32::from(
+                matches!(&analysis["verdict"]["resources"], Value::String(one) if expected.contains(&one.as_str())),
+            );
             let _ = writeln!(
                 table,
                 "| {job}: {what} | {} | {} | {} | {} |",
@@ -93,11 +103,9 @@ impl Impact {
              | job | CPUs | disk | runs | s | interval | speed-up |\n|---|---|---|---|---|---|---|\n{times}",
             self.repeat, self.read, self.disk
         );
-        let command = format!(
-            "unfuse-bench impact --repeat {} --read {} --disk {}",
-            self.repeat, self.read, self.disk
-        );
-        report::write(results, "impact", &command, &body)
+        let what = "jobs of which one resource is told, and it is the known one";
+        figures.push(Figure::new("told", what, f64::from(told), "of 3", 0).exact());
+        page.finish(self.repeat, figures, &body)
     }
 
     /// What `unfuse impact measure` says of a job.
@@ -146,6 +154,23 @@ impl Impact {
         }
         Ok(serde_json::from_slice(&output.stdout)?)
     }
+}
+
+/// An indicator of a job with its interval.
+fn figure(job: &str, analysis: &Value, resource: &str) -> Option<Figure> {
+    let mut all = analysis["indicators"].as_array()?.iter();
+    let one = all.find(|indicator| indicator["resource"] == resource)?;
+    let ends = (
+        one["interval"]["low"].as_f64(),
+        one["interval"]["high"].as_f64(),
+    );
+    let initial = if resource == "cpu" { "CRI" } else { "DRI" };
+    let (name, what) = (
+        format!("{resource}_{job}"),
+        format!("{initial} of the job `{job}`"),
+    );
+    let figure = Figure::new(&name, &what, one["value"].as_f64()?, "", 2);
+    Some(figure.within(ends.0.zip(ends.1).map(|(low, high)| [low, high])))
 }
 
 fn indicator(analysis: &Value, resource: &str) -> String {

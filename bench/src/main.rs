@@ -1,25 +1,29 @@
-//! `unfuse-bench`: measures unfuse and writes the figures to docs/results, each with the command that
-//! made it. Timings on shared machines drift: everything is compared in alternation and reported as
+//! `unfuse-bench`: measures unfuse and writes the figures to docs/results, each with what it was
+//! made by and beside its aim. Timings on shared machines drift: everything is compared in alternation and reported as
 //! ratios with their spread.
 
 mod accuracy;
+mod aims;
 mod codemap;
 mod contention;
 mod coverage;
+mod documents;
 mod event_log;
 mod foreign;
+mod html_report;
 mod impact;
 mod overhead;
 mod page;
+mod pages;
 mod plot;
 mod random;
-mod report;
 mod sampler;
 mod session;
 mod sizing;
 mod skew;
 mod soak;
 mod spark;
+mod stats;
 mod synthetic;
 mod tools;
 
@@ -41,29 +45,30 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Code map: insert and look up, against a skip list of pointers and a sorted array behind a lock
-    Codemap,
+    Codemap(codemap::Codemap),
     Overhead(overhead::Overhead),
     Accuracy(accuracy::Accuracy),
     Coverage(coverage::Coverage),
     Contention(contention::Contention),
     Impact(impact::Impact),
+    Pages(pages::Pages),
     Sampler(sampler::Sampler),
     Sizing(sizing::Sizing),
     Skew(skew::Skew),
     Soak(soak::Soak),
-    Report(page::Page),
+    Report(html_report::HtmlReport),
 }
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
     match cli.what {
-        What::Codemap => codemap::measure(&cli.results),
+        What::Codemap(codemap) => codemap.measure(&cli.results),
         What::Contention(contention) => contention.measure(&cli.results),
         What::Coverage(coverage) => coverage.measure(&cli.results),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
         What::Impact(impact) => impact.measure(&cli.results),
-        What::Report(page) => page.measure(&cli.results),
+        What::Pages(pages) => pages.run(&cli.results),
+        What::Report(report) => report.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
         What::Sizing(sizing) => sizing.measure(&cli.results),
         What::Skew(skew) => skew.measure(&cli.results),

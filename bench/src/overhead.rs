@@ -9,14 +9,17 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::page::{Figure, Measuring, slug};
 use crate::session::{Answer, Round, Session};
 use crate::spark::{Setup, Spark, Tool, Work, canonical, statements_of, tpch_queries};
-use crate::{report, tools};
+use crate::{stats, tools};
 
 /// Section 5.3's cross section of TPC-H.
 const SECTION_5_3: [&str; 6] = ["q01", "q03", "q06", "q08", "q09", "q18"];
 /// Many tasks of a few milliseconds.
 const FINE: &str = "SELECT sum(id * 3 % 7) FROM range(0, 400000000, 1, 10000)";
+
+const MEASURES: [&str; 3] = ["profiler", "jvmti-agent/src", "spark-patches/src"];
 
 /// Queries to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -79,6 +82,8 @@ struct Contender {
 impl Overhead {
     /// Measures and writes `overhead-SET.md`.
     pub fn measure(&self, results: &Path) -> Result<()> {
+        let name = format!("overhead-{}", self.name());
+        let page = Measuring::begin(results, &name, &MEASURES)?;
         let spark = Spark::install("1")?;
         let mut contenders = self.contenders()?;
         let queries = match &self.sql {
@@ -106,11 +111,9 @@ impl Overhead {
             self.take_turns(&spark, &work, &mut contenders, run, &bar)?;
         }
         bar.finish_and_clear();
-        let name = format!("overhead-{}", self.name());
-        report::write(
-            results,
-            &name,
-            &format!("unfuse-bench overhead {}", self.arguments()),
+        page.finish(
+            self.runs,
+            self.figures(&contenders),
             &self.body(&contenders),
         )
     }
@@ -250,34 +253,43 @@ impl Overhead {
         }
     }
 
-    fn arguments(&self) -> String {
-        let rates: Vec<String> = self.rates.iter().map(u32::to_string).collect();
-        let queries = match &self.sql {
-            Some(path) => format!("--sql {}", path.display()),
-            None => format!("--queries {}", self.queries.name()),
-        };
-        let jar = self.dataflint.as_ref();
-        let dataflint =
-            jar.map_or_else(String::new, |jar| format!(" --dataflint {}", jar.display()));
-        format!(
-            "{queries} --rates {}{}{}{}{} --runs {} --rounds {} --warm-up {}",
-            rates.join(","),
-            if self.breakdown { " --breakdown" } else { "" },
-            if self.attach { " --attach" } else { "" },
-            if self.async_profiler {
-                " --async-profiler"
-            } else {
-                ""
-            },
-            dataflint,
-            self.runs,
-            self.rounds,
-            self.warm_up
-        )
+    /// Of each contender the ratios, and where tasks are short what each costs.
+    fn figures(&self, contenders: &[Contender]) -> Vec<Figure> {
+        let plain = &contenders[0];
+        let mut figures = Vec::new();
+        for contender in &contenders[1..] {
+            let (key, name) = (slug(&contender.name), &contender.name);
+            let ratio = |what: &str, of: fn(&Round) -> f64| {
+                Figure::from_logs(
+                    &format!("{what}_{key}"),
+                    &format!("{what} time, with ÷ without: {name}"),
+                    &contender.logs(plain, of),
+                )
+            };
+            figures.push(ratio("CPU", Round::cpu_s));
+            figures.push(ratio("wall", |round| round.wall_s));
+            if self.tasks_are_short() {
+                let runs = contender.more_per_task(plain, Round::cpu_s);
+                figures.push(Figure::from_runs(
+                    &format!("task_{key}"),
+                    &format!("CPU time more for a task: {name}"),
+                    &runs,
+                    "µs",
+                    0,
+                ));
+            }
+        }
+        for figure in &mut figures {
+            figure.name = figure.name.to_lowercase();
+        }
+        figures
+    }
+
+    fn tasks_are_short(&self) -> bool {
+        self.queries == Set::Fine && self.sql.is_none()
     }
 
     fn body(&self, contenders: &[Contender]) -> String {
-        let plain = &contenders[0].runs;
         let mut body = format!(
             "TPC-H SF 1, local[2], Spark 4.3; {} runs. In each, a JVM of every tool is up, and they take turns query by query: {} \
              rounds to warm up, {} that count. A ratio is with ÷ without of the same round; medians over the rounds, \
@@ -287,22 +299,8 @@ impl Overhead {
             self.runs, self.warm_up, self.rounds
         );
         for contender in &contenders[1..] {
-            let ratio = |of: fn(&Round) -> f64| {
-                let by_run: Vec<f64> = contender
-                    .runs
-                    .iter()
-                    .zip(plain)
-                    .map(|(with, without)| {
-                        let logs = with.iter().map(|(query, rounds)| {
-                            median_of_pairs(rounds, &without[query], |with, without| {
-                                (of(with) / of(without)).ln()
-                            })
-                        });
-                        logs.sum::<f64>() / with.len() as f64
-                    })
-                    .collect();
-                report::geometric(&by_run)
-            };
+            let ratio =
+                |of: fn(&Round) -> f64| stats::geometric_text(&contender.logs(&contenders[0], of));
             let all = || contender.runs.iter().flat_map(BTreeMap::values).flatten();
             let beside: f64 = all().map(|round| round.beside_cpu_s).sum();
             let jvm: f64 = all().map(|round| round.jvm_cpu_s).sum();
@@ -316,7 +314,7 @@ impl Overhead {
             );
         }
         body += &self.per_query(contenders);
-        if self.queries == Set::Fine && self.sql.is_none() {
+        if self.tasks_are_short() {
             body += &per_task(contenders);
         }
         body + "\n"
@@ -344,11 +342,41 @@ impl Overhead {
                     .flat_map(|(with, without)| with[name].iter().zip(&without[name]))
                     .map(|(with, without)| with.wall_s / without.wall_s)
                     .collect();
-                let _ = write!(table, " {:.3} |", report::median(&mut ratios));
+                let _ = write!(table, " {:.3} |", stats::median(&mut ratios));
             }
             table.push('\n');
         }
         table
+    }
+}
+
+impl Contender {
+    /// Of each run the logarithm of the ratio to a run without a tool: the median over rounds, the mean over queries.
+    fn logs(&self, plain: &Self, of: fn(&Round) -> f64) -> Vec<f64> {
+        let runs = self.runs.iter().zip(&plain.runs);
+        runs.map(|(with, without)| {
+            let logs = with.iter().map(|(query, rounds)| {
+                median_of_pairs(rounds, &without[query], |with, without| {
+                    (of(with) / of(without)).ln()
+                })
+            });
+            logs.sum::<f64>() / with.len() as f64
+        })
+        .collect()
+    }
+
+    /// Of each run what each of the 10,000 tasks took more than without a tool, µs.
+    fn more_per_task(&self, plain: &Self, of: fn(&Round) -> f64) -> Vec<f64> {
+        const TASKS: f64 = 10_000.0;
+        let runs = self.runs.iter().zip(&plain.runs);
+        let pairs = runs.flat_map(|(with, without)| {
+            with.iter().map(|(query, rounds)| (rounds, &without[query]))
+        });
+        pairs
+            .map(|(with, without)| {
+                1e6 * median_of_pairs(with, without, |with, without| of(with) - of(without)) / TASKS
+            })
+            .collect()
     }
 }
 
@@ -383,31 +411,19 @@ impl Set {
 /// The median over pairs of rounds.
 fn median_of_pairs(with: &[Round], without: &[Round], of: impl Fn(&Round, &Round) -> f64) -> f64 {
     let mut pairs: Vec<f64> = with.iter().zip(without).map(|(a, b)| of(a, b)).collect();
-    report::median(&mut pairs)
+    stats::median(&mut pairs)
 }
 
 /// What a task costs more, µs of CPU and of wall time on its core.
 fn per_task(contenders: &[Contender]) -> String {
-    const TASKS: f64 = 10_000.0;
     let mut table = String::from(
         "\nMore than without, for each of the 10,000 tasks; the median of each run, their mean and its 95% confidence \
          interval:\n\n| with | CPU, µs | wall on its core, µs |\n|---|---|---|\n",
     );
     for contender in &contenders[1..] {
         let more = |of: fn(&Round) -> f64| {
-            let by_run: Vec<f64> = contender
-                .runs
-                .iter()
-                .zip(&contenders[0].runs)
-                .flat_map(|(with, without)| {
-                    with.iter().map(|(query, rounds)| (rounds, &without[query]))
-                })
-                .map(|(with, without)| {
-                    1e6 * median_of_pairs(with, without, |with, without| of(with) - of(without))
-                        / TASKS
-                })
-                .collect();
-            let (mean, half) = report::mean_and_half_width(&by_run);
+            let by_run = contender.more_per_task(&contenders[0], of);
+            let (mean, half) = stats::mean_and_half_width(&by_run);
             format!("{mean:.0} ± {half:.0}")
         };
         let _ = writeln!(

@@ -11,7 +11,12 @@ use clap::Args;
 use unfuse_postprocess::{By, Profile, Selection, Totals};
 use unfuse_toolkit::{agent_library, run};
 
-use crate::report;
+use crate::page::{Figure, Measuring};
+use crate::stats;
+
+const MEASURES: [&str; 2] = ["profiler/src", "profiler/codemap/src"];
+/// What the aim is for: 64 threads on CPUs of their own, at 200 Hz each.
+const FULL_LOAD: f64 = 64.0 * 200.0;
 
 /// CPU time and memory of the samplers beside a JVM with many busy threads
 #[derive(Debug, Args)]
@@ -47,6 +52,7 @@ struct Process {
 impl Sampler {
     /// Measures and writes `sampler.md`.
     pub fn measure(&self, results: &Path) -> Result<()> {
+        let page = Measuring::begin(results, "sampler", &MEASURES)?;
         let scratch = tempfile::tempdir()?;
         let dir = scratch.path();
         fs::write(dir.join("Busy.java"), include_str!("../assets/Busy.java"))?;
@@ -56,41 +62,65 @@ impl Sampler {
             .arg(dir.join("Busy.java")))
         .context("install a JDK 17 or newer")?;
         let mut body = format!(
-            "A JVM with {} threads that compute, {} Hz of each thread's CPU time, {} s. Private memory is what \
-             smaps_rollup says of each sampler near the end.\n\n\
-             | run | samples | samplers' CPU per 1,000 samples, ms | samplers, % of one core | manager and writer, % \
-             | private memory of a sampler, MiB: median (most) |\n|---|---|---|---|---|---|\n",
+            "A JVM with {} threads that compute, {} Hz of each thread's CPU time, {} s. Samples are taken by CPU time, so the \
+             machine's cores bound how many there are: this is not the load of 64 threads on 64 cores. What samplers would use \
+             there is extrapolated: CPU time for a sample times {FULL_LOAD} samples a second; nothing shows that it stays \
+             proportional. Private memory is that of smaps_rollup near the end.\n\n\
+             | run | samples | samples a second | samplers' CPU for a sample, µs | samplers, % of one core | manager and writer, % \
+             | private memory of a sampler, MiB: median (most) |\n|---|---|---|---|---|---|---|\n",
             self.threads, self.rate, self.seconds
         );
+        let mut runs: [Vec<f64>; 6] = Default::default();
         for run in 1..=self.runs {
             let used = self.run(dir, &dir.join(format!("profile-{run}")))?;
-            let cpu: f64 = used.samplers.iter().map(|sampler| sampler.cpu_s).sum();
+            let cpu_s: f64 = used.samplers.iter().map(|sampler| sampler.cpu_s).sum();
             let mut memory: Vec<f64> = used
                 .samplers
                 .iter()
                 .map(|sampler| sampler.private_mib)
                 .collect();
-            let median = report::median(&mut memory);
-            body += &format!(
-                "| {run} | {} | {:.2} | {:.2} | {:.2} | {median:.2} ({:.2}) |\n",
-                used.samples,
-                1e6 * cpu / used.samples,
-                100.0 * cpu / used.wall_s,
+            let median = stats::median(&mut memory);
+            let most = memory.last().copied().unwrap_or(0.0);
+            let a_sample_us = 1e6 * cpu_s / used.samples;
+            let measured = [
+                used.samples / used.wall_s,
+                a_sample_us,
+                100.0 * cpu_s / used.wall_s,
                 100.0 * used.others_cpu_s / used.wall_s,
-                memory.last().copied().unwrap_or(0.0),
+                most,
+                a_sample_us * FULL_LOAD / 1e4,
+            ];
+            for (all, one) in runs.iter_mut().zip(measured) {
+                all.push(one);
+            }
+            let [rate, us, core, others, most, _] = measured;
+            body += &format!(
+                "| {run} | {} | {rate:.0} | {us:.1} | {core:.2} | {others:.2} | {median:.2} ({most:.2}) |\n",
+                used.samples,
             );
-            eprintln!("run {run}: JVM used {:.1} s of CPU", used.jvm_cpu_s);
+            eprintln!("run {run}: the JVM used {:.1} s of CPU", used.jvm_cpu_s);
         }
-        let arguments = format!(
-            "--threads {} --rate {} --seconds {} --runs {}",
-            self.threads, self.rate, self.seconds, self.runs
-        );
-        report::write(
-            results,
-            "sampler",
-            &format!("unfuse-bench sampler {arguments}"),
-            &(body + "\n"),
-        )
+        let what: [(&str, &str, &str, usize); 6] = [
+            ("rate", "samples a second of all threads together", "", 0),
+            ("a_sample", "samplers' CPU time for a sample", "µs", 1),
+            ("core", "samplers at that load, of one core", "%", 2),
+            ("others", "manager and writer, of one core", "%", 2),
+            ("private", "most private memory of a sampler", "MiB", 2),
+            (
+                "full_load",
+                "samplers at 12,800 samples a second, of one core, extrapolated",
+                "%",
+                0,
+            ),
+        ];
+        let figures = what
+            .iter()
+            .zip(&runs)
+            .map(|((name, what, unit, digits), runs)| {
+                Figure::from_runs(name, what, runs, unit, *digits)
+            })
+            .collect();
+        page.finish(self.runs, figures, &body)
     }
 
     fn run(&self, classes: &Path, profile: &Path) -> Result<Use> {

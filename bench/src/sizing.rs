@@ -10,8 +10,9 @@ use clap::Args;
 use unfuse_sizing::{Given, Logs, Model, Point, Profile, Range, Run, read};
 use unfuse_toolkit::run;
 
-use crate::report;
+use crate::page::{Figure, Measuring, slug};
 use crate::spark::{Spark, Tool};
+use crate::stats;
 
 /// Completion time of jobs over slots, size and iterations: error of predictions for runs that were not fitted
 #[derive(Debug, Args)]
@@ -77,6 +78,7 @@ const JOBS: [Job; 2] = [
 impl Sizing {
     /// Measures and writes `sizing.md`.
     pub fn measure(&self, results: &Path) -> Result<()> {
+        let page = Measuring::begin(results, "sizing", &["analysis/sizing/src", "eventlog/src"])?;
         let spark = Spark::install("1")?;
         let begun = Instant::now();
         let logs = self
@@ -88,10 +90,10 @@ impl Sizing {
             "Each job ran at the points of a design over task slots (`local[N]`), size and iterations, in mixed order; eight or twelve were fitted, the others are \
              predicted. The machine's cores bound what `local[N]` can show: with more slots than cores, tasks that want a CPU share the cores. \
              Errors are |T_Est − T_Rec| / T_Rec.\n\n\
-             | job | fitted | held out | model | error of the fit | of the fitted, each held out in turn | of the held out: mean | worst | mean after the preparation | in the 95 % interval |\n\
-             |---|---|---|---|---|---|---|---|---|---|\n",
+             | job | fitted | held out | model | error of the fit | of the fitted, each held out in turn | of the held out: mean over runs | mean over points | worst | mean after the preparation | in the 95 % interval | its width ÷ T_Rec |\n\
+             |---|---|---|---|---|---|---|---|---|---|---|---|\n",
         );
-        let mut details = String::new();
+        let (mut details, mut figures) = (String::new(), Vec::new());
         for job in &JOBS {
             let dir = logs.join(job.name);
             let before = logs_of(&dir)?.runs;
@@ -108,18 +110,9 @@ impl Sizing {
                     }
                 }
             }
-            tell(job, logs_of(&dir)?, &mut body, &mut details)?;
+            figures.extend(tell(job, logs_of(&dir)?, &mut body, &mut details)?);
         }
-        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        let load = load.split(' ').nth(2).unwrap_or("unknown");
-        let body = format!(
-            "{body}\nThe machine's load average was {load} when this ended: what is beyond its cores is other work, which made the runs differ.\n\n{details}"
-        );
-        let command = match self.logs {
-            Some(_) => "unfuse-bench sizing --logs DIR",
-            None => "unfuse-bench sizing",
-        };
-        report::write(results, "sizing", command, &body)
+        page.finish(1, figures, &format!("{body}\n{details}"))
     }
 
     fn run(
@@ -194,7 +187,8 @@ fn is_at(run: &Run, [slots, size, iterations]: [u32; 3]) -> bool {
 }
 
 /// A job's rows, and what was predicted for each run that was held out.
-fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Result<()> {
+fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
     let wanted = job.fitted.len() + job.held_out.len() + REPEATED - 1;
     let held: Vec<Run> = logs
         .runs
@@ -211,22 +205,21 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
         Ok(profile) => profile,
         Err(error) => {
             let _ = writeln!(details, "Nothing to tell: {error}.\n");
-            return Ok(());
+            return Ok(figures);
         }
     };
     for model in [Model::ClosedForm, Model::Replay] {
         let errors = errors(&profile, &held, model)?;
-        let mean = errors.iter().map(|(error, _)| error).sum::<f64>() / errors.len().max(1) as f64;
-        let worst = errors.iter().map(|(error, _)| *error).fold(0.0, f64::max);
-        let after = held
-            .iter()
-            .map(|run| after_preparation(&profile, run, model));
-        let after = after.sum::<Result<f64>>()? / held.len().max(1) as f64;
-        let inside = errors.iter().filter(|(_, inside)| *inside).count();
+        let by_point = by_point(job, &held, &errors);
+        figures.extend(figures_of(job, &profile, model, &by_point));
+        let of =
+            |of: fn(&Guess) -> f64| errors.iter().map(of).sum::<f64>() / errors.len().max(1) as f64;
+        let worst = errors.iter().map(|guess| guess.error).fold(0.0, f64::max);
+        let inside = errors.iter().filter(|guess| guess.inside).count();
         let in_turn = profile.validation.mean_error(model);
         let _ = writeln!(
             body,
-            "| {} | {} | {} | {model}{} | {:.1} % | {} | {:.1} % | {:.1} % | {:.1} % | {inside} of {} |",
+            "| {} | {} | {} | {model}{} | {:.1} % | {} | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {inside} of {} | {:.2} |",
             job.name,
             profile.runs.len(),
             held.len(),
@@ -237,10 +230,12 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
             },
             100.0 * profile.fit_error(model),
             in_turn.map_or_else(|| "-".to_owned(), |error| format!("{:.1} %", 100.0 * error)),
-            100.0 * mean,
+            100.0 * of(|guess| guess.error),
+            stats::mean_and_half_width(&by_point).0,
             100.0 * worst,
-            100.0 * after,
+            100.0 * of(|guess| guess.after),
             errors.len(),
+            of(|guess| guess.width),
         );
     }
     let repeated: Vec<f64> = held
@@ -289,7 +284,7 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
         );
     }
     details.push('\n');
-    Ok(())
+    Ok(figures)
 }
 
 /// The shortest and longest preparation.
@@ -298,18 +293,65 @@ fn preparations(runs: &[Run]) -> String {
     format!("{:.1} to {:.1} s", range.least, range.most)
 }
 
-/// Relative error of a prediction for what follows the preparation, which on a machine with other work to do is the most uncertain.
-fn after_preparation(profile: &Profile, run: &Run, model: Model) -> Result<f64> {
-    let found = profile.predict(&run.at, Some(model))?.seconds - profile.closed.preparation;
-    Ok((found / (run.seconds - run.phases.preparation) - 1.0).abs())
+/// How a prediction for a held-out run did; relative to what the run took.
+struct Guess {
+    error: f64,
+    /// The error of what follows the preparation, which on a machine with other work to do is the most uncertain.
+    after: f64,
+    /// Whether the interval has the truth, and how wide it is.
+    inside: bool,
+    width: f64,
 }
 
-/// Relative error of each prediction, and whether the interval has the truth.
-fn errors(profile: &Profile, held: &[Run], model: Model) -> Result<Vec<(f64, bool)>> {
+fn errors(profile: &Profile, held: &[Run], model: Model) -> Result<Vec<Guess>> {
+    let preparation = profile.closed.preparation;
     let of = |run: &Run| {
         let found = profile.predict(&run.at, Some(model))?;
-        let inside = (found.low..=found.high).contains(&run.seconds);
-        Ok(((found.seconds / run.seconds - 1.0).abs(), inside))
+        let after = (found.seconds - preparation) / (run.seconds - run.phases.preparation);
+        Ok(Guess {
+            error: (found.seconds / run.seconds - 1.0).abs(),
+            after: (after - 1.0).abs(),
+            inside: (found.low..=found.high).contains(&run.seconds),
+            width: (found.high - found.low) / run.seconds,
+        })
     };
     held.iter().map(of).collect()
+}
+
+/// Of each point that was held out the mean error over its runs, %: repeating an easy point must not make the mean better.
+fn by_point(job: &Job, held: &[Run], errors: &[Guess]) -> Vec<f64> {
+    let at = |point: [u32; 3]| -> Vec<f64> {
+        let both = held.iter().zip(errors);
+        both.filter(|(run, _)| is_at(run, point))
+            .map(|(_, guess)| 100.0 * guess.error)
+            .collect()
+    };
+    let points = job.held_out.iter().map(|point| at(*point));
+    points
+        .filter(|errors| !errors.is_empty())
+        .map(|errors| stats::mean_and_half_width(&errors).0)
+        .collect()
+}
+
+/// The error of a model, and once more if it is the one that cross-validation chose.
+fn figures_of(job: &Job, profile: &Profile, model: Model, by_point: &[f64]) -> Vec<Figure> {
+    let figure = |key: &str, what: &str| {
+        Figure::from_runs(
+            &format!("{key}_{}", job.name),
+            &format!(
+                "mean error over held-out points, job `{}`: {what}",
+                job.name
+            ),
+            by_point,
+            "%",
+            1,
+        )
+        .not_negative()
+    };
+    let name = model.to_string();
+    let mut figures = vec![figure(&slug(&name), &name)];
+    if model == profile.model {
+        figures.push(figure("chosen", "the model chosen by cross-validation"));
+    }
+    figures
 }

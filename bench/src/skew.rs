@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -10,10 +11,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use unfuse_toolkit::said;
 
+use crate::page::{Figure, Measuring};
 use crate::random::Random;
-use crate::report;
 use crate::session::complete;
 use crate::spark::{Spark, Tool};
+use crate::stats;
 
 /// Records that take longer, put into programs at random, and how they are found
 #[derive(Debug, Args)]
@@ -40,12 +42,30 @@ struct Trial {
     by_time: bool,
     /// The inputs that the slowest result came from: what provenance alone says.
     lineage: f64,
-    /// Time of the job with records followed, over that without, both without a slow record.
-    followed: f64,
-    /// Time of the job with its tasks noted, which is enough to detect skew, over that without.
-    detected: f64,
+    /// Times with records followed, over those of Spark alone, both without a slow record.
+    followed: Ratio,
+    /// The same with tasks noted only, which is enough to detect skew.
+    detected: Ratio,
+    /// Time of `unfuse skew` on the run with a slow record, s.
+    answer_s: f64,
 }
 
+/// What a run took, or two over each other.
+#[derive(Debug, Clone, Copy)]
+struct Ratio {
+    /// From the start of `spark-submit` until it has ended and nobody writes to the profile any more.
+    whole: f64,
+    /// The job inside Spark.
+    job: f64,
+}
+
+const MEASURES: [&str; 5] = [
+    "spark-patches/src",
+    "profiler",
+    "jvmti-agent/src",
+    "analysis/provenance/src",
+    "analysis/skew/src",
+];
 const PROGRAMS: [&str; 4] = ["movies", "students", "weather", "taxi"];
 
 impl Skew {
@@ -54,6 +74,7 @@ impl Skew {
         if self.trials == 0 || self.lines < 1000 {
             bail!("--trials must be at least 1, --lines at least 1000");
         }
+        let page = Measuring::begin(results, "skew", &MEASURES)?;
         let spark = Spark::install("1")?;
         let classes = spark.scratch().join("classes");
         fs::create_dir(&classes)?;
@@ -68,16 +89,18 @@ impl Skew {
         let mut random = Random(self.seed);
         let mut body = format!(
             "{} trials of each program on {} lines, local[2], Spark 4.3: a line chosen at random takes 1 to {} s longer. *Found*: the \
-             expensive input of the slowest result is that line, so that precision and recall of naming it are both the share of trials \
-             found. *Inputs by provenance alone*: all those that the slowest result came from; precision is better by as much. Time is that of \
-             the job inside Spark without a slow line, over that of Spark alone: with records followed, and with tasks noted only (`rate=0`), which \
-             is enough to detect skew; geometric means and 95% confidence intervals.\n\n\
-             | program | found | first among slow records | inputs by provenance alone | time with records followed | time with tasks noted |\n\
-             |---|---|---|---|---|---|\n",
+             expensive input of the slowest result is that line; with one slow line and one answer, precision and recall of naming it \
+             are both the share of trials found. *Inputs by provenance alone*: all those that the slowest result came from. Times are of runs \
+             without a slow line over those of Spark alone: *whole* from the start of `spark-submit` to its end and until nobody writes to the \
+             profile any more, so with starting the JVM and with making tables of what was recorded; *job* is the part inside Spark. With tasks \
+             noted only (`rate=0`) is enough to detect skew. Detecting skewed stages itself is not measured here. Geometric means.\n\n\
+             | program | found | first among slow records | inputs by provenance alone | records followed: whole | job | tasks noted: whole | job | `unfuse skew`, s |\n\
+             |---|---|---|---|---|---|---|---|---|\n",
             self.trials,
             self.lines,
             LONGEST / 1000
         );
+        let mut figures = Vec::new();
         for program in PROGRAMS {
             bar.set_message(program);
             let input = spark.scratch().join(program);
@@ -87,30 +110,10 @@ impl Skew {
                 trials.push(self.trial(&spark, &classes, program, &input, number, &mut random)?);
                 bar.inc(1);
             }
-            let share = |of: fn(&Trial) -> bool| {
-                let found = trials.iter().filter(|trial| of(trial)).count();
-                format!("{found} of {}", trials.len())
-            };
-            let logs = |of: fn(&Trial) -> f64| -> Vec<f64> {
-                trials.iter().map(|trial| of(trial).ln()).collect()
-            };
-            let lineage = report::mean_and_half_width(&logs(|trial| trial.lineage)).0;
-            let _ = writeln!(
-                body,
-                "| {program} | {} | {} | {:.0} | {} | {} |",
-                share(|trial| trial.by_result),
-                share(|trial| trial.by_time),
-                lineage.exp(),
-                report::geometric(&logs(|trial| trial.followed)),
-                report::geometric(&logs(|trial| trial.detected)),
-            );
+            figures.extend(row(&mut body, program, &trials));
         }
         bar.finish_and_clear();
-        let command = format!(
-            "unfuse-bench skew --trials {} --lines {} --seed {}",
-            self.trials, self.lines, self.seed
-        );
-        report::write(results, "skew", &command, &body)
+        page.finish(self.trials, figures, &body)
     }
 
     fn trial(
@@ -125,7 +128,8 @@ impl Skew {
         let slow = random.below(self.lines);
         let millis = 1000 + random.below(LONGEST - 1000);
         let dir = tempfile::tempdir_in(spark.scratch())?;
-        let job = |name: &str, tool: &Tool, line: &str| -> Result<f64> {
+        let run = |name: &str, tool: &Tool, line: &str| -> Result<Ratio> {
+            let begun = Instant::now();
             let mut command = spark.submit(tool, &dir.path().join(name));
             command
                 .args(["--master", "local[2]", "--driver-memory", "2g"])
@@ -139,20 +143,29 @@ impl Skew {
             let said = said(&mut command)?;
             let took = said.lines().find_map(|line| line.strip_prefix("took "));
             let took = took.context("the program says what it took")?;
-            Ok(took.trim().parse()?)
+            complete(dir.path().join(name))?;
+            Ok(Ratio {
+                whole: begun.elapsed().as_secs_f64(),
+                job: took.trim().parse()?,
+            })
         };
         let with = |options: &str| Tool::Unfuse(options.to_owned(), Vec::new());
         let tools = [Tool::None, with("records=on"), with("rate=0")];
-        let mut took = [0.0; 3];
+        let mut took = [Ratio {
+            whole: 0.0,
+            job: 0.0,
+        }; 3];
         // Which comes first changes from trial to trial.
         for turn in 0..tools.len() {
             let at = (number as usize + turn) % tools.len();
-            took[at] = job(&format!("run-{at}"), &tools[at], "none")?;
+            took[at] = run(&format!("run-{at}"), &tools[at], "none")?;
         }
         let [plain, followed, detected] = took;
-        job("slow", &tools[1], &slow.to_string())?;
+        run("slow", &tools[1], &slow.to_string())?;
         let profile = complete(dir.path().join("slow"))?;
+        let begun = Instant::now();
         let answer = spark.ask(&["skew", "--json", "--top", "1"], &profile)?;
+        let answer_s = begun.elapsed().as_secs_f64();
         let records = &answer["records"];
         let offset = offset(input, slow)?;
         let result = &records["slow_results"][0];
@@ -160,10 +173,73 @@ impl Skew {
             by_result: result["expensive_input"]["offset"] == offset,
             by_time: records["slow_records"][0]["at"]["offset"] == offset,
             lineage: result["inputs"].as_f64().context("a result has inputs")?,
-            followed: followed / plain,
-            detected: detected / plain,
+            followed: followed.over(plain),
+            detected: detected.over(plain),
+            answer_s,
         })
     }
+}
+
+impl Ratio {
+    fn over(self, other: Self) -> Self {
+        Self {
+            whole: self.whole / other.whole,
+            job: self.job / other.job,
+        }
+    }
+}
+
+/// A program's row, and its figures.
+fn row(body: &mut String, program: &str, trials: &[Trial]) -> Vec<Figure> {
+    let found = |of: fn(&Trial) -> bool| trials.iter().filter(|trial| of(trial)).count();
+    let logs =
+        |of: fn(&Trial) -> f64| -> Vec<f64> { trials.iter().map(|trial| of(trial).ln()).collect() };
+    let lineage = stats::mean_and_half_width(&logs(|trial| trial.lineage)).0;
+    let answers: Vec<f64> = trials.iter().map(|trial| trial.answer_s).collect();
+    let times: [(&str, &str, Vec<f64>); 4] = [
+        (
+            "followed_whole",
+            "records followed, whole run",
+            logs(|trial| trial.followed.whole),
+        ),
+        (
+            "followed",
+            "records followed, job",
+            logs(|trial| trial.followed.job),
+        ),
+        (
+            "noted_whole",
+            "tasks noted, whole run",
+            logs(|trial| trial.detected.whole),
+        ),
+        (
+            "noted",
+            "tasks noted, job",
+            logs(|trial| trial.detected.job),
+        ),
+    ];
+    let _ = write!(
+        body,
+        "| {program} | {} of {count} | {} of {count} | {:.0} |",
+        found(|trial| trial.by_result),
+        found(|trial| trial.by_time),
+        lineage.exp(),
+        count = trials.len(),
+    );
+    for (_, _, logs) in &times {
+        let _ = write!(body, " {} |", stats::geometric_text(logs));
+    }
+    let mean = answers.iter().sum::<f64>() / answers.len() as f64;
+    let _ = writeln!(body, " {mean:.2} |");
+    let of_program = |(key, what, logs): &(&str, &str, Vec<f64>)| {
+        let what = format!("time with {what} ÷ Spark alone: {program}");
+        Figure::from_logs(&format!("{key}_{program}"), &what, logs)
+    };
+    let mut figures: Vec<Figure> = times.iter().map(of_program).collect();
+    let percent = 100.0 * found(|trial| trial.by_result) as f64 / trials.len() as f64;
+    let what = format!("trials in which the slow line is found: {program}");
+    figures.push(Figure::new(&format!("found_{program}"), &what, percent, "%", 0).exact());
+    figures
 }
 
 /// Where the line of a number begins, bytes.

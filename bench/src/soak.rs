@@ -15,8 +15,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_codemap::Stats;
 use unfuse_toolkit::{agent_library, run};
 
+use crate::page::{Figure, Measuring, slug};
 use crate::plot::{self, Panel};
-use crate::report;
+use crate::stats;
 
 /// How often everything is read.
 const EVERY: Duration = Duration::from_secs(5);
@@ -25,6 +26,7 @@ const WARM_UP: f64 = 0.25;
 /// The rest is cut into so many pieces, whose means are the points of the line: neighbouring readings
 /// are no independent ones.
 const PIECES: usize = 15;
+const MEASURES: [&str; 3] = ["profiler", "jvmti-agent/src", "spark-patches/src"];
 /// In the environment of the JVM, and so of the processes forked from it.
 const MARK: &str = "UNFUSE_SOAK";
 
@@ -76,6 +78,7 @@ const NAMES: [(&str, &str); 12] = [
 impl Soak {
     /// Measures and writes `soak.md` and `soak.svg`.
     pub fn measure(&self, results: &Path) -> Result<()> {
+        let page = Measuring::begin(results, "soak", &MEASURES)?;
         let scratch = tempfile::tempdir()?;
         let dir = scratch.path();
         let source = dir.join("Churning.java");
@@ -86,18 +89,7 @@ impl Soak {
         fs::create_dir_all(results)?;
         let panels: Vec<Panel> = curves.iter().map(Curve::panel).collect();
         plot::curves(&results.join("soak.svg"), "minutes", &panels)?;
-        let arguments = format!(
-            "--minutes {} --rate {}{}",
-            self.minutes,
-            self.rate,
-            if self.pair { " --pair" } else { "" }
-        );
-        report::write(
-            results,
-            "soak",
-            &format!("unfuse-bench soak {arguments}"),
-            &self.body(&curves, map),
-        )
+        page.finish(1, figures(&curves), &self.body(&curves, map))
     }
 
     fn run(&self, dir: &Path) -> Result<(Vec<Curve>, Stats)> {
@@ -166,9 +158,10 @@ impl Soak {
              a hidden one in a new thread, runs each for 25 ms, drops them and sleeps for 50 ms (the thread lives a second longer); {} Hz, {} minutes: {} \
              pieces of code came and {} went. Everything is read every {} s. The slope is that of the least-squares \
              line after the first quarter, with its 95% confidence interval, through the means of {PIECES} pieces of \
-             the time. *flat* means that the interval holds 0. The profile directory grows with what is sampled. What the map \
+             the time. *Not told* means that the interval holds 0: so long a run does not tell growth up to the interval's upper end from \
+             none. The profile directory grows with what is sampled. What the map \
              has handed out never falls: it is the most blocks of each size there have been at once.\n\n\
-             | what | at the first quarter | at the end | slope, a minute | so it is |\n|---|---|---|---|---|\n",
+             | what | at the first quarter | at the end | slope, a minute | it |\n|---|---|---|---|---|\n",
             self.rate,
             self.minutes,
             map.inserted,
@@ -178,26 +171,50 @@ impl Soak {
         for curve in curves {
             let _ = writeln!(body, "{}", curve.row());
         }
-        let named = |wanted: bool| {
-            let some: Vec<&str> = curves
-                .iter()
-                .filter(|curve| (curve.verdict() == "flat") == wanted)
-                .map(|curve| curve.name)
-                .collect();
-            if some.is_empty() {
-                "none".to_owned()
-            } else {
-                some.join(", ")
-            }
-        };
-        let _ = writeln!(
-            body,
-            "\nFlat: {}.\n\nNot flat: {}.\n\n![Curves](soak.svg)\n",
-            named(true),
-            named(false)
-        );
+        body += "\n![Curves](soak.svg)\n";
         body
     }
+}
+
+/// The slopes, and of the JVM's memory also how much steeper it is than without unfuse.
+fn figures(curves: &[Curve]) -> Vec<Figure> {
+    let of = |curve: &Curve| stats::line(&curve.pieces());
+    let mut figures: Vec<Figure> = curves
+        .iter()
+        .map(|curve| {
+            let line = of(curve);
+            let unit = format!("{} a minute", curve.unit);
+            Figure::new(
+                &slug(curve.name),
+                curve.name,
+                line.slope,
+                unit.trim_start(),
+                1,
+            )
+            .within(Some([
+                line.slope - line.half_width,
+                line.slope + line.half_width,
+            ]))
+        })
+        .collect();
+    for memory in ["RSS", "PSS"] {
+        let named = |name: String| curves.iter().find(|curve| curve.name == name);
+        let with = named(format!("JVM, {memory}"));
+        let without = named(format!("JVM without unfuse, {memory}"));
+        if let (Some(with), Some(without)) = (with.map(of), without.map(of)) {
+            let more = with.slope - without.slope;
+            let half = with.half_width.hypot(without.half_width);
+            let (name, what) = (
+                format!("jvm_more_{}", memory.to_lowercase()),
+                format!("JVM, {memory}: more than without unfuse"),
+            );
+            figures.push(
+                Figure::new(&name, &what, more, "KiB a minute", 1)
+                    .within(Some([more - half, more + half])),
+            );
+        }
+    }
+    figures
 }
 
 /// A running program; killed when dropped.
@@ -268,19 +285,19 @@ impl Curve {
     }
 
     fn verdict(&self) -> &'static str {
-        let line = report::line(&self.pieces());
+        let line = stats::line(&self.pieces());
         if line.slope > line.half_width {
             "grows"
         } else if line.slope < -line.half_width {
             "shrinks"
         } else {
-            "flat"
+            "not told"
         }
     }
 
     fn row(&self) -> String {
         let pieces = self.pieces();
-        let line = report::line(&pieces);
+        let line = stats::line(&pieces);
         let ends = [pieces.first(), pieces.last()].map(|point| point.map_or(0.0, |(_, y)| *y));
         format!(
             "| {} | {:.0} {unit} | {:.0} {unit} | {:+.1} ({:+.1} to {:+.1}) {unit} | {} |",
@@ -297,7 +314,7 @@ impl Curve {
 
     fn panel(&self) -> Panel {
         let pieces = self.pieces();
-        let line = report::line(&pieces);
+        let line = stats::line(&pieces);
         let at = |point: Option<&(f64, f64)>| {
             let x = point.map_or(0.0, |(x, _)| *x);
             (x, line.start + line.slope * x)

@@ -12,9 +12,10 @@ use unfuse_contention::{Culprit, KnownProcess, Span};
 use super::judge::{Recorded, Verdict};
 use super::scenario::{CULPRIT, Case, Reader, VICTIM, forget, large_file, users};
 use super::server::{Server, Statement, Times, User};
-use super::{Contention, Part, heartbeat};
-use crate::report;
+use super::{Contention, MEASURES, heartbeat};
+use crate::page::{Figure, Measuring};
 use crate::spark::{Spark, Tool};
+use crate::stats;
 
 /// Rows are this fine, so that coarser ones can be made of them.
 const HEARTBEAT: &str = "rate=200,heartbeat=100ms";
@@ -40,6 +41,7 @@ type Distances = Vec<[f64; 2]>;
 
 /// Runs all cases and writes `contention-cases.md`.
 pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> {
+    let page = Measuring::begin(results, "contention-cases", &MEASURES)?;
     let bar = ProgressBar::new(u64::from(asked.runs) * 2 * Case::ALL.len() as u64).with_style(
         ProgressStyle::with_template("[{bar:24}] {pos} of {len} runs, {msg}, {elapsed}")?,
     );
@@ -63,12 +65,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     }
     bar.finish_and_clear();
     let body = body(asked, &outcomes, &distances);
-    report::write(
-        results,
-        "contention-cases",
-        &asked.command(Part::Cases),
-        &body,
-    )?;
+    page.finish(asked.runs, figures(&outcomes), &body)?;
     if !failed.is_empty() {
         bail!("not measured: {}", failed.join("; "));
     }
@@ -216,6 +213,37 @@ fn judge(case: Case, run: u32, control: &Ran, with: &Ran) -> Result<Outcome> {
     })
 }
 
+/// In how many runs the induced culprit is the first that is blamed for its resource.
+fn figures(outcomes: &[Outcome]) -> Vec<Figure> {
+    let share = |name: &str, what: &str, case: Option<Case>| {
+        let of_case = || {
+            outcomes
+                .iter()
+                .filter(|one| case.is_none_or(|case| one.case == case))
+        };
+        let first = of_case().filter(|one| one.verdict.place == Some(1)).count();
+        let what = format!(
+            "runs in which the induced culprit is first for its resource: {what} ({first} of {})",
+            of_case().count()
+        );
+        let percent = 100.0 * first as f64 / of_case().count().max(1) as f64;
+        Figure::new(name, &what, percent, "%", 0).exact()
+    };
+    let mut figures = vec![share("first", "all cases", None)];
+    let all = Case::ALL.map(|case| (crate::page::slug(case.name()), case));
+    figures.extend(
+        all.iter()
+            .map(|(name, case)| share(&format!("first_{name}"), case.name(), Some(*case))),
+    );
+    for (name, case) in all {
+        let runs = outcomes.iter().filter(|one| one.case == case);
+        let logs: Vec<f64> = runs.map(|one| (one.with_s / one.without_s).ln()).collect();
+        let what = format!("victim's time with the culprit ÷ without: {}", case.name());
+        figures.push(Figure::from_logs(&format!("slower_{name}"), &what, &logs));
+    }
+    figures
+}
+
 fn coarse(recorded: &Recorded) -> Result<Distances> {
     let tables = recorded.workload.tables();
     let distance = |seconds: &f64, at_tasks| {
@@ -274,7 +302,7 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
     for (at, seconds) in COARSER.iter().enumerate() {
         let of = |which: usize| {
             let values: Vec<f64> = distances.iter().map(|run| run[at][which]).collect();
-            let (mean, half) = report::mean_and_half_width(&values);
+            let (mean, half) = stats::mean_and_half_width(&values);
             match half.is_finite() {
                 true => format!("{mean:.3} ± {half:.3}"),
                 false => format!("{mean:.3}"),

@@ -16,6 +16,14 @@ use clap::{Args, ValueEnum};
 
 use crate::spark::Spark;
 
+/// What all experiments with a running Spark measure.
+const MEASURES: [&str; 4] = [
+    "analysis/contention/src",
+    "profiler",
+    "jvmti-agent/src",
+    "spark-patches/src",
+];
+
 /// Who slows whom down: users on TPC-DS with known culprits, against what `unfuse blame` finds
 #[derive(Debug, Args)]
 pub struct Contention {
@@ -78,32 +86,9 @@ impl Contention {
                 Part::Cases => cases::measure(self, &spark()?, results)?,
                 Part::Pairs => pairs::measure(self, &spark()?, results)?,
                 Part::Collection => collection::measure(self, &spark()?, results)?,
-                Part::Scaling => scaling::measure(results)?,
+                Part::Scaling => scaling::measure(self, results)?,
             }
         }
         Ok(())
-    }
-
-    /// The command that makes a page again.
-    fn command(&self, part: Part) -> String {
-        let name = part.to_possible_value().map(|v| v.get_name().to_owned());
-        let name = name.unwrap_or_default();
-        match part {
-            Part::Scaling => format!("unfuse-bench contention --parts {name}"),
-            _ => format!(
-                "unfuse-bench contention --parts {name} --scale {} --victim {}{} --slots {} --queries {} --runs {} --seed {}",
-                self.scale,
-                self.victim,
-                if part == Part::Cases {
-                    format!(" --think {}", self.think)
-                } else {
-                    String::new()
-                },
-                self.slots,
-                self.queries,
-                self.runs,
-                self.seed
-            ),
-        }
     }
 }

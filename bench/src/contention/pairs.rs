@@ -9,8 +9,8 @@ use unfuse_contention::{Culprit, baseline};
 
 use super::judge::Recorded;
 use super::server::{Server, Statement, Times, User};
-use super::{Contention, Part};
-use crate::report;
+use super::{Contention, MEASURES};
+use crate::page::{Figure, Measuring, slug};
 use crate::spark::{Spark, Tool};
 
 /// Victims: queries of TPC-DS that compute, scan and shuffle in different parts, and long enough to be slowed.
@@ -60,6 +60,7 @@ const METHODS: [&str; 4] = [
 
 /// Runs all pairs and writes `contention-pairs.md`.
 pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> {
+    let page = Measuring::begin(results, "contention-pairs", &MEASURES)?;
     let queries = spark.queries_of_data()?;
     let victims: Vec<(&'static str, &String)> = VICTIMS
         .iter()
@@ -89,12 +90,28 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     }
     bar.finish_and_clear();
     let body = body(asked, slots, &pairs);
-    report::write(
-        results,
-        "contention-pairs",
-        &asked.command(Part::Pairs),
-        &body,
-    )
+    page.finish(asked.runs, figures(&pairs), &body)
+}
+
+/// Correlation of what each method says with the slow-down. The interval (Fisher's z) takes pairs for independent, which those of one
+/// victim are not: it is too narrow.
+fn figures(pairs: &[Pair]) -> Vec<Figure> {
+    let slower: Vec<f64> = pairs
+        .iter()
+        .map(|pair| pair.beside_s - pair.alone_s)
+        .collect();
+    let of = |(at, method): (usize, &&str)| {
+        let said: Vec<f64> = pairs.iter().map(|pair| pair.said[at]).collect();
+        let r = pearson(&said, &slower);
+        let half = 1.96 / (pairs.len().max(4) as f64 - 3.0).sqrt();
+        let ends = [r.atanh() - half, r.atanh() + half].map(f64::tanh);
+        let (name, what) = (
+            format!("r_{}", slug(method)),
+            format!("Pearson's r with the slow-down: {method}"),
+        );
+        Figure::new(&name, &what, r, "", 2).within(Some(ends))
+    };
+    METHODS.iter().enumerate().map(of).collect()
 }
 
 fn name(run: u32, victim: &str, beside: &str) -> String {

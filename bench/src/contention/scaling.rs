@@ -2,18 +2,23 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use unfuse_contention::{
     By, Capacity, Executor, Filter, Graph, Host, HostId, Interval, Kind, Options, Query, QueryId,
     Resource, Span, Stage, StageId, Tables, Task, TaskId, Workload, top,
 };
+use unfuse_toolkit::run;
 
+use super::Contention;
+use crate::page::{Figure, Measuring};
 use crate::random::Random;
-use crate::report;
 
 const S: i64 = 1_000_000_000;
 /// Rows of a task are cut there.
@@ -75,6 +80,8 @@ struct Took {
     build_s: f64,
     /// All paths, and the ten worst culprits, s.
     explain_s: f64,
+    /// `unfuse blame` from its start to its end, s.
+    whole_s: f64,
     /// Vertices.
     nodes: usize,
     /// Edges.
@@ -83,47 +90,77 @@ struct Took {
     paths: usize,
 }
 
+impl Took {
+    /// All of the analysis, s.
+    fn sum_s(&self) -> f64 {
+        self.check_s + self.build_s + self.explain_s
+    }
+}
+
 /// Measures and writes `contention-scaling.md`.
-pub fn measure(results: &Path) -> Result<()> {
-    let mut body = String::from(
+pub fn measure(asked: &Contention, results: &Path) -> Result<()> {
+    let measures = ["analysis/contention/src", "cli/src/commands/blame"];
+    let page = Measuring::begin(results, "contention-scaling", &measures)?;
+    let mut body = format!(
         "Made-up workloads: first the paper's cluster (19 workers of 8 cores) with one query for each user, \
          and with 15 one after the other; then one query for each user on 100 workers of 16 cores. A query has 4 stages of 100 tasks. Rows are cut at heartbeats of \
-         2 s; tasks take half a second to eight. Times are of one run on this machine.\n\n\
-         | users at once | queries | victims | tasks | rows | simulated, s | check, s | build the graph, s | explain and rank, s | sum, s | vertices | edges | paths |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+         2 s; tasks take half a second to eight. *Sum* is the analysis alone, in memory; *whole* is `unfuse blame` from its start to \
+         its end on the same rows in CSV files (without the hosts' capacities, which are then what was used), so with reading them. Means of {} runs.\n\n\
+         | users at once | queries | victims | tasks | rows | simulated, s | check, s | build the graph, s | explain and rank, s | sum, s | whole, s | vertices | edges | paths |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        asked.runs
     );
     let clusters = [2, 4, 6, 8, 11].map(|users| Cluster::paper(users, 1));
     let all = clusters
         .into_iter()
         .chain([Cluster::paper(11, 15), Cluster::large(100)]);
     let one = [100, 1_000].map(|users| (Cluster::large(users), Some(QueryId(users / 2))));
+    let mut figures = Vec::new();
     for (cluster, victim) in all.map(|cluster| (cluster, None)).chain(one) {
-        let took = analyse(cluster, victim)?;
+        let runs: Result<Vec<Took>> = (0..asked.runs).map(|_| analyse(cluster, victim)).collect();
+        let runs = runs?;
+        let of = |of: fn(&Took) -> f64| -> Vec<f64> { runs.iter().map(of).collect() };
+        let mean = |part: fn(&Took) -> f64| of(part).iter().sum::<f64>() / runs.len() as f64;
         let queries = cluster.users * cluster.queries;
         let tasks = queries * u64::from(cluster.stages * cluster.tasks);
+        let victims = if victim.is_some() { "one" } else { "all" };
         let _ = writeln!(
             body,
-            "| {} | {queries} | {} | {tasks} | {} | {:.0} | {:.2} | {:.2} | {:.2} | {:.2} | {} | {} | {} |",
+            "| {} | {queries} | {victims} | {tasks} | {} | {:.0} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {} | {} | {} |",
             cluster.users,
-            if victim.is_some() { "one" } else { "all" },
-            took.rows,
-            took.simulated_s,
-            took.check_s,
-            took.build_s,
-            took.explain_s,
-            took.check_s + took.build_s + took.explain_s,
-            took.nodes,
-            took.edges,
-            took.paths,
+            runs[0].rows,
+            runs[0].simulated_s,
+            mean(|took| took.check_s),
+            mean(|took| took.build_s),
+            mean(|took| took.explain_s),
+            mean(Took::sum_s),
+            mean(|took| took.whole_s),
+            runs[0].nodes,
+            runs[0].edges,
+            runs[0].paths,
         );
+        if queries >= 11 {
+            for (key, what, seconds) in [
+                ("sum", "analysis", of(Took::sum_s)),
+                (
+                    "whole",
+                    "`unfuse blame`, reading included",
+                    of(|took| took.whole_s),
+                ),
+            ] {
+                let name = format!("{key}_{queries}_{victims}");
+                let what = format!("{what}: {queries} queries, {victims} as victim");
+                figures.push(Figure::from_runs(&name, &what, &seconds, "s", 2));
+            }
+        }
     }
-    let command = "unfuse-bench contention --parts scaling";
-    report::write(results, "contention-scaling", command, &body)
+    page.finish(asked.runs, figures, &body)
 }
 
 /// Analyses what a cluster did to one query, or to all.
 fn analyse(cluster: Cluster, victim: Option<QueryId>) -> Result<Took> {
     let tables = simulate(cluster);
+    let whole_s = whole(&tables, victim)?;
     let rows = tables.intervals.len();
     let ends = tables.tasks.iter().map(|task| task.span.end);
     let simulated_s = ends.max().unwrap_or(0) as f64 / S as f64;
@@ -144,10 +181,65 @@ fn analyse(cluster: Cluster, victim: Option<QueryId>) -> Result<Took> {
         check_s: (checked - begun).as_secs_f64(),
         build_s: (built - checked).as_secs_f64(),
         explain_s: built.elapsed().as_secs_f64(),
+        whole_s,
         nodes: graph.nodes.len(),
         edges: graph.edges.len(),
         paths: paths.len(),
     })
+}
+
+/// Seconds of `unfuse blame` on the tables as CSV files.
+fn whole(tables: &Tables, victim: Option<QueryId>) -> Result<f64> {
+    let dir = tempfile::tempdir()?;
+    let create = |name: &str| File::create(dir.path().join(name)).map(BufWriter::new);
+    let mut intervals = create("intervals.csv")?;
+    writeln!(
+        intervals,
+        "host,query,stage,task,kind,start_ns,end_ns,units,blocked_ns"
+    )?;
+    for row in &tables.intervals {
+        let task = &tables.tasks[usize::try_from(row.task.0)?];
+        let kind = match row.kind {
+            Kind::RunQueue => "cpu",
+            Kind::IoRead => "io-read",
+            Kind::NetworkFetch => "network",
+            _ => "execution-memory",
+        };
+        writeln!(
+            intervals,
+            "worker-{},{},{},{},{kind},{},{},{},{}",
+            task.host.0,
+            task.stage.query.0,
+            task.stage.stage,
+            row.task.0,
+            row.span.start,
+            row.span.end,
+            row.units,
+            row.blocked_ns
+        )?;
+    }
+    intervals.flush()?;
+    let mut stages = create("stages.csv")?;
+    writeln!(stages, "query,stage,parents")?;
+    for stage in &tables.stages {
+        let parents: Vec<String> = stage.parents.iter().map(u32::to_string).collect();
+        writeln!(
+            stages,
+            "{},{},{}",
+            stage.id.query.0,
+            stage.id.stage,
+            parents.join(" ")
+        )?;
+    }
+    stages.flush()?;
+    let mut blame = Command::new(std::env::current_exe()?.with_file_name("unfuse"));
+    blame.arg("blame").arg(dir.path());
+    if let Some(victim) = victim {
+        blame.args(["--victim", &victim.0.to_string()]);
+    }
+    let begun = Instant::now();
+    run(&mut blame).context("`unfuse blame` of the made-up tables; `make build` first")?;
+    Ok(begun.elapsed().as_secs_f64())
 }
 
 /// A user's place in its work.

@@ -1,43 +1,4 @@
-//! A result file: Markdown that says how it was made.
-
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Context, Result};
-
-/// Writes `NAME.md` with the command that makes it again and what it was made on.
-pub fn write(results: &Path, name: &str, command: &str, body: &str) -> Result<()> {
-    fs::create_dir_all(results)?;
-    let path = results.join(format!("{name}.md"));
-    let text = format!(
-        "# {name}\n\nMade by `{command}` on {}.\n\n{body}",
-        machine()
-    );
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    print!("{body}");
-    println!("written to {}", path.display());
-    Ok(())
-}
-
-fn machine() -> String {
-    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"))
-        .unwrap_or(": unknown");
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let kernel = Command::new("uname")
-        .arg("-r")
-        .output()
-        .map(|o| o.stdout)
-        .unwrap_or_default();
-    format!(
-        "{cores} cores of {} (Linux {})",
-        model.trim_start_matches(['\t', ' ', ':']).trim(),
-        String::from_utf8_lossy(&kernel).trim()
-    )
-}
+//! Means, ratios and lines with their confidence intervals.
 
 /// Median of a list.
 pub fn median(values: &mut [f64]) -> f64 {
@@ -49,18 +10,21 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// The geometric mean of ratios given as logarithms, with its 95% confidence interval (Student's t).
-pub fn geometric(logs: &[f64]) -> String {
+/// The geometric mean of ratios given as logarithms, and its 95% confidence interval (Student's t) where there are several.
+pub fn geometric(logs: &[f64]) -> (f64, Option<[f64; 2]>) {
     let (mean, half) = mean_and_half_width(logs);
-    if half.is_infinite() {
-        return format!("{:.3} (one run)", mean.exp());
+    let interval = half
+        .is_finite()
+        .then(|| [(mean - half).exp(), (mean + half).exp()]);
+    (mean.exp(), interval)
+}
+
+/// The same as text.
+pub fn geometric_text(logs: &[f64]) -> String {
+    match geometric(logs) {
+        (mean, Some([low, high])) => format!("{mean:.3} ({low:.3} to {high:.3})"),
+        (mean, None) => format!("{mean:.3} (one run)"),
     }
-    format!(
-        "{:.3} ({:.3} to {:.3})",
-        mean.exp(),
-        (mean - half).exp(),
-        (mean + half).exp()
-    )
 }
 
 /// Mean of values and half the width of its 95% confidence interval; unbounded for a single value.
