@@ -8,6 +8,7 @@ mod setup;
 mod table;
 
 use std::io;
+use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -48,6 +49,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(tell_panic));
     let result = match Cli::parse().command {
         Command::Run(run) => run.execute(),
         Command::Record(record) => record.execute(),
@@ -70,10 +72,21 @@ fn main() -> ExitCode {
         // `unfuse top DIR | head` is no error.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("unfuse: {e:#}");
+            say!("unfuse: {e:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// A panic is a mistake of ours, or a damaged input that no check knows yet: one line says where.
+fn tell_panic(panic: &PanicHookInfo<'_>) {
+    let what = panic.payload_as_str().unwrap_or("no message");
+    let place = panic
+        .location()
+        .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+    say!(
+        "internal error at {place}: {what}. Please report it, with what was read if that may be shown"
+    );
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

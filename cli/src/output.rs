@@ -1,19 +1,59 @@
 //! Where a command's result goes: standard output, or a file that is written whole or not at all.
+//!
+//! A file has mode 0600 from its first byte, since a result holds what a profile holds: statements, source, records. It
+//! replaces what had its name. A link, a pipe or a device is written to only if it belongs to root or to the user:
+//! others could have planted it.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
+use nix::unistd::Uid;
+use unfuse_files::{Directory, Kind, is_trusted};
+use unfuse_postprocess::plain::{Form, Plain};
 
-/// Writes to a file, or to standard output where none is given. A file is written beside its place and
-/// then renamed.
+/// Says a line on standard error, see [`crate::say!`]. What strangers have written in it cannot command the terminal.
+pub fn say(line: std::fmt::Arguments<'_>) {
+    // Nobody reads where standard error is closed.
+    let _ = writeln!(Plain::new(io::stderr().lock(), Form::Text), "{line}");
+}
+
+/// Says a line on standard error, as `eprintln!`.
+#[macro_export]
+macro_rules! say {
+    ($($line:tt)*) => { $crate::output::say(format_args!($($line)*)) };
+}
+
+/// How an answer in text or JSON is written.
+pub fn form(json: bool) -> Form {
+    if json { Form::Json } else { Form::Text }
+}
+
+/// The same as [`write_to`] for text and JSON: without characters that a terminal obeys.
+pub fn write_plain_to(
+    path: Option<&Path>,
+    form: Form,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    write_to(path, |out| write(&mut Plain::new(out, form)))
+}
+
+/// No more links are followed one after the other.
+const MOST_LINKS: usize = 16;
+
+/// What standard output is called. Opened by name, it could be one that only who started this may open.
+const STDOUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+
+/// Writes to a file, or to standard output where none is given or its name is. A file is written aside and then renamed.
 pub fn write_to(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    let Some(path) = path else {
+    let is_stdout = |path: &Path| STDOUT.iter().any(|name| path == Path::new(name));
+    let Some(path) = path.filter(|path| !is_stdout(path)) else {
         let mut out = BufWriter::new(io::stdout().lock());
         write(&mut out)?;
         return Ok(out.flush()?);
@@ -24,48 +64,110 @@ pub fn write_to(
             path.display()
         )
     };
-    // Through a link to what it leads to. A pipe or a device is no file to replace.
-    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let replaced = fs::metadata(&place).map_or(true, |metadata| metadata.is_file());
-    if !replaced {
-        let mut out = BufWriter::new(File::create(&place).with_context(advice)?);
-        write(&mut out)?;
-        return out.flush().with_context(advice);
-    }
-    let aside = Aside::beside(&place);
-    let mut out = BufWriter::new(File::create(&aside.0).with_context(advice)?);
-    write(&mut out).with_context(advice)?;
-    out.flush().with_context(advice)?;
-    fs::rename(&aside.0, &place).with_context(advice)
-}
-
-/// A file that is gone when this is dropped, unless it was renamed before.
-struct Aside(PathBuf);
-
-impl Aside {
-    fn beside(place: &Path) -> Self {
-        let mut name = OsString::from(".");
-        name.push(place.file_name().unwrap_or_default());
-        name.push(format!(".{}.tmp", std::process::id()));
-        Self(place.with_file_name(name))
+    match Place::find(path).with_context(advice)? {
+        Place::Open(file) => {
+            let mut out = BufWriter::new(file);
+            write(&mut out)?;
+            out.flush().with_context(advice)
+        }
+        Place::Name(directory, name) => {
+            let mut out = BufWriter::new(directory.new_file().with_context(advice)?);
+            write(&mut out).with_context(advice)?;
+            let file = out.into_inner().map_err(|e| e.into_error());
+            file.and_then(|file| file.commit(name)).with_context(advice)
+        }
     }
 }
 
-impl Drop for Aside {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+/// What a path stands for.
+enum Place {
+    /// A name in a directory, for a regular file.
+    Name(Directory, PathBuf),
+    /// A pipe, a device, or something that this process has open.
+    Open(File),
+}
+
+impl Place {
+    /// Follows links as far as they may be followed.
+    fn find(path: &Path) -> Result<Self> {
+        let mut path = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            let Some(name) = path.file_name().map(PathBuf::from) else {
+                bail!("Is a directory");
+            };
+            let directory = Directory::open(path.parent().unwrap_or(Path::new("")))?;
+            let about = match directory.about(&name) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Self::Name(directory, name));
+                }
+                other => other?,
+            };
+            let is_ours = is_trusted(about.owner);
+            match about.kind {
+                Kind::File => return Ok(Self::Name(directory, name)),
+                Kind::Directory => bail!("Is a directory"),
+                Kind::Link | Kind::Special if !is_ours => bail!(
+                    "it is a {} of another user (uid {}), which is not written to",
+                    if about.kind == Kind::Link {
+                        "link"
+                    } else {
+                        "pipe or device"
+                    },
+                    about.owner
+                ),
+                // Such as /dev/fd/3: no path leads to what it stands for.
+                Kind::Link if fstatfs(&directory)?.filesystem_type() == PROC_SUPER_MAGIC => {
+                    return open(&path, 0);
+                }
+                Kind::Link => path = directory.path().join(directory.read_link(&name)?),
+                Kind::Special => return open(&path, nix::libc::O_NOFOLLOW),
+            }
+        }
+        bail!("too many links")
     }
+}
+
+/// Opens what is no file to replace. It may have become something else.
+fn open(path: &Path, flags: i32) -> Result<Place> {
+    let file = OpenOptions::new()
+        .append(true)
+        .custom_flags(flags)
+        .open(path)?;
+    if !is_trusted(Uid::from_raw(file.metadata()?.uid())) {
+        bail!("it belongs to another user, and is not written to");
+    }
+    Ok(Place::Open(file))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+    }
 
     #[test]
     fn a_file_is_replaced_whole_or_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out");
-        write_to(Some(&path), |out| Ok(out.write_all(b"first")?)).unwrap();
+        fs::write(&path, "others may read this").unwrap();
+        write_to(Some(&path), |out| {
+            out.write_all(b"first")?;
+            out.flush()?;
+            let temporary = fs::read_dir(dir.path())
+                .unwrap()
+                .flatten()
+                .map(|e| e.path());
+            let modes: Vec<u32> = temporary.filter(|p| *p != path).map(|p| mode(&p)).collect();
+            assert_eq!(modes, [0o600]);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(mode(&path), 0o600);
         let failed = write_to(Some(&path), |out| {
             out.write_all(b"sec")?;
             anyhow::bail!("no more")
@@ -76,19 +178,26 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_a_link() {
+    fn a_link_of_ones_own_stays_a_link() {
         let dir = tempfile::tempdir().unwrap();
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
         fs::write(&file, "old").unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
+        symlink("file", &link).unwrap();
         write_to(Some(&link), |out| Ok(out.write_all(b"new")?)).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        symlink("loop", dir.path().join("loop")).unwrap();
+        assert!(write_to(Some(&dir.path().join("loop")), |_| Ok(())).is_err());
     }
 
     #[test]
-    fn a_device_is_written_to() {
+    fn a_device_and_an_open_file_are_written_to() {
         write_to(Some(Path::new("/dev/null")), |out| Ok(out.write_all(b"x")?)).unwrap();
         assert!(Path::new("/dev/null").exists());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(file.as_file());
+        let place = PathBuf::from(format!("/dev/fd/{descriptor}"));
+        write_to(Some(&place), |out| Ok(out.write_all(b"text")?)).unwrap();
+        assert_eq!(fs::read(file.path()).unwrap(), b"text");
     }
 }

@@ -8,11 +8,11 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use unfuse_files::{Access, Directory};
 use unfuse_format::MANIFEST;
 use unfuse_toolkit as toolkit;
 
@@ -45,15 +45,17 @@ pub fn local_without(dir: &Path, tables: &[&str]) -> Result<PathBuf> {
     let uri = uri.trim_end_matches('/');
     let mut hasher = DefaultHasher::new();
     uri.hash(&mut hasher);
-    let mirror = toolkit::cache_dir()?
-        .join("remote")
-        .join(format!("{:016x}", hasher.finish()));
-    private(&mirror)?;
+    let mirror = mirrors()?.create_folder(&format!("{:016x}", hasher.finish()), Access::Private)?;
     update(uri, &mirror, tables)?;
-    Ok(mirror)
+    Ok(mirror.path().to_owned())
 }
 
-fn update(uri: &str, mirror: &Path, without: &[&str]) -> Result<()> {
+/// Where the mirrors are.
+fn mirrors() -> Result<Directory> {
+    toolkit::cache_folder("remote", Access::Private)
+}
+
+fn update(uri: &str, mirror: &Directory, without: &[&str]) -> Result<()> {
     let listing =
         hadoop(&["-ls", "-C", "-R", uri]).with_context(|| format!("{uri} cannot be read"))?;
     let listing = String::from_utf8_lossy(&listing).into_owned();
@@ -65,30 +67,32 @@ fn update(uri: &str, mirror: &Path, without: &[&str]) -> Result<()> {
     }
     let mut wanted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (folder, name) in &there {
-        if !without.contains(folder) && !mirror.join(folder).join(name).exists() {
+        if !without.contains(folder) && !mirror.path().join(folder).join(name).exists() {
             wanted.entry(folder).or_default().push(name);
         }
     }
-    // Fetched aside: an interrupted command leaves no half file.
-    let aside = mirror.join(format!(".{}", std::process::id()));
     for (folder, names) in wanted {
         let from = match folder {
             "" => uri.to_owned(),
             folder => format!("{uri}/{folder}"),
         };
         for names in names.chunks(AT_ONCE) {
-            private(&aside)?;
+            // Fetched aside: an interrupted command leaves no half file.
+            let aside = tempfile::tempdir_in(mirror.path())
+                .with_context(|| format!("cannot write to {}", mirror.path().display()))?;
             let mut arguments = vec!["-get".to_owned()];
             arguments.extend(names.iter().map(|name| format!("{from}/{name}")));
-            arguments.push(format!("{}/", aside.display()));
+            arguments.push(format!("{}/", aside.path().display()));
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             let fetched = hadoop(&arguments).with_context(|| format!("{from} cannot be read"));
-            private(&mirror.join(folder))?;
+            let to = match folder {
+                "" => mirror.clone(),
+                folder => mirror.create_folder(folder, Access::Private)?,
+            };
             for name in names {
                 // What is there is whole, even if another file failed.
-                let _ = fs::rename(aside.join(name), mirror.join(folder).join(name));
+                let _ = fs::rename(aside.path().join(name), to.path().join(name));
             }
-            let _ = fs::remove_dir_all(&aside);
             fetched?;
         }
     }
@@ -96,12 +100,16 @@ fn update(uri: &str, mirror: &Path, without: &[&str]) -> Result<()> {
 }
 
 /// Removes what is there no more: another profile has taken the place.
-fn forget_others(mirror: &Path, there: &[(&str, &str)]) -> Result<()> {
-    for folder in fs::read_dir(mirror)?.flatten() {
+fn forget_others(mirror: &Directory, there: &[(&str, &str)]) -> Result<()> {
+    for folder in fs::read_dir(mirror.path())?.flatten() {
         let Ok(files) = fs::read_dir(folder.path()) else {
             continue;
         };
         let folder = folder.file_name();
+        if folder.to_string_lossy().starts_with('.') {
+            // What another command fetches now.
+            continue;
+        }
         for file in files.flatten() {
             let (folder, name) = (folder.to_string_lossy(), file.file_name());
             if !there.contains(&(&*folder, &*name.to_string_lossy())) {
@@ -127,14 +135,6 @@ fn member(address: &str) -> Option<(&str, &str)> {
     };
     let is_data = name.ends_with(".parquet") || (folder == "sources" && name.ends_with(".java"));
     (is_data && plain(folder) && plain(name)).then_some((folder, name))
-}
-
-fn private(dir: &Path) -> Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .with_context(|| format!("cannot make {}", dir.display()))
 }
 
 /// What `hadoop fs` prints.
@@ -195,10 +195,9 @@ fn client() -> Result<Command> {
 
 /// A directory with an empty configuration: Hadoop's shell does not start without any.
 fn no_settings() -> Result<PathBuf> {
-    let dir = toolkit::cache_dir()?.join("remote/conf");
-    private(&dir)?;
-    fs::write(dir.join("core-site.xml"), "<configuration/>")?;
-    Ok(dir)
+    let dir = mirrors()?.create_folder("conf", Access::Private)?;
+    dir.write("core-site.xml", b"<configuration/>")?;
+    Ok(dir.path().to_owned())
 }
 
 /// The jars of SPARK_HOME, of the Spark on the PATH, or of one that `unfuse setup` installed.

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use unfuse_files::Access;
 use unfuse_toolkit::{self as toolkit, run};
 
 /// A Spark that unfuse is tested with.
@@ -49,7 +50,7 @@ impl Spark {
         if home.join("installed").exists() {
             return Ok(home);
         }
-        fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
+        make_in_cache(&home)?;
         let lock = home.join("requirements.lock");
         fs::write(&lock, self.lock())?;
         run(Command::new("python3")
@@ -121,10 +122,16 @@ fn data(name: &str, scale: &str, generate: impl FnOnce(&Path) -> Result<()>) -> 
     if dir.join("complete").exists() {
         return Ok(dir);
     }
-    fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    make_in_cache(&dir)?;
     generate(&dir).with_context(|| format!("the data of {name} could not be generated"))?;
     fs::write(dir.join("complete"), "")?;
     Ok(dir)
+}
+
+/// Makes a folder of the cache directory.
+fn make_in_cache(folder: &Path) -> Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    toolkit::cache_folder(&name, Access::Readable).map(drop)
 }
 
 /// Java 17 or newer, which Spark 4 needs.

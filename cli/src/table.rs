@@ -1,6 +1,6 @@
 //! Tables for people: aligned, and narrow enough for a terminal.
 
-use unfuse_postprocess::{By, Time, Total, Totals};
+use unfuse_postprocess::{By, Time, Total, Totals, plain};
 
 /// Columns of the text.
 const WIDTH: usize = 100;
@@ -62,6 +62,12 @@ pub fn render(totals: &Totals, by: By, time: Time, limit: usize) -> String {
     let samples = (totals.samples, totals.cpu_seconds);
     let waits = (totals.waits, totals.waiting_seconds);
     text += &format!("{:>6.1}% {}  total\n", 100.0, columns.text(samples, waits));
+    if by == By::Rule {
+        let shares = totals
+            .standings()
+            .map(|(standing, share)| format!("{} {:.2}%", standing.name(), 100.0 * share));
+        text += &format!("of the tasks: {}\n", shares.join(", "));
+    }
     text
 }
 
@@ -109,6 +115,7 @@ fn title(by: By) -> &'static str {
         By::Stage => "stage",
         By::Query => "query",
         By::Thread => "thread",
+        By::Rule => "rule",
     }
 }
 
@@ -120,9 +127,10 @@ fn bar(share: f64) -> String {
     bar + &" ".repeat(BAR.saturating_sub(used))
 }
 
-/// In one line, at most so many characters.
+/// In one line of characters that a terminal shows and does not obey, at most so many.
 pub fn shorten(text: &str, room: usize) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let one_line = plain::line(&one_line).into_owned();
     if one_line.chars().count() <= room {
         return one_line;
     }

@@ -22,7 +22,7 @@ fn top_shows_operators() {
 
 #[test]
 fn top_sums_by_other_things() {
-    let tables: Vec<String> = ["line", "method", "stage", "query", "thread"]
+    let tables: Vec<String> = ["line", "method", "stage", "query", "thread", "rule"]
         .iter()
         .map(|by| unfuse(&["top", "--limit", "8", "--by", by]))
         .collect();

@@ -1,6 +1,7 @@
 //! `unfuse size` on event logs of a job whose times are known: the answers, and what it says of bad input.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -136,6 +137,11 @@ fn a_profile_is_made_and_asked() {
     let dir = example();
     let dir = dir.path();
     insta::assert_snapshot!(text(dir, &["fit", "logs", "-o", "job.toml"]));
+    let mode = fs::metadata(dir.join("job.toml"))
+        .expect("a file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o7777, 0o600, "for its user only");
     let asked = ["job.toml", "--iterations", "4", "--size", "2000000"];
     let ask =
         |question: &str, rest: &[&str]| text(dir, &[&[question][..], &asked[..], rest].concat());

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use unfuse_files::{Access, Directory};
 
 use crate::setup::{self, Spark};
 
@@ -42,18 +43,18 @@ impl Demo {
         let data = setup::tpch(&spark, &self.scale)?;
         bar.inc(1);
         let profile = self.out.join("profile");
+        let out = Directory::create(&self.out, Access::Private).with_context(|| {
+            format!(
+                "cannot write to {}; choose another with --out",
+                self.out.display()
+            )
+        })?;
         if profile.exists() {
             std::fs::remove_dir_all(&profile)
                 .with_context(|| format!("cannot replace {}", profile.display()))?;
         }
-        std::fs::create_dir_all(&self.out).with_context(|| {
-            format!(
-                "cannot make {}; choose another with --out",
-                self.out.display()
-            )
-        })?;
+        out.write("query.py", include_bytes!("../../assets/demo.py"))?;
         let script = self.out.join("query.py");
-        std::fs::write(&script, include_str!("../../assets/demo.py"))?;
         bar.set_message("starting Spark");
         let mut child = setup::inside(&spark, &mut Command::new(std::env::current_exe()?))
             .args(["run", "--out"])

@@ -2,13 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use unfuse_format::{LiveMarker, ProfileDir};
 use unfuse_profiler::perf_event;
 use unfuse_toolkit::{self as toolkit, Java};
 
 use crate::setup::{self, Spark};
+
+/// How long the writer of a trial may outlive its JVM.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Check whether profiling works here: perf_event_open, JDKs, Spark
 #[derive(Debug, Args)]
@@ -120,7 +125,8 @@ fn javas(findings: &mut Findings, library: Option<&Path>) {
 }
 
 fn agent_loads(java: &Java, library: &Path) -> Result<(), String> {
-    let dir = std::env::temp_dir().join(format!("unfuse-doctor-{}", std::process::id()));
+    let home = tempfile::tempdir().map_err(|e| format!("no directory for a trial: {e}"))?;
+    let dir = home.path().join("profile");
     let flag = format!(
         "-agentpath:{}=dir={},rate=0",
         library.display(),
@@ -130,10 +136,13 @@ fn agent_loads(java: &Java, library: &Path) -> Result<(), String> {
         .arg(flag)
         .arg("-version")
         .output();
-    let made = dir.join("unfuse.json").exists();
-    let _ = std::fs::remove_dir_all(&dir);
+    let made = ProfileDir::open(&dir);
+    if let Ok(made) = &made {
+        // What it still writes could not be removed.
+        LiveMarker::wait_for_all(made, PATIENCE);
+    }
     match output {
-        Ok(output) if output.status.success() && made => Ok(()),
+        Ok(output) if output.status.success() && made.is_ok() => Ok(()),
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stderr);
             Err(text.lines().next().unwrap_or("no message").to_owned())

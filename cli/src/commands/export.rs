@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use unfuse_postprocess::plain::Form;
 use unfuse_postprocess::{Level, Profile, Selection, export, folded};
 
 use super::{Depth, Input};
-use crate::output::write_to;
+use crate::output::{write_plain_to, write_to};
 
 /// Write the profile in another format
 ///
@@ -59,15 +60,18 @@ impl Export {
             bail!("this format is binary and no text for a terminal; name a file with -o FILE");
         }
         let (profile, selection) = self.input.open()?;
-        write_to(self.out.as_deref(), |out| {
-            Ok(write(
-                self.format,
-                &profile,
-                selection,
-                self.level.into(),
-                out,
-            )?)
-        })?;
+        let written = |out: &mut dyn Write| {
+            let level = self.level.into();
+            Ok(write(self.format, &profile, selection, level, out)?)
+        };
+        let out = self.out.as_deref();
+        match self.format {
+            Format::Pprof | Format::Otlp => write_to(out, written)?,
+            Format::Folded => write_plain_to(out, Form::Text, written)?,
+            Format::Speedscope | Format::Firefox | Format::Json => {
+                write_plain_to(out, Form::Json, written)?;
+            }
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use unfuse_postprocess::plain::Form;
 use unfuse_postprocess::{flame_graph, folded};
 
 use super::{Depth, Input, Kind};
-use crate::output::write_to;
+use crate::output::write_plain_to;
 
 /// Write an interactive flame graph (SVG, for a browser)
 #[derive(Debug, Args)]
@@ -48,7 +49,7 @@ impl Flame {
                 .find(|((_, id), _)| *id == query)
                 .map(|(_, text)| text.clone())
         });
-        write_to(Some(&self.out), |out| {
+        write_plain_to(Some(&self.out), Form::Text, |out| {
             Ok(flame_graph(
                 &stacks,
                 &title,
@@ -57,7 +58,7 @@ impl Flame {
                 out,
             )?)
         })?;
-        eprintln!(
+        crate::say!(
             "unfuse: wrote {} (open it in a browser)",
             self.out.display()
         );

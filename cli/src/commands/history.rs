@@ -11,7 +11,7 @@ use unfuse_format::ProfileDir;
 use unfuse_postprocess::{self as postprocess, Profile, histories, median};
 
 use super::open;
-use crate::output::write_to;
+use crate::output::{form, write_plain_to};
 use crate::remote;
 use crate::table::shorten;
 
@@ -61,7 +61,7 @@ impl History {
         data: &(impl serde::Serialize + ?Sized),
         text: impl FnOnce() -> String,
     ) -> Result<ExitCode> {
-        write_to(None, |out| {
+        write_plain_to(None, form(self.json), |out| {
             if self.json {
                 serde_json::to_writer_pretty(&mut *out, data)?;
                 return Ok(writeln!(out)?);

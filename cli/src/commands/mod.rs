@@ -120,10 +120,10 @@ impl From<Depth> for Level {
 fn open(dir: &Path) -> Result<Profile> {
     let profile = Profile::open(&remote::local(dir)?)?;
     for problem in &profile.problems {
-        eprintln!("unfuse: {problem}");
+        crate::say!("unfuse: {problem}");
     }
     for failure in &profile.failures {
-        eprintln!("unfuse: the profile is not complete: {failure}");
+        crate::say!("unfuse: the profile is not complete: {failure}");
     }
     Ok(profile)
 }

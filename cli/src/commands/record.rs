@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use unfuse_format::{LiveMarker, ProfileDir};
+use unfuse_format::{ProcessRow, ProfileDir};
+use unfuse_postprocess::completeness;
 use unfuse_profiler::attach::Recorder;
 use unfuse_profiler::{Config, LaunchError, Threads};
 use unfuse_toolkit as toolkit;
@@ -56,7 +57,7 @@ impl Record {
             threads: Threads::All,
             ..Config::default()
         };
-        let recorder = Recorder::new(config, self.pid).map_err(|e| match e {
+        let recorder = Recorder::new(config, self.pid, jvm.owner()).map_err(|e| match e {
             LaunchError::PerfDenied(e) => anyhow::anyhow!(
                 "perf_event_open is not allowed here ({e}), and a running JVM can be sampled in no other \
                  way; `unfuse doctor` says how to allow it"
@@ -74,26 +75,25 @@ impl Record {
                 return Err(e);
             }
         };
-        wait_for_writer(&dir);
         recording.wait(self.duration, &stop);
-        recording.stop();
-        if !LiveMarker::wait_for_all(&dir, PATIENCE) {
-            eprintln!("unfuse: {} is still being written", out.display());
+        if !recording.finish(PATIENCE) {
+            crate::say!("unfuse: {} is still being written", out.display());
         }
         if let Some(failure) = recording.failure() {
-            eprintln!("unfuse: {failure}");
+            crate::say!("unfuse: {failure}");
         }
         match recording.leave() {
             _ if recording.jvm_has_ended() => {
-                eprintln!("unfuse: JVM {} ended before the time was over", self.pid);
+                crate::say!("unfuse: JVM {} ended before the time was over", self.pid);
             }
             Ok(()) => {}
-            Err(e) => eprintln!(
+            Err(e) => crate::say!(
                 "unfuse: the agent has not left JVM {} in time ({e})",
                 self.pid
             ),
         }
         tell(&dir, &out);
+        tell_completeness(&dir);
         Ok(ExitCode::SUCCESS)
     }
 
@@ -121,14 +121,15 @@ impl Record {
     }
 }
 
-/// Until it has announced itself, so that its end can be waited for.
-fn wait_for_writer(dir: &ProfileDir) {
-    let live = dir.path().join("live");
-    for _ in 0..200 {
-        if std::fs::read_dir(&live).is_ok_and(|mut live| live.next().is_some()) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
+/// Says from when on the profile is complete, if not from its beginning.
+fn tell_completeness(dir: &ProfileDir) {
+    let processes = dir.read::<ProcessRow>().map(|read| read.rows);
+    let last = processes
+        .unwrap_or_default()
+        .into_iter()
+        .max_by_key(|process| process.end_ns);
+    if let Some(text) = last.as_ref().and_then(completeness) {
+        crate::say!("unfuse: {text}");
     }
 }
 

@@ -68,13 +68,15 @@ impl Report {
         }
         bar.set_length(report.summary().queries.len() as u64);
         bar.set_message("writing");
-        let file = Some(self.out.as_path()).filter(|path| path.as_os_str() != "-");
-        write_to(file, |mut out| {
+        write_to(Some(&self.out), |mut out| {
             Ok(report.write_html(&mut out, &|| bar.inc(1))?)
         })?;
         bar.finish_and_clear();
-        if let Some(file) = file {
-            eprintln!("unfuse: wrote {} (open it in a browser)", file.display());
+        if self.out.as_os_str() != "-" {
+            crate::say!(
+                "unfuse: wrote {} (open it in a browser)",
+                self.out.display()
+            );
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -83,6 +85,6 @@ impl Report {
 /// Says that a part cannot be told, and why; the others can.
 fn missing(what: &str, error: &Error) -> String {
     let note = format!("the report says nothing of {what}: {error:#}");
-    eprintln!("unfuse: {note}");
+    crate::say!("unfuse: {note}");
     note
 }

@@ -76,11 +76,11 @@ impl Run {
         };
         if !dir.is_there() {
             let out = out.display();
-            eprintln!("unfuse: {out} was deleted while the command ran; there is no profile");
+            crate::say!("unfuse: {out} was deleted while the command ran; there is no profile");
             return Ok(exit_code(status));
         }
         if !LiveMarker::wait_for_all(&dir, PATIENCE) {
-            eprintln!(
+            crate::say!(
                 "unfuse: a profiled process is still running; {} grows until it ends",
                 out.display()
             );
@@ -95,7 +95,7 @@ impl Run {
             return Ok(ExitCode::from(127));
         };
         let uri = uri.display();
-        eprintln!(
+        crate::say!(
             "unfuse: profile in {uri}; next: unfuse top {uri}   |   unfuse flame {uri} -o flame.svg"
         );
         Ok(exit_code(status))
@@ -109,7 +109,7 @@ impl Run {
         let status = command
             .status()
             .with_context(|| format!("cannot run {}", self.command[0].to_string_lossy()));
-        Ok(status.map_err(|e| eprintln!("unfuse: {e:#}")).ok())
+        Ok(status.map_err(|e| crate::say!("unfuse: {e:#}")).ok())
     }
 
     /// The command with the agent added the way its kind takes it.
@@ -239,7 +239,7 @@ pub(super) fn tell(dir: &ProfileDir, out: &Path) {
         return;
     }
     if processes.is_empty() {
-        eprintln!(
+        crate::say!(
             "unfuse: no JVM was profiled. The command must be java, or start Spark through spark-submit \
              (pyspark, spark-sql and python with PySpark do); see `unfuse doctor`"
         );
@@ -251,12 +251,12 @@ pub(super) fn tell(dir: &ProfileDir, out: &Path) {
         format!("unfuse top {out}   |   unfuse flame {out} --level full -o flame.svg")
     };
     for failure in failures {
-        eprintln!("unfuse: the profile in {out} is not complete: {failure}");
+        crate::say!("unfuse: the profile in {out} is not complete: {failure}");
     }
     let hint = if std::io::stderr().is_terminal() {
         "\nunfuse: next: "
     } else {
         "; next: "
     };
-    eprintln!("unfuse: profile in {out}{hint}{next}");
+    crate::say!("unfuse: profile in {out}{hint}{next}");
 }

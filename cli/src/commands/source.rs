@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use unfuse_postprocess::plain::{self, Form};
 use unfuse_postprocess::{Annotated, AnnotatedLine, annotated};
 
 use super::Input;
-use crate::output::write_to;
+use crate::output::write_plain_to;
 
 /// Cold lines shown around hot ones.
 const CONTEXT: usize = 4;
@@ -31,7 +32,7 @@ impl Source {
         if sources.is_empty() {
             bail!("no sample of the selection is in generated code; try `unfuse top --by method`");
         }
-        write_to(None, |out| {
+        write_plain_to(None, Form::Text, |out| {
             for source in &sources {
                 self.print(source, out)?;
             }
@@ -80,7 +81,7 @@ impl Source {
             } else {
                 String::new()
             };
-            let gutter: String = gutter.chars().take(24).collect();
+            let gutter: String = plain::line(gutter).chars().take(24).collect();
             writeln!(
                 out,
                 "{percent:>8}  {gutter:<24} {:>5}  {}",

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use unfuse_postprocess::{By, Totals, notes};
 
 use super::{Input, Kind};
-use crate::output::write_to;
+use crate::output::{form, write_plain_to};
 use crate::table;
 
 /// Show which operators, lines or methods use the CPU, or wait
@@ -38,6 +38,8 @@ enum Column {
     Stage,
     Query,
     Thread,
+    /// What placed the samples on operators, and what that is worth
+    Rule,
 }
 
 impl From<Column> for By {
@@ -49,6 +51,7 @@ impl From<Column> for By {
             Column::Stage => Self::Stage,
             Column::Query => Self::Query,
             Column::Thread => Self::Thread,
+            Column::Rule => Self::Rule,
         }
     }
 }
@@ -64,7 +67,7 @@ impl Top {
         };
         let by = self.by.map_or(usual, By::from);
         let totals = Totals::of(&profile, selection, by);
-        write_to(None, |out| {
+        write_plain_to(None, form(self.json), |out| {
             if self.json {
                 serde_json::to_writer_pretty(&mut *out, &totals.rows)?;
                 writeln!(out)?;

@@ -20,11 +20,12 @@ use unfuse_contention::{
     VictimStages, Workload, from_csv, from_profile,
 };
 use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
+use unfuse_postprocess::plain::Form;
 
 use self::answer::{Answer, Found};
 use self::window::Window;
 use super::{list, open};
-use crate::output::write_to;
+use crate::output::{form, write_plain_to};
 use crate::remote;
 
 /// How long a JVM may take from making its profile to writing to it.
@@ -172,15 +173,22 @@ impl Blame {
     fn answer(&self, root: &Path) -> Result<()> {
         let Read { input, workload } = self.read(root)?;
         let options = self.options(&workload, input.origin_ns)?;
+        options.check(&workload)?;
         let graph = Graph::build(&workload, &options);
         let notes = || answer::notes(&workload, &graph, &input);
         // These formats have no place for them.
         if let Some(GraphFormat::Graphml | GraphFormat::Cypher) = self.graph {
             for note in notes() {
-                eprintln!("note: {note}");
+                crate::say!("note: {note}");
             }
         }
-        write_to(self.out.as_deref(), |out| {
+        // Cypher takes the escapes of JSON too.
+        let form = match self.graph {
+            Some(GraphFormat::Json | GraphFormat::Cypher) => Form::Json,
+            Some(GraphFormat::Graphml) => Form::Text,
+            None => form(self.json),
+        };
+        write_plain_to(self.out.as_deref(), form, |out| {
             let text = match self.graph {
                 Some(GraphFormat::Json) => graph.to_json(&notes()) + "\n",
                 Some(GraphFormat::Graphml) => graph.to_graphml(),
@@ -218,7 +226,7 @@ impl Blame {
             }
             match self.answer(&root) {
                 Ok(()) => {}
-                Err(error) if running => eprintln!("unfuse: nothing to tell yet: {error:#}"),
+                Err(error) if running => crate::say!("unfuse: nothing to tell yet: {error:#}"),
                 Err(error) => return Err(error),
             }
             std::io::stdout().flush()?;

@@ -128,6 +128,7 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Blocks>
     if options.victims.is_empty() {
         return Ok(None);
     }
+    options.check(&workload)?;
     let graph = Graph::build(&workload, &options);
     let found = Found::of(&workload, &graph);
     let everybody = question(&options, None);

@@ -43,7 +43,8 @@ impl Window {
             } else {
                 origin_ns
             };
-            (origin + (seconds * 1e9) as i64).max(0)
+            // At most some 30 years away from a time of this century; what begins later has nothing in it.
+            origin.saturating_add((seconds * 1e9) as i64).max(0)
         };
         let start = self.from.map_or(origin_ns, at);
         let end = self.to.map_or(end_ns, at);

@@ -14,7 +14,7 @@ use unfuse_impact::{Scheme, Table};
 
 use self::answer::Answer;
 use self::operators::Profiles;
-use crate::output::write_to;
+use crate::output::{form, write_plain_to};
 
 /// What `measure` calls its table.
 const RUNS: &str = "runs.csv";
@@ -72,7 +72,7 @@ impl Impact {
             None => {}
         }
         let answer = self.answer()?;
-        write_to(self.out.as_deref(), |out| {
+        write_plain_to(self.out.as_deref(), form(self.json), |out| {
             if self.json {
                 serde_json::to_writer_pretty(&mut *out, &answer)?;
                 return Ok(writeln!(out)?);

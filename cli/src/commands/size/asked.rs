@@ -135,7 +135,7 @@ impl Shop {
         let prices = Prices::read(&self.prices)?;
         let without = prices.without(self.tariff());
         if !without.is_empty() {
-            eprintln!(
+            crate::say!(
                 "unfuse: left out, as without a spot price: {}",
                 super::super::list(&without)
             );

@@ -93,7 +93,7 @@ impl Fit {
             Ok(profile) => profile,
             Err(error) => {
                 for line in left_out.iter().chain(&logs.notes) {
-                    eprintln!("unfuse: {line}");
+                    crate::say!("unfuse: {line}");
                 }
                 bail!(error);
             }

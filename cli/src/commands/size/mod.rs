@@ -6,19 +6,20 @@ mod fit;
 mod plot;
 mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use unfuse_postprocess::plain::Form;
 use unfuse_sizing::{Chance, Cluster, Offer, Prediction, best, cheapest, curve};
 
 use self::answer::{Answer, Curve};
 use self::asked::{Asked, Shop};
 use super::record::duration;
-use crate::output::write_to;
+use crate::output::{form, write_plain_to};
 
 /// Predict how long a job takes on another cluster, and find the cheapest cluster before a deadline
 ///
@@ -218,7 +219,9 @@ impl CurveOf {
         let curve = Curve::of(&about, &market, &self.shop, offers)?;
         if let Some(path) = &self.out {
             let svg = plot::curve(&curve)?;
-            write_to(Some(path), |out| Ok(out.write_all(svg.as_bytes())?))?;
+            write_plain_to(Some(path), Form::Text, |out| {
+                Ok(out.write_all(svg.as_bytes())?)
+            })?;
         }
         print(self.asked.json, &curve, || {
             text::curve(&about, &curve, self.out.as_deref())
@@ -228,7 +231,7 @@ impl CurveOf {
 
 /// Prints JSON or text.
 fn print(json: bool, data: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
-    write_to(None::<&Path>, |out| {
+    write_plain_to(None, form(json), |out| {
         if json {
             serde_json::to_writer_pretty(&mut *out, data)?;
             return Ok(writeln!(out)?);

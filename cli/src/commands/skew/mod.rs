@@ -22,7 +22,7 @@ use self::answer::Answer;
 use self::records::{Records, Wanted, records};
 use self::spark::Job;
 use super::list;
-use crate::output::write_to;
+use crate::output::{form, write_plain_to};
 use crate::remote;
 
 /// Show which stages wait for slow tasks, and why these are slow: more data, expensive records, garbage collection, a slow host …
@@ -47,6 +47,10 @@ pub struct Skew {
     /// The file to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Read contents that the run did not keep from the input files that the profile names, where these are text files of
+    /// this machine. A profile of somebody else can name any file that you may read
+    #[arg(long)]
+    read_inputs: bool,
     /// Where records outgrow this machine, follow them by a Spark job: a spark-submit with its options
     #[arg(last = true, value_name = "SPARK_SUBMIT")]
     spark_submit: Vec<OsString>,
@@ -77,7 +81,7 @@ impl Skew {
         }
         let one_stage = self.stage.is_some();
         let answer = Answer::of(findings, records, self.top, one_stage, run.notes);
-        write_to(self.out.as_deref(), |out| {
+        write_plain_to(self.out.as_deref(), form(self.json), |out| {
             let text = if self.json {
                 serde_json::to_string_pretty(&answer)? + "\n"
             } else {
@@ -118,8 +122,15 @@ impl Skew {
             stage: self.stage,
             top: self.top,
         };
-        let (run, mut records) = with_records(run, root, &wanted, job)?;
-        records.iter_mut().for_each(Records::read_files);
+        let (mut run, mut records) = with_records(run, root, &wanted, job)?;
+        if let Some(records) = &mut records {
+            let note = if self.read_inputs {
+                records.read_inputs()
+            } else {
+                records.unread_inputs()
+            };
+            run.notes.extend(note);
+        }
         Ok((run, records))
     }
 }

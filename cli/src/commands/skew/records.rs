@@ -1,11 +1,11 @@
 //! What the records of a run say, where they were followed.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
+use unfuse_files::open_given;
 use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow};
 use unfuse_provenance::{
     Options, Outcome, ProvenanceError, RecordPlace, RecordRef, SlowOutput, Taps, Texts, propagate,
@@ -140,12 +140,16 @@ impl Place {
         }
     }
 
-    fn read_file(&mut self) {
-        let line = self.local_file().zip(self.offset);
-        if let Some((line, cut)) = line.and_then(|(path, offset)| line_at(&path, offset)) {
-            self.content = Some(line);
-            self.cut = cut;
-        }
+    /// Reads the record from its file; the error is for the person.
+    fn read_file(&mut self) -> Result<(), String> {
+        let Some((path, offset)) = self.local_file().zip(self.offset) else {
+            return Ok(());
+        };
+        let failed = |e: io::Error| format!("{} is not read: {e}", path.display());
+        let (line, cut) = line_at(&path, offset).map_err(failed)?;
+        self.content = Some(line);
+        self.cut = cut;
+        Ok(())
     }
 
     /// The file, if it is one of this machine and of plain text.
@@ -161,15 +165,19 @@ impl Place {
     }
 }
 
-fn line_at(path: &Path, offset: i64) -> Option<(String, bool)> {
-    let mut file = File::open(path).ok()?;
-    file.seek(SeekFrom::Start(offset.try_into().ok()?)).ok()?;
+/// The line of a file that begins at an offset, and whether it was cut.
+fn line_at(path: &Path, offset: i64) -> io::Result<(String, bool)> {
+    let offset = u64::try_from(offset).map_err(|_| {
+        io::Error::new(io::ErrorKind::InvalidInput, "its record has no place in it")
+    })?;
+    let mut file = open_given(path)?;
+    file.seek(SeekFrom::Start(offset))?;
     let mut line = Vec::new();
     let mut reader = BufReader::new(file.take(LONGEST + 1));
-    reader.read_until(b'\n', &mut line).ok()?;
+    reader.read_until(b'\n', &mut line)?;
     let whole = line.ends_with(b"\n") || line.len() as u64 <= LONGEST;
     let text = String::from_utf8_lossy(&line);
-    Some((text.trim_end_matches(['\n', '\r']).to_owned(), !whole))
+    Ok((text.trim_end_matches(['\n', '\r']).to_owned(), !whole))
 }
 
 impl Records {
@@ -190,9 +198,33 @@ impl Records {
         }
     }
 
-    /// Reads contents that were not kept where the records are, if that is a text file of this machine. A profile of somebody
-    /// else can name any file: what comes of it is for who asks, and for no page that goes round.
-    pub(super) fn read_files(&mut self) {
+    /// Reads contents that were not kept from the files that the records are in, if these are text files of this machine.
+    /// A profile of somebody else can name any file: this is only for who asks for it, and for no page that goes round.
+    /// Says what could not be read.
+    pub(super) fn read_inputs(&mut self) -> Option<String> {
+        let mut failed = self
+            .unread()
+            .into_iter()
+            .filter_map(|place| place.read_file().err());
+        let first = failed.next()?;
+        Some(match failed.count() {
+            0 => first,
+            more => format!("{first} (and {more} more records)"),
+        })
+    }
+
+    /// Says how to see contents that were not kept.
+    pub(super) fn unread_inputs(&mut self) -> Option<String> {
+        let unread = self.unread();
+        let file = unread.iter().find_map(|place| place.file.as_deref())?;
+        Some(format!(
+            "contents of {} records were not kept; --read-inputs reads them from the files that the profile names, such as {file}",
+            unread.len()
+        ))
+    }
+
+    /// Places in local files whose contents were not kept.
+    fn unread(&mut self) -> Vec<&mut Place> {
         let of_records = self.slow_records.iter_mut().map(|record| &mut record.at);
         let of_results = self
             .slow_results
@@ -201,11 +233,12 @@ impl Records {
         let mut places: Vec<&mut Place> = of_records.chain(of_results).collect();
         // Whose run was not to keep contents does not want them from elsewhere.
         if places.iter().all(|place| place.content.is_none()) {
-            return;
+            return Vec::new();
         }
-        for place in places.iter_mut().filter(|place| place.content.is_none()) {
-            place.read_file();
-        }
+        places.retain(|place| {
+            place.content.is_none() && place.offset.is_some() && place.local_file().is_some()
+        });
+        places
     }
 
     /// Whether no slow ones are there.
@@ -289,7 +322,8 @@ pub(super) fn records(
             .collect(),
     };
     let mut notes = notes(&taps, &outcome, places.in_python);
-    let waiting = std::fs::read_dir(dir.records_waiting()).map_or(0, Iterator::count);
+    let waiting = dir.records_waiting().and_then(|folder| folder.names());
+    let waiting = waiting.map_or(0, |names| names.len());
     if waiting > 0 {
         notes.push(format!(
             "the records of {waiting} tasks are not in the tables yet: if the application has not been killed, ask again a little later"

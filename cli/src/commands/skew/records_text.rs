@@ -111,9 +111,7 @@ fn content(at: &Place) -> String {
 }
 
 fn quoted(content: &str, cut: bool) -> String {
-    // Records can hold what a terminal would obey.
-    let one_line = content.replace(char::is_control, " ");
-    format!("{one_line}{}", if cut { "…" } else { "" })
+    format!("{content}{}", if cut { "…" } else { "" })
 }
 
 fn place(at: &Place) -> String {

@@ -1,9 +1,11 @@
 //! How levels are set on this machine.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use unfuse_files::random_digits;
 use unfuse_toolkit::cgroup::{ControlGroup, Setting};
 use unfuse_toolkit::confine::{Confinement, Loopback};
 use unfuse_toolkit::cpufreq::Cpufreq;
@@ -82,7 +84,7 @@ impl Machine {
             cpufreq,
             inputs,
             devices,
-            copies: Path::new(storage::MEMORY).join(name),
+            copies: Path::new(storage::MEMORY).join(format!("{name}-{}", random_digits()?)),
         };
         if levels.disk.contains(&Disk::Ram) {
             storage::check_memory(machine.inputs.iter().map(|input| input.bytes).sum())?;
@@ -175,7 +177,10 @@ impl Machine {
         }
         if levels.disk.contains(&Disk::Ram) {
             guardian.will(&Undo::Remove(self.copies.clone()))?;
-            std::fs::create_dir(&self.copies)
+            // Private and new, since the inputs may be: nobody else may read them, nor have made it.
+            std::fs::DirBuilder::new()
+                .mode(0o700)
+                .create(&self.copies)
                 .with_context(|| format!("cannot make {}", self.copies.display()))?;
             for (at, input) in self.inputs.iter().enumerate() {
                 storage::copy(&input.path, &self.copies.join(at.to_string()))?;

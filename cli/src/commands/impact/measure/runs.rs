@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use unfuse_files::{Access, Directory};
 use unfuse_impact::Row;
 use unfuse_profiler::perf_event;
 use unfuse_toolkit::guardian::{Guardian, end_all};
@@ -22,6 +23,8 @@ use super::machine::{Machine, within};
 use super::plan::{Plan, caveat, uncounted};
 use super::stop;
 
+/// The folder of what the runs print.
+const LOGS: &str = "logs";
 /// How often is looked whether a run has ended: what its time may be wrong by.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long what a run has started may outlive it.
@@ -38,18 +41,19 @@ pub(super) fn make(plan: &Plan, mut machine: Machine) -> Result<Option<u8>> {
             table.display()
         );
     }
-    let logs = plan.out.join("logs");
-    fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
+    let out = Directory::create(&plan.out, Access::Private)
+        .context("the runs cannot be kept; choose another directory with -o")?;
+    let logs = out.create_folder(LOGS, Access::Private)?;
     stop::watch();
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["impact", "guard"]);
     let mut guardian = Guardian::start(command)?;
-    eprintln!("unfuse: {}", caveat(&plan.levels));
+    crate::say!("unfuse: {}", caveat(&plan.levels));
     if let Some(why) = uncounted() {
-        eprintln!("unfuse: {why}");
+        crate::say!("unfuse: {why}");
     }
     let prepared = machine.prepare(&plan.levels, &mut guardian);
-    let made = prepared.and_then(|()| Session::new(plan, &machine, &table)?.all());
+    let made = prepared.and_then(|()| Session::new(plan, &machine, &out, logs)?.all());
     // Whatever came of it.
     let restored = guardian.restore();
     let stopped = made?;
@@ -61,6 +65,7 @@ struct Session<'a> {
     plan: &'a Plan,
     machine: &'a Machine,
     table: csv::Writer<File>,
+    logs: Directory,
     bar: ProgressBar,
     made: usize,
     /// At the base scheme: periods without CPU, and all.
@@ -74,14 +79,17 @@ enum Outcome {
 }
 
 impl<'a> Session<'a> {
-    fn new(plan: &'a Plan, machine: &'a Machine, table: &Path) -> Result<Self> {
-        let failed = || format!("cannot write {}", table.display());
+    fn new(plan: &'a Plan, machine: &'a Machine, out: &Directory, logs: Directory) -> Result<Self> {
+        let table = out
+            .create_file(RUNS)
+            .with_context(|| format!("cannot write {}", plan.out.join(RUNS).display()))?;
         let runs = plan.order().len() + plan.warm_up as usize;
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}  {elapsed}")?;
         Ok(Self {
             plan,
             machine,
-            table: csv::Writer::from_path(table).with_context(failed)?,
+            table: csv::Writer::from_writer(table),
+            logs,
             bar: ProgressBar::new(runs as u64).with_style(style),
             made: 0,
             throttled: (0, 0),
@@ -109,7 +117,7 @@ impl<'a> Session<'a> {
                 Outcome::Took(_) => {}
                 Outcome::Stopped(signal) => {
                     self.bar.finish_and_clear();
-                    eprintln!(
+                    crate::say!(
                         "unfuse: stopped; settings are restored, the runs so far are in {}",
                         self.plan.out.display()
                     );
@@ -124,7 +132,7 @@ impl<'a> Session<'a> {
             && periods > 0
             && (throttled as f64) < FELT * periods as f64
         {
-            eprintln!(
+            crate::say!(
                 "unfuse: at the base scheme the job was out of CPU in {:.0}% of its time only: it hardly used more than the \
                  base has, so CRI is small whatever it does. A lower base would tell more: --schemes cpu=…",
                 100.0 * throttled as f64 / periods as f64
@@ -145,12 +153,13 @@ impl<'a> Session<'a> {
         self.made += 1;
         let scheme = chosen.scheme();
         let name = scheme.to_string().replace('/', "_");
-        let log = self
-            .plan
-            .out
-            .join("logs")
-            .join(format!("{:03}-{name}.log", self.made));
-        let mut command = self.command(chosen, counts, &log)?;
+        let name = format!("{:03}-{name}.log", self.made);
+        let log = self.logs.path().join(&name);
+        let output = self
+            .logs
+            .create_file(&name)
+            .with_context(|| format!("cannot write {}", log.display()))?;
+        let mut command = self.command(chosen, counts, output)?;
         let before = Counters::of(self.machine);
         let begun = Instant::now();
         let child = command.spawn().context("the command cannot be started")?;
@@ -209,7 +218,7 @@ impl<'a> Session<'a> {
         }))
     }
 
-    fn command(&self, chosen: &Chosen, counts: bool, log: &Path) -> Result<Command> {
+    fn command(&self, chosen: &Chosen, counts: bool, output: File) -> Result<Command> {
         let mut command = within(&self.machine.confinement(chosen))?;
         if self.plan.profile && counts {
             command.arg(std::env::current_exe()?);
@@ -218,8 +227,6 @@ impl<'a> Session<'a> {
                 .arg(self.profile_dir(chosen))
                 .arg("--");
         }
-        let output =
-            File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         command
             .args(&self.plan.command)
             .stdin(Stdio::null())
@@ -255,7 +262,7 @@ impl<'a> Session<'a> {
         }
         if !is_empty() && end_all(&dir) > 0 {
             self.bar.suspend(|| {
-                eprintln!(
+                crate::say!(
                     "unfuse: processes that outlived the command by {} s were ended",
                     PATIENCE.as_secs()
                 );
