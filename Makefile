@@ -1,4 +1,4 @@
-# Two commands for a fresh machine: `make demo` and `make test`. Both build what is missing.
+# Commands for a fresh machine: `make demo` and `make test`. Both build what is missing.
 
 MVN := mvn -q -B -f spark-patches/pom.xml
 JAR := spark-patches/target/unfuse-spark.jar
@@ -9,38 +9,53 @@ PAGE_SOURCES := report-page/build.mjs $(shell find report-page/src -type f 2>/de
 PAGE_PACKAGES := report-page/node_modules/.package-lock.json
 UNFUSE := target/release/unfuse
 
-.PHONY: help build demo test test-java test-rust test-page test-loom test-miri test-spark lint bench clean
+# Everything is compiled once, in release mode, with the same features (see profiler/format/Cargo.toml).
+# What a user gets; benchmarks and fuzz targets are not part of it.
+PROGRAM := --package unfuse-cli --package unfuse-agent
+
+.PHONY: help build demo test check spark test-java test-rust test-page test-loom test-miri test-alone test-shared lint bench clean
 
 help:
 	@echo "make demo    profile a TPC-H query on local Spark and show the result"
 	@echo "make test    everything CI runs: format, lints, unit tests, end-to-end tests on real Spark"
+	@echo "make check   formats, lints and unit tests: minutes, for every day"
 	@echo "make test-miri  the code map's tests under miri (minutes; needs a nightly toolchain)"
 	@echo "make build   target/release/unfuse and target/release/libunfuse.so"
-	@echo "make bench   the benchmarks of docs/results (takes long)"
+	@echo "make bench   every page of docs/results again (takes hours)"
 
 build: tools $(JAR) $(PAGE)
-	cargo build --release --locked --quiet --workspace
+	cargo build --release --locked --quiet $(PROGRAM)
 
 demo: build
 	$(UNFUSE) demo
 
-test: lint test-rust test-loom test-java test-page test-spark
+# Runs every part even if one fails, and prints how long each took.
+test:
+	@tests/parts.sh lint test-rust test-loom build spark test-java test-page test-shared test-alone
+
+check:
+	@tests/parts.sh lint test-rust
 
 lint: tools $(JAR) $(PAGE)
 	cd report-page && npx --no-install tsc
 	cargo fmt --all --check
-	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	cargo clippy --release --locked --quiet --workspace --all-targets -- -D warnings
+
+# Spark and data of the end-to-end tests, in the user's cache directory.
+spark: build
+	$(UNFUSE) setup --spark 4.3 --spark 3.5 --tpch 1
 
 # The module's tests run on Spark 3.5 from Maven Central and on the jars of the installed PySpark 4.
-test-java: build
-	$(MVN) verify -Dspark4.jars="$$($(UNFUSE) setup --spark 4.3 | head -1)/venv/lib/$$(ls $$($(UNFUSE) setup --spark 4.3 | head -1)/venv/lib | head -1)/site-packages/pyspark/jars"
+test-java: spark
+	$(MVN) verify -Dspark4.jars="$$(echo "$$($(UNFUSE) setup --spark 4.3 | head -1)"/venv/lib/python*/site-packages/pyspark/jars)"
 
-# Unit, property and snapshot tests; the end-to-end tests have their own target.
+# Unit, property, snapshot and fuzz tests; the end-to-end tests have their own target.
 test-rust: $(JAR) $(PAGE)
-	cargo test --locked --workspace --exclude unfuse-tests
+	cargo test --release --locked --workspace --exclude unfuse-tests
 
 # The report in the system's Chromium, headless.
 test-page: build chromium
+	cargo build --release --locked --quiet --workspace --bin unfuse-bench
 	cd report-page && npm test --silent
 
 .PHONY: chromium
@@ -59,25 +74,17 @@ test-miri:
 	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "miri is missing: rustup toolchain install nightly --component miri --component rust-src"; exit 1; }
 	MIRIFLAGS="$$MIRIFLAGS -Zmiri-disable-isolation -Zmiri-disable-stacked-borrows" cargo +nightly miri test --locked --package unfuse-codemap --target-dir target/miri
 
-test-spark: build
-	$(UNFUSE) setup --spark 4.3 --spark 3.5 --tpch 1
-	cargo test --locked --release --package unfuse-tests --no-fail-fast -- --test-threads=1
+# End-to-end tests. Those that could share the machine still run one at a time: some count samples in a fixed wall time.
+test-shared: spark
+	cargo test --release --locked --workspace --test shared --test hostile --no-fail-fast -- --test-threads=1
 
+test-alone: spark
+	cargo test --release --locked --workspace --test alone --no-fail-fast -- --test-threads=1
+
+# Each page says the command that makes it.
 bench: build
-	target/release/unfuse-bench codemap
-	target/release/unfuse-bench sampler
-	target/release/unfuse-bench soak --pair
-	target/release/unfuse-bench overhead --queries canonical --rates 0,200 --breakdown --async-profiler
-	target/release/unfuse-bench overhead --queries fine --rates 0,200 --warm-up 6
-	target/release/unfuse-bench overhead --queries tpch --rates 0,200
-	target/release/unfuse-bench overhead --queries six --rates 200 --async-profiler
-	target/release/unfuse-bench coverage
-	target/release/unfuse-bench contention
-	target/release/unfuse-bench impact
-	target/release/unfuse-bench sizing
-	target/release/unfuse-bench skew
-	target/release/unfuse-bench accuracy --async-profiler 200
-	target/release/unfuse-bench report
+	cargo build --release --locked --quiet --workspace --bin unfuse-bench
+	target/release/unfuse-bench pages --again
 
 # The event logs that tests read, of real runs. Only for changes of fixtures/job.py: times differ each time.
 .PHONY: event-logs

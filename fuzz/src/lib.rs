@@ -2,7 +2,7 @@
 //!
 //! Each file of `tests/` is a target with two tests: `NAME` replays the files of
 //! `tests/__fuzz__/NAME/corpus` (and `crashes`) and goes on with random bytes, `NAME_edited` takes
-//! edited copies of these files. `cargo test` gives each about three seconds, on stable:
+//! edited copies of these files. `cargo test` gives each about one second, on stable:
 //!
 //! ```text
 //! CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true BOLERO_RANDOM_TEST_TIME_MS=600000 TMPDIR=/dev/shm \
@@ -15,13 +15,14 @@
 mod edited;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use edited::Edited;
 
 /// What one test of `cargo test` may take, the corpus included.
-pub const TEST_TIME: Duration = Duration::from_secs(3);
+pub const TEST_TIME: Duration = Duration::from_secs(1);
 
 /// The folder of a target's corpus.
 pub fn corpus_dir(target: &str) -> PathBuf {
@@ -33,6 +34,14 @@ pub fn corpus_dir(target: &str) -> PathBuf {
     ]
     .iter()
     .collect()
+}
+
+/// A temporary directory that only its user can open, as a profile has to be.
+pub fn private_dir() -> tempfile::TempDir {
+    let mode = fs::Permissions::from_mode(0o700);
+    let mut builder = tempfile::Builder::new();
+    let made = builder.permissions(mode).tempdir();
+    made.unwrap_or_else(|e| panic!("a temporary directory: {e}"))
 }
 
 /// A target's corpus, in file name order.

@@ -6,6 +6,7 @@ use std::path::Path;
 use bolero::check;
 use unfuse_eventlog::EventLog;
 use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_skew::{Options, detect, from_event_log};
 
 #[test]
 fn eventlog() {
@@ -20,11 +21,22 @@ fn eventlog_edited() {
         .for_each(|bytes| read(bytes));
 }
 
+/// Each event is a line of the text, of which no more is unpacked than a log of this size can hold; and what is said of its
+/// tasks is a number.
 fn read(bytes: &[u8]) {
-    let reader = Cursor::new(bytes.to_vec());
-    if let Ok(mut log) = EventLog::from_reader(reader, Path::new("log")) {
-        let events = log.by_ref().count() as u64;
-        assert!(events <= log.bytes());
-        log.damage().notes();
+    let open = || EventLog::from_reader(Cursor::new(bytes.to_vec()), Path::new("log"));
+    let Ok(mut log) = open() else { return };
+    let events = log.by_ref().count() as u64;
+    let damage = log.damage();
+    assert!(2 * (events + damage.broken_lines) <= log.bytes() + 1);
+    assert!(log.bytes() <= (65 << 20) + 201 * bytes.len() as u64);
+    assert_eq!(damage.is_none(), damage.notes().is_empty());
+    let run = from_event_log(&mut open().expect("it was opened before"));
+    for stage in &run.stages {
+        let finding = detect(stage, &Options::default());
+        assert!(
+            finding.saved_ms.is_finite() && finding.saved_ms >= 0.0,
+            "{finding:?}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use bolero::check;
 use unfuse_format::ProfileDir;
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{Edited, TEST_TIME, private_dir};
 use unfuse_profiler::take_events;
 
 #[test]
@@ -24,7 +24,7 @@ fn events_edited() {
 
 /// Nothing is written to it, but a writer has one.
 fn profile() -> (tempfile::TempDir, ProfileDir) {
-    let tmp = tempfile::tempdir().expect("a temporary directory");
+    let tmp = private_dir();
     let dir = ProfileDir::create(tmp.path()).expect("a profile directory");
     (tmp, dir)
 }

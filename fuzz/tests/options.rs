@@ -17,9 +17,18 @@ fn options_edited() {
         .for_each(|bytes| read(bytes));
 }
 
-/// Whatever is asked, the profiler gets settings it can work with.
+/// Whatever is asked, the profiler gets settings it can work with, and each option that it does not take is said once.
 fn read(bytes: &[u8]) {
-    let options = Options::parse(&String::from_utf8_lossy(bytes));
+    let text = String::from_utf8_lossy(bytes);
+    let options = Options::parse(&text);
+    assert!(
+        options.complaints.len() <= text.split(',').count() + 1,
+        "{:?}",
+        options.complaints
+    );
+    let again = Options::parse(&text);
+    assert_eq!(options.complaints, again.complaints);
+    assert_eq!(options.period_ns(), again.period_ns());
     assert!(!options.config.dir.as_os_str().is_empty());
     assert!(options.config.rate_hz == 0 || options.period_ns() >= 100_000);
     assert!((4..=16_384).contains(&options.config.map_mib));

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use bolero::check;
 use tempfile::TempDir;
 use unfuse_format::{ProfileDir, Table};
-use unfuse_fuzz::{Edited, TEST_TIME, corpus_dir};
+use unfuse_fuzz::{Edited, TEST_TIME, corpus_dir, private_dir};
 
 use unfuse_postprocess::{By, Level, Profile, Selection, Totals, annotated, export, folded};
 
@@ -64,34 +63,44 @@ const TABLES: [&str; 8] = [
 struct Surrounding {
     tmp: TempDir,
     anything: PathBuf,
+    /// Hard links to it: of other links none is followed.
+    places: Vec<PathBuf>,
 }
 
 impl Surrounding {
     fn new() -> Self {
-        let tmp = tempfile::tempdir().expect("a temporary directory");
+        let tmp = private_dir();
         let anything = tmp.path().join("anything");
+        let mut places = Vec::new();
         ProfileDir::create(tmp.path()).expect("a profile directory");
         for table in TABLES {
             let folder = tmp.path().join(table);
             fs::create_dir(&folder).expect("a table's folder");
             let good = corpus_dir("profile").join(table).with_extension("parquet");
             fs::copy(good, folder.join("good.parquet")).expect("a segment of the corpus");
-            symlink(&anything, folder.join("anything.parquet")).expect("a link");
+            places.push(folder.join("anything.parquet"));
         }
         let sources = tmp.path().join("sources");
         fs::create_dir(&sources).expect("the sources' folder");
-        symlink(&anything, sources.join("anything.java")).expect("a link");
+        places.push(sources.join("anything.java"));
         for entry in fs::read_dir(RECORDED_SOURCES).expect("sources").flatten() {
-            let link = sources.join(entry.file_name());
-            symlink(entry.path(), link).expect("a link");
+            fs::copy(entry.path(), sources.join(entry.file_name())).expect("a source");
         }
-        Self { tmp, anything }
+        Self {
+            tmp,
+            anything,
+            places,
+        }
     }
 
     fn read_with(&self, bytes: &[u8]) {
         // A new file each time: some file systems flush a file that is cut and written again.
         let _ = fs::remove_file(&self.anything);
         fs::write(&self.anything, bytes).expect("a file is written");
+        for place in &self.places {
+            let _ = fs::remove_file(place);
+            fs::hard_link(&self.anything, place).expect("a link");
+        }
         let read = Profile::open(self.tmp.path()).expect("one bad segment spoils no profile");
         let all = Selection::default();
         for by in [
@@ -101,6 +110,7 @@ impl Surrounding {
             By::Stage,
             By::Query,
             By::Thread,
+            By::Rule,
         ] {
             let _ = Totals::of(&read, all, by);
         }

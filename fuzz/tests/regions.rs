@@ -2,7 +2,7 @@
 
 use bolero::check;
 use unfuse_fuzz::{Edited, TEST_TIME};
-use unfuse_postprocess::RegionMap;
+use unfuse_postprocess::{RegionKind, RegionMap};
 
 #[test]
 fn regions() {
@@ -17,12 +17,30 @@ fn regions_edited() {
         .for_each(|bytes| read(bytes));
 }
 
+/// Each region of a line was opened somewhere in the text, no line is in more than were opened, and all ways to ask agree.
 fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let map = RegionMap::parse(&text);
+    let lines = text.lines().count() as u32;
     let begins = text.matches("/* BeginCodeRegion(").count();
-    for line in (0..=1 + text.lines().count() as u32).chain([u32::MAX]) {
-        let around = map.line(line);
-        assert!(around.len() <= begins && around.iter().all(|region| region.id >= 0));
+    for number in 1..=lines {
+        let around = map.line(number);
+        for region in &around {
+            let kind = match region.kind {
+                RegionKind::Produce => "PRODUCE",
+                RegionKind::Consume => "CONSUME",
+            };
+            let marker = format!("/* BeginCodeRegion({kind}_");
+            assert!(
+                text.contains(&marker) && region.id >= 0,
+                "{region:?} was not opened"
+            );
+        }
+        assert_eq!(map.innermost(number), around.last().copied());
+        assert!(map.outwards(number).eq(around.iter().rev().copied()));
+        assert!(around.len() <= begins);
+    }
+    for outside in [0, lines + 1, u32::MAX] {
+        assert!(map.line(outside).is_empty());
     }
 }

@@ -17,7 +17,29 @@ fn task_records_edited() {
         .for_each(|bytes| read(bytes));
 }
 
-/// Each row has bytes of its own, but for those that a record has of several sources.
+/// Least bytes of an input: a time and an id; of an output: two ids, four numbers; and of a source of an output.
+const INPUT: usize = 1 + 8;
+const OUTPUT: usize = 8 + 8 + 4;
+const SOURCE: usize = 3;
+
+/// Each record has bytes of its own. An output has a row for each source that it or an output before it names. What comes
+/// behind an end adds rows and changes none before.
 fn read(bytes: &[u8]) {
-    assert!(take_records(bytes) <= bytes.len() * bytes.len());
+    let taken = take_records(bytes);
+    let rest = bytes
+        .len()
+        .checked_sub(taken.inputs * INPUT + taken.outputs * OUTPUT);
+    let rest = rest.expect("each record has bytes of its own");
+    let sources = rest / SOURCE;
+    assert!(
+        taken.output_rows <= taken.outputs * sources,
+        "{taken:?} of {}",
+        bytes.len()
+    );
+    let part = take_records(&bytes[..bytes.len() / 2]);
+    assert!(part.inputs <= taken.inputs, "{part:?}, then {taken:?}");
+    assert!(
+        part.outputs <= taken.outputs && part.output_rows <= taken.output_rows,
+        "{part:?}, then {taken:?}"
+    );
 }

@@ -17,12 +17,18 @@ fn wire_edited() {
         .for_each(|bytes| read(bytes));
 }
 
-/// A packet may come to either end. What one decodes, it would send in no more bytes.
+/// A packet may come to either end. What one decodes, it would send in no more bytes, which say the same again.
 fn read(packet: &[u8]) {
     if let Some(message) = decode::<ToManager>(packet) {
-        assert!(encode(&message).expect("it came from bytes").len() <= packet.len());
+        let sent = encode(&message).expect("it came from bytes");
+        assert!(sent.len() <= packet.len());
+        let again = decode::<ToManager>(&sent).expect("it is a message");
+        assert_eq!(format!("{again:?}"), format!("{message:?}"));
     }
     if let Some(message) = decode::<ToWriter>(packet) {
-        assert!(encode(&message).expect("it came from bytes").len() <= packet.len());
+        let sent = encode(&message).expect("it came from bytes");
+        assert!(sent.len() <= packet.len());
+        let again = decode::<ToWriter>(&sent).expect("it is a message");
+        assert_eq!(format!("{again:?}"), format!("{message:?}"));
     }
 }

@@ -4,24 +4,41 @@ import java.util.ArrayList;
 import java.util.List;
 import javax.tools.ToolProvider;
 import java.io.*;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.*;
+import java.time.Instant;
 
 /**
  * Loads the same class text under many names in loaders that are dropped, so that compiled code comes and goes and addresses
- * are used again. Prints, for each class, the thread's CPU time (ns) before and after it ran: a sample of a class outside its
- * time would be a wrong method.
+ * are used again. No two classes have one name: `GKIND_NUMBER`. Prints, for each, the thread's CPU time (ns) before and after
+ * it ran, and when that was (ns since the epoch): a sample of a class outside its time has a wrong method.
  */
 public class Churn {
+    /** All names are equally long. */
+    static String name(int kind, int number) {
+        return String.format("G%d_%05d", kind, number);
+    }
+
+    /** A class file with another name of its class. */
+    static byte[] renamed(byte[] file, String from, String to) {
+        String text = new String(file, StandardCharsets.ISO_8859_1);
+        return text.replace(from, to).getBytes(StandardCharsets.ISO_8859_1);
+    }
+
+    static long epoch() {
+        Instant now = Instant.now();
+        return now.getEpochSecond() * 1_000_000_000L + now.getNano();
+    }
+
     public static void main(String[] args) throws Exception {
-        long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000L;
         Path dir = Files.createTempDirectory("churn");
         int kinds = 8;
         List<String> files = new ArrayList<>();
         files.add("-d");
         files.add(dir.toString());
         for (int k = 0; k < kinds; k++) {
-            Path file = dir.resolve("Gen" + k + ".java");
-            Files.writeString(file, "public class Gen" + k + " { public static long run(long x) { for (int i = 0; i < 20000; i++)"
+            Path file = dir.resolve(name(k, 0) + ".java");
+            Files.writeString(file, "public class " + name(k, 0) + " { public static long run(long x) { for (int i = 0; i < 20000; i++)"
                     + " x = x * " + (2 * k + 3) + " + (x >>> " + (k + 1) + "); return x; } }");
             files.add(file.toString());
         }
@@ -31,14 +48,15 @@ public class Churn {
         ThreadMXBean cpu = ManagementFactory.getThreadMXBean();
         byte[][] code = new byte[kinds][];
         for (int k = 0; k < kinds; k++) {
-            code[k] = Files.readAllBytes(dir.resolve("Gen" + k + ".class"));
+            code[k] = Files.readAllBytes(dir.resolve(name(k, 0) + ".class"));
         }
+        long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000L;
         long x = 1;
         int loaded = 0;
         for (int round = 0; System.nanoTime() < end; round++) {
             int k = round % kinds;
-            String name = "Gen" + k;
-            byte[] bytes = code[k];
+            String name = name(k, round);
+            byte[] bytes = renamed(code[k], name(k, 0), name);
             ClassLoader loader = new ClassLoader(Churn.class.getClassLoader()) {
                 @Override
                 protected Class<?> findClass(String wanted) {
@@ -46,12 +64,13 @@ public class Churn {
                 }
             };
             var run = loader.loadClass(name).getMethod("run", long.class);
+            long begun = epoch();
             long from = cpu.getCurrentThreadCpuTime();
             long until = System.nanoTime() + 60_000_000L;
             while (System.nanoTime() < until) {
                 x = (Long) run.invoke(null, x);
             }
-            System.out.println(name + " " + from + " " + cpu.getCurrentThreadCpuTime());
+            System.out.println(name + " " + from + " " + cpu.getCurrentThreadCpuTime() + " " + begun + " " + epoch());
             loaded++;
             if (round % 10 == 9) {
                 System.gc();

@@ -32,7 +32,22 @@ run(
     "reused",
     spark.sql(f"SELECT count(*) FROM ({totals}) a JOIN ({totals}) b ON a.l_orderkey = b.l_orderkey AND a.q = b.q"),
 )
+# Each operator calls functions that no other one calls.
+MARKED = """
+    SELECT k, sum(crc32(cast(repeat(l_comment, 100) AS binary))) FROM (
+        SELECT levenshtein(l_comment, l_shipinstruct) AS k, l_comment
+        FROM lineitem JOIN supplier ON l_suppkey = s_suppkey AND md5(concat(l_comment, s_phone)) <> ''
+        WHERE l_orderkey % 4 = 0 AND sha2(l_comment, 256) <> '')
+    GROUP BY k"""
+run("marked", spark.sql(MARKED))
+run(
+    "broadcast",
+    spark.sql("SELECT /*+ BROADCAST(orders) */ o_clerk, sum(l_tax) FROM lineitem JOIN orders ON l_orderkey = o_orderkey GROUP BY o_clerk"),
+)
+spark.sparkContext.setJobDescription("results")
+spark.sql("SELECT l_orderkey, l_comment FROM lineitem WHERE l_orderkey % 8 = 0").collect()
 spark.conf.set("spark.sql.codegen.wholeStage", "false")
+run("unfused", spark.sql(MARKED))
 run("interpreted", spark.sql("SELECT l_suppkey, sum(l_tax) FROM lineitem WHERE l_quantity > 10 GROUP BY l_suppkey"))
 spark.conf.set("spark.sql.codegen.wholeStage", "true")
 spins = udf(lambda key: sum(range(key % 200)), "long")

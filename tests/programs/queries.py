@@ -1,5 +1,11 @@
-"""A few fused queries on TPC-H data, over and over for some seconds."""
+"""A few fused queries on TPC-H data, repeated for some seconds.
 
+Arguments: data directory, seconds, exit code [0], least number of rounds [1].
+
+If UNFUSE_TEST_STOP names a file, the program ends as soon as that file exists.
+"""
+
+import os
 import sys
 import time
 
@@ -19,7 +25,9 @@ queries = [
 ]
 end = time.time() + seconds
 rounds = 0
-while rounds < 1 or time.time() < end:
+stop = os.environ.get("UNFUSE_TEST_STOP")
+least = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+while rounds < least or (time.time() < end and not (stop and os.path.exists(stop))):
     for query in queries:
         spark.sql(query).write.format("noop").mode("overwrite").save()
     rounds += 1

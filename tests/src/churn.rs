@@ -1,12 +1,32 @@
 //! What `Churn.java` says about itself.
 
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+
+use unfuse_format::{ProfileDir, SampleRow, StackRow};
 
 use crate::{compile, is, run, samples, top, unfuse};
 
-/// Classes that came and went, each with the CPU time it had.
+/// What the profile's and the program's wall clock may differ by, ns: a class runs for three times as long, and what has
+/// its address was there long before.
+const CLOCKS_NS: i64 = 20_000_000;
+
+/// Samples a second of CPU time.
+const RATE: u32 = 1000;
+
+/// A class that came and went.
 #[derive(Debug)]
-pub struct Churned(Vec<(String, f64)>);
+struct Class {
+    name: String,
+    /// Its CPU time, s.
+    cpu_s: f64,
+    /// When it ran, ns since the epoch.
+    ran: (i64, i64),
+}
+
+/// Classes that came and went.
+#[derive(Debug)]
+pub struct Churned(Vec<Class>);
 
 impl Churned {
     /// Runs the program under `unfuse run`, with options of its own and of the JVM, and compares it with
@@ -25,7 +45,7 @@ impl Churned {
         let profile = dir.path().join("profile");
         let mut command = unfuse();
         command
-            .args(["run", "--rate", "1000", "--out"])
+            .args(["run", "--rate", &RATE.to_string(), "--out"])
             .arg(&profile)
             .args(options)
             .arg("--")
@@ -39,25 +59,26 @@ impl Churned {
         (ran, compared)
     }
 
-    /// Reads the program's output: `NAME FROM UNTIL`.
+    /// Reads the program's output: `NAME CPU-BEFORE CPU-AFTER BEGUN ENDED`.
     ///
     /// # Panics
     /// If it is something else.
     pub fn read(output: &[u8]) -> Self {
         let text = String::from_utf8_lossy(output).into_owned();
-        let ran = text.lines().filter(|line| line.starts_with("Gen"));
+        let ran = text.lines().filter(|line| line.starts_with('G'));
         Self(
             ran.map(|line| {
-                let mut words = line.split(' ');
-                let name = words.next().expect("a name").to_owned();
-                let mut time = || {
-                    words
-                        .next()
-                        .and_then(|w| w.parse::<f64>().ok())
-                        .expect("a time")
-                };
-                let (from, until) = (time(), time());
-                (name, (until - from) / 1e9)
+                let (name, times) = line.split_once(' ').expect("a name");
+                let times: Vec<i64> = times
+                    .split(' ')
+                    .map(|time| time.parse().expect("a time"))
+                    .collect();
+                let [from, until, begun, ended] = times[..].try_into().expect("four times");
+                Class {
+                    name: name.to_owned(),
+                    cpu_s: (until - from) as f64 / 1e9,
+                    ran: (begun, ended),
+                }
             })
             .collect(),
         )
@@ -69,20 +90,74 @@ impl Churned {
     }
 
     /// The truth beside what the profile says.
+    ///
+    /// # Panics
+    /// If a sample names a class that did not run at its time, or on another thread.
     pub fn compare(&self, profile: &Path) -> Compared {
+        self.check_times(profile);
         let rows = top(profile, &["--by", "method"]);
-        let whole: f64 = self.0.iter().map(|(_, s)| s).sum();
+        let whole: f64 = self.0.iter().map(|class| class.cpu_s).sum();
         let kinds = (0..8).map(|kind| {
-            let name = format!("Gen{kind}");
-            let ran = self.0.iter().filter(|(n, _)| *n == name);
-            let ran: f64 = ran.map(|(_, s)| s).sum();
-            let samples = samples(&rows, |row| is(row, &format!("{name}.run")));
+            let name = format!("G{kind}_");
+            let ran = self.0.iter().filter(|class| class.name.starts_with(&name));
+            let ran: f64 = ran.map(|class| class.cpu_s).sum();
+            let samples = samples(&rows, |row| is(row, &name) && is(row, ".run"));
             (name, ran / whole, samples as f64)
         });
         Compared {
             kinds: kinds.collect(),
+            cpu_s: whole,
             all: samples(&rows, |_| true) as f64,
         }
+    }
+
+    /// Next to no class has a sample outside the time when it ran. Names are unique and a row has the first and the last sample of one
+    /// stack, so this looks at every sample.
+    fn check_times(&self, profile: &Path) {
+        let classes: HashMap<&str, &Class> = self
+            .0
+            .iter()
+            .map(|class| (class.name.as_str(), class))
+            .collect();
+        let dir = ProfileDir::open(profile).expect("a profile");
+        let stacks = dir.read::<StackRow>().expect("stacks").rows;
+        let text: HashMap<i64, String> = stacks
+            .iter()
+            .map(|row| {
+                let frames = row.frames.iter();
+                let names = frames.map(|frame| format!("{}.{}", frame.class, frame.method));
+                (row.stack, names.collect::<Vec<_>>().join(";"))
+            })
+            .collect();
+        let of_stack: HashMap<i64, BTreeSet<String>> = stacks
+            .into_iter()
+            .map(|row| {
+                let names = row.frames.iter().map(|frame| frame.class.clone());
+                let names = names.filter(|name| classes.contains_key(name.as_str()));
+                (row.stack, names.collect())
+            })
+            .collect();
+        let rows = dir.read::<SampleRow>().expect("samples").rows;
+        let (mut checked, mut wrong) = (0, Vec::new());
+        for row in rows.iter().filter(|row| row.kind == "cpu") {
+            for name in of_stack.get(&row.stack).into_iter().flatten() {
+                let (begun, ended) = classes[name.as_str()].ran;
+                let fits = row.thread == "main"
+                    && row.start_ns >= begun - CLOCKS_NS
+                    && row.end_ns <= ended + CLOCKS_NS;
+                if !fits {
+                    wrong.push(format!(
+                        "{name} ran from {begun} to {ended} on main, and has samples from {} to {} on {}: {}",
+                        row.start_ns, row.end_ns, row.thread, text[&row.stack]
+                    ));
+                }
+                checked += row.count;
+            }
+        }
+        assert!(checked > 0, "no sample names any of the classes");
+        // A known fault: where libc, called by libjvm, is sampled, a link that an earlier call left on the stack may be
+        // taken for a caller. On a busy machine that is one sample in ten thousand or so.
+        assert!(wrong.len() as i64 * 1000 <= checked as i64, "{wrong:?}");
     }
 }
 
@@ -90,6 +165,8 @@ impl Churned {
 #[derive(Debug)]
 pub struct Compared {
     kinds: Vec<(String, f64, f64)>,
+    /// CPU time of all classes together, s.
+    cpu_s: f64,
     /// Samples of the whole profile.
     pub all: f64,
 }
@@ -106,7 +183,7 @@ impl Compared {
     }
 
     /// # Panics
-    /// If a class has not the share of the samples that it had of the time.
+    /// If a kind has not the share of the samples that it had of the time, or too many samples name no class.
     pub fn check(&self, what: &str) {
         for (name, truth, samples) in &self.kinds {
             let seen = samples / self.named();
@@ -115,7 +192,7 @@ impl Compared {
                 "{what}: {name} ran {truth:.3} of the time and has {seen:.3} of the samples"
             );
         }
-        // The rest compiles the classes, interprets them and is the JVM's own.
-        assert!(self.named() > 0.5 * self.all, "{what}: {self:?}");
+        let taken = self.cpu_s * f64::from(RATE);
+        assert!(self.named() > 0.7 * taken, "{what}: {self:?}");
     }
 }

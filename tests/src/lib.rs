@@ -4,8 +4,11 @@ mod churn;
 mod cluster;
 mod consumers;
 mod hdfs;
+mod hot;
+mod jdk;
 mod processes;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -15,6 +18,8 @@ pub use churn::{Churned, Compared};
 pub use cluster::{Cluster, executors, free_port, pyspark, wait_for};
 pub use consumers::Consumers;
 pub use hdfs::Hdfs;
+pub use hot::{HotTruth, check_hot, of_main};
+pub use jdk::{compile, compile_against, jdks};
 pub use processes::{Mark, signal, thread};
 
 /// The built `unfuse`.
@@ -93,69 +98,21 @@ pub fn marked(program: &str, marker: &str) -> String {
     format!("({program}:{})", line.expect("the marker") + 1)
 }
 
-/// Both hot lines of `Hot.java`, two to one, are nearly all there is, in more than `least` samples.
-pub fn check_hot(profile: &Path, least: u64, what: &str) {
-    let rows = top(profile, &["--by", "line"]);
-    let of = |method: &str| {
-        let line = marked("Hot.java", &format!("HOT {method}"));
-        samples(&rows, |row| {
-            is(row, &format!("Hot.{method}")) && is(row, &line)
-        })
-    };
-    // The program's own thread; others do next to nothing.
-    let (sum, mix, all) = (of("sum"), of("mix"), samples(&rows, |_| true));
-    assert!(all > least, "{what}: only {all} samples");
-    assert!(
-        (sum + mix) as f64 > 0.85 * all as f64,
-        "{what}: {sum} + {mix} of {all} in the hot lines"
-    );
-    let ratio = sum as f64 / mix as f64;
-    assert!(
-        (1.5..2.7).contains(&ratio),
-        "{what}: sum is {ratio} times mix, truly about 2"
-    );
-}
-
-/// Every JDK from 17 on that this machine has: the one on the PATH and those in /usr/lib/jvm.
+/// Everything at and below a path is for its user only.
 ///
 /// # Panics
-/// If there is none.
-pub fn jdks() -> Vec<PathBuf> {
-    let mut homes: Vec<PathBuf> = std::fs::read_dir("/usr/lib/jvm")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| std::fs::canonicalize(entry.path()).ok())
-        .filter(|home| home.join("bin/javac").exists() && release(home) >= 17)
-        .collect();
-    homes.sort();
-    homes.dedup();
-    assert!(!homes.is_empty(), "no JDK 17 or newer in /usr/lib/jvm");
-    homes
-}
-
-fn release(home: &Path) -> u32 {
-    let output = Command::new(home.join("bin/java")).arg("-version").output();
-    let text = output
-        .map(|o| String::from_utf8_lossy(&o.stderr).into_owned())
-        .unwrap_or_default();
-    let version = text.split('"').nth(1).unwrap_or_default().to_owned();
-    version
-        .split('.')
-        .next()
-        .and_then(|major| major.parse().ok())
-        .unwrap_or(0)
-}
-
-/// Compiles a program of `tests/programs` into `into`; it may use those that are there already.
-pub fn compile(home: &Path, program: &str, into: &Path) {
-    let source = root().join("tests/programs").join(program);
-    run(Command::new(home.join("bin/javac"))
-        .arg("-cp")
-        .arg(into)
-        .arg("-d")
-        .arg(into)
-        .arg(source));
+/// If something is not: directories have mode 0700 and files 0600.
+pub fn check_private(path: &Path) {
+    let metadata = std::fs::symlink_metadata(path).expect("it is there");
+    let (expected, inside) = match metadata.is_dir() {
+        true => (0o700, Some(std::fs::read_dir(path).expect("a directory"))),
+        false => (0o600, None),
+    };
+    let mode = metadata.permissions().mode() & 0o7777;
+    assert_eq!(mode, expected, "{} has mode {mode:o}", path.display());
+    for entry in inside.into_iter().flatten() {
+        check_private(&entry.expect("a name").path());
+    }
 }
 
 /// An installed Spark (`unfuse setup`), by version.

@@ -13,6 +13,7 @@ use unfuse_fuzz::corpus_dir;
 use unfuse_profiler::wire::{
     self, Tally, TaskKey, ToManager, ToWriter, WireFrame, WireSamples, WireStack, WireStacks,
 };
+use unfuse_sizing::{Category, Phases, Point, Profile, Run, Stage, Times};
 
 /// The stage of the recorded profile that the segments are of, and how many of its samples.
 const STAGE: i32 = 7;
@@ -28,6 +29,9 @@ fn main() {
     segments(&recorded);
     event_logs();
     task_records();
+    contention();
+    runs();
+    sizing();
 }
 
 fn save(target: &str, name: &str, bytes: &[u8]) {
@@ -285,7 +289,7 @@ fn segment<T: Table>(rows: Vec<T>) {
 }
 
 fn save_segment<T: Table>(name: &str, rows: Vec<T>) {
-    let tmp = tempfile::tempdir().expect("a temporary directory");
+    let tmp = unfuse_fuzz::private_dir();
     let dir = ProfileDir::create(tmp.path()).expect("a profile directory");
     let mut writer = SegmentWriter::new(&dir, "corpus");
     for row in rows {
@@ -327,4 +331,77 @@ fn task_records() {
         block(2, 0, &outputs),
     ];
     save("task_records", "two-sources", &file.concat());
+}
+
+/// As docs/contention.md shows them.
+fn contention() {
+    let intervals = "host,query,stage,attempt,task,kind,start_ns,end_ns,units,blocked_ns\n\
+        a,1,0,0,t1,cpu,0,4000000000,2.0,1000000000\n\
+        a,2,0,0,t2,cpu,0,4000000000,2.0,500000000\n\
+        a,1,1,0,t3,io-read,4000000000,6000000000,1e6,1500000000\n\
+        a,2,1,0,t4,io-read,4000000000,6000000000,3e6,0\n";
+    let hosts = "host,resource,start_ns,end_ns,units,capacity\na,CPU,0,6000000000,8,2\n";
+    let queries = "query,label,user,pool,weight\n1,the slow one,eve,fair,1\n2,,bob,,2\n";
+    let stages = "query,stage,attempt,parents\n1,1,0,0\n2,1,0,0\n";
+    let all = [intervals, hosts, queries, stages].join("\0");
+    save("contention_csv", "all", all.as_bytes());
+    save("contention_csv", "intervals", intervals.as_bytes());
+}
+
+/// As docs/impact.md shows them.
+fn runs() {
+    let csv = "workload,cpu,disk,network,seconds,cpu_util,disk_util,network_util,ipc,stalled\n\
+        sort,1.2,HDD,1Gbps,100,0.6,0.2,0.1,1.1,0.3\nsort,1.2,HDD,1Gbps,104,,,,,\n\
+        sort,2.4,HDD,1Gbps,70,,,,,\nsort,1.2,SSD,1Gbps,90,,,,,\nsort,1.2,SSD,10Gbps,85,,,,,\nsort,2.4,SSD,10Gbps,50,,,,,\n";
+    let toml = "[base]\ncpu = 1.2\ndisk = 'HDD'\nnetwork = '1Gbps'\n\
+        [[runs]]\ncpu = 1.2\ndisk = 'HDD'\nnetwork = '1Gbps'\nseconds = [100, 104]\ncpu_util = 0.6\n\
+        [[runs]]\ncpu = 2.4\ndisk = 'HDD'\nnetwork = '1Gbps'\nseconds = [70]\n\
+        [[runs]]\ncpu = 1.2\ndisk = 'SSD'\nnetwork = '1Gbps'\nseconds = [90, 91]\n";
+    save("impact_runs", "csv", csv.as_bytes());
+    save("impact_runs", "toml", toml.as_bytes());
+}
+
+/// Prices as docs/sizing.md shows them, and a profile of runs that equation 8 describes.
+fn sizing() {
+    let prices = "currency = \"USD\"\n\
+        [[instance]]\nname = \"small\"\nslots = 1\non_demand = 0.10\nspot = 0.03\nat_most = 6\n\
+        [[instance]]\nname = \"large\"\nslots = 4\nspeed = 0.95\non_demand = 0.44\n";
+    save("prices", "two", prices.as_bytes());
+    let given = "log,iterations,bytes\nrun-1,2,1e6\nrun-2,4,\n";
+    save("sizing_tables", "runs", given.as_bytes());
+    let mut runs = Vec::new();
+    for slots in [2.0, 4.0, 8.0] {
+        for (iterations, bytes) in [(2.0, 1e6), (2.0, 4e6), (6.0, 1e6), (6.0, 4e6)] {
+            let tasks = vec![1.0; (6.0 * bytes / 1e6) as usize];
+            let work: f64 = tasks.iter().sum();
+            runs.push(Run {
+                log: format!("{slots}-{iterations}-{bytes}"),
+                application: "job".to_owned(),
+                category: Category::Core,
+                at: Point {
+                    slots,
+                    iterations,
+                    bytes,
+                },
+                seconds: 3.0 + iterations * work / slots,
+                phases: Phases {
+                    preparation: 3.0,
+                    execution: iterations * work / slots,
+                    ..Phases::default()
+                },
+                stages: vec![Stage {
+                    class: "step".to_owned(),
+                    unit: "step".to_owned(),
+                    after: Vec::new(),
+                    times: Times::of(&tasks),
+                }],
+            });
+        }
+    }
+    let profile = Profile::fit(runs).expect("enough runs");
+    save(
+        "sizing_tables",
+        "profile",
+        profile.to_toml().expect("TOML").as_bytes(),
+    );
 }

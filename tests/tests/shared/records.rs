@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use unfuse_tests::{Hdfs, pyspark, root, run, skew_on_spark, spark, spark_submit_by, unfuse};
+use unfuse_tests::{
+    Hdfs, compile_against, jdks, pyspark, root, run, skew_on_spark, spark, spark_submit_by, unfuse,
+};
 
 /// Of the lines, the one that takes long.
 const NEEDLE: i32 = 31_234;
@@ -31,13 +33,12 @@ fn records(version: &str, case: &str, master: &str, records: &str) -> Ran {
     fs::write(home.path().join("in.csv"), &input).expect("the input");
     let spark = spark(version);
     let jars = pyspark(&spark).join("jars");
-    run(Command::new("javac")
-        .arg("-nowarn")
-        .arg("-cp")
-        .arg(jars.join("*"))
-        .arg("-d")
-        .arg(home.path().join("classes"))
-        .arg(root().join("tests/programs/Records.java")));
+    compile_against(
+        &jdks()[0],
+        "Records.java",
+        &jars.join("*").display().to_string(),
+        &home.path().join("classes"),
+    );
     let profile = home.path().join("profile");
     run(unfuse()
         .arg("run")

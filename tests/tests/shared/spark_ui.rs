@@ -89,14 +89,17 @@ fn live_and_afterwards(version: &str) {
         format!("spark.eventLog.dir=file://{}", events.display()),
     ];
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let stop = dir.path().join("stop");
     let mut driver = Running(
-        queries(&mut spark_submit(&home, &profile, &options), "30")
+        queries(&mut spark_submit(&home, &profile, &options), "300")
+            .env("UNFUSE_TEST_STOP", &stop)
             .stdout(Stdio::null())
             .spawn()
             .expect("spark-submit"),
     );
     let live = tab(&home, &format!("http://127.0.0.1:{port}"), has_operators);
     check_pages(&live);
+    std::fs::write(&stop, "").expect("the file that ends the queries");
     assert!(driver.0.wait().expect("its end").success());
 
     let app = live["applications"][0].as_str().expect("an id").to_owned();

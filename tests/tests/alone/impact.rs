@@ -2,18 +2,19 @@
 //! settings as they were afterwards. Needs root: control groups and namespaces.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use unfuse_tests::{root, run, spark, tpch, unfuse, wait_for};
+use unfuse_tests::{check_private, root, run, spark, tpch, unfuse, wait_for};
 
 /// What a measurement leaves on the machine: its control groups and copies in memory.
 fn left_behind(pid: u32) -> Vec<PathBuf> {
     let name = format!("unfuse-impact-{pid}");
-    let mut found: Vec<PathBuf> = vec![Path::new("/dev/shm").join(&name)];
+    let mut found = copies(pid);
     let mut dirs = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -26,7 +27,15 @@ fn left_behind(pid: u32) -> Vec<PathBuf> {
             }
         }
     }
-    found.retain(|path| path.exists());
+    found
+}
+
+/// The copies of inputs in memory that a measurement has made; their name ends with what nobody can predict.
+fn copies(pid: u32) -> Vec<PathBuf> {
+    let entries = fs::read_dir("/dev/shm").expect("a file system in memory");
+    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let name = format!("/dev/shm/unfuse-impact-{pid}-");
+    found.retain(|path| path.to_string_lossy().starts_with(&name));
     found
 }
 
@@ -115,6 +124,7 @@ fn every_run_gets_what_its_scheme_says_and_nothing_is_left() {
     }
     let table = fs::read_to_string(out.join("runs.csv")).expect("a table");
     assert_eq!(table.lines().count(), 9, "{table}");
+    check_private(&out);
     // A table is never written over.
     let again = measure(&out, &["--", "true"]).output().expect("it starts");
     assert!(!again.status.success());
@@ -151,6 +161,11 @@ fn being_killed_restores_everything() {
         let (mut child, mark) = sleeping(dir.path());
         let pid = child.id();
         assert!(left_behind(pid).len() >= 2, "{:?}", left_behind(pid));
+        let [copies] = &copies(pid)[..] else {
+            panic!("one directory of copies");
+        };
+        let mode = fs::metadata(copies).expect("there").permissions().mode();
+        assert_eq!(mode & 0o7777, 0o700, "nobody else may read what is copied");
         run(Command::new("kill").args([signal, &pid.to_string()]));
         let status = child.wait().expect("it ends");
         let begun = Instant::now();

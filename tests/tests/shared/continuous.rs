@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,7 +10,7 @@ use unfuse_tests::{ask, compile, jdks, queries, run, spark, spark_submit_by, top
 
 /// Bytes of the tables that limits are for.
 fn size(profile: &Path) -> u64 {
-    let tables = fs::read_dir(profile).expect("the profile").flatten();
+    let tables = fs::read_dir(profile).into_iter().flatten().flatten();
     tables
         .filter(|table| table.file_name() != "source_index" && table.file_name() != "sources")
         .flat_map(|table| fs::read_dir(table.path()).into_iter().flatten().flatten())
@@ -33,16 +34,20 @@ fn a_profile_stays_within_its_size_and_every_sample_has_its_stack() {
         .arg(dir.path())
         .args(["Churn", "90000"]);
     let watched = profile.clone();
-    let watch = std::thread::spawn(move || {
-        let mut most = 0;
-        for _ in 0..80 {
-            std::thread::sleep(Duration::from_secs(1));
-            most = most.max(size(&watched));
-        }
-        most
+    let ended = AtomicBool::new(false);
+    let most = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut most = 0;
+            while !ended.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(500));
+                most = most.max(size(&watched));
+            }
+            most
+        });
+        run(&mut command);
+        ended.store(true, Ordering::Relaxed);
+        watch.join().expect("a size")
     });
-    run(&mut command);
-    let most = watch.join().expect("a size");
     // The slack is what a writer writes between two looks: five seconds of 1000 samples each.
     assert!(most < (1 << 20) + (300 << 10), "{most} bytes at most");
     let methods = top(&profile, &["--by", "method"]);

@@ -1,0 +1,64 @@
+//! Tables of runs, for `unfuse impact`.
+
+use std::path::Path;
+
+use bolero::check;
+use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_impact::{Analysis, Table};
+
+#[test]
+fn impact_runs() {
+    check!().with_test_time(TEST_TIME).for_each(|bytes| {
+        read(bytes);
+    });
+}
+
+#[test]
+fn impact_runs_edited() {
+    check!()
+        .with_test_time(TEST_TIME)
+        .with_generator(Edited::corpus("impact_runs"))
+        .for_each(|bytes| {
+            read(bytes);
+        });
+}
+
+#[test]
+fn the_corpus_has_answers() {
+    let answers = unfuse_fuzz::corpus("impact_runs")
+        .iter()
+        .map(|bytes| read(bytes))
+        .sum::<usize>();
+    assert!(answers >= 2, "{answers} indicators of CSV and TOML");
+}
+
+/// Both formats: an indicator is a number, and one that is no share says so. Gives how many there are.
+fn read(bytes: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(bytes);
+    let mut indicators = 0;
+    for name in ["runs.csv", "runs.toml"] {
+        let Ok(table) = Table::parse(&text, Path::new(name), None) else {
+            continue;
+        };
+        let Ok(workloads) = table.workloads() else {
+            continue;
+        };
+        for runs in workloads.values() {
+            let analysis = Analysis::of(runs);
+            for scheme in &analysis.schemes {
+                assert!(
+                    scheme.seconds.is_finite() && scheme.seconds > 0.0,
+                    "{scheme:?}"
+                );
+            }
+            for indicator in &analysis.indicators {
+                let value = indicator.value;
+                let is_share = (0.0..=1.0).contains(&value);
+                assert!(value.is_finite(), "{indicator:?}");
+                assert!(is_share || indicator.outside.is_some(), "{indicator:?}");
+            }
+            indicators += analysis.indicators.len();
+        }
+    }
+    indicators
+}

@@ -1,0 +1,168 @@
+//! CSV files of some engine, for `unfuse blame`.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::check::Case;
+use crate::{NAME, secret};
+
+const HEAD: &str = "host,query,stage,attempt,task,kind,start_ns,end_ns,units,blocked_ns\n";
+
+pub(crate) fn cases(dir: &Path) -> Vec<Case> {
+    let mut inputs = Vec::new();
+    let mut add = |name: &str, files: &[(&str, Vec<u8>)]| {
+        let folder = dir.join(name);
+        fs::create_dir(&folder).expect("a directory");
+        for (file, bytes) in files {
+            fs::write(folder.join(file), bytes).expect("written");
+        }
+        inputs.push(folder);
+    };
+    let intervals = |rows: &[String]| {
+        (
+            "intervals.csv",
+            format!("{HEAD}{}\n", rows.join("\n")).into_bytes(),
+        )
+    };
+    let most = i64::MAX;
+    let numbers = [
+        0,
+        1,
+        -1,
+        i64::MIN,
+        most - 1,
+        most,
+        4_000_000_000_000_000_000,
+    ];
+    let late: Vec<String> = numbers
+        .iter()
+        .map(|end| format!("h,1,1,0,t,run_queue,0,{end},1,{end}"))
+        .collect();
+    for (at, row) in late.iter().enumerate() {
+        add(
+            &format!("time-{at}"),
+            &[intervals(std::slice::from_ref(row))],
+        );
+    }
+    add(
+        "near-the-end",
+        &[intervals(&[format!(
+            "h,1,1,0,t,run_queue,{},{most},1,1",
+            most - 2
+        )])],
+    );
+    let chained = [1, 2, 3]
+        .map(|stage| format!("h,1,{stage},0,t{stage},run_queue,0,3900000000000000000,1,1"));
+    let stages = b"query,stage,attempt,parents\n1,2,0,1\n1,3,0,2\n".to_vec();
+    add(
+        "chained-stages",
+        &[intervals(&chained), ("stages.csv", stages)],
+    );
+    let cycle = b"query,stage,attempt,parents\n1,2,0,1\n1,1,0,2\n".to_vec();
+    add("cycle", &[intervals(&chained), ("stages.csv", cycle)]);
+    let quoted = format!("\"{}\"", NAME.replace('"', "\"\""));
+    let named = format!("{quoted},{quoted},1,0,{quoted},run_queue,0,1000000000,1,1000000");
+    let other = format!("{quoted},2,1,0,{quoted},run_queue,0,1000000000,1,1000000");
+    let queries = format!("query,label,user,pool,weight\n{quoted},{quoted},{quoted},{quoted},1\n");
+    add(
+        "names",
+        &[
+            intervals(&[named.clone(), other]),
+            ("queries.csv", queries.into_bytes()),
+        ],
+    );
+    add(
+        "wrong-word",
+        &[intervals(&[named.replace("run_queue", &quoted)])],
+    );
+    let amounts = ["NaN", "inf", "-1", "1e308", "1e-320"];
+    for amount in amounts {
+        add(
+            &format!("amount-{amount}"),
+            &[intervals(&[format!(
+                "h,1,1,0,t,run_queue,0,1000,{amount},1"
+            )])],
+        );
+    }
+    let overlapping: Vec<String> = (0..40_000)
+        .map(|task| {
+            format!(
+                "h,{},1,0,t{task},run_queue,{task},{},1,1",
+                task % 50,
+                1_000_000 + task
+            )
+        })
+        .collect();
+    add("overlapping", &[intervals(&overlapping)]);
+    add(
+        "long-field",
+        &[(
+            "intervals.csv",
+            [HEAD.as_bytes(), &[b'x'; 32 << 20]].concat(),
+        )],
+    );
+    add(
+        "open-quote",
+        &[(
+            "intervals.csv",
+            [HEAD.as_bytes(), b"\"", &[b'\n'; 8 << 20]].concat(),
+        )],
+    );
+    add(
+        "no-text",
+        &[(
+            "intervals.csv",
+            [HEAD.as_bytes(), &[0xff, 0, 0x1b, b'\n']].concat(),
+        )],
+    );
+    add(
+        "hosts",
+        &[
+            intervals(&[named]),
+            (
+                "hosts.csv",
+                format!("host,resource,start_ns,end_ns,units,capacity\nh,{quoted},0,{most},1,1\n")
+                    .into_bytes(),
+            ),
+        ],
+    );
+    let linked = dir.join("link");
+    fs::create_dir(&linked).expect("a directory");
+    symlink("/dev/zero", linked.join("intervals.csv")).expect("a link");
+    inputs.push(linked);
+    let secret_rows = dir.join("secret");
+    fs::create_dir(&secret_rows).expect("a directory");
+    let pipe = secret_rows.join("intervals.csv");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(pipe)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
+    secret(dir);
+    inputs.push(secret_rows);
+    inputs.iter().flat_map(|input| commands(input)).collect()
+}
+
+fn commands(input: &Path) -> Vec<Case> {
+    let path = input.to_string_lossy().into_owned();
+    let name = input
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    [
+        vec!["blame", &path],
+        vec![
+            "blame", &path, "--json", "--stages", "all", "--split", "window",
+        ],
+        vec!["blame", &path, "--window", "-900000000..900000000"],
+        vec!["blame", &path, "--graph", "graphml"],
+        vec!["blame", &path, "--graph", "cypher"],
+    ]
+    .iter()
+    .map(|arguments| Case::new(&name, arguments))
+    .collect()
+}

@@ -1,0 +1,153 @@
+//! What `Hot.java` says about itself, and its profile.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use unfuse_format::{ProcessRow, ProfileDir};
+
+use crate::{is, marked, samples, top};
+
+/// Standard deviations that a share of samples may be off; by chance one test in 15,000 is.
+const DEVIATIONS: f64 = 4.0;
+/// How far off it may be besides: the profile begins and ends between two entries of the truth.
+const EDGES: f64 = 0.01;
+
+/// The CPU time that `Hot.sum` and `Hot.mix` had, in a file that the program writes as it runs.
+#[derive(Debug)]
+pub struct HotTruth {
+    file: PathBuf,
+    /// Samples that may be counted at one moment.
+    of_one_look: f64,
+}
+
+impl HotTruth {
+    /// A file in a directory; what another run left there is removed.
+    pub fn in_dir(dir: &Path) -> Self {
+        let truth = Self {
+            file: dir.join("truth"),
+            of_one_look: 1.0,
+        };
+        for file in [truth.file.clone(), truth.stop_file()] {
+            let _ = std::fs::remove_file(file);
+        }
+        truth
+    }
+
+    fn stop_file(&self) -> PathBuf {
+        self.file.with_extension("stop")
+    }
+
+    /// The same for samples of CPU timers, whose ticks may stand for several.
+    pub fn by_ticks(self) -> Self {
+        Self {
+            of_one_look: 6.0,
+            ..self
+        }
+    }
+
+    /// The JVM's option that makes the program write it.
+    pub fn option(&self) -> String {
+        format!("-Dtruth={}", self.file.display())
+    }
+
+    /// Ends the program.
+    ///
+    /// # Panics
+    /// If the file that does it cannot be made.
+    pub fn stop(&self) {
+        std::fs::write(self.stop_file(), "").expect("a directory that can be written");
+    }
+
+    /// Waits until the program has run for a second of CPU time: it is compiled then, however busy the machine is.
+    ///
+    /// # Panics
+    /// If it takes more than two minutes.
+    pub fn wait_until_warm(&self) {
+        let until = Instant::now() + Duration::from_secs(120);
+        loop {
+            let last = self.entries().pop();
+            if last.is_some_and(|[_, sum, mix]| sum + mix > 1_000_000_000) {
+                return;
+            }
+            assert!(Instant::now() < until, "the program does not run");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Times, and the CPU time of both until then. Empty where there is no file yet.
+    fn entries(&self) -> Vec<[i64; 3]> {
+        let text = std::fs::read_to_string(&self.file).unwrap_or_default();
+        // The last line may be half written.
+        text.split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'))
+            .map(|line| {
+                let mut numbers = line
+                    .split_whitespace()
+                    .map(|number| number.parse::<i64>().expect("a number"));
+                [(); 3].map(|()| numbers.next().expect("three numbers"))
+            })
+            .collect()
+    }
+
+    /// `sum`'s share of the CPU time of both while a profile was recorded.
+    fn share(&self, profile: &Path) -> f64 {
+        let processes = ProfileDir::open(profile).and_then(|dir| dir.read::<ProcessRow>());
+        let processes = processes.expect("a profile").rows;
+        let start = processes.iter().map(|process| process.start_ns).min();
+        let end = processes.iter().map(|process| process.end_ns).max();
+        let mut entries = self.entries();
+        entries.retain(|entry| Some(entry[0]) >= start && Some(entry[0]) <= end);
+        let (first, last) = (entries[0], entries[entries.len() - 1]);
+        let [sum, mix] = [1, 2].map(|at| (last[at] - first[at]) as f64);
+        assert!(sum + mix > 0.0, "the program did nothing meanwhile");
+        sum / (sum + mix)
+    }
+
+    /// Checks that samples are split as CPU time is, as far as so many samples can tell.
+    ///
+    /// # Panics
+    /// If they are not, or are too few.
+    pub fn check_ratio(&self, profile: &Path, (sum, mix): (u64, u64), what: &str) {
+        let (truth, all) = (self.share(profile), (sum + mix) as f64);
+        let seen = sum as f64 / all;
+        let deviation = (truth * (1.0 - truth) * self.of_one_look / all).sqrt();
+        let allowed = DEVIATIONS * deviation + EDGES;
+        assert!(allowed < 0.2, "{what}: only {all} samples");
+        assert!(
+            (seen - truth).abs() < allowed,
+            "{what}: sum has {seen:.3} of {all} samples and {truth:.3} of the CPU time, {allowed:.3} is allowed"
+        );
+    }
+}
+
+/// Samples of the program's own thread. What the JVM does beside it, such as compiling, depends on how busy the machine is.
+pub fn of_main(profile: &Path) -> f64 {
+    let rows = top(profile, &["--by", "thread"]);
+    samples(&rows, |row| row["operator"] == "main") as f64
+}
+
+/// Both methods of `Hot.java`, split as CPU time is, are nearly all that its thread does, and at least the part `in_lines`
+/// of it is in their hot lines.
+///
+/// # Panics
+/// If not.
+pub fn check_hot(profile: &Path, truth: &HotTruth, in_lines: f64, what: &str) {
+    let rows = top(profile, &["--by", "line"]);
+    let of = |method: &str| samples(&rows, |row| is(row, &format!("Hot.{method}(")));
+    let counts = (of("sum"), of("mix"));
+    let all = of_main(profile);
+    let named = (counts.0 + counts.1) as f64;
+    assert!(named > 0.85 * all, "{what}: {counts:?} of {all}");
+    let hot = |method: &str| {
+        let line = marked("Hot.java", &format!("HOT {method}"));
+        samples(&rows, |row| {
+            is(row, &format!("Hot.{method}")) && is(row, &line)
+        })
+    };
+    let hot = (hot("sum") + hot("mix")) as f64;
+    assert!(
+        hot > in_lines * all,
+        "{what}: {hot} of {all} in the hot lines"
+    );
+    truth.check_ratio(profile, counts, what);
+}

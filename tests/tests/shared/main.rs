@@ -1,0 +1,18 @@
+//! End-to-end tests that hold while others run beside them: they compare CPU times, texts and counts, never wall times.
+
+mod attach;
+mod bad_input;
+mod cluster;
+mod continuous;
+mod directories;
+mod formats;
+mod frames;
+mod java;
+mod plans;
+mod planted_links;
+mod records;
+mod scarcity;
+mod sizing;
+mod spark;
+mod spark_ui;
+mod survival;

@@ -1,0 +1,339 @@
+//! Root records the JVM of a user who has put links, FIFOs and devices wherever root might look.
+//!
+//! These tests need root, and `setpriv` to start JVMs as `nobody`.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use unfuse_tests::{
+    HotTruth, Mark, agent, check_hot, compile, is, jdks, run, samples, thread, top, unfuse,
+};
+
+/// `nobody` and its group.
+const NOBODY: u32 = 65_534;
+
+/// CAP_IPC_LOCK and CAP_PERFMON: what it takes to open an event and to map its ring.
+const TO_OPEN_EVENTS: u64 = 1 << 14 | 1 << 38;
+
+/// A program that nobody runs.
+fn by_nobody(program: impl AsRef<Path>) -> Command {
+    let mut command = Command::new("setpriv");
+    let ids = NOBODY.to_string();
+    command
+        .args(["--reuid", &ids, "--regid", &ids, "--clear-groups"])
+        .arg(program.as_ref());
+    command
+}
+
+/// `Hot` of `tests/programs`, running as nobody.
+struct Running {
+    java: Child,
+    truth: HotTruth,
+    /// Files that the test made in /tmp.
+    planted: Vec<PathBuf>,
+}
+
+impl Running {
+    /// It runs until it is dropped.
+    fn start(java_home: &Path, home: &Path, cwd: &Path) -> Self {
+        let own = fs::metadata("/proc/self").expect("/proc").uid();
+        assert_eq!(
+            own, 0,
+            "this test records another user's JVM: run it as root"
+        );
+        compile(java_home, "Hot.java", home);
+        // Its working directory may be one that it cannot write.
+        let truth = HotTruth::in_dir(&home.join("work"));
+        let java = by_nobody(java_home.join("bin/java"))
+            .args([&truth.option(), "-cp"])
+            .arg(home)
+            .args(["Hot", "3600000"])
+            .current_dir(cwd)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("java starts");
+        let mut running = Self {
+            java,
+            truth,
+            planted: Vec::new(),
+        };
+        // As it starts, a JVM removes what is in place of its socket, takes SIGQUIT, and then starts its compilers.
+        let has_started = |pid| thread(pid as i32, "C1 CompilerThre").is_some();
+        let until = Instant::now() + Duration::from_secs(60);
+        while !has_started(running.java.id()) {
+            assert!(running.is_alive() && Instant::now() < until, "no JVM");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(ids(running.java.id(), "Uid:"), [NOBODY; 4]);
+        running
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.java.try_wait().expect("a child").is_none()
+    }
+
+    fn pid(&self) -> String {
+        self.java.id().to_string()
+    }
+
+    /// `unfuse record` by root, which must not hang.
+    fn record(&self, profile: &Path) -> Output {
+        Command::new("timeout")
+            .args(["--kill-after=10", "120"])
+            .arg(unfuse().get_program())
+            .args(["record", "--for", "1s", "--rate", "1000", "--out"])
+            .arg(profile)
+            .args(["--pid", &self.pid()])
+            .output()
+            .expect("it runs")
+    }
+
+    /// It is refused in these words, leaves no profile and disturbs nothing.
+    fn is_refused(&mut self, profile: &Path, says: &str) {
+        let output = self.record(profile);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{says}: {text}");
+        assert!(text.contains(says), "{text}");
+        assert!(!profile.exists(), "{says}: an empty profile stays");
+        assert!(self.is_alive(), "{says}");
+    }
+
+    fn is_recorded(&self, profile: &Path, what: &str) {
+        let output = self.record(profile);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{what}: {text}");
+        let rows = top(profile, &["--by", "method"]);
+        let hot = samples(&rows, |row| is(row, "Hot."));
+        assert!(hot > 0, "{what}: {rows:?}");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.java.kill();
+        let _ = self.java.wait();
+        for path in &self.planted {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The numbers of a line of a process's status.
+fn ids(pid: u32, name: &str) -> Vec<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let numbers = line.unwrap_or_default().split_whitespace();
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
+/// A mask in a process's status.
+fn mask(pid: u32, set: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix(set))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+/// A directory that everybody can look into, with one of nobody's in it.
+fn directories() -> (tempfile::TempDir, PathBuf) {
+    let home = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(home.path(), Permissions::from_mode(0o755)).expect("ours");
+    let work = home.path().join("work");
+    fs::create_dir(&work).expect("a directory");
+    chown(&work, Some(NOBODY), Some(NOBODY)).expect("root may");
+    (home, work)
+}
+
+/// Waits until a process has become one of nobody's that can open events at most.
+fn check_process(pid: u32, what: &str, permitted: u64) {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let has_ended = || !Path::new(&format!("/proc/{pid}")).exists();
+        let is_nobodys = ids(pid, "Uid:") == [NOBODY; 4]
+            && ids(pid, "Gid:") == [NOBODY; 4]
+            && ids(pid, "Groups:").is_empty()
+            && ids(pid, "NoNewPrivs:") == [1];
+        let holds = mask(pid, "CapPrm:").is_some_and(|held| held & !permitted == 0)
+            && mask(pid, "CapEff:") == Some(0);
+        if is_nobodys && holds {
+            return;
+        }
+        assert!(!has_ended(), "{what} has ended");
+        assert!(
+            Instant::now() < until,
+            "{what}: {}",
+            fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// All of a profile is root's and closed to others.
+fn check_private(path: &Path) {
+    let metadata = fs::symlink_metadata(path).expect("it is there");
+    let expected = if metadata.is_dir() { 0o700 } else { 0o600 };
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
+    assert_eq!((owner, mode), (0, expected), "{}", path.display());
+    assert!(metadata.is_dir() || metadata.is_file());
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path).expect("a directory").flatten() {
+            let name = entry.file_name();
+            assert!(!name.to_string_lossy().starts_with(".spool"), "{name:?}");
+            check_private(&entry.path());
+        }
+    }
+}
+
+#[test]
+fn a_jvm_of_another_user_is_recorded_by_processes_of_that_user() {
+    for java_home in jdks() {
+        let what = java_home.display().to_string();
+        let (home, work) = directories();
+        let mut java = Running::start(&java_home, home.path(), &work);
+        java.truth.wait_until_warm();
+        let profile = home.path().join("profile");
+        let mut command = unfuse();
+        command
+            .args(["record", "--for", "8s", "--rate", "1000", "--out"])
+            .arg(&profile)
+            .args(["--pid", &java.pid()]);
+        let mark = Mark::on(&mut command, home.path());
+        let mut recorder = command.spawn().expect("it runs");
+        for (name, permitted) in [
+            ("unfuse-writer", 0),
+            ("unfuse-s-", 0),
+            ("unfuse-manager", TO_OPEN_EVENTS),
+        ] {
+            let pid = mark.wait_for(name) as u32;
+            check_process(pid, &format!("{what}, {name}"), permitted);
+        }
+        assert!(recorder.wait().expect("it ends").success(), "{what}");
+        check_hot(&profile, &java.truth, 0.6, &what);
+        check_private(&profile);
+        // The same directory takes another recording of the same process.
+        java.is_recorded(&profile, &format!("{what}, again"));
+        check_private(&profile);
+        mark.wait_for_end();
+        assert!(java.is_alive(), "{what}");
+    }
+}
+
+/// What a link leads to that nobody may not touch.
+struct Precious(PathBuf);
+
+impl Precious {
+    fn new(home: &Path) -> Self {
+        let path = home.join("precious");
+        fs::write(&path, "precious").expect("our directory");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("ours");
+        Self(path)
+    }
+
+    fn check(&self) {
+        let text = fs::read_to_string(&self.0).expect("it is there");
+        let metadata = fs::metadata(&self.0).expect("it is there");
+        let is = (text.as_str(), metadata.uid(), metadata.mode() & 0o777);
+        assert_eq!(is, ("precious", 0, 0o600));
+    }
+}
+
+/// Nobody puts each of these in a place where root might look, in turn.
+fn plant_each(place: &Path, precious: &Precious, mut check: impl FnMut(&str)) {
+    let target = precious.0.display().to_string();
+    let place = place.display().to_string();
+    for (what, command) in [
+        ("a symbolic link", ["ln", "-s", target.as_str(), &place]),
+        ("a symbolic link", ["ln", "-s", "/dev/zero", &place]),
+        ("a FIFO", ["mkfifo", "--mode", "0666", &place]),
+        ("a directory", ["mkdir", "--mode", "0777", &place]),
+    ] {
+        run(by_nobody(command[0]).args(&command[1..]));
+        check(what);
+        precious.check();
+        run(by_nobody("rm").args(["-r", "--", &place]));
+    }
+}
+
+#[test]
+fn links_in_place_of_the_trigger_are_refused() {
+    let java_home = &jdks()[0];
+    let (home, work) = directories();
+    let precious = Precious::new(home.path());
+    let profile = home.path().join("profile");
+    let mut java = Running::start(java_home, home.path(), &work);
+    let trigger = work.join(format!(".attach_pid{}", java.pid()));
+    plant_each(&trigger, &precious, |what| {
+        java.is_refused(&profile, &format!("is {what}; "));
+    });
+    java.is_recorded(&profile, "without them");
+    drop(java);
+
+    // Where its working directory is not writable for the JVM's user, the trigger is in /tmp.
+    let mut java = Running::start(java_home, home.path(), home.path());
+    let trigger = Path::new("/tmp").join(format!(".attach_pid{}", java.pid()));
+    java.planted.push(trigger.clone());
+    let profile = home.path().join("other");
+    plant_each(&trigger, &precious, |what| {
+        java.is_refused(&profile, &format!("is {what}; "));
+    });
+    java.is_recorded(&profile, "in /tmp");
+    assert!(!trigger.exists(), "the trigger stays");
+}
+
+#[test]
+fn links_in_place_of_the_socket_are_refused() {
+    let (home, work) = directories();
+    let precious = Precious::new(home.path());
+    let mut java = Running::start(&jdks()[0], home.path(), &work);
+    let socket = Path::new("/tmp").join(format!(".java_pid{}", java.pid()));
+    java.planted.push(socket.clone());
+    let profile = home.path().join("profile");
+    plant_each(&socket, &precious, |what| {
+        java.is_refused(&profile, &format!("is {what}, not the socket"));
+    });
+    java.is_recorded(&profile, "without them");
+}
+
+#[test]
+fn links_in_place_of_performance_data_are_not_read() {
+    let (home, work) = directories();
+    let precious = Precious::new(home.path());
+    let java = Running::start(&jdks()[0], home.path(), &work);
+    let folder = Path::new("/tmp/hsperfdata_nobody");
+    let data = folder.join(java.pid());
+    run(by_nobody("rm").arg(&data));
+    plant_each(&data, &precious, |what| {
+        let profile = home.path().join("profile");
+        java.is_recorded(&profile, &format!("{what} as performance data"));
+        fs::remove_dir_all(&profile).expect("a profile");
+    });
+    // Another user's folder of that kind is not looked into.
+    let folder = Path::new("/tmp/hsperfdata_planted");
+    fs::create_dir(folder).expect("no other test makes it");
+    let zeros = folder.join(java.pid());
+    std::os::unix::fs::symlink("/dev/zero", zeros).expect("our folder");
+    let profile = home.path().join("profile");
+    let output = java.record(&profile);
+    fs::remove_dir_all(folder).expect("our folder");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn root_loads_no_library_that_others_can_change() {
+    let (home, work) = directories();
+    let java = Running::start(&jdks()[0], home.path(), &work);
+    let library = work.join("libunfuse.so");
+    fs::copy(agent(), &library).expect("the agent is built");
+    let output = unfuse()
+        .env("UNFUSE_AGENT", &library)
+        .args(["record", "--for", "1s", "--pid", &java.pid(), "--out"])
+        .arg(home.path().join("profile"))
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{text}");
+    let says = format!("{} belongs to user {NOBODY}", work.display());
+    assert!(text.contains(&says), "{text}");
+}
