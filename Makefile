@@ -54,8 +54,7 @@ test-rust: $(JAR) $(PAGE)
 	cargo test --release --locked --workspace --exclude unfuse-tests
 
 # The report in the system's Chromium, headless.
-test-page: build chromium
-	cargo build --release --locked --quiet --workspace --bin unfuse-bench
+test-page: build unfuse-bench chromium
 	cd report-page && npm test --silent
 
 .PHONY: chromium
@@ -81,9 +80,13 @@ test-shared: spark
 test-alone: spark
 	cargo test --release --locked --workspace --test alone --no-fail-fast -- --test-threads=1
 
-# Each page says the command that makes it.
-bench: build
+# With all its features the same as the tests', so that nothing is compiled twice.
+.PHONY: unfuse-bench
+unfuse-bench:
 	cargo build --release --locked --quiet --workspace --bin unfuse-bench
+
+# Each page says the command that makes it.
+bench: build unfuse-bench
 	target/release/unfuse-bench pages --again
 
 # The event logs that tests read, of real runs. Only for changes of fixtures/job.py: times differ each time.

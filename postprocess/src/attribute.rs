@@ -270,8 +270,8 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Whether an iterator calls a frame for each of its rows: then the operator whose iterator it is asked for it, which
-/// is another one than that which wants the rows.
+/// Whether a Scala iterator calls the frame, once for each row. The frame then belongs to the operator that made the
+/// iterator, not to the one that reads from it.
 fn is_mapped(frames: &[Frame], index: usize) -> bool {
     let caller = index.checked_sub(1).and_then(|before| frames.get(before));
     caller.is_some_and(|caller| caller.class.starts_with("scala.collection.Iterator"))

@@ -16,22 +16,14 @@ pub(crate) enum Collector {
 /// The collector above the nodes that a stage updated, and whether all of them agree; none where nothing tells.
 pub(crate) fn of(plan: &Plan, accumulators: &HashSet<i64>) -> Option<(Collector, bool)> {
     let (mut votes, mut by_shuffles) = (BTreeMap::new(), BTreeMap::new());
-    let collectors = nearest(plan);
-    let originals = originals(plan);
+    let collectors = nearest(plan, &originals(plan));
     for at in (0..plan.nodes.len()).filter(|at| plan.updated(*at, accumulators, "")) {
         // The readers of a reused shuffle update the one that it reuses, which is anywhere in the plan.
         let votes = match is_shuffle(plan, at) {
             true => &mut by_shuffles,
             false => &mut votes,
         };
-        let collector = match collectors[at] {
-            Some(Collector::Node(node)) => {
-                let original = originals.get(&text(plan, node)).copied();
-                Some(Collector::Node(original.unwrap_or(node)))
-            }
-            other => other,
-        };
-        if let Some(collector) = collector {
+        if let Some(collector) = collectors[at] {
             *votes.entry(collector).or_insert(0u32) += 1;
         }
     }
@@ -41,14 +33,17 @@ pub(crate) fn of(plan: &Plan, accumulators: &HashSet<i64>) -> Option<(Collector,
     Some((*first, votes.len() == 1))
 }
 
-/// The nearest collector above each node; none where a shuffle is between, which takes the rows first.
-fn nearest(plan: &Plan) -> Vec<Option<Collector>> {
+/// The nearest collector above each node, or what it reuses; none where a shuffle is between, which takes the rows first.
+fn nearest(plan: &Plan, originals: &HashMap<(&str, &str), usize>) -> Vec<Option<Collector>> {
     let mut found: Vec<Option<Collector>> = Vec::with_capacity(plan.nodes.len());
     // Children come after their parent.
     for node in &plan.nodes {
         found.push(match node.parent {
             None => Some(Collector::Result),
-            Some(parent) if collects(&plan.nodes[parent].operator) => Some(Collector::Node(parent)),
+            Some(parent) if collects(&plan.nodes[parent].operator) => {
+                let original = originals.get(&text(plan, parent)).copied();
+                Some(Collector::Node(original.unwrap_or(parent)))
+            }
             Some(parent) if is_shuffle(plan, parent) => None,
             Some(parent) => found[parent],
         });

@@ -71,6 +71,12 @@ impl Maps {
         }
     }
 
+    /// Sets where libjvm lies.
+    #[cfg(test)]
+    pub(crate) fn set_jvm(&mut self, low: u64, high: u64) {
+        self.jvm = (low, high);
+    }
+
     /// Reads the maps again.
     pub fn refresh(&mut self) -> io::Result<()> {
         let mut text = Vec::new();

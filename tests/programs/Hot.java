@@ -9,8 +9,8 @@ import java.time.Instant;
 /**
  * Its true profile: `sum` about twice `mix`; both in lines marked below, nothing else of weight.
  * Arguments: milliseconds and, if it is to work no less on a busy machine, rounds at least. With `-Dtruth=FILE` it measures
- * the CPU time that both have had and writes it to the file: ns since the epoch, ns in `sum`, ns in `mix`. It ends early then,
- * once there is a file `FILE.stop`.
+ * the CPU time that both have had and writes it to the file: ns since the epoch, ns in `sum`, ns in `mix`; and it ends early
+ * once `FILE.stop` exists.
  */
 public class Hot {
     static volatile long sink;

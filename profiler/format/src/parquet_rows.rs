@@ -68,9 +68,10 @@ fn read<T: Table>(file: File, room: &Room) -> Result<Vec<T>, String> {
         let batch = batch.map_err(|e| unreadable(&e))?;
         let inline = batch.num_rows().saturating_mul(size_of::<T>()) as u64;
         allowance.take(inline.saturating_add(row_bytes(&batch)))?;
-        let part: Vec<T> = serde_arrow::from_record_batch(&batch)
-            .map_err(|e| format!("its columns are not those of table {} ({e})", T::NAME))?;
-        rows.extend(part);
+        let part = T::rows(&batch);
+        rows.extend(
+            part.map_err(|e| format!("its columns are not those of table {} ({e})", T::NAME))?,
+        );
     }
     Ok(rows)
 }

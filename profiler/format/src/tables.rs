@@ -19,9 +19,7 @@ pub trait Table: Serialize + for<'a> Deserialize<'a> + Send {
     const DELTAS: bool = false;
 
     /// The Arrow fields of the table.
-    fn fields() -> Vec<FieldRef> {
-        fields_of::<Self>()
-    }
+    fn fields() -> Vec<FieldRef>;
 
     /// The rows in columns.
     ///
@@ -29,15 +27,46 @@ pub trait Table: Serialize + for<'a> Deserialize<'a> + Send {
     /// If they do not fit the fields.
     fn batch(fields: &[FieldRef], rows: &[Self]) -> std::io::Result<RecordBatch>
     where
-        Self: Sized,
-    {
-        serde_arrow::to_record_batch(fields, &rows).map_err(std::io::Error::other)
-    }
+        Self: Sized;
+
+    /// The rows of columns.
+    ///
+    /// # Errors
+    /// What the columns lack.
+    fn rows(batch: &RecordBatch) -> Result<Vec<Self>, String>
+    where
+        Self: Sized;
+}
+
+/// What serde says of a row type. These are no defaults of the trait: as functions of each type they are compiled once,
+/// here, and not again in every crate that reads a profile.
+macro_rules! by_serde {
+    (fields) => {
+        fn fields() -> Vec<FieldRef> {
+            fields_of::<Self>()
+        }
+    };
+    (batch) => {
+        fn batch(fields: &[FieldRef], rows: &[Self]) -> std::io::Result<RecordBatch> {
+            serde_arrow::to_record_batch(fields, &rows).map_err(std::io::Error::other)
+        }
+    };
+    (rows) => {
+        fn rows(batch: &RecordBatch) -> Result<Vec<Self>, String> {
+            serde_arrow::from_record_batch(batch).map_err(|e| e.to_string())
+        }
+    };
 }
 
 macro_rules! tables {
     ($($row:ty => $name:literal),+ $(,)?) => {
-        $(impl Table for $row { const NAME: &'static str = $name; })+
+        $(impl Table for $row {
+            const NAME: &'static str = $name;
+
+            by_serde!(fields);
+            by_serde!(batch);
+            by_serde!(rows);
+        })+
         #[cfg(test)]
         mod tests {
             use super::*;
@@ -55,6 +84,9 @@ macro_rules! tables_of_numbers {
         $(impl Table for $row {
             const NAME: &'static str = $name;
             const DELTAS: bool = true;
+
+            by_serde!(fields);
+            by_serde!(rows);
 
             fn batch(fields: &[FieldRef], rows: &[Self]) -> std::io::Result<RecordBatch> {
                 // Without rest: a new column has to come here too.

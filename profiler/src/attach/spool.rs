@@ -5,15 +5,15 @@
 //! the writer, which is started inside the spool, can reach it. The recorder copies finished segments from there,
 //! and looks at them as at files of a stranger.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use nix::fcntl::{OFlag, openat, renameat};
-use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
-use nix::unistd::{UnlinkatFlags, fchown, mkdtemp, unlinkat};
+use nix::unistd::fchown;
+use unfuse_files::{Access, Directory, random_digits};
 use unfuse_format::{HostRow, ProcessRow, ProfileDir, SampleRow, StackRow, Table};
 
 use crate::identity::Identity;
@@ -30,17 +30,13 @@ const LARGEST_SEGMENT: u64 = 256 << 20;
 /// Segments that are waiting at a time, at most: a writer makes a few in the time between two rounds.
 const MOST_SEGMENTS: usize = 10_000;
 
-const FOLDER: OFlag = OFlag::O_DIRECTORY
-    .union(OFlag::O_NOFOLLOW)
-    .union(OFlag::O_CLOEXEC);
-
 /// A spool and the profile that its segments are copied to.
 #[derive(Debug)]
 pub(super) struct Spool {
     owner: Identity,
-    profile: OwnedFd,
-    spool: OwnedFd,
-    name: PathBuf,
+    profile: Directory,
+    spool: Directory,
+    name: String,
     tag: String,
 }
 
@@ -48,34 +44,20 @@ impl Spool {
     /// Makes a spool for `owner` in a profile directory.
     ///
     /// # Errors
-    /// The system's, and `PermissionDenied` where the profile directory is another user's or open to others.
+    /// The system's, and where the profile directory is another user's or open to others.
     pub(super) fn new(dir: &ProfileDir, owner: Identity) -> io::Result<Self> {
-        let profile = fs::OpenOptions::new()
-            .read(true)
-            .custom_flags((OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits())
-            .open(dir.path())?;
-        let metadata = profile.metadata()?;
-        let own = metadata.uid() == Identity::current().uid().as_raw();
-        if !own || metadata.mode() & 0o077 != 0 {
-            let reason = format!(
-                "{} is another user's or open to others; choose a new directory with --out",
-                dir.path().display()
-            );
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
-        }
-        let template = handle_path(&profile).join(".spool-XXXXXX");
-        let made = mkdtemp(&template)?;
-        let name = PathBuf::from(made.file_name().unwrap_or_default());
-        let spool = openat(&profile, &name, FOLDER, Mode::empty())?;
-        let tag = crate::launch::spool_tag(&name)
-            .unwrap_or_default()
-            .to_owned();
+        let profile = Directory::create(dir.path(), Access::Private).map_err(io::Error::other)?;
+        let tag = random_digits()?;
+        let name = format!(".spool-{tag}");
+        let spool = profile
+            .create_folder(&name, Access::Private)
+            .map_err(io::Error::other)?;
         let spool = Self {
             owner,
-            tag,
-            profile: profile.into(),
+            profile,
             spool,
             name,
+            tag,
         };
         fchown(&spool.spool, Some(owner.uid()), Some(owner.gid()))?;
         Ok(spool)
@@ -83,7 +65,7 @@ impl Spool {
 
     /// The directory, for the writer.
     pub(super) fn handle(&self) -> io::Result<OwnedFd> {
-        self.spool.try_clone()
+        self.spool.as_fd().try_clone_to_owned()
     }
 
     /// What tells the files of this spool from those of others.
@@ -108,26 +90,21 @@ impl Spool {
     }
 
     fn deliver_table(&self, table: &str) -> io::Result<()> {
-        let from = match openat(&self.spool, table, FOLDER, Mode::empty()) {
+        let from = match self.spool.folder(table) {
             Ok(from) => from,
-            Err(nix::errno::Errno::ENOENT) => return Ok(()),
-            Err(e) => return Err(e.into()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(e),
         };
-        let mut names: Vec<String> = fs::read_dir(handle_path(&from))?
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|name| self.is_segment(name))
-            .take(MOST_SEGMENTS)
-            .collect();
+        let is_segment = |name: &OsStr| name.to_str().is_some_and(|name| self.is_segment(name));
+        let mut names = from.find(MOST_SEGMENTS, is_segment)?;
         if names.is_empty() {
             return Ok(());
         }
         names.sort();
-        match mkdirat(&self.profile, table, Mode::S_IRWXU) {
-            Ok(()) | Err(nix::errno::Errno::EEXIST) => {}
-            Err(e) => return Err(e.into()),
-        }
-        let to = openat(&self.profile, table, FOLDER, Mode::empty())?;
+        let to = self
+            .profile
+            .create_folder(table, Access::Private)
+            .map_err(io::Error::other)?;
         let mut done = Ok(());
         for name in names {
             if let Err(e) = self.deliver_segment(&from, &to, &name)
@@ -139,22 +116,11 @@ impl Spool {
         done
     }
 
-    fn deliver_segment(&self, from: &OwnedFd, to: &OwnedFd, name: &str) -> io::Result<()> {
+    fn deliver_segment(&self, from: &Directory, to: &Directory, name: &OsStr) -> io::Result<()> {
         let bytes = self.read(from, name)?;
-        let aside = format!(".{name}.tmp");
-        let flags =
-            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let _ = unlinkat(to, aside.as_str(), UnlinkatFlags::NoRemoveDir);
-        let file = openat(to, aside.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?;
-        let written = File::from(file)
-            .write_all(&bytes)
-            .and_then(|()| Ok(renameat(to, aside.as_str(), to, name)?));
-        if written.is_err() {
-            let _ = unlinkat(to, aside.as_str(), UnlinkatFlags::NoRemoveDir);
-            return written;
-        }
+        to.write(name, &bytes)?;
         // Where that fails it is copied again, under the same name.
-        let _ = unlinkat(from, name, UnlinkatFlags::NoRemoveDir);
+        let _ = from.remove(name);
         Ok(())
     }
 
@@ -167,25 +133,17 @@ impl Spool {
     }
 
     /// A file as the writer makes them: no link, no device, the owner's, with one name.
-    fn read(&self, from: &OwnedFd, name: &str) -> io::Result<Vec<u8>> {
-        let flags = OFlag::O_RDONLY
-            | OFlag::O_NOFOLLOW
-            | OFlag::O_NONBLOCK
-            | OFlag::O_NOCTTY
-            | OFlag::O_CLOEXEC;
-        let file = openat(from, name, flags, Mode::empty())?;
-        let stat = fstat(&file)?;
-        let is_file = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
-        let is_owners = stat.st_uid == self.owner.uid().as_raw() && stat.st_nlink == 1;
+    fn read(&self, from: &Directory, name: &OsStr) -> io::Result<Vec<u8>> {
+        let file = from.open_file(name)?;
+        let metadata = file.metadata()?;
         let mut bytes = Vec::new();
-        if is_file && is_owners {
-            File::from(file)
-                .take(LARGEST_SEGMENT + 1)
-                .read_to_end(&mut bytes)?;
+        if metadata.uid() == self.owner.uid().as_raw() && metadata.nlink() == 1 {
+            file.take(LARGEST_SEGMENT + 1).read_to_end(&mut bytes)?;
             if bytes.len() as u64 <= LARGEST_SEGMENT {
                 return Ok(bytes);
             }
         }
+        let name = name.display();
         Err(io::Error::new(
             io::ErrorKind::InvalidData,
             format!("{name} in the spool is not a segment of the writer"),
@@ -196,19 +154,19 @@ impl Spool {
 impl Drop for Spool {
     /// Removes the spool, with what could not be delivered.
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(handle_path(&self.profile).join(&self.name));
+        let profile = self.profile.as_fd().as_raw_fd().to_string();
+        // By the handle: the directory may have another name by now.
+        let profile = Path::new("/proc/self/fd").join(profile);
+        let _ = fs::remove_dir_all(profile.join(&self.name));
     }
-}
-
-/// A path to an open directory, whatever its name is by now.
-fn handle_path(dir: &impl AsRawFd) -> PathBuf {
-    Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
 
+    use nix::sys::stat::Mode;
     use nix::unistd::mkfifo;
 
     use super::*;
@@ -283,6 +241,9 @@ mod tests {
         let dir = ProfileDir::create(&profile).unwrap();
         fs::set_permissions(&profile, fs::Permissions::from_mode(0o755)).unwrap();
         let error = Spool::new(&dir, Identity::current()).unwrap_err();
-        assert!(error.to_string().contains("open to others"), "{error}");
+        assert!(
+            error.to_string().contains("other users can read"),
+            "{error}"
+        );
     }
 }

@@ -1,13 +1,14 @@
-//! Callchains that native code broke.
+//! Repairs callchains that native code broke.
 //!
-//! The kernel follows frame pointers. Java code, stubs and libjvm keep them; a native library built
-//! without them (a codec called through JNI) uses rbp for something else, and the chain ends before
-//! the first Java frame. The copy of the stack that came with the sample still holds the link that
-//! the first Java frame saved: a pair of a frame pointer that points further up the stack and a
-//! return address into generated code. From there the frame pointers lead on. Worse, such code may
-//! have the address of a frame further up in rbp: then the kernel's chain looks whole and is not. A few of
-//! HotSpot's own routines (SHA-512) use rbp for a table, too: there the chain ends after its leaf. Words that
-//! were read on the way and lie in no code are no callers.
+//! The kernel follows frame pointers. Java code, stubs and libjvm keep them. A native library that was built without them
+//! (a codec called through JNI) uses rbp for something else, and the kernel's chain ends before the first Java frame. The
+//! copy of the stack that came with the sample still holds the link that the first Java frame saved: a frame pointer that
+//! points further up the stack, and a return address into generated code. From there the frame pointers lead on.
+//!
+//! Three cases are less obvious. A library may hold the address of a frame further up in rbp: the kernel's chain then looks
+//! whole and leaves callers out. A few of HotSpot's own routines (SHA-512) use rbp for a table: the chain then ends after
+//! its leaf. And calls that have returned leave links in the stack, which lead to frames that are still there: where rbp
+//! is a frame of libjvm, a true link leads to that frame, and one of an earlier call leads past it.
 
 use super::interpreted::Words;
 use crate::maps::Maps;
@@ -51,15 +52,17 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
         words: &stack,
     };
     let first = stack.iter().position(|word| in_code(*word));
-    let best = first.and_then(|first| view.best_chain(first, &in_code));
-    // libjvm keeps frame pointers: links further up than its first frame, in buffers of it, are of earlier calls.
-    let place = |word: &u64| stack.iter().position(|other| other == word);
-    if let (Some(generated @ 2..), Some(callers)) = (generated, &best)
+    let best = first.and_then(|first| view.best_chain(first, &in_code, &is_caller));
+    // The kernel has walked from a frame of libjvm: true callers that it left out lead to this frame.
+    if let (Some(generated @ 2..), Some((from, _))) = (generated, &best)
         && chain[1..generated].iter().all(|ip| maps.in_jvm(*ip))
-        && place(&chain[1]).is_some_and(|at| Some(at) < place(&callers[0]))
+        && let Some(frame) = view.index(sample.frame_pointer)
+        && stack[frame + 1] == chain[1]
+        && !view.leads_to(*from, frame, &is_caller)
     {
         return Chain::Whole;
     }
+    let best = best.map(|(_, callers)| callers);
     if let Some(generated) = generated.filter(|_| !is_lost) {
         if let Some(callers) =
             best.and_then(|callers| left_out(callers, &chain[generated..], &stack))
@@ -123,36 +126,53 @@ impl View<'_> {
         (offset.is_multiple_of(8) && index + 1 < self.words.len()).then_some(index)
     }
 
-    /// Return addresses of the innermost link that leads furthest up, from word `first` on. Buffers of
+    /// The innermost link that leads furthest up, from word `first` on, and the return addresses from there. Buffers of
     /// native frames hold what earlier calls left there, old links among it: such a one breaks off, or
     /// joins the true chain further up.
-    fn best_chain(&self, first: usize, in_code: &impl Fn(u64) -> bool) -> Option<Vec<u64>> {
-        let mut best: Option<(u64, Vec<u64>)> = None;
+    fn best_chain(
+        &self,
+        first: usize,
+        in_code: &impl Fn(u64) -> bool,
+        is_caller: &impl Fn(u64) -> bool,
+    ) -> Option<(usize, Vec<u64>)> {
+        let mut best: Option<(u64, usize, Vec<u64>)> = None;
         let candidates = (first.saturating_sub(1)..self.words.len().saturating_sub(1))
             .filter(|at| self.is_link(*at, in_code));
         for at in candidates.take(MAX_CANDIDATES) {
-            let found = self.follow(at, in_code);
-            if best.as_ref().is_none_or(|(reach, _)| found.0 > *reach) {
-                best = Some(found);
+            let (reach, callers) = self.follow(at, is_caller);
+            if best.as_ref().is_none_or(|(furthest, ..)| reach > *furthest) {
+                best = Some((reach, at, callers));
             }
         }
-        best.map(|(_, callers)| callers)
+        best.map(|(_, at, callers)| (at, callers))
     }
 
-    /// Whether a frame pointer that leads up and a return address into generated code stand there.
-    fn is_link(&self, at: usize, in_code: &impl Fn(u64) -> bool) -> bool {
+    /// Whether links lead from one to another further up.
+    fn leads_to(&self, from: usize, to: usize, is_caller: &impl Fn(u64) -> bool) -> bool {
+        let mut at = from;
+        while at < to && self.is_link(at, is_caller) {
+            match self.index(self.words[at]) {
+                Some(next) => at = next,
+                None => return false,
+            }
+        }
+        at == to
+    }
+
+    /// Whether a frame pointer that leads up and the return address of a caller stand there.
+    fn is_link(&self, at: usize, is_caller: &impl Fn(u64) -> bool) -> bool {
         let (saved, own) = (self.words[at], self.address(at));
-        saved > own && saved - own < LARGEST_FRAME && in_code(self.words[at + 1])
+        saved > own && saved - own < LARGEST_FRAME && is_caller(self.words[at + 1])
     }
 
-    /// Return addresses from a link on, and the highest address they lead to.
-    fn follow(&self, from: usize, in_code: &impl Fn(u64) -> bool) -> (u64, Vec<u64>) {
+    /// The highest address that links lead to from one of them on, and their return addresses.
+    fn follow(&self, from: usize, is_caller: &impl Fn(u64) -> bool) -> (u64, Vec<u64>) {
         let (mut at, mut callers) = (from, Vec::new());
         loop {
             callers.push(self.words[at + 1]);
             let saved = self.words[at];
             match self.index(saved) {
-                Some(next) if callers.len() < MAX_FRAMES && self.is_link(next, in_code) => {
+                Some(next) if callers.len() < MAX_FRAMES && self.is_link(next, is_caller) => {
                     at = next
                 }
                 // Out of the copy: as far as can be seen.
@@ -167,17 +187,25 @@ impl View<'_> {
 mod tests {
     use super::*;
 
-    /// Where generated code lies; nothing else does.
+    /// Where generated code lies.
     const CODE: std::ops::Range<u64> = 0x1000..0x2000;
     const STACK: u64 = 0x8000;
     /// In no code, though it looks like an interpreted frame.
     const STRAY: u64 = 0xbff8_0000_0000_0000;
 
-    fn repaired(mut chain: Vec<u64>, stack: &[u64]) -> (Chain, Vec<u64>) {
+    fn repaired(chain: Vec<u64>, stack: &[u64]) -> (Chain, Vec<u64>) {
+        repaired_from(0, chain, stack)
+    }
+
+    /// The same where rbp points to a word of the stack.
+    fn repaired_from(frame_pointer: u64, mut chain: Vec<u64>, stack: &[u64]) -> (Chain, Vec<u64>) {
         let mut maps = Maps::open(std::process::id()).unwrap();
         maps.set_code_cache(CODE.start, CODE.end);
+        maps.set_jvm(jvm(), jvm() + 1);
         let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let state = repair(&mut chain, &Sample::of_stack(STACK, &bytes), &maps);
+        let mut sample = Sample::of_stack(STACK, &bytes);
+        sample.frame_pointer = frame_pointer;
+        let state = repair(&mut chain, &sample, &maps);
         drop_strays(&mut chain, &Words::new(None), &maps);
         (state, chain)
     }
@@ -185,6 +213,11 @@ mod tests {
     /// An address in a library.
     fn native() -> u64 {
         repaired as fn(Vec<u64>, &[u64]) -> (Chain, Vec<u64>) as usize as u64
+    }
+
+    /// An address in libc, which stands for libjvm here.
+    fn jvm() -> u64 {
+        libc::getpid as *const () as u64
     }
 
     #[test]
@@ -232,5 +265,30 @@ mod tests {
         assert_eq!(repaired(vec![native(), STRAY], &stack), expected);
         let expected = (Chain::Repaired, vec![0x1010, 0x1020, 0x1030]);
         assert_eq!(repaired(vec![0x1010, STRAY], &stack), expected);
+    }
+
+    /// A library that libjvm called, and a link at the top of the stack to the frame at `leads_to`. rbp is libjvm's
+    /// frame at word 4, which leads to generated code at word 8.
+    fn called_by_the_jvm(leads_to: u64) -> (Chain, Vec<u64>) {
+        let [frame, caller] = [4, 8].map(|word| STACK + 8 * word);
+        #[rustfmt::skip]
+        let stack = [
+            STACK + 8 * leads_to, 0x1020, 0, 0,
+            caller, jvm(), 0, 0,
+            STACK + 4096, 0x1010,
+        ];
+        repaired_from(frame, vec![native(), jvm(), 0x1010], &stack)
+    }
+
+    #[test]
+    fn a_link_of_an_earlier_call_is_no_caller_of_libjvm() {
+        let whole = vec![native(), jvm(), 0x1010];
+        assert_eq!(called_by_the_jvm(8), (Chain::Whole, whole));
+    }
+
+    #[test]
+    fn callers_are_found_that_libjvm_called() {
+        let complete = vec![native(), 0x1020, jvm(), 0x1010];
+        assert_eq!(called_by_the_jvm(4), (Chain::Repaired, complete));
     }
 }

@@ -50,10 +50,17 @@ impl Running {
         self.java.id().to_string()
     }
 
-    fn record(&self, profile: &Path, more: &[&str]) -> String {
+    fn recorder(&self, profile: &Path, more: &[&str]) -> Command {
         let mut command = unfuse();
-        command.args(["record", "--rate", "1000", "--pid", &self.pid(), "--out"]);
-        let output = run(command.arg(profile).args(more));
+        command
+            .args(["record", "--rate", "1000", "--pid", &self.pid(), "--out"])
+            .arg(profile)
+            .args(more);
+        command
+    }
+
+    fn record(&self, profile: &Path, more: &[&str]) -> String {
+        let output = run(&mut self.recorder(profile, more));
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
@@ -249,18 +256,8 @@ fn a_killed_recorder_leaves_nothing_behind() {
     let home = &jdks()[0];
     let dir = tempfile::tempdir().expect("a directory");
     let java = Running::start(home, dir.path(), &[], "Hot", LONG);
-    let mut recorder = unfuse()
-        .args([
-            "record",
-            "--rate",
-            "1000",
-            "--pid",
-            &java.pid(),
-            "--for",
-            "60s",
-            "--out",
-        ])
-        .arg(dir.path().join("killed"))
+    let mut recorder = java
+        .recorder(&dir.path().join("killed"), &["--for", "60s"])
         .spawn()
         .expect("it runs");
     std::thread::sleep(Duration::from_millis(2500));
@@ -335,18 +332,8 @@ fn a_jvm_is_recorded_once_at_a_time() {
     let dir = tempfile::tempdir().expect("a directory");
     let java = Running::start(home, dir.path(), &[], "Hot", LONG);
     let profile = dir.path().join("profile");
-    let mut first = unfuse()
-        .args([
-            "record",
-            "--rate",
-            "1000",
-            "--pid",
-            &java.pid(),
-            "--for",
-            "4s",
-            "--out",
-        ])
-        .arg(&profile)
+    let mut first = java
+        .recorder(&profile, &["--for", "4s"])
         .spawn()
         .expect("it runs");
     std::thread::sleep(Duration::from_millis(2500));

@@ -304,13 +304,24 @@ impl Directory {
     /// # Errors
     /// The system's.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
+        self.find(usize::MAX, |_| true)
+    }
+
+    /// The first names in it that are wanted, at most so many, in no order.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn find(&self, most: usize, wanted: impl Fn(&OsStr) -> bool) -> io::Result<Vec<OsString>> {
         let mut directory = Dir::openat(self, ".", DIRECTORY, Mode::empty())?;
         let mut names = Vec::new();
         for entry in directory.iter() {
+            if names.len() == most {
+                break;
+            }
             let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if !matches!(name, b"." | b"..") {
-                names.push(OsStr::from_bytes(name).to_owned());
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." && wanted(name) {
+                names.push(name.to_owned());
             }
         }
         Ok(names)
@@ -405,7 +416,7 @@ impl Directory {
     ///
     /// # Errors
     /// The system's.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&self, name: impl AsRef<OsStr>, bytes: &[u8]) -> io::Result<()> {
         let mut file = self.new_file()?;
         file.write_all(bytes)?;
         file.commit(name)
