@@ -1,6 +1,7 @@
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.util.Map;
+import java.util.Random;
 import java.util.TreeMap;
 
 /** Runs parts in turns and says how much CPU time each had: `truth NAME NANOSECONDS`. */
@@ -30,12 +31,18 @@ public class Truth {
         spent(name, now() - from);
     }
 
-    /** Names and parts, in turns, until they have had this much CPU time. */
+    /**
+     * Names and parts, in turns, until they have had this much CPU time. A turn is of one to four runs, so that turns and a
+     * timer's ticks do not keep step.
+     */
     static void turns(long millis, Object... parts) throws Exception {
+        Random random = new Random(millis);
         long end = now() + millis * 1_000_000L;
         while (now() < end) {
             for (int i = 0; i < parts.length; i += 2) {
-                once((String) parts[i], (Part) parts[i + 1]);
+                for (int runs = 1 + random.nextInt(4); runs > 0; runs--) {
+                    once((String) parts[i], (Part) parts[i + 1]);
+                }
             }
         }
     }

@@ -34,7 +34,7 @@ run(
 )
 # Each operator calls functions that no other one calls.
 MARKED = """
-    SELECT k, sum(crc32(cast(repeat(l_comment, 100) AS binary))) FROM (
+    SELECT k, sum(crc32(cast(repeat(l_comment, 200) AS binary))) FROM (
         SELECT levenshtein(l_comment, l_shipinstruct) AS k, l_comment
         FROM lineitem JOIN supplier ON l_suppkey = s_suppkey AND md5(concat(l_comment, s_phone)) <> ''
         WHERE l_orderkey % 4 = 0 AND sha2(l_comment, 256) <> '')
