@@ -1,5 +1,6 @@
 //! Parquet files that claim more than they hold.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,6 +10,9 @@ use arrow_array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch
 use arrow_schema::{DataType, Field, Fields};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
+use parquet::file::metadata::{
+    ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
+};
 use parquet::file::properties::WriterProperties;
 
 /// Writes equal batches.
@@ -18,7 +22,7 @@ fn write(path: &Path, columns: Vec<(&str, ArrayRef)>, times: usize) {
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(None)
         .build();
-    let file = std::fs::File::create(path).expect("created");
+    let file = File::create(path).expect("created");
     let mut writer =
         ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a writer");
     for _ in 0..times {
@@ -81,4 +85,111 @@ pub(crate) fn endless_footer(path: &Path) {
     bytes.extend((3u32 << 20).wrapping_sub(12).to_le_bytes());
     bytes.extend(b"PAR1");
     std::fs::write(path, bytes).expect("written");
+}
+
+/// Writes a file that has only a footer.
+fn only_footer(path: &Path, footer: &[u8]) {
+    let length = u32::try_from(footer.len()).expect("a footer");
+    let file = [b"PAR1", footer, &length.to_le_bytes(), b"PAR1"].concat();
+    std::fs::write(path, file).expect("written");
+}
+
+/// The version, and a schema of so many elements (as a varint), which follow.
+fn schema(elements: &[u8]) -> Vec<u8> {
+    [&[0x15, 2, 0x19, 0xfc], elements].concat()
+}
+
+/// A number of 2^31 - 1.
+const MOST: [u8; 5] = [0xff, 0xff, 0xff, 0xff, 0x07];
+
+/// A footer of groups in groups: 1 MiB has more levels than a thread has room for.
+pub(crate) fn deep_schema(path: &Path) {
+    // 2^17 - 1 elements: required, without a name, of one child.
+    let mut footer = schema(&[0xff, 0xff, 0x07]);
+    footer.extend([0x35, 0, 0x18, 0, 0x15, 2, 0].repeat((1 << 17) - 1));
+    footer.push(0);
+    only_footer(path, &footer);
+}
+
+/// A group that claims 2^31 - 1 columns.
+pub(crate) fn endless_group(path: &Path) {
+    let mut footer = schema(&[1]);
+    footer.extend([0x48, 1, b'a', 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0, 0]);
+    only_footer(path, &footer);
+}
+
+/// A list of 2^31 - 1 booleans of no bytes, in a field that the Parquet reader skips (32).
+pub(crate) fn endless_booleans(path: &Path) {
+    let mut footer = vec![0x09, 64, 0xf1];
+    footer.extend(MOST);
+    footer.push(0);
+    only_footer(path, &footer);
+}
+
+/// Lists of as many booleans as there are bytes, in a list.
+pub(crate) fn many_booleans(path: &Path) {
+    const LISTS: u32 = 1 << 17;
+    // 2^17 lists of 2^17 booleans each: both numbers are the same varint.
+    let number = [0x80, 0x80, 0x08];
+    let mut footer = [&[0x09, 64, 0xf9][..], &number].concat();
+    for _ in 0..LISTS {
+        footer.push(0xf1);
+        footer.extend(number);
+    }
+    // Behind the last list are as many bytes as it claims booleans.
+    footer.resize(footer.len() + LISTS as usize, 0);
+    only_footer(path, &footer);
+}
+
+/// Row groups that claim to be 2^31 - 1.
+pub(crate) fn endless_row_groups(path: &Path) {
+    let mut footer = schema(&[1]);
+    footer.extend([0x48, 1, b'a', 0, 0x29, 0xfc]);
+    footer.extend(MOST);
+    only_footer(path, &footer);
+}
+
+/// Appends pages to a file of one row group, and metadata with other row groups, which `change` makes of its row group and
+/// the place of the pages.
+fn with_row_groups(
+    path: &Path,
+    pages: &[u8],
+    change: impl FnOnce(RowGroupMetaData, i64) -> Vec<RowGroupMetaData>,
+) {
+    let mut bytes = std::fs::read(path).expect("read");
+    let file = File::open(path).expect("open");
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
+    let metadata = metadata.expect("metadata");
+    let groups = change(metadata.row_group(0).clone(), bytes.len() as i64);
+    let metadata = ParquetMetaData::new(metadata.file_metadata().clone(), groups);
+    bytes.extend(pages);
+    let writer = ParquetMetaDataWriter::new(&mut bytes, &metadata);
+    writer.finish().expect("written");
+    std::fs::write(path, bytes).expect("written");
+}
+
+/// Thousands of row groups whose pages are the same.
+pub(crate) fn shared_pages(path: &Path, column: &str) {
+    // Numbers that do not pack.
+    let numbers = (0..1i64 << 18).map(|n| n.wrapping_mul(0x1e37_79b9_7f4a_7c15));
+    let numbers = Int64Array::from_iter_values(numbers);
+    write(path, vec![(column, Arc::new(numbers))], 1);
+    with_row_groups(path, &[], |group, _| vec![group; 3000]);
+}
+
+/// A column of a million pages of no values and no bytes.
+pub(crate) fn pages_of_nothing(path: &Path, column: &str) {
+    let ones = Int64Array::from(vec![1; 1000]);
+    write(path, vec![(column, Arc::new(ones))], 1);
+    let pages = [0x25, 0, 0x15, 0, 0].repeat(1 << 20);
+    with_row_groups(path, &pages, |group, start| {
+        let column = group.column(0).clone().into_builder();
+        let column = column
+            .set_data_page_offset(start)
+            .set_dictionary_page_offset(None)
+            .set_total_compressed_size(pages.len() as i64);
+        let columns = vec![column.build().expect("a column")];
+        let group = group.into_builder().set_column_metadata(columns);
+        vec![group.build().expect("a row group")]
+    });
 }

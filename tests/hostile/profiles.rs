@@ -76,6 +76,25 @@ pub(crate) fn make(dir: &Path) -> Vec<Hostile> {
             "endless-footer",
             &segment("stacks", parquet::endless_footer),
         ),
+        with("deep-schema", &segment("stacks", parquet::deep_schema)),
+        with("endless-group", &segment("stacks", parquet::endless_group)),
+        with(
+            "endless-booleans",
+            &segment("samples", parquet::endless_booleans),
+        ),
+        with("many-booleans", &segment("samples", parquet::many_booleans)),
+        with(
+            "endless-row-groups",
+            &segment("samples", parquet::endless_row_groups),
+        ),
+        with(
+            "shared-pages",
+            &segment("samples", |path| parquet::shared_pages(path, "count")),
+        ),
+        with(
+            "pages-of-nothing",
+            &segment("samples", |path| parquet::pages_of_nothing(path, "count")),
+        ),
         with(
             "no-parquet",
             &segment("samples", |path| {
@@ -407,7 +426,7 @@ fn overlapping(profile: &Path) {
             run_ms: 50_000,
             ..TaskRow::default()
         });
-        for kind in ["run_queue", "io_read", "lock"] {
+        for kind in ["cpu", "io-read", "lock"] {
             intervals.push(IntervalRow {
                 task,
                 kind: kind.to_owned(),

@@ -152,6 +152,11 @@ impl ProfileDir {
         self.files.path()
     }
 
+    /// The directory itself, which is open.
+    pub fn files(&self) -> &Directory {
+        &self.files
+    }
+
     /// Where files with records wait until they are tables.
     ///
     /// # Errors

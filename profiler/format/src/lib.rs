@@ -6,9 +6,11 @@
 //! DIR/unfuse.json              format version
 //! DIR/samples/HOST-PID-SEQ.parquet
 //! DIR/stacks/…  plans/…  stages/…  tasks/…  codegen/…  executions/…  processes/…
-//! DIR/applications/…  executors/…  jobs/…
+//! DIR/applications/…  executors/…  jobs/…  source_index/…  intervals/…  hosts/…  cached/…
+//! DIR/record_sources/…  record_targets/…  record_texts/…  records_in/…  records_out/…
 //! DIR/sources/HASH.java        the text handed to the compiler, named by its hash
 //! DIR/live/HOST-PID            held (flock) by a writer that is still at work
+//! DIR/records.waiting/         files of records that are not tables yet
 //! ```
 //!
 //! Every segment is written as `*.tmp` and renamed when complete, so a killed writer loses at most the
@@ -27,6 +29,7 @@
 
 mod dir;
 mod error;
+mod footer;
 mod live;
 mod pages;
 mod parquet_rows;
@@ -34,6 +37,7 @@ mod retention;
 mod room;
 mod segment;
 mod tables;
+mod thrift;
 
 pub use dir::{FORMAT_VERSION, MANIFEST, ProfileDir, is_uri};
 pub use error::{FormatError, Problem};

@@ -7,10 +7,11 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Longest header that is read, bytes. Ours have below 100; statistics may make them longer.
-const LONGEST_HEADER: usize = 64 << 10;
-/// Deepest nesting of structs in a header.
-const DEEPEST: u32 = 16;
+use crate::thrift::{Kind, Thrift, damaged};
+
+/// Bytes that are read for a header, and longest header. Ours have below 100; statistics may make them longer.
+const HEADER: u64 = 256;
+const LONGEST_HEADER: u64 = 64 << 10;
 /// Encodings that unpack no value to more bytes than its page or dictionary holds, by their numbers in the Parquet
 /// format: PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, DELTA_BINARY_PACKED, RLE_DICTIONARY.
 const ENCODINGS: [i32; 6] = [0, 2, 3, 4, 5, 8];
@@ -24,44 +25,76 @@ pub(crate) struct Claims {
     pub(crate) bytes: u64,
 }
 
-/// What all pages of a column chunk claim, which has this range of the file.
-///
-/// # Errors
-/// If the range or a page lies outside the file, a header cannot be read, or an encoding is none that we write.
-pub(crate) fn claims(file: &File, mut chunk: Range<u64>) -> io::Result<Claims> {
-    let mut claims = Claims::default();
-    let mut bytes = Vec::new();
-    if chunk.end > file.metadata()?.len() {
-        return Err(damaged("a column lies outside the file"));
-    }
-    while chunk.start < chunk.end {
-        let longest = (chunk.end - chunk.start).min(LONGEST_HEADER as u64);
-        bytes.resize(longest as usize, 0);
-        file.read_exact_at(&mut bytes, chunk.start)?;
-        let (header, length) = PageHeader::parse(&bytes)?;
-        let size = |size: Option<i32>| size.and_then(|size| u64::try_from(size).ok());
-        let (Some(packed), Some(unpacked)) = (size(header.packed), size(header.unpacked)) else {
-            return Err(damaged("a page header lacks its sizes"));
-        };
-        if !header.encodings.iter().all(|one| ENCODINGS.contains(one)) {
-            return Err(damaged("a page has an encoding that unfuse does not write"));
-        }
-        claims.values = claims.values.saturating_add(header.values.max(0) as u64);
-        claims.bytes = claims.bytes.saturating_add(unpacked);
-        chunk.start = chunk
-            .start
-            .saturating_add(length as u64)
-            .saturating_add(packed);
-    }
-    if chunk.start == chunk.end {
-        Ok(claims)
-    } else {
-        Err(damaged("a page lies outside its column"))
+impl Claims {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.values = self.values.saturating_add(other.values);
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 
-fn damaged(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
+/// What all pages of a column chunk claim, which has this range of the file.
+///
+/// # Errors
+/// If the range or a page lies outside the file, a header cannot be read, or a page is none that we write.
+pub(crate) fn claims(file: &File, chunk: Range<u64>) -> io::Result<Claims> {
+    if chunk.end > file.metadata()?.len() {
+        return Err(damaged("a column lies outside the file"));
+    }
+    let mut claims = Claims::default();
+    let mut window = Window::new(file, chunk.end);
+    let mut at = chunk.start;
+    while at < chunk.end {
+        let (header, length) = window.header(at)?;
+        let (page, packed) = header.checked()?;
+        // The first may be the dictionary of a column of nulls.
+        if page.values == 0 && at > chunk.start {
+            return Err(damaged("a page has no values"));
+        }
+        claims.add(page);
+        at = at.saturating_add(length as u64).saturating_add(packed);
+    }
+    if at > chunk.end {
+        return Err(damaged("a page lies outside its column"));
+    }
+    Ok(claims)
+}
+
+/// The part of a file that was read last: short pages have several headers in it.
+struct Window<'a> {
+    file: &'a File,
+    /// Where the column ends.
+    end: u64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Window<'a> {
+    fn new(file: &'a File, end: u64) -> Self {
+        Self {
+            file,
+            end,
+            start: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// The header at this place and its length.
+    fn header(&mut self, at: u64) -> io::Result<(PageHeader, usize)> {
+        let skip = at.saturating_sub(self.start) as usize;
+        let mut header = PageHeader::parse(self.bytes.get(skip..).unwrap_or_default());
+        for longest in [HEADER, LONGEST_HEADER] {
+            let is_cut_off = |e: &io::Error| e.kind() == io::ErrorKind::UnexpectedEof;
+            if !header.as_ref().is_err_and(is_cut_off) {
+                break;
+            }
+            self.start = at;
+            let length = self.end.saturating_sub(at).min(longest);
+            self.bytes.resize(length as usize, 0);
+            self.file.read_exact_at(&mut self.bytes, at)?;
+            header = PageHeader::parse(&self.bytes);
+        }
+        header
+    }
 }
 
 /// The fields of a `PageHeader` (parquet.thrift) that say how large a page is.
@@ -73,20 +106,24 @@ struct PageHeader {
     encodings: Vec<i32>,
 }
 
-/// A field's type in the compact protocol of Thrift.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Boolean,
-    Int,
-    Struct,
-    Other(u8),
-}
-
 impl PageHeader {
+    /// What the page claims, and its bytes in the file.
+    fn checked(&self) -> io::Result<(Claims, u64)> {
+        let size = |size: Option<i32>| size.and_then(|size| u64::try_from(size).ok());
+        let (Some(packed), Some(bytes)) = (size(self.packed), size(self.unpacked)) else {
+            return Err(damaged("a page header lacks its sizes"));
+        };
+        if !self.encodings.iter().all(|one| ENCODINGS.contains(one)) {
+            return Err(damaged("a page has an encoding that unfuse does not write"));
+        }
+        let values = self.values.max(0) as u64;
+        Ok((Claims { values, bytes }, packed))
+    }
+
     /// A header and its length. The Parquet reader does not check the types of fields, so this does: both must read the
     /// same.
     fn parse(bytes: &[u8]) -> io::Result<(Self, usize)> {
-        let mut thrift = Thrift { bytes, at: 0 };
+        let mut thrift = Thrift::new("a page header", bytes);
         let mut header = Self::default();
         let mut id = 0;
         while let Some(kind) = thrift.field(&mut id)? {
@@ -95,11 +132,11 @@ impl PageHeader {
                 (2, Kind::Int) => header.unpacked = Some(thrift.int()?),
                 (3, Kind::Int) => header.packed = Some(thrift.int()?),
                 (5..=8, Kind::Struct) => header.of_page(id, &mut thrift)?,
-                (1..=8, _) => return Err(damaged("a page header has a field of another type")),
-                (_, kind) => thrift.skip(kind, 0)?,
+                (1..=8, _) => return Err(thrift.damaged("has a field of another type")),
+                (_, kind) => thrift.skip(kind)?,
             }
         }
-        Ok((header, thrift.at))
+        Ok((header, thrift.at()))
     }
 
     /// The header of a data page (5), an index page (6), a dictionary (7) or a data page of version 2 (8).
@@ -115,93 +152,85 @@ impl PageHeader {
                 (8, 2..=6, Kind::Int) => drop(thrift.int()?),
                 (7, 3, Kind::Boolean) | (8, 7, Kind::Boolean) => {}
                 // Statistics, and what newer versions may add.
-                (5, 5, Kind::Struct) | (8, 8, Kind::Struct) => thrift.skip(kind, 0)?,
-                (_, 9.., kind) => thrift.skip(kind, 0)?,
-                _ => return Err(damaged("a page header has a field of another type")),
+                (5, 5, Kind::Struct) | (8, 8, Kind::Struct) => thrift.skip(kind)?,
+                (_, 9.., kind) => thrift.skip(kind)?,
+                _ => return Err(thrift.damaged("has a field of another type")),
             }
         }
         Ok(())
     }
 }
 
-/// The compact protocol of Thrift, as far as page headers use it.
-struct Thrift<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
 
-impl Thrift<'_> {
-    /// The type of a struct's next field, `None` at its end. `id` is the field's before and becomes its own.
-    fn field(&mut self, id: &mut i16) -> io::Result<Option<Kind>> {
-        let head = self.byte()?;
-        if head == 0 {
-            return Ok(None);
+    use super::*;
+
+    /// A data page whose unpacked size, packed size and number of values have one byte each.
+    fn page(unpacked: u8, packed: u8, values: u8) -> Vec<u8> {
+        let head = [0x15, 0, 0x15, unpacked << 1, 0x15, packed << 1];
+        let data = [0x2c, 0x15, values << 1, 0x15, 0, 0x15, 6, 0x15, 6, 0, 0];
+        let body = vec![0xff; usize::from(packed)];
+        [&head[..], &data, &body].concat()
+    }
+
+    fn claims_of(bytes: &[u8]) -> io::Result<Claims> {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(bytes).expect("written");
+        claims(&file, 0..bytes.len() as u64)
+    }
+
+    #[track_caller]
+    fn refused(bytes: &[u8], why: &str) {
+        let error = claims_of(bytes).expect_err("refused").to_string();
+        assert_eq!(error, why);
+    }
+
+    #[test]
+    fn pages_are_summed_up_wherever_they_begin() {
+        // Headers lie within what is read at once, across its end, and behind a page that is longer.
+        for packed in [0, 1, 13, 63] {
+            let pages = page(40, packed, 3).repeat(1000);
+            let (values, bytes) = (3000, 40_000);
+            assert_eq!(claims_of(&pages).expect("read"), Claims { values, bytes });
         }
-        *id = match head >> 4 {
-            0 => self.int()? as i16,
-            step => id.wrapping_add(i16::from(step)),
-        };
-        Ok(Some(match head & 15 {
-            1 | 2 => Kind::Boolean,
-            5 => Kind::Int,
-            12 => Kind::Struct,
-            other => Kind::Other(other),
-        }))
+        assert_eq!(claims_of(&[]).expect("read"), Claims::default());
     }
 
-    fn skip(&mut self, kind: Kind, depth: u32) -> io::Result<()> {
-        match kind {
-            // Its value is in the field's head.
-            Kind::Boolean => Ok(()),
-            Kind::Int | Kind::Other(4 | 6) => self.varint().map(drop),
-            Kind::Other(3) => self.advance(1),
-            Kind::Other(7) => self.advance(8),
-            Kind::Other(8) => {
-                let length = self.varint()?;
-                self.advance(length)
-            }
-            Kind::Struct if depth < DEEPEST => {
-                let mut id = 0;
-                while let Some(kind) = self.field(&mut id)? {
-                    self.skip(kind, depth + 1)?;
-                }
-                Ok(())
-            }
-            // No field of a page header is a list, a set or a map.
-            _ => Err(damaged("a page header has a field of an unknown type")),
-        }
+    #[test]
+    fn a_long_header_is_read() {
+        // A text of statistics (field 1) in a data page of one value.
+        let mut one = vec![
+            0x15, 0, 0x15, 2, 0x15, 0, 0x2c, 0x15, 2, 0x4c, 0x18, 0xa0, 0x1f,
+        ];
+        one.resize(one.len() + 4000, b'x');
+        one.extend([0, 0, 0]);
+        let claims = claims_of(&one.repeat(50)).expect("read");
+        assert_eq!((claims.values, claims.bytes), (50, 50));
     }
 
-    fn byte(&mut self) -> io::Result<u8> {
-        let byte = self.bytes.get(self.at).copied();
-        self.at += 1;
-        byte.ok_or_else(|| damaged("a page header is cut off"))
+    #[test]
+    fn pages_of_nothing_are_refused() {
+        let nothing = [0x25, 0, 0x15, 0, 0];
+        refused(&nothing.repeat(1000), "a page has no values");
+        refused(&page(0, 0, 0).repeat(1000), "a page has no values");
+        refused(
+            &[page(1, 0, 1), page(9, 9, 0)].concat(),
+            "a page has no values",
+        );
+        // The dictionary of a column of nulls has none, and is the first.
+        let dictionary = [0x15, 4, 0x15, 0, 0x15, 0, 0x4c, 0x15, 0, 0x15, 0, 0, 0];
+        let column = [&dictionary[..], &page(1, 1, 5)].concat();
+        assert_eq!(claims_of(&column).expect("read").values, 5);
     }
 
-    fn advance(&mut self, bytes: u64) -> io::Result<()> {
-        let at = usize::try_from(bytes).ok();
-        let at = at.and_then(|bytes| self.at.checked_add(bytes));
-        self.at = at
-            .filter(|at| *at <= self.bytes.len())
-            .ok_or_else(|| damaged("a page header is cut off"))?;
-        Ok(())
-    }
-
-    fn varint(&mut self) -> io::Result<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(damaged("a page header has a number that is too long"))
-    }
-
-    /// A signed number, cut to 32 bits as the Parquet reader does.
-    fn int(&mut self) -> io::Result<i32> {
-        let value = self.varint()?;
-        Ok(((value >> 1) as i64 ^ -((value & 1) as i64)) as i32)
+    #[test]
+    fn damaged_pages_are_refused() {
+        let one = page(1, 5, 1);
+        refused(&one[..7], "a page header is cut off");
+        refused(&one[..19], "a page lies outside its column");
+        refused(&[0x15, 0, 0], "a page header lacks its sizes");
+        refused(&[0x1c; 100], "a page header has a field of another type");
     }
 }

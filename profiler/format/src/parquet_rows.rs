@@ -3,8 +3,6 @@
 use std::cell::Cell;
 use std::fmt::Display;
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Once};
 
@@ -14,15 +12,14 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
-use crate::Table;
 use crate::pages::{self, Claims};
 use crate::room::{Allowance, Room, VALUE};
+use crate::{Table, footer};
 
 /// Bytes of a text or a list beside its contents.
 const HEADER: u64 = 24;
-/// Longest footer, bytes. Ours have below 64 KiB.
-const LONGEST_FOOTER: u32 = 1 << 20;
 
 /// The rows of a file, or what is wrong with it. What they take in memory beyond what its size allows is taken from `room`.
 pub(crate) fn rows<T: Table>(file: File, room: &Room) -> Result<Vec<T>, String> {
@@ -79,34 +76,35 @@ fn read<T: Table>(file: File, room: &Room) -> Result<Vec<T>, String> {
 /// The metadata of a segment whose pages claim no more than its size allows. Texts become views into their pages and
 /// dictionaries, so that one long text in a dictionary is not copied for each row.
 fn checked_metadata(file: &File, allowance: &Allowance<'_>) -> Result<ArrowReaderMetadata, String> {
+    let footer = footer::checked(file).map_err(|e| e.to_string())?;
+    let metadata = ParquetMetaDataReader::decode_metadata(&footer).map_err(|e| e.to_string())?;
+    check_pages(file, &metadata, allowance)?;
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    check_footer(file).map_err(|e| e.to_string())?;
-    let metadata = ArrowReaderMetadata::load(file, plain).map_err(|e| e.to_string())?;
-    let mut claims = Claims::default();
-    for row_group in metadata.metadata().row_groups() {
-        for column in row_group.columns() {
-            let (start, length) = column.byte_range();
-            let range = start..start.saturating_add(length);
-            let chunk = pages::claims(file, range).map_err(|e| e.to_string())?;
-            claims.values = claims.values.saturating_add(chunk.values);
-            claims.bytes = claims.bytes.saturating_add(chunk.bytes);
-        }
-    }
-    allowance.admits(claims)?;
+    let metadata =
+        ArrowReaderMetadata::try_new(Arc::new(metadata), plain).map_err(|e| e.to_string())?;
     let views = ArrowReaderOptions::new().with_schema(with_views(metadata.schema()));
     ArrowReaderMetadata::try_new(metadata.metadata().clone(), views).map_err(|e| e.to_string())
 }
 
-/// Refuses a footer that is longer than any of ours: what it unpacks to is a multiple of it.
-pub(crate) fn check_footer(file: &File) -> io::Result<()> {
-    let damaged = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what));
-    let Some(at) = file.metadata()?.len().checked_sub(8) else {
-        return damaged("it is shorter than a footer");
-    };
-    let mut length = [0; 4];
-    file.read_exact_at(&mut length, at)?;
-    if u32::from_le_bytes(length) > LONGEST_FOOTER {
-        return damaged("its footer is longer than any that unfuse writes");
+/// Refuses pages that claim more than the file's size allows, and columns that share bytes: each of them is read.
+fn check_pages(
+    file: &File,
+    metadata: &ParquetMetaData,
+    allowance: &Allowance<'_>,
+) -> Result<(), String> {
+    let row_groups = metadata.row_groups().iter();
+    let ranges = row_groups.flat_map(|group| group.columns().iter().map(|one| one.byte_range()));
+    let total = ranges
+        .clone()
+        .fold(0, |sum: u64, (_, length)| sum.saturating_add(length));
+    if total > file.metadata().map_err(|e| e.to_string())?.len() {
+        return Err("its columns together are longer than the file".to_owned());
+    }
+    let mut claims = Claims::default();
+    for (start, length) in ranges {
+        let range = start..start.saturating_add(length);
+        claims.add(pages::claims(file, range).map_err(|e| e.to_string())?);
+        allowance.admits(claims)?;
     }
     Ok(())
 }
@@ -156,5 +154,61 @@ fn bytes(array: &dyn Array) -> u64 {
             .map(|one| bytes(one))
             .sum(),
         _ => length * VALUE + array.get_buffer_memory_size() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array};
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::metadata::ParquetMetaDataWriter;
+
+    use super::*;
+
+    fn check(file: &File) -> Result<ArrowReaderMetadata, String> {
+        let length = file.metadata().expect("a file").len();
+        checked_metadata(file, &Room::default().allowance(length))
+    }
+
+    /// Checks every segment in a directory and returns their number.
+    fn check_all(dir: &Path) -> usize {
+        let mut segments = 0;
+        for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                segments += check_all(&path);
+            } else if path.extension().is_some_and(|e| e == "parquet") {
+                let file = File::open(&path).expect("a segment");
+                check(&file).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+                segments += 1;
+            }
+        }
+        segments
+    }
+
+    #[test]
+    fn segments_of_unfuse_are_admitted() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cli/tests/fixtures");
+        assert!(check_all(&fixtures) > 20);
+    }
+
+    #[test]
+    fn columns_that_share_bytes_are_refused() {
+        let mut file = tempfile::tempfile().expect("a file");
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
+        let batch = RecordBatch::try_from_iter([("count", numbers)]).expect("a batch");
+        let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), None).expect("a writer");
+        writer.write(&batch).expect("written");
+        let metadata = writer.close().expect("closed");
+        check(&file).expect("admitted");
+        let groups = vec![metadata.row_group(0).clone(); 100];
+        let shared = ParquetMetaData::new(metadata.file_metadata().clone(), groups);
+        let end = ParquetMetaDataWriter::new(&mut file, &shared);
+        end.finish().expect("written");
+        let error = check(&file).map(drop).expect_err("refused");
+        assert_eq!(error, "its columns together are longer than the file");
     }
 }
