@@ -1,6 +1,6 @@
 //! `unfuse record`: a JVM that runs already, for a while.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -8,9 +8,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use unfuse_format::{ProcessRow, ProfileDir};
+use unfuse_files::Directory;
+use unfuse_format::{FormatError, ProcessRow, ProfileDir};
 use unfuse_postprocess::completeness;
-use unfuse_profiler::attach::Recorder;
+use unfuse_profiler::attach::{Recorder, Recording};
 use unfuse_profiler::{Config, LaunchError, Threads};
 use unfuse_toolkit as toolkit;
 
@@ -50,27 +51,23 @@ impl Record {
         let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
         signals.thread_block()?;
         let stop = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
-        let existed = out.exists();
         let config = Config {
             dir: out.clone(),
             rate_hz: self.rate,
             threads: Threads::All,
             ..Config::default()
         };
-        let recorder = Recorder::new(config, self.pid, jvm.owner()).map_err(|e| match e {
-            LaunchError::PerfDenied(e) => anyhow::anyhow!(
-                "perf_event_open is not allowed here ({e}), and a running JVM can be sampled in no other \
-                 way; `unfuse doctor` says how to allow it"
-            ),
-            e => anyhow::anyhow!("{e}"),
-        })?;
-        let dir = ProfileDir::open(&std::fs::canonicalize(&out)?)?;
-        let begun = self.begin(&jvm, &library, recorder, &stop);
-        let mut recording = match begun {
-            Ok(recording) => recording,
+        // Used by this handle until the end: others may be able to rename the directory.
+        let made = Directory::create_new(&out).map_err(FormatError::from)?;
+        let begun = open(&out, made.as_ref()).and_then(|dir| {
+            let recording = self.begin(&jvm, &library, config, dir.clone(), &stop)?;
+            Ok((dir, recording))
+        });
+        let (dir, mut recording) = match begun {
+            Ok(begun) => begun,
             Err(e) => {
-                if !existed {
-                    let _ = std::fs::remove_dir_all(&out);
+                if let Some(made) = made {
+                    let _ = made.delete();
                 }
                 return Err(e);
             }
@@ -100,10 +97,19 @@ impl Record {
     fn begin(
         &self,
         jvm: &Jvm,
-        library: &std::path::Path,
-        recorder: Recorder,
+        library: &Path,
+        config: Config,
+        dir: ProfileDir,
         stop: &SignalFd,
-    ) -> Result<unfuse_profiler::attach::Recording> {
+    ) -> Result<Recording> {
+        let recorder =
+            Recorder::new(config, dir, self.pid, jvm.owner()).map_err(|e| match e {
+                LaunchError::PerfDenied(e) => anyhow::anyhow!(
+                    "perf_event_open is not allowed here ({e}), and a running JVM can be sampled in no other \
+                     way; `unfuse doctor` says how to allow it"
+                ),
+                e => anyhow::anyhow!("{e}"),
+            })?;
         if library.to_string_lossy().contains('\0') {
             bail!("{}: not a path the JVM could load", library.display());
         }
@@ -119,6 +125,14 @@ impl Record {
         }
         met.go().with_context(profiling)
     }
+}
+
+/// The profile directory, which may be a new one.
+fn open(out: &Path, made: Option<&Directory>) -> Result<ProfileDir> {
+    Ok(match made {
+        Some(made) => ProfileDir::create_in(made.clone())?,
+        None => ProfileDir::create(out)?,
+    })
 }
 
 /// Says from when on the profile is complete, if not from its beginning.

@@ -6,11 +6,9 @@
 //! and looks at them as at files of a stranger.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 use nix::unistd::fchown;
 use unfuse_files::{Access, Directory, random_digits};
@@ -36,7 +34,6 @@ pub(super) struct Spool {
     owner: Identity,
     profile: Directory,
     spool: Directory,
-    name: String,
     tag: String,
 }
 
@@ -46,7 +43,9 @@ impl Spool {
     /// # Errors
     /// The system's, and where the profile directory is another user's or open to others.
     pub(super) fn new(dir: &ProfileDir, owner: Identity) -> io::Result<Self> {
-        let profile = Directory::create(dir.path(), Access::Private).map_err(io::Error::other)?;
+        // Not by its path, which may lead to another directory by now.
+        let profile = dir.files().clone();
+        let profile = profile.check(Access::Private).map_err(io::Error::other)?;
         let tag = random_digits()?;
         let name = format!(".spool-{tag}");
         let spool = profile
@@ -56,7 +55,6 @@ impl Spool {
             owner,
             profile,
             spool,
-            name,
             tag,
         };
         fchown(&spool.spool, Some(owner.uid()), Some(owner.gid()))?;
@@ -154,17 +152,15 @@ impl Spool {
 impl Drop for Spool {
     /// Removes the spool, with what could not be delivered.
     fn drop(&mut self) {
-        let profile = self.profile.as_fd().as_raw_fd().to_string();
-        // By the handle: the directory may have another name by now.
-        let profile = Path::new("/proc/self/fd").join(profile);
-        let _ = fs::remove_dir_all(profile.join(&self.name));
+        let _ = self.spool.delete();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use nix::sys::stat::Mode;
     use nix::unistd::mkfifo;
@@ -175,7 +171,7 @@ mod tests {
         let profile = home.join("profile");
         let dir = ProfileDir::create(&profile).unwrap();
         let spool = Spool::new(&dir, Identity::current()).unwrap();
-        let inside = profile.join(&spool.name);
+        let inside = spool.spool.path().to_owned();
         (profile, spool, inside)
     }
 
@@ -232,6 +228,20 @@ mod tests {
         assert!(!profile.join("hosts").exists());
         drop(spool);
         assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    }
+
+    #[test]
+    fn the_spool_is_in_the_directory_that_was_opened() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, moved) = (home.path().join("profile"), home.path().join("moved"));
+        let dir = ProfileDir::create(&path).unwrap();
+        fs::rename(&path, &moved).unwrap();
+        fs::create_dir(&path).unwrap();
+        let spool = Spool::new(&dir, Identity::current()).unwrap();
+        let names = |path: &Path| fs::read_dir(path).unwrap().count();
+        assert_eq!((names(&path), names(&moved)), (0, 2));
+        drop(spool);
+        assert_eq!((names(&path), names(&moved)), (0, 1));
     }
 
     #[test]

@@ -20,6 +20,9 @@ use crate::{DirectoryError, NewFile, random_digits};
 /// How often a temporary name is drawn again, or a directory that others remove meanwhile is made again.
 const ATTEMPTS: usize = 8;
 
+/// How deep a directory may be that is deleted: those that are made here have two levels.
+const DEEPEST: usize = 8;
+
 const DIRECTORY: OFlag = OFlag::O_RDONLY
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_CLOEXEC);
@@ -131,12 +134,44 @@ impl Directory {
             let directory = Self::open(&plain).map_err(failed)?;
             return directory.check(access);
         };
-        let above = plain.parent().unwrap_or(Path::new(""));
-        let above = match Self::open(above) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Self::create(above, Access::Readable)?,
-            other => other.map_err(failed)?,
+        Self::above(&plain)?.make(name, path, access)
+    }
+
+    /// Makes a directory (mode 0700), and the directories above it, and opens it; none if something has its name.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn create_new(path: &Path) -> Result<Option<Self>, DirectoryError> {
+        let failed = |source| DirectoryError::Io {
+            path: path.to_owned(),
+            source,
         };
-        above.make(name, path, access)
+        let plain: PathBuf = path.components().collect();
+        let Some(name) = plain.file_name() else {
+            return Ok(None);
+        };
+        let above = Self::above(&plain)?;
+        match mkdirat(&above, name, Mode::S_IRWXU) {
+            Ok(()) => {}
+            Err(Errno::EEXIST) => return Ok(None),
+            Err(e) => return Err(above.why_not(name, path, e)),
+        }
+        let made = above.make(name, path, Access::Private)?;
+        // Another directory may have the name by now. Only an empty one is as good as the new one.
+        let is_empty = made.find(1, |_| true).map_err(failed)?.is_empty();
+        Ok(is_empty.then_some(made))
+    }
+
+    /// Opens the directory above a path; makes it if it is not there.
+    fn above(path: &Path) -> Result<Self, DirectoryError> {
+        let above = path.parent().unwrap_or(Path::new(""));
+        match Self::open(above) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Self::create(above, Access::Readable),
+            other => other.map_err(|source| DirectoryError::Io {
+                path: path.to_owned(),
+                source,
+            }),
+        }
     }
 
     /// Opens a directory in which several users make theirs, such as the one for temporary files; makes it (mode 0700) if
@@ -449,6 +484,54 @@ impl Directory {
     /// The system's.
     pub fn remove_folder(&self, name: &str) -> io::Result<()> {
         check_name(name)?;
+        Ok(unlinkat(self, name, UnlinkatFlags::RemoveDir)?)
+    }
+
+    /// Deletes this directory and what is in it, whatever its path leads to by now. Links are removed, not followed, and a folder of
+    /// another owner is removed only if it is empty. A directory that was moved loses what is in it, and stays.
+    ///
+    /// # Errors
+    /// The first of the system's; the rest is deleted all the same. [`io::ErrorKind::NotFound`] where it was moved.
+    pub fn delete(&self) -> io::Result<()> {
+        self.clear(DEEPEST)?;
+        let moved = || io::Error::new(io::ErrorKind::NotFound, "it was moved");
+        let plain: PathBuf = self.path.components().collect();
+        let name = plain.file_name().ok_or_else(moved)?;
+        // Not by the path, of which any part may be another directory by now.
+        let above = openat(self, "..", DIRECTORY, Mode::empty())?;
+        let (this, named) = (
+            fstat(self)?,
+            fstatat(&above, name, AtFlags::AT_SYMLINK_NOFOLLOW)?,
+        );
+        if (this.st_dev, this.st_ino) != (named.st_dev, named.st_ino) {
+            return Err(moved());
+        }
+        // One that gets the name at this moment is removed only if it is empty.
+        Ok(unlinkat(&above, name, UnlinkatFlags::RemoveDir)?)
+    }
+
+    /// Removes what is in it, so many levels deep.
+    fn clear(&self, levels: usize) -> io::Result<()> {
+        let owner = fstat(self)?.st_uid;
+        let mut done = Ok(());
+        for name in self.names()? {
+            done = done.and(self.clear_name(&name, owner, levels));
+        }
+        done
+    }
+
+    fn clear_name(&self, name: &OsStr, owner: u32, levels: usize) -> io::Result<()> {
+        match unlinkat(self, name, UnlinkatFlags::NoRemoveDir) {
+            Err(Errno::EISDIR) => {}
+            other => return Ok(other?),
+        }
+        let flags = DIRECTORY | OFlag::O_NOFOLLOW;
+        let descriptor = openat(self, name, flags, Mode::empty())?;
+        let folder = Self::new(&self.path.join(name), descriptor);
+        // Who may put a folder into this one must not have those of others deleted by it.
+        if levels > 0 && fstat(&folder)?.st_uid == owner {
+            folder.clear(levels - 1)?;
+        }
         Ok(unlinkat(self, name, UnlinkatFlags::RemoveDir)?)
     }
 }

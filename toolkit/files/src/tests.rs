@@ -212,6 +212,84 @@ fn it_stays_the_directory_that_was_opened() {
 }
 
 #[test]
+fn only_a_directory_that_was_not_there_is_new() {
+    let home = home();
+    let new = home.path().join("a/new");
+    assert!(Directory::create_new(&new).expect("made").is_some());
+    assert_eq!(mode(&new), 0o700);
+    symlink(&new, home.path().join("link")).expect("a link");
+    fs::write(home.path().join("file"), "").expect("a file");
+    for name in ["a/new", "a/new/", "link", "file", "."] {
+        let made = Directory::create_new(&home.path().join(name)).expect("looked at");
+        assert!(made.is_none(), "{name}");
+    }
+}
+
+#[test]
+fn a_directory_is_deleted_with_what_is_in_it() {
+    let home = home();
+    let outside = directory(&home, "outside", 0o700);
+    fs::write(outside.join("file"), "text").expect("a file");
+    let made = create(&home.path().join("made")).expect("a directory");
+    let folder = made
+        .create_folder("folder", Access::Private)
+        .expect("a folder");
+    folder
+        .create_folder("folder", Access::Private)
+        .expect("a folder");
+    for directory in [&made, &folder] {
+        let path = directory.path();
+        directory.write("file", b"text").expect("written");
+        symlink(&outside, path.join("link")).expect("a link");
+        symlink("nothing", path.join("broken")).expect("a link");
+        fs::hard_link(outside.join("file"), path.join("second")).expect("a name");
+        mkfifo(&path.join("pipe"), Mode::S_IRWXU).expect("a pipe");
+    }
+    made.delete().expect("deleted");
+    assert!(!made.path().exists());
+    assert_eq!(fs::read(outside.join("file")).expect("read"), b"text");
+}
+
+#[test]
+fn another_directory_is_not_deleted() {
+    let home = home();
+    let (path, moved) = (home.path().join("made"), home.path().join("moved"));
+    let made = create(&path).expect("a directory");
+    made.write("file", b"text").expect("written");
+    fs::rename(&path, &moved).expect("moved");
+    for plant in [
+        |path: &Path| fs::create_dir(path),
+        |path: &Path| symlink(path.with_file_name("planted"), path),
+    ] {
+        fs::create_dir_all(home.path().join("planted")).expect("a directory");
+        fs::write(home.path().join("planted/other"), "other").expect("a file");
+        plant(&path).expect("planted");
+        let error = made.delete().expect_err("moved");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!(fs::read_dir(&moved).expect("read").count(), 0);
+        assert!(home.path().join("planted/other").exists());
+        assert!(fs::symlink_metadata(&path).is_ok());
+        let _ = fs::remove_dir(&path);
+    }
+}
+
+#[test]
+fn a_folder_of_another_owner_keeps_what_is_in_it() {
+    require_root();
+    let home = home();
+    let made = create(&home.path().join("made")).expect("a directory");
+    let folder = directory(&home, "made/foreign", 0o700);
+    fs::write(folder.join("file"), "text").expect("a file");
+    made.write("file", b"text").expect("written");
+    chown(&folder, Some(OTHER), None).expect("given away");
+    made.delete().expect_err("not empty");
+    assert_eq!(made.names().expect("names"), ["foreign"]);
+    fs::remove_file(folder.join("file")).expect("removed");
+    made.delete().expect("deleted");
+    assert!(!made.path().exists());
+}
+
+#[test]
 fn a_file_that_is_not_complete_is_removed() {
     let home = home();
     let made = create(&home.path().join("made")).expect("a directory");
