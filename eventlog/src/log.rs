@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use unfuse_files::open_given;
 
-use crate::codec::{self, Sniffed, Text};
+use crate::codec::{self, Budget, Sniffed, Text};
 use crate::json::{self, Names};
 use crate::lines::{self, Line};
 use crate::{Damage, Event, EventLogError, files};
@@ -21,6 +21,7 @@ pub struct EventLog {
     current: Option<(Text, PathBuf, u64)>,
     line: Vec<u8>,
     bytes: u64,
+    budget: Budget,
     names: Names,
     damage: Damage,
 }
@@ -73,6 +74,7 @@ impl EventLog {
             current: None,
             line: Vec::new(),
             bytes: 0,
+            budget: Budget::default(),
             names: Names::default(),
             damage: Damage::default(),
         }
@@ -90,7 +92,7 @@ impl EventLog {
         reader: impl Read + Send + 'static,
         path: PathBuf,
     ) -> Result<(), EventLogError> {
-        match codec::text(reader) {
+        match codec::text(reader, &self.budget) {
             Ok(Sniffed::Text(text)) => self.current = Some((text, path, 0)),
             Ok(Sniffed::Empty) => return Err(EventLogError::Empty(path)),
             Ok(Sniffed::Unknown) => return Err(EventLogError::NotAnEventLog(path)),
@@ -162,6 +164,10 @@ impl Iterator for EventLog {
                 Err(error) => {
                     let path = path.clone();
                     self.current = None;
+                    // What the log may unpack to is used up, and the other files are of the same log.
+                    if error.kind() == io::ErrorKind::FileTooLarge {
+                        self.files.clear();
+                    }
                     self.cut(path, why(&error));
                 }
             }

@@ -133,6 +133,26 @@ fn a_rolling_log_is_all_of_its_files() {
     assert_eq!(jobs, (0..26).collect::<Vec<_>>());
 }
 
+/// Each file is below the limit of a log; the second goes beyond it, and the third is not read.
+#[test]
+fn the_files_of_a_rolling_log_share_what_they_may_unpack_to() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let start = r#"{"Event":"SparkListenerLogStart","Spark Version":"4.0.0"}"#;
+    let text = format!("{start}\n{}\n", " ".repeat(40 << 20));
+    let packed = zstd::encode_all(text.as_bytes(), 1).expect("packed");
+    for number in 1..=3 {
+        let name = format!("events_{number}_app.zstd");
+        fs::write(dir.path().join(name), &packed).expect("written");
+    }
+    let mut log = EventLog::open(dir.path()).expect("a log");
+    assert_eq!(log.by_ref().count(), 2);
+    let [(file, why)] = log.damage().cut_files.as_slice() else {
+        panic!("one file is cut: {:?}", log.damage());
+    };
+    assert!(file.ends_with("events_2_app.zstd"), "{}", file.display());
+    assert!(why.contains("bytes of the log unpack to"), "{why}");
+}
+
 #[test]
 fn the_log_of_a_driver_that_was_killed_is_read_as_far_as_it_goes() {
     let (events, log) = read("killed-4.3");

@@ -1,4 +1,4 @@
-//! A limit for what a compressed file unpacks to: 30 KiB of zstd can hold gigabytes.
+//! A limit for what a compressed log unpacks to: 30 KiB of zstd can hold gigabytes.
 
 use std::io::{self, BufRead, Error, ErrorKind, Read};
 use std::sync::Arc;
@@ -6,33 +6,56 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of text that a compressed byte may hold. Those of Spark's logs hold 10 to 60.
 const MOST_PER_BYTE: u64 = 200;
-/// Bytes of text that any file may hold.
+/// Bytes of text that any log may hold.
 const ANY: u64 = 64 << 20;
+
+/// Bytes that were read so far of a log, of all its files together. Clones count together.
+#[derive(Clone, Default)]
+pub(crate) struct Budget(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    packed: AtomicU64,
+    unpacked: AtomicU64,
+}
+
+impl Budget {
+    fn check(&self) -> io::Result<()> {
+        let packed = self.0.packed.load(Ordering::Relaxed);
+        let unpacked = self.0.unpacked.load(Ordering::Relaxed);
+        if unpacked <= packed.saturating_mul(MOST_PER_BYTE).saturating_add(ANY) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::FileTooLarge,
+            format!(
+                "{packed} bytes of the log unpack to more than {} MiB, which no log of Spark does; the rest is not read. To \
+                 read it nevertheless, unpack it first",
+                unpacked >> 20
+            ),
+        ))
+    }
+}
 
 /// A file of which the bytes are counted that were read.
 pub(super) struct Packed<R> {
     file: R,
-    read: Arc<AtomicU64>,
+    budget: Budget,
 }
 
 impl<R> Packed<R> {
-    pub(super) fn new(file: R) -> Self {
-        Self {
-            file,
-            read: Arc::default(),
-        }
-    }
-
-    /// Bytes that were read so far.
-    pub(super) fn counter(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.read)
+    pub(super) fn new(file: R, budget: Budget) -> Self {
+        Self { file, budget }
     }
 }
 
 impl<R: Read> Read for Packed<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(into)?;
-        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        self.budget
+            .0
+            .packed
+            .fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
 }
@@ -40,52 +63,37 @@ impl<R: Read> Read for Packed<R> {
 /// The text of such a file, as far as it may go.
 pub(super) struct Budgeted<T> {
     text: T,
-    packed: Arc<AtomicU64>,
-    unpacked: u64,
+    budget: Budget,
 }
 
 impl<T> Budgeted<T> {
-    pub(super) fn new(text: T, packed: Arc<AtomicU64>) -> Self {
-        Self {
-            text,
-            packed,
-            unpacked: 0,
-        }
+    pub(super) fn new(text: T, budget: Budget) -> Self {
+        Self { text, budget }
     }
 
-    fn check(&self) -> io::Result<()> {
-        let packed = self.packed.load(Ordering::Relaxed);
-        if self.unpacked <= packed.saturating_mul(MOST_PER_BYTE).saturating_add(ANY) {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::FileTooLarge,
-            format!(
-                "{packed} bytes of it unpack to more than {} MiB, which no log of Spark does; the rest is not read. To read it \
-                 nevertheless, unpack it first",
-                self.unpacked >> 20
-            ),
-        ))
+    fn count(&self, bytes: usize) {
+        let unpacked = &self.budget.0.unpacked;
+        unpacked.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
 impl<T: BufRead> BufRead for Budgeted<T> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.check()?;
+        self.budget.check()?;
         self.text.fill_buf()
     }
 
     fn consume(&mut self, bytes: usize) {
-        self.unpacked += bytes as u64;
+        self.count(bytes);
         self.text.consume(bytes);
     }
 }
 
 impl<T: BufRead> Read for Budgeted<T> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.check()?;
+        self.budget.check()?;
         let read = self.text.read(into)?;
-        self.unpacked += read as u64;
+        self.count(read);
         Ok(read)
     }
 }

@@ -11,6 +11,7 @@ mod tests;
 use std::io::{self, BufRead, BufReader, Read};
 
 use self::blocks::Blocks;
+pub(crate) use self::budget::Budget;
 use self::budget::{Budgeted, Packed};
 
 /// Bytes asked of the system at a time.
@@ -29,14 +30,13 @@ pub(crate) enum Sniffed {
     Unknown,
 }
 
-/// A file's text, unpacked as its first bytes say. It ends with [`io::ErrorKind::FileTooLarge`] where it unpacks to more than
-/// a log of its size can hold.
+/// A file's text, unpacked as its first bytes say. It ends with [`io::ErrorKind::FileTooLarge`] where the files of the budget
+/// unpack to more than a log of their size can hold.
 ///
 /// # Errors
 /// If these cannot be read.
-pub(crate) fn text(file: impl Read + Send + 'static) -> io::Result<Sniffed> {
-    let mut file = Packed::new(file);
-    let read = file.counter();
+pub(crate) fn text(file: impl Read + Send + 'static, budget: &Budget) -> io::Result<Sniffed> {
+    let mut file = Packed::new(file, budget.clone());
     let mut head = Vec::new();
     file.by_ref().take(8).read_to_end(&mut head)?;
     if head.is_empty() {
@@ -56,7 +56,7 @@ pub(crate) fn text(file: impl Read + Send + 'static) -> io::Result<Sniffed> {
         Some(Codec::Lzf) => Box::new(Blocks::new(file, lzf::Lzf::default())),
         None => return Ok(Sniffed::Unknown),
     };
-    Ok(Sniffed::Text(Box::new(Budgeted::new(text, read))))
+    Ok(Sniffed::Text(Box::new(Budgeted::new(text, budget.clone()))))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ fn gzip(text: &[u8], _: usize) -> Vec<u8> {
 /// What can be read, and whether all could.
 fn unpack(packed: &[u8]) -> (Vec<u8>, bool) {
     let mut unpacked = Vec::new();
-    match text(Cursor::new(packed.to_vec())) {
+    match text(Cursor::new(packed.to_vec()), &Budget::default()) {
         Ok(Sniffed::Text(mut text)) => {
             let all = text.read_to_end(&mut unpacked).is_ok();
             (unpacked, all)
@@ -106,6 +106,21 @@ fn a_broken_length_takes_no_memory() {
     let mut packed = snappy::pack(b"{}", 100);
     packed[16..20].copy_from_slice(&(127u32 << 20).to_be_bytes());
     assert_eq!(unpack(&packed), (Vec::new(), false));
+}
+
+#[test]
+fn files_of_a_log_share_what_they_may_unpack_to() {
+    let text_of = 40 << 20;
+    let packed = zstd(&vec![b'{'; text_of], text_of);
+    let budget = Budget::default();
+    let read = || {
+        let Ok(Sniffed::Text(text)) = text(Cursor::new(packed.clone()), &budget) else {
+            panic!("a text");
+        };
+        io::copy(&mut { text }, &mut io::sink())
+    };
+    assert_eq!(read().unwrap(), text_of as u64);
+    assert_eq!(read().unwrap_err().kind(), io::ErrorKind::FileTooLarge);
 }
 
 #[test]

@@ -9,9 +9,19 @@ use unfuse_eventlog::{Event, EventLog, Outcome};
 use super::retries::Sizes;
 use crate::{Run, Running, Stage, Task};
 
-/// Reads a log to its end. Of each task attempt a row is kept, of all else little.
+/// Most task attempts of a log.
+const MOST_TASKS: usize = 10_000_000;
+
+/// Reads a log to its end. Of each task attempt a row is kept, of all else little. A note tells of attempts that were too many.
 pub fn from_event_log(log: &mut EventLog) -> Run {
-    let mut reader = Reader::default();
+    up_to(MOST_TASKS, log)
+}
+
+fn up_to(most: usize, log: &mut EventLog) -> Run {
+    let mut reader = Reader {
+        most,
+        ..Reader::default()
+    };
     for event in log.by_ref() {
         reader.take(event);
     }
@@ -22,6 +32,11 @@ pub fn from_event_log(log: &mut EventLog) -> Run {
 
 #[derive(Default)]
 struct Reader {
+    /// So many task attempts are kept at most of those that have ended, and so many of those that run.
+    most: usize,
+    /// Those that have ended.
+    kept: usize,
+    left_out: u64,
     app: Option<Arc<str>>,
     ended: bool,
     stages: BTreeMap<i32, Stage>,
@@ -51,6 +66,10 @@ impl Reader {
             Event::StageCompleted(info) => self.completed(&info),
             Event::TaskStart(task) => {
                 self.see(task.launched_ms);
+                if self.running.len() == self.most {
+                    self.left_out += 1;
+                    return;
+                }
                 let running = Running {
                     index: task.partition.unwrap_or(task.index),
                     stage_attempt: task.stage_attempt,
@@ -100,6 +119,11 @@ impl Reader {
         if end.outcome == Outcome::Resubmitted {
             return;
         }
+        if self.kept == self.most {
+            self.left_out += 1;
+            return;
+        }
+        self.kept += 1;
         let stage = self.stages.entry(end.task.stage).or_default();
         stage.stage = end.task.stage;
         stage.attempts.push(task(end));
@@ -129,6 +153,12 @@ impl Reader {
             }
         }
         let mut notes = Vec::new();
+        if self.left_out > 0 {
+            notes.push(format!(
+                "the log has more than {} task attempts, which is the limit: the last {} of them were left out",
+                self.most, self.left_out
+            ));
+        }
         if !self.ended {
             notes.push(
                 "the log has no end of the application: it runs still, or its driver was killed"
@@ -174,5 +204,62 @@ fn task(end: log::TaskEnd) -> Task {
             .output_records
             .saturating_add(metrics.shuffle_write_records),
         spilled_bytes: metrics.disk_spilled_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+    use std::io::Cursor;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The run of a log of so many tasks that end, and then so many that do not.
+    fn run(most: usize, ended: u32, running: u32) -> Run {
+        let mut text =
+            "{\"Event\":\"SparkListenerLogStart\",\"Spark Version\":\"4.0.0\"}\n".to_owned();
+        let mut event = |name: &str, task: u32, more: &str| {
+            let task = format!(
+                r#""Task Info":{{"Task ID":{task},"Index":{task},"Attempt":0,"Launch Time":1000,"Finish Time":2000,"Executor ID":"1","Host":"h","Locality":"ANY"}}"#
+            );
+            writeln!(
+                text,
+                r#"{{"Event":"SparkListenerTask{name}","Stage ID":0,"Stage Attempt ID":0,{more}{task}}}"#
+            )
+            .unwrap();
+        };
+        for task in 0..ended {
+            event("Start", task, "");
+            let reason = r#""Task Type":"ResultTask","Task End Reason":{"Reason":"Success"},"#;
+            event("End", task, reason);
+        }
+        for task in ended..ended + running {
+            event("Start", task, "");
+        }
+        let mut log = EventLog::from_reader(Cursor::new(text), Path::new("log")).unwrap();
+        let run = up_to(most, &mut log);
+        assert!(log.damage().is_none(), "{:?}", log.damage());
+        run
+    }
+
+    fn attempts(run: &Run) -> (usize, usize) {
+        let stage = &run.stages[0];
+        (stage.attempts.len(), stage.running.len())
+    }
+
+    #[test]
+    fn task_attempts_beyond_the_limit_are_left_out_and_noted() {
+        let all = run(3, 3, 3);
+        assert_eq!(attempts(&all), (3, 3));
+        assert!(!all.notes.iter().any(|note| note.contains("limit")));
+        let too_many = run(3, 5, 4);
+        assert_eq!(attempts(&too_many), (3, 3));
+        let expected = "more than 3 task attempts, which is the limit: the last 3 of them";
+        let notes = &too_many.notes;
+        assert!(
+            notes.iter().any(|note| note.contains(expected)),
+            "{notes:?}"
+        );
     }
 }
