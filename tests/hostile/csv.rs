@@ -26,18 +26,11 @@ pub(crate) fn cases(dir: &Path) -> Vec<Case> {
         )
     };
     let most = i64::MAX;
-    let numbers = [
-        0,
-        1,
-        -1,
-        i64::MIN,
-        most - 1,
-        most,
-        4_000_000_000_000_000_000,
-    ];
+    let latest = 4_000_000_000_000_000_000i64;
+    let numbers = [0, 1, -1, i64::MIN, most - 1, most, latest];
     let late: Vec<String> = numbers
         .iter()
-        .map(|end| format!("h,1,1,0,t,run_queue,0,{end},1,{end}"))
+        .map(|end| format!("h,1,1,0,t,cpu,0,{end},1,{end}"))
         .collect();
     for (at, row) in late.iter().enumerate() {
         add(
@@ -48,12 +41,12 @@ pub(crate) fn cases(dir: &Path) -> Vec<Case> {
     add(
         "near-the-end",
         &[intervals(&[format!(
-            "h,1,1,0,t,run_queue,{},{most},1,1",
-            most - 2
+            "h,1,1,0,t,cpu,{},{latest},1,1",
+            latest - 2
         )])],
     );
-    let chained = [1, 2, 3]
-        .map(|stage| format!("h,1,{stage},0,t{stage},run_queue,0,3900000000000000000,1,1"));
+    let chained =
+        [1, 2, 3].map(|stage| format!("h,1,{stage},0,t{stage},cpu,0,3900000000000000000,1,1"));
     let stages = b"query,stage,attempt,parents\n1,2,0,1\n1,3,0,2\n".to_vec();
     add(
         "chained-stages",
@@ -62,8 +55,8 @@ pub(crate) fn cases(dir: &Path) -> Vec<Case> {
     let cycle = b"query,stage,attempt,parents\n1,2,0,1\n1,1,0,2\n".to_vec();
     add("cycle", &[intervals(&chained), ("stages.csv", cycle)]);
     let quoted = format!("\"{}\"", NAME.replace('"', "\"\""));
-    let named = format!("{quoted},{quoted},1,0,{quoted},run_queue,0,1000000000,1,1000000");
-    let other = format!("{quoted},2,1,0,{quoted},run_queue,0,1000000000,1,1000000");
+    let named = format!("{quoted},{quoted},1,0,{quoted},cpu,0,1000000000,1,1000000");
+    let other = format!("{quoted},2,1,0,{quoted},cpu,0,1000000000,1,1000000");
     let queries = format!("query,label,user,pool,weight\n{quoted},{quoted},{quoted},{quoted},1\n");
     add(
         "names",
@@ -72,23 +65,18 @@ pub(crate) fn cases(dir: &Path) -> Vec<Case> {
             ("queries.csv", queries.into_bytes()),
         ],
     );
-    add(
-        "wrong-word",
-        &[intervals(&[named.replace("run_queue", &quoted)])],
-    );
+    add("wrong-word", &[intervals(&[named.replace("cpu", &quoted)])]);
     let amounts = ["NaN", "inf", "-1", "1e308", "1e-320"];
     for amount in amounts {
         add(
             &format!("amount-{amount}"),
-            &[intervals(&[format!(
-                "h,1,1,0,t,run_queue,0,1000,{amount},1"
-            )])],
+            &[intervals(&[format!("h,1,1,0,t,cpu,0,1000,{amount},1")])],
         );
     }
     let overlapping: Vec<String> = (0..40_000)
         .map(|task| {
             format!(
-                "h,{},1,0,t{task},run_queue,{task},{},1,1",
+                "h,{},1,0,t{task},cpu,{task},{},1,1",
                 task % 50,
                 1_000_000 + task
             )

@@ -90,8 +90,8 @@ pub enum InputError {
     },
     /// So many rows at the same time that an answer would take hours.
     #[error(
-        "the rows reach {0} times into a window of time in which the set of running tasks stays the same, and {limit} times is \
-         the limit: ask about a part of the time (--window)", limit = crate::options::MOST_ROW_WINDOWS
+        "so many tasks run at the same time that their rows would be compared {0} times with stages, and {limit} times is the limit: \
+         ask about a part of the time (--window)", limit = crate::options::MOST_COMPARISONS
     )]
     TooMany(u64),
     /// Stages that wait for each other.

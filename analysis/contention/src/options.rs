@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::windows::row_windows;
+use crate::windows::comparisons;
 use crate::{HostId, InputError, QueryId, Resource, Span, StageId, Workload, critical_path};
 
-/// How often rows may reach into windows: a billion takes minutes. Where all tasks run at the same time it grows with their square.
-pub(crate) const MOST_ROW_WINDOWS: u64 = 2_000_000_000;
+/// How often rows may be compared with stages: so often takes about a minute. Where all tasks run at the same time it grows with
+/// their square.
+pub(crate) const MOST_COMPARISONS: u64 = 2_000_000_000;
 
 /// Which stages of a victim query count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,13 +74,13 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Checks that an answer takes minutes and not hours.
+    /// Checks that an answer takes a minute or so, and not hours.
     ///
     /// # Errors
     /// [`InputError::TooMany`].
     pub fn check(&self, workload: &Workload) -> Result<(), InputError> {
-        match row_windows(workload, self.within) {
-            count @ MOST_ROW_WINDOWS.. => Err(InputError::TooMany(count)),
+        match comparisons(workload, self.within) {
+            count @ MOST_COMPARISONS.. => Err(InputError::TooMany(count)),
             _ => Ok(()),
         }
     }

@@ -38,18 +38,39 @@ pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = 
         })
 }
 
-/// How many rows reach into how many windows, in all: what [`cells`] and all that is made of them take time in proportion to.
-pub(crate) fn row_windows(workload: &Workload, within: Option<Span>) -> u64 {
-    let windows = all_windows(workload, within);
-    let rows = &workload.tables().intervals;
-    rows.iter()
-        .filter_map(|row| {
-            let windows = windows.get(&workload.task_of(row).host)?;
-            let first = windows.partition_point(|window| window.end <= row.span.start);
-            let last = windows.partition_point(|window| window.start < row.span.end);
-            Some(last.saturating_sub(first) as u64)
-        })
-        .fold(0, u64::saturating_add)
+/// How often a row is compared with a stage that uses something in the same window: what an answer takes time in proportion to.
+pub(crate) fn comparisons(workload: &Workload, within: Option<Span>) -> u64 {
+    let mut rows: BTreeMap<HostId, Vec<(Span, StageId)>> = BTreeMap::new();
+    for row in &workload.tables().intervals {
+        let task = workload.task_of(row);
+        let rows = rows.entry(task.host).or_default();
+        rows.push((row.span, task.stage));
+    }
+    let mut count = 0u64;
+    for (host, windows) in all_windows(workload, within) {
+        let mut begin = rows.remove(&host).unwrap_or_default();
+        let mut end = begin.clone();
+        begin.sort_unstable_by_key(|(span, _)| Reverse(span.start));
+        end.sort_unstable_by_key(|(span, _)| Reverse(span.end));
+        let (mut here, mut stages) = (0u64, BTreeMap::<StageId, u64>::new());
+        for window in windows {
+            while let Some((_, stage)) = begin.pop_if(|(span, _)| span.start < window.end) {
+                here += 1;
+                *stages.entry(stage).or_default() += 1;
+            }
+            while let Some((_, stage)) = end.pop_if(|(span, _)| span.end <= window.start) {
+                here -= 1;
+                if let Some(rows) = stages.get_mut(&stage) {
+                    *rows -= 1;
+                    if *rows == 0 {
+                        stages.remove(&stage);
+                    }
+                }
+            }
+            count = count.saturating_add(here.saturating_mul(stages.len() as u64));
+        }
+    }
+    count
 }
 
 /// What went on at a host, from one window to the next.
