@@ -15,7 +15,7 @@ use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{
     Gid, Pid, Uid, User, getegid, geteuid, getresgid, getresuid, pipe2, setgroups, setresgid,
     setresuid,
@@ -26,6 +26,8 @@ use crate::process;
 
 /// Longest answer of [`Identity::run`], bytes.
 const LONGEST_ANSWER: u64 = 1 << 20;
+/// How long a killed child may take to end.
+const DYING: Duration = Duration::from_secs(2);
 
 /// A user and a group, as the kernel sees them from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +66,17 @@ impl Identity {
         })
     }
 
+    /// Whether a process is this user's and group's alone, by its /proc/PID/status: real, effective, saved and those
+    /// for files.
+    pub(crate) fn is_all_of(self, status: &str) -> bool {
+        let all = |name: &str, id: u32| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let ids = line.unwrap_or_default().split_whitespace();
+            ids.map(|id| id.parse().ok()).eq([Some(id); 4])
+        };
+        all("Uid:", self.uid.as_raw()) && all("Gid:", self.gid.as_raw())
+    }
+
     /// That of this process.
     pub fn current() -> Self {
         Self {
@@ -88,7 +101,7 @@ impl Identity {
     }
 
     /// Runs `work` in a child process that has this identity and no capability, and returns what it returns.
-    /// The child is killed after `patience`.
+    /// The child is killed after `patience`; one that does not die of it (a file system keeps it) is left alone.
     ///
     /// Only from a single-threaded process.
     ///
@@ -116,10 +129,7 @@ impl Identity {
             }
         })?;
         let answer = read_until(answers, until);
-        if answer.is_err() {
-            let _ = kill(child, Signal::SIGKILL);
-        }
-        reap(child);
+        end(child);
         match postcard::from_bytes(&answer?).map_err(io::Error::other)? {
             Answer::Done(done) => Ok(done),
             Answer::Refused(errno) => Err(io::Error::from_raw_os_error(errno)),
@@ -239,8 +249,17 @@ fn read_until(from: OwnedFd, until: Instant) -> io::Result<Vec<u8>> {
     }
 }
 
-fn reap(child: Pid) {
-    while waitpid(child, None) == Err(Errno::EINTR) {}
+/// Kills a child that has answered or will not, and waits for its end as long as that may take.
+fn end(child: Pid) {
+    let _ = kill(child, Signal::SIGKILL);
+    let until = Instant::now() + DYING;
+    while matches!(
+        waitpid(child, Some(WaitPidFlag::WNOHANG)),
+        Ok(WaitStatus::StillAlive) | Err(Errno::EINTR)
+    ) && Instant::now() < until
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[cfg(test)]
@@ -250,11 +269,18 @@ mod tests {
     /// `nobody` of most systems.
     const OTHER: u32 = 65_534;
 
-    fn other() -> Identity {
-        Identity {
-            uid: OTHER.into(),
-            gid: OTHER.into(),
+    impl Identity {
+        /// One that no test runs as.
+        pub(crate) fn of_nobody() -> Self {
+            Self {
+                uid: OTHER.into(),
+                gid: OTHER.into(),
+            }
         }
+    }
+
+    fn other() -> Identity {
+        Identity::of_nobody()
     }
 
     fn status() -> String {
@@ -274,6 +300,25 @@ mod tests {
         assert_eq!(Identity::parse("Uid:\t1"), None);
         let own = Identity::of_process(std::process::id()).unwrap();
         assert_eq!(own, Identity::current());
+    }
+
+    #[test]
+    fn a_process_with_another_id_is_not_ones_own() {
+        let identity = Identity {
+            uid: 7.into(),
+            gid: 8.into(),
+        };
+        assert!(identity.is_all_of("Uid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\n"));
+        for status in [
+            "",
+            "Uid:\t7\t0\t0\t0\nGid:\t8\t8\t8\t8\n",
+            "Uid:\t7\t7\t0\t7\nGid:\t8\t8\t8\t8\n",
+            "Uid:\t7\t7\t7\t7\nGid:\t8\t5\t5\t5\n",
+            "Uid:\t7\t7\t7\nGid:\t8\t8\t8\t8\n",
+        ] {
+            assert!(!identity.is_all_of(status), "{status}");
+        }
+        assert!(Identity::current().is_all_of(&status()));
     }
 
     #[test]
@@ -322,7 +367,7 @@ mod tests {
         })
         .unwrap();
         let text = read_until(answers, Instant::now() + Duration::from_secs(30)).unwrap();
-        reap(child);
+        end(child);
         let text = String::from_utf8(text).unwrap();
         let effective: Vec<&str> = text
             .lines()
@@ -345,5 +390,17 @@ mod tests {
             })
             .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_child_that_stops_after_its_answer_is_ended() {
+        let child = process::spawn(|| {
+            let _ = nix::sys::signal::raise(Signal::SIGSTOP);
+        })
+        .unwrap();
+        let before = Instant::now();
+        end(child);
+        assert!(before.elapsed() < DYING);
+        assert_eq!(kill(child, None), Err(Errno::ESRCH), "it is reaped");
     }
 }

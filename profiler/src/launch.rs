@@ -59,7 +59,7 @@ pub(crate) const STATUS_FLUSHED: usize = 17;
 /// Status: errno of a process that could not take on the identity of the JVM's owner.
 pub(crate) const STATUS_IDENTITY_ERRNO: usize = 18;
 /// Longest thread name that is kept, bytes.
-const LONGEST_NAME: usize = 512;
+pub(crate) const LONGEST_NAME: usize = 512;
 
 /// How long samplers may take to send what they have.
 const ANSWER: Duration = Duration::from_millis(500);

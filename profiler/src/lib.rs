@@ -26,6 +26,7 @@ pub mod perf_event;
 mod process;
 mod recent;
 mod sampler;
+mod samplers;
 mod share;
 pub mod timer;
 mod waiting;

@@ -1,9 +1,9 @@
 //! The manager: small and idle, it forks the writer once and a sampler for each thread it is told of.
 
-use std::collections::HashMap;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -21,6 +21,7 @@ use crate::launch::{
 };
 use crate::process;
 use crate::sampler::{self, Access, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKind};
+use crate::samplers::{MOST_SAMPLERS, Samplers};
 use crate::timer::TimerRings;
 use crate::waiting::{Request, Waiting};
 use crate::wire::{Incoming, Messages, ToManager};
@@ -41,16 +42,28 @@ pub(crate) struct Manager<'a> {
     pub(crate) layout: Layout,
 }
 
-struct Sampler {
-    process: Pid,
-    task: bool,
-    slot: Option<u32>,
-}
+/// What is done between two looks at whether it is over: messages, and samplers of threads that have waited.
+const ROUND: usize = 1024;
 
 /// Whom the manager looks after.
 struct Crew {
-    samplers: HashMap<u32, Sampler>,
+    samplers: Samplers,
     waiting: Waiting,
+}
+
+impl Crew {
+    fn is_full(&self) -> bool {
+        self.samplers.len() + self.waiting.len() >= MOST_SAMPLERS
+    }
+}
+
+/// What came of reading messages.
+enum Heard {
+    All,
+    /// There may be more.
+    Part,
+    /// The JVM has closed its end, or sends what is no message.
+    Closed,
 }
 
 impl Manager<'_> {
@@ -86,17 +99,21 @@ impl Manager<'_> {
             return;
         };
         let mut crew = Crew {
-            samplers: HashMap::new(),
+            samplers: Samplers::default(),
             waiting: Waiting::new(Instant::now()),
         };
         let mut messages = Messages::default();
+        let mut heard = Heard::All;
         loop {
             let mut fds = [
                 PollFd::new(self.jvm_ends.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.from_jvm.as_fd(), PollFlags::POLLIN),
                 PollFd::new(child_ended.as_fd(), PollFlags::POLLIN),
             ];
-            let patience = crew.waiting.patience(Instant::now());
+            let patience = match heard {
+                Heard::Part => Some(Duration::ZERO),
+                _ => crew.waiting.patience(Instant::now()),
+            };
             let timeout = patience.map_or(PollTimeout::NONE, |patience| {
                 // Rounded up, not to wake too early.
                 PollTimeout::try_from(patience.as_millis() as i32 + 1).unwrap_or(PollTimeout::MAX)
@@ -104,22 +121,32 @@ impl Manager<'_> {
             let ended =
                 poll(&mut fds, timeout).is_ok() && fds[0].revents().is_some_and(|r| !r.is_empty());
             while let Ok(Some(_)) = child_ended.read_signal() {}
+            // Before the reaping: a thread says that it ends before its sampler can see it.
+            heard = self.listen(&mut messages, &mut crew);
             self.reap(writer, &mut crew);
-            loop {
-                match messages.receive(self.from_jvm) {
-                    Incoming::Message(message) => self.obey(message, &mut crew),
-                    Incoming::Empty => break,
-                    Incoming::Closed => return,
-                }
-            }
-            if ended {
+            if ended || matches!(heard, Heard::Closed) {
                 return;
             }
             let now = Instant::now();
-            while let Some(request) = crew.waiting.next_due(now) {
+            for _ in 0..ROUND {
+                let Some(request) = crew.waiting.next_due(now) else {
+                    break;
+                };
                 self.sample(request, &mut crew);
             }
         }
+    }
+
+    /// Does what the JVM says, but does not listen for ever.
+    fn listen(&self, messages: &mut Messages, crew: &mut Crew) -> Heard {
+        for _ in 0..ROUND {
+            match messages.receive(self.from_jvm) {
+                Incoming::Message(message) => self.obey(message, crew),
+                Incoming::Empty => return Heard::All,
+                Incoming::Closed => return Heard::Closed,
+            }
+        }
+        Heard::Part
     }
 
     fn obey(&self, message: ToManager, crew: &mut Crew) {
@@ -136,44 +163,46 @@ impl Manager<'_> {
                     task,
                     slot,
                 };
-                if let Some(known) = crew.samplers.get_mut(&tid) {
-                    known.task |= task;
+                if crew.samplers.has(tid) {
+                    self.sample(request, crew);
+                } else if crew.is_full() {
+                    self.refuse(&request, libc::EAGAIN);
                 } else if let Some(request) = crew.waiting.admit(request, Instant::now()) {
                     self.sample(request, crew);
                 }
             }
             ToManager::Ended { tid, cpu_ns } => {
-                crew.samplers.remove(&tid);
-                if let Some(request) = crew.waiting.take(tid) {
+                let waited = crew.samplers.thread_ended(tid);
+                if let Some(request) = waited.or_else(|| crew.waiting.take(tid)) {
                     self.free(request.slot);
                     self.map.status().add(STATUS_BRIEF_THREADS, 1);
                     self.map.status().add(STATUS_BRIEF_NS, cpu_ns);
                 }
             }
             ToManager::Collect => {
-                for sampler in crew.samplers.values() {
-                    let _ = kill(sampler.process, SEND_SIGNAL);
+                let mut asked = 0;
+                for process in crew.samplers.at_work() {
+                    let _ = kill(process, SEND_SIGNAL);
+                    asked += 1;
                 }
                 // At least one: the JVM waits for the number to grow.
-                let asked = crew.samplers.len() as u64;
                 self.map.status().add(STATUS_SENT, u64::from(asked == 0));
                 self.map.status().add(STATUS_SEND_ASKED, asked.max(1));
             }
             ToManager::TasksOnly => {
-                for request in crew.waiting.clear() {
+                let (ends, dropped) = crew.samplers.tasks_only();
+                for request in crew.waiting.clear().chain(dropped) {
                     self.free(request.slot);
                 }
-                crew.samplers.retain(|_, sampler| {
-                    if !sampler.task {
-                        let _ = kill(sampler.process, END_SIGNAL);
-                    }
-                    sampler.task
-                });
+                for process in ends {
+                    let _ = kill(process, END_SIGNAL);
+                }
             }
         }
     }
 
-    /// Forgets samplers that have ended, and counts those that did not end by themselves.
+    /// Forgets samplers that have ended, and counts those that did not end by themselves. Threads that have waited
+    /// for that are due.
     fn reap(&self, writer: Pid, crew: &mut Crew) {
         loop {
             let (process, well) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -182,13 +211,11 @@ impl Manager<'_> {
                 Ok(WaitStatus::StillAlive) | Err(_) => return,
                 Ok(_) => continue,
             };
-            let mut slot = None;
-            crew.samplers.retain(|_, sampler| {
-                if sampler.process == process {
-                    slot = sampler.slot;
-                }
-                sampler.process != process
-            });
+            let sampler = crew.samplers.reaped(process);
+            let slot = sampler.as_ref().and_then(|sampler| sampler.slot);
+            if let Some(next) = sampler.and_then(|sampler| sampler.next) {
+                crew.waiting.put_first(next, Instant::now());
+            }
             // The JVM sees by itself that the writer has gone.
             if !well && process != writer {
                 self.free(slot);
@@ -204,29 +231,53 @@ impl Manager<'_> {
         }
     }
 
+    /// Counts a thread that gets no sampler.
+    fn refuse(&self, request: &Request, errno: i32) {
+        self.free(request.slot);
+        let status = self.map.status();
+        status.set(STATUS_SAMPLER_ERRNO, errno as u64);
+        status.add(STATUS_SAMPLERS_FAILED, 1);
+    }
+
+    /// Starts a sampler, unless one with that number runs.
     fn sample(&self, request: Request, crew: &mut Crew) {
         if self.config.rate_hz == 0 {
             return;
         }
+        if crew.samplers.has(request.tid) {
+            if let Some(before) = crew.samplers.keep(request) {
+                self.free(before.slot);
+            }
+            return;
+        }
+        match self.fork(&request) {
+            Some(Ok(process)) => {
+                let thread = (request.tid, request.task);
+                crew.samplers.insert(process, thread, request.slot);
+            }
+            Some(Err(e)) => self.refuse(&request, e.raw_os_error().unwrap_or(libc::EAGAIN)),
+            None => {}
+        }
+    }
+
+    /// Forks a sampler; none for a thread that has no timer where timers are used.
+    fn fork(&self, request: &Request) -> Option<io::Result<Pid>> {
         let Request {
-            tid,
-            name,
-            task,
-            slot,
+            tid, name, slot, ..
         } = request;
         let source = match (self.timers, slot) {
-            (Some(rings), Some(slot)) => SourceKind::Timer(rings, slot),
-            (Some(_), None) => return,
+            (Some(rings), Some(slot)) => SourceKind::Timer(rings, *slot),
+            (Some(_), None) => return None,
             (None, _) => SourceKind::Perf,
         };
-        let spawned = process::spawn(|| {
+        Some(process::spawn(|| {
             // The JVM's socket among them: it must hang up when the manager is gone.
             let mut keep = vec![self.jvm_ends.as_raw_fd(), self.to_writer.as_raw_fd()];
             keep.extend(self.access.descriptors());
             process::close_all_but(&keep);
             sampler::run(Assignment {
-                tid,
-                thread: name,
+                tid: *tid,
+                thread: name.clone(),
                 period_ns: 1_000_000_000 / u64::from(self.config.rate_hz),
                 jvm: self.jvm,
                 access: &self.access,
@@ -238,25 +289,6 @@ impl Manager<'_> {
                 tasks: self.config.tasks,
                 waits: self.config.waits,
             });
-        });
-        match spawned {
-            Ok(process) => {
-                let sampler = Sampler {
-                    process,
-                    task,
-                    slot,
-                };
-                crew.samplers.insert(tid, sampler);
-            }
-            Err(e) => {
-                self.free(slot);
-                let status = self.map.status();
-                status.set(
-                    STATUS_SAMPLER_ERRNO,
-                    e.raw_os_error().unwrap_or(libc::EAGAIN) as u64,
-                );
-                status.add(STATUS_SAMPLERS_FAILED, 1);
-            }
-        }
+        }))
     }
 }

@@ -13,6 +13,9 @@ const REFRESH_OF_LEAF_NS: u64 = 10_000_000;
 /// The list of a process, at most, bytes: one may have 65,530 mappings by default, of files with long names.
 const MOST_TEXT: usize = 64 << 20;
 
+/// Mappings that are kept at most: those that were there before count too.
+const MOST_MAPPINGS: usize = 1 << 16;
+
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
@@ -156,7 +159,9 @@ fn with_missing(mut new: Vec<Mapping>, old: &[Mapping]) -> Vec<Mapping> {
             .last()
             .is_none_or(|before| before.end <= old.start)
     };
-    let missing: Vec<Mapping> = old.iter().filter(free).cloned().collect();
+    let room = MOST_MAPPINGS.saturating_sub(new.len());
+    let missing: Vec<Mapping> = old.iter().filter(free).take(room).cloned().collect();
+    new.truncate(MOST_MAPPINGS);
     new.extend(missing);
     new.sort_by_key(|mapping| mapping.start);
     new
@@ -224,6 +229,24 @@ mod tests {
             .map(|mapping| mapping.path)
             .collect();
         assert_eq!(paths, ["d", "a", "e", "c"]);
+    }
+
+    #[test]
+    fn a_list_that_always_changes_does_not_grow_for_ever() {
+        let list = |from: u64| -> Vec<Mapping> {
+            let mapping = |at: u64| Mapping {
+                start: 2 * at + from,
+                end: 2 * at + from + 1,
+                offset: 0,
+                path: String::new(),
+            };
+            (0..50_000).map(mapping).collect()
+        };
+        let kept = with_missing(list(0), &list(1));
+        assert_eq!(kept.len(), MOST_MAPPINGS);
+        assert!(kept.is_sorted_by_key(|mapping| mapping.start));
+        let new = kept.iter().filter(|mapping| mapping.start % 2 == 0);
+        assert_eq!(new.count(), 50_000, "the new ones first");
     }
 
     #[test]

@@ -56,6 +56,15 @@ impl Waiting {
         None
     }
 
+    /// A thread that has waited for something else, and is due now.
+    pub(crate) fn put_first(&mut self, request: Request, now: Instant) {
+        self.queue.push_front((now, request));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Takes a thread out of the queue, if it waits.
     pub(crate) fn take(&mut self, tid: u32) -> Option<Request> {
         let at = self.queue.iter().position(|(_, r)| r.tid == tid)?;

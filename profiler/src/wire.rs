@@ -17,6 +17,9 @@ use unfuse_format::Frame;
 /// Largest packet. Bounded by the socket's buffer, see [`packet_pair`].
 pub(crate) const MAX_PACKET: usize = 256 << 10;
 
+/// Longest message on a stream, bytes: a thread's name and a few numbers.
+const LONGEST_MESSAGE: usize = 4 << 10;
+
 /// From the JVM to the manager.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToManager {
@@ -179,19 +182,19 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// The next message, without waiting. One that cannot be decoded is skipped.
+    /// The next message, without waiting. One that is too long or cannot be decoded ends the connection.
     pub(crate) fn receive<M: for<'a> Deserialize<'a>>(&mut self, from: &UnixStream) -> Incoming<M> {
         let mut chunk = [0u8; 16 << 10];
         loop {
-            while let Some((length, rest)) = self.buffer.split_first_chunk::<4>() {
+            if let Some((length, rest)) = self.buffer.split_first_chunk::<4>() {
                 let length = u32::from_ne_bytes(*length) as usize;
-                let Some(bytes) = rest.get(..length) else {
-                    break;
-                };
-                let message = postcard::from_bytes(bytes);
-                self.buffer.drain(..4 + length);
-                if let Ok(message) = message {
-                    return Incoming::Message(message);
+                if length > LONGEST_MESSAGE {
+                    return Incoming::Closed;
+                }
+                if let Some(bytes) = rest.get(..length) {
+                    let message = postcard::from_bytes(bytes);
+                    self.buffer.drain(..4 + length);
+                    return message.map_or(Incoming::Closed, Incoming::Message);
                 }
             }
             match recv(from.as_raw_fd(), &mut chunk, MsgFlags::MSG_DONTWAIT) {
@@ -220,7 +223,7 @@ pub(crate) enum Incoming<M> {
     Message(M),
     /// Nothing now.
     Empty,
-    /// All senders are gone.
+    /// All senders are gone, or sent what is no message.
     Closed,
 }
 
@@ -245,6 +248,32 @@ pub(crate) fn receive<M: for<'a> Deserialize<'a>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_message_ends_the_connection() {
+        let too_long = (LONGEST_MESSAGE as u32 + 1).to_ne_bytes();
+        let unknown = [[1, 0, 0, 0], [0xff; 4]].concat();
+        for bytes in [&too_long[..], &u32::MAX.to_ne_bytes(), &unknown] {
+            let (to, from) = stream_pair().unwrap();
+            send(to.as_raw_fd(), bytes, MsgFlags::empty()).unwrap();
+            let received = Messages::default().receive::<ToManager>(&from);
+            assert!(matches!(received, Incoming::Closed), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_fits_into_a_message() {
+        let (to, from) = stream_pair().unwrap();
+        let profile = ToManager::Profile {
+            tid: u32::MAX,
+            name: "x".repeat(crate::launch::LONGEST_NAME),
+            task: true,
+            slot: Some(u32::MAX),
+        };
+        send_at_once(&to, &profile).unwrap();
+        let received = Messages::default().receive::<ToManager>(&from);
+        assert!(matches!(received, Incoming::Message(_)));
+    }
 
     #[test]
     fn a_stream_holds_a_burst_and_gives_it_back_in_order() {

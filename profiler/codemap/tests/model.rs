@@ -1,4 +1,4 @@
-//! The map against a simple model, under threads, across processes, full, and on garbage.
+//! The map against a simple model, under threads, across processes, and full. `src/reader.rs` tests it on garbage.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

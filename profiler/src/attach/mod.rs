@@ -14,7 +14,7 @@
 //! A JVM with heap and threads is never forked. Everything hangs on the recorder: when it ends, however it
 //! ends, its sockets close, the samplers finish and the agent leaves.
 //!
-//! Where root records another user's JVM, all that is forked takes on that user's identity before it looks at
+//! Where root records another user's JVM, all that is forked takes on that user's identity before it reads
 //! anything of the JVM, and the profile is still root's, see `spool`.
 
 mod control;
@@ -123,6 +123,7 @@ pub struct Recorder {
     dir: ProfileDir,
     spool: Option<Spool>,
     jvm: u32,
+    jvm_ends: OwnedFd,
     owner: Identity,
     map: CodeMap,
     memory: OwnedFd,
@@ -162,13 +163,17 @@ impl From<LaunchError> for RecordError {
 }
 
 impl Recorder {
-    /// Makes the profile directory, the code map and the sockets for the JVM `jvm` of this owner.
+    /// Makes the code map and the sockets for the JVM `jvm` of this owner, whose profile comes into `dir`.
     ///
     /// # Errors
     /// Where one of them cannot be made, or perf_event is not allowed.
-    pub fn new(config: Config, jvm: u32, owner: Identity) -> Result<Self, LaunchError> {
+    pub fn new(
+        config: Config,
+        dir: ProfileDir,
+        jvm: u32,
+        owner: Identity,
+    ) -> Result<Self, LaunchError> {
         perf_event::probe().map_err(LaunchError::PerfDenied)?;
-        let dir = ProfileDir::create(&config.dir).map_err(LaunchError::Directory)?;
         let system = |what| move |e| LaunchError::System(what, e);
         let spool = match owner == Identity::current() {
             true => None,
@@ -191,6 +196,7 @@ impl Recorder {
             dir,
             spool,
             jvm,
+            jvm_ends: process::pidfd(jvm as i32).map_err(system("watch the JVM"))?,
             owner,
             map,
             memory,
@@ -236,19 +242,27 @@ impl Recorder {
 
     /// The connection from the JVM; those of other processes are closed.
     fn accept(&self) -> io::Result<UnixStream> {
-        let until = Instant::now() + SOON;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let mut fds = [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
-            let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-            match poll(&mut fds, timeout) {
-                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-                Ok(_) => {}
-                Err(nix::errno::Errno::EINTR) => continue,
-                Err(e) => return Err(e.into()),
-            }
-            let (stream, _) = self.listener.accept()?;
-            if peer::is_from(&stream, self.jvm, self.owner)? {
+        accept_from(&self.listener, SOON, |stream| {
+            peer::is_from(stream, self.jvm, self.owner)
+        })
+    }
+}
+
+/// The first connection in time that is wanted, however many others come.
+fn accept_from(
+    listener: &UnixListener,
+    patience: Duration,
+    is_wanted: impl Fn(&UnixStream) -> io::Result<bool>,
+) -> io::Result<UnixStream> {
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if wait(left, &[listener.as_fd()]) {
+            let (stream, _) = listener.accept()?;
+            if is_wanted(&stream)? {
                 return Ok(stream);
             }
         }
@@ -286,7 +300,6 @@ impl Met {
             ..
         } = self;
         let system = |what| move |e| LaunchError::System(what, e);
-        let jvm_ends = process::pidfd(recorder.jvm as i32).map_err(system("watch the JVM"))?;
         let (alive, ends) = UnixStream::pair().map_err(system("make a socket"))?;
         let (events, writer_events) = UnixStream::pair().map_err(system("make a socket"))?;
         let delivery = match recorder.spool {
@@ -321,7 +334,7 @@ impl Met {
         }
         Ok(Recording {
             control,
-            jvm_ends,
+            jvm_ends: recorder.jvm_ends,
             alive: Some(alive),
             writer: events,
             delivery,
@@ -481,6 +494,18 @@ mod tests {
     fn what_a_jvm_says_is_one_line() {
         assert_eq!(one_line(" no\n\u{1b}[2Jlibrary \n"), "no  [2Jlibrary");
         assert_eq!(one_line(&"x".repeat(10_000)).len(), 500);
+    }
+
+    #[test]
+    fn others_that_keep_connecting_do_not_make_the_wait_longer() {
+        let name = format!("unfuse-test-crowd-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(name).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        let crowd = std::thread::spawn(move || while UnixStream::connect_addr(&address).is_ok() {});
+        let error = accept_from(&listener, Duration::from_millis(50), |_| Ok(false)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(listener);
+        crowd.join().unwrap();
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use perf_event_open_sys as sys;
 use sys::bindings::{
     PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_TASK_CLOCK, PERF_SAMPLE_CALLCHAIN,
@@ -120,6 +121,14 @@ impl PerfEvent {
         {
             switches.period = period;
         }
+    }
+
+    /// Whether the thread has ended. Its number may be given to another from then on, not before.
+    pub(crate) fn thread_has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(self.fd.as_fd(), PollFlags::empty())];
+        let hung_up = PollFlags::POLLHUP | PollFlags::POLLERR;
+        poll(&mut fds, PollTimeout::ZERO).is_err()
+            || fds[0].revents().is_none_or(|r| r.intersects(hung_up))
     }
 
     /// CPU time of the thread since the event was opened, ns.

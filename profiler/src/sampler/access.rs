@@ -1,17 +1,21 @@
 //! What a sampler reads of its JVM's.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-use crate::identity::Identity;
+use super::has_ended;
+use crate::identity::{Identity, raise_capabilities, retain_capabilities};
 use crate::maps::Maps;
 use crate::memory::Memory;
+use crate::process;
 
 /// What was opened while the process that forks the samplers could still open it. The kernel asks when such a file
 /// is opened, not when it is read.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
+    /// Whose the JVM is, where the samplers were not forked from it.
+    owner: Option<Identity>,
     memory: Option<Memory>,
     maps: Option<File>,
 }
@@ -24,12 +28,23 @@ impl Access {
     /// # Errors
     /// Those of `Identity::assume`.
     pub(crate) fn take_over(owner: Identity, jvm: u32) -> io::Result<Self> {
+        let mut access = Self::open(owner, jvm).unwrap_or_default();
+        access.owner = Some(owner);
+        owner.assume(&owner.event_capabilities())?;
+        Ok(access)
+    }
+
+    /// None where the files may be those of another process: the number may have been given to one before they were
+    /// opened, and a process that runs a set-uid program keeps it.
+    fn open(owner: Identity, jvm: u32) -> Option<Self> {
+        let process = process::pidfd(jvm as i32).ok()?;
         let access = Self {
+            owner: Some(owner),
             memory: Memory::open(jvm).ok(),
             maps: Maps::file(jvm).ok(),
         };
-        owner.assume(&owner.event_capabilities())?;
-        Ok(access)
+        let status = read_status(&format!("/proc/{jvm}/status")).ok()?;
+        (!has_ended(&process) && owner.is_all_of(&status)).then_some(access)
     }
 
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
@@ -37,6 +52,48 @@ impl Access {
         memory
             .into_iter()
             .chain(self.maps.as_ref().map(File::as_raw_fd))
+    }
+
+    /// Checks that the JVM has such a thread now, and that it is its owner's: the JVM may name any number.
+    ///
+    /// # Errors
+    /// ESRCH where it has none, EPERM where the thread is another user's.
+    pub(super) fn check_thread(&self, jvm: u32, tid: u32) -> io::Result<()> {
+        let status =
+            read_status(&format!("/proc/{jvm}/task/{tid}/status")).map_err(|e| match e.kind() {
+                io::ErrorKind::NotFound => io::Error::from_raw_os_error(libc::ESRCH),
+                _ => e,
+            })?;
+        match self.owner {
+            Some(owner) if !owner.is_all_of(&status) => {
+                Err(io::Error::from_raw_os_error(libc::EPERM))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Leaves the calling sampler, whose events are open, what it takes to look into the JVM.
+    ///
+    /// # Errors
+    /// The system's, where it keeps more. A sampler that was forked from the JVM gives up nothing yet.
+    pub(super) fn keep_inspection(&self) -> io::Result<()> {
+        if let Some(owner) = self.owner {
+            retain_capabilities(owner.inspection_capabilities())?;
+            raise_capabilities();
+        }
+        Ok(())
+    }
+
+    /// Leaves the calling sampler no capability.
+    ///
+    /// # Errors
+    /// The system's, where it keeps some. For a sampler that was forked from the JVM that is no error: it has what
+    /// the JVM has.
+    pub(super) fn give_up_capabilities(&self) -> io::Result<()> {
+        match (retain_capabilities(&[]), self.owner) {
+            (Err(e), Some(_)) => Err(e),
+            _ => Ok(()),
+        }
     }
 
     /// The JVM's memory.
@@ -54,5 +111,47 @@ impl Access {
     pub(super) fn maps(&self, jvm: u32) -> io::Result<Maps> {
         let own = Maps::file(jvm);
         Maps::read_from(own.or_else(|e| self.maps.as_ref().ok_or(e)?.try_clone())?)
+    }
+}
+
+/// A process's or thread's status. Its name may be no UTF-8.
+fn read_status(path: &str) -> io::Result<String> {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errno(checked: io::Result<()>) -> Option<i32> {
+        checked.unwrap_err().raw_os_error()
+    }
+
+    #[test]
+    fn only_threads_of_the_jvm_and_of_its_owner_pass() {
+        let jvm = std::process::id();
+        let thread = nix::unistd::gettid().as_raw() as u32;
+        let forked = Access::default();
+        forked.check_thread(jvm, thread).unwrap();
+        let parent = std::os::unix::process::parent_id();
+        for other in [parent, 1, u32::MAX] {
+            assert_eq!(errno(forked.check_thread(jvm, other)), Some(libc::ESRCH));
+        }
+        let of = |owner| Access {
+            owner: Some(owner),
+            ..Access::default()
+        };
+        let own = Identity::of_process(jvm).unwrap();
+        of(own).check_thread(jvm, thread).unwrap();
+        let other = of(Identity::of_nobody());
+        assert_eq!(errno(other.check_thread(jvm, thread)), Some(libc::EPERM));
+    }
+
+    #[test]
+    fn files_of_another_users_process_are_not_used() {
+        let process = std::process::id();
+        let own = Access::open(Identity::current(), process).unwrap();
+        assert!(own.memory.is_some() && own.maps.is_some());
+        assert!(Access::open(Identity::of_nobody(), process).is_none());
     }
 }

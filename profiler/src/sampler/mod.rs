@@ -17,6 +17,7 @@ mod timeline;
 mod unwind;
 mod waits;
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use unfuse_codemap::CodeMap;
 
 use crate::clock::monotonic_ns;
-use crate::identity::{raise_capabilities, retain_capabilities};
+use crate::identity::raise_capabilities;
 use crate::interpreter::{Layout, Methods};
 use crate::launch::{
     STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_GENERATION, STATUS_SAMPLER_ERRNO,
@@ -93,20 +94,19 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     process::set_title(&format!("unfuse-s-{tid}"));
     raise_capabilities();
     let mut waits = Waits::new(monotonic_ns());
-    let mut source = match Source::open(source, (jvm, tid), period_ns, with_waits) {
+    let mut source = match Source::open(source, access, (jvm, tid), period_ns, with_waits) {
         Ok(source) => source,
         Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {
             // Gone already; its CPU time nobody knows.
             map.status().add(crate::launch::STATUS_BRIEF_THREADS, 1);
             return;
         }
-        Err(e) => {
-            map.status()
-                .set(STATUS_SAMPLER_ERRNO, e.raw_os_error().unwrap_or(-1) as u64);
-            map.status().add(STATUS_SAMPLERS_FAILED, 1);
-            return;
-        }
+        Err(e) => return report(map, &e),
     };
+    // What follows parses what the JVM has made.
+    if let Err(e) = access.keep_inspection() {
+        return report(map, &e);
+    }
     let Ok(mut maps) = access.maps(jvm) else {
         return;
     };
@@ -119,7 +119,9 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     let methods = memory
         .as_ref()
         .and_then(|memory| Methods::new(memory.try_clone().ok()?, layout).ok());
-    let _ = retain_capabilities(&[]);
+    if let Err(e) = access.give_up_capabilities() {
+        return report(map, &e);
+    }
     let signals = SigSet::from_iter([END_SIGNAL, SEND_SIGNAL]);
     let _ = signals.thread_block();
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -221,6 +223,13 @@ pub(crate) fn run(assignment: Assignment<'_>) {
             }
         }
     }
+}
+
+/// Counts a sampler that cannot start.
+fn report(map: &CodeMap, e: &io::Error) {
+    let errno = e.raw_os_error().unwrap_or(libc::EPERM);
+    map.status().set(STATUS_SAMPLER_ERRNO, errno as u64);
+    map.status().add(STATUS_SAMPLERS_FAILED, 1);
 }
 
 /// Takes notice of the writer's generation; in a new one, what was sent before has to be sent again.

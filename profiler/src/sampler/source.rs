@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use super::access::Access;
 use super::chains::Chains;
 use super::pacer::{Pacer, WaitPacer};
 use super::raw::RawSamples;
@@ -44,16 +45,17 @@ pub(super) enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Opens a thread of a process; with `waits` its switches are told too, where that can be.
+    /// Opens a thread of a process, which must have it; with `waits` its switches are told too, where that can be.
     pub(super) fn open(
         kind: SourceKind<'a>,
+        access: &Access,
         (process, tid): (u32, u32),
         period_ns: u64,
         waits: bool,
     ) -> io::Result<Self> {
         Ok(match kind {
             SourceKind::Perf => {
-                let event = PerfEvent::open(tid, period_ns, waits)?;
+                let event = open_event(access, (process, tid), period_ns, waits)?;
                 // Not more of them than CPU samples of a busy thread.
                 let most = 1_000_000_000 / period_ns.max(1);
                 Self::Perf {
@@ -228,6 +230,76 @@ impl<'a> Source<'a> {
         match self {
             Self::Perf { lost, .. } => std::mem::take(lost),
             Self::Timer { slot, .. } => slot.take_lost(),
+        }
+    }
+}
+
+/// Opens an event on a thread of the JVM. The JVM has named it, and with capabilities an event can be opened on any.
+///
+/// # Errors
+/// Those of [`PerfEvent::open`] and [`Access::check_thread`].
+fn open_event(
+    access: &Access,
+    (jvm, tid): (u32, u32),
+    period_ns: u64,
+    waits: bool,
+) -> io::Result<PerfEvent> {
+    access.check_thread(jvm, tid)?;
+    let event = PerfEvent::open(tid, period_ns, waits)?;
+    // The number may have been another thread's when the event was opened. Not if that thread lives on after this:
+    // then it has had the number all the time.
+    access.check_thread(jvm, tid)?;
+    match event.thread_has_ended() {
+        true => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        false => Ok(event),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_event_is_opened_on_another_processs_thread() {
+        let parent = std::os::unix::process::parent_id();
+        let opened = open_event(
+            &Access::default(),
+            (std::process::id(), parent),
+            10_000_000,
+            false,
+        );
+        let errno = opened.err().and_then(|e| e.raw_os_error());
+        assert_eq!(errno, Some(libc::ESRCH));
+    }
+
+    #[test]
+    fn a_thread_that_lives_passes_the_checks() {
+        let thread = nix::unistd::gettid().as_raw() as u32;
+        let place = (std::process::id(), thread);
+        // Where events are not allowed there is another error.
+        if let Err(e) = open_event(&Access::default(), place, 10_000_000, false) {
+            assert_ne!(e.raw_os_error(), Some(libc::ESRCH));
+        }
+    }
+
+    #[test]
+    fn an_event_says_that_its_thread_has_ended() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(nix::unistd::gettid().as_raw() as u32).unwrap();
+            let _ = wait.recv();
+        });
+        let opened = PerfEvent::open(told.recv().unwrap(), 10_000_000, false);
+        let before = opened.as_ref().map(PerfEvent::thread_has_ended);
+        drop(go_on);
+        thread.join().unwrap();
+        if let (Ok(event), Ok(before)) = (&opened, before) {
+            assert!(!before);
+            // One that is joined has not quite ended for the kernel; the test's runner ends what never ends.
+            while !event.thread_has_ended() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! that samplers stay small.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -14,13 +15,26 @@ use crate::wire::WireFrame;
 
 /// Larger files are no libraries, bytes.
 const LARGEST_LIBRARY: u64 = 1 << 30;
-/// The functions of one library in memory, at most, bytes.
-const LARGEST_NAMES: usize = 256 << 20;
+/// The functions of all libraries in memory, at most, bytes.
+const MOST_NAMES: usize = 256 << 20;
+/// Longest name of a function, bytes.
+const LONGEST_NAME: usize = 4 << 10;
 
 /// Symbols of the libraries met so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Symbols {
     libraries: HashMap<String, Library>,
+    /// Bytes that are left for more.
+    room: usize,
+}
+
+impl Default for Symbols {
+    fn default() -> Self {
+        Self {
+            libraries: HashMap::new(),
+            room: MOST_NAMES,
+        }
+    }
 }
 
 /// Functions of one library by address, and where its code segments lie in the file.
@@ -41,7 +55,7 @@ impl Symbols {
         let library = self
             .libraries
             .entry(frame.file.clone())
-            .or_insert_with(|| Library::read(&frame.file).unwrap_or_default());
+            .or_insert_with(|| Library::read(&frame.file, &mut self.room).unwrap_or_default());
         frame.method = library.function(address).map_or_else(
             || format!("[{}]", frame.file.rsplit('/').next().unwrap_or(&frame.file)),
             demangle,
@@ -51,7 +65,11 @@ impl Symbols {
 }
 
 impl Library {
-    fn read(path: &str) -> Option<Self> {
+    /// Reads as many functions as there is room for, and takes that room.
+    fn read(path: &str, room: &mut usize) -> Option<Self> {
+        if *room == 0 {
+            return None;
+        }
         // The JVM says where its libraries are: a FIFO there must not block, a device not be read.
         let file = OpenOptions::new()
             .read(true)
@@ -65,7 +83,6 @@ impl Library {
         // Of a large library only its tables are read.
         let bytes = ReadCache::new(file);
         let file = object::File::parse(&bytes).ok()?;
-        let mut room = LARGEST_NAMES;
         let mut functions: Vec<_> = file
             .symbols()
             .chain(file.dynamic_symbols())
@@ -74,16 +91,18 @@ impl Library {
             .take_while(|(_, _, name)| {
                 // Names may overlap in the file, but not here.
                 let needed = name.len() + size_of::<(u64, u64, String)>();
-                room = room.saturating_sub(needed);
-                room > 0
+                *room = room.saturating_sub(needed);
+                *room > 0
             })
             .map(|(address, size, name)| (address, size, name.to_owned()))
             .collect();
         functions.sort();
         functions.dedup_by_key(|(address, _, _)| *address);
+        let segments = code_segments(&bytes).unwrap_or_default();
+        *room = room.saturating_sub(size_of_val(&*segments));
         Some(Self {
             functions,
-            segments: code_segments(&bytes).unwrap_or_default(),
+            segments,
         })
     }
 
@@ -120,13 +139,58 @@ fn code_segments<'a>(bytes: impl ReadRef<'a>) -> Option<Vec<(u64, u64, u64)>> {
     )
 }
 
+/// Text that refuses to become longer than [`LONGEST_NAME`]: a short mangled name may stand for a huge one.
+#[derive(Default)]
+struct Short(String);
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > LONGEST_NAME {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+/// The name as it is in the source; the mangled one where that is too long.
 fn demangle(name: &str) -> String {
+    let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
+    let options = cpp_demangle::DemangleOptions::new().no_params();
+    let mut plain = Short::default();
     cpp_demangle::Symbol::new(name)
         .ok()
-        .and_then(|symbol| {
-            symbol
-                .demangle_with_options(&cpp_demangle::DemangleOptions::new().no_params())
-                .ok()
-        })
-        .unwrap_or_else(|| name.to_owned())
+        .and_then(|symbol| symbol.structured_demangle(&mut plain, &options).ok())
+        .map_or_else(|| name.to_owned(), |()| plain.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_source_unless_these_are_huge() {
+        assert_eq!(demangle("_ZN5space3fooEv"), "space::foo");
+        assert_eq!(demangle("memcpy"), "memcpy");
+        assert_eq!(demangle(&"x".repeat(1 << 20)).len(), LONGEST_NAME);
+        // Each argument is a template of two of the one before.
+        let nested = |depth| {
+            let more = "123456789ABC".chars().take(depth);
+            let more: String = more.map(|n| format!("S0_IS{n}_S{n}_E")).collect();
+            format!("_Z1fI1AIiiE{more}Evv")
+        };
+        assert!(demangle(&nested(1)).contains("f<A<int, int>, A<A<int, int>, A<int, int> > >"));
+        assert_eq!(demangle(&nested(12)), nested(12));
+    }
+
+    #[test]
+    fn libraries_share_one_bound() {
+        let path = std::env::current_exe().unwrap();
+        let path = path.to_str().unwrap();
+        let mut room = 10_000;
+        let library = Library::read(path, &mut room).unwrap();
+        assert!(!library.functions.is_empty());
+        assert_eq!(room, 0);
+        assert!(Library::read(path, &mut room).is_none());
+    }
 }
