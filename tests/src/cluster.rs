@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::processes::start;
-use crate::spark_submit;
+use crate::{BRIEF, spark_submit};
 
 /// The processes; they end with it.
 #[derive(Debug)]
@@ -61,6 +61,7 @@ impl Cluster {
             .env("SPARK_HOME", home)
             .env("SPARK_LOCAL_IP", "127.0.0.1")
             .env("SPARK_DAEMON_MEMORY", "256m")
+            .env("SPARK_DAEMON_JAVA_OPTS", BRIEF.join(" "))
             .env("TMPDIR", &self.spools)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

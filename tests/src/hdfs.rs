@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::cluster::{free_port, pyspark, wait_for};
 use crate::processes::start;
-use crate::{cache, root, run, stamp};
+use crate::{BRIEF, cache, root, run, stamp};
 
 /// The processes; they end with it.
 #[derive(Debug)]
@@ -58,6 +58,7 @@ impl Hdfs {
             let log = File::create(dir.join(log)).expect("a log");
             let mut command = Command::new("java");
             command
+                .args(BRIEF)
                 .args(["-Xmx256m", "-cp"])
                 .arg(&class_path)
                 .arg(format!("org.apache.hadoop.hdfs.server.{class}"))
@@ -94,6 +95,7 @@ impl Hdfs {
         // The DataNode may not have told the NameNode of itself yet.
         wait_for("room in HDFS", || {
             let put = Command::new("java")
+                .args(BRIEF)
                 .args(["-Xmx256m", "-cp"])
                 .arg(&class_path)
                 .args(["org.apache.hadoop.fs.FsShell", "-put", "-f"])

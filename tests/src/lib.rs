@@ -150,11 +150,16 @@ pub fn spark_submit_by(how: &[&str], spark: &Path, profile: &Path, options: &[&s
     command
 }
 
+/// Options of JVMs that are not profiled, and end before the second compiler's work would pay.
+const BRIEF: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+
 /// `unfuse skew … -- spark-submit` in an installed Spark: records are followed by a job there.
 pub fn skew_on_spark(spark: &Path, profile: &Path, how: &[&str]) -> Command {
     let mut command = unfuse_beside(spark);
     command.arg("skew").arg(profile).args(how);
-    submit(&mut command, spark, &["--master", "local[2]"]);
+    let java = BRIEF.join(" ");
+    let options = ["--master", "local[2]", "--driver-java-options", &java];
+    submit(&mut command, spark, &options);
     command
 }
 
