@@ -1,4 +1,4 @@
-//! `unfuse export` without other programs; `tests/tests/formats.rs` opens the files with those they are for.
+//! `unfuse export` without other programs; `tests/tests/shared/formats.rs` opens the files with those they are for.
 
 use std::process::{Command, Output};
 

@@ -2,7 +2,9 @@
 //!
 //! Each file of `tests/` is a target with two tests: `NAME` replays the files of
 //! `tests/__fuzz__/NAME/corpus` (and `crashes`) and goes on with random bytes, `NAME_edited` takes
-//! edited copies of these files. `cargo test` gives each about one second, on stable:
+//! edited copies of these files. `segments` has no corpus of its own: `segments_edited` takes that of
+//! `profile`. Some targets have a third test, which checks that the corpus gives answers.
+//! `cargo test` gives each of the two about one second, on stable:
 //!
 //! ```text
 //! CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true BOLERO_RANDOM_TEST_TIME_MS=600000 TMPDIR=/dev/shm \
