@@ -75,7 +75,7 @@ test-miri:
 
 # End-to-end tests that compare samples with measured CPU time or count what happened, whatever else the machine does.
 test-shared: spark
-	cargo test --release --locked --workspace --test shared --test hostile --no-fail-fast -- --test-threads=3
+	cargo test --release --locked --workspace --test shared --test hostile --no-fail-fast -- --test-threads=2
 
 # Those in which a query is slow for one reason, which nothing else must add to.
 test-alone: spark

@@ -7,12 +7,12 @@ import java.lang.management.ThreadMXBean;
 import java.time.Instant;
 
 /**
- * Its true profile: `sum` about twice `mix`; both in lines marked below, nothing else of weight.
- * Arguments: milliseconds and, if it is to work no less on a busy machine, rounds at least. With `-Dtruth=FILE` it measures
- * the CPU time that both have had and writes it to the file: ns since the epoch, ns in `sum`, ns in `mix`; and it ends early
- * once `FILE.stop` exists.
+ * Its true profile: `sum` has twice the CPU time of `mix` at any time, however far compilation is; both in lines marked below,
+ * nothing else of weight. Argument: milliseconds of CPU time, so that it works no less on a busy machine. With `-Dtruth=FILE` it
+ * writes to the file what both have had: ns since the epoch, ns in `sum`, ns in `mix`; and it ends early once `FILE.stop` exists.
  */
 public class Hot {
+    private static final ThreadMXBean CPU = ManagementFactory.getThreadMXBean();
     static volatile long sink;
 
     static double sum(double x) {
@@ -29,28 +29,32 @@ public class Hot {
         return x;
     }
 
-    /** Both in turns, many times each, so that the clock between them costs next to nothing. */
-    static double measured(double x, long end, Writer truth, File stop) throws IOException {
-        ThreadMXBean cpu = ManagementFactory.getThreadMXBean();
+    /** Runs whichever has had too little, many times, so that the clock costs next to nothing. */
+    static double work(double x, long end, Writer truth, File stop) throws IOException {
         long inSum = 0;
         long inMix = 0;
         long written = 0;
         boolean stopped = false;
-        while (!stopped && System.nanoTime() < end) {
-            long from = cpu.getCurrentThreadCpuTime();
-            for (int i = 0; i < 100; i++) {
-                x = sum(x);
+        long now = CPU.getCurrentThreadCpuTime();
+        while (!stopped && now < end) {
+            long from = now;
+            if (inSum <= 2 * inMix) {
+                for (int i = 0; i < 100; i++) {
+                    x = sum(x);
+                }
+                now = CPU.getCurrentThreadCpuTime();
+                inSum += now - from;
+            } else {
+                for (int i = 0; i < 100; i++) {
+                    x += mix(x);
+                }
+                now = CPU.getCurrentThreadCpuTime();
+                inMix += now - from;
             }
-            long between = cpu.getCurrentThreadCpuTime();
-            for (int i = 0; i < 100; i++) {
-                x += mix(x);
-            }
-            inMix += cpu.getCurrentThreadCpuTime() - between;
-            inSum += between - from;
-            if (System.nanoTime() - written > 20_000_000L) {
+            if (truth != null && System.nanoTime() - written > 20_000_000L) {
                 written = System.nanoTime();
-                Instant now = Instant.now();
-                long epoch = now.getEpochSecond() * 1_000_000_000L + now.getNano();
+                Instant instant = Instant.now();
+                long epoch = instant.getEpochSecond() * 1_000_000_000L + instant.getNano();
                 truth.write(epoch + " " + inSum + " " + inMix + "\n");
                 truth.flush();
                 stopped = stop.exists();
@@ -61,18 +65,14 @@ public class Hot {
 
     public static void main(String[] args) throws IOException {
         String file = System.getProperty("truth");
-        long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000L;
-        long least = args.length > 1 ? Long.parseLong(args[1]) : 0;
+        long end = CPU.getCurrentThreadCpuTime() + Long.parseLong(args[0]) * 1_000_000L;
         double x = 1;
         if (file != null) {
             try (Writer truth = new FileWriter(file)) {
-                x = measured(x, end, truth, new File(file + ".stop"));
+                x = work(x, end, truth, new File(file + ".stop"));
             }
         } else {
-            for (long round = 0; round < least || System.nanoTime() < end; round++) {
-                x = sum(x);
-                x += mix(x);
-            }
+            x = work(x, end, null, null);
         }
         sink = (long) x;
         System.out.println("true profile: sum " + args[0]);

@@ -1,3 +1,5 @@
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -20,11 +22,15 @@ import scala.Tuple2;
 public final class Records {
     private static final long SLOW_MILLIS = 1500;
 
+    /** So much CPU time, however busy the machine is. */
     static void work() {
-        long until = System.nanoTime() + SLOW_MILLIS * 1_000_000;
+        ThreadMXBean cpu = ManagementFactory.getThreadMXBean();
+        long until = cpu.getCurrentThreadCpuTime() + SLOW_MILLIS * 1_000_000;
         long x = 1;
-        while (System.nanoTime() < until) {
-            x = x * 31 + 7;
+        while (cpu.getCurrentThreadCpuTime() < until) {
+            for (int i = 0; i < 100_000; i++) {
+                x = x * 31 + i;
+            }
         }
         if (x == 0) {
             System.out.println(x);

@@ -63,10 +63,18 @@ impl HotTruth {
     /// # Panics
     /// If it takes more than two minutes.
     pub fn wait_until_warm(&self) {
+        self.wait_for(Duration::from_secs(1));
+    }
+
+    /// Waits until the program has had this much CPU time.
+    ///
+    /// # Panics
+    /// If it takes more than two minutes.
+    pub fn wait_for(&self, cpu: Duration) {
         let until = Instant::now() + Duration::from_secs(120);
         loop {
             let last = self.entries().pop();
-            if last.is_some_and(|[_, sum, mix]| sum + mix > 1_000_000_000) {
+            if last.is_some_and(|[_, sum, mix]| i128::from(sum + mix) > cpu.as_nanos() as i128) {
                 return;
             }
             assert!(Instant::now() < until, "the program does not run");

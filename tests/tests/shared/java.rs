@@ -175,7 +175,7 @@ fn a_killed_jvm_leaves_its_profile() {
         .args(["Hot", "60000"])
         .spawn()
         .expect("java starts");
-    std::thread::sleep(Duration::from_millis(3000));
+    truth.wait_for(Duration::from_secs(2));
     java.kill().expect("a running JVM");
     java.wait().expect("a killed JVM");
     let until = Instant::now() + Duration::from_secs(20);

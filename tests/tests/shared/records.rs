@@ -156,8 +156,8 @@ fn a_slow_function_is_found_behind_a_sort() {
     let result = &records["slow_results"][0];
     let (_, line) = ran.needle();
     assert_eq!(text(&result["content"]), line, "{result:#}");
-    // Of its 1.5 s, waiting for a CPU is not in it.
-    assert!(result["seconds"].as_f64() > Some(0.3), "{result:#}");
+    // It works for 1.5 s of CPU time.
+    assert!(result["seconds"].as_f64() > Some(1.4), "{result:#}");
     // It came from all lines of its partition, none of which is to blame.
     assert_eq!(result["slowest_step"]["position"], -1, "{result:#}");
     assert!(result["inputs"].as_u64() > Some(5000), "{result:#}");
