@@ -86,8 +86,12 @@ fn check_marks(profile: &Path, name: &str, version: &str, proved: bool) {
             .collect();
         others.sort_unstable();
         others.dedup();
+        // Optimized code of one operator is at times described as its neighbour's. Of 97% that are right, so many samples
+        // may be wrong by chance (three standard deviations).
+        let all = count as f64;
+        let wrong = 0.03 * all + 3.0 * (0.03 * 0.97 * all).sqrt();
         assert!(
-            right * 100 >= 97 * count,
+            (count - right) as f64 <= wrong,
             "{version} {name}: {right} of {count} samples in {mark} are of {operator}: {others:?}"
         );
     }
