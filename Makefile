@@ -82,7 +82,7 @@ test-shared: spark
 test-alone: spark
 	cargo test --release --locked --workspace --test alone --no-fail-fast -- --test-threads=1
 
-# With all its features the same as the tests', so that nothing is compiled twice.
+# The whole workspace decides the features of dependencies: with the tests' features nothing is compiled twice.
 .PHONY: unfuse-bench
 unfuse-bench:
 	cargo build --release --locked --quiet --workspace --bin unfuse-bench

@@ -21,7 +21,7 @@ JVM = os.getppid()
 
 
 def ticks(pid, ended_children=False):
-    """CPU time of a process; with those of its children that have ended, as it was told by its waiting for them."""
+    """CPU time of a process and of the children that it has waited for."""
     with open(f"/proc/{pid}/stat") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return sum(int(field) for field in fields[11 : 15 if ended_children else 13])

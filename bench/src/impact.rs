@@ -103,7 +103,7 @@ impl Impact {
              | job | CPUs | disk | runs | s | interval | speed-up |\n|---|---|---|---|---|---|---|\n{times}",
             self.repeat, self.read, self.disk
         );
-        let what = "jobs of which one resource is told, and it is the known one";
+        let what = "jobs for which the one resource that unfuse names is the known one";
         figures.push(Figure::new("told", what, f64::from(told), "of 3", 0).exact());
         page.finish(self.repeat, figures, &body)
     }

@@ -1,10 +1,10 @@
 //! Table 1 and the figures in the text.
 //!
-//! The paper's indicators cannot be computed again from its measurements. It prints two running times only: TPC-DS with SSD and
-//! 1 Gbps took 55.7 s in disk mode and 56.7 s in memory mode (section 5.2). It names no CPU frequency for them, and equation 1
-//! needs two frequencies of one scheme. So the tests go the other way: running times that have the CRI which table 1 implies
-//! for each scheme must give table 1 by equations 1 and 3 to 6. Beyond that they check what is printed against the
-//! paper's own equations and text; where that fails, the test says so.
+//! Nobody can compute the paper's indicators again. The paper prints two running times only: TPC-DS with SSD and 1 Gbps took
+//! 55.7 s in disk mode and 56.7 s in memory mode (section 5.2). It gives no CPU frequency for them, and equation 1 needs the
+//! times at two frequencies. So the tests go backwards: they take the CRI of each scheme from table 1, choose running times
+//! that have it, and compute table 1 from these by equations 1 and 3 to 6. They also check the printed numbers against
+//! the paper's own equations and text; where that fails, the test says so.
 
 use super::*;
 
@@ -89,7 +89,7 @@ fn shares_of_time_give_the_indicators_that_the_equations_say() {
     }
 }
 
-/// CRI on HDD with 1 Gbps, on SSD with 1 Gbps, on HDD with 10 Gbps, and on SSD with 10 Gbps.
+/// CRI by scheme: HDD and 1 Gbps, SSD and 1 Gbps, HDD and 10 Gbps, SSD and 10 Gbps.
 type CriByScheme = [f64; 4];
 
 /// What equations 4 to 6 say of a column of table 1.

@@ -180,7 +180,7 @@ fn fill(machines: &[Machine], unit: usize, size: usize) -> Filled {
     best
 }
 
-/// Buys machines for a capacity where that is cheaper than what is known of it.
+/// Replaces the cheapest purchase known for a capacity, if `count` machines more on a smaller one cost less.
 fn buy(best: &mut Filled, machine: &Machine, kind: usize, at: usize, step: usize, count: usize) {
     let Some((price, before)) = &best[at - count * step] else {
         return;
