@@ -59,28 +59,7 @@ impl Tables {
         macro_rules! read_tables {
             ($($row:ty),+ $(,)?) => { $(rows += self.read_as::<$row>(bytes);)+ };
         }
-        read_tables!(
-            SampleRow,
-            StackRow,
-            ProcessRow,
-            SourceRow,
-            CodegenRow,
-            ApplicationRow,
-            ExecutorRow,
-            JobRow,
-            PlanRow,
-            ExecutionRow,
-            StageRow,
-            TaskRow,
-            IntervalRow,
-            HostRow,
-            CachedRow,
-            RecordSourceRow,
-            RecordTargetRow,
-            RecordTextRow,
-            RecordInRow,
-            RecordOutRow,
-        );
+        unfuse_format::every_table!(read_tables);
         rows
     }
 

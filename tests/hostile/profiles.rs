@@ -258,28 +258,7 @@ fn tables(profile: &Path, values: Values) {
     macro_rules! write_tables {
         ($($row:ty),+ $(,)?) => { $(write_rows::<$row>(&dir, values);)+ };
     }
-    write_tables!(
-        SampleRow,
-        StackRow,
-        ProcessRow,
-        SourceRow,
-        CodegenRow,
-        ApplicationRow,
-        ExecutorRow,
-        JobRow,
-        PlanRow,
-        ExecutionRow,
-        StageRow,
-        TaskRow,
-        IntervalRow,
-        HostRow,
-        CachedRow,
-        RecordSourceRow,
-        RecordTargetRow,
-        RecordTextRow,
-        RecordInRow,
-        RecordOutRow,
-    );
+    unfuse_format::every_table!(write_tables);
 }
 
 fn write_rows<T: Table>(dir: &ProfileDir, values: Values) {

@@ -74,6 +74,12 @@ macro_rules! tables {
             fn every_table_has_an_arrow_schema() {
                 $(assert!(!<$row>::fields().is_empty(), $name);)+
             }
+
+            #[test]
+            fn every_table_is_among_all() {
+                let all = crate::every_table!(names);
+                $(assert!(all.contains(&$name), $name);)+
+            }
         }
     };
 }
@@ -100,6 +106,12 @@ macro_rules! tables_of_numbers {
             }
         })+
     };
+}
+
+/// The names of tables.
+#[cfg(test)]
+macro_rules! names {
+    ($($row:ty),+) => { [$(<$row>::NAME),+] };
 }
 
 #[cfg(test)]
@@ -168,6 +180,35 @@ tables! {
     RecordSourceRow => "record_sources",
     RecordTargetRow => "record_targets",
     RecordTextRow => "record_texts",
+}
+
+/// Calls a macro with the row types of all tables.
+#[macro_export]
+macro_rules! every_table {
+    ($call:ident) => {
+        $call!(
+            SampleRow,
+            StackRow,
+            ProcessRow,
+            SourceRow,
+            CodegenRow,
+            ApplicationRow,
+            ExecutorRow,
+            JobRow,
+            PlanRow,
+            ExecutionRow,
+            StageRow,
+            TaskRow,
+            IntervalRow,
+            HostRow,
+            CachedRow,
+            RecordSourceRow,
+            RecordTargetRow,
+            RecordTextRow,
+            RecordInRow,
+            RecordOutRow
+        )
+    };
 }
 
 /// Samples of one thread in one time window that share stage attempt, task attempt and stack.
