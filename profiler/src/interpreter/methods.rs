@@ -5,12 +5,12 @@ use std::io;
 
 use super::Layout;
 use super::lines::{line_of, table_length};
+use super::unloads::Unloads;
 use crate::memory::{Memory, Pages};
 
 /// Methods remembered before those that nobody needs any more are dropped.
 const REMEMBERED: usize = 4096;
-/// A method that has been there for so long is of a class that stays; it is read again at such intervals only.
-const SETTLED_NS: u64 = 10_000_000_000;
+/// While no class is unloaded a method is read again at such intervals only: what agents redefine may move.
 const AGAIN_NS: u64 = 1_000_000_000;
 /// Samples wait for less than this between being named and being resolved.
 const NEEDED_NS: u64 = 15_000_000_000;
@@ -47,6 +47,11 @@ struct Place {
 }
 
 impl InterpretedMethod {
+    /// Whether a frame of this method can have saved a bytecode pointer: frames of native methods have none.
+    pub fn can_save(&self, bcp: u64) -> bool {
+        bcp == 0 || self.bci(bcp).is_some()
+    }
+
     /// The bytecode index of a bytecode pointer, if it points into this method.
     pub fn bci(&self, bcp: u64) -> Option<u16> {
         let bci = bcp.checked_sub(self.place.code)?;
@@ -61,16 +66,24 @@ impl InterpretedMethod {
 
 /// Reads methods of one JVM.
 ///
-/// Metadata of unloaded classes is reused, so an address says nothing later. A method is read anew at
-/// each [`Methods::begin`], soon after the samples were taken, and gets a number that is its own forever. Those of
-/// classes that stay, which are most, are read once a second.
+/// The JVM uses the metadata of unloaded classes again, so an address says nothing later. A method gets a number that is
+/// its own forever, and is read anew after each [`Methods::begin`] at which the JVM has unloaded classes.
+///
+/// Two checks keep a class that was loaded between sample and reading from giving its name. Method, constant pool and class
+/// must refer to each other. And if the JVM unloaded classes since the [`Methods::begin`] before, an address has a method
+/// only if that is the one that was there before, or none was.
 #[derive(Debug)]
 pub struct Methods {
     memory: Pages,
     layout: Layout,
+    unloads: Unloads,
+    /// Unloaded classes at the last `begin`, if the JVM counts them.
+    unloaded: Option<u64>,
+    /// Whether classes may have been unloaded since the `begin` before.
+    is_ambiguous: bool,
     /// What stood at each address since `begin`.
     current: HashMap<u64, Option<u32>>,
-    /// What stood there at earlier ones.
+    /// What stood there when it was last read.
     before: HashMap<u64, Standing>,
     numbers: HashMap<(Names, Place), u32>,
     /// Methods by number, and when they were last met.
@@ -79,18 +92,13 @@ pub struct Methods {
     now: u64,
 }
 
-/// How long a method has been at an address.
+/// The method at an address, and when it was read.
 #[derive(Debug, Clone, Copy)]
 struct Standing {
     number: u32,
-    since: u64,
     read: u64,
-}
-
-impl Standing {
-    fn is_settled(&self, now: u64) -> bool {
-        self.read - self.since >= SETTLED_NS && now.saturating_sub(self.read) < AGAIN_NS
-    }
+    /// Unloaded classes at that time, if its class was certainly not among them.
+    unloaded: Option<u64>,
 }
 
 impl Methods {
@@ -103,6 +111,9 @@ impl Methods {
             ));
         }
         Ok(Self {
+            unloads: Unloads::new(memory.try_clone()?, layout.counters),
+            unloaded: None,
+            is_ambiguous: true,
             memory: Pages::of(memory),
             layout,
             current: HashMap::new(),
@@ -119,6 +130,9 @@ impl Methods {
         self.current.clear();
         self.memory.forget();
         self.now = now;
+        let unloaded = self.unloads.count(now);
+        self.is_ambiguous = unloaded.is_none() || unloaded != self.unloaded;
+        self.unloaded = unloaded;
         if self.methods.len() >= REMEMBERED {
             self.methods.retain(|_, (_, met)| *met + NEEDED_NS > now);
             let methods = &self.methods;
@@ -129,7 +143,8 @@ impl Methods {
         }
     }
 
-    /// The number of the method at a `Method*`; `None` if what is there is no method.
+    /// The number of the method at a `Method*`; `None` if what is there is no method, or may not be the one that was there
+    /// when the samples were taken.
     pub fn number(&mut self, method: u64) -> Option<u32> {
         if let Some(known) = self.current.get(&method) {
             return *known;
@@ -142,7 +157,10 @@ impl Methods {
     /// The number of a method that need not be read.
     fn settled(&mut self, method: u64) -> Option<u32> {
         let standing = self.before.get(&method)?;
-        if !standing.is_settled(self.now) {
+        let is_settled = self.unloaded.is_some()
+            && self.unloaded == standing.unloaded
+            && self.now.saturating_sub(standing.read) < AGAIN_NS;
+        if !is_settled {
             return None;
         }
         self.methods.get_mut(&standing.number)?.1 = self.now;
@@ -156,17 +174,18 @@ impl Methods {
 
     fn read(&mut self, method: u64) -> Option<u32> {
         let number = self.numbered(method)?;
-        let now = self.now;
-        let standing = self.before.entry(method).or_insert(Standing {
+        let standing = Standing {
             number,
-            since: now,
-            read: now,
-        });
-        if standing.number != number {
-            (standing.number, standing.since) = (number, now);
-        }
-        standing.read = now;
-        Some(number)
+            read: self.now,
+            // What has been unloaded may still be there when it is read.
+            unloaded: self.unloaded.filter(|_| !self.is_ambiguous),
+        };
+        let before = self.before.insert(method, standing);
+        let is_other = before.is_some_and(|before| before.number != number);
+        // Its class may have been loaded after the samples were taken, or while it was read.
+        let is_ambiguous = self.is_ambiguous && is_other
+            || self.unloaded.is_some() && self.unloads.count(self.now) != self.unloaded;
+        (!is_ambiguous).then_some(number)
     }
 
     fn numbered(&mut self, method: u64) -> Option<u32> {
@@ -194,6 +213,9 @@ impl Methods {
         let constant = self.memory.word(at(method, l.method_const_method)?)?;
         let pool = self.memory.word(at(constant, l.const_method_constants)?)?;
         let holder = self.memory.word(at(pool, l.constant_pool_holder)?)?;
+        if self.memory.word(at(holder, l.klass_constants)?)? != pool {
+            return None;
+        }
         let source = if l.constant_pool_source_file > 0 {
             self.half(pool, l.constant_pool_source_file)?
         } else {
@@ -277,7 +299,168 @@ fn binary_name(symbol: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::unloads::tests::Counters;
     use super::*;
+
+    /// One word each, but for what holds several.
+    const LAYOUT: Layout = Layout {
+        method_const_method: 8,
+        const_method_constants: 8,
+        const_method_code_size: 16,
+        const_method_flags: 18,
+        const_method_name_index: 20,
+        const_method_signature_index: 22,
+        const_method_size: 24,
+        constant_pool_holder: 8,
+        constant_pool_source_file: 16,
+        constant_pool_size: 24,
+        klass_constants: 8,
+        klass_source_file: 0,
+        klass_name: 16,
+        symbol_length: 0,
+        symbol_body: 2,
+        counters: 0,
+        number_excess: 0,
+    };
+
+    /// Metadata of a class with one method, at one place in this process.
+    struct Metadata {
+        words: Box<[u64; 64]>,
+        symbols: Vec<Vec<u8>>,
+    }
+
+    impl Metadata {
+        const METHOD: usize = 0;
+        const CONSTANT: usize = 4;
+        const POOL: usize = 16;
+        const KLASS: usize = 32;
+
+        fn new(class: &str) -> Self {
+            let mut metadata = Self {
+                words: Box::new([0; 64]),
+                symbols: Vec::new(),
+            };
+            metadata.load(class);
+            metadata
+        }
+
+        fn address(&self, word: usize) -> u64 {
+            (&raw const self.words[word]) as u64
+        }
+
+        fn symbol(&mut self, text: &str) -> u64 {
+            let mut symbol = (text.len() as u16).to_ne_bytes().to_vec();
+            symbol.extend(text.as_bytes());
+            let at = symbol.as_ptr() as u64;
+            self.symbols.push(symbol);
+            at
+        }
+
+        /// Another class takes the place of the one before.
+        fn load(&mut self, class: &str) {
+            self.words[Self::METHOD + 1] = self.address(Self::CONSTANT);
+            self.words[Self::CONSTANT + 1] = self.address(Self::POOL);
+            // Five bytes of code, no line table, names at 1 and 2.
+            self.words[Self::CONSTANT + 2] = 5 | 1 << 32 | 2 << 48;
+            self.words[Self::POOL + 1] = self.address(Self::KLASS);
+            self.words[Self::POOL + 4] = self.symbol("run");
+            self.words[Self::POOL + 5] = self.symbol("()V");
+            self.words[Self::KLASS + 1] = self.address(Self::POOL);
+            self.words[Self::KLASS + 2] = self.symbol(class);
+        }
+
+        fn class(&self, methods: &mut Methods, now: u64) -> Option<String> {
+            methods.begin(now);
+            let number = methods.number(self.address(Self::METHOD))?;
+            Some(methods.get(number)?.names.class.clone())
+        }
+    }
+
+    fn methods() -> Methods {
+        methods_of(LAYOUT)
+    }
+
+    fn methods_of(layout: Layout) -> Methods {
+        let memory = Memory::open(std::process::id()).expect("this process");
+        Methods::new(memory, layout).expect("a layout")
+    }
+
+    #[test]
+    fn where_unloaded_classes_are_counted_only_the_batch_in_which_they_were_is_without_a_method() {
+        let (mut counters, mut metadata) = (Counters::new(), Metadata::new("a/First"));
+        let counted = Layout {
+            counters: counters.start(),
+            ..LAYOUT
+        };
+        let mut methods = methods_of(counted);
+        assert_eq!(metadata.class(&mut methods, 1).as_deref(), Some("a.First"));
+        counters.unload();
+        metadata.load("a/Other");
+        assert_eq!(metadata.class(&mut methods, 2), None);
+        assert_eq!(metadata.class(&mut methods, 3).as_deref(), Some("a.Other"));
+        counters.unload();
+        methods.begin(4);
+        metadata.load("a/Third");
+        assert_eq!(metadata.class(&mut methods, 5).as_deref(), Some("a.Third"));
+    }
+
+    #[test]
+    fn a_method_that_was_unloaded_and_is_still_there_is_read_again() {
+        let (mut counters, mut metadata) = (Counters::new(), Metadata::new("a/First"));
+        let counted = Layout {
+            counters: counters.start(),
+            ..LAYOUT
+        };
+        let mut methods = methods_of(counted);
+        assert_eq!(metadata.class(&mut methods, 1).as_deref(), Some("a.First"));
+        counters.unload();
+        assert_eq!(metadata.class(&mut methods, 2).as_deref(), Some("a.First"));
+        metadata.load("a/Other");
+        assert_eq!(metadata.class(&mut methods, 3).as_deref(), Some("a.Other"));
+    }
+
+    #[test]
+    fn a_method_is_read_once_a_second_while_no_class_is_unloaded() {
+        let (counters, mut metadata) = (Counters::new(), Metadata::new("a/First"));
+        let counted = Layout {
+            counters: counters.start(),
+            ..LAYOUT
+        };
+        let mut methods = methods_of(counted);
+        methods.begin(0);
+        assert_eq!(metadata.class(&mut methods, 1).as_deref(), Some("a.First"));
+        metadata.load("a/Redefined");
+        let soon = metadata.class(&mut methods, AGAIN_NS);
+        assert_eq!(soon.as_deref(), Some("a.First"));
+        let later = metadata.class(&mut methods, AGAIN_NS + 1);
+        assert_eq!(later.as_deref(), Some("a.Redefined"));
+    }
+
+    #[test]
+    fn a_method_that_took_the_place_of_another_has_samples_from_the_next_batch_on() {
+        let (mut methods, mut metadata) = (methods(), Metadata::new("a/First"));
+        assert_eq!(metadata.class(&mut methods, 1).as_deref(), Some("a.First"));
+        metadata.load("a/Other");
+        assert_eq!(metadata.class(&mut methods, 2), None);
+        assert_eq!(metadata.class(&mut methods, 3).as_deref(), Some("a.Other"));
+    }
+
+    #[test]
+    fn a_class_with_another_constant_pool_does_not_name_a_method() {
+        let (mut methods, mut metadata) = (methods(), Metadata::new("a/First"));
+        metadata.words[Metadata::KLASS + 1] = metadata.address(Metadata::CONSTANT);
+        assert_eq!(metadata.class(&mut methods, 1), None);
+    }
+
+    #[test]
+    fn a_caller_saves_a_pointer_into_its_own_code() {
+        let (mut methods, metadata) = (methods(), Metadata::new("a/First"));
+        metadata.class(&mut methods, 1).expect("a class");
+        let method = methods.get(0).expect("a method");
+        let code = metadata.address(Metadata::CONSTANT) + LAYOUT.const_method_size;
+        assert!(method.can_save(code + 4) && method.can_save(0));
+        assert!(!method.can_save(code + 5) && !method.can_save(code - 1));
+    }
 
     #[test]
     fn names_are_those_of_compiled_code() {

@@ -7,6 +7,7 @@
 
 mod lines;
 mod methods;
+mod unloads;
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,8 @@ pub struct Layout {
     pub constant_pool_holder: u64,
     /// `ConstantPool::_source_file_name_index` (JDK 18 and newer), u16.
     pub constant_pool_source_file: u64,
+    /// `InstanceKlass::_constants`.
+    pub klass_constants: u64,
     /// `InstanceKlass::_source_file_name_index` (JDK 17), u16.
     pub klass_source_file: u64,
     /// `Klass::_name`.
@@ -43,6 +46,8 @@ pub struct Layout {
     pub symbol_length: u64,
     /// `Symbol::_body`.
     pub symbol_body: u64,
+    /// Address of `PerfMemory::_start`, which points to the JVM's counters; 0 if not known.
+    pub counters: u64,
     /// What HotSpot adds to every byte of a compressed number: 0, since JDK 20 1.
     pub number_excess: u8,
 }
@@ -53,6 +58,7 @@ impl Layout {
         self.method_const_method > 0
             && self.const_method_size > 0
             && self.constant_pool_size > 0
+            && self.klass_constants > 0
             && self.klass_name > 0
             && self.symbol_body > 0
             && (self.constant_pool_source_file > 0 || self.klass_source_file > 0)

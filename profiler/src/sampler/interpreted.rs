@@ -52,12 +52,20 @@ impl Words {
         }
     }
 
-    /// The word for a `Method*` and a bytecode pointer; none if there is no method.
-    pub(super) fn word(&mut self, method: u64, bcp: u64) -> Option<u64> {
+    /// The word for the `Method*` and the bytecode pointer of the innermost frame; none if there is no method. In its first
+    /// and last instructions the frame has no bytecode pointer, or that of another method.
+    pub(super) fn leaf(&mut self, method: u64, bcp: u64) -> Option<u64> {
         let methods = self.methods.as_mut()?;
         let number = methods.number(method)?;
         let bci = methods.get(number)?.bci(bcp).map_or(NO_BCI, u64::from);
         Some(INTERPRETED | u64::from(number) << 32 | bci)
+    }
+
+    /// The word for the `Method*` and the saved bytecode pointer of a caller's frame; none if there is no such method.
+    pub(super) fn caller(&mut self, method: u64, bcp: u64) -> Option<u64> {
+        let word = self.leaf(method, bcp)?;
+        let (method, _) = self.get(word)?;
+        method.can_save(bcp).then_some(word)
     }
 
     /// The method and the bytecode index, if known, of a marked word.
@@ -163,11 +171,14 @@ impl<'a> Interpreted<'a> {
                     Some((method, sample.bytecode_register))
                 });
             let word = described.and_then(|(method, bcp)| {
+                if depth > 0 {
+                    return self.words.caller(method, bcp);
+                }
                 // Compiled callers have another kind of frame, and leave the method in the register.
-                let register = (depth == 0).then_some(sample.method_register);
-                self.words
-                    .word(method, bcp)
-                    .or_else(|| self.words.word(register?, bcp))
+                let words = &mut self.words;
+                words
+                    .leaf(method, bcp)
+                    .or_else(|| words.leaf(sample.method_register, bcp))
             });
             self.marked.push(word.unwrap_or(*ip));
             if depth < known_from {

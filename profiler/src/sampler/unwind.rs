@@ -245,20 +245,17 @@ impl Walk<'_, '_, '_> {
     ) -> Option<Frame> {
         let Frame { pc, sp, fp } = frame;
         let next = self.linked(frame);
-        let described = next.and_then(|_| {
+        let word = next.and_then(|_| {
             let method = self.stack.word(fp.checked_sub(METHOD)?)?;
             let saved = self.stack.word(fp.checked_sub(BYTECODE)?)?;
+            let words = &mut self.unwinder.words;
             // The innermost frame keeps the pointer in a register, the slot is out of date.
-            Some((
-                method,
-                if innermost {
-                    self.bytecode_register
-                } else {
-                    saved
-                },
-            ))
+            if innermost {
+                words.leaf(method, self.bytecode_register)
+            } else {
+                words.caller(method, saved)
+            }
         });
-        let word = described.and_then(|(method, bcp)| self.unwinder.words.word(method, bcp));
         out.push(word.unwrap_or(pc));
         let next = next?;
         // A compiled caller's frame ends below the arguments that were put on the stack for this one.

@@ -1,0 +1,175 @@
+//! How many classes the JVM has unloaded, from its performance counters.
+
+use crate::memory::Memory;
+
+/// Counters of unloaded classes: those of the JVM's archive of classes, and all others.
+const COUNTERS: [&[u8]; 2] = [
+    b"java.cls.unloadedClasses",
+    b"java.cls.sharedUnloadedClasses",
+];
+/// `PerfDataPrologue::magic` and `accessible`: the counters are there.
+const MAGIC: u32 = 0xcafe_c0c0_u32.to_be();
+const ACCESSIBLE: usize = 7;
+/// `PerfDataPrologue::entry_offset` and `num_entries`, u32 each.
+const ENTRIES: usize = 24;
+/// No JVM has more memory for counters, bytes: 32 KiB unless its size was chosen.
+const LARGEST: usize = 1 << 20;
+/// The counters are looked for again after this time while the JVM has none.
+const AGAIN_NS: u64 = 1_000_000_000;
+
+/// The JVM's counts of unloaded classes. It counts a class before it uses the memory of its metadata again.
+#[derive(Debug)]
+pub(super) struct Unloads {
+    memory: Memory,
+    /// Address of `PerfMemory::_start`, 0 if not known.
+    start: u64,
+    /// Addresses of the counters.
+    counters: Option<[u64; 2]>,
+    search_from: u64,
+}
+
+impl Unloads {
+    pub(super) fn new(memory: Memory, start: u64) -> Self {
+        Self {
+            memory,
+            start,
+            counters: None,
+            search_from: 0,
+        }
+    }
+
+    /// Unloaded classes since the JVM's start; `None` if it does not count them (`-XX:-UsePerfData`).
+    pub(super) fn count(&mut self, now: u64) -> Option<u64> {
+        if self.counters.is_none() && now >= self.search_from {
+            self.search_from = now + AGAIN_NS;
+            self.counters = self.find();
+        }
+        let mut counts = self.counters?.into_iter().map(|at| self.word(at));
+        counts.try_fold(0u64, |sum, count| Some(sum.wrapping_add(count?)))
+    }
+
+    fn word(&self, at: u64) -> Option<u64> {
+        self.memory.array(at).map(u64::from_ne_bytes)
+    }
+
+    fn find(&self) -> Option<[u64; 2]> {
+        if self.start == 0 {
+            return None;
+        }
+        let start = self.word(self.start)?;
+        let mut bytes = vec![0; LARGEST];
+        let read = self.memory.read(&mut bytes, start);
+        let offsets = offsets(&bytes[..read])?;
+        Some(offsets.map(|offset| start + offset as u64))
+    }
+}
+
+/// Where the counters of unloaded classes are in performance data.
+fn offsets(data: &[u8]) -> Option<[usize; 2]> {
+    if half(data, 0)? != MAGIC || data.get(ACCESSIBLE) != Some(&1) {
+        return None;
+    }
+    let mut entry = half(data, ENTRIES)? as usize;
+    let mut found = [None; 2];
+    for _ in 0..half(data, ENTRIES + 4)? {
+        // `PerfDataEntry`: its length, where its name is, how many values it has, four bytes of kinds, where its value is.
+        let length = half(data, entry)? as usize;
+        let name = data.get(entry + half(data, entry + 4)? as usize..)?;
+        let name = name.split(|byte| *byte == 0).next()?;
+        if let Some(counter) = COUNTERS.iter().position(|counter| *counter == name) {
+            found[counter] = Some(entry + half(data, entry + 16)? as usize);
+        }
+        if length == 0 {
+            return None;
+        }
+        entry += length;
+    }
+    Some([found[0]?, found[1]?])
+}
+
+/// The u32 at an offset.
+fn half(data: &[u8], at: usize) -> Option<u32> {
+    let bytes = data.get(at..at.checked_add(4)?)?;
+    bytes.try_into().ok().map(u32::from_ne_bytes)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Performance data of this process, and where the address of its begin is.
+    pub(in crate::interpreter) struct Counters {
+        data: Vec<u8>,
+        start: Box<u64>,
+    }
+
+    impl Counters {
+        pub(in crate::interpreter) fn new() -> Self {
+            let data = data(&COUNTERS);
+            let start = Box::new(data.as_ptr() as u64);
+            Self { data, start }
+        }
+
+        pub(in crate::interpreter) fn start(&self) -> u64 {
+            (&raw const *self.start) as u64
+        }
+
+        /// A class of the application is unloaded.
+        pub(in crate::interpreter) fn unload(&mut self) {
+            self.data[32 + 56] += 1;
+        }
+    }
+
+    #[test]
+    fn classes_are_counted_once_the_counters_are_there() {
+        let mut counters = Counters::new();
+        counters.data[ACCESSIBLE] = 0;
+        let memory = Memory::open(std::process::id()).expect("this process");
+        let mut unloads = Unloads::new(memory, counters.start());
+        assert_eq!(unloads.count(0), None);
+        counters.data[ACCESSIBLE] = 1;
+        assert_eq!(unloads.count(1), None);
+        assert_eq!(unloads.count(AGAIN_NS), Some(0));
+        counters.unload();
+        assert_eq!(unloads.count(AGAIN_NS), Some(1));
+    }
+
+    /// Performance data with counters of these names, each 64 bytes with its value in the last eight.
+    fn data(names: &[&[u8]]) -> Vec<u8> {
+        let mut data = MAGIC.to_ne_bytes().to_vec();
+        data.extend([1, 2, 0, 1]);
+        data.extend([0; 16]);
+        data.extend(32u32.to_ne_bytes());
+        data.extend((names.len() as u32).to_ne_bytes());
+        for name in names {
+            let from = data.len();
+            for number in [64u32, 20, 0, 0, 56] {
+                data.extend(number.to_ne_bytes());
+            }
+            data.extend(*name);
+            data.resize(from + 64, 0);
+        }
+        data
+    }
+
+    #[test]
+    fn counters_are_found_by_their_names() {
+        let data = data(&[b"java.cls.loadedClasses", COUNTERS[1], COUNTERS[0]]);
+        assert_eq!(offsets(&data), Some([32 + 128 + 56, 32 + 64 + 56]));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_not_ready_has_none() {
+        let whole = data(&COUNTERS);
+        assert!(offsets(&whole).is_some());
+        for end in 0..whole.len() - 64 {
+            assert_eq!(offsets(&whole[..end]), None, "{end} bytes");
+        }
+        let mut early = whole.clone();
+        early[ACCESSIBLE] = 0;
+        assert_eq!(offsets(&early), None);
+        let mut endless = whole;
+        endless[32] = 0;
+        assert_eq!(offsets(&endless), None);
+    }
+}
