@@ -1,7 +1,8 @@
 """A benchmark's job: runs the SQL statements it is asked for and answers what each took, as JSON lines.
 
 Arguments: data directory, file of {"spin": bool}; with "spin": true a function
-spin(value, rounds) is there, see Spin.java; with
+spin(value, rounds) is there, see Spin.java; with "marks": {"functions": [NAME], "mapped": SQL} functions mark_NAME and a view
+mapped are there, see Marks.java, and each answer has their CPU times; with
 "async_profiler": {"library": path, "interval": "5ms", "into": directory, "kind": "collapsed" | "jfr"} each
 query is sampled by it.
 UNFUSE_BENCH_SOCKET is where it asks for work: {"query": name, "sql": text, "round": n}, until the other side ends.
@@ -56,6 +57,14 @@ for path in sorted(glob.glob(sys.argv[1] + "/*.parquet")):
 
 if setup["spin"]:
     spark.udf.registerJavaFunction("spin", "Spin", "long")
+marks = setup.get("marks")
+if marks:
+    for name in marks["functions"]:
+        if name == "Window":
+            spark.udf.registerJavaUDAF(f"mark_{name}", f"marks.Marks${name}")
+        else:
+            spark.udf.registerJavaFunction(f"mark_{name}", f"marks.Marks${name}", "long")
+    spark._jvm.marks.Marks.map(spark._jsparkSession, marks["mapped"], "mapped")
 asked = setup.get("async_profiler")
 if asked:
     sampler = spark._jvm.one.profiler.AsyncProfiler.getInstance(asked["library"])
@@ -79,6 +88,7 @@ def run(name, sql, number):
             "wall_s": wall,
             "jvm_cpu_s": now[0] - cpu[0],
             "beside_cpu_s": now[1] - cpu[1],
+            "marks": dict(spark._jvm.marks.Marks.spent()) if marks else {},
         }
     }
 

@@ -308,7 +308,7 @@ impl Accuracy {
             queries: experiment.queries.clone(),
             setup: Setup {
                 spin: true,
-                async_profiler: None,
+                ..Setup::default()
             },
         };
         let tool = match (&self.dataflint, subject.kind) {

@@ -12,6 +12,7 @@ mod event_log;
 mod foreign;
 mod html_report;
 mod impact;
+mod marked;
 mod overhead;
 mod page;
 mod pages;
@@ -51,6 +52,7 @@ enum What {
     Coverage(coverage::Coverage),
     Contention(contention::Contention),
     Impact(impact::Impact),
+    Marked(marked::Marked),
     Pages(pages::Pages),
     Sampler(sampler::Sampler),
     Sizing(sizing::Sizing),
@@ -67,6 +69,7 @@ fn main() -> Result<()> {
         What::Coverage(coverage) => coverage.measure(&cli.results),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
         What::Impact(impact) => impact.measure(&cli.results),
+        What::Marked(marked) => marked.measure(&cli.results),
         What::Pages(pages) => pages.run(&cli.results),
         What::Report(report) => report.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),

@@ -1,5 +1,6 @@
 //! A Spark that is asked for one query after another, so that several can take turns.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -42,6 +43,8 @@ pub struct Round {
     pub jvm_cpu_s: f64,
     /// CPU time of the profiler's processes, s.
     pub beside_cpu_s: f64,
+    /// CPU time of marked functions, s.
+    pub marks: BTreeMap<String, f64>,
 }
 
 /// A query that Spark refused.

@@ -37,9 +37,21 @@ pub struct Work {
 pub struct Setup {
     /// Whether the queries use `spin(value, rounds)`, the identity with work.
     pub spin: bool,
+    /// Functions whose owner is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Marks>,
     /// Whether async-profiler samples each query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub async_profiler: Option<AsyncProfiler>,
+}
+
+/// Functions of `Marks.java`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Marks {
+    /// Those that SQL calls as `mark_NAME`.
+    pub functions: Vec<String>,
+    /// The query over whose only column the view `mapped` is made.
+    pub mapped: String,
 }
 
 /// How async-profiler samples; it leaves `QUERY_ROUND.KIND`.
@@ -189,7 +201,12 @@ impl Spark {
         fs::write(dir.join("setup.json"), serde_json::to_vec(setup)?)?;
         let mut command = self.submit(tool, &profile);
         if setup.spin {
-            command.arg("--jars").arg(self.spin_jar(&dir)?);
+            let jar = self.jar("Spin.java", include_str!("../assets/Spin.java"), &dir)?;
+            command.arg("--jars").arg(jar);
+        }
+        if setup.marks.is_some() {
+            let jar = self.jar("Marks.java", include_str!("../assets/Marks.java"), &dir)?;
+            command.arg("--driver-class-path").arg(jar);
         }
         command
             .args(["--master", "local[2]", "--driver-memory", "2g"])
@@ -215,15 +232,14 @@ impl Spark {
         Ok(lib.join("site-packages/pyspark/jars/*"))
     }
 
-    fn spin_jar(&self, dir: &Path) -> Result<PathBuf> {
-        self.compile("Spin.java", include_str!("../assets/Spin.java"), dir)?;
-        let jar = dir.join("spin.jar");
+    /// A jar of a program for Spark.
+    fn jar(&self, name: &str, text: &str, dir: &Path) -> Result<PathBuf> {
+        let jar = dir.join(name).with_extension("jar");
+        let classes = jar.with_extension("classes");
+        fs::create_dir(&classes)?;
+        self.compile(name, text, &classes)?;
         let mut pack = Command::new("jar");
-        pack.arg("cf")
-            .arg(&jar)
-            .arg("-C")
-            .arg(dir)
-            .arg("Spin.class");
+        pack.arg("cf").arg(&jar).arg("-C").arg(&classes).arg(".");
         run(&mut pack).context("a JDK is needed")?;
         Ok(jar)
     }

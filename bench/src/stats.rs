@@ -27,6 +27,20 @@ pub fn geometric_text(logs: &[f64]) -> String {
     }
 }
 
+/// A share and its 95% confidence interval (Wilson's); without trials nothing is known.
+pub fn share(successes: f64, trials: f64) -> (f64, [f64; 2]) {
+    const Z: f64 = 1.96;
+    if trials <= 0.0 {
+        return (f64::NAN, [0.0, 1.0]);
+    }
+    let share = successes / trials;
+    let scale = 1.0 + Z * Z / trials;
+    let middle = (share + Z * Z / (2.0 * trials)) / scale;
+    let half =
+        Z / scale * (share * (1.0 - share) / trials + Z * Z / (4.0 * trials * trials)).sqrt();
+    (share, [(middle - half).max(0.0), (middle + half).min(1.0)])
+}
+
 /// Mean of values and half the width of its 95% confidence interval; unbounded for a single value.
 pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
@@ -89,6 +103,17 @@ fn students_t(freedom: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_has_an_interval_at_its_ends_too() {
+        let (all, [low, high]) = share(1000.0, 1000.0);
+        assert!(
+            all == 1.0 && high == 1.0 && (low - 0.99617).abs() < 1e-5,
+            "{low}"
+        );
+        let (half, [low, high]) = share(50.0, 100.0);
+        assert!(half == 0.5 && (low - 0.40383).abs() < 1e-5 && (high - 0.59617).abs() < 1e-5);
+    }
 
     #[test]
     fn a_line_has_its_slope_and_interval() {

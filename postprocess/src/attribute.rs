@@ -206,7 +206,9 @@ impl Walk<'_, '_> {
         let frame = &frames[index];
         if let Some(hash) = generated_hash(&frame.file) {
             self.generated(index, frames, hash);
-        } else if let Some(boundary) = boundary {
+        } else if let Some(boundary) = boundary
+            && (*boundary != Boundary::Mapped || is_mapped(frames, index))
+        {
             self.boundary(index, frame, boundary);
         }
     }
@@ -223,11 +225,7 @@ impl Walk<'_, '_> {
             }
             Operators::OfCaller => self.call(Rule::Caller),
             Operators::Unknown if is_mapped(frames, index) => {
-                let taken = self
-                    .context
-                    .take_over(&boundary::MAPPED, frame, self.current)
-                    .filter(|(node, _)| self.context.plan.nodes[*node].codegen_stage.is_none());
-                self.hand_over(index, taken, BoundaryKind::Operator);
+                self.boundary(index, frame, &boundary::MAPPED);
             }
             // Projections, orderings: whoever calls them had them made.
             Operators::Unknown if !frame.class.contains("GeneratedIterator") => {
@@ -381,6 +379,9 @@ impl Context<'_> {
                 .filter(|(at, _)| self.accumulators.is_none_or(HashSet::is_empty) || self.runs(*at))
             }
             Boundary::Node(names) => self.nearest(kind, from, contains(names)),
+            Boundary::Mapped => self
+                .nearest(kind, from, contains(&["Project"]))
+                .filter(|(at, _)| self.plan.nodes[*at].codegen_stage.is_none()),
             Boundary::NamedAsClass => {
                 let operator = boundary::operator_of(&frame.class)?;
                 self.nearest(kind, from, |other| other == operator)
@@ -465,5 +466,88 @@ fn choose(kind: BoundaryKind, running: &[usize], all: &[usize]) -> Taken {
         ([only], _) => Some((*only, Rule::Metrics(kind))),
         ([first, ..], _) => Some((*first, Rule::OneOfSeveral(kind))),
         ([], _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use unfuse_format::{PlanRow, ProfileDir, SampleRow, SegmentWriter, StackRow, StageRow, Table};
+
+    use super::*;
+    use crate::profile::Selection;
+    use crate::totals::{By, Totals};
+
+    fn write<T: Table>(dir: &ProfileDir, rows: Vec<T>) {
+        let mut segment = SegmentWriter::new(dir, "test-1");
+        rows.into_iter().for_each(|row| segment.push(row));
+        segment.flush().expect("written");
+    }
+
+    /// The operator that a stack of classes is attributed to, in a plan of a write over a projection over a scan.
+    fn operator(classes: &[&str]) -> String {
+        let home = tempfile::tempdir().expect("a directory");
+        let dir = ProfileDir::create(&home.path().join("profile")).expect("a profile");
+        let frame = |class: &&str| Frame {
+            kind: "java".to_owned(),
+            class: (*class).to_owned(),
+            ..Frame::default()
+        };
+        let stack = StackRow::of(classes.iter().map(frame).collect());
+        write(
+            &dir,
+            vec![SampleRow {
+                app: "app".to_owned(),
+                kind: "cpu".to_owned(),
+                stage: Some(3),
+                stage_attempt: Some(0),
+                task: Some(1),
+                stack: stack.stack,
+                count: 1,
+                weight_ns: 1,
+                ..SampleRow::default()
+            }],
+        );
+        write(&dir, vec![stack]);
+        let node = |(node, operator): (i32, &str)| PlanRow {
+            app: "app".to_owned(),
+            execution: 7,
+            node,
+            parent: (node > 0).then(|| node - 1),
+            operator: operator.to_owned(),
+            ..PlanRow::default()
+        };
+        let plan = [(0, "OverwriteByExpression"), (1, "Project"), (2, "Scan")];
+        write(&dir, plan.map(node).to_vec());
+        write(
+            &dir,
+            vec![StageRow {
+                app: "app".to_owned(),
+                stage: 3,
+                execution: Some(7),
+                ..StageRow::default()
+            }],
+        );
+        let profile = Profile::open(dir.path()).expect("a profile");
+        let rows = Totals::of(&profile, Selection::default(), By::Operator).rows;
+        rows[0].operator.clone()
+    }
+
+    #[test]
+    fn an_interpreted_projection_is_of_the_operator_that_maps_rows_with_it() {
+        let write = "org.apache.spark.sql.execution.datasources.v2.WritingSparkTask";
+        let projection = "org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection";
+        let function = "org.apache.spark.sql.catalyst.expressions.ScalaUDF";
+        let mapped = [
+            write,
+            "scala.collection.Iterator$$anon$9",
+            projection,
+            function,
+        ];
+        assert_eq!(operator(&mapped), "Project");
+        // The writer has projections of its own.
+        assert_eq!(
+            operator(&[write, projection, function]),
+            "OverwriteByExpression"
+        );
     }
 }

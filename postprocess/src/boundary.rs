@@ -16,11 +16,14 @@ pub(crate) enum Boundary {
     Collect,
     /// A node of this stage whose name contains one of these.
     Node(&'static [&'static str]),
+    /// The projection that is not fused, if an iterator maps rows with the frame's function: it runs so, without any class of
+    /// its operator on the stack.
+    Mapped,
     /// The node of this stage that is named as the class is, `FooExec` for `Foo`.
     NamedAsClass,
 }
 
-use Boundary::{Collect, ExchangeRead, ExchangeWrite, NamedAsClass, Node, Source};
+use Boundary::{Collect, ExchangeRead, ExchangeWrite, Mapped, NamedAsClass, Node, Source};
 
 impl Boundary {
     /// What kind of code it is.
@@ -30,7 +33,7 @@ impl Boundary {
             ExchangeRead => BoundaryKind::ShuffleRead,
             ExchangeWrite => BoundaryKind::ShuffleWrite,
             Collect => BoundaryKind::Collect,
-            Node(_) | NamedAsClass => BoundaryKind::Operator,
+            Node(_) | Mapped | NamedAsClass => BoundaryKind::Operator,
         }
     }
 }
@@ -367,11 +370,14 @@ static RULES: &[(&str, Boundary)] = &[
         ]),
     ),
     ("org.apache.spark.sql.execution.SparkPlan", Collect),
+    (
+        "org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection",
+        Mapped,
+    ),
 ];
 
-/// A generated function that an iterator maps rows with: a projection that is not fused runs so, without any class of
-/// its operator on the stack.
-pub(crate) static MAPPED: Boundary = Node(&["Project"]);
+/// A generated function that an iterator maps rows with.
+pub(crate) static MAPPED: Boundary = Mapped;
 
 /// Classes of operators that no rule names.
 static OTHERS: Boundary = NamedAsClass;

@@ -26,11 +26,14 @@ const TASKS: i32 = 8;
 const BEGUN_MS: i64 = 1_795_219_200_000;
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// Descriptions that are no plain text.
+/// Descriptions that are no plain text; the first is an operator's name too.
 const HOSTILE: &[&str] = &[
     "</script><img src=x onerror=\"window.broken=1\"><script>window.broken=1</script>",
-    "select '<!--', \"]]>\", '\u{202e}', '${x}' -- \u{0}&amp;",
+    "select '<!--', \"]]>\", '\u{202e}', '${x}' -- \u{0}&amp;\u{1b}]0;title\u{7}\u{9b}2J\u{2028}\u{2066}",
 ];
+
+/// The host of all processes, which is no plain text either.
+const HOST: &str = "worker-1<img src=x onerror=\"window.broken=1\">\u{2028}";
 
 /// Its name, its depth, and codegen stage and region.
 type Operator = (&'static str, usize, Option<(i32, i32)>);
@@ -291,7 +294,7 @@ fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Rand
         let task = i64::from(stage) * i64::from(TASKS) + random.below(TASKS as u64) as i64;
         out.samples.push(SampleRow {
             app: APP.into(),
-            host: "worker-1".into(),
+            host: HOST.into(),
             executor: "1".into(),
             pid: 4711,
             tid: 100 + (task % 16) as u32,
@@ -323,9 +326,10 @@ fn description(shape: usize) -> String {
 fn plan_tables(out: &mut Tables, query: usize, shape: usize, heavier: bool) {
     let id = query * 100;
     for (at, (operator, depth, codegen)) in PLAN.iter().enumerate() {
-        // One shape has another plan in the other profile.
+        // One shape has another plan in the other profile, and one an operator with an odd name.
         let operator = match (*operator, heavier && shape == 7) {
             ("BroadcastHashJoin", true) => "ShuffledHashJoin",
+            _ if shape == 1 && at == 0 => HOSTILE[0],
             (operator, _) => operator,
         };
         out.plans.push(PlanRow {
@@ -444,7 +448,7 @@ fn stage_tables(
         ] {
             out.intervals.push(IntervalRow {
                 app: APP.into(),
-                host: "worker-1".into(),
+                host: HOST.into(),
                 executor: "1".into(),
                 stage,
                 attempt: 0,
@@ -463,7 +467,7 @@ fn stage_tables(
             task,
             index,
             executor: "1".into(),
-            host: "worker-1".into(),
+            host: HOST.into(),
             launched: started,
             finished: submitted + run_ms + 9,
             status: if query % 97 == 96 && position == 2 {
@@ -490,7 +494,7 @@ fn outside(out: &mut Tables, queries: usize) {
         app: APP.into(),
         name: "daily reports".into(),
         spark: "4.3.0".into(),
-        host: "worker-1".into(),
+        host: HOST.into(),
         executor: "1".into(),
         pid: 4711,
         rate_hz: 200,
@@ -506,7 +510,7 @@ fn outside(out: &mut Tables, queries: usize) {
     {
         out.samples.push(SampleRow {
             app: APP.into(),
-            host: "worker-1".into(),
+            host: HOST.into(),
             executor: "1".into(),
             pid: 4711,
             tid: tid as u32 + 1,

@@ -7,7 +7,7 @@ use unfuse_format::{
     SampleRow, SegmentWriter, StackRow, Table,
 };
 
-use super::{APP, TASKS};
+use super::{APP, HOST, TASKS};
 
 /// The task that is slow.
 const SLOW: i32 = 5;
@@ -137,7 +137,7 @@ impl Records {
         }
         self.samples.push(SampleRow {
             app: APP.into(),
-            host: "worker-1".into(),
+            host: HOST.into(),
             executor: "1".into(),
             pid: 4711,
             tid: 100 + SLOW as u32,

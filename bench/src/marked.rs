@@ -1,0 +1,391 @@
+//! Work whose owner is known: in each query one operator calls a marked function, and every sample in that function should be
+//! that operator's.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
+
+use unfuse_postprocess::{Level, Profile, Selection, export};
+
+use crate::event_log::executions;
+use crate::page::{Figure, Measuring, slug};
+use crate::session::Answer;
+use crate::spark::{Marks, Setup, Spark, Tool};
+use crate::stats;
+
+/// Functions that only one operator of a plan calls, and where their samples land
+#[derive(Debug, Args)]
+pub struct Marked {
+    /// Samples a second of CPU time
+    #[arg(long, default_value_t = 1000)]
+    pub rate: u32,
+    /// Runs of each query that count, after one to warm up
+    #[arg(long, default_value_t = 3)]
+    pub runs: u32,
+    /// Only these marked functions, such as Filter,Sort
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+}
+
+const MEASURES: [&str; 4] = [
+    "postprocess/src",
+    "spark-patches/src",
+    "profiler",
+    "jvmti-agent/src",
+];
+/// Some ten thousand rows of lineitem at scale factor 1.
+const ROWS: &str = "l_orderkey < 40000";
+/// Some hundred.
+const FEW: &str = "l_orderkey < 1600";
+/// The typed map has a view of its own, not a function for SQL.
+const TYPED: &str = "MapElements";
+
+/// How Spark runs the plans: the name of the way, and the settings that bring it about.
+const WAYS: [(&str, &[(&str, &str)]); 3] = [
+    ("fused", &[]),
+    ("not fused", &[("spark.sql.codegen.wholeStage", "false")]),
+    (
+        "interpreted",
+        &[("spark.sql.codegen.factoryMode", "NO_CODEGEN")],
+    ),
+];
+
+/// The file `marked.toml`.
+#[derive(Deserialize)]
+struct Queries {
+    query: Vec<Query>,
+}
+
+/// A query with one marked function.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    mark: String,
+    operator: String,
+    sql: String,
+}
+
+/// What `unfuse export --format json` says of a query.
+#[derive(Deserialize)]
+struct Exported {
+    frames: Vec<Frame>,
+    samples: Vec<Sample>,
+}
+
+#[derive(Deserialize)]
+struct Frame {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Sample {
+    operator: String,
+    samples: u64,
+    cpu_ns: u64,
+    stack: Vec<usize>,
+}
+
+/// The samples in one marked function.
+#[derive(Default)]
+struct Landed {
+    /// CPU time of the function by its own account, s.
+    spent_s: f64,
+    /// By its samples, s.
+    sampled_s: f64,
+    /// CPU time that the operator was given in these queries, with the function on the stack or not, s.
+    given_s: f64,
+    samples: u64,
+    /// Samples by the operator that they were given to.
+    operators: BTreeMap<String, u64>,
+}
+
+impl Marked {
+    /// Measures and writes `marked.md`.
+    pub fn measure(&self, results: &Path) -> Result<()> {
+        let page = Measuring::begin(results, "marked", &MEASURES)?;
+        let queries = self.queries()?;
+        let spark = Spark::install("1")?;
+        let landed = self.run(&spark, &queries)?;
+        page.finish(
+            self.runs,
+            figures(&queries, &landed),
+            &self.body(&queries, &landed),
+        )
+    }
+
+    fn queries(&self) -> Result<Vec<Query>> {
+        let queries: Queries = toml::from_str(include_str!("../assets/marked.toml"))?;
+        let is_wanted = |query: &Query| self.only.is_empty() || self.only.contains(&query.mark);
+        let wanted: Vec<Query> = queries.query.into_iter().filter(is_wanted).collect();
+        if wanted.is_empty() {
+            bail!("--only names no function of bench/assets/marked.toml");
+        }
+        Ok(wanted)
+    }
+
+    /// What landed where, by way and function.
+    fn run(&self, spark: &Spark, queries: &[Query]) -> Result<BTreeMap<String, Landed>> {
+        let functions = queries.iter().map(|query| query.mark.clone());
+        let setup = Setup {
+            marks: Some(Marks {
+                functions: functions.filter(|name| name != TYPED).collect(),
+                mapped: format!("SELECT l_partkey FROM lineitem WHERE {ROWS}"),
+            }),
+            ..Setup::default()
+        };
+        // No plan is to change while it runs, and none to be joined another way than it says.
+        let conf = vec!["spark.sql.adaptive.enabled=false".to_owned()];
+        let tool = Tool::Unfuse(format!("rate={}", self.rate), conf);
+        let mut session = spark.start(&setup, &tool)?;
+        let bar = ProgressBar::new((WAYS.len() * queries.len()) as u64).with_style(
+            ProgressStyle::with_template("[{bar:24}] {pos} of {len}, {msg}, {elapsed}")?,
+        );
+        let mut landed: BTreeMap<String, Landed> = BTreeMap::new();
+        for (way, settings) in WAYS {
+            for (key, value) in settings {
+                session.ask("set", &format!("SET {key}={value}"), 0)?;
+            }
+            for query in queries {
+                let name = key(way, query);
+                bar.set_message(name.clone());
+                for round in -1..self.runs.cast_signed() {
+                    match session.ask(&name, &query.text(), round)? {
+                        Answer::Took(took) if round >= 0 => {
+                            let spent = took.marks.get(&query.mark).copied();
+                            let spent = spent.with_context(|| format!("{name} was not called"))?;
+                            landed.entry(name.clone()).or_default().spent_s += spent;
+                        }
+                        Answer::Took(_) => {}
+                        Answer::Failed(why) => bail!("{} failed: {}", why.query, why.reason),
+                    }
+                }
+                bar.inc(1);
+            }
+        }
+        bar.finish_and_clear();
+        let (profile, event_log) = session.finish()?;
+        let profile = Profile::open(&profile)?;
+        for execution in executions(&event_log)? {
+            let Some((name, round)) = execution.description.rsplit_once(' ') else {
+                continue;
+            };
+            let query = queries
+                .iter()
+                .find(|query| name.ends_with(&query.mark_of_name()));
+            if let Some((query, landed)) = query.zip(landed.get_mut(name))
+                && !round.starts_with('-')
+            {
+                let selection = Selection {
+                    query: Some(execution.id),
+                    ..Selection::default()
+                };
+                let mut exported = Vec::new();
+                export::json(&profile, selection, Level::Full, &mut exported)?;
+                landed.add(query, &serde_json::from_slice(&exported)?);
+            }
+        }
+        Ok(landed)
+    }
+
+    fn body(&self, queries: &[Query], landed: &BTreeMap<String, Landed>) -> String {
+        let mut body = format!(
+            "Each query calls one marked Java function of about 50 µs in one operator of its plan; TPC-H SF 1, local[2], \
+             Spark 4.3, {} Hz, {} runs of each query. *spent*: CPU time that the function measured by itself. *operator ÷ spent*: \
+             CPU time that the operator got, over that; below 1, work of the function is missing from its operator. *in it*: samples with \
+             the function on the stack; below 1, the compiler inlined the function and describes its code as that of a caller. *right*: \
+             those of them that were given to the operator that calls the function, with Wilson's 95% interval. \
+             Not here: Spark passes no function to a scan or a write, and Python's functions run in another process.\n\n",
+            self.rate, self.runs
+        );
+        for (way, settings) in WAYS {
+            let settings: Vec<String> = settings
+                .iter()
+                .map(|(key, value)| format!("`{key}={value}`"))
+                .collect();
+            let _ = writeln!(
+                body,
+                "### {way}\n\n{}| function | operator | spent, s | operator ÷ spent | in it ÷ spent | samples in it | right, % | given to others |\n\
+                 |---|---|---|---|---|---|---|---|",
+                match settings.join(", ") {
+                    all if all.is_empty() => "Spark's default.\n\n".to_owned(),
+                    all => format!("With {all}, and the settings above.\n\n"),
+                }
+            );
+            for query in queries {
+                if let Some(landed) = landed.get(&key(way, query)) {
+                    body += &landed.row(query);
+                }
+            }
+            body.push('\n');
+        }
+        body
+    }
+}
+
+impl Query {
+    /// The statement.
+    fn text(&self) -> String {
+        self.sql
+            .replace("{mark}", &format!("mark_{}", self.mark))
+            .replace("{rows}", ROWS)
+            .replace("{few}", FEW)
+    }
+
+    /// The end of the name of its runs.
+    fn mark_of_name(&self) -> String {
+        format!("/{}", self.mark)
+    }
+
+    /// Whether an operator of the plan is the one that calls the function.
+    fn is_of(&self, operator: &str) -> bool {
+        let end = operator.find(|c: char| !c.is_ascii_alphanumeric());
+        operator[..end.unwrap_or(operator.len())] == self.operator
+    }
+}
+
+impl Landed {
+    fn add(&mut self, query: &Query, exported: &Exported) {
+        let class = format!("Marks${}.", query.mark);
+        for sample in &exported.samples {
+            if query.is_of(&sample.operator) {
+                self.given_s += sample.cpu_ns as f64 / 1e9;
+            }
+            let frames = sample
+                .stack
+                .iter()
+                .filter_map(|at| exported.frames.get(*at));
+            if frames.into_iter().any(|frame| frame.name.contains(&class)) {
+                self.samples += sample.samples;
+                self.sampled_s += sample.cpu_ns as f64 / 1e9;
+                *self.operators.entry(sample.operator.clone()).or_default() += sample.samples;
+            }
+        }
+    }
+
+    fn right(&self, query: &Query) -> u64 {
+        let right = self.operators.iter().filter(|(name, _)| query.is_of(name));
+        right.map(|(_, samples)| samples).sum()
+    }
+
+    fn row(&self, query: &Query) -> String {
+        let (share, [low, high]) = stats::share(self.right(query) as f64, self.samples as f64);
+        let others: Vec<String> = self
+            .operators
+            .iter()
+            .filter(|(name, _)| !query.is_of(name))
+            .map(|(name, samples)| format!("{name} {samples}"))
+            .collect();
+        format!(
+            "| {} | {} | {:.2} | {:.3} | {:.3} | {} | {:.2} ({:.2} to {:.2}) | {} |\n",
+            query.mark,
+            query.operator,
+            self.spent_s,
+            self.given_s / self.spent_s,
+            self.sampled_s / self.spent_s,
+            self.samples,
+            100.0 * share,
+            100.0 * low,
+            100.0 * high,
+            others.join(", ").replace('|', "\\|")
+        )
+    }
+}
+
+/// The name of a query's runs.
+fn key(way: &str, query: &Query) -> String {
+    format!("{way}/{}", query.mark)
+}
+
+/// Of each way: the share that is right of all samples, and of the function with the lowest.
+fn figures(queries: &[Query], landed: &BTreeMap<String, Landed>) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (way, _) in WAYS {
+        let of: Vec<(&Query, &Landed)> = queries
+            .iter()
+            .filter_map(|query| Some((query, landed.get(&key(way, query))?)))
+            .collect();
+        let shares = of.iter().map(|(query, landed)| {
+            let share = stats::share(landed.right(query) as f64, landed.samples as f64);
+            (share, query.mark.as_str())
+        });
+        let right: u64 = of.iter().map(|(query, landed)| landed.right(query)).sum();
+        let all: u64 = of.iter().map(|(_, landed)| landed.samples).sum();
+        let figure = |name: &str, what: &str, (share, [low, high]): (f64, [f64; 2])| {
+            Figure::new(
+                &format!("{name}_{}", slug(way)),
+                what,
+                100.0 * share,
+                "%",
+                2,
+            )
+            .within(Some([100.0 * low, 100.0 * high]))
+        };
+        let spent: f64 = of.iter().map(|(_, landed)| landed.spent_s).sum();
+        let missing: f64 = of
+            .iter()
+            .map(|(_, landed)| (landed.spent_s - landed.given_s).max(0.0))
+            .sum();
+        figures.push(Figure::new(
+            &format!("missing_{}", slug(way)),
+            &format!("{way}: CPU time of the functions that their operators did not get"),
+            100.0 * missing / spent,
+            "%",
+            2,
+        ));
+        figures.push(figure(
+            "right",
+            &format!("{way}: marked samples on the operator that calls the function"),
+            stats::share(right as f64, all as f64),
+        ));
+        if let Some((lowest, mark)) = shares.min_by(|a, b| a.0.0.total_cmp(&b.0.0)) {
+            figures.push(figure(
+                "lowest",
+                &format!("{way}: the same of the function with the lowest share ({mark})"),
+                lowest,
+            ));
+        }
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_query_has_its_mark_and_rows() {
+        let all = Marked {
+            rate: 1,
+            runs: 1,
+            only: Vec::new(),
+        };
+        let queries = all.queries().expect("the file");
+        assert!(queries.len() >= 17);
+        for query in queries {
+            let text = query.text();
+            let is_typed = query.mark == TYPED;
+            assert!(!text.contains('{'), "{text}");
+            assert_eq!(
+                text.matches("mark_").count(),
+                usize::from(!is_typed),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_sample_is_right_on_the_operator_of_that_name_only() {
+        let query = Query {
+            mark: "Sort".to_owned(),
+            operator: "Sort".to_owned(),
+            sql: String::new(),
+        };
+        assert!(query.is_of("Sort") && query.is_of("Sort [l_suppkey ASC]"));
+        assert!(!query.is_of("SortMergeJoin") && !query.is_of("[headings]"));
+    }
+}
