@@ -1,5 +1,6 @@
 //! The report's model, on the recorded profile of `fixtures/canonical`.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
 
@@ -127,7 +128,7 @@ fn a_profile_compared_with_itself_has_no_differences() {
     }
 }
 
-fn unfuse(arguments: &[&std::ffi::OsStr]) -> std::process::Output {
+fn unfuse(arguments: &[&OsStr]) -> std::process::Output {
     std::process::Command::new(env!("CARGO_BIN_EXE_unfuse"))
         .args(arguments)
         .output()
@@ -247,21 +248,27 @@ fn skewed(at: &Path) -> ProfileDir {
 
 /// The record that its slow task was busy with, and what became of it.
 fn slow_record(dir: &ProfileDir) {
-    let (app, tap, ns) = ("app-1".to_owned(), 9, 7_900_000_000);
+    let text = Some("<script>alert(1)</script>");
+    record(dir, 9, ("hdfs://in.csv", 4711), 7_900_000_000, text);
+}
+
+/// A record that a task was busy with, from a place in a file, with its content where that was kept.
+fn record(dir: &ProfileDir, task: i32, (file, offset): (&str, i64), ns: i64, text: Option<&str>) {
+    let (app, tap) = ("app-1".to_owned(), i64::from(task));
     write(
         dir,
         [RecordSourceRow {
             app: app.clone(),
             stage: 7,
             task: tap,
-            partition: 9,
+            partition: task,
             tap,
             kind: "file".to_owned(),
             name: "in.csv HadoopRDD[0]".to_owned(),
             count: 1,
             timed: true,
             output: -1,
-            files: vec!["hdfs://in.csv".to_owned()],
+            files: vec![file.to_owned()],
             file_starts: vec![0],
             file_positions: vec![0],
             ..RecordSourceRow::default()
@@ -273,7 +280,7 @@ fn slow_record(dir: &ProfileDir) {
             app,
             stage: 7,
             task: tap,
-            partition: 9,
+            partition: task,
             tap,
             link: "result".to_owned(),
             count: 1,
@@ -284,7 +291,7 @@ fn slow_record(dir: &ProfileDir) {
         dir,
         [RecordInRow {
             tap,
-            id: 4711,
+            id: offset,
             ns,
             ..RecordInRow::default()
         }],
@@ -304,7 +311,7 @@ fn slow_record(dir: &ProfileDir) {
             tap,
             output: -1,
             ns,
-            text: Some("<script>alert(1)</script>".to_owned()),
+            text: text.map(str::to_owned),
             ..RecordTextRow::default()
         }],
     );
@@ -381,6 +388,42 @@ fn the_page_says_of_skew_what_unfuse_skew_says() {
         finding.insert(what.to_owned(), said["findings"][0][what].clone());
     }
     assert_eq!(all, said);
+}
+
+/// A stranger's profile may name any file of who reads it.
+#[test]
+fn a_file_that_a_profile_names_is_read_only_where_that_is_asked_for() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = skewed(&tmp.path().join("profile"));
+    slow_record(&dir);
+    let named = tmp.path().join("named.txt");
+    std::fs::write(&named, "its first line\nits second line\n").expect("a file");
+    let file = format!("file:{}", named.display());
+    record(&dir, 10, (file.as_str(), 15), 900_000_000, None);
+    let skew = |more: &[&str]| {
+        let mut arguments = vec![OsStr::new("skew"), dir.path().as_os_str()];
+        arguments.extend(more.iter().map(OsStr::new));
+        let output = unfuse(&arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let secret = "its second line";
+    let unasked: [&[&str]; 2] = [&[], &["--json"]];
+    for said in unasked.map(skew) {
+        assert!(
+            said.contains("--read-inputs") && !said.contains(secret),
+            "{said}"
+        );
+    }
+    assert!(skew(&["--json", "--read-inputs"]).contains(secret));
+    let page = report(&dir);
+    for name in ["skew", "skew-0"] {
+        let told = block(&page, name).to_string();
+        assert!(
+            told.contains("named.txt") && !told.contains(secret),
+            "{told}"
+        );
+    }
 }
 
 #[test]

@@ -458,3 +458,33 @@ fn hung_up(socket: &UnixStream) -> bool {
     let mut fds = [PollFd::new(socket.as_fd(), PollFlags::empty())];
     poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use unfuse_format::{SampleRow, SegmentWriter, Table};
+
+    use super::*;
+
+    /// Also where others can look into the directory that it is in, as into that for temporary files.
+    #[test]
+    fn a_spool_is_private() {
+        let home = tempfile::tempdir().unwrap();
+        fs::set_permissions(home.path(), Permissions::from_mode(0o755)).unwrap();
+        let dir = make_spool(Some(home.path())).unwrap();
+        let spool = dir.path();
+        assert_eq!(spool.parent(), Some(home.path()));
+        assert!(spool_tag(spool).is_some_and(|tag| tag.len() == 16));
+        let mut samples = SegmentWriter::<SampleRow>::new(&dir, "host-1");
+        samples.push(SampleRow::default());
+        samples.flush().unwrap();
+        let folder = spool.join(SampleRow::NAME);
+        let segment = folder.join(samples.take_last().unwrap());
+        let manifest = spool.join("unfuse.json");
+        let modes = [spool, &folder, &segment, &manifest]
+            .map(|path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777);
+        assert_eq!(modes, [0o700, 0o700, 0o600, 0o600]);
+    }
+}

@@ -169,6 +169,29 @@ onPage("hostile text is text", async (page) => {
     await page.goto(url("day.html", `#/query/0-0/${tab}`));
     await page.waitForTimeout(100);
   }
+  // Characters that a page would obey are shown.
+  const odd = '</script><img src=x onerror="window.broken=1"><script>window.broken=1</script>';
+  await page.goto(url("day.html", "#/query/0-1/plan"));
+  const operator = page.locator("tr[data-node]", { hasText: odd });
+  await operator.waitFor();
+  const heading = await page.locator("h1").innerText();
+  for (const part of ["select '<!--', \"]]>\", '\\u{202e}', '${x}' --", "&amp;", "\\u{9b}2J\\u{2028}\\u{2066}"]) {
+    assert.ok(heading.includes(part), `${part}: ${heading}`);
+  }
+  await operator.focus();
+  await page.keyboard.press("Enter");
+  assert.equal(await page.locator("tr.more pre").innerText(), odd);
+  const shown = [await page.locator("main").innerText()];
+  // Hosts.
+  await page.goto(url("day.html", "#/query/0-4/skew?stage=13"));
+  const slow = page.getByRole("table", { name: "Slow tasks" }).locator("tbody tr").first();
+  await slow.waitFor();
+  assert.ok((await slow.innerText()).includes('executor 1 on worker-1<img src=x onerror="window.broken=1">\\u{2028}'));
+  shown.push(await page.locator("main").innerText());
+  await page.goto(url("day.html", "#/contention"));
+  await page.waitForSelector("table.blame tbody tr");
+  shown.push(await page.locator("main").innerText());
+  for (const text of shown) assert.doesNotMatch(text, /[\u0080-\u009f\u2028-\u202e\u2066-\u2069]/);
   // What records hold, and methods' names.
   await page.goto(url("day.html", "#/query/0-4/skew"));
   await page.waitForSelector("table.records");

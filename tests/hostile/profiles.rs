@@ -10,7 +10,10 @@ use unfuse_format::*;
 use unfuse_tests::root;
 
 use crate::check::Case;
-use crate::{NAME, parquet, secret};
+use crate::{NAME, SECRET, parquet, secret};
+
+/// The profile whose records are in the file that nobody asks for.
+const NAMES_FILE: &str = "names-file";
 
 /// A time in 2023, ms.
 const NOW_MS: i64 = 1_700_000_000_000;
@@ -109,6 +112,12 @@ pub(crate) fn make(dir: &Path) -> Vec<Hostile> {
         ),
         with("sources", &sources),
         with("links", &|profile| links(profile, dir)),
+        with(NAMES_FILE, &|profile| names_file(profile, &secret(dir))),
+        with("names-pipe", &|profile| {
+            let at = dir.join("pipe");
+            pipe(&at);
+            names_file(profile, &at);
+        }),
     ];
     let only = |name: &str, change: &dyn Fn(&Path)| {
         let path = dir.join(name);
@@ -191,7 +200,10 @@ pub(crate) fn commands(profile: &Hostile, dir: &Path) -> Vec<Case> {
         add(&["blame", &path, "--graph", format], None, false);
     }
     add(&["skew", &path], None, false);
-    add(&["skew", &path, "--json", "--read-inputs"], None, false);
+    // This asks for what is in such a file.
+    if profile.name != NAMES_FILE {
+        add(&["skew", &path, "--json", "--read-inputs"], None, false);
+    }
     add(&["size", "fit", &path], Some("sizing.toml"), false);
     add(&["impact", "--profiles", &path, &path], None, false);
     cases
@@ -233,15 +245,78 @@ fn links(profile: &Path, dir: &Path) {
     for table in fs::read_dir(profile).expect("a profile").flatten() {
         if table.path().is_dir() {
             symlink(&secret, table.path().join("link-1-00000.parquet")).expect("a link");
-            let pipe = table.path().join("pipe-1-00000.parquet");
-            let made = std::process::Command::new("mkfifo").arg(pipe).status();
-            assert!(made.expect("mkfifo").success());
+            pipe(&table.path().join("pipe-1-00000.parquet"));
         }
     }
     let sources = fs::read_dir(profile.join("sources")).expect("sources");
     let first = sources.flatten().next().expect("a source").path();
     fs::remove_file(&first).expect("removed");
     symlink(&secret, &first).expect("a link");
+}
+
+/// A pipe: who opens it waits for ever.
+fn pipe(at: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(at).status();
+    assert!(made.expect("mkfifo").success());
+}
+
+/// Two records that were read from the first lines of a file of who opens the profile. Of one the content was kept, or the
+/// other would not be looked for even where that is asked for.
+fn names_file(profile: &Path, file: &Path) {
+    const TAP: i64 = 7;
+    let dir = ProfileDir::open(profile).expect("a profile");
+    let mut sources = SegmentWriter::<RecordSourceRow>::new(&dir, "evil-1");
+    sources.push(RecordSourceRow {
+        tap: TAP,
+        kind: "file".to_owned(),
+        name: "in.txt HadoopRDD[0]".to_owned(),
+        count: 2,
+        timed: true,
+        output: -1,
+        files: vec![format!("file:{}", file.display())],
+        file_starts: vec![0],
+        file_positions: vec![0],
+        ..RecordSourceRow::default()
+    });
+    sources.flush().expect("written");
+    let mut targets = SegmentWriter::<RecordTargetRow>::new(&dir, "evil-1");
+    targets.push(RecordTargetRow {
+        tap: TAP,
+        link: "result".to_owned(),
+        count: 1,
+        ..RecordTargetRow::default()
+    });
+    targets.flush().expect("written");
+    let mut read = SegmentWriter::<RecordInRow>::new(&dir, "evil-1");
+    let mut texts = SegmentWriter::<RecordTextRow>::new(&dir, "evil-1");
+    for (position, text) in [(0, None), (1, Some("kept"))] {
+        let ns = 1_000_000_000;
+        read.push(RecordInRow {
+            tap: TAP,
+            position,
+            id: position * (SECRET.len() as i64 + 1),
+            ns,
+            ..RecordInRow::default()
+        });
+        texts.push(RecordTextRow {
+            tap: TAP,
+            output: -1,
+            position,
+            ns,
+            text: text.map(str::to_owned),
+            ..RecordTextRow::default()
+        });
+    }
+    read.flush().expect("written");
+    texts.flush().expect("written");
+    let mut made = SegmentWriter::<RecordOutRow>::new(&dir, "evil-1");
+    made.push(RecordOutRow {
+        tap: TAP,
+        ns: 2_000_000_000,
+        count: 2,
+        ..RecordOutRow::default()
+    });
+    made.flush().expect("written");
 }
 
 /// What numbers are.

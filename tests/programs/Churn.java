@@ -31,7 +31,8 @@ public class Churn {
     }
 
     public static void main(String[] args) throws Exception {
-        Path dir = Files.createTempDirectory("churn");
+        // In the directory of this class, which is deleted by who ran it; below it, so that no loader but ours finds the classes.
+        Path dir = Files.createTempDirectory(Path.of(System.getProperty("java.class.path")), "churn");
         int kinds = 8;
         List<String> files = new ArrayList<>();
         files.add("-d");

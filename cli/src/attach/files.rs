@@ -288,8 +288,10 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 
+    use nix::sys::stat::{makedev, mknod};
     use nix::unistd::mkfifo;
 
+    use super::super::{Jvm, MOST_ARGUMENTS};
     use super::*;
 
     /// The files of a process with this number that sees `home` as its root and works in `home/work`.
@@ -304,6 +306,12 @@ mod tests {
             root: place(home.to_owned()),
             cwd: Some(place(home.join("work"))),
         }
+    }
+
+    /// A device: that of /dev/zero where this may make it, else the one of no driver that everybody may make.
+    fn device(at: &Path) {
+        let make = |major, minor| mknod(at, SFlag::S_IFCHR, Mode::S_IRWXU, makedev(major, minor));
+        make(1, 5).or_else(|_| make(0, 0)).unwrap();
     }
 
     #[test]
@@ -340,6 +348,52 @@ mod tests {
         fs::remove_file(&data).unwrap();
         symlink("/dev/zero", &data).unwrap();
         assert_eq!(files.attach_is_disabled(), None);
+        let (tmp, name) = (files.tmp().unwrap(), Path::new("hsperfdata_me"));
+        assert_eq!(files.performance_data(&tmp, name), None);
+        fs::remove_file(&data).unwrap();
+        device(&data);
+        assert_eq!(files.performance_data(&tmp, name), None);
+        // Of a regular file as much as a JVM could have written.
+        fs::remove_file(&data).unwrap();
+        let long = File::create(&data).unwrap();
+        long.set_len(2 * MOST_PERFORMANCE_DATA).unwrap();
+        let read = files.performance_data(&tmp, name).map(|data| data.len());
+        assert_eq!(read, Some(MOST_PERFORMANCE_DATA as usize));
+    }
+
+    /// The JVM's user may put into its command line and environment what it likes, as much as it likes.
+    #[test]
+    fn of_command_line_and_environment_no_more_is_read_than_a_jvm_has() {
+        let home = tempfile::tempdir().unwrap();
+        let files = files(home.path());
+        let (pid, owner) = (files.pid, files.owner);
+        let jvm = Jvm { pid, owner, files };
+        // In place of /proc/PID. What is not there cannot be read, and says nothing.
+        let proc = home.path().join("proc");
+        fs::create_dir(&proc).unwrap();
+        jvm.check(&proc, true).unwrap();
+        let flag = "-XX:+DisableAttachMechanism";
+        for name in ["cmdline", "environ"] {
+            let path = proc.join(name);
+            fs::create_dir(&path).unwrap();
+            jvm.check(&proc, true).unwrap();
+            fs::remove_dir(&path).unwrap();
+            // Up to the bound.
+            let padded = |before: u64| "x".repeat(before as usize) + flag;
+            let before = MOST_ARGUMENTS - flag.len() as u64;
+            fs::write(&path, padded(before)).unwrap();
+            let error = jvm.check(&proc, true).unwrap_err().to_string();
+            assert!(
+                error.contains("+DisableAttachMechanism; start it without"),
+                "{name}: {error}"
+            );
+            fs::write(&path, padded(before + 1)).unwrap();
+            jvm.check(&proc, true).unwrap();
+            // Without end.
+            fs::remove_file(&path).unwrap();
+            symlink("/dev/zero", &path).unwrap();
+            jvm.check(&proc, true).unwrap();
+        }
     }
 
     #[test]
@@ -363,15 +417,25 @@ mod tests {
         let path = home.path().join(format!("work/.attach_pid{}", files.pid));
         let precious = home.path().join("precious");
         fs::write(&precious, "precious").unwrap();
+        let shown = format!("/proc/{0}/cwd/.attach_pid{0}", files.pid);
+        let is_told = |what: &str| {
+            let error = files.trigger().unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("{shown} is {what}; ")),
+                "{error}"
+            );
+            assert!(error.ends_with("remove it"), "{error}");
+            assert!(path.symlink_metadata().is_ok(), "what is not ours stays");
+        };
         symlink(&precious, &path).unwrap();
-        let error = files.trigger().unwrap_err().to_string();
-        assert!(error.contains("is a symbolic link"), "{error}");
+        is_told("a symbolic link");
         assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
         fs::remove_file(&path).unwrap();
         mkfifo(&path, Mode::S_IRWXU).unwrap();
-        let error = files.trigger().unwrap_err().to_string();
-        assert!(error.contains("is a FIFO"), "{error}");
-        assert!(path.exists(), "what is not ours stays");
+        is_told("a FIFO");
+        fs::remove_file(&path).unwrap();
+        device(&path);
+        is_told("a device");
     }
 
     #[test]
@@ -392,9 +456,23 @@ mod tests {
         fs::rename(&path, &moved).unwrap();
         let error = other.connect().unwrap_err().to_string();
         assert!(error.contains("not JVM 1"), "{error}");
+        let shown = format!("/proc/{0}/root/tmp/.java_pid{0}", files.pid);
+        let is_told = |what: &str| {
+            let error = files.connect().unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("{shown} is {what}, not the socket")),
+                "{error}"
+            );
+            assert!(error.ends_with("; remove it"), "{error}");
+        };
         symlink(&moved, &path).unwrap();
-        let error = files.connect().unwrap_err().to_string();
-        assert!(error.contains("is a symbolic link"), "{error}");
+        is_told("a symbolic link");
+        fs::remove_file(&path).unwrap();
+        mkfifo(&path, Mode::S_IRWXU).unwrap();
+        is_told("a FIFO");
+        fs::remove_file(&path).unwrap();
+        device(&path);
+        is_told("a device");
         drop(listener);
         assert!(other.connect().unwrap().is_none(), "nobody listens");
     }

@@ -164,8 +164,13 @@ mod tests {
 
     use nix::sys::stat::Mode;
     use nix::unistd::mkfifo;
+    use unfuse_format::SegmentWriter;
 
     use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+    }
 
     fn spool(home: &Path) -> (PathBuf, Spool, PathBuf) {
         let profile = home.join("profile");
@@ -179,8 +184,7 @@ mod tests {
     fn finished_segments_are_moved() {
         let home = tempfile::tempdir().unwrap();
         let (profile, spool, inside) = spool(home.path());
-        let mode = fs::metadata(&inside).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700);
+        assert_eq!(mode(&inside), 0o700);
         spool.deliver().unwrap();
         fs::create_dir(inside.join("samples")).unwrap();
         let name = |end: &str| format!("samples/host-1-{}-{end}", spool.tag());
@@ -189,8 +193,7 @@ mod tests {
         spool.deliver().unwrap();
         let delivered = profile.join(name("00000.parquet"));
         assert_eq!(fs::read_to_string(&delivered).unwrap(), "rows");
-        let mode = fs::metadata(&delivered).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(mode(&delivered), 0o600);
         let left: Vec<_> = fs::read_dir(inside.join("samples"))
             .unwrap()
             .flatten()
@@ -199,6 +202,28 @@ mod tests {
         assert_eq!(left.len(), 1, "{left:?}");
         drop(spool);
         assert!(!inside.exists());
+    }
+
+    /// What a writer makes in a spool, and what becomes of it in the profile.
+    #[test]
+    fn all_is_private() {
+        let home = tempfile::tempdir().unwrap();
+        let (profile, spool, inside) = spool(home.path());
+        let writer = format!("host-1-{}", spool.tag());
+        let dir = ProfileDir::create(&inside).unwrap();
+        let mut samples = SegmentWriter::<SampleRow>::new(&dir, &writer);
+        samples.push(SampleRow::default());
+        samples.flush().unwrap();
+        let segment = samples.take_last().unwrap();
+        let check = |place: &Path| {
+            let folder = place.join(SampleRow::NAME);
+            let modes = [place, &folder, &folder.join(&segment)].map(mode);
+            assert_eq!(modes, [0o700, 0o700, 0o600], "{}", place.display());
+        };
+        check(&inside);
+        assert_eq!(mode(&inside.join("unfuse.json")), 0o600);
+        spool.deliver().unwrap();
+        check(&profile);
     }
 
     #[test]

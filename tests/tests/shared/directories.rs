@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use unfuse_tests::{agent, check_private, compile, jdks, root, run, unfuse};
+use unfuse_tests::{Mark, agent, check_private, compile, jdks, root, run, unfuse};
 
 /// Users, by their ids: those that run `unfuse`, and one that puts things in their way.
 const ROOT: u32 = 0;
@@ -81,6 +81,18 @@ impl Host {
             .arg("-cp")
             .arg(self.home.path())
             .args(["Hot", "300"]);
+        command
+    }
+
+    /// The same program with the agent, by these options.
+    fn with_agent(&self, user: u32, options: &str) -> Command {
+        let agent = self.home.path().join("libunfuse.so");
+        let mut command = self.by(user, &self.java);
+        command
+            .arg(format!("-agentpath:{}={options}", agent.display()))
+            .arg("-cp")
+            .arg(self.home.path())
+            .args(["Hot", "10"]);
         command
     }
 
@@ -190,13 +202,7 @@ fn the_agent_refuses_them_too_and_the_job_runs_on() {
             "another user (uid 1;",
         ),
     ] {
-        let agent = host.home.path().join("libunfuse.so");
-        let output = run(host
-            .by(NOBODY, &host.java)
-            .arg(format!("-agentpath:{}={options}", agent.display()))
-            .arg("-cp")
-            .arg(host.home.path())
-            .args(["Hot", "10"]));
+        let output = run(&mut host.with_agent(NOBODY, &options));
         let text = said(&output);
         assert!(
             text.contains("unfuse: not profiling: ") && text.contains(says),
@@ -256,6 +262,27 @@ fn what_is_written_is_for_its_user_only() {
             check_private(&file);
         }
         assert_eq!(count(&out), 8, "nothing is left beside the results");
+    }
+}
+
+/// A profile that goes elsewhere waits in a directory of its own, beside those of others. Only Spark's plugin takes it away.
+#[test]
+fn a_spool_is_for_its_user_only() {
+    let host = Host::new();
+    for user in [ROOT, NOBODY] {
+        // As /tmp.
+        let spools = host.directory(&format!("spools-{user}"), ROOT, 0o1777);
+        let options = format!("dir=hdfs://nowhere/profile,spools={}", spools.display());
+        let mut java = host.with_agent(user, &options);
+        let mark = Mark::on(&mut java, &spools);
+        run(&mut java);
+        mark.wait_for_end();
+        let made: Vec<_> = fs::read_dir(&spools).expect("spools").flatten().collect();
+        assert_eq!(made.len(), 1, "{made:?}");
+        let spool = made[0].path();
+        assert_eq!(fs::metadata(&spool).expect("there").uid(), user);
+        assert!(count(&spool.join("processes")) > 0, "nothing was profiled");
+        check_private(&spool);
     }
 }
 

@@ -3,7 +3,7 @@
 //! These tests need root, and `setpriv` to start JVMs as `nobody`.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -91,12 +91,13 @@ impl Running {
             .expect("it runs")
     }
 
-    /// It is refused in these words, leaves no profile and disturbs nothing.
+    /// It is refused in these words, which say what to remove; it leaves no profile and disturbs nothing.
     fn is_refused(&mut self, profile: &Path, says: &str) {
         let output = self.record(profile);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{says}: {text}");
         assert!(text.contains(says), "{text}");
+        assert!(text.contains("remove it"), "{text}");
         assert!(!profile.exists(), "{says}: an empty profile stays");
         assert!(self.is_alive(), "{says}");
     }
@@ -186,6 +187,15 @@ fn check_private(path: &Path) {
     }
 }
 
+/// The directory in a profile that the writer writes to is the JVM owner's, and closed to others.
+fn check_spool(profile: &Path) {
+    let mut entries = fs::read_dir(profile).expect("a directory").flatten();
+    let spool = entries.find(|entry| entry.file_name().to_string_lossy().starts_with(".spool"));
+    let metadata = spool.expect("a spool").metadata().expect("it is there");
+    let is = (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777);
+    assert_eq!(is, (NOBODY, NOBODY, 0o700));
+}
+
 #[test]
 fn a_jvm_of_another_user_is_recorded_by_processes_of_that_user() {
     for java_home in jdks() {
@@ -201,6 +211,8 @@ fn a_jvm_of_another_user_is_recorded_by_processes_of_that_user() {
             .args(["--pid", &java.pid()]);
         let mark = Mark::on(&mut command, home.path());
         let mut recorder = command.spawn().expect("it runs");
+        mark.wait_for("unfuse-writer");
+        check_spool(&profile);
         for (name, permitted) in [
             ("unfuse-writer", 0),
             ("unfuse-s-", 0),
@@ -239,20 +251,33 @@ impl Precious {
     }
 }
 
-/// Nobody puts each of these in a place where root might look, in turn.
+/// Nobody has each of these in a place where root might look, in turn.
 fn plant_each(place: &Path, precious: &Precious, mut check: impl FnMut(&str)) {
-    let target = precious.0.display().to_string();
-    let place = place.display().to_string();
-    for (what, command) in [
-        ("a symbolic link", ["ln", "-s", target.as_str(), &place]),
-        ("a symbolic link", ["ln", "-s", "/dev/zero", &place]),
-        ("a FIFO", ["mkfifo", "--mode", "0666", &place]),
-        ("a directory", ["mkdir", "--mode", "0777", &place]),
-    ] {
-        run(by_nobody(command[0]).args(&command[1..]));
+    let (target, place) = (precious.0.display(), place.display());
+    let (target, place) = (target.to_string(), place.to_string());
+    let (target, place) = (target.as_str(), place.as_str());
+    let plants: [(&str, &[&str]); 5] = [
+        ("a symbolic link", &["ln", "-s", target, place]),
+        ("a symbolic link", &["ln", "-s", "/dev/zero", place]),
+        ("a FIFO", &["mkfifo", "--mode", "0666", place]),
+        ("a directory", &["mkdir", "--mode", "0777", place]),
+        // As /dev/zero.
+        (
+            "a device",
+            &["mknod", "--mode", "0666", place, "c", "1", "5"],
+        ),
+    ];
+    for (what, command) in plants {
+        // Only root makes devices; nobody gets this one from it.
+        let mut planter = match what {
+            "a device" => Command::new(command[0]),
+            _ => by_nobody(command[0]),
+        };
+        run(planter.args(&command[1..]));
+        lchown(place, Some(NOBODY), Some(NOBODY)).expect("root may");
         check(what);
         precious.check();
-        run(by_nobody("rm").args(["-r", "--", &place]));
+        run(by_nobody("rm").args(["-r", "--", place]));
     }
 }
 
@@ -264,8 +289,9 @@ fn links_in_place_of_the_trigger_are_refused() {
     let profile = home.path().join("profile");
     let mut java = Running::start(java_home, home.path(), &work);
     let trigger = work.join(format!(".attach_pid{}", java.pid()));
+    let shown = format!("/proc/{0}/cwd/.attach_pid{0}", java.pid());
     plant_each(&trigger, &precious, |what| {
-        java.is_refused(&profile, &format!("is {what}; "));
+        java.is_refused(&profile, &format!("{shown} is {what}; "));
     });
     java.is_recorded(&profile, "without them");
     drop(java);
@@ -275,8 +301,9 @@ fn links_in_place_of_the_trigger_are_refused() {
     let trigger = Path::new("/tmp").join(format!(".attach_pid{}", java.pid()));
     java.planted.push(trigger.clone());
     let profile = home.path().join("other");
+    let shown = format!("/proc/{0}/root/tmp/.attach_pid{0}", java.pid());
     plant_each(&trigger, &precious, |what| {
-        java.is_refused(&profile, &format!("is {what}; "));
+        java.is_refused(&profile, &format!("{shown} is {what}; "));
     });
     java.is_recorded(&profile, "in /tmp");
     assert!(!trigger.exists(), "the trigger stays");
@@ -290,8 +317,9 @@ fn links_in_place_of_the_socket_are_refused() {
     let socket = Path::new("/tmp").join(format!(".java_pid{}", java.pid()));
     java.planted.push(socket.clone());
     let profile = home.path().join("profile");
+    let shown = format!("/proc/{0}/root/tmp/.java_pid{0}", java.pid());
     plant_each(&socket, &precious, |what| {
-        java.is_refused(&profile, &format!("is {what}, not the socket"));
+        java.is_refused(&profile, &format!("{shown} is {what}, not the socket"));
     });
     java.is_recorded(&profile, "without them");
 }
