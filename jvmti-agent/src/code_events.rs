@@ -15,9 +15,19 @@ use unfuse_profiler::clock::monotonic_ns;
 
 use crate::agent::{Agent, with_agent};
 use crate::inline_records::{DescribedPc, described_pcs};
+use crate::memory;
 use crate::methods::Method;
 
 const OUTERMOST: u32 = u32::MAX;
+/// A call site that describes so many pcs may be one that C2 left to other code.
+const STALE_TIMES: u32 = 2;
+
+/// Whether a call of an address comes right before an address (x86-64).
+fn is_return_address(pc: u64) -> bool {
+    const CALL: u8 = 0xe8;
+    const LENGTH: u64 = 5;
+    memory::bytes(pc.saturating_sub(LENGTH)).is_some_and(|[first]: [u8; 1]| first == CALL)
+}
 
 thread_local! {
     /// Set while this thread hears of code that was compiled before anyone asked for descriptions.
@@ -224,8 +234,40 @@ impl<'a> Builder<'a> {
         }) as u32
     }
 
+    /// Describes code as what stands before it where C2 describes it as a call that boxes a number, and there is none: it
+    /// inlines these calls last and leaves their place to code that it makes afterwards, anywhere.
+    fn drop_boxing(&mut self) {
+        let mut times: HashMap<u32, u32> = HashMap::new();
+        for pc in &self.pcs {
+            *times.entry(pc.frame).or_default() += 1;
+        }
+        let is_boxing = |frame: u32| {
+            let FrameRec { method, bci, .. } = self.frames[frame as usize];
+            let (id, method) = &self.methods[method as usize];
+            method.is_boxing(&self.agent.jvmti, *id, bci)
+        };
+        // Most are described once or twice, and not looked at.
+        let boxing: Vec<u32> = times
+            .into_iter()
+            .filter(|(frame, times)| *times >= STALE_TIMES && is_boxing(*frame))
+            .map(|(frame, _)| frame)
+            .collect();
+        let is_stale = |pc: &PcRec| {
+            boxing.contains(&pc.frame) && !is_return_address(self.start + u64::from(pc.offset))
+        };
+        let stale: Vec<bool> = self.pcs.iter().map(is_stale).collect();
+        let mut before = None;
+        for (pc, is_stale) in self.pcs.iter_mut().zip(stale) {
+            if is_stale {
+                pc.frame = before.unwrap_or(pc.frame);
+            }
+            before = Some(pc.frame);
+        }
+    }
+
     fn insert(mut self, size: u32, load_time: u64) {
         self.pcs.sort_by_key(|pc| pc.offset);
+        self.drop_boxing();
         let methods: Vec<_> = self
             .methods
             .iter()

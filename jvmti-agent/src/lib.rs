@@ -13,6 +13,7 @@
 
 mod agent;
 mod attach;
+mod boxing;
 mod classes;
 mod code_blobs;
 mod code_events;

@@ -1,10 +1,12 @@
 //! Names and line tables of methods, asked of the JVM once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_skiplist::SkipMap;
 use jvmti_bindings::env::Jvmti;
 use jvmti_bindings::sys::jni::jmethodID;
+
+use crate::boxing;
 
 /// Methods remembered. Classes come and go in a JVM that generates code, so the memory is emptied
 /// rather than grown.
@@ -19,6 +21,8 @@ pub(crate) struct Method {
     pub(crate) file: String,
     /// (first bci, line), by bci.
     lines: Vec<(i32, u32)>,
+    /// Whether it boxes a number at these bytecodes, as far as this was asked for.
+    boxing: Mutex<Vec<(i32, bool)>>,
 }
 
 impl Method {
@@ -29,6 +33,28 @@ impl Method {
             .lines
             .partition_point(|(start, _)| *start <= bci.max(0));
         after.checked_sub(1).map_or(0, |index| self.lines[index].1)
+    }
+}
+
+impl Method {
+    /// Whether a bytecode of the method, which has this id, calls `Long.valueOf` or the like.
+    pub(crate) fn is_boxing(&self, jvmti: &Jvmti, id: jmethodID, bci: i32) -> bool {
+        let known = || self.boxing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = known().iter().find(|(at, _)| *at == bci) {
+            return *known;
+        }
+        // SAFETY: `id` came with the event being handled, so its class is still loaded; local references
+        // made here die with the event.
+        let is_boxing = unsafe {
+            let callee = || boxing::static_callee(&jvmti.get_bytecodes(id).ok()?, bci);
+            callee().is_some_and(|callee| {
+                let class = jvmti.get_method_declaring_class(id);
+                let pool = class.and_then(|class| jvmti.get_constant_pool(class));
+                pool.is_ok_and(|pool| boxing::is_boxing(&pool, callee))
+            })
+        };
+        known().push((bci, is_boxing));
+        is_boxing
     }
 }
 
@@ -73,6 +99,7 @@ fn describe(jvmti: &Jvmti, id: jmethodID) -> Option<Method> {
             signature,
             file: jvmti.get_source_file_name(class).unwrap_or_default(),
             lines,
+            ..Method::default()
         })
     }
 }

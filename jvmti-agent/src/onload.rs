@@ -104,6 +104,8 @@ pub(crate) fn add_capabilities(jvmti: &Jvmti) -> Result<(), String> {
             capabilities.set_can_generate_compiled_method_load_events(true);
             capabilities.set_can_get_source_file_name(true);
             capabilities.set_can_get_line_numbers(true);
+            capabilities.set_can_get_bytecodes(true);
+            capabilities.set_can_get_constant_pool(true);
         })
         .map(drop)
         .map_err(|_| {
