@@ -1,7 +1,7 @@
 //! JIT events → code map.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use unfuse_codemap::{CodeRange, FrameRec, Kind, Method as MapMethod, PcRec};
 use unfuse_profiler::clock::monotonic_ns;
 
 use crate::agent::{Agent, with_agent};
+use crate::calls::Callee;
 use crate::inline_records::{DescribedPc, described_pcs};
 use crate::memory;
 use crate::methods::Method;
@@ -234,26 +235,30 @@ impl<'a> Builder<'a> {
         }) as u32
     }
 
-    /// Describes code as what stands before it where C2 describes it as a call that boxes a number, and there is none: it
-    /// inlines these calls last and leaves their place to code that it makes afterwards, anywhere.
-    fn drop_boxing(&mut self) {
+    /// Describes code as what stands before it where C2 describes it as a call that it has inlined late, see [`Callee`].
+    fn drop_late_calls(&mut self) {
         let mut times: HashMap<u32, u32> = HashMap::new();
         for pc in &self.pcs {
             *times.entry(pc.frame).or_default() += 1;
         }
-        let is_boxing = |frame: u32| {
+        let inlined: HashSet<u32> = self.frames.iter().map(|frame| frame.parent).collect();
+        let is_inlined = |frame: u32| {
             let FrameRec { method, bci, .. } = self.frames[frame as usize];
             let (id, method) = &self.methods[method as usize];
-            method.is_boxing(&self.agent.jvmti, *id, bci)
+            match method.callee(&self.agent.jvmti, *id, bci) {
+                Callee::None => false,
+                Callee::Box => true,
+                Callee::Fixed => inlined.contains(&frame),
+            }
         };
-        // Most are described once or twice, and not looked at.
-        let boxing: Vec<u32> = times
+        // Most describe one pc, and are not looked at.
+        let calls: Vec<u32> = times
             .into_iter()
-            .filter(|(frame, times)| *times >= STALE_TIMES && is_boxing(*frame))
+            .filter(|(frame, times)| *times >= STALE_TIMES && is_inlined(*frame))
             .map(|(frame, _)| frame)
             .collect();
         let is_stale = |pc: &PcRec| {
-            boxing.contains(&pc.frame) && !is_return_address(self.start + u64::from(pc.offset))
+            calls.contains(&pc.frame) && !is_return_address(self.start + u64::from(pc.offset))
         };
         let stale: Vec<bool> = self.pcs.iter().map(is_stale).collect();
         let mut before = None;
@@ -267,7 +272,7 @@ impl<'a> Builder<'a> {
 
     fn insert(mut self, size: u32, load_time: u64) {
         self.pcs.sort_by_key(|pc| pc.offset);
-        self.drop_boxing();
+        self.drop_late_calls();
         let methods: Vec<_> = self
             .methods
             .iter()

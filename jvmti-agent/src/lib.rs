@@ -13,7 +13,7 @@
 
 mod agent;
 mod attach;
-mod boxing;
+mod calls;
 mod classes;
 mod code_blobs;
 mod code_events;

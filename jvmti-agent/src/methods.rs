@@ -6,7 +6,7 @@ use crossbeam_skiplist::SkipMap;
 use jvmti_bindings::env::Jvmti;
 use jvmti_bindings::sys::jni::jmethodID;
 
-use crate::boxing;
+use crate::calls::Callee;
 
 /// Methods remembered. Classes come and go in a JVM that generates code, so the memory is emptied
 /// rather than grown.
@@ -21,8 +21,8 @@ pub(crate) struct Method {
     pub(crate) file: String,
     /// (first bci, line), by bci.
     lines: Vec<(i32, u32)>,
-    /// Whether it boxes a number at these bytecodes, as far as this was asked for.
-    boxing: Mutex<Vec<(i32, bool)>>,
+    /// What it calls at these bytecodes, as far as this was asked for.
+    callees: Mutex<Vec<(i32, Callee)>>,
 }
 
 impl Method {
@@ -37,24 +37,23 @@ impl Method {
 }
 
 impl Method {
-    /// Whether a bytecode of the method, which has this id, calls `Long.valueOf` or the like.
-    pub(crate) fn is_boxing(&self, jvmti: &Jvmti, id: jmethodID, bci: i32) -> bool {
-        let known = || self.boxing.lock().unwrap_or_else(PoisonError::into_inner);
+    /// What a bytecode of the method, which has this id, calls.
+    pub(crate) fn callee(&self, jvmti: &Jvmti, id: jmethodID, bci: i32) -> Callee {
+        let known = || self.callees.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = known().iter().find(|(at, _)| *at == bci) {
             return *known;
         }
         // SAFETY: `id` came with the event being handled, so its class is still loaded; local references
         // made here die with the event.
-        let is_boxing = unsafe {
-            let callee = || boxing::static_callee(&jvmti.get_bytecodes(id).ok()?, bci);
-            callee().is_some_and(|callee| {
-                let class = jvmti.get_method_declaring_class(id);
-                let pool = class.and_then(|class| jvmti.get_constant_pool(class));
-                pool.is_ok_and(|pool| boxing::is_boxing(&pool, callee))
+        let callee = unsafe {
+            let bytecodes = jvmti.get_bytecodes(id).unwrap_or_default();
+            Callee::new(&bytecodes, bci, || {
+                let class = jvmti.get_method_declaring_class(id).ok()?;
+                jvmti.get_constant_pool(class).ok()
             })
         };
-        known().push((bci, is_boxing));
-        is_boxing
+        known().push((bci, callee));
+        callee
     }
 }
 

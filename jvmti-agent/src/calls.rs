@@ -1,10 +1,42 @@
-//! Calls of `Long.valueOf` and the like in bytecode.
+//! Calls in bytecode that C2 may inline late.
 //!
-//! C2 inlines them after all others and, unlike for others, leaves their call site as the description of code that it makes or
-//! changes from then on, wherever that is: an unrolled loop in another function is described as the line that boxes a number.
+//! It inlines some calls after it has parsed all code: those of `Long.valueOf` and the like, of method handles, and any in methods
+//! that have become large. It leaves the call site as the description of the code that it makes or changes from then on,
+//! wherever that is: an unrolled loop in another function is described as the line that boxes a number.
 
-/// `invokestatic`, followed by the index of a method in the constant pool, two bytes.
+/// These are followed by the index of a method in the constant pool, two bytes.
+const INVOKESPECIAL: u8 = 0xb7;
 const INVOKESTATIC: u8 = 0xb8;
+const INVOKEDYNAMIC: u8 = 0xba;
+
+/// What a bytecode calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Callee {
+    /// Nothing, or what is chosen by the receiver's class: the code that looks at the class is described as the call, too.
+    None,
+    /// A method that boxes a number. Where it is inlined, nothing may remain of it.
+    Box,
+    /// Another method, always the same one.
+    Fixed,
+}
+
+impl Callee {
+    /// Reads a method's bytecodes, and asks for the constant pool of its class, as JVMTI gives it, where that decides.
+    pub(crate) fn new(bytecodes: &[u8], bci: i32, pool: impl FnOnce() -> Option<Vec<u8>>) -> Self {
+        let at = usize::try_from(bci).ok();
+        match at.and_then(|at| bytecodes.get(at..at.checked_add(3)?)) {
+            Some([INVOKESTATIC, index @ ..]) => {
+                let is_box = |pool: Vec<u8>| Some(is_boxing(&pool, half(index, 0)?));
+                match pool().and_then(is_box) {
+                    Some(true) => Self::Box,
+                    _ => Self::Fixed,
+                }
+            }
+            Some([INVOKESPECIAL | INVOKEDYNAMIC, ..]) => Self::Fixed,
+            _ => Self::None,
+        }
+    }
+}
 
 /// The classes of boxes; each has a static method `valueOf`.
 const BOXES: [&[u8]; 8] = [
@@ -18,17 +50,8 @@ const BOXES: [&[u8]; 8] = [
     b"java/lang/Double",
 ];
 
-/// The method that the bytecode at an index calls statically, as an index into the constant pool.
-pub(crate) fn static_callee(bytecodes: &[u8], bci: i32) -> Option<u16> {
-    let at = usize::try_from(bci).ok()?;
-    match bytecodes.get(at..at.checked_add(3)?)? {
-        [INVOKESTATIC, index @ ..] => half(index, 0),
-        _ => None,
-    }
-}
-
-/// Whether a method of a constant pool, as JVMTI gives it, boxes a number.
-pub(crate) fn is_boxing(pool: &[u8], method: u16) -> bool {
+/// Whether a method of a constant pool boxes a number.
+fn is_boxing(pool: &[u8], method: u16) -> bool {
     let named = || {
         let entries = entries(pool)?;
         let body = |index: u16| entries.get(usize::from(index)).copied().flatten();
@@ -109,11 +132,33 @@ mod tests {
     }
 
     #[test]
-    fn only_static_calls_have_a_callee() {
-        let code = [0x2a, INVOKESTATIC, 1, 2, 0xb6, 0, 7, INVOKESTATIC, 1];
-        let callees: Vec<Option<u16>> = (-1..10).map(|bci| static_callee(&code, bci)).collect();
-        let mut expected = vec![None; 11];
-        expected[2] = Some(0x102);
-        assert_eq!(callees, expected);
+    fn callees_are_those_of_the_bytecode() {
+        let code = [
+            0x2a,
+            INVOKESTATIC,
+            0,
+            7,
+            0xb6,
+            0,
+            7,
+            INVOKESPECIAL,
+            0,
+            7,
+            INVOKESTATIC,
+            0,
+            6,
+            INVOKESTATIC,
+            0,
+        ];
+        let callee = |bci| Callee::new(&code, bci, || Some(pool("java/lang/Long", "valueOf")));
+        let at: Vec<i32> = (-1..17)
+            .filter(|bci| callee(*bci) != Callee::None)
+            .collect();
+        assert_eq!(at, [1, 7, 10]);
+        assert_eq!(
+            [callee(1), callee(7), callee(10)],
+            [Callee::Box, Callee::Fixed, Callee::Fixed]
+        );
+        assert_eq!(Callee::new(&code, 1, || None), Callee::Fixed);
     }
 }
