@@ -15,6 +15,7 @@ const MAX_FRAMES: usize = 127;
 /// Bytes of code looked at before and after the leaf's address.
 const BEFORE: usize = 8;
 const AFTER: usize = 8;
+const PUSH_RBP: u8 = 0x55;
 
 /// Where the return address of a leaf is.
 #[derive(Debug, PartialEq, Eq)]
@@ -124,8 +125,10 @@ fn find(
     if rsp % 16 == 8 && in_code(word(rsp)?) {
         return Some(Return::Slot(rsp));
     }
-    // push rbp; here; mov rbp, rsp
-    if word(rsp) == Some(rbp) && rbp > rsp && in_code(word(rsp + 8)?) {
+    // push rbp; here; mov rbp, rsp. The words alone prove nothing: an earlier callee of the same caller, with a frame of the same
+    // place, may have left them where this one has a slot that it has not written yet.
+    let is_pushed = *code == [0; BEFORE + AFTER] || before.ends_with(&[PUSH_RBP]);
+    if is_pushed && word(rsp) == Some(rbp) && rbp > rsp && in_code(word(rsp + 8)?) {
         return Some(Return::Slot(rsp + 8));
     }
     // Methods that call nothing begin: sub rsp, n+8; mov [rsp+n], rbp; mov rbp, rsp; add rbp, n
@@ -202,8 +205,23 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_frame_pointer_on_top_is_the_callers() {
-        // push rbp has just been done.
-        assert_eq!(before(27, 0x1020, 0x1100), Some(Return::Slot(0x1028)));
+    fn a_saved_frame_pointer_on_top_is_the_callers_where_it_has_just_been_pushed() {
+        let word = |address| match address {
+            0x1028 => Some(7),
+            0x1020 => Some(0x1100),
+            _ => None,
+        };
+        let found = |code: &[u8; BEFORE + AFTER]| {
+            find(code, (0x1020, 0x1100), word, |address| address == 7)
+        };
+        let pushed = [
+            0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, PUSH_RBP, 0x48, 0x8b, 0xec, 0, 0, 0, 0, 0,
+        ];
+        assert_eq!(found(&pushed), Some(Return::Slot(0x1028)));
+        // Code that cannot be read may be that.
+        assert_eq!(found(&[0; BEFORE + AFTER]), Some(Return::Slot(0x1028)));
+        // An earlier callee has left the two words.
+        assert_eq!(found(&[0x90; BEFORE + AFTER]), None);
+        assert_eq!(before(27, 0x1020, 0x1100), None);
     }
 }
