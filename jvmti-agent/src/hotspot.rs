@@ -268,7 +268,6 @@ impl Library {
                 constant_pool_size: self.type_size("ConstantPool")? as u64,
                 constant_pool_holder: offset(&pool, "_pool_holder"),
                 constant_pool_source_file: pool_source,
-                klass_constants: offset(&klass, "_constants"),
                 klass_source_file: offset(&klass, "_source_file_name_index"),
                 klass_name: offset(&self.fields("Klass")?, "_name"),
                 symbol_length: offset(&symbol, "_length"),

@@ -36,8 +36,6 @@ pub struct Layout {
     pub constant_pool_holder: u64,
     /// `ConstantPool::_source_file_name_index` (JDK 18 and newer), u16.
     pub constant_pool_source_file: u64,
-    /// `InstanceKlass::_constants`.
-    pub klass_constants: u64,
     /// `InstanceKlass::_source_file_name_index` (JDK 17), u16.
     pub klass_source_file: u64,
     /// `Klass::_name`.
@@ -58,7 +56,6 @@ impl Layout {
         self.method_const_method > 0
             && self.const_method_size > 0
             && self.constant_pool_size > 0
-            && self.klass_constants > 0
             && self.klass_name > 0
             && self.symbol_body > 0
             && (self.constant_pool_source_file > 0 || self.klass_source_file > 0)
