@@ -131,19 +131,12 @@ fn a_running_jvm_gives_the_true_profile_twice_and_is_left_as_it_was() {
 
 /// Compiled code has no frame pointers there. Samples that the profile itself calls incomplete are few once it says that it is
 /// complete; all others are whole at any time.
-///
-/// `leaf` is not inlined: where C2 inlines the boxing in `sort` late, it gives the position of that call to instructions of
-/// `burn` too, so that a leaf's inlined callers may be those of another copy. What is tested here is the stack.
 #[test]
 fn callers_are_complete() {
     for home in jdks() {
         let what = home.display().to_string();
         let dir = tempfile::tempdir().expect("a directory");
-        let options = [
-            "-XX:CompileCommand=quiet",
-            "-XX:CompileCommand=dontinline,Callers.leaf",
-        ];
-        let java = Running::start(&home, dir.path(), &options, "Callers", 14_000);
+        let java = Running::start(&home, dir.path(), &[], "Callers", 14_000);
         let profile = dir.path().join("profile");
         let told = java.record(&profile, &["--for", "6s"]);
         let recorded = Stacks::read(&profile);
