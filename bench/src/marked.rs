@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -27,6 +28,12 @@ pub struct Marked {
     /// Runs of each query that count, after one to warm up
     #[arg(long, default_value_t = 3)]
     pub runs: u32,
+    /// Version of Spark: 3.5 or 4.3. Another than 4.3 has a page of its own
+    #[arg(long, default_value = DEFAULT_SPARK)]
+    pub spark: String,
+    /// The JDK that runs Spark, if not that of the environment; it has a page of its own
+    #[arg(long, value_name = "DIR")]
+    pub java_home: Option<PathBuf>,
     /// Only these marked functions, such as Filter,Sort
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
@@ -38,6 +45,7 @@ const MEASURES: [&str; 4] = [
     "profiler",
     "jvmti-agent/src",
 ];
+const DEFAULT_SPARK: &str = "4.3";
 /// Some ten thousand rows of lineitem at scale factor 1.
 const ROWS: &str = "l_orderkey < 40000";
 /// Some hundred.
@@ -107,15 +115,27 @@ struct Landed {
 impl Marked {
     /// Measures and writes `marked.md`.
     pub fn measure(&self, results: &Path) -> Result<()> {
-        let page = Measuring::begin(results, "marked", &MEASURES)?;
+        let page = Measuring::begin(results, &self.name()?, &MEASURES)?;
         let queries = self.queries()?;
-        let spark = Spark::install("1")?;
+        let spark = Spark::install_version(&self.spark, self.java_home.clone())?;
         let landed = self.run(&spark, &queries)?;
         page.finish(
             self.runs,
             figures(&queries, &landed),
             &self.body(&queries, &landed),
         )
+    }
+
+    /// What the page is called after.
+    fn name(&self) -> Result<String> {
+        let mut name = "marked".to_owned();
+        if self.spark != DEFAULT_SPARK {
+            name += &format!("-spark-{}", self.spark);
+        }
+        if let Some(home) = &self.java_home {
+            name += &format!("-jdk-{}", release(home)?);
+        }
+        Ok(name)
     }
 
     fn queries(&self) -> Result<Vec<Query>> {
@@ -195,12 +215,12 @@ impl Marked {
     fn body(&self, queries: &[Query], landed: &BTreeMap<String, Landed>) -> String {
         let mut body = format!(
             "Each query calls one marked Java function of about 50 µs in one operator of its plan; TPC-H SF 1, local[2], \
-             Spark 4.3, {} Hz, {} runs of each query. *spent*: CPU time that the function measured by itself. *operator ÷ spent*: \
+             Spark {}, {} Hz, {} runs of each query. *spent*: CPU time that the function measured by itself. *operator ÷ spent*: \
              CPU time that the operator got, over that; below 1, work of the function is missing from its operator. *in it*: samples with \
              the function on the stack; below 1, the compiler inlined the function and describes its code as that of a caller. *right*: \
              those of them that were given to the operator that calls the function, with Wilson's 95% interval. \
              Not here: Spark passes no function to a scan or a write, and Python's functions run in another process.\n\n",
-            self.rate, self.runs
+            self.spark, self.rate, self.runs
         );
         for (way, settings) in WAYS {
             let settings: Vec<String> = settings
@@ -296,6 +316,25 @@ impl Landed {
     }
 }
 
+/// The feature release of a JDK, such as 25.
+fn release(home: &Path) -> Result<String> {
+    let path = home.join("release");
+    let text = fs::read_to_string(&path).with_context(|| {
+        format!(
+            "{} is no JDK: cannot read {}",
+            home.display(),
+            path.display()
+        )
+    })?;
+    let version = text
+        .lines()
+        .find_map(|line| line.strip_prefix("JAVA_VERSION="));
+    let version = version.and_then(|version| version.trim_matches('"').split('.').next());
+    Ok(version
+        .context("the JDK does not say its version")?
+        .to_owned())
+}
+
 /// The name of a query's runs.
 fn key(way: &str, query: &Query) -> String {
     format!("{way}/{}", query.mark)
@@ -362,6 +401,8 @@ mod tests {
         let all = Marked {
             rate: 1,
             runs: 1,
+            spark: DEFAULT_SPARK.to_owned(),
+            java_home: None,
             only: Vec::new(),
         };
         let queries = all.queries().expect("the file");

@@ -16,6 +16,8 @@ pub struct Spark {
     unfuse: PathBuf,
     home: PathBuf,
     data: PathBuf,
+    /// The JDK, if not that of the environment.
+    java_home: Option<PathBuf>,
     scratch: tempfile::TempDir,
 }
 
@@ -103,15 +105,21 @@ impl Work {
 impl Spark {
     /// Installs Spark 4.3 and TPC-H data of a scale factor, if they are not there.
     pub fn install(scale: &str) -> Result<Self> {
-        Self::install_with("--tpch", scale)
+        Self::install_with("4.3", "--tpch", scale)
+    }
+
+    /// Installs another version of Spark, to be run on a JDK, with TPC-H data of scale factor 1.
+    pub fn install_version(version: &str, java_home: Option<PathBuf>) -> Result<Self> {
+        let spark = Self::install_with(version, "--tpch", "1")?;
+        Ok(Self { java_home, ..spark })
     }
 
     /// The same with TPC-DS data.
     pub fn install_tpcds(scale: &str) -> Result<Self> {
-        Self::install_with("--tpcds", scale)
+        Self::install_with("4.3", "--tpcds", scale)
     }
 
-    fn install_with(data: &str, scale: &str) -> Result<Self> {
+    fn install_with(version: &str, data: &str, scale: &str) -> Result<Self> {
         let unfuse = std::env::current_exe()?.with_file_name("unfuse");
         let last_line = |arguments: &[&str]| -> Result<PathBuf> {
             let output = Command::new(&unfuse)
@@ -128,8 +136,9 @@ impl Spark {
                 .context("unfuse setup prints a path")
         };
         Ok(Self {
-            home: last_line(&["setup", "--spark", "4.3"])?,
+            home: last_line(&["setup", "--spark", version])?,
             data: last_line(&["setup", data, scale])?,
+            java_home: None,
             scratch: tempfile::tempdir()?,
             unfuse,
         })
@@ -333,6 +342,9 @@ impl Spark {
             .env("PATH", format!("{}:{path}", bin.display()))
             .env("PYSPARK_PYTHON", bin.join("python"))
             .env_remove("SPARK_HOME");
+        if let Some(home) = &self.java_home {
+            command.env("JAVA_HOME", home);
+        }
         command
     }
 }

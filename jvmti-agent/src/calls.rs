@@ -1,39 +1,31 @@
 //! Calls in bytecode that C2 may inline late.
 //!
-//! It inlines some calls after it has parsed all code: those of `Long.valueOf` and the like, of method handles, and any in methods
-//! that have become large. It leaves the call site as the description of the code that it makes or changes from then on,
-//! wherever that is: an unrolled loop in another function is described as the line that boxes a number.
+//! It inlines some calls after it has parsed all code: those of `Long.valueOf` and the like, and any in methods that have become
+//! large. It leaves the call site as the description of the code that it makes or changes from then on, wherever that is: an
+//! unrolled loop in another function is described as the line that boxes a number.
 
 /// These are followed by the index of a method in the constant pool, two bytes.
 const INVOKESPECIAL: u8 = 0xb7;
 const INVOKESTATIC: u8 = 0xb8;
 const INVOKEDYNAMIC: u8 = 0xba;
 
-/// What a bytecode calls.
+/// A call of one method, whatever the receiver's class. Other calls are described at the code that looks at that class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Callee {
-    /// Nothing, or what is chosen by the receiver's class: the code that looks at the class is described as the call, too.
-    None,
-    /// A method that boxes a number. Where it is inlined, nothing may remain of it.
-    Box,
-    /// Another method, always the same one.
-    Fixed,
+pub(crate) enum FixedCall {
+    /// Of a static method, with its index in the constant pool.
+    Static(u16),
+    /// Of another one.
+    Other,
 }
 
-impl Callee {
-    /// Reads a method's bytecodes, and asks for the constant pool of its class, as JVMTI gives it, where that decides.
-    pub(crate) fn new(bytecodes: &[u8], bci: i32, pool: impl FnOnce() -> Option<Vec<u8>>) -> Self {
-        let at = usize::try_from(bci).ok();
-        match at.and_then(|at| bytecodes.get(at..at.checked_add(3)?)) {
-            Some([INVOKESTATIC, index @ ..]) => {
-                let is_box = |pool: Vec<u8>| Some(is_boxing(&pool, half(index, 0)?));
-                match pool().and_then(is_box) {
-                    Some(true) => Self::Box,
-                    _ => Self::Fixed,
-                }
-            }
-            Some([INVOKESPECIAL | INVOKEDYNAMIC, ..]) => Self::Fixed,
-            _ => Self::None,
+impl FixedCall {
+    /// The call at an index of a method's bytecodes, if there is one.
+    pub(crate) fn at(bytecodes: &[u8], bci: i32) -> Option<Self> {
+        let at = usize::try_from(bci).ok()?;
+        match bytecodes.get(at..at.checked_add(3)?)? {
+            [INVOKESTATIC, index @ ..] => half(index, 0).map(Self::Static),
+            [INVOKESPECIAL | INVOKEDYNAMIC, ..] => Some(Self::Other),
+            _ => None,
         }
     }
 }
@@ -50,22 +42,30 @@ const BOXES: [&[u8]; 8] = [
     b"java/lang/Double",
 ];
 
-/// Whether a method of a constant pool boxes a number.
-fn is_boxing(pool: &[u8], method: u16) -> bool {
-    let named = || {
-        let entries = entries(pool)?;
-        let body = |index: u16| entries.get(usize::from(index)).copied().flatten();
-        let text = |index: u16| match body(index)? {
-            [1, _, _, text @ ..] => Some(text),
-            _ => None,
-        };
-        let method = body(method).filter(|entry| matches!(entry[0], 10 | 11))?;
+/// The methods of a constant pool, as JVMTI gives it, that box a number. Where C2 inlines one, nothing of it may remain.
+pub(crate) fn boxing_methods(pool: &[u8]) -> Vec<u16> {
+    let Some(entries) = entries(pool) else {
+        return Vec::new();
+    };
+    let body = |index: u16| entries.get(usize::from(index)).copied().flatten();
+    let text = |index: u16| match body(index)? {
+        [1, _, _, text @ ..] => Some(text),
+        _ => None,
+    };
+    let boxes = |method: &[u8]| {
         let class = body(half(method, 1)?)?;
         let name_and_type = body(half(method, 3)?)?;
         let is_box = BOXES.contains(&text(half(class, 1)?)?);
-        Some(is_box && text(half(name_and_type, 1)?)? == b"valueOf")
+        let is_value = text(half(name_and_type, 1)?)? == b"valueOf";
+        // Others parse text.
+        let is_of_number = !text(half(name_and_type, 3)?)?.starts_with(b"(L");
+        Some(is_box && is_value && is_of_number)
     };
-    named().unwrap_or(false)
+    let methods = (0..).zip(&entries);
+    let boxing = methods.filter(|(_, entry)| {
+        entry.is_some_and(|entry| matches!(entry[0], 10 | 11) && boxes(entry) == Some(true))
+    });
+    boxing.map(|(index, _)| index).collect()
 }
 
 /// The entries of a constant pool with their tags, by index; `None` if they are not of the class file format.
@@ -99,66 +99,75 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// A pool in which 1 is a long, 7 a method.
-    fn pool(class: &str, method: &str) -> Vec<u8> {
+    /// A pool in which 1 is a long, 8 a method.
+    fn pool(class: &str, method: &str, signature: &str) -> Vec<u8> {
         let text = |text: &str| [&[1, 0, text.len() as u8], text.as_bytes()].concat();
         [
             vec![5, 0, 0, 0, 0, 0, 0, 0, 1],
             text(class),
             text(method),
+            text(signature),
             vec![7, 0, 3],
-            vec![12, 0, 4, 0, 4],
-            vec![10, 0, 5, 0, 6],
+            vec![12, 0, 4, 0, 5],
+            vec![10, 0, 6, 0, 7],
         ]
         .concat()
     }
 
     #[test]
-    fn boxing_methods_have_their_class_and_name() {
-        assert!(is_boxing(&pool("java/lang/Long", "valueOf"), 7));
-        assert!(!is_boxing(&pool("java/lang/Long", "parseLong"), 7));
-        assert!(!is_boxing(&pool("java/lang/String", "valueOf"), 7));
-        assert!(!is_boxing(&pool("java/lang/Long", "valueOf"), 5));
+    fn boxing_methods_have_their_class_name_and_parameter() {
+        let boxing = |class, method, signature| boxing_methods(&pool(class, method, signature));
+        assert_eq!(
+            boxing("java/lang/Long", "valueOf", "(J)Ljava/lang/Long;"),
+            [8]
+        );
+        assert!(boxing("java/lang/Long", "parseLong", "(J)J").is_empty());
+        assert!(boxing("java/lang/String", "valueOf", "(J)Ljava/lang/String;").is_empty());
+        assert!(
+            boxing(
+                "java/lang/Long",
+                "valueOf",
+                "(Ljava/lang/String;)Ljava/lang/Long;"
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn a_pool_that_is_cut_off_has_none() {
-        let whole = pool("java/lang/Long", "valueOf");
+        let whole = pool("java/lang/Long", "valueOf", "(J)Ljava/lang/Long;");
         for end in 0..whole.len() {
-            for method in [0, 2, 7, 8, u16::MAX] {
-                assert!(!is_boxing(&whole[..end], method));
-            }
+            assert!(boxing_methods(&whole[..end]).is_empty());
         }
     }
 
     #[test]
-    fn callees_are_those_of_the_bytecode() {
+    fn calls_are_those_of_the_bytecode() {
         let code = [
             0x2a,
             INVOKESTATIC,
-            0,
-            7,
+            1,
+            2,
             0xb6,
             0,
             7,
             INVOKESPECIAL,
             0,
             7,
-            INVOKESTATIC,
+            INVOKEDYNAMIC,
             0,
             6,
             INVOKESTATIC,
             0,
         ];
-        let callee = |bci| Callee::new(&code, bci, || Some(pool("java/lang/Long", "valueOf")));
-        let at: Vec<i32> = (-1..17)
-            .filter(|bci| callee(*bci) != Callee::None)
+        let calls: Vec<(i32, FixedCall)> = (-1..17)
+            .filter_map(|bci| Some((bci, FixedCall::at(&code, bci)?)))
             .collect();
-        assert_eq!(at, [1, 7, 10]);
-        assert_eq!(
-            [callee(1), callee(7), callee(10)],
-            [Callee::Box, Callee::Fixed, Callee::Fixed]
-        );
-        assert_eq!(Callee::new(&code, 1, || None), Callee::Fixed);
+        let expected = [
+            (1, FixedCall::Static(0x102)),
+            (7, FixedCall::Other),
+            (10, FixedCall::Other),
+        ];
+        assert_eq!(calls, expected);
     }
 }

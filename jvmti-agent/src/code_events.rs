@@ -1,7 +1,7 @@
 //! JIT events → code map.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
@@ -14,21 +14,13 @@ use unfuse_codemap::{CodeRange, FrameRec, Kind, Method as MapMethod, PcRec};
 use unfuse_profiler::clock::monotonic_ns;
 
 use crate::agent::{Agent, with_agent};
-use crate::calls::Callee;
 use crate::inline_records::{DescribedPc, described_pcs};
-use crate::memory;
 use crate::methods::Method;
+use crate::{late_calls, memory};
 
 const OUTERMOST: u32 = u32::MAX;
-/// A call site that describes so many pcs may be one that C2 left to other code.
-const STALE_TIMES: u32 = 2;
-
-/// Whether a call of an address comes right before an address (x86-64).
-fn is_return_address(pc: u64) -> bool {
-    const CALL: u8 = 0xe8;
-    const LENGTH: u64 = 5;
-    memory::bytes(pc.saturating_sub(LENGTH)).is_some_and(|[first]: [u8; 1]| first == CALL)
-}
+/// No compiled method is larger, bytes.
+const MOST_CODE: u32 = 64 << 20;
 
 thread_local! {
     /// Set while this thread hears of code that was compiled before anyone asked for descriptions.
@@ -235,44 +227,18 @@ impl<'a> Builder<'a> {
         }) as u32
     }
 
-    /// Describes code as what stands before it where C2 describes it as a call that it has inlined late, see [`Callee`].
-    fn drop_late_calls(&mut self) {
-        let mut times: HashMap<u32, u32> = HashMap::new();
-        for pc in &self.pcs {
-            *times.entry(pc.frame).or_default() += 1;
-        }
-        let inlined: HashSet<u32> = self.frames.iter().map(|frame| frame.parent).collect();
-        let is_inlined = |frame: u32| {
-            let FrameRec { method, bci, .. } = self.frames[frame as usize];
-            let (id, method) = &self.methods[method as usize];
-            match method.callee(&self.agent.jvmti, *id, bci) {
-                Callee::None => false,
-                Callee::Box => true,
-                Callee::Fixed => inlined.contains(&frame),
-            }
-        };
-        // Most describe one pc, and are not looked at.
-        let calls: Vec<u32> = times
-            .into_iter()
-            .filter(|(frame, times)| *times >= STALE_TIMES && is_inlined(*frame))
-            .map(|(frame, _)| frame)
-            .collect();
-        let is_stale = |pc: &PcRec| {
-            calls.contains(&pc.frame) && !is_return_address(self.start + u64::from(pc.offset))
-        };
-        let stale: Vec<bool> = self.pcs.iter().map(is_stale).collect();
-        let mut before = None;
-        for (pc, is_stale) in self.pcs.iter_mut().zip(stale) {
-            if is_stale {
-                pc.frame = before.unwrap_or(pc.frame);
-            }
-            before = Some(pc.frame);
-        }
-    }
-
     fn insert(mut self, size: u32, load_time: u64) {
         self.pcs.sort_by_key(|pc| pc.offset);
-        self.drop_late_calls();
+        let mut code = vec![0; size.min(MOST_CODE) as usize];
+        let read = memory::read(self.start, &mut code);
+        code.truncate(read);
+        let described = late_calls::Described {
+            jvmti: &self.agent.jvmti,
+            code: &code,
+            methods: &self.methods,
+            frames: &self.frames,
+        };
+        late_calls::take_back(&described, &mut self.pcs);
         let methods: Vec<_> = self
             .methods
             .iter()

@@ -20,6 +20,7 @@ mod code_events;
 mod event_queue;
 mod hotspot;
 mod inline_records;
+mod late_calls;
 mod log;
 mod memory;
 mod methods;

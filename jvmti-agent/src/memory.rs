@@ -15,6 +15,18 @@ pub(crate) fn bytes<const N: usize>(at: u64) -> Option<[u8; N]> {
     (read == Ok(N)).then_some(bytes)
 }
 
+/// Fills `into` as far as there is something; returns how far.
+pub(crate) fn read(at: u64, into: &mut [u8]) -> usize {
+    let Ok(base) = usize::try_from(at) else {
+        return 0;
+    };
+    let from = RemoteIoVec {
+        base,
+        len: into.len(),
+    };
+    process_vm_readv(getpid(), &mut [IoSliceMut::new(into)], &[from]).unwrap_or(0)
+}
+
 /// 64 bits.
 pub(crate) fn word(at: u64) -> Option<u64> {
     bytes(at).map(u64::from_ne_bytes)

@@ -1,12 +1,10 @@
 //! Names and line tables of methods, asked of the JVM once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crossbeam_skiplist::SkipMap;
 use jvmti_bindings::env::Jvmti;
 use jvmti_bindings::sys::jni::jmethodID;
-
-use crate::calls::Callee;
 
 /// Methods remembered. Classes come and go in a JVM that generates code, so the memory is emptied
 /// rather than grown.
@@ -21,8 +19,6 @@ pub(crate) struct Method {
     pub(crate) file: String,
     /// (first bci, line), by bci.
     lines: Vec<(i32, u32)>,
-    /// What it calls at these bytecodes, as far as this was asked for.
-    callees: Mutex<Vec<(i32, Callee)>>,
 }
 
 impl Method {
@@ -33,27 +29,6 @@ impl Method {
             .lines
             .partition_point(|(start, _)| *start <= bci.max(0));
         after.checked_sub(1).map_or(0, |index| self.lines[index].1)
-    }
-}
-
-impl Method {
-    /// What a bytecode of the method, which has this id, calls.
-    pub(crate) fn callee(&self, jvmti: &Jvmti, id: jmethodID, bci: i32) -> Callee {
-        let known = || self.callees.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = known().iter().find(|(at, _)| *at == bci) {
-            return *known;
-        }
-        // SAFETY: `id` came with the event being handled, so its class is still loaded; local references
-        // made here die with the event.
-        let callee = unsafe {
-            let bytecodes = jvmti.get_bytecodes(id).unwrap_or_default();
-            Callee::new(&bytecodes, bci, || {
-                let class = jvmti.get_method_declaring_class(id).ok()?;
-                jvmti.get_constant_pool(class).ok()
-            })
-        };
-        known().push((bci, callee));
-        callee
     }
 }
 
@@ -98,7 +73,6 @@ fn describe(jvmti: &Jvmti, id: jmethodID) -> Option<Method> {
             signature,
             file: jvmti.get_source_file_name(class).unwrap_or_default(),
             lines,
-            ..Method::default()
         })
     }
 }

@@ -109,7 +109,8 @@ pub(crate) fn add_capabilities(jvmti: &Jvmti) -> Result<(), String> {
         })
         .map(drop)
         .map_err(|_| {
-            "this JVM has no CompiledMethodLoad events or line tables; use HotSpot".to_owned()
+            "this JVM has no CompiledMethodLoad events, line tables or bytecodes; use HotSpot"
+                .to_owned()
         })
 }
 

@@ -206,9 +206,7 @@ impl Walk<'_, '_> {
         let frame = &frames[index];
         if let Some(hash) = generated_hash(&frame.file) {
             self.generated(index, frames, hash);
-        } else if let Some(boundary) = boundary
-            && (*boundary != Boundary::Mapped || is_mapped(frames, index))
-        {
+        } else if let Some(boundary) = boundary {
             self.boundary(index, frame, boundary);
         }
     }
@@ -270,7 +268,7 @@ impl Walk<'_, '_> {
 
 /// Whether a Scala iterator calls the frame, once for each row. The frame then belongs to the operator that made the
 /// iterator, not to the one that reads from it.
-fn is_mapped(frames: &[Frame], index: usize) -> bool {
+pub(crate) fn is_mapped(frames: &[Frame], index: usize) -> bool {
     let caller = index.checked_sub(1).and_then(|before| frames.get(before));
     caller.is_some_and(|caller| caller.class.starts_with("scala.collection.Iterator"))
 }
@@ -380,7 +378,7 @@ impl Context<'_> {
             }
             Boundary::Node(names) => self.nearest(kind, from, contains(names)),
             Boundary::Mapped => self
-                .nearest(kind, from, contains(&["Project"]))
+                .nearest(kind, from, |operator| boundary::MAPPING.contains(&operator))
                 .filter(|(at, _)| self.plan.nodes[*at].codegen_stage.is_none()),
             Boundary::NamedAsClass => {
                 let operator = boundary::operator_of(&frame.class)?;

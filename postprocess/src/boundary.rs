@@ -16,8 +16,8 @@ pub(crate) enum Boundary {
     Collect,
     /// A node of this stage whose name contains one of these.
     Node(&'static [&'static str]),
-    /// The projection that is not fused, if an iterator maps rows with the frame's function: it runs so, without any class of
-    /// its operator on the stack.
+    /// The operator of those that map rows, not fused, if an iterator does so with the frame's function: it runs so, without
+    /// any class of its operator on the stack.
     Mapped,
     /// The node of this stage that is named as the class is, `FooExec` for `Foo`.
     NamedAsClass,
@@ -375,6 +375,9 @@ static RULES: &[(&str, Boundary)] = &[
         Mapped,
     ),
 ];
+
+/// Operators that hand a function to an iterator.
+pub(crate) const MAPPING: [&str; 2] = ["Project", "SerializeFromObject"];
 
 /// A generated function that an iterator maps rows with.
 pub(crate) static MAPPED: Boundary = Mapped;

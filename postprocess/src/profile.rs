@@ -10,6 +10,7 @@ use unfuse_format::{
     ProcessRow, ProfileDir, SampleRow, SourceRow, StackRow, StageRow, Table, TaskRow,
 };
 
+use crate::attribute::is_mapped;
 use crate::boundary::{self, Boundary};
 use crate::heading;
 use crate::plan::Plan;
@@ -586,7 +587,11 @@ fn merged(mut groups: Vec<(Group, Weight)>) -> Vec<(Group, Weight)> {
 fn landmarks(frames: &[Frame]) -> Vec<Landmark> {
     let landmark = |(index, frame): (usize, &Frame)| match generated_hash(&frame.file) {
         Some(_) => Some((index, None)),
-        None => Some((index, Some(boundary::of(&frame.class)?))),
+        None => {
+            let boundary = boundary::of(&frame.class)?;
+            let counts = *boundary != Boundary::Mapped || is_mapped(frames, index);
+            counts.then_some((index, Some(boundary)))
+        }
     };
     let found: Vec<Landmark> = frames.iter().enumerate().filter_map(landmark).collect();
     match found.first() {

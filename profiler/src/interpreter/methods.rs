@@ -69,8 +69,12 @@ impl InterpretedMethod {
 /// The JVM uses the metadata of unloaded classes again, so an address says nothing later. A method gets a number that is
 /// its own forever, and is read anew after each [`Methods::begin`] at which the JVM has unloaded classes.
 ///
+/// While no class is unloaded it is read again once a second.
+///
 /// A class that was loaded between sample and reading does not give its name: if the JVM unloaded classes since the
-/// [`Methods::begin`] before, or does not count them, an address has a method only if that was there before, too.
+/// [`Methods::begin`] before, an address has a method only if that was there before, too. Where the JVM does not count them
+/// (`-XX:-UsePerfData`), only an address that had another method before has none: a method that is seen in one batch only,
+/// and whose class is unloaded and replaced before it is read, can have the name of the other.
 #[derive(Debug)]
 pub struct Methods {
     memory: Pages,
@@ -154,6 +158,11 @@ impl Methods {
         number
     }
 
+    /// Whether there is, or was, a method at an address, be it ambiguous which.
+    pub fn is_method(&self, address: u64) -> bool {
+        self.before.contains_key(&address)
+    }
+
     /// The number of a method that need not be read.
     fn settled(&mut self, method: u64) -> Option<u32> {
         let standing = self.before.get(&method)?;
@@ -181,9 +190,12 @@ impl Methods {
             unloaded: self.unloaded.filter(|_| !self.is_ambiguous),
         };
         let before = self.before.insert(method, standing);
-        let is_same = before.is_some_and(|before| before.number == number);
         // Its class may have been loaded after the samples were taken, or while it was read.
-        let is_ambiguous = self.is_ambiguous && !is_same
+        let is_ambiguous = match before {
+            Some(before) => self.is_ambiguous && before.number != number,
+            None => self.is_ambiguous && self.unloaded.is_some(),
+        };
+        let is_ambiguous = is_ambiguous
             || self.unloaded.is_some() && self.unloads.count(self.now) != self.unloaded;
         (!is_ambiguous).then_some(number)
     }
@@ -400,6 +412,19 @@ mod tests {
     }
 
     #[test]
+    fn a_method_that_was_not_there_before_has_no_name_in_a_batch_with_an_unload() {
+        let (mut counters, metadata) = (Counters::new(), Metadata::new("a/First"));
+        let counted = Layout {
+            counters: counters.start(),
+            ..LAYOUT
+        };
+        let mut methods = methods_of(counted);
+        counters.unload();
+        assert_eq!(metadata.class(&mut methods, 1), None);
+        assert_eq!(metadata.class(&mut methods, 2).as_deref(), Some("a.First"));
+    }
+
+    #[test]
     fn a_method_that_was_unloaded_and_is_still_there_is_read_again() {
         let (mut counters, mut metadata) = (Counters::new(), Metadata::new("a/First"));
         let counted = Layout {
@@ -431,20 +456,21 @@ mod tests {
     }
 
     #[test]
-    fn where_unloaded_classes_are_not_counted_a_method_must_have_been_there_before() {
+    fn where_unloaded_classes_are_not_counted_a_method_that_replaced_another_waits_for_the_next_batch()
+     {
         let (mut methods, mut metadata) = (methods(), Metadata::new("a/First"));
-        assert_eq!(metadata.class(&mut methods, 1), None);
+        assert_eq!(metadata.class(&mut methods, 1).as_deref(), Some("a.First"));
         assert_eq!(metadata.class(&mut methods, 2).as_deref(), Some("a.First"));
         metadata.load("a/Other");
         assert_eq!(metadata.class(&mut methods, 3), None);
+        assert!(methods.is_method(metadata.address(Metadata::METHOD)));
         assert_eq!(metadata.class(&mut methods, 4).as_deref(), Some("a.Other"));
     }
 
     #[test]
     fn a_caller_saves_a_pointer_into_its_own_code() {
         let (mut methods, metadata) = (methods(), Metadata::new("a/First"));
-        metadata.class(&mut methods, 1);
-        metadata.class(&mut methods, 2).expect("a class");
+        metadata.class(&mut methods, 1).expect("a class");
         let method = methods.get(0).expect("a method");
         let code = metadata.address(Metadata::CONSTANT) + LAYOUT.const_method_size;
         assert!(method.can_save(code + 4) && method.can_save(0));

@@ -2,7 +2,7 @@
 
 use crate::memory::Memory;
 
-/// Counters of unloaded classes: those of the JVM's archive of classes, and all others.
+/// Counters of unloaded classes: those of the JVM's archive of classes come second.
 const COUNTERS: [&[u8]; 2] = [
     b"java.cls.unloadedClasses",
     b"java.cls.sharedUnloadedClasses",
@@ -10,10 +10,15 @@ const COUNTERS: [&[u8]; 2] = [
 /// `PerfDataPrologue::magic` and `accessible`: the counters are there.
 const MAGIC: u32 = 0xcafe_c0c0_u32.to_be();
 const ACCESSIBLE: usize = 7;
-/// `PerfDataPrologue::entry_offset` and `num_entries`, u32 each.
+/// `PerfDataPrologue::used`, bytes, u32.
+const USED: usize = 8;
+/// `PerfDataPrologue::entry_offset` and `num_entries`, u32 each, which end it.
 const ENTRIES: usize = 24;
+const PROLOGUE: usize = 32;
+/// `sizeof(PerfDataEntry)`.
+const SHORTEST: usize = 20;
 /// No JVM has more memory for counters, bytes: 32 KiB unless its size was chosen.
-const LARGEST: usize = 1 << 20;
+const LARGEST: usize = 4 << 20;
 /// The counters are looked for again after this time while the JVM has none.
 const AGAIN_NS: u64 = 1_000_000_000;
 
@@ -57,16 +62,24 @@ impl Unloads {
             return None;
         }
         let start = self.word(self.start)?;
-        let mut bytes = vec![0; LARGEST];
+        let prologue: [u8; PROLOGUE] = self.memory.array(start)?;
+        if !is_accessible(&prologue) {
+            return None;
+        }
+        let mut bytes = vec![0; (half(&prologue, USED)? as usize).min(LARGEST)];
         let read = self.memory.read(&mut bytes, start);
         let offsets = offsets(&bytes[..read])?;
         Some(offsets.map(|offset| start + offset as u64))
     }
 }
 
+fn is_accessible(data: &[u8]) -> bool {
+    half(data, 0) == Some(MAGIC) && data.get(ACCESSIBLE) == Some(&1)
+}
+
 /// Where the counters of unloaded classes are in performance data.
 fn offsets(data: &[u8]) -> Option<[usize; 2]> {
-    if half(data, 0)? != MAGIC || data.get(ACCESSIBLE) != Some(&1) {
+    if !is_accessible(data) {
         return None;
     }
     let mut entry = half(data, ENTRIES)? as usize;
@@ -75,16 +88,22 @@ fn offsets(data: &[u8]) -> Option<[usize; 2]> {
         // `PerfDataEntry`: its length, where its name is, how many values it has, four bytes of kinds, where its value is.
         let length = half(data, entry)? as usize;
         let name = data.get(entry + half(data, entry + 4)? as usize..)?;
-        let name = name.split(|byte| *byte == 0).next()?;
-        if let Some(counter) = COUNTERS.iter().position(|counter| *counter == name) {
+        let is_name = |counter: &&[u8]| {
+            let rest = name.strip_prefix(*counter);
+            rest.is_some_and(|rest| rest.first() == Some(&0))
+        };
+        if let Some(counter) = COUNTERS.iter().position(is_name) {
             found[counter] = Some(entry + half(data, entry + 16)? as usize);
         }
-        if length == 0 {
+        if let [Some(first), Some(second)] = found {
+            return Some([first, second]);
+        }
+        if length < SHORTEST {
             return None;
         }
         entry += length;
     }
-    Some([found[0]?, found[1]?])
+    None
 }
 
 /// The u32 at an offset.
@@ -149,6 +168,8 @@ pub(super) mod tests {
             data.extend(*name);
             data.resize(from + 64, 0);
         }
+        let used = data.len() as u32;
+        data[USED..USED + 4].copy_from_slice(&used.to_ne_bytes());
         data
     }
 
@@ -162,6 +183,7 @@ pub(super) mod tests {
     fn what_is_cut_off_or_not_ready_has_none() {
         let whole = data(&COUNTERS);
         assert!(offsets(&whole).is_some());
+        // The second counter's value need not be there.
         for end in 0..whole.len() - 64 {
             assert_eq!(offsets(&whole[..end]), None, "{end} bytes");
         }

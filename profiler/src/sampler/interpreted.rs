@@ -61,6 +61,12 @@ impl Words {
         Some(INTERPRETED | u64::from(number) << 32 | bci)
     }
 
+    /// Whether there is a method at an address, be it ambiguous which.
+    fn is_method(&self, address: u64) -> bool {
+        let methods = self.methods.as_ref();
+        methods.is_some_and(|methods| methods.is_method(address))
+    }
+
     /// The word for the `Method*` and the saved bytecode pointer of a caller's frame; none if there is no such method.
     pub(super) fn caller(&mut self, method: u64, bcp: u64) -> Option<u64> {
         let word = self.leaf(method, bcp)?;
@@ -174,11 +180,12 @@ impl<'a> Interpreted<'a> {
                 if depth > 0 {
                     return self.words.caller(method, bcp);
                 }
-                // Compiled callers have another kind of frame, and leave the method in the register.
                 let words = &mut self.words;
-                words
-                    .leaf(method, bcp)
-                    .or_else(|| words.leaf(sample.method_register, bcp))
+                words.leaf(method, bcp).or_else(|| {
+                    // Compiled callers have another kind of frame, and leave the method in the register.
+                    let is_other = !words.is_method(method);
+                    is_other.then(|| words.leaf(sample.method_register, bcp))?
+                })
             });
             self.marked.push(word.unwrap_or(*ip));
             if depth < known_from {

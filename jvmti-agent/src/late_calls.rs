@@ -1,0 +1,159 @@
+//! Takes back the descriptions that late calls leave where they do not belong, see [`crate::calls`].
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use jvmti_bindings::env::Jvmti;
+use jvmti_bindings::sys::jni::jmethodID;
+use unfuse_codemap::{FrameRec, PcRec};
+
+use crate::calls::{FixedCall, boxing_methods};
+use crate::methods::Method;
+
+/// A call site that describes so many pcs, or so many bytes of code before one, may be one that C2 left to other code.
+const TIMES: u32 = 2;
+const BYTES: u32 = 32;
+
+/// The code that is described, and the methods of its frames.
+pub(crate) struct Described<'a> {
+    pub(crate) jvmti: &'a Jvmti,
+    pub(crate) code: &'a [u8],
+    pub(crate) methods: &'a [(jmethodID, Arc<Method>)],
+    pub(crate) frames: &'a [FrameRec],
+}
+
+/// Describes code as what stands before it where it is described as a call that was inlined. `pcs` are in order.
+pub(crate) fn take_back(described: &Described<'_>, pcs: &mut [PcRec]) {
+    let inlined: HashSet<u32> = described.frames.iter().map(|frame| frame.parent).collect();
+    let mut asked = Asked::default();
+    let calls: HashSet<u32> = candidates(described.code, pcs)
+        .into_iter()
+        .filter(|frame| asked.is_inlined(described, *frame, inlined.contains(frame)))
+        .collect();
+    replace(described.code, pcs, &calls);
+}
+
+/// Frames whose place may describe code of others: most describe few bytes at one pc, and are not looked at.
+fn candidates(code: &[u8], pcs: &[PcRec]) -> HashSet<u32> {
+    let mut times: HashMap<u32, u32> = HashMap::new();
+    let mut begin = 0;
+    for pc in pcs {
+        let bytes = pc
+            .offset
+            .saturating_sub(std::mem::replace(&mut begin, pc.offset));
+        if !is_return_address(code, pc.offset) {
+            *times.entry(pc.frame).or_default() += if bytes >= BYTES { TIMES } else { 1 };
+        }
+    }
+    times.retain(|_, times| *times >= TIMES);
+    times.into_keys().collect()
+}
+
+/// Gives pcs of these calls, where there is no call, the description before.
+fn replace(code: &[u8], pcs: &mut [PcRec], calls: &HashSet<u32>) {
+    let mut before = None;
+    for pc in pcs {
+        if !calls.contains(&pc.frame) {
+            before = Some(pc.frame);
+        } else if !is_return_address(code, pc.offset) {
+            pc.frame = before.unwrap_or(pc.frame);
+        }
+    }
+}
+
+/// Whether a call of an address comes right before an offset (x86-64); also where the code could not be read.
+fn is_return_address(code: &[u8], offset: u32) -> bool {
+    const CALL: u8 = 0xe8;
+    const LENGTH: usize = 5;
+    let call = (offset as usize).checked_sub(LENGTH);
+    call.is_some_and(|call| code.get(call).is_none_or(|first| *first == CALL))
+}
+
+/// What the JVM was asked for, for one compiled method.
+#[derive(Default)]
+struct Asked<'a> {
+    bytecodes: HashMap<u32, Vec<u8>>,
+    /// Methods that box numbers, by their place in the constant pool of a class. Generated classes of one name have files of their own.
+    boxing: HashMap<(&'a str, &'a str), Vec<u16>>,
+}
+
+impl<'a> Asked<'a> {
+    /// Whether a frame is at a call that was inlined; `has_callee` says that something of it is left.
+    fn is_inlined(&mut self, described: &Described<'a>, frame: u32, has_callee: bool) -> bool {
+        let FrameRec {
+            method: index, bci, ..
+        } = described.frames[frame as usize];
+        let (id, method) = &described.methods[index as usize];
+        // SAFETY: `id` came with the event being handled, so its class is still loaded; local references
+        // made here die with the event.
+        let bytecodes = self
+            .bytecodes
+            .entry(index)
+            .or_insert_with(|| unsafe { described.jvmti.get_bytecodes(*id) }.unwrap_or_default());
+        match FixedCall::at(bytecodes, bci) {
+            None => false,
+            Some(_) if has_callee => true,
+            Some(FixedCall::Other) => false,
+            Some(FixedCall::Static(callee)) => {
+                let boxing = self
+                    .boxing
+                    .entry((&method.class, &method.file))
+                    .or_insert_with(|| {
+                        // SAFETY: as above.
+                        let pool = unsafe {
+                            let class = described.jvmti.get_method_declaring_class(*id);
+                            class.and_then(|class| described.jvmti.get_constant_pool(class))
+                        };
+                        boxing_methods(&pool.unwrap_or_default())
+                    });
+                boxing.contains(&callee)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pcs(described: &[(u32, u32)]) -> Vec<PcRec> {
+        let pc = |(offset, frame): &(u32, u32)| PcRec {
+            offset: *offset,
+            frame: *frame,
+        };
+        described.iter().map(pc).collect()
+    }
+
+    /// Code with a call right before offset 20.
+    fn code() -> Vec<u8> {
+        let mut code = vec![0x90; 200];
+        code[15] = 0xe8;
+        code
+    }
+
+    #[test]
+    fn a_place_is_looked_at_if_it_describes_much() {
+        let found = |described: &[(u32, u32)]| candidates(&code(), &pcs(described));
+        assert!(found(&[(8, 1), (12, 2), (18, 3)]).is_empty());
+        assert_eq!(found(&[(8, 1), (12, 2), (18, 1)]), HashSet::from([1]));
+        assert_eq!(found(&[(8, 1), (50, 2), (52, 3)]), HashSet::from([2]));
+        assert!(found(&[(8, 1), (20, 1)]).is_empty(), "a call is one");
+    }
+
+    #[test]
+    fn code_without_a_call_gets_the_description_before() {
+        let mut described = pcs(&[(4, 7), (8, 1), (12, 2), (20, 7), (24, 7), (30, 3), (34, 7)]);
+        replace(&code(), &mut described, &HashSet::from([7]));
+        let frames: Vec<u32> = described.iter().map(|pc| pc.frame).collect();
+        assert_eq!(frames, [7, 1, 2, 7, 2, 3, 3]);
+    }
+
+    #[test]
+    fn code_that_cannot_be_read_keeps_its_descriptions() {
+        let described = [(8, 1), (12, 7), (90, 7)];
+        let mut kept = pcs(&described);
+        replace(&[], &mut kept, &HashSet::from([7]));
+        assert_eq!(kept, pcs(&described));
+        assert!(candidates(&[], &kept).is_empty());
+    }
+}
