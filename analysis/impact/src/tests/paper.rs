@@ -1,8 +1,8 @@
 //! Table 1 and the figures in the text.
 //!
-//! Nobody can compute the paper's indicators again. The paper prints two running times only: TPC-DS with SSD and 1 Gbps took
-//! 55.7 s in disk mode and 56.7 s in memory mode (section 5.2). It gives no CPU frequency for them, and equation 1 needs the
-//! times at two frequencies. So the tests go backwards: they take the CRI of each scheme from table 1, choose running times
+//! The paper prints too little to compute its indicators again. It gives two running times: TPC-DS with SSD and 1 Gbps takes
+//! 55.7 s in disk mode and 56.7 s in memory mode (section 5.2). Equation 1 needs running times at two CPU frequencies, and
+//! the paper names none. So the tests go backwards: they take the CRI of each scheme from table 1, choose running times
 //! that have it, and compute table 1 from these by equations 1 and 3 to 6. They also check the printed numbers against
 //! the paper's own equations and text; where that fails, the test says so.
 
@@ -89,7 +89,7 @@ fn shares_of_time_give_the_indicators_that_the_equations_say() {
     }
 }
 
-/// CRI by scheme: HDD and 1 Gbps, SSD and 1 Gbps, HDD and 10 Gbps, SSD and 10 Gbps.
+/// The CRI of each scheme, in this order: HDD and 1 Gbps, SSD and 1 Gbps, HDD and 10 Gbps, SSD and 10 Gbps.
 type CriByScheme = [f64; 4];
 
 /// What equations 4 to 6 say of a column of table 1.
