@@ -314,6 +314,24 @@ mod tests {
         make(1, 5).or_else(|_| make(0, 0)).unwrap();
     }
 
+    /// Puts a link to a file, a FIFO and a device in a place, in turn.
+    fn plant_each(at: &Path, target: &Path, check: impl Fn(&str)) {
+        symlink(target, at).unwrap();
+        check("a symbolic link");
+        fs::remove_file(at).unwrap();
+        mkfifo(at, Mode::S_IRWXU).unwrap();
+        check("a FIFO");
+        fs::remove_file(at).unwrap();
+        device(at);
+        check("a device");
+    }
+
+    /// A message begins so, and ends with what to do.
+    fn is_refusal(error: &str, begins: &str) {
+        assert!(error.starts_with(begins), "{error}");
+        assert!(error.ends_with("remove it"), "{error}");
+    }
+
     #[test]
     fn capabilities_are_read_from_performance_data() {
         assert_eq!(
@@ -418,24 +436,12 @@ mod tests {
         let precious = home.path().join("precious");
         fs::write(&precious, "precious").unwrap();
         let shown = format!("/proc/{0}/cwd/.attach_pid{0}", files.pid);
-        let is_told = |what: &str| {
+        plant_each(&path, &precious, |what| {
             let error = files.trigger().unwrap_err().to_string();
-            assert!(
-                error.starts_with(&format!("{shown} is {what}; ")),
-                "{error}"
-            );
-            assert!(error.ends_with("remove it"), "{error}");
+            is_refusal(&error, &format!("{shown} is {what}; "));
             assert!(path.symlink_metadata().is_ok(), "what is not ours stays");
-        };
-        symlink(&precious, &path).unwrap();
-        is_told("a symbolic link");
-        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
-        fs::remove_file(&path).unwrap();
-        mkfifo(&path, Mode::S_IRWXU).unwrap();
-        is_told("a FIFO");
-        fs::remove_file(&path).unwrap();
-        device(&path);
-        is_told("a device");
+            assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        });
     }
 
     #[test]
@@ -457,22 +463,11 @@ mod tests {
         let error = other.connect().unwrap_err().to_string();
         assert!(error.contains("not JVM 1"), "{error}");
         let shown = format!("/proc/{0}/root/tmp/.java_pid{0}", files.pid);
-        let is_told = |what: &str| {
+        plant_each(&path, &moved, |what| {
             let error = files.connect().unwrap_err().to_string();
-            assert!(
-                error.starts_with(&format!("{shown} is {what}, not the socket")),
-                "{error}"
-            );
+            is_refusal(&error, &format!("{shown} is {what}, not the socket"));
             assert!(error.ends_with("; remove it"), "{error}");
-        };
-        symlink(&moved, &path).unwrap();
-        is_told("a symbolic link");
-        fs::remove_file(&path).unwrap();
-        mkfifo(&path, Mode::S_IRWXU).unwrap();
-        is_told("a FIFO");
-        fs::remove_file(&path).unwrap();
-        device(&path);
-        is_told("a device");
+        });
         drop(listener);
         assert!(other.connect().unwrap().is_none(), "nobody listens");
     }
