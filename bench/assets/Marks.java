@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Work whose owner is known: each function is called in one place of one plan, computes for a while, and adds up the CPU time
+ * Work whose operator is known. One place of one plan calls each function; it computes for a while and adds up the CPU time
  * that it used. A frame of its class on the stack of a sample says which operator did the work.
  */
 public final class Marks {
@@ -39,7 +39,7 @@ public final class Marks {
         return seconds;
     }
 
-    /** Makes a view of a table's column that a function maps record by record. */
+    /** Makes a view that applies a function to each value of the only column of a query. */
     public static void map(SparkSession spark, String source, String view) {
         spark.sql(source).as(Encoders.LONG()).map(new MapElements(), Encoders.LONG()).createOrReplaceTempView(view);
     }
@@ -58,7 +58,7 @@ public final class Marks {
         return value;
     }
 
-    // Functions for SQL, called after their classes. Spark takes only classes that implement the interface themselves.
+    // Functions for SQL: mark_NAME. Spark takes only classes that implement the interface themselves.
 
     public static final class Filter implements UDF1<Long, Long> {
         @Override
@@ -144,7 +144,7 @@ public final class Marks {
         }
     }
 
-    /** A sum: what a window function computes of a row before it aggregates, Spark puts into a projection. */
+    /** A sum. It is an aggregate function because Spark computes the arguments of window functions in a projection. */
     public static final class Window extends UserDefinedAggregateFunction {
         private static final StructType LONG = new StructType().add("value", DataTypes.LongType);
 

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_postprocess::{By, Profile, Selection, Totals};
 
 use crate::event_log::{Execution, Timings, executions, timings};
-use crate::page::{Figure, Measuring, slug};
+use crate::page::{ATTRIBUTION, Figure, Measuring, slug};
 use crate::plot::{self, Bar};
 use crate::spark::{AsyncProfiler, Run, Setup, Spark, Tool, Work, canonical, statements_of};
 use crate::{foreign, stats, tools};
@@ -46,12 +46,6 @@ pub struct Accuracy {
     pub dataflint: Option<PathBuf>,
 }
 
-const MEASURES: [&str; 4] = [
-    "profiler",
-    "jvmti-agent/src",
-    "spark-patches/src",
-    "postprocess/src",
-];
 /// The operators of the canonical query, as the columns of table A.1.
 const OPERATORS: [&str; 4] = ["scan", "filter", "join", "aggregate"];
 /// The query that no other stands for.
@@ -107,7 +101,7 @@ impl Accuracy {
             bail!("--runs and --rates must not be empty");
         }
         let name = self.name();
-        let page = Measuring::begin(results, &name, &MEASURES)?;
+        let page = Measuring::begin(results, &name, &ATTRIBUTION)?;
         let experiment = self.experiment()?;
         let spark = Spark::install("1")?;
         let subjects = self.subjects();

@@ -9,7 +9,7 @@ use clap::Args;
 use unfuse_postprocess::{By, Profile, Selection, Standing, Total, Totals};
 
 use crate::event_log::executions;
-use crate::page::{Figure, Measuring};
+use crate::page::{ATTRIBUTION, Figure, Measuring};
 use crate::session::Failed;
 use crate::spark::{Setup, Spark, Tool, Work, tpch_queries};
 
@@ -26,13 +26,6 @@ pub struct Coverage {
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
 }
-
-const MEASURES: [&str; 4] = [
-    "postprocess/src",
-    "spark-patches/src",
-    "profiler",
-    "jvmti-agent/src",
-];
 
 /// One query.
 #[derive(Default)]
@@ -55,7 +48,7 @@ struct Covered {
 impl Coverage {
     /// Measures and writes `coverage.md`.
     pub fn measure(&self, results: &Path) -> Result<()> {
-        let page = Measuring::begin(results, "coverage", &MEASURES)?;
+        let page = Measuring::begin(results, "coverage", &ATTRIBUTION)?;
         let suites = [
             ("tpch", Spark::install(&self.scale)?),
             ("tpcds", Spark::install_tpcds(&self.scale)?),

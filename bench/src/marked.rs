@@ -1,20 +1,19 @@
-//! Work whose owner is known: in each query one operator calls a marked function, and every sample in that function should be
-//! that operator's.
+//! Work whose operator is known: in each query one operator calls a marked function, and every sample in that function should be
+//! given to that operator.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
-
 use unfuse_postprocess::{Level, Profile, Selection, export};
+use unfuse_toolkit::java_release;
 
 use crate::event_log::executions;
-use crate::page::{Figure, Measuring, slug};
+use crate::page::{ATTRIBUTION, Figure, Measuring, slug};
 use crate::session::Answer;
 use crate::spark::{Marks, Setup, Spark, Tool};
 use crate::stats;
@@ -39,12 +38,6 @@ pub struct Marked {
     pub only: Vec<String>,
 }
 
-const MEASURES: [&str; 4] = [
-    "postprocess/src",
-    "spark-patches/src",
-    "profiler",
-    "jvmti-agent/src",
-];
 const DEFAULT_SPARK: &str = "4.3";
 /// Some ten thousand rows of lineitem at scale factor 1.
 const ROWS: &str = "l_orderkey < 40000";
@@ -53,7 +46,7 @@ const FEW: &str = "l_orderkey < 1600";
 /// The typed map has a view of its own, not a function for SQL.
 const TYPED: &str = "MapElements";
 
-/// How Spark runs the plans: the name of the way, and the settings that bring it about.
+/// How Spark runs the plans: a name, and the settings that it takes. Each way keeps the settings of those before it.
 const WAYS: [(&str, &[(&str, &str)]); 3] = [
     ("fused", &[]),
     ("not fused", &[("spark.sql.codegen.wholeStage", "false")]),
@@ -103,9 +96,9 @@ struct Sample {
 struct Landed {
     /// CPU time of the function by its own account, s.
     spent_s: f64,
-    /// By its samples, s.
+    /// CPU time of the samples with the function on the stack, s.
     sampled_s: f64,
-    /// CPU time that the operator was given in these queries, with the function on the stack or not, s.
+    /// CPU time of all samples of the operator in these queries, s.
     given_s: f64,
     samples: u64,
     /// Samples by the operator that they were given to.
@@ -115,7 +108,7 @@ struct Landed {
 impl Marked {
     /// Measures and writes `marked.md`.
     pub fn measure(&self, results: &Path) -> Result<()> {
-        let page = Measuring::begin(results, &self.name()?, &MEASURES)?;
+        let page = Measuring::begin(results, &self.name()?, &ATTRIBUTION)?;
         let queries = self.queries()?;
         let spark = Spark::install_version(&self.spark, self.java_home.clone())?;
         let landed = self.run(&spark, &queries)?;
@@ -133,7 +126,13 @@ impl Marked {
             name += &format!("-spark-{}", self.spark);
         }
         if let Some(home) = &self.java_home {
-            name += &format!("-jdk-{}", release(home)?);
+            let release = java_release(home).with_context(|| {
+                format!(
+                    "{} is no JDK: its file `release` has no version",
+                    home.display()
+                )
+            })?;
+            name += &format!("-jdk-{release}");
         }
         Ok(name)
     }
@@ -158,7 +157,7 @@ impl Marked {
             }),
             ..Setup::default()
         };
-        // No plan is to change while it runs, and none to be joined another way than it says.
+        // Adaptive execution could choose another join than the hint asks for.
         let conf = vec!["spark.sql.adaptive.enabled=false".to_owned()];
         let tool = Tool::Unfuse(format!("rate={}", self.rate), conf);
         let mut session = spark.start(&setup, &tool)?;
@@ -196,7 +195,7 @@ impl Marked {
             };
             let query = queries
                 .iter()
-                .find(|query| name.ends_with(&query.mark_of_name()));
+                .find(|query| name.rsplit('/').next() == Some(&query.mark));
             if let Some((query, landed)) = query.zip(landed.get_mut(name))
                 && !round.starts_with('-')
             {
@@ -256,11 +255,6 @@ impl Query {
             .replace("{few}", FEW)
     }
 
-    /// The end of the name of its runs.
-    fn mark_of_name(&self) -> String {
-        format!("/{}", self.mark)
-    }
-
     /// Whether an operator of the plan is the one that calls the function.
     fn is_of(&self, operator: &str) -> bool {
         let end = operator.find(|c: char| !c.is_ascii_alphanumeric());
@@ -314,25 +308,6 @@ impl Landed {
             others.join(", ").replace('|', "\\|")
         )
     }
-}
-
-/// The feature release of a JDK, such as 25.
-fn release(home: &Path) -> Result<String> {
-    let path = home.join("release");
-    let text = fs::read_to_string(&path).with_context(|| {
-        format!(
-            "{} is no JDK: cannot read {}",
-            home.display(),
-            path.display()
-        )
-    })?;
-    let version = text
-        .lines()
-        .find_map(|line| line.strip_prefix("JAVA_VERSION="));
-    let version = version.and_then(|version| version.trim_matches('"').split('.').next());
-    Ok(version
-        .context("the JDK does not say its version")?
-        .to_owned())
 }
 
 /// The name of a query's runs.

@@ -162,6 +162,14 @@ impl Figure {
     }
 }
 
+/// Paths whose code decides which operator a sample is given to.
+pub const ATTRIBUTION: [&str; 4] = [
+    "postprocess/src",
+    "spark-patches/src",
+    "profiler",
+    "jvmti-agent/src",
+];
+
 /// A page to which a measurement is being added.
 #[derive(Debug)]
 pub struct Measuring {

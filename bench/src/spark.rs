@@ -39,7 +39,7 @@ pub struct Work {
 pub struct Setup {
     /// Whether the queries use `spin(value, rounds)`, the identity with work.
     pub spin: bool,
-    /// Functions whose owner is known.
+    /// Functions that one operator of a plan calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marks: Option<Marks>,
     /// Whether async-profiler samples each query.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use unfuse_toolkit::java_release;
+
 use crate::{root, run};
 
 /// The JDKs in /usr/lib/jvm from 17 on, the oldest first: 17 itself and at least one of 21 or newer.
@@ -20,7 +22,7 @@ pub fn jdks() -> Vec<PathBuf> {
         .flatten()
         .filter_map(|entry| fs::canonicalize(entry.path()).ok())
         .filter(|home| home.join("bin/javac").exists())
-        .map(|home| (release(&home), home))
+        .filter_map(|home| Some((java_release(&home)?, home)))
         .filter(|(release, _)| *release >= 17)
         .collect();
     homes.sort();
@@ -31,19 +33,6 @@ pub fn jdks() -> Vec<PathBuf> {
         "the tests need JDK 17 and a JDK of 21 or newer in /usr/lib/jvm; found {homes:?}"
     );
     homes.into_iter().map(|(_, home)| home).collect()
-}
-
-/// The feature release of a JDK, by its `release` file; 0 if there is none.
-fn release(home: &Path) -> u32 {
-    let text = fs::read_to_string(home.join("release")).unwrap_or_default();
-    let version = text
-        .lines()
-        .find_map(|line| line.strip_prefix("JAVA_VERSION="))
-        .unwrap_or_default();
-    let feature = version.trim_matches('"').split('.').next();
-    feature
-        .and_then(|feature| feature.parse().ok())
-        .unwrap_or(0)
 }
 
 /// Class files by name.

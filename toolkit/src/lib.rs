@@ -13,6 +13,7 @@ pub mod cgroup;
 pub mod confine;
 pub mod cpufreq;
 pub mod guardian;
+mod jdk;
 pub mod storage;
 mod trust;
 
@@ -25,6 +26,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use nix::unistd::geteuid;
 use unfuse_files::{Access, Directory};
+
+pub use jdk::java_release;
 
 /// What a cache directory is needed for, and how another is chosen.
 const UNUSABLE: &str = "the cache directory cannot be used; XDG_CACHE_HOME says where another is";

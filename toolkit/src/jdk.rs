@@ -1,0 +1,13 @@
+//! What a JDK says of itself.
+
+use std::fs;
+use std::path::Path;
+
+/// The feature release of the JDK in a directory, such as 25; `None` if its file `release` does not say.
+pub fn java_release(home: &Path) -> Option<u32> {
+    let text = fs::read_to_string(home.join("release")).ok()?;
+    let version = text
+        .lines()
+        .find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
+    version.trim_matches('"').split('.').next()?.parse().ok()
+}
