@@ -1,15 +1,16 @@
 //! Calls in bytecode that C2 may inline late.
 //!
-//! It inlines some calls after it has parsed all code: those of `Long.valueOf` and the like, and any in methods that have become
-//! large. It leaves the call site as the description of the code that it makes or changes from then on, wherever that is: an
-//! unrolled loop in another function is described as the line that boxes a number.
+//! C2 inlines some calls after it has parsed all code: calls of `Long.valueOf` and the like, and any calls in a method that has
+//! become large. From then on it describes all code that it makes or changes as the last of these call sites, wherever
+//! that code is. So an unrolled loop in another function is described as the line that boxes a number.
 
 /// These are followed by the index of a method in the constant pool, two bytes.
 const INVOKESPECIAL: u8 = 0xb7;
 const INVOKESTATIC: u8 = 0xb8;
 const INVOKEDYNAMIC: u8 = 0xba;
 
-/// A call of one method, whatever the receiver's class. Other calls are described at the code that looks at that class.
+/// A call whose callee does not depend on the receiver's class. For other calls, code that compares the class is rightly described
+/// as the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FixedCall {
     /// Of a static method, with its index in the constant pool.
@@ -42,7 +43,8 @@ const BOXES: [&[u8]; 8] = [
     b"java/lang/Double",
 ];
 
-/// The methods of a constant pool, as JVMTI gives it, that box a number. Where C2 inlines one, nothing of it may remain.
+/// Indices of the methods in a constant pool that box a number. The pool is as JVMTI gives it. Where C2 inlines such a method,
+/// it may remove all of its code.
 pub(crate) fn boxing_methods(pool: &[u8]) -> Vec<u16> {
     let Some(entries) = entries(pool) else {
         return Vec::new();
@@ -99,7 +101,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// A pool in which 1 is a long, 8 a method.
+    /// A constant pool: entry 1 is a long, entry 8 the method.
     fn pool(class: &str, method: &str, signature: &str) -> Vec<u8> {
         let text = |text: &str| [&[1, 0, text.len() as u8], text.as_bytes()].concat();
         [

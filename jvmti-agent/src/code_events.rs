@@ -238,7 +238,7 @@ impl<'a> Builder<'a> {
             methods: &self.methods,
             frames: &self.frames,
         };
-        late_calls::take_back(&described, &mut self.pcs);
+        late_calls::correct(&described, &mut self.pcs);
         let methods: Vec<_> = self
             .methods
             .iter()

@@ -250,7 +250,6 @@ impl Library {
             let method = self.fields("Method")?;
             let constant = self.fields("ConstMethod")?;
             let pool = self.fields("ConstantPool")?;
-            let klass = self.fields("InstanceKlass")?;
             let symbol = self.fields("Symbol")?;
             let offset = |fields: &HashMap<&str, Field>, name: &str| {
                 fields.get(name).map_or(0, |field| field.offset as u64)
@@ -268,7 +267,10 @@ impl Library {
                 constant_pool_size: self.type_size("ConstantPool")? as u64,
                 constant_pool_holder: offset(&pool, "_pool_holder"),
                 constant_pool_source_file: pool_source,
-                klass_source_file: offset(&klass, "_source_file_name_index"),
+                klass_source_file: offset(
+                    &self.fields("InstanceKlass")?,
+                    "_source_file_name_index",
+                ),
                 klass_name: offset(&self.fields("Klass")?, "_name"),
                 symbol_length: offset(&symbol, "_length"),
                 symbol_body: offset(&symbol, "_body"),

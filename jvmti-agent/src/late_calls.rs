@@ -1,4 +1,4 @@
-//! Takes back the descriptions that late calls leave where they do not belong, see [`crate::calls`].
+//! Corrects code that C2 describes as a call that it has inlined late, see [`crate::calls`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use unfuse_codemap::{FrameRec, PcRec};
 use crate::calls::{FixedCall, boxing_methods};
 use crate::methods::Method;
 
-/// A call site that describes so many pcs, or so many bytes of code before one, may be one that C2 left to other code.
+/// A call site that describes at least so many pcs, or so many bytes up to one of them, may describe code of other places.
 const TIMES: u32 = 2;
 const BYTES: u32 = 32;
 
@@ -22,8 +22,8 @@ pub(crate) struct Described<'a> {
     pub(crate) frames: &'a [FrameRec],
 }
 
-/// Describes code as what stands before it where it is described as a call that was inlined. `pcs` are in order.
-pub(crate) fn take_back(described: &Described<'_>, pcs: &mut [PcRec]) {
+/// Gives code that is described as an inlined call the description of the code before it. `pcs` are in order of their offsets.
+pub(crate) fn correct(described: &Described<'_>, pcs: &mut [PcRec]) {
     let inlined: HashSet<u32> = described.frames.iter().map(|frame| frame.parent).collect();
     let mut asked = Asked::default();
     let calls: HashSet<u32> = candidates(described.code, pcs)
@@ -33,7 +33,7 @@ pub(crate) fn take_back(described: &Described<'_>, pcs: &mut [PcRec]) {
     replace(described.code, pcs, &calls);
 }
 
-/// Frames whose place may describe code of others: most describe few bytes at one pc, and are not looked at.
+/// Frames that may describe code of other places. Most frames describe few bytes at one pc, and the JVM is not asked about them.
 fn candidates(code: &[u8], pcs: &[PcRec]) -> HashSet<u32> {
     let mut times: HashMap<u32, u32> = HashMap::new();
     let mut begin = 0;
@@ -49,7 +49,7 @@ fn candidates(code: &[u8], pcs: &[PcRec]) -> HashSet<u32> {
     times.into_keys().collect()
 }
 
-/// Gives pcs of these calls, where there is no call, the description before.
+/// Gives pcs that are described as these calls, and follow no call instruction, the description before them.
 fn replace(code: &[u8], pcs: &mut [PcRec], calls: &HashSet<u32>) {
     let mut before = None;
     for pc in pcs {
@@ -61,7 +61,7 @@ fn replace(code: &[u8], pcs: &mut [PcRec], calls: &HashSet<u32>) {
     }
 }
 
-/// Whether a call of an address comes right before an offset (x86-64); also where the code could not be read.
+/// Whether a call instruction of x86-64 ends at an offset. If the code could not be read, every offset counts as such.
 fn is_return_address(code: &[u8], offset: u32) -> bool {
     const CALL: u8 = 0xe8;
     const LENGTH: usize = 5;
@@ -73,12 +73,12 @@ fn is_return_address(code: &[u8], offset: u32) -> bool {
 #[derive(Default)]
 struct Asked<'a> {
     bytecodes: HashMap<u32, Vec<u8>>,
-    /// Methods that box numbers, by their place in the constant pool of a class. Generated classes of one name have files of their own.
+    /// Indices of methods that box numbers, by class and file: generated classes share names, but not files.
     boxing: HashMap<(&'a str, &'a str), Vec<u16>>,
 }
 
 impl<'a> Asked<'a> {
-    /// Whether a frame is at a call that was inlined; `has_callee` says that something of it is left.
+    /// Whether a frame is at a call that was inlined; `has_callee` says whether any code of the callee is described.
     fn is_inlined(&mut self, described: &Described<'a>, frame: u32, has_callee: bool) -> bool {
         let FrameRec {
             method: index, bci, ..

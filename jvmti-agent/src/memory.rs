@@ -7,15 +7,10 @@ use std::io::IoSliceMut;
 /// The bytes at an address, if all of them are there.
 pub(crate) fn bytes<const N: usize>(at: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
-    let from = RemoteIoVec {
-        base: usize::try_from(at).ok()?,
-        len: N,
-    };
-    let read = process_vm_readv(getpid(), &mut [IoSliceMut::new(&mut bytes)], &[from]);
-    (read == Ok(N)).then_some(bytes)
+    (read(at, &mut bytes) == N).then_some(bytes)
 }
 
-/// Fills `into` as far as there is something; returns how far.
+/// Fills `into` as far as there is memory; returns how many bytes that is.
 pub(crate) fn read(at: u64, into: &mut [u8]) -> usize {
     let Ok(base) = usize::try_from(at) else {
         return 0;

@@ -16,8 +16,8 @@ pub(crate) enum Boundary {
     Collect,
     /// A node of this stage whose name contains one of these.
     Node(&'static [&'static str]),
-    /// The operator of those that map rows, not fused, if an iterator does so with the frame's function: it runs so, without
-    /// any class of its operator on the stack.
+    /// One of the operators in [`MAPPING`] that is not fused. It hands its function to an iterator, so no frame names its class;
+    /// an iterator calls the frame.
     Mapped,
     /// The node of this stage that is named as the class is, `FooExec` for `Foo`.
     NamedAsClass,
@@ -379,7 +379,7 @@ static RULES: &[(&str, Boundary)] = &[
 /// Operators that hand a function to an iterator.
 pub(crate) const MAPPING: [&str; 2] = ["Project", "SerializeFromObject"];
 
-/// A generated function that an iterator maps rows with.
+/// The boundary at a generated function that an iterator calls.
 pub(crate) static MAPPED: Boundary = Mapped;
 
 /// Classes of operators that no rule names.

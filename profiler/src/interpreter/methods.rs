@@ -66,15 +66,16 @@ impl InterpretedMethod {
 
 /// Reads methods of one JVM.
 ///
-/// The JVM uses the metadata of unloaded classes again, so an address says nothing later. A method gets a number that is
-/// its own forever, and is read anew after each [`Methods::begin`] at which the JVM has unloaded classes.
+/// The JVM reuses the memory of unloaded classes, so an address can mean another method later. Each method gets a number
+/// that no other method gets.
 ///
-/// While no class is unloaded it is read again once a second.
+/// An address is read again once a second, and at once after the JVM has unloaded a class. If it has unloaded one since the
+/// last [`Methods::begin`], an address has a method only if the same method was there before: another one may have been loaded
+/// after the samples were taken.
 ///
-/// A class that was loaded between sample and reading does not give its name: if the JVM unloaded classes since the
-/// [`Methods::begin`] before, an address has a method only if that was there before, too. Where the JVM does not count them
-/// (`-XX:-UsePerfData`), only an address that had another method before has none: a method that is seen in one batch only,
-/// and whose class is unloaded and replaced before it is read, can have the name of the other.
+/// A JVM with `-XX:-UsePerfData` does not count unloaded classes. Then every [`Methods::begin`] reads again, and an address has
+/// no method only where another method was before. A method that was never read before its class was unloaded and replaced
+/// can get the name of the other.
 #[derive(Debug)]
 pub struct Methods {
     memory: Pages,
@@ -158,7 +159,7 @@ impl Methods {
         number
     }
 
-    /// Whether there is, or was, a method at an address, be it ambiguous which.
+    /// Whether there is, or was, a method at an address.
     pub fn is_method(&self, address: u64) -> bool {
         self.before.contains_key(&address)
     }
@@ -190,14 +191,12 @@ impl Methods {
             unloaded: self.unloaded.filter(|_| !self.is_ambiguous),
         };
         let before = self.before.insert(method, standing);
-        // Its class may have been loaded after the samples were taken, or while it was read.
-        let is_ambiguous = match before {
-            Some(before) => self.is_ambiguous && before.number != number,
-            None => self.is_ambiguous && self.unloaded.is_some(),
-        };
-        let is_ambiguous = is_ambiguous
-            || self.unloaded.is_some() && self.unloads.count(self.now) != self.unloaded;
-        (!is_ambiguous).then_some(number)
+        let is_counted = self.unloaded.is_some();
+        let is_other = before.map_or(is_counted, |before| before.number != number);
+        let after_samples = self.is_ambiguous && is_other;
+        let while_read = is_counted && self.unloads.count(self.now) != self.unloaded;
+        // The JVM may have loaded its class then.
+        (!after_samples && !while_read).then_some(number)
     }
 
     fn numbered(&mut self, method: u64) -> Option<u32> {
@@ -383,23 +382,16 @@ mod tests {
         }
     }
 
-    fn methods() -> Methods {
-        methods_of(LAYOUT)
-    }
-
-    fn methods_of(layout: Layout) -> Methods {
+    /// Methods in this process; unloaded classes are not counted where the counters are at 0.
+    fn methods(counters: u64) -> Methods {
         let memory = Memory::open(std::process::id()).expect("this process");
-        Methods::new(memory, layout).expect("a layout")
+        Methods::new(memory, Layout { counters, ..LAYOUT }).expect("a layout")
     }
 
     #[test]
-    fn where_unloaded_classes_are_counted_only_the_batch_in_which_they_were_is_without_a_method() {
+    fn a_batch_with_an_unload_gives_a_changed_address_no_name() {
         let (mut counters, mut metadata) = (Counters::new(), Metadata::new("a/First"));
-        let counted = Layout {
-            counters: counters.start(),
-            ..LAYOUT
-        };
-        let mut methods = methods_of(counted);
+        let mut methods = methods(counters.start());
         assert_eq!(metadata.class(&mut methods, 1).as_deref(), Some("a.First"));
         counters.unload();
         metadata.load("a/Other");
@@ -412,13 +404,9 @@ mod tests {
     }
 
     #[test]
-    fn a_method_that_was_not_there_before_has_no_name_in_a_batch_with_an_unload() {
+    fn a_batch_with_an_unload_gives_a_new_address_no_name() {
         let (mut counters, metadata) = (Counters::new(), Metadata::new("a/First"));
-        let counted = Layout {
-            counters: counters.start(),
-            ..LAYOUT
-        };
-        let mut methods = methods_of(counted);
+        let mut methods = methods(counters.start());
         counters.unload();
         assert_eq!(metadata.class(&mut methods, 1), None);
         assert_eq!(metadata.class(&mut methods, 2).as_deref(), Some("a.First"));
@@ -427,11 +415,7 @@ mod tests {
     #[test]
     fn a_method_that_was_unloaded_and_is_still_there_is_read_again() {
         let (mut counters, mut metadata) = (Counters::new(), Metadata::new("a/First"));
-        let counted = Layout {
-            counters: counters.start(),
-            ..LAYOUT
-        };
-        let mut methods = methods_of(counted);
+        let mut methods = methods(counters.start());
         assert_eq!(metadata.class(&mut methods, 1).as_deref(), Some("a.First"));
         counters.unload();
         assert_eq!(metadata.class(&mut methods, 2).as_deref(), Some("a.First"));
@@ -442,11 +426,7 @@ mod tests {
     #[test]
     fn a_method_is_read_once_a_second_while_no_class_is_unloaded() {
         let (counters, mut metadata) = (Counters::new(), Metadata::new("a/First"));
-        let counted = Layout {
-            counters: counters.start(),
-            ..LAYOUT
-        };
-        let mut methods = methods_of(counted);
+        let mut methods = methods(counters.start());
         assert_eq!(metadata.class(&mut methods, 1).as_deref(), Some("a.First"));
         metadata.load("a/Redefined");
         let soon = metadata.class(&mut methods, AGAIN_NS);
@@ -456,9 +436,8 @@ mod tests {
     }
 
     #[test]
-    fn where_unloaded_classes_are_not_counted_a_method_that_replaced_another_waits_for_the_next_batch()
-     {
-        let (mut methods, mut metadata) = (methods(), Metadata::new("a/First"));
+    fn without_counters_a_changed_address_has_a_name_from_the_next_batch_on() {
+        let (mut methods, mut metadata) = (methods(0), Metadata::new("a/First"));
         assert_eq!(metadata.class(&mut methods, 1).as_deref(), Some("a.First"));
         assert_eq!(metadata.class(&mut methods, 2).as_deref(), Some("a.First"));
         metadata.load("a/Other");
@@ -469,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_caller_saves_a_pointer_into_its_own_code() {
-        let (mut methods, metadata) = (methods(), Metadata::new("a/First"));
+        let (mut methods, metadata) = (methods(0), Metadata::new("a/First"));
         metadata.class(&mut methods, 1).expect("a class");
         let method = methods.get(0).expect("a method");
         let code = metadata.address(Metadata::CONSTANT) + LAYOUT.const_method_size;

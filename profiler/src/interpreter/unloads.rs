@@ -2,7 +2,7 @@
 
 use crate::memory::Memory;
 
-/// Counters of unloaded classes: those of the JVM's archive of classes come second.
+/// Counters of unloaded classes. The second counts classes from the JVM's archive, the first all others.
 const COUNTERS: [&[u8]; 2] = [
     b"java.cls.unloadedClasses",
     b"java.cls.sharedUnloadedClasses",
@@ -116,7 +116,7 @@ fn half(data: &[u8], at: usize) -> Option<u32> {
 pub(super) mod tests {
     use super::*;
 
-    /// Performance data of this process, and where the address of its begin is.
+    /// Performance data, and a word with its address, as `PerfMemory::_start` is.
     pub(in crate::interpreter) struct Counters {
         data: Vec<u8>,
         start: Box<u64>,

@@ -61,7 +61,7 @@ impl Words {
         Some(INTERPRETED | u64::from(number) << 32 | bci)
     }
 
-    /// Whether there is a method at an address, be it ambiguous which.
+    /// Whether there is, or was, a method at an address.
     fn is_method(&self, address: u64) -> bool {
         let methods = self.methods.as_ref();
         methods.is_some_and(|methods| methods.is_method(address))

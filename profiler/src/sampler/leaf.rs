@@ -125,8 +125,8 @@ fn find(
     if rsp % 16 == 8 && in_code(word(rsp)?) {
         return Some(Return::Slot(rsp));
     }
-    // push rbp; here; mov rbp, rsp. The words alone prove nothing: an earlier callee of the same caller, with a frame of the same
-    // place, may have left them where this one has a slot that it has not written yet.
+    // push rbp; here; mov rbp, rsp. The two words alone prove nothing: an earlier callee of the same caller leaves them on the
+    // stack, and this one may not have overwritten them yet.
     let is_pushed = *code == [0; BEFORE + AFTER] || before.ends_with(&[PUSH_RBP]);
     if is_pushed && word(rsp) == Some(rbp) && rbp > rsp && in_code(word(rsp + 8)?) {
         return Some(Return::Slot(rsp + 8));
