@@ -87,11 +87,11 @@ fn check_marks(profile: &Path, name: &str, version: &str, proved: bool) {
         others.sort_unstable();
         others.dedup();
         eprintln!("{version} {name}: {right} of {count} samples in {mark} are of {operator}");
-        // Of 99% that are right, so many samples may be wrong by chance (three standard deviations).
-        let all = count as f64;
-        let wrong = 0.01 * all + 3.0 * (0.01 * 0.99 * all).sqrt();
+        // At most 3%, and no more than chance (three standard deviations) makes of 1%.
+        let wrong = (count - right) as f64 / count as f64;
+        let chance = 0.01 + 3.0 * (0.01 * 0.99 / count as f64).sqrt();
         assert!(
-            (count - right) as f64 <= wrong,
+            wrong <= chance.min(0.03),
             "{version} {name}: {right} of {count} samples in {mark} are of {operator}: {others:?}"
         );
     }
