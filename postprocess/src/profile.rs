@@ -269,7 +269,8 @@ impl Profile {
         let executions = self::executions(rows::<ExecutionRow>(&dir, &mut problems)?);
         let sources = rows::<SourceRow>(&dir, &mut problems)?;
         let mut plans = plans(plan_rows);
-        let generated = generated(codegen, &mut plans);
+        let mut generated = generated(codegen, &mut plans);
+        share_bodies(&sources, &mut generated);
         let stacks: HashMap<i64, Vec<Frame>> = stacks
             .into_iter()
             .map(|row| {
@@ -527,6 +528,32 @@ fn generated(
     generated
 }
 
+/// Gives texts that the other compiler made of a body the operators of that body: the driver reports these under its hash only. There are two
+/// compilers, so a body has one other text.
+fn share_bodies(
+    sources: &[SourceRow],
+    generated: &mut HashMap<ExecutionKey, HashMap<String, Vec<usize>>>,
+) {
+    let others: HashMap<(&str, &str), &str> = sources
+        .iter()
+        .filter(|row| !row.body.is_empty())
+        .map(|row| ((row.app.as_str(), row.body.as_str()), row.hash.as_str()))
+        .collect();
+    if others.is_empty() {
+        return;
+    }
+    for ((app, _), texts) in generated {
+        let shared: Vec<(String, Vec<usize>)> = texts
+            .iter()
+            .filter_map(|(body, nodes)| {
+                let other = others.get(&(app.as_str(), body.as_str()))?;
+                Some(((*other).to_owned(), nodes.clone()))
+            })
+            .collect();
+        texts.extend(shared);
+    }
+}
+
 /// Samples of before a JVM knew its application belong to it too.
 fn name_applications(samples: &mut [SampleRow], processes: &[ProcessRow]) {
     for sample in samples.iter_mut().filter(|sample| sample.app.is_empty()) {
@@ -625,4 +652,30 @@ fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
     values.sort();
     values.dedup();
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_the_other_compiler_has_the_operators_of_its_body() {
+        let source = |app: &str, hash: &str, body: &str| SourceRow {
+            app: app.to_owned(),
+            hash: hash.to_owned(),
+            body: body.to_owned(),
+            ..SourceRow::default()
+        };
+        let texts = HashMap::from([("b0d1".to_owned(), vec![3, 1])]);
+        let execution = |app: &str| (app.to_owned(), 7);
+        let mut generated = HashMap::from([
+            (execution("app"), texts.clone()),
+            (execution("other"), texts),
+        ]);
+        let sources = [source("app", "b0d1", ""), source("app", "0123", "b0d1")];
+        share_bodies(&sources, &mut generated);
+        let of = |app: &str| generated[&execution(app)].get("0123").cloned();
+        assert_eq!(of("app"), Some(vec![3, 1]));
+        assert_eq!(of("other"), None, "of another application");
+    }
 }

@@ -156,6 +156,7 @@ fn shape_tables(dir: &ProfileDir, out: &mut Tables, shape: usize) -> Result<()> 
             hash,
             class: format!("GeneratedIteratorForCodegenStage{codegen_stage}"),
             codegen_stage: Some(codegen_stage),
+            body: String::new(),
         });
     }
     for number in 0..STACKS {

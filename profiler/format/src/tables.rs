@@ -374,6 +374,8 @@ pub struct SourceRow {
     pub class: String,
     /// Codegen stage id in the class name.
     pub codegen_stage: Option<i32>,
+    /// Hash of Spark's class body, under which `codegen` has the operators; empty where it is `hash`.
+    pub body: String,
 }
 
 /// One Spark application, told by its driver; a row when it starts and one when it ends.

@@ -50,6 +50,7 @@ public final class SourceTap {
             // Lines and file only: variable tables would cost memory and tell nothing that is needed.
             evaluator.setDebuggingInformation(true, true, false);
             ourName = "generated_" + report(body, body) + ".java";
+            RegionLines.remember(ourName, body);
         } catch (Throwable error) {
             Agent.failed("asking Janino for line tables", error);
         }
@@ -93,8 +94,9 @@ public final class SourceTap {
             String body = ((CodeAndComment) code).body();
             JavaFileObject unit = units.iterator().next();
             String text = unit.getCharContent(true).toString();
-            String hash = report(body, text);
-            ourUnits = Collections.singletonList(new NamedUnit(unit, "generated_" + hash + ".java"));
+            String name = "generated_" + report(body, text) + ".java";
+            RegionLines.remember(name, text);
+            ourUnits = Collections.singletonList(new NamedUnit(unit, name));
             ourOptions = withLines(options);
         } catch (Throwable error) {
             ourOptions = options;
@@ -136,13 +138,13 @@ public final class SourceTap {
             hash = hash(bodyHash + textHash);
             before = reported.putIfAbsent(hash, textHash);
         }
-        if (before == null && !Agent.event(sourceEvent(hash, body, text))) {
+        if (before == null && !Agent.event(sourceEvent(hash, bodyHash, body, text))) {
             reported.remove(hash);
         }
         return hash;
     }
 
-    private static Json sourceEvent(String hash, String body, String text) {
+    private static Json sourceEvent(String hash, String bodyHash, String body, String text) {
         Matcher instantiated = INSTANTIATED.matcher(body);
         String name = instantiated.find() ? instantiated.group(1) : null;
         Matcher stage = STAGE_CLASS.matcher(name == null ? "" : name);
@@ -151,6 +153,7 @@ public final class SourceTap {
                 .field("hash", hash)
                 .field("class", name)
                 .field("codegen_stage", stage.matches() ? Long.valueOf(stage.group(1)) : null)
+                .field("body", hash.equals(bodyHash) ? "" : bodyHash)
                 .field("text", text);
     }
 
