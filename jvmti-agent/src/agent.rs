@@ -24,6 +24,8 @@ pub(crate) struct Agent {
     pub(crate) tasks_only: AtomicBool,
     /// The -agentpath flag for executors, where they are to have one.
     pub(crate) executor_flag: Option<String>,
+    /// Whether generated classes call [`crate::spark_jar::BOUNDARY`].
+    pub(crate) has_boundaries: bool,
     /// Tells one recording of this JVM from the next.
     pub(crate) number: u32,
     /// Where frames are walked by their sizes: how to find these.

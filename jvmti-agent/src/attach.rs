@@ -149,6 +149,7 @@ fn come(vm: &Vm, env: &JniEnv, session: Session, options: Options) -> Result<boo
         events: EventQueue::new(),
         tasks_only: AtomicBool::new(false),
         executor_flag: None,
+        has_boundaries: false,
         number: RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1,
         code_blobs: hotspot::code_blobs(vm.raw()),
     });

@@ -2,7 +2,7 @@
 //! switch frame pointers on without a JVM flag, and to tell samplers how to read interpreted frames.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use jvmti_bindings::env::JniEnv;
@@ -28,6 +28,36 @@ pub(crate) fn preserve_frame_pointers(vm: *mut JavaVM) -> FramePointers {
     // SAFETY: `vm` is the VM that loads us; see the functions for what they read.
     unsafe { Library::of(vm).and_then(|library| library.flag("PreserveFramePointer")) }
         .map_or(FramePointers::Unknown, Flag::switch_on)
+}
+
+/// Tells the compilers that a static method without code is a use of its arguments for which they make no code. Only before they start
+/// (Agent_OnLoad). Returns whether this JVM can be told so.
+pub(crate) fn make_no_code_of(vm: *mut JavaVM, method: &str) -> bool {
+    const FIRST_RELEASE: i32 = 17;
+    // SAFETY: `vm` is the VM that loads us; see `flag` for its tables. During Agent_OnLoad no other thread reads flags, and
+    // the compilers read the commands afterwards. The text is never freed.
+    unsafe {
+        let Some(library) = Library::of(vm) else {
+            return false;
+        };
+        let commands = library.flag("CompileCommand");
+        let unlock = library.flag("UnlockExperimentalVMOptions");
+        let (Some(commands), Some(unlock)) = (commands, unlock) else {
+            return false;
+        };
+        if library.release() < FIRST_RELEASE {
+            return false;
+        }
+        let commands = commands.value.cast::<*const c_char>();
+        let given = text(*commands).map_or_else(String::new, |given| format!("{given}\n"));
+        // The JVM prints commands on stdout unless it is told to be quiet.
+        let Ok(ours) = CString::new(format!("{given}quiet\nblackhole,{method}")) else {
+            return false;
+        };
+        *unlock.value = 1;
+        *commands = ours.into_raw();
+        true
+    }
 }
 
 /// Makes the compilers describe every instruction from now on, for as long as the JVM lives: the code is the

@@ -18,8 +18,8 @@ use crate::agent::{Agent, install, is_installed, with_agent};
 use crate::event_queue::EventQueue;
 use crate::hotspot::{self, FramePointers};
 use crate::methods::Methods;
-use crate::options::{Options, Tab};
-use crate::{attach, classes, code_events, log, show, threads};
+use crate::options::{Options, Regions, Tab};
+use crate::{attach, classes, code_events, log, show, spark_jar, threads};
 
 /// The JVM's entry. Whatever happens, the JVM starts.
 ///
@@ -76,6 +76,9 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
             "cannot switch frame pointers on in this JVM; start it with -XX:+PreserveFramePointer",
         ),
     }
+    let has_boundaries = options.regions == Regions::Exact
+        && !options.without_spark
+        && hotspot::make_no_code_of(vm, spark_jar::BOUNDARY);
     add_capabilities(&jvmti)?;
     let executor_flag = own_path()
         .filter(|_| options.executors)
@@ -89,6 +92,7 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         tasks_only: AtomicBool::new(false),
         executor_flag,
         number: 0,
+        has_boundaries,
         code_blobs: None,
     });
     debug_assert!(installed);

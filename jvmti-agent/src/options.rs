@@ -22,11 +22,13 @@ pub struct Options {
     pub keep_code: bool,
     /// Whether records are followed through tasks.
     pub records: Option<Records>,
+    /// How exactly compiled code tells operators apart.
+    pub regions: Regions,
     /// What was not understood; the rest holds.
     pub complaints: Vec<String>,
 }
 
-const KNOWN: &str = "dir, spools, rate, threads, source, map, keep, keep_for, tasks, waits, executors, spark, ui, heartbeat, records";
+const KNOWN: &str = "dir, spools, rate, threads, source, map, keep, keep_for, tasks, waits, executors, spark, ui, heartbeat, records, regions";
 
 /// What is kept of records that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +37,16 @@ pub enum Records {
     Content,
     /// Times and places only.
     Redacted,
+}
+
+/// What is done so that compiled code tells operators apart.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Regions {
+    /// Each number that an operator computes is an expression of its own: it does not become a part of what the next operator computes.
+    Exact,
+    /// Nothing: generated classes are loaded as Spark compiled them.
+    #[default]
+    Plain,
 }
 
 /// The tab in Spark's web pages.
@@ -124,6 +136,13 @@ impl Options {
                     wrong("a time such as 2s or 500ms, from 100ms to 10m, or off is expected")
                 })?;
             }
+            "regions" => {
+                self.regions = match value {
+                    "exact" => Regions::Exact,
+                    "plain" => Regions::Plain,
+                    _ => return Err(wrong("exact or plain is expected")),
+                }
+            }
             "executors" => self.executors = switch()?,
             "spark" => self.without_spark = !switch()?,
             "ui" => {
@@ -203,6 +222,8 @@ mod tests {
         assert_eq!(options.tab, Tab::Only);
         assert!(!options.config.waits && Options::parse("").config.waits);
         assert_eq!(options.period_ns(), 50_000_000);
+        assert_eq!(options.regions, Regions::Plain);
+        assert_eq!(Options::parse("regions=exact").regions, Regions::Exact);
     }
 
     #[test]

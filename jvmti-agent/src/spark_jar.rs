@@ -15,6 +15,12 @@ use crate::{log, show};
 
 static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
 
+/// What the names of classes of generated code begin with, see `BoundaryCalls`.
+const GENERATED: &str = "org/apache/spark/sql/catalyst/expressions/GeneratedClass";
+
+/// The method of which the compilers are to make no code.
+pub(crate) const BOUNDARY: &str = "io.unfuse.spark.Boundary::value";
+
 /// The flag for executors; read by `ExecutorAgent`.
 const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
 
@@ -34,6 +40,8 @@ pub(crate) struct Patches {
     class: jclass,
     patch: jmethodID,
     targets: HashSet<String>,
+    /// Whether generated classes are patched.
+    generated: bool,
 }
 
 // SAFETY: `class` is a global reference and `patch` a method of it; both are valid on any thread.
@@ -127,13 +135,14 @@ impl Patches {
                 class,
                 patch,
                 targets,
+                generated: agent.has_boundaries,
             })
         }
     }
 
     /// Whether a class is to be patched.
     pub(crate) fn wants(&self, name: &str) -> bool {
-        self.targets.contains(name)
+        self.targets.contains(name) || self.generated && name.starts_with(GENERATED)
     }
 
     /// The patched class file; `None` leaves the class as it is.

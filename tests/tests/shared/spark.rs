@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
-use unfuse_tests::{ask_number, queries, run, samples, spark, spark_submit, top, unfuse};
+use unfuse_tests::{
+    ask_number, queries, run, samples, spark, spark_submit, spark_submit_by, top, unfuse,
+};
 
 /// Operators of the canonical query's fused stage that do work.
 const FUSED: [&str; 5] = [
@@ -16,8 +18,19 @@ const FUSED: [&str; 5] = [
 ];
 
 fn profile_queries(version: &str, profile: &Path, seconds: &str, options: &[&str]) {
+    profile_queries_by(&[], version, profile, seconds, options);
+}
+
+/// The same with options of `unfuse run`.
+fn profile_queries_by(
+    how: &[&str],
+    version: &str,
+    profile: &Path,
+    seconds: &str,
+    options: &[&str],
+) {
     let home = spark(version);
-    let mut command = spark_submit(&home, profile, options);
+    let mut command = spark_submit_by(how, &home, profile, options);
     let output = run(queries(&mut command, seconds));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
@@ -211,6 +224,17 @@ fn spark_4_in_executor_processes() {
     };
     check("cold", &|query| query < cold, 0.0);
     check("warm", &|query| query >= cold, 0.95);
+}
+
+/// Generated classes are changed as they are loaded, and the JVM prints nothing of how it is to compile them.
+#[test]
+fn exact_regions_have_operators_too() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let how = ["--agent-options", "regions=exact"];
+    let options = ["--master", "local[2]", "--driver-memory", "3g"];
+    profile_queries_by(&how, "4.3", &profile, "5", &options);
+    check_operators(&profile, "regions=exact");
 }
 
 /// Spark 4's other compiler.

@@ -39,8 +39,9 @@ public final class TestAgent {
                 if (name == null) {
                     return null;
                 }
-                if (name.startsWith("org/apache/spark/sql/catalyst/expressions/GeneratedClass")) {
+                if (name.startsWith(BoundaryCalls.GENERATED)) {
                     GENERATED.put(name + "@" + Arrays.hashCode(classfile), classfile);
+                    return Patches.patch(name, classfile);
                 }
                 if (!targets.contains(name)) {
                     return null;
