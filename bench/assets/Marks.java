@@ -12,6 +12,7 @@ import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.api.java.UDF1;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.expressions.MutableAggregationBuffer;
 import org.apache.spark.sql.expressions.UserDefinedAggregateFunction;
 import org.apache.spark.sql.types.DataType;
@@ -221,6 +222,22 @@ public final class Marks {
         @Override
         public Long call(Long value) {
             return spin("MapElements", value);
+        }
+    }
+
+    /** Reads a {@link MarkedTable}. */
+    static final class Scan extends MarkedTable.Reader {
+        @Override
+        Long make(long value) {
+            return spin("Scan", value);
+        }
+    }
+
+    /** Writes a {@link MarkedTable}. */
+    static final class Write extends MarkedTable.Writer {
+        @Override
+        public void write(InternalRow row) {
+            spin("Write", row.getLong(0));
         }
     }
 }

@@ -2,10 +2,10 @@
 
 Arguments: data directory, file of {"spin": bool}; with "spin": true a function
 spin(value, rounds) is there, see Spin.java; with "marks": {"functions": [NAME], "mapped": SQL} functions mark_NAME and a view
-mapped are there, see Marks.java, and each answer has their CPU times; with
+mapped are there, see Marks.java, a table marked of MarkedTable.java and a Python function mark_Python; each answer has their CPU times; with
 "async_profiler": {"library": path, "interval": "5ms", "into": directory, "kind": "collapsed" | "jfr"} each
 query is sampled by it.
-UNFUSE_BENCH_SOCKET is where it asks for work: {"query": name, "sql": text, "round": n}, until the other side ends.
+UNFUSE_BENCH_SOCKET is where it asks for work: {"query": name, "sql": text, "round": n, "sink": format}, until the other side ends.
 A round's CPU times are of the JVM, and of the profiler's processes beside it.
 """
 import glob
@@ -65,19 +65,40 @@ if marks:
         else:
             spark.udf.registerJavaFunction(f"mark_{name}", f"marks.Marks${name}", "long")
     spark._jvm.marks.Marks.map(spark._jsparkSession, marks["mapped"], "mapped")
+    spark.read.format("marks.MarkedTable").load().createOrReplaceTempView("marked")
+    in_python = spark.sparkContext.accumulator(0.0)
+
+    def mark_python(value):
+        """About 50 µs of arithmetic; returns the value."""
+        begin = time.thread_time()
+        number = value
+        for _ in range(400):
+            number = (number ^ number >> 31) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+        in_python.add(time.thread_time() - begin)
+        return value
+
+    spark.udf.register("mark_Python", mark_python, "long")
 asked = setup.get("async_profiler")
 if asked:
     sampler = spark._jvm.one.profiler.AsyncProfiler.getInstance(asked["library"])
 
 
-def run(name, sql, number):
+def spent():
+    """CPU time of the marked functions since the last call, s."""
+    seconds = dict(spark._jvm.marks.Marks.spent())
+    seconds["Python"] = in_python.value
+    in_python.value = 0.0
+    return seconds
+
+
+def run(name, sql, number, sink):
     spark.sparkContext.setJobDescription(f"{name} {number}")
     if asked:
         file = f"file={asked['into']}/{name}_{number}.{asked['kind']},{asked['kind']}"
         sampler.execute(f"start,event=cpu,interval={asked['interval']},{file}")
     cpu, wall = cpu_seconds(), time.time()
     try:
-        spark.sql(sql).write.format("noop").mode("overwrite").save()
+        spark.sql(sql).write.format(sink).mode("overwrite").save()
     except Exception as error:
         return {"failed": {"query": name, "reason": str(error).strip().split("\n")[0]}}
     now, wall = cpu_seconds(), time.time() - wall
@@ -88,7 +109,7 @@ def run(name, sql, number):
             "wall_s": wall,
             "jvm_cpu_s": now[0] - cpu[0],
             "beside_cpu_s": now[1] - cpu[1],
-            "marks": dict(spark._jvm.marks.Marks.spent()) if marks else {},
+            "marks": spent() if marks else {},
         }
     }
 
@@ -98,6 +119,7 @@ connection.connect(SOCKET)
 with connection.makefile("rw") as talk:
     for line in talk:
         question = json.loads(line)
-        talk.write(json.dumps(run(question["query"], question["sql"], question["round"])) + "\n")
+        took = run(question["query"], question["sql"], question["round"], question["sink"])
+        talk.write(json.dumps(took) + "\n")
         talk.flush()
 spark.stop()

@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
-use unfuse_postprocess::{Level, Profile, Selection, export};
+use unfuse_postprocess::{By, Level, Profile, Selection, Time, Totals, Waiting, export};
 use unfuse_toolkit::java_release;
 
 use crate::event_log::executions;
 use crate::page::{ATTRIBUTION, Figure, Measuring, slug};
-use crate::session::Answer;
+use crate::session::{Answer, NOWHERE};
 use crate::spark::{Marks, Setup, Spark, Tool};
 use crate::stats;
 
@@ -43,12 +43,27 @@ const DEFAULT_SPARK: &str = "4.3";
 const ROWS: &str = "l_orderkey < 40000";
 /// Some hundred.
 const FEW: &str = "l_orderkey < 1600";
-/// The typed map has a view of its own, not a function for SQL.
-const TYPED: &str = "MapElements";
+/// Functions that are not registered for SQL: those of the views `mapped` and `marked`, and what the job registers itself.
+const NOT_OF_SQL: [&str; 4] = ["MapElements", "Scan", "Write", PYTHON];
+/// The function of a Python worker; no sample of the JVM is in it.
+const PYTHON: &str = "Python";
+/// Needs Spark 4.3.
+const COMPILED_BY_JAVAC: &str = "javac";
 
-/// How Spark runs the plans: a name, and the settings that it takes. Each way keeps the settings of those before it.
-const WAYS: [(&str, &[(&str, &str)]); 3] = [
+/// How Spark runs the plans: a name, and the settings that it takes.
+type Way = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// All ways. Each keeps the settings of those before it.
+const WAYS: [Way; 5] = [
     ("fused", &[]),
+    (COMPILED_BY_JAVAC, &[("spark.sql.codegen.compiler", "jdk")]),
+    (
+        "split",
+        &[
+            ("spark.sql.codegen.compiler", "janino"),
+            ("spark.sql.codegen.methodSplitThreshold", "1"),
+        ],
+    ),
     ("not fused", &[("spark.sql.codegen.wholeStage", "false")]),
     (
         "interpreted",
@@ -69,6 +84,13 @@ struct Query {
     mark: String,
     operator: String,
     sql: String,
+    /// The format that its rows are written in.
+    #[serde(default = "nowhere")]
+    sink: String,
+}
+
+fn nowhere() -> String {
+    NOWHERE.to_owned()
 }
 
 /// What `unfuse export --format json` says of a query.
@@ -94,6 +116,8 @@ struct Sample {
 /// The samples in one marked function.
 #[derive(Default)]
 struct Landed {
+    /// Time that the operator waited for Python workers, s.
+    waited_s: f64,
     /// CPU time of the function by its own account, s.
     spent_s: f64,
     /// CPU time of the samples with the function on the stack, s.
@@ -137,6 +161,13 @@ impl Marked {
         Ok(name)
     }
 
+    /// The ways that this Spark knows.
+    fn ways(&self) -> impl Iterator<Item = Way> {
+        let knows_javac = self.spark == DEFAULT_SPARK;
+        WAYS.into_iter()
+            .filter(move |(way, _)| knows_javac || *way != COMPILED_BY_JAVAC)
+    }
+
     fn queries(&self) -> Result<Vec<Query>> {
         let queries: Queries = toml::from_str(include_str!("../assets/marked.toml"))?;
         let is_wanted = |query: &Query| self.only.is_empty() || self.only.contains(&query.mark);
@@ -152,7 +183,9 @@ impl Marked {
         let functions = queries.iter().map(|query| query.mark.clone());
         let setup = Setup {
             marks: Some(Marks {
-                functions: functions.filter(|name| name != TYPED).collect(),
+                functions: functions
+                    .filter(|name| !NOT_OF_SQL.contains(&name.as_str()))
+                    .collect(),
                 mapped: format!("SELECT l_partkey FROM lineitem WHERE {ROWS}"),
             }),
             ..Setup::default()
@@ -161,11 +194,11 @@ impl Marked {
         let conf = vec!["spark.sql.adaptive.enabled=false".to_owned()];
         let tool = Tool::Unfuse(format!("rate={}", self.rate), conf);
         let mut session = spark.start(&setup, &tool)?;
-        let bar = ProgressBar::new((WAYS.len() * queries.len()) as u64).with_style(
+        let bar = ProgressBar::new((self.ways().count() * queries.len()) as u64).with_style(
             ProgressStyle::with_template("[{bar:24}] {pos} of {len}, {msg}, {elapsed}")?,
         );
         let mut landed: BTreeMap<String, Landed> = BTreeMap::new();
-        for (way, settings) in WAYS {
+        for (way, settings) in self.ways() {
             for (key, value) in settings {
                 session.ask("set", &format!("SET {key}={value}"), 0)?;
             }
@@ -173,7 +206,7 @@ impl Marked {
                 let name = key(way, query);
                 bar.set_message(name.clone());
                 for round in -1..self.runs.cast_signed() {
-                    match session.ask(&name, &query.text(), round)? {
+                    match session.ask_into(&name, &query.text(), round, &query.sink)? {
                         Answer::Took(took) if round >= 0 => {
                             let spent = took.marks.get(&query.mark).copied();
                             let spent = spent.with_context(|| format!("{name} was not called"))?;
@@ -206,6 +239,9 @@ impl Marked {
                 let mut exported = Vec::new();
                 export::json(&profile, selection, Level::Full, &mut exported)?;
                 landed.add(query, &serde_json::from_slice(&exported)?);
+                if query.mark == PYTHON {
+                    landed.add_waits(query, &profile, selection);
+                }
             }
         }
         Ok(landed)
@@ -218,10 +254,10 @@ impl Marked {
              CPU time that the operator got, over that; below 1, work of the function is missing from its operator. *in it*: samples with \
              the function on the stack; below 1, the compiler inlined the function and describes its code as that of a caller. *right*: \
              those of them that were given to the operator that calls the function, with Wilson's 95% interval. \
-             Not here: Spark passes no function to a scan or a write, and Python's functions run in another process.\n\n",
+             A Python function runs in a process of its own, where nothing samples it: its operator shows the time as waiting.\n\n",
             self.spark, self.rate, self.runs
         );
-        for (way, settings) in WAYS {
+        for (way, settings) in self.ways() {
             let settings: Vec<String> = settings
                 .iter()
                 .map(|(key, value)| format!("`{key}={value}`"))
@@ -236,11 +272,24 @@ impl Marked {
                 }
             );
             for query in queries {
-                if let Some(landed) = landed.get(&key(way, query)) {
+                if let Some(landed) = landed.get(&key(way, query))
+                    && query.mark != PYTHON
+                {
                     body += &landed.row(query);
                 }
             }
             body.push('\n');
+            for query in queries.iter().filter(|query| query.mark == PYTHON) {
+                if let Some(landed) = landed.get(&key(way, query)) {
+                    let (waited, spent) = (landed.waited_s, landed.spent_s);
+                    let _ = writeln!(
+                        body,
+                        "The Python function spent {spent:.2} s of CPU time; {} waited {waited:.2} s for Python workers ({:.3} of it).\n",
+                        query.operator,
+                        waited / spent
+                    );
+                }
+            }
         }
         body
     }
@@ -279,6 +328,21 @@ impl Landed {
                 *self.operators.entry(sample.operator.clone()).or_default() += sample.samples;
             }
         }
+    }
+
+    fn add_waits(&mut self, query: &Query, profile: &Profile, selection: Selection) {
+        let selection = Selection {
+            time: Time::OffCpu,
+            ..selection
+        };
+        let waits = Totals::of(profile, selection, By::Operator).rows;
+        self.waited_s += waits
+            .iter()
+            .filter(|row| {
+                row.waiting_for == Some(Waiting::Python.name()) && query.is_of(&row.operator)
+            })
+            .map(|row| row.waiting_seconds)
+            .sum::<f64>();
     }
 
     fn right(&self, query: &Query) -> u64 {
@@ -321,8 +385,12 @@ fn figures(queries: &[Query], landed: &BTreeMap<String, Landed>) -> Vec<Figure> 
     for (way, _) in WAYS {
         let of: Vec<(&Query, &Landed)> = queries
             .iter()
+            .filter(|query| query.mark != PYTHON)
             .filter_map(|query| Some((query, landed.get(&key(way, query))?)))
             .collect();
+        if of.is_empty() {
+            continue;
+        }
         let shares = of.iter().map(|(query, landed)| {
             let share = stats::share(landed.right(query) as f64, landed.samples as f64);
             (share, query.mark.as_str())
@@ -381,14 +449,14 @@ mod tests {
             only: Vec::new(),
         };
         let queries = all.queries().expect("the file");
-        assert!(queries.len() >= 17);
+        assert!(queries.len() >= 21);
         for query in queries {
             let text = query.text();
-            let is_typed = query.mark == TYPED;
+            let has_table = ["MapElements", "Scan", "Write"].contains(&query.mark.as_str());
             assert!(!text.contains('{'), "{text}");
             assert_eq!(
                 text.matches("mark_").count(),
-                usize::from(!is_typed),
+                usize::from(!has_table),
                 "{text}"
             );
         }
@@ -400,6 +468,7 @@ mod tests {
             mark: "Sort".to_owned(),
             operator: "Sort".to_owned(),
             sql: String::new(),
+            sink: nowhere(),
         };
         assert!(query.is_of("Sort") && query.is_of("Sort [l_suppkey ASC]"));
         assert!(!query.is_of("SortMergeJoin") && !query.is_of("[headings]"));

@@ -17,6 +17,9 @@ use unfuse_format::{LiveMarker, ProfileDir};
 /// How long a profile's writer may take after the JVM's end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A format that keeps nothing.
+pub const NOWHERE: &str = "noop";
+
 /// A running JVM.
 pub struct Session {
     child: Guarded,
@@ -103,12 +106,21 @@ impl Session {
         self.child.0.id()
     }
 
-    /// Runs a statement and waits for its end.
+    /// Runs a statement and waits for its end. Its rows go nowhere.
     ///
     /// # Errors
     /// With Spark's last words if the job ended.
     pub fn ask(&mut self, query: &str, sql: &str, round: i32) -> Result<Answer> {
-        let mut question = json!({"query": query, "sql": sql, "round": round}).to_string();
+        self.ask_into(query, sql, round, NOWHERE)
+    }
+
+    /// The same, with rows that are written in a format of Spark's.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn ask_into(&mut self, query: &str, sql: &str, round: i32, sink: &str) -> Result<Answer> {
+        let question = json!({"query": query, "sql": sql, "round": round, "sink": sink});
+        let mut question = question.to_string();
         question.push('\n');
         let mut line = String::new();
         let talk = self

@@ -78,11 +78,8 @@ impl Skew {
         let spark = Spark::install("1")?;
         let classes = spark.scratch().join("classes");
         fs::create_dir(&classes)?;
-        spark.compile(
-            "Skewed.java",
-            include_str!("../assets/Skewed.java"),
-            &classes,
-        )?;
+        let program = ("Skewed.java", include_str!("../assets/Skewed.java"));
+        spark.compile(&[program], &classes)?;
         let bar = ProgressBar::new(u64::from(self.trials) * PROGRAMS.len() as u64).with_style(
             ProgressStyle::with_template("[{bar:24}] {pos} of {len} trials, {msg}, {elapsed}")?,
         );

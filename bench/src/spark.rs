@@ -210,11 +210,19 @@ impl Spark {
         fs::write(dir.join("setup.json"), serde_json::to_vec(setup)?)?;
         let mut command = self.submit(tool, &profile);
         if setup.spin {
-            let jar = self.jar("Spin.java", include_str!("../assets/Spin.java"), &dir)?;
+            let source = ("Spin.java", include_str!("../assets/Spin.java"));
+            let jar = self.jar(&[source], &dir)?;
             command.arg("--jars").arg(jar);
         }
         if setup.marks.is_some() {
-            let jar = self.jar("Marks.java", include_str!("../assets/Marks.java"), &dir)?;
+            let sources = [
+                ("Marks.java", include_str!("../assets/Marks.java")),
+                (
+                    "MarkedTable.java",
+                    include_str!("../assets/MarkedTable.java"),
+                ),
+            ];
+            let jar = self.jar(&sources, &dir)?;
             command.arg("--driver-class-path").arg(jar);
         }
         command
@@ -241,28 +249,32 @@ impl Spark {
         Ok(lib.join("site-packages/pyspark/jars/*"))
     }
 
-    /// A jar of a program for Spark.
-    fn jar(&self, name: &str, text: &str, dir: &Path) -> Result<PathBuf> {
-        let jar = dir.join(name).with_extension("jar");
+    /// A jar of a program for Spark: names and texts of its sources.
+    fn jar(&self, sources: &[(&str, &str)], dir: &Path) -> Result<PathBuf> {
+        let jar = dir.join(sources[0].0).with_extension("jar");
         let classes = jar.with_extension("classes");
         fs::create_dir(&classes)?;
-        self.compile(name, text, &classes)?;
+        self.compile(sources, &classes)?;
         let mut pack = Command::new("jar");
         pack.arg("cf").arg(&jar).arg("-C").arg(&classes).arg(".");
         run(&mut pack).context("a JDK is needed")?;
         Ok(jar)
     }
 
-    /// Compiles a program for Spark into a directory.
+    /// Compiles a program for Spark, names and texts of its sources, into a directory.
     ///
     /// # Errors
     /// With the compiler's last words.
-    pub fn compile(&self, name: &str, text: &str, into: &Path) -> Result<()> {
-        let source = into.join(name);
-        fs::write(&source, text)?;
+    pub fn compile(&self, sources: &[(&str, &str)], into: &Path) -> Result<()> {
         let mut compile = Command::new("javac");
         compile.arg("-nowarn").arg("-cp").arg(self.jars()?);
-        run(compile.arg("-d").arg(into).arg(&source)).context("a JDK is needed")
+        compile.arg("-d").arg(into);
+        for (name, text) in sources {
+            let source = into.join(name);
+            fs::write(&source, text)?;
+            compile.arg(source);
+        }
+        run(&mut compile).context("a JDK is needed")
     }
 
     /// `unfuse`, beside this program.
