@@ -4,6 +4,7 @@
 
 mod accuracy;
 mod aims;
+mod boundaries;
 mod codemap;
 mod contention;
 mod coverage;
@@ -46,6 +47,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Boundaries(boundaries::Boundaries),
     Codemap(codemap::Codemap),
     Overhead(overhead::Overhead),
     Accuracy(accuracy::Accuracy),
@@ -64,6 +66,7 @@ enum What {
 fn main() -> Result<()> {
     let cli = Cli::parse();
     match cli.what {
+        What::Boundaries(boundaries) => boundaries.measure(&cli.results),
         What::Codemap(codemap) => codemap.measure(&cli.results),
         What::Contention(contention) => contention.measure(&cli.results),
         What::Coverage(coverage) => coverage.measure(&cli.results),

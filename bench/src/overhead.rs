@@ -46,6 +46,9 @@ pub struct Overhead {
     /// Also the parts of the cost: frame pointers, debug information, descriptions of compiled code
     #[arg(long)]
     pub breakdown: bool,
+    /// Only what the option `regions=exact` costs: unfuse at 200 Hz with it against unfuse with `regions=plain`. A page of its own
+    #[arg(long, conflicts_with_all = ["breakdown", "rates", "async_profiler", "dataflint", "attach"])]
+    pub regions: bool,
     /// Rates of unfuse, Hz; 0 loads it and takes no sample
     #[arg(long, value_delimiter = ',', default_value = "0,20,200,1000")]
     pub rates: Vec<u32>,
@@ -179,6 +182,15 @@ impl Overhead {
                 "--attach needs a --warm-up of at least 2: the JVM compiles its code anew for a recording"
             );
         }
+        if self.regions {
+            let with = |setting: &str| Contender {
+                name: format!("regions={setting}"),
+                tool: Tool::Unfuse(format!("rate=200,regions={setting}"), Vec::new()),
+                attach: false,
+                runs: Vec::new(),
+            };
+            return Ok(["plain", "exact"].map(with).into());
+        }
         let mut tools = vec![("without".to_owned(), Tool::None)];
         if self.breakdown {
             let flags = |flags: &[&str]| Tool::Other {
@@ -244,12 +256,17 @@ impl Overhead {
 
     /// What the results are called after.
     fn name(&self) -> String {
-        match &self.sql {
+        let queries = match &self.sql {
             Some(path) => path.file_stem().map_or_else(
                 || "sql".to_owned(),
                 |stem| stem.to_string_lossy().into_owned(),
             ),
             None => self.queries.name().to_owned(),
+        };
+        if self.regions {
+            format!("{queries}-regions")
+        } else {
+            queries
         }
     }
 
@@ -262,7 +279,7 @@ impl Overhead {
             let ratio = |what: &str, of: fn(&Round) -> f64| {
                 Figure::from_logs(
                     &format!("{what}_{key}"),
-                    &format!("{what} time, with ÷ without: {name}"),
+                    &format!("{what} time, with ÷ {}: {name}", plain.name),
                     &contender.logs(plain, of),
                 )
             };
@@ -292,11 +309,11 @@ impl Overhead {
     fn body(&self, contenders: &[Contender]) -> String {
         let mut body = format!(
             "TPC-H SF 1, local[2], Spark 4.3; {} runs. In each, a JVM of every tool is up, and they take turns query by query: {} \
-             rounds to warm up, {} that count. A ratio is with ÷ without of the same round; medians over the rounds, \
+             rounds to warm up, {} that count. A ratio is with ÷ {} of the same round; medians over the rounds, \
              the geometric mean over queries, and over runs with its 95% confidence interval. CPU is the JVM's and that of \
              the profiler's processes; the share of the latter stands beside it.\n\n\
              | with | wall, ratio | CPU, ratio | processes beside, % of the JVM's CPU |\n|---|---|---|---|\n",
-            self.runs, self.warm_up, self.rounds
+            self.runs, self.warm_up, self.rounds, contenders[0].name
         );
         for contender in &contenders[1..] {
             let ratio =

@@ -12,4 +12,11 @@ impl Random {
             .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
+
+    /// Puts a list into another order; every order is equally likely.
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            list.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
 }
