@@ -209,6 +209,7 @@ fn frames(shape: usize, number: usize) -> Vec<Frame> {
         line,
         bci: 1,
         inlined: false,
+        line_before: 0,
     };
     let mut frames = vec![
         java("java.lang.Thread", "run", 840),

@@ -144,6 +144,7 @@ fn messages() {
         line: 556,
         bci: -1,
         inlined: true,
+        line_before: 6,
     };
     let piece = [WireFrame { frame, address: 0 }, WireFrame::default()];
     let stacks = ToWriter::Stacks(WireStacks {

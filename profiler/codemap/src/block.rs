@@ -205,6 +205,13 @@ impl<'a> Node<'a> {
     /// of the instruction being executed or a return address.
     pub(crate) fn frame_at(self, pc: u64, leaf: bool) -> Option<u32> {
         let payload = self.payload();
+        let index = self.pc_at(&payload, pc, leaf);
+        let index = index.min(payload.pc_count.checked_sub(1)?);
+        Some(high(payload.pc(index)))
+    }
+
+    /// Place of the first description at or after an address, or the number of descriptions.
+    fn pc_at(self, payload: &Payload<'_>, pc: u64, leaf: bool) -> u32 {
         let wanted = pc.wrapping_sub(self.start()) as u32;
         let wanted = if leaf {
             wanted.saturating_add(1)
@@ -220,17 +227,49 @@ impl<'a> Node<'a> {
                 high_index = middle;
             }
         }
-        let index = low_index.min(payload.pc_count.checked_sub(1)?);
-        Some(high(payload.pc(index)))
+        low_index
+    }
+
+    /// Sets [`Frame::line_before`] in the frames of the instruction at `pc`, which [`Self::decode`] made of `innermost`.
+    pub(crate) fn decode_line_before(self, pc: u64, innermost: u32, frames: &mut [Frame]) {
+        let payload = self.payload();
+        let Some(before) = self.pc_at(&payload, pc, true).checked_sub(1) else {
+            return;
+        };
+        let before = self.outwards(&payload, high(payload.pc(before)));
+        let chain = self.outwards(&payload, innermost);
+        // Outermost first, the two agree up to the frame in which the code goes on with another line.
+        let pairs = chain.iter().rev().zip(before.iter().rev()).zip(frames);
+        for ((frame, before), decoded) in pairs {
+            if frame.method != before.method {
+                return;
+            }
+            if frame.bci != before.bci {
+                if frame.line != before.line {
+                    decoded.line_before = before.line;
+                }
+                return;
+            }
+        }
+    }
+
+    /// The chain of frames that ends in `innermost`, innermost first.
+    fn outwards(self, payload: &Payload<'_>, innermost: u32) -> Vec<FrameRec> {
+        let mut chain = Vec::new();
+        let mut index = innermost;
+        while index < payload.frame_count && chain.len() < DEEPEST {
+            let frame = payload.frame(index);
+            chain.push(frame);
+            index = frame.parent;
+        }
+        chain
     }
 
     /// Decodes the chain of frames that ends in `innermost`, outermost first.
     pub(crate) fn decode(self, innermost: u32, into: &mut Vec<Frame>) {
         let payload = self.payload();
         into.clear();
-        let mut index = innermost;
-        while index < payload.frame_count && into.len() < DEEPEST {
-            let frame = payload.frame(index);
+        for frame in self.outwards(&payload, innermost).into_iter().rev() {
             let [class, method, signature, file] = payload.method(frame.method);
             into.push(Frame {
                 class,
@@ -240,10 +279,9 @@ impl<'a> Node<'a> {
                 line: frame.line,
                 bci: frame.bci,
                 inlined: frame.parent != FrameRec::OUTERMOST,
+                line_before: 0,
             });
-            index = frame.parent;
         }
-        into.reverse();
     }
 }
 

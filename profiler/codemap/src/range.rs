@@ -91,4 +91,7 @@ pub struct Frame {
     pub bci: i32,
     /// Whether it was inlined into the frame before it.
     pub inlined: bool,
+    /// Of an instruction being executed: the line of the code described just before it, where that is another line of
+    /// this method; 0 otherwise. The instruction may belong to any line between the two, see [`FrameRec`].
+    pub line_before: u32,
 }

@@ -98,10 +98,9 @@ impl<'a> Reader<'a> {
                 at: found.at,
             };
             node.decode(found.frame, &mut out.frames);
-            if leaf
-                && node.is_sparse()
-                && let Some(innermost) = out.frames.last_mut()
-            {
+            if leaf && !node.is_sparse() {
+                node.decode_line_before(pc, found.frame, &mut out.frames);
+            } else if leaf && let Some(innermost) = out.frames.last_mut() {
                 (innermost.line, innermost.bci) = (0, -1);
             }
             out.kind = node.kind();
@@ -214,6 +213,7 @@ mod tests {
 
     use super::*;
     use crate::block::LEVELS;
+    use crate::range::FrameRec;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
@@ -259,6 +259,63 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A line with 10 at its root calls an inlined method; 20 does not, and 10 comes once more.
+    #[test]
+    fn code_between_two_lines_of_a_method_has_the_first_one_as_well() {
+        let map = crate::CodeMap::create(0).unwrap();
+        let method = |name| crate::Method {
+            class: "a.B",
+            name,
+            signature: "()V",
+            file: "B.java",
+        };
+        let frame = |parent, method, line: u32| FrameRec {
+            parent,
+            method,
+            bci: line as i32,
+            line,
+        };
+        let outermost = FrameRec::OUTERMOST;
+        let frames = [
+            frame(outermost, 0, 10),
+            frame(0, 1, 5),
+            frame(0, 1, 6),
+            frame(outermost, 0, 20),
+        ];
+        let pcs = [(8, 1), (16, 2), (24, 3), (32, 0)];
+        let insert = |start, sparse| {
+            let range = crate::CodeRange {
+                start,
+                size: 40,
+                load_time: 1,
+                kind: Kind::Java,
+                frame_words: 0,
+                sparse,
+                methods: &[method("loop"), method("inlined")],
+                frames: &frames,
+                pcs: &pcs.map(|(offset, frame)| crate::PcRec { offset, frame }),
+            };
+            map.writer().insert(&range).unwrap();
+        };
+        insert(1000, false);
+        insert(2000, true);
+        let lines = |pc, leaf| {
+            let mut found = Resolved::default();
+            let looked_up = map.reader().resolve(pc, 2, leaf, &mut found);
+            assert_eq!(looked_up, Lookup::Found);
+            let frames = found.frames.iter();
+            let lines = frames.map(|frame| (frame.line, frame.line_before));
+            lines.collect::<Vec<_>>()
+        };
+        assert_eq!(lines(1000, true), [(10, 0), (5, 0)]);
+        assert_eq!(lines(1008, true), [(10, 0), (6, 5)]);
+        assert_eq!(lines(1016, true), [(20, 10)]);
+        assert_eq!(lines(1024, true), [(10, 20)]);
+        // A return address is described itself, and of sparsely described code nothing between is known.
+        assert_eq!(lines(1024, false), [(20, 0)]);
+        assert_eq!(lines(2016, true), [(0, 0)]);
     }
 
     /// A load time that changes between two looks must not be looked at twice.

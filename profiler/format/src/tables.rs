@@ -296,6 +296,9 @@ pub struct Frame {
     pub bci: i32,
     /// Whether the JIT compiler inlined this frame into the one before it.
     pub inlined: bool,
+    /// Of compiled code that ran: the line that the compiler described just before it, where that is another line of the
+    /// same method; 0 otherwise. The code may belong to any line between the two.
+    pub line_before: u32,
 }
 
 impl Frame {

@@ -384,6 +384,7 @@ fn interpreted_frame(method: &InterpretedMethod, bci: Option<u16>) -> WireFrame 
         line: bci.map_or(0, |bci| method.line(bci)),
         bci: bci.map_or(-1, i32::from),
         inlined: false,
+        line_before: 0,
     };
     WireFrame { frame, address: 0 }
 }
@@ -398,6 +399,7 @@ fn java_frame(frame: unfuse_codemap::Frame) -> WireFrame {
         line: frame.line,
         bci: frame.bci,
         inlined: frame.inlined,
+        line_before: frame.line_before,
     };
     WireFrame { frame, address: 0 }
 }
