@@ -29,16 +29,8 @@ pub fn geometric_text(logs: &[f64]) -> String {
 
 /// A share and its 95% confidence interval (Wilson's); without trials nothing is known.
 pub fn share(successes: f64, trials: f64) -> (f64, [f64; 2]) {
-    const Z: f64 = 1.96;
-    if trials <= 0.0 {
-        return (f64::NAN, [0.0, 1.0]);
-    }
     let share = successes / trials;
-    let scale = 1.0 + Z * Z / trials;
-    let middle = (share + Z * Z / (2.0 * trials)) / scale;
-    let half =
-        Z / scale * (share * (1.0 - share) / trials + Z * Z / (4.0 * trials * trials)).sqrt();
-    (share, [(middle - half).max(0.0), (middle + half).min(1.0)])
+    (share, unfuse_postprocess::wilson(share, trials).into())
 }
 
 /// Mean of values and half the width of its 95% confidence interval; unbounded for a single value.
@@ -97,7 +89,10 @@ fn students_t(freedom: usize) -> f64 {
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
         2.145, 2.131,
     ];
-    T.get(freedom - 1).copied().unwrap_or(1.96)
+    // Beyond the table the first terms of its expansion around the normal distribution's 1.96 are exact to 0.001.
+    let freedom_f = freedom as f64;
+    let expansion = 1.96 + 2.37 / freedom_f + 2.8 / freedom_f.powi(2);
+    T.get(freedom - 1).copied().unwrap_or(expansion)
 }
 
 #[cfg(test)]
@@ -113,6 +108,13 @@ mod tests {
         );
         let (half, [low, high]) = share(50.0, 100.0);
         assert!(half == 0.5 && (low - 0.40383).abs() < 1e-5 && (high - 0.59617).abs() < 1e-5);
+    }
+
+    #[test]
+    fn students_t_goes_on_beyond_its_table() {
+        for (freedom, t) in [(15, 2.131), (16, 2.120), (30, 2.042), (120, 1.980)] {
+            assert!((students_t(freedom) - t).abs() < 2e-3, "{freedom}");
+        }
     }
 
     #[test]

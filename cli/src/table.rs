@@ -7,6 +7,13 @@ const WIDTH: usize = 100;
 /// Columns of a full bar.
 const BAR: usize = 20;
 
+/// What the column of ranges says.
+const RANGE_MEANS: &str =
+    "range: the share lies in it with 95% certainty, as far as samples can tell";
+/// What it says of operators, too.
+const OPERATORS_RANGE_MEANS: &str =
+    "; code between the lines of two operators\n       counts for both (docs/accuracy.md)";
+
 /// Totals as text, at most `limit` rows.
 pub fn render(totals: &Totals, by: By, time: Time, limit: usize) -> String {
     let mut text = String::new();
@@ -18,7 +25,8 @@ pub fn render(totals: &Totals, by: By, time: Time, limit: usize) -> String {
         ""
     };
     text += &format!(
-        "  share {}  {:BAR$}  {place}{}\n",
+        "  share {}{}  {:BAR$}  {place}{}\n",
+        columns.range_head(),
         columns.heads(),
         "",
         title(by)
@@ -47,10 +55,11 @@ pub fn render(totals: &Totals, by: By, time: Time, limit: usize) -> String {
             None => name,
         };
         let figures = columns.of_row(row);
-        let taken = 10 + figures.len() + BAR + place.len();
+        let range = columns.range(row);
+        let taken = 10 + range.len() + figures.len() + BAR + place.len();
         let room = WIDTH.saturating_sub(taken).max(40);
         text += &format!(
-            "{:>6.1}% {figures}  {}  {place}{}\n",
+            "{:>6.1}% {range}{figures}  {}  {place}{}\n",
             100.0 * row.share,
             bar(row.share),
             shorten(&name, room),
@@ -61,7 +70,15 @@ pub fn render(totals: &Totals, by: By, time: Time, limit: usize) -> String {
     }
     let samples = (totals.samples, totals.cpu_seconds);
     let waits = (totals.waits, totals.waiting_seconds);
-    text += &format!("{:>6.1}% {}  total\n", 100.0, columns.text(samples, waits));
+    let figures = columns.text(samples, waits);
+    text += &format!("{:>6.1}% {}{figures}  total\n", 100.0, columns.no_range());
+    if columns.ranged {
+        text += RANGE_MEANS;
+        if by == By::Operator {
+            text += OPERATORS_RANGE_MEANS;
+        }
+        text += "\n";
+    }
     if by == By::Rule {
         let shares = totals
             .standings()
@@ -75,6 +92,8 @@ pub fn render(totals: &Totals, by: By, time: Time, limit: usize) -> String {
 struct Columns {
     cpu: bool,
     waiting: bool,
+    /// Bounds of the shares.
+    ranged: bool,
 }
 
 impl Columns {
@@ -82,7 +101,26 @@ impl Columns {
         Self {
             cpu: time != Time::OffCpu,
             waiting: time != Time::Cpu || totals.waits > 0,
+            ranged: time == Time::Cpu && totals.samples > 0,
         }
+    }
+
+    fn range_head(&self) -> &'static str {
+        if self.ranged { "      range" } else { "" }
+    }
+
+    fn range(&self, row: &Total) -> String {
+        match (row.share_low, row.share_high) {
+            (Some(low), Some(high)) if self.ranged => {
+                let range = format!("{:.1}-{:.1}%", 100.0 * low, 100.0 * high);
+                format!("{range:>11}")
+            }
+            _ => self.no_range(),
+        }
+    }
+
+    fn no_range(&self) -> String {
+        " ".repeat(self.range_head().len())
     }
 
     fn heads(&self) -> &'static str {

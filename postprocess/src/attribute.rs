@@ -17,6 +17,9 @@ use crate::profile::{ExecutionKey, Group, Profile, generated_hash};
 use crate::regions::{RegionKind, RegionMap};
 use crate::rule::{BoundaryKind, Rule, Standing};
 
+/// Lines between two descriptions that are looked at.
+const MOST_LINES: u32 = 4096;
+
 /// Who a sample belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
@@ -33,6 +36,9 @@ pub struct Attribution {
     pub owner: Owner,
     /// The rule that found the owner.
     pub rule: Rule,
+    /// Plan nodes that the samples may be of as well: the compiler described code of theirs just before, or could not
+    /// describe any of them between that and the owner's.
+    pub also: Vec<usize>,
     /// Plan nodes that begin at a frame: (frame's index from the root, node), in order.
     pub begins: Vec<(usize, usize)>,
     /// The execution the nodes are of.
@@ -75,6 +81,7 @@ impl<'a> Attributor<'a> {
             return Attribution {
                 owner: Owner::Heading(heading),
                 rule,
+                also: Vec::new(),
                 begins: Vec::new(),
                 execution: None,
             };
@@ -82,6 +89,7 @@ impl<'a> Attributor<'a> {
         let mut walk = Walk {
             context,
             current: None,
+            also: Vec::new(),
             begins: Vec::new(),
         };
         let landmarks = self.profile.landmarks.get(&group.stack);
@@ -91,6 +99,7 @@ impl<'a> Attributor<'a> {
         let Walk {
             context,
             current,
+            also,
             begins,
         } = walk;
         let (owner, rule) = match current {
@@ -103,6 +112,7 @@ impl<'a> Attributor<'a> {
         Attribution {
             owner,
             rule,
+            also,
             begins,
             execution: Some(execution.clone()),
         }
@@ -198,6 +208,8 @@ struct Walk<'a, 'b> {
     context: &'b mut Context<'a>,
     /// Whose the frame is, and the rule that told.
     current: Option<(usize, Rule)>,
+    /// Whose it may be as well.
+    also: Vec<usize>,
     begins: Vec<(usize, usize)>,
 }
 
@@ -231,6 +243,13 @@ impl Walk<'_, '_> {
             }
             Operators::Unknown => self.call(Rule::UnknownOperator),
         }
+        self.also.clear();
+        if let Some((owner, _)) = self.current
+            && frame.line_before > 0
+        {
+            let lines = (frame.line_before, frame.line);
+            self.context.between(hash, lines, owner, &mut self.also);
+        }
     }
 
     /// Code that does not tell its operator is its caller's; where the caller was guessed, so is this.
@@ -258,6 +277,7 @@ impl Walk<'_, '_> {
                 _ => {
                     self.begins.push((index, node));
                     self.current = Some((node, rule));
+                    self.also.clear();
                 }
             },
             None if kind == BoundaryKind::Operator => self.call(Rule::UnknownOperator),
@@ -337,6 +357,24 @@ impl Context<'_> {
         }
         let first = nodes.get(1).or(nodes.first());
         Operators::Begin(first.copied().into_iter().collect(), Rule::CodegenStage)
+    }
+
+    /// Collects the operators other than `owner` that code between two described lines may be of: that of the first, and where the
+    /// second stands further down, those of all lines between them.
+    fn between(&self, hash: &str, (before, line): (u32, u32), owner: usize, into: &mut Vec<usize>) {
+        let nodes = self.generated.and_then(|texts| texts.get(hash));
+        let (Some(nodes), Some(map)) = (nodes, self.regions.get(hash)) else {
+            return;
+        };
+        let is_near = (before..before.saturating_add(MOST_LINES)).contains(&line);
+        let last = if is_near { line } else { before };
+        for line in before..=last {
+            let region = map.innermost(line);
+            let node = region.and_then(|region| nodes.get(region.id as usize));
+            if let Some(node) = node.filter(|node| **node != owner && !into.contains(node)) {
+                into.push(*node);
+            }
+        }
     }
 
     /// The node that a boundary frame hands over to, `None` to leave things as they are.

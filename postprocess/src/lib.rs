@@ -33,6 +33,7 @@ mod rule;
 mod spell;
 mod stacks;
 mod totals;
+mod uncertainty;
 mod waiting;
 
 pub use annotate::{Annotated, AnnotatedLine, annotated};
@@ -49,4 +50,5 @@ pub use rule::{BoundaryKind, Rule, Standing};
 pub use spell::Spell;
 pub use stacks::Level;
 pub use totals::{By, Total, Totals};
+pub use uncertainty::wilson;
 pub use waiting::Waiting;

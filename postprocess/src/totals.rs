@@ -9,6 +9,7 @@ use crate::attribute::{Attributor, Owner};
 use crate::heading::UNATTRIBUTED;
 use crate::profile::{Group, Kind, Profile, Selection, Time, Weight, generated_hash};
 use crate::rule::{Rule, Standing};
+use crate::uncertainty::Evidence;
 use crate::waiting::Waiting;
 
 /// What to sum by.
@@ -64,6 +65,13 @@ pub struct Total {
     /// Part of what is asked for, 0 to 1: of all samples of the selection, or of all time where samples stand for
     /// different times.
     pub share: f64,
+    /// Where only CPU time is asked for: least share that the samples allow. With 95% certainty it holds what the sampling left
+    /// to chance; where the sum is by operator, also what the compiler's descriptions leave open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share_low: Option<f64>,
+    /// Greatest share, as [`Self::share_low`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share_high: Option<f64>,
 }
 
 /// A table, largest share first.
@@ -108,12 +116,17 @@ impl Totals {
 struct Sums {
     cpu: Weight,
     waits: Weight,
+    /// Of the CPU time.
+    evidence: Evidence,
 }
 
 impl Sums {
-    fn add(&mut self, kind: Kind, weight: Weight) {
+    fn add(&mut self, kind: Kind, weight: Weight, doubtful: bool) {
         match kind {
-            Kind::Cpu => self.cpu.add(weight),
+            Kind::Cpu => {
+                self.cpu.add(weight);
+                self.evidence.add(weight.value, doubtful);
+            }
             Kind::OffCpu => self.waits.add(weight),
         }
     }
@@ -160,15 +173,24 @@ impl Totals {
                 let value = weight.samples;
                 Weight { value, ..weight }
             };
-            all.add(group.kind, weight);
+            all.add(group.kind, weight, false);
             if group.stage.is_some() {
                 stages.insert((group.app.clone(), group.query, group.stage));
             }
-            let mut key = key(profile, &mut attributor, group, by);
+            let (mut key, others) = key(profile, &mut attributor, group, by);
             if selection.time == Time::OffCpu {
                 key.waiting = Some(profile.waiting(group));
             }
-            sums.entry(key).or_default().add(group.kind, weight);
+            for other in others.iter().filter(|_| group.kind == Kind::Cpu) {
+                let key = Key {
+                    owner: Some(other.clone()),
+                    ..key.clone()
+                };
+                let sums = sums.entry(key).or_default();
+                sums.evidence.add_possible(weight.value);
+            }
+            let sums = sums.entry(key).or_default();
+            sums.add(group.kind, weight, !others.is_empty());
         }
         if by == By::Operator && selection.time == Time::Cpu {
             // A stage without unattributed samples says so.
@@ -192,7 +214,12 @@ impl Totals {
             .into_iter()
             .map(|(key, sums)| {
                 let value = sums.value(selection.time);
-                (value, total(profile, key, &sums, share(value, whole)))
+                let mut row = total(profile, key, &sums, share(value, whole));
+                if selection.time == Time::Cpu {
+                    let (low, high) = sums.evidence.bounds(whole, all.cpu.samples);
+                    (row.share_low, row.share_high) = (Some(low), Some(high));
+                }
+                (value, row)
             })
             .collect();
         rows.sort_by_key(|(value, _)| std::cmp::Reverse(*value));
@@ -218,7 +245,14 @@ fn seconds(weight: Weight) -> f64 {
     weight.ns as f64 / 1e9
 }
 
-fn key(profile: &Profile, attributor: &mut Attributor<'_>, group: &Group, by: By) -> Key {
+/// What a group is summed in, and the other owners that it may have.
+fn key(
+    profile: &Profile,
+    attributor: &mut Attributor<'_>,
+    group: &Group,
+    by: By,
+) -> (Key, Vec<Owner>) {
+    let mut others = Vec::new();
     let mut key = Key {
         app: group.app.clone(),
         query: group.query,
@@ -234,7 +268,14 @@ fn key(profile: &Profile, attributor: &mut Attributor<'_>, group: &Group, by: By
         .get(&group.stack)
         .map_or(&[][..], Vec::as_slice);
     match by {
-        By::Operator => key.owner = Some(attributor.of(group).owner),
+        By::Operator => {
+            let attribution = attributor.of(group);
+            if let Some(execution) = &attribution.execution {
+                let node = |at: &usize| Owner::Node(execution.clone(), *at);
+                others = attribution.also.iter().map(node).collect();
+            }
+            key.owner = Some(attribution.owner);
+        }
         By::Line => {
             let innermost = frames.iter().rev().find(|frame| !frame.class.is_empty());
             (key.query, key.stage) = (None, None);
@@ -275,7 +316,7 @@ fn key(profile: &Profile, attributor: &mut Attributor<'_>, group: &Group, by: By
             key.rule = Some(rule);
         }
     }
-    key
+    (key, others)
 }
 
 fn total(profile: &Profile, key: Key, sums: &Sums, share: f64) -> Total {
@@ -307,6 +348,8 @@ fn total(profile: &Profile, key: Key, sums: &Sums, share: f64) -> Total {
         waits: sums.waits.samples,
         waiting_seconds: seconds(sums.waits),
         share,
+        share_low: None,
+        share_high: None,
     }
 }
 

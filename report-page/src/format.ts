@@ -31,6 +31,9 @@ export function percent(part: number, whole: number): string {
 /** Of a part that is known as such, 0 to 1. */
 export const share = (part: number): string => (part > 0 && part < 0.0005 ? "<0.1%" : `${(100 * part).toFixed(1)}%`);
 
+/** `29.0–33.5%`: bounds of a share. */
+export const range = ([low, high]: [number, number]): string => `${(100 * low).toFixed(1)}–${(100 * high).toFixed(1)}%`;
+
 export function bytes(n: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let at = 0;

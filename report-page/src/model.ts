@@ -60,6 +60,7 @@ export interface PlanNode {
   codegen_stage: number | null;
   replanned: boolean;
   own: Cost;
+  own_range: Range;
   total: Cost;
   waits: Wait[];
   total_waiting_ns: number;
@@ -67,7 +68,10 @@ export interface PlanNode {
   rows: number | null;
 }
 
-export interface Heading { name: string; cost: Cost; waits: Wait[]; stages: number[] }
+/** Bounds of a share, 0 to 1. */
+export type Range = [number, number];
+
+export interface Heading { name: string; cost: Cost; range: Range; waits: Wait[]; stages: number[] }
 
 /** CPU time of tasks, by what is known of whose it is. */
 export interface Placed { proved: Cost; guessed: Cost; headings: Cost; unattributed: Cost }

@@ -1,8 +1,8 @@
 // The plan as a tree with a time bar on every operator.
 
 import { useState } from "preact/hooks";
-import { count, percent, plural, time } from "./format";
-import type { Cost, Placed, PlanNode, Wait } from "./model";
+import { count, percent, plural, range, time } from "./format";
+import type { Cost, Placed, PlanNode, Range, Wait } from "./model";
 import { Bar, Empty, arrows } from "./parts";
 import type { TabProps } from "./query";
 import { changed, go, link } from "./route";
@@ -56,7 +56,7 @@ export function PlanTab({ detail, query, route }: TabProps) {
             <th>Operator</th>
             <th class="bars"><span class="sr">Time bars</span></th>
             <th class="number" title="CPU time of the operator's own work">Self</th>
-            <th class="number" title="Part of the query's CPU time">Share</th>
+            <th class="number" title="Part of the query's CPU time, and in which range it lies with 95% certainty">Share</th>
             <th class="number" title="CPU time of the operator and everything below it, across stages">Total</th>
             {waiting !== null && <th class="number" title="Time in which the operator itself waited: for disks, other machines, locks, a CPU">Waiting</th>}
             <th class="number" title="Spark's number of output rows">Rows out</th>
@@ -85,7 +85,7 @@ export function PlanTab({ detail, query, route }: TabProps) {
           {headings.map((heading) => (
             <tr key={heading.name} data-row tabIndex={-1} role="row">
               <td class="operator"><span class="heading">[{heading.name}]</span></td>
-              <Figures cost={heading.cost} all={all} scale={scale} waits={waiting === null ? undefined : heading.waits} />
+              <Figures cost={heading.cost} bounds={heading.range} all={all} scale={scale} waits={waiting === null ? undefined : heading.waits} />
               <td />
               {waiting !== null && <Waits waits={heading.waits} />}
               <td />
@@ -112,6 +112,8 @@ export function PlanTab({ detail, query, route }: TabProps) {
 
 interface FigureProps {
   cost: Cost;
+  /** Of its share. */
+  bounds: Range;
   all: number;
   /** What a full bar is, ns. */
   scale: number;
@@ -123,7 +125,7 @@ interface FigureProps {
 const sumOf = (waits: Wait[]): number => waits.reduce((sum, wait) => sum + wait.ns, 0);
 const list = (waits: Wait[]): string => waits.map((wait) => `${wait.what} ${time(wait.ns)}`).join(", ");
 
-function Figures({ cost, all, scale, whole, waits, totalWaiting }: FigureProps) {
+function Figures({ cost, bounds, all, scale, whole, waits, totalWaiting }: FigureProps) {
   const both = `self ${time(cost.cpu_ns)} (${plural(cost.samples, "sample")})`;
   const title = whole ? `${both}, total ${time(whole.cpu_ns)} with everything below (${plural(whole.samples, "sample")})` : both;
   return (
@@ -133,10 +135,13 @@ function Figures({ cost, all, scale, whole, waits, totalWaiting }: FigureProps) 
         {waits && <Bar kind="waits" part={sumOf(waits)} whole={totalWaiting} of={scale} title={waitingTitle(waits, totalWaiting)} />}
       </td>
       <td class={`number ${cost.cpu_ns ? "strong" : "faint"}`} title={title}>{time(cost.cpu_ns)}</td>
-      <td class="number muted">{percent(cost.cpu_ns, all)}</td>
+      <td class="number muted" title={certainty(bounds)}>{percent(cost.cpu_ns, all)}{cost.samples > 0 && <small class="range">{range(bounds)}</small>}</td>
     </>
   );
 }
+
+const certainty = (bounds: Range): string =>
+  `With 95% certainty the share is ${range(bounds)}: samples leave that much to chance, and code between the lines of two operators may be of either`;
 
 function waitingTitle(waits: Wait[], total?: number): string {
   const self = `waiting ${time(sumOf(waits))}${waits.length > 0 ? `: ${list(waits)}` : ""}`;
@@ -205,6 +210,7 @@ function NodeRow(props: NodeProps) {
         </td>
         <Figures
           cost={node.own}
+          bounds={node.own_range}
           whole={node.total}
           all={props.all}
           scale={props.scale}
@@ -221,7 +227,7 @@ function NodeRow(props: NodeProps) {
           <td colSpan={props.columns}>
             <pre>{node.detail || node.operator}</pre>
             <p class="muted">
-              Node {node.id}. Self {time(node.own.cpu_ns)} ({plural(node.own.samples, "sample")}): only its own code.
+              Node {node.id}. Self {time(node.own.cpu_ns)} ({plural(node.own.samples, "sample")}): only its own code, {range(node.own_range)} of the query's CPU time with 95% certainty.
               Total {time(node.total.cpu_ns)} ({plural(node.total.samples, "sample")}): with all operators below it, in all stages.
             </p>
             {props.waits && (
@@ -260,5 +266,5 @@ function Certainty({ placed }: { placed: Placed }) {
   ];
   const all = parts.reduce((sum, [, cost]) => sum + cost.cpu_ns, 0);
   if (all === 0) return null;
-  return <p class="hint" title="By the lines and classes on the stacks; unfuse top --by rule has more">CPU time of tasks: {parts.map(([name, cost]) => `${percent(cost.cpu_ns, all)} ${name}`).join(", ")}.</p>;
+  return <p class="hint" title="By the lines and classes on the stacks; unfuse top --by rule has more">CPU time of tasks: {parts.map(([name, cost]) => `${percent(cost.cpu_ns, all)} ${name}`).join(", ")}. Shares say where the processor was, not what the query would save without an operator.</p>;
 }

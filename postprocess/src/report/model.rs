@@ -144,6 +144,8 @@ pub struct Node {
     pub replanned: bool,
     /// Its own work.
     pub own: Cost,
+    /// Bounds of its own share of the query's CPU time.
+    pub own_range: Range,
     /// Its own and that of everything below it.
     pub total: Cost,
     /// What it waited for itself, longest first.
@@ -156,6 +158,9 @@ pub struct Node {
     pub rows: Option<i64>,
 }
 
+/// Bounds of a share, 0 to 1: with 95% certainty it lies between them, see [`crate::Total::share_low`].
+pub type Range = [f64; 2];
+
 /// Work that no operator does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Heading {
@@ -163,6 +168,8 @@ pub struct Heading {
     pub name: String,
     /// How much.
     pub cost: Cost,
+    /// Bounds of its share of the query's CPU time.
+    pub range: Range,
     /// What it waited for, longest first.
     pub waits: Vec<Wait>,
     /// Stages with samples or waits of it.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::flame::{Key, Tree};
-use super::model::{Cost, FlameKind, Heading, Node, Placed, QueryDetail, Wait};
+use super::model::{Cost, FlameKind, Heading, Node, Placed, QueryDetail, Range, Wait};
 use super::names::Names;
 use super::sources::HotLines;
 use super::stages::{self, Attempt};
@@ -11,12 +11,15 @@ use super::{Part, TasksByStage};
 use crate::attribute::{Attribution, Attributor, Owner};
 use crate::plan::Plan;
 use crate::profile::{Group, Profile, Weight};
+use crate::uncertainty::Evidence;
 use crate::waiting::Waiting;
 
 /// What one owner costs.
 #[derive(Default)]
 pub(super) struct Share {
     pub(super) cost: Cost,
+    /// What is known of its part of the CPU time.
+    evidence: Evidence,
     /// How long it waited and for what, ns.
     waits: BTreeMap<Waiting, u64>,
     stages: BTreeSet<i32>,
@@ -46,6 +49,8 @@ pub(super) struct Costs<'a> {
     pub(super) nodes: Vec<Share>,
     /// By heading.
     pub(super) headings: BTreeMap<&'static str, Share>,
+    /// All of it.
+    total: Cost,
     /// By what the rules are worth.
     placed: Placed,
     /// Every distinct stack of a stage attempt with its attribution.
@@ -61,6 +66,7 @@ impl<'a> Costs<'a> {
         let mut costs = Self {
             nodes: Vec::new(),
             headings: BTreeMap::new(),
+            total: Cost::default(),
             placed: Placed::default(),
             stacks: Vec::new(),
         };
@@ -70,7 +76,14 @@ impl<'a> Costs<'a> {
         for (group, weight) in merged(&profile.groups, &part.groups) {
             let attribution = attributor.of(group);
             let cost = Cost::from(weight);
-            costs.share(&attribution.owner, group).cost.add(cost);
+            costs.total.add(cost);
+            for other in &attribution.also {
+                costs.nodes[*other].evidence.add_possible(cost.cpu_ns);
+            }
+            let share = costs.share(&attribution.owner, group);
+            share.cost.add(cost);
+            let is_doubtful = !attribution.also.is_empty();
+            share.evidence.add(cost.cpu_ns, is_doubtful);
             costs.placed.add(attribution.rule.standing(), cost);
             costs.stacks.push((group, attribution, cost));
         }
@@ -92,10 +105,16 @@ impl<'a> Costs<'a> {
         share
     }
 
+    fn range(&self, share: &Share) -> Range {
+        let Cost { cpu_ns, samples } = self.total;
+        share.evidence.bounds(cpu_ns, samples).into()
+    }
+
     fn headings(&self) -> Vec<Heading> {
         let heading = |(name, share): (&&str, &Share)| Heading {
             name: (*name).to_owned(),
             cost: share.cost,
+            range: self.range(share),
             waits: share.waits(),
             stages: share.stages.iter().copied().collect(),
         };
@@ -253,6 +272,7 @@ fn nodes(profile: &Profile, part: &Part, costs: &Costs<'_>, attempts: &[Attempt]
         codegen_stage: node.codegen_stage,
         replanned: at >= plan.planned,
         own: costs.nodes[at].cost,
+        own_range: costs.range(&costs.nodes[at]),
         total: totals[at].0,
         waits: costs.nodes[at].waits(),
         total_waiting_ns: totals[at].1,
