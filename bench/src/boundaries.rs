@@ -90,14 +90,24 @@ struct Variant {
     work: Work,
 }
 
-/// CPU time of each operator in one run of a query, s.
-type Run = BTreeMap<String, f64>;
+/// CPU time of each operator in one run of a query.
+type Run = BTreeMap<String, Time>;
+
+/// CPU time, s, and the bounds that unfuse gives it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Time {
+    s: f64,
+    low_s: f64,
+    high_s: f64,
+}
 
 /// Differences of one altered query to the base query, a value for each run.
 #[derive(Default)]
 struct Differences {
     added: Vec<f64>,
     operators: BTreeMap<String, Vec<f64>>,
+    /// Differences of single operators whose bounds hold what was added to them, and all of them.
+    held: (usize, usize),
 }
 
 impl Boundaries {
@@ -195,13 +205,18 @@ impl Boundaries {
                 ..Selection::default()
             };
             let mut run = Run::new();
-            for row in Totals::of(&profile, selection, By::Operator).rows {
+            let totals = Totals::of(&profile, selection, By::Operator);
+            let bound = |share: Option<f64>| share.unwrap_or_default() * totals.cpu_seconds;
+            for row in totals.rows {
                 let to = if row.heading {
                     HEADINGS.to_owned()
                 } else {
                     row.operator
                 };
-                *run.entry(to).or_default() += row.cpu_seconds;
+                let time = run.entry(to).or_default();
+                time.s += row.cpu_seconds;
+                time.low_s += bound(row.share_low);
+                time.high_s += bound(row.share_high);
             }
             runs.entry(name.to_owned()).or_default().push(run);
         }
@@ -212,16 +227,18 @@ impl Boundaries {
         let mut body = format!(
             "{} steps of arithmetic a row, written inline into one operator at a time; local[2], Spark 4.3, {} Hz, not ANSI; \
              all queries take turns in random order in one JVM. *added*: CPU time of the altered query less that of the base query of the same turn. \
-             *under headings*: the part of it that no operator does, such as reading and compiling the larger plan. \
+             *at the altered*: the part of it that the altered operator shows; above 100% it does work meanwhile that others did before, so that \
+             without it less would be saved than its share says. *under headings*: the part of it that no operator does, such as reading and compiling the larger plan. \
              *at others*: the operator that was not altered and shows the most of it, with its 95% interval. *Others show less*: the sum of what \
              other operators lose, which is work that the processor now does while it waits for the added arithmetic. Steps of dependent work each need the one \
-             before; of independent work a processor computes several steps at once.\n\n",
+             before; of independent work a processor computes several steps at once. *Ranges that hold the truth*: of each operator, in each run, the difference \
+             of its ranges in `unfuse top --json` should hold what was added to it, which is 0 for all but one.\n\n",
             self.steps, self.rate
         );
         for (setting, variants) in measured {
             let _ = writeln!(
                 body,
-                "### regions={setting}\n\n| query | altered | work | runs | added, s | under headings, % | at others, the most, % | others show less, % |\n|---|---|---|---|---|---|---|---|"
+                "### regions={setting}\n\n| query | altered | work | runs | added, s | at the altered, % | under headings, % | at others, the most, % | others show less, % | ranges that hold the truth, % |\n|---|---|---|---|---|---|---|---|---|---|"
             );
             for (variant, differences) in variants {
                 body += &differences.row(variant);
@@ -315,9 +332,11 @@ fn add(
             let Some(altered) = runs.get(&variant.name()) else {
                 continue;
             };
+            let operator = variant.operator().to_owned();
             let differences = into.entry(variant).or_default();
             for (base, altered) in base.iter().zip(altered) {
                 differences.add(base, altered);
+                differences.check(base, altered, &operator);
             }
         }
     }
@@ -326,17 +345,33 @@ fn add(
 impl Differences {
     fn add(&mut self, base: &Run, altered: &Run) {
         let runs = self.added.len();
-        let sum = |run: &Run| run.values().sum::<f64>();
+        let sum = |run: &Run| run.values().map(|time| time.s).sum::<f64>();
         self.added.push(sum(altered) - sum(base));
         let names: BTreeSet<&String> = base.keys().chain(altered.keys()).collect();
         for name in names {
-            let time = |run: &Run| run.get(name).copied().unwrap_or_default();
+            let time = |run: &Run| run.get(name).copied().unwrap_or_default().s;
             let of = self.operators.entry(name.clone()).or_default();
             of.resize(runs, 0.0);
             of.push(time(altered) - time(base));
         }
         for of in self.operators.values_mut() {
             of.resize(runs + 1, 0.0);
+        }
+    }
+
+    /// Counts the operators whose bounds hold the truth, which is that only one was altered.
+    fn check(&mut self, base: &Run, altered: &Run, operator: &str) {
+        let operators = |run: &Run| {
+            let operators = run.iter().filter(|(name, _)| name.as_str() != HEADINGS);
+            operators.map(|(_, time)| time.s).sum::<f64>()
+        };
+        let added = operators(altered) - operators(base);
+        for (name, before) in base.iter().filter(|(name, _)| name.as_str() != HEADINGS) {
+            let after = altered.get(name).copied().unwrap_or_default();
+            let truth = if name == operator { added } else { 0.0 };
+            let bounds = after.low_s - before.high_s..=after.high_s - before.low_s;
+            self.held.0 += usize::from(bounds.contains(&truth));
+            self.held.1 += 1;
         }
     }
 
@@ -387,36 +422,79 @@ impl Differences {
                 100.0 * (share + half)
             )
         };
+        let part_of = |name: &str| {
+            let values = self.operators.get(name);
+            values.map_or_else(String::new, |values| percent(self.part(values)))
+        };
         let (added, half) = stats::mean_and_half_width(&self.added);
         format!(
-            "| {} | {} | {} | {} | {added:.2} ± {half:.2} | {} | {} | {:.1} |\n",
+            "| {} | {} | {} | {} | {added:.2} ± {half:.2} | {} | {} | {} | {:.1} | {:.0} |\n",
             variant.shape,
             variant.place,
             variant.work.name(),
             self.added.len(),
-            self.operators
-                .get(HEADINGS)
-                .map_or_else(String::new, |values| percent(self.part(values))),
+            part_of(variant.operator()),
+            part_of(HEADINGS),
             self.most(variant)
                 .map_or_else(String::new, |(name, part)| format!(
                     "{name} {}",
                     percent(part)
                 )),
             100.0 * self.less(variant),
+            100.0 * stats::share(self.held.0 as f64, self.held.1 as f64).0,
         )
     }
 }
 
-/// For each setting and kind of work: the largest part at other operators.
+/// The ranges that hold the truth and, for each setting and kind of work, the largest part at other operators, and how far the altered operator's
+/// growth is from what was added.
 fn figures(measured: &BTreeMap<&str, BTreeMap<Variant, Differences>>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (setting, variants) in measured {
+        let held = variants.values().fold((0, 0), |(held, all), differences| {
+            (held + differences.held.0, all + differences.held.1)
+        });
+        let (share, [low, high]) = stats::share(held.0 as f64, held.1 as f64);
+        figures.push(
+            Figure::new(
+                &slug(&format!("{setting}_held")),
+                &format!("regions={setting}: ranges that hold the truth"),
+                100.0 * share,
+                "%",
+                1,
+            )
+            .within(Some([100.0 * low, 100.0 * high])),
+        );
         for work in [Work::Dependent, Work::Independent] {
             let most = variants
                 .iter()
                 .filter(|(variant, _)| variant.work == work)
                 .filter_map(|(variant, differences)| Some((variant, differences.most(variant)?)))
                 .max_by(|a, b| a.1.1.0.total_cmp(&b.1.1.0));
+            let parts = variants.iter().filter(|(variant, _)| variant.work == work);
+            let parts = parts.filter_map(|(variant, differences)| {
+                let values = differences.operators.get(variant.operator())?;
+                Some((variant, differences.part(values)))
+            });
+            let furthest =
+                parts.max_by(|(_, a), (_, b)| (a.0 - 1.0).abs().total_cmp(&(b.0 - 1.0).abs()));
+            if let Some((variant, (share, half))) = furthest {
+                figures.push(
+                    Figure::new(
+                        &slug(&format!("{setting}_{}_altered", work.name())),
+                        &format!(
+                            "regions={setting}: {} work at the operator that was altered, the furthest from 100% ({} of {})",
+                            work.name(),
+                            variant.place,
+                            variant.shape
+                        ),
+                        100.0 * share,
+                        "% of the added time",
+                        1,
+                    )
+                    .within(Some([100.0 * (share - half), 100.0 * (share + half)])),
+                );
+            }
             let Some((variant, (name, (share, half)))) = most else {
                 continue;
             };
@@ -464,11 +542,22 @@ mod tests {
     fn parts_are_of_the_added_time() {
         let mut differences = Differences::default();
         for noise in [0.0, 0.1, -0.1] {
-            let run = |filter: f64, join: f64| {
-                Run::from([("Filter".to_owned(), filter), ("Join".to_owned(), join)])
+            let time = |s| Time {
+                s,
+                low_s: s - 0.06,
+                high_s: s + 0.06,
             };
-            differences.add(&run(1.0, 2.0), &run(1.9 + noise, 2.1));
+            let run = |filter: f64, join: f64| {
+                Run::from([
+                    ("Filter".to_owned(), time(filter)),
+                    ("Join".to_owned(), time(join)),
+                ])
+            };
+            let (base, altered) = (run(1.0, 2.0), run(1.9 + noise, 2.1));
+            differences.add(&base, &altered);
+            differences.check(&base, &altered, "Filter");
         }
+        assert_eq!(differences.held, (6, 6));
         let variant = Variant {
             shape: String::new(),
             place: "Filter.one".to_owned(),
