@@ -4,7 +4,7 @@ Arguments: data directory, file of {"spin": bool}; with "spin": true a function
 spin(value, rounds) is there, see Spin.java; with "marks": {"functions": [NAME], "mapped": SQL} functions mark_NAME and a view
 mapped are there, see Marks.java, a table marked of MarkedTable.java and a Python function mark_Python; each answer has their CPU times; with
 "async_profiler": {"library": path, "interval": "5ms", "into": directory, "kind": "collapsed" | "jfr"} each
-query is sampled by it.
+query is sampled by it; with "flight_recorder": {"period_ms": 5, "into": directory} by the JDK's Flight Recorder.
 UNFUSE_BENCH_SOCKET is where it asks for work: {"query": name, "sql": text, "round": n, "sink": format}, until the other side ends.
 A round's CPU times are of the JVM, and of the profiler's processes beside it.
 """
@@ -81,6 +81,16 @@ if marks:
 asked = setup.get("async_profiler")
 if asked:
     sampler = spark._jvm.one.profiler.AsyncProfiler.getInstance(asked["library"])
+recorded = setup.get("flight_recorder")
+
+
+def recording():
+    """A started recording of the JDK's own samples."""
+    started = spark._jvm.jdk.jfr.Recording()
+    period = spark._jvm.java.time.Duration.ofMillis(recorded["period_ms"])
+    started.enable("jdk.ExecutionSample").withPeriod(period)
+    started.start()
+    return started
 
 
 def spent():
@@ -96,6 +106,7 @@ def run(name, sql, number, sink):
     if asked:
         file = f"file={asked['into']}/{name}_{number}.{asked['kind']},{asked['kind']}"
         sampler.execute(f"start,event=cpu,interval={asked['interval']},{file}")
+    flight = recording() if recorded else None
     cpu, wall = cpu_seconds(), time.time()
     try:
         spark.sql(sql).write.format(sink).mode("overwrite").save()
@@ -104,6 +115,10 @@ def run(name, sql, number, sink):
     now, wall = cpu_seconds(), time.time() - wall
     if asked:
         sampler.execute(f"stop,{file}")
+    if flight:
+        flight.stop()
+        flight.dump(spark._jvm.java.io.File(f"{recorded['into']}/{name}_{number}.jfr").toPath())
+        flight.close()
     return {
         "took": {
             "wall_s": wall,

@@ -67,6 +67,10 @@ pub struct Execution {
     pub id: i64,
     /// The job description it was run under.
     pub description: String,
+    /// When it started, ms since the epoch.
+    pub started_ms: i64,
+    /// When it ended, ms since the epoch.
+    pub ended_ms: i64,
     /// The stage with most CPU time.
     pub stage: i32,
     /// CPU time of that stage's tasks, s; as the samples, with the time to deserialize them.
@@ -82,14 +86,18 @@ pub struct Execution {
 /// The executions of an event log that ran stages, in order.
 pub fn executions(log: &Path) -> Result<Vec<Execution>> {
     let mut events = EventLog::open(log)?;
-    let mut descriptions: HashMap<i64, String> = HashMap::new();
+    let mut started: HashMap<i64, (String, i64)> = HashMap::new();
+    let mut ended: HashMap<i64, i64> = HashMap::new();
     let mut stage_execution: HashMap<i32, i64> = HashMap::new();
     // All CPU time, and that to deserialize.
     let mut stage_cpu: HashMap<i32, (f64, f64)> = HashMap::new();
     for event in &mut events {
         match event {
             Event::SqlStart(start) => {
-                descriptions.insert(start.sql, start.description);
+                started.insert(start.sql, (start.description, start.time_ms));
+            }
+            Event::SqlEnd(end) => {
+                ended.insert(end.sql, end.time_ms);
             }
             Event::StageSubmitted(stage) => {
                 let execution = stage.properties.sql;
@@ -125,9 +133,12 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
         .into_iter()
         .map(|(id, (stage, cpu_s))| {
             let (stages, all_cpu_s, deserialize_cpu_s) = all.remove(&id).unwrap_or_default();
+            let (description, started_ms) = started.remove(&id).unwrap_or_default();
             Execution {
                 id,
-                description: descriptions.remove(&id).unwrap_or_default(),
+                description,
+                started_ms,
+                ended_ms: ended.get(&id).copied().unwrap_or_default(),
                 stage,
                 cpu_s,
                 stages,

@@ -12,8 +12,7 @@ use crate::event_log::Execution;
 type Sources = HashMap<String, String>;
 
 /// Adds folded stacks whose frames are `package.Class.method:line` (as the converter of async-profiler's
-/// recordings prints them) as samples of the execution's stage. Only stacks of its pipeline count, the
-/// generated class with most samples; what the JVM or other stages did meanwhile does not.
+/// recordings prints them) as samples of the execution's stage. What the JVM or other stages did meanwhile does not count.
 ///
 /// # Errors
 /// If the profile cannot be read or written.
@@ -35,7 +34,7 @@ pub fn add(profile: &Path, executions: &[(Execution, String)]) -> Result<()> {
         let (app, sources) = generated
             .get(&execution.id)
             .with_context(|| format!("no generated code of execution {}", execution.id))?;
-        for (stack, count) in pipeline(folded) {
+        for (stack, count) in of_stage(folded) {
             let row = StackRow::of(stack.split(';').map(|text| frame(text, sources)).collect());
             samples.push(SampleRow {
                 app: app.clone(),
@@ -54,29 +53,13 @@ pub fn add(profile: &Path, executions: &[(Execution, String)]) -> Result<()> {
     Ok(())
 }
 
-/// Stacks and samples of the generated class that has most of them.
-pub fn pipeline(folded: &str) -> Vec<(&str, u64)> {
-    let mut by_class: HashMap<&str, Vec<(&str, u64)>> = HashMap::new();
-    for line in folded.lines() {
-        let Some((stack, count)) = line.rsplit_once(' ') else {
-            continue;
-        };
-        let innermost = stack
-            .rsplit(';')
-            .find_map(|frame| split(frame).filter(|(class, ..)| is_pipeline(class)));
-        if let (Some((class, ..)), Ok(count)) = (innermost, count.parse()) {
-            by_class.entry(class).or_default().push((stack, count));
-        }
-    }
-    let samples = |stacks: &Vec<(&str, u64)>| stacks.iter().map(|(_, count)| count).sum::<u64>();
-    by_class
-        .into_values()
-        .max_by_key(samples)
-        .unwrap_or_default()
-}
-
-fn is_pipeline(class: &str) -> bool {
-    class.contains("GeneratedIteratorForCodegenStage")
+/// Stacks and samples of the stage that the canonical query's pipeline runs in: its tasks write a shuffle, those of its other
+/// stages do not.
+pub fn of_stage(folded: &str) -> impl Iterator<Item = (&str, u64)> {
+    let lines = folded.lines().filter_map(|line| line.rsplit_once(' '));
+    lines
+        .filter(|(stack, _)| stack.contains("ShuffleMapTask.runTask"))
+        .filter_map(|(stack, count)| Some((stack, count.parse().ok()?)))
 }
 
 /// `package.Class.method` with or without `:line`, apart; none for what is no Java frame. How it was
@@ -129,20 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn the_pipeline_is_the_class_with_most_samples() {
-        let stage =
-            |number: u32| format!("x.GeneratedClass$GeneratedIteratorForCodegenStage{number}");
-        let (one, two) = (stage(1), stage(2));
-        let folded = format!(
-            "{one}.next:3_[j] 5\n{two}.next:4_[j];java.lang.Math.abs:9_[i] 7\n{one}.next:5_[j] 1\n"
-        );
-        let stacks = pipeline(&folded);
-        assert_eq!(
-            stacks,
-            [(
-                format!("{two}.next:4_[j];java.lang.Math.abs:9_[i]").as_str(),
-                7
-            )]
-        );
+    fn only_the_stage_that_writes_a_shuffle_counts() {
+        let task = "x.ShuffleMapTask.runTask:9_[j]";
+        let folded =
+            format!("{task};a.B.next:3_[j] 5\nx.ResultTask.runTask;a.B.next 7\n{task} 1\n");
+        let stacks: Vec<(&str, u64)> = of_stage(&folded).collect();
+        let inner = format!("{task};a.B.next:3_[j]");
+        assert_eq!(stacks, [(inner.as_str(), 5), (task, 1)]);
     }
 }

@@ -9,9 +9,11 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::accuracy::LINEITEMS;
+use crate::accuracy::thesis::THESIS;
 use crate::page::{Figure, Measuring, slug};
 use crate::session::{Answer, Round, Session};
-use crate::spark::{Setup, Spark, Tool, Work, canonical, statements_of, tpch_queries};
+use crate::spark::{Canonical, Setup, Spark, Tool, Work, statements_of, tpch_queries};
 use crate::{stats, tools};
 
 /// Section 5.3's cross section of TPC-H.
@@ -49,6 +51,13 @@ pub struct Overhead {
     /// Only what the option `regions=exact` costs: unfuse at 200 Hz with it against unfuse with `regions=plain`. A page of its own
     #[arg(long, conflicts_with_all = ["breakdown", "rates", "async_profiler", "dataflint", "attach"])]
     pub regions: bool,
+    /// Only what methods for all operators cost (MLSS): the thesis's query on a Spark that splits them against Spark as it is, both
+    /// without a profiler. A page of its own
+    #[arg(long, conflicts_with_all = ["queries", "sql", "regions", "breakdown", "rates", "async_profiler", "dataflint", "attach"])]
+    pub mlss: bool,
+    /// How many times over the rows of `lineitem` are there with --mlss
+    #[arg(long, default_value_t = LINEITEMS, requires = "mlss")]
+    pub lineitems: u32,
     /// Rates of unfuse, Hz; 0 loads it and takes no sample
     #[arg(long, value_delimiter = ',', default_value = "0,20,200,1000")]
     pub rates: Vec<u32>,
@@ -87,10 +96,14 @@ impl Overhead {
     pub fn measure(&self, results: &Path) -> Result<()> {
         let name = format!("overhead-{}", self.name());
         let page = Measuring::begin(results, &name, &MEASURES)?;
-        let spark = Spark::install("1")?;
-        let mut contenders = self.contenders()?;
+        let mut spark = Spark::install("1")?;
+        if self.mlss {
+            spark = spark.repeat_lineitem(self.lineitems)?;
+        }
+        let mut contenders = self.contenders(&spark)?;
         let queries = match &self.sql {
             Some(path) => statements_of(path)?,
+            None if self.mlss => BTreeMap::from([("canonical".to_owned(), THESIS.reference())]),
             None => self.queries.sql(),
         };
         if queries.is_empty() {
@@ -173,7 +186,7 @@ impl Overhead {
         Ok(())
     }
 
-    fn contenders(&self) -> Result<Vec<Contender>> {
+    fn contenders(&self, spark: &Spark) -> Result<Vec<Contender>> {
         if self.runs == 0 || self.rounds == 0 {
             bail!("--runs and --rounds must be at least 1");
         }
@@ -192,6 +205,13 @@ impl Overhead {
             return Ok(["plain", "exact"].map(with).into());
         }
         let mut tools = vec![("without".to_owned(), Tool::None)];
+        if self.mlss {
+            let split = Tool::Other {
+                java: vec![spark.split_all()?],
+                conf: Vec::new(),
+            };
+            tools.push(("methods for all operators".to_owned(), split));
+        }
         if self.breakdown {
             let flags = |flags: &[&str]| Tool::Other {
                 java: flags.iter().map(|flag| (*flag).to_owned()).collect(),
@@ -213,7 +233,7 @@ impl Overhead {
                 Tool::Unfuse("rate=0,spark=off".to_owned(), Vec::new()),
             ));
         }
-        for rate in &self.rates {
+        for rate in self.rates.iter().filter(|_| !self.mlss) {
             tools.push((
                 format!("unfuse, {rate} Hz"),
                 Tool::Unfuse(format!("rate={rate}"), Vec::new()),
@@ -263,7 +283,9 @@ impl Overhead {
             ),
             None => self.queries.name().to_owned(),
         };
-        if self.regions {
+        if self.mlss {
+            "mlss".to_owned()
+        } else if self.regions {
             format!("{queries}-regions")
         } else {
             queries
@@ -328,6 +350,14 @@ impl Overhead {
                 ratio(|round| round.wall_s),
                 ratio(Round::cpu_s),
                 100.0 * beside / jvm
+            );
+        }
+        if self.mlss {
+            let _ = writeln!(
+                body,
+                "\nThe thesis found that methods for all operators add {} % of CPU time (SF 10, Spark 2.4.5). Here `lineitem` is there {} \
+                 times over, and CPU is of the whole JVM. The query is that of `unfuse-bench accuracy --thesis`.",
+                THESIS.mlss_overhead, self.lineitems
             );
         }
         body += &self.per_query(contenders);
@@ -410,11 +440,7 @@ impl Set {
     fn sql(self) -> BTreeMap<String, String> {
         let one = |sql: &str| BTreeMap::from([(self.name().to_owned(), sql.to_owned())]);
         match self {
-            Self::Canonical => one(&canonical(
-                "l_commitdate",
-                "l_suppkey",
-                "(l_suppkey * 100) + s_nationkey",
-            )),
+            Self::Canonical => one(&Canonical::REFERENCE.sql()),
             Self::Fine => one(FINE),
             Self::Tpch => tpch_queries(),
             Self::Six => tpch_queries()

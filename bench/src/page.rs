@@ -56,7 +56,7 @@ pub struct Measurement {
     pub note: Option<String>,
     /// What came out.
     pub figures: Vec<Figure>,
-    /// Everything else in Markdown, by lines. Only the newest complete measurement keeps it.
+    /// Everything else in Markdown, by lines. Measurements before the newest complete one do not keep it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub body: Vec<String>,
 }
@@ -212,6 +212,25 @@ impl Measuring {
             page,
             measurement,
         })
+    }
+
+    /// Writes the page with what was measured so far as a part, so that a run that breaks off keeps it. What is kept or finished
+    /// later takes its place.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn keep(&self, runs: u32, figures: &[Figure], body: &str, note: &str) -> Result<()> {
+        let mut page = self.page.clone();
+        page.add(Measurement {
+            runs: Some(runs),
+            partial: true,
+            note: Some(note.to_owned()),
+            figures: figures.to_vec(),
+            body: body.trim_end().lines().map(str::to_owned).collect(),
+            ..self.measurement.clone()
+        })?;
+        fs::create_dir_all(&self.results)?;
+        page.write(&self.results)
     }
 
     /// Adds what was measured to the page and writes it. The headline of before becomes a line of the history.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,6 +46,9 @@ pub struct Setup {
     /// Whether async-profiler samples each query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub async_profiler: Option<AsyncProfiler>,
+    /// Whether the JDK's Flight Recorder samples each query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flight_recorder: Option<FlightRecorder>,
 }
 
 /// Functions of `Marks.java`.
@@ -67,6 +71,15 @@ pub struct AsyncProfiler {
     pub into: PathBuf,
     /// `collapsed` stacks or a `jfr` recording.
     pub kind: &'static str,
+}
+
+/// How the JDK's Flight Recorder samples; it leaves `QUERY_ROUND.jfr`.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlightRecorder {
+    /// Wall time between samples, ms.
+    pub period_ms: u32,
+    /// Directory of the results.
+    pub into: PathBuf,
 }
 
 /// What the JVM is run with.
@@ -144,6 +157,41 @@ impl Spark {
         })
     }
 
+    /// The same data with each row of `lineitem` so many times over: the table is a directory of links to one file.
+    ///
+    /// # Errors
+    /// If the links cannot be made.
+    pub fn repeat_lineitem(self, times: u32) -> Result<Self> {
+        const TABLE: &str = "lineitem.parquet";
+        let data = self.scratch().join("data");
+        let repeated = data.join(TABLE);
+        fs::create_dir_all(&repeated)?;
+        for entry in fs::read_dir(&self.data)? {
+            let path = entry?.path();
+            match path.file_name() {
+                Some(name) if name == TABLE => {}
+                Some(name) => symlink(&path, data.join(name))?,
+                None => {}
+            }
+        }
+        for copy in 0..times {
+            let link = repeated.join(format!("{copy}.parquet"));
+            symlink(self.data.join(TABLE), link)?;
+        }
+        Ok(Self { data, ..self })
+    }
+
+    /// A Java option: the agent that makes Spark put the consume code of every operator into a method, see `SplitAll.java`.
+    ///
+    /// # Errors
+    /// If the agent cannot be compiled.
+    pub fn split_all(&self) -> Result<String> {
+        let dir = tempfile::tempdir_in(&self.scratch)?.keep();
+        let source = ("SplitAll.java", include_str!("../assets/SplitAll.java"));
+        let jar = self.jar(&[source], &dir, "Premain-Class: SplitAll\n")?;
+        Ok(format!("-javaagent:{}", jar.display()))
+    }
+
     /// A directory that goes away with this.
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
@@ -211,7 +259,7 @@ impl Spark {
         let mut command = self.submit(tool, &profile);
         if setup.spin {
             let source = ("Spin.java", include_str!("../assets/Spin.java"));
-            let jar = self.jar(&[source], &dir)?;
+            let jar = self.jar(&[source], &dir, "")?;
             command.arg("--jars").arg(jar);
         }
         if setup.marks.is_some() {
@@ -222,7 +270,7 @@ impl Spark {
                     include_str!("../assets/MarkedTable.java"),
                 ),
             ];
-            let jar = self.jar(&sources, &dir)?;
+            let jar = self.jar(&sources, &dir, "")?;
             command.arg("--driver-class-path").arg(jar);
         }
         command
@@ -249,14 +297,17 @@ impl Spark {
         Ok(lib.join("site-packages/pyspark/jars/*"))
     }
 
-    /// A jar of a program for Spark: names and texts of its sources.
-    fn jar(&self, sources: &[(&str, &str)], dir: &Path) -> Result<PathBuf> {
+    /// A jar of a program for Spark: names and texts of its sources, lines of its manifest.
+    fn jar(&self, sources: &[(&str, &str)], dir: &Path, manifest: &str) -> Result<PathBuf> {
         let jar = dir.join(sources[0].0).with_extension("jar");
         let classes = jar.with_extension("classes");
         fs::create_dir(&classes)?;
         self.compile(sources, &classes)?;
+        let attributes = jar.with_extension("mf");
+        fs::write(&attributes, manifest)?;
         let mut pack = Command::new("jar");
-        pack.arg("cf").arg(&jar).arg("-C").arg(&classes).arg(".");
+        pack.arg("cfm").arg(&jar).arg(&attributes);
+        pack.arg("-C").arg(&classes).arg(".");
         run(&mut pack).context("a JDK is needed")?;
         Ok(jar)
     }
@@ -388,12 +439,42 @@ fn statements(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The thesis's listing 3.1 (scan, filter, join, aggregate) over the filtered date, the join key of
-/// the streamed side, and the grouping key.
-pub fn canonical(date: &str, join_key: &str, group: &str) -> String {
-    format!(
-        "SELECT {group}, AVG(l_extendedprice), SUM(l_quantity), AVG(l_discount)
-FROM lineitem JOIN (SELECT * FROM supplier ORDER BY s_acctbal DESC LIMIT 10000) ON {join_key} = s_suppkey
-WHERE {date} > DATE '1993-01-01' GROUP BY {group}"
-    )
+/// The thesis's listing 3.1: scan, filter, join, aggregate.
+#[derive(Debug, Clone, Copy)]
+pub struct Canonical<'a> {
+    /// Suppliers that the join's small side has.
+    pub suppliers: u32,
+    /// Of the join.
+    pub condition: &'a str,
+    /// Of the filter.
+    pub predicate: &'a str,
+    /// The grouping key.
+    pub group: &'a str,
+}
+
+impl Canonical<'static> {
+    /// With all suppliers of scale factor 1, and a filter that six of seven rows pass.
+    pub const REFERENCE: Self = Self {
+        suppliers: 10_000,
+        condition: "l_suppkey = s_suppkey",
+        predicate: "l_commitdate > DATE '1993-01-01'",
+        group: "(l_suppkey * 100) + s_nationkey",
+    };
+}
+
+impl Canonical<'_> {
+    /// Its text.
+    pub fn sql(&self) -> String {
+        let Self {
+            suppliers,
+            condition,
+            predicate,
+            group,
+        } = self;
+        format!(
+            "SELECT {group}, AVG(l_extendedprice), SUM(l_quantity), AVG(l_extendedprice), AVG(l_discount)
+FROM lineitem JOIN (SELECT * FROM supplier ORDER BY s_acctbal DESC LIMIT {suppliers}) ON {condition}
+WHERE {predicate} GROUP BY {group}"
+        )
+    }
 }

@@ -40,9 +40,16 @@ pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
     if values.len() < 2 {
         return (mean, f64::INFINITY);
     }
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let t = students_t(values.len() - 1);
-    (mean, t * (squares / (count - 1.0) / count).sqrt())
+    (mean, t * deviation(values) / count.sqrt())
+}
+
+/// Standard deviation of values; not finite for less than two.
+pub fn deviation(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (count - 1.0)).sqrt()
 }
 
 /// A straight line through points by least squares.

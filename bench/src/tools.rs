@@ -12,6 +12,10 @@ use crate::spark::Tool;
 /// async-profiler's agent within its jar.
 const LIBRARY: &str = "linux-x64/libasyncProfiler.so";
 
+/// Makes HotSpot describe all compiled code, not only where a thread can stop: inlined methods can be told apart.
+pub const DEBUG_INFORMATION: [&str; 2] =
+    ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"];
+
 /// Where async-profiler is.
 pub struct AsyncProfiler {
     /// Its agent library.
@@ -51,21 +55,48 @@ pub fn dataflint(jar: &Path) -> Result<Tool> {
     })
 }
 
-/// The CPU samples of one of async-profiler's recordings as folded stacks of `package.Class.method:line`; the
-/// recording is removed.
+/// Spark's own profiler connector, which records all of a JVM's life with async-profiler into `profile-driver.jfr`: from its
+/// jar and that of async-profiler's loader.
 ///
 /// # Errors
-/// If its converter fails.
-pub fn folded_with_lines(recording: &Path) -> Result<String> {
+/// If there are no such jars.
+pub fn spark_profiler(jars: &[PathBuf], interval: &str, into: &Path) -> Result<Tool> {
+    let jars: Result<Vec<String>> = jars
+        .iter()
+        .map(|jar| {
+            let jar = fs::canonicalize(jar).with_context(|| format!("no jar {}", jar.display()))?;
+            Ok(jar.display().to_string())
+        })
+        .collect();
+    let conf = vec![
+        format!("spark.driver.extraClassPath={}", jars?.join(":")),
+        "spark.plugins=org.apache.spark.profiler.ProfilerPlugin".to_owned(),
+        // In local mode the driver's JVM is the executor as well.
+        "spark.profiler.executor.enabled=true".to_owned(),
+        "spark.profiler.executor.fraction=1.0".to_owned(),
+        format!("spark.profiler.asyncProfiler.args=event=cpu,interval={interval}"),
+        format!("spark.profiler.localDir={}", into.display()),
+    ];
+    Ok(Tool::Other {
+        java: DEBUG_INFORMATION.map(str::to_owned).to_vec(),
+        conf,
+    })
+}
+
+/// The samples of a recording as folded stacks of `package.Class.method:line`, with more options of async-profiler's converter.
+///
+/// # Errors
+/// If the converter fails.
+pub fn folded_with_lines(recording: &Path, options: &[&str]) -> Result<String> {
     let folded = recording.with_extension("collapsed");
     run(Command::new("java")
         .arg("-jar")
         .arg(jar_in(&fetched()?, "jfr-converter")?)
-        .args(["--cpu", "--lines", "--dot", "-o", "collapsed"])
+        .args(["--lines", "--dot", "-o", "collapsed"])
+        .args(options)
         .arg(recording)
         .arg(&folded))?;
     let text = fs::read_to_string(&folded)?;
-    fs::remove_file(recording)?;
     fs::remove_file(folded)?;
     Ok(text)
 }

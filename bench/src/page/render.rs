@@ -10,12 +10,15 @@ use crate::aims::{AIMS, Aim};
 impl Page {
     /// The page: how the headline was made, its figures beside their aims, the details, all other measurements.
     ///
+    /// Without a complete measurement, the newest part stands for it.
+    ///
     /// # Errors
-    /// If no measurement is complete.
+    /// If there is no measurement.
     pub fn markdown(&self) -> Result<String> {
         let headline = self
             .headline()
-            .with_context(|| format!("the page {} has no complete measurement", self.name))?;
+            .or_else(|| self.measurements.last())
+            .with_context(|| format!("the page {} has no measurement", self.name))?;
         let mut text = format!(
             "<!-- Made from {name}.json and bench/aims.toml by `unfuse-bench pages --update`. -->\n\n# {name}\n\n{head}\n",
             name = self.name,
