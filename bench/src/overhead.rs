@@ -204,14 +204,24 @@ impl Overhead {
             };
             return Ok(["plain", "exact"].map(with).into());
         }
-        let mut tools = vec![("without".to_owned(), Tool::None)];
         if self.mlss {
             let split = Tool::Other {
                 java: vec![spark.split_all()?],
                 conf: Vec::new(),
             };
-            tools.push(("methods for all operators".to_owned(), split));
+            let with = |(name, tool): (&str, Tool)| Contender {
+                name: name.to_owned(),
+                tool,
+                attach: false,
+                runs: Vec::new(),
+            };
+            let tools = [
+                ("without", Tool::None),
+                ("methods for all operators", split),
+            ];
+            return Ok(tools.map(with).into());
         }
+        let mut tools = vec![("without".to_owned(), Tool::None)];
         if self.breakdown {
             let flags = |flags: &[&str]| Tool::Other {
                 java: flags.iter().map(|flag| (*flag).to_owned()).collect(),
@@ -233,7 +243,7 @@ impl Overhead {
                 Tool::Unfuse("rate=0,spark=off".to_owned(), Vec::new()),
             ));
         }
-        for rate in self.rates.iter().filter(|_| !self.mlss) {
+        for rate in &self.rates {
             tools.push((
                 format!("unfuse, {rate} Hz"),
                 Tool::Unfuse(format!("rate={rate}"), Vec::new()),
