@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 spark = SparkSession.builder.getOrCreate()
+# A stream writes its state anew for each partition of each batch.
+spark.conf.set("spark.sql.shuffle.partitions", "8")
 for path in glob.glob(sys.argv[1] + "/*.parquet"):
     spark.read.parquet(path).createOrReplaceTempView(os.path.basename(path)[: -len(".parquet")])
 

@@ -126,9 +126,9 @@ pub fn spark(version: &str) -> PathBuf {
     )
 }
 
-/// TPC-H data at scale factor 1.
-pub fn tpch() -> PathBuf {
-    let output = run(unfuse().args(["setup", "--tpch", "1"]));
+/// TPC-H data at a scale factor, 1 or 0.2.
+pub fn tpch(scale: &str) -> PathBuf {
+    let output = run(unfuse().args(["setup", "--tpch", scale]));
     PathBuf::from(
         String::from_utf8_lossy(&output.stdout)
             .lines()
@@ -194,7 +194,7 @@ fn submit(command: &mut Command, spark: &Path, options: &[&str]) {
 pub fn queries<'a>(command: &'a mut Command, seconds: &str) -> &'a mut Command {
     command
         .arg(root().join("tests/programs/queries.py"))
-        .arg(tpch())
+        .arg(tpch("1"))
         .arg(seconds)
 }
 

@@ -277,7 +277,7 @@ fn a_spark_job_has_indicators_by_operator() {
         .arg(bin.join("spark-submit"))
         .args(["--master", "local[2]", "--conf", "spark.ui.enabled=false"])
         .arg(root().join("tests/programs/queries.py"))
-        .arg(tpch())
+        .arg(tpch("1"))
         // One round, however long it takes.
         .arg("0");
     run(&mut command);

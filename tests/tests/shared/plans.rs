@@ -1,31 +1,77 @@
 //! Plans of every shape: whatever runs a task is told, and each run is told from the others.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
-use unfuse_tests::{root, run, samples, spark, spark_submit, top, tpch, unfuse};
+use unfuse_tests::{root, run, samples, spark, spark_submit_by, top, tpch, unfuse};
 
-/// The executions whose description has `name`, in order.
-fn ids(profile: &Path, name: &str) -> Vec<i64> {
-    let mut ids: Vec<i64> = top(profile, &["--by", "query"])
-        .iter()
-        .filter(|row| {
-            row["detail"]
-                .as_str()
-                .is_some_and(|detail| detail.contains(name))
-        })
-        .filter_map(|row| row["query"].as_i64())
-        .collect();
-    ids.sort_unstable();
-    ids
+/// What `unfuse` says of a profile, asked once: it reads all of it to answer.
+struct Answers {
+    by_query: Vec<Value>,
+    by_operator: Vec<Value>,
+    by_rule: Vec<Value>,
+    exported: Value,
 }
 
-/// Their rows by operator.
-fn executions(profile: &Path, name: &str) -> Vec<Vec<Value>> {
-    ids(profile, name)
-        .into_iter()
-        .map(|id| top(profile, &["--query", &id.to_string()]))
-        .collect()
+impl Answers {
+    fn of(profile: &Path) -> Self {
+        let export = ["export", "--format", "json"];
+        let exported = run(unfuse().args(export).arg(profile)).stdout;
+        Self {
+            by_query: top(profile, &["--by", "query"]),
+            by_operator: top(profile, &[]),
+            by_rule: top(profile, &["--by", "rule"]),
+            exported: serde_json::from_slice(&exported).expect("JSON"),
+        }
+    }
+
+    /// The executions whose description has `name`, in order.
+    fn ids(&self, name: &str) -> Vec<i64> {
+        let is_named = |row: &&Value| text(row, "detail").contains(name);
+        let named = self.by_query.iter().filter(is_named);
+        let mut ids: Vec<i64> = named.filter_map(|row| row["query"].as_i64()).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Their rows by operator.
+    fn executions(&self, name: &str) -> Vec<Vec<Value>> {
+        let of = |id: &i64| -> Vec<Value> {
+            let rows = self.by_operator.iter();
+            rows.filter(|row| row["query"] == *id).cloned().collect()
+        };
+        self.ids(name).iter().map(of).collect()
+    }
+
+    fn exported(&self, what: &str) -> &[Value] {
+        self.exported[what].as_array().expect("an array")
+    }
+
+    /// The samples of these queries.
+    fn samples_of(&self, queries: &[i64]) -> impl Iterator<Item = &Value> {
+        self.exported("samples").iter().filter(|sample| {
+            sample["query"]
+                .as_i64()
+                .is_some_and(|query| queries.contains(&query))
+        })
+    }
+
+    /// Samples of queries by what the rules are worth that placed them.
+    fn standing(&self, queries: &[i64], standing: &str) -> u64 {
+        let is_worth = |rule: &Value| rule["standing"] == standing;
+        let rules = self.by_rule.iter().filter(|rule| is_worth(rule));
+        let rules: BTreeSet<&str> = rules.map(|rule| text(rule, "operator")).collect();
+        let placed = self.samples_of(queries);
+        placed
+            .filter(|sample| rules.contains(text(sample, "rule")))
+            .filter_map(|sample| sample["samples"].as_u64())
+            .sum()
+    }
+}
+
+fn text<'a>(of: &'a Value, field: &str) -> &'a str {
+    of[field].as_str().unwrap_or_default()
 }
 
 /// What functions a marked operator calls, and the operators.
@@ -40,13 +86,9 @@ const MARKS: [(&str, &str); 4] = [
 const MOST_CALLS: usize = 4;
 
 /// Every sample of a function that one operator alone calls is that operator's; in fused code it is proved to be.
-fn check_marks(profile: &Path, name: &str, version: &str, proved: bool) {
-    let query = ids(profile, name)[0].to_string();
-    let arguments = ["export", "--format", "json", "--query", &query];
-    let exported = run(unfuse().args(arguments).arg(profile)).stdout;
-    let exported: Value = serde_json::from_slice(&exported).expect("JSON");
-    let frames = exported["frames"].as_array().expect("frames");
-    let all = exported["samples"].as_array().expect("samples");
+fn check_marks(answers: &Answers, name: &str, version: &str, proved: bool) {
+    let queries = &answers.ids(name)[..1];
+    let frames = answers.exported("frames");
     for (mark, operator) in MARKS {
         let marked = |sample: &&Value| {
             let stack = sample["stack"].as_array().expect("a stack");
@@ -56,8 +98,6 @@ fn check_marks(profile: &Path, name: &str, version: &str, proved: bool) {
             // Operators' names have the functions' names in them. What counts is what the innermost generated code
             // calls: optimized code that called it may be described as another inlined function.
             let code = frames.filter(|frame| frame["kind"] == "java" || frame["kind"] == "native");
-            let text =
-                |frame: &Value, field: &str| frame[field].as_str().unwrap_or_default().to_owned();
             let (mut is_marked, mut calls_away) = (false, usize::MAX);
             for frame in code {
                 if text(frame, "file").starts_with("generated_") {
@@ -69,9 +109,8 @@ fn check_marks(profile: &Path, name: &str, version: &str, proved: bool) {
             }
             is_marked
         };
-        let of_mark: Vec<Value> = all.iter().filter(marked).cloned().collect();
-        let text =
-            |sample: &Value, field: &str| sample[field].as_str().unwrap_or_default().to_owned();
+        let all = answers.samples_of(queries);
+        let of_mark: Vec<Value> = all.filter(marked).cloned().collect();
         let right = samples(&of_mark, |sample| {
             let rule = text(sample, "rule");
             let is_unproved =
@@ -97,41 +136,37 @@ fn check_marks(profile: &Path, name: &str, version: &str, proved: bool) {
     }
 }
 
-/// Samples of queries by what the rules are worth that placed them.
-fn standing(profile: &Path, queries: &[i64], standing: &str) -> u64 {
-    let of = |query: &i64| top(profile, &["--by", "rule", "--query", &query.to_string()]);
-    let rows: Vec<Value> = queries.iter().flat_map(of).collect();
-    samples(&rows, |row| row["standing"] == standing)
-}
-
 fn operator(row: &Value) -> &str {
-    row["operator"].as_str().unwrap_or_default()
+    text(row, "operator")
 }
 
 fn check(version: &str) {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
     let options = ["--master", "local[2]", "--driver-memory", "3g"];
-    let mut command = spark_submit(&spark(version), &profile, &options);
+    // Often, so that little data is enough.
+    let how = ["--rate", "1000"];
+    let mut command = spark_submit_by(&how, &spark(version), &profile, &options);
     run(command
         .arg(root().join("tests/programs/plans.py"))
-        .arg(tpch()));
+        .arg(tpch("0.2")));
+    let answers = Answers::of(&profile);
 
     let of = |rows: &[Value], name: &str| samples(rows, |row| operator(row).contains(name));
     let one = |name: &str| {
-        let mut found = executions(&profile, name);
+        let mut found = answers.executions(name);
         assert_eq!(found.len(), 1, "{version}: executions called {name}");
         found.remove(0)
     };
 
-    let again = executions(&profile, "again");
+    let again = answers.executions("again");
     assert_eq!(again.len(), 2, "{version}: the same query twice is two");
     for rows in &again {
         assert!(of(rows, "HashAggregate") > 0, "{version}: {rows:?}");
     }
 
     let subquery = one("subquery");
-    let scans: std::collections::BTreeSet<i64> = subquery
+    let scans: BTreeSet<i64> = subquery
         .iter()
         .filter(|row| operator(row).contains("Scan"))
         .filter_map(|row| row["node_id"].as_i64())
@@ -161,16 +196,16 @@ fn check(version: &str) {
         "{version}: the worker's time is its operator's: {python:?}"
     );
 
-    let streams = executions(&profile, "stream");
+    let streams = answers.executions("stream");
     assert!(
         streams.len() >= 3,
         "{version}: each micro-batch is an execution: {}",
         streams.len()
     );
 
-    check_marks(&profile, "marked", version, true);
+    check_marks(&answers, "marked", version, true);
     // Which of several projections of a stage a class without regions is of may be a guess.
-    check_marks(&profile, "unfused", version, false);
+    check_marks(&answers, "unfused", version, false);
 
     let broadcast = one("broadcast");
     assert!(
@@ -194,13 +229,10 @@ fn check(version: &str) {
         "python",
         "stream",
     ];
-    let queries: Vec<i64> = written
-        .iter()
-        .flat_map(|name| ids(&profile, name))
-        .collect();
+    let queries: Vec<i64> = written.iter().flat_map(|name| answers.ids(name)).collect();
     let [proved, guessed, headings, unattributed] =
         ["proved", "guessed", "heading", "unattributed"]
-            .map(|name| standing(&profile, &queries, name));
+            .map(|name| answers.standing(&queries, name));
     let found = format!(
         "{version}: {proved} proved, {guessed} guessed, {headings} under headings, {unattributed} unattributed"
     );
@@ -211,7 +243,7 @@ fn check(version: &str) {
         proved * 100 >= 95 * (proved + guessed + unattributed),
         "{found}"
     );
-    for rows in written.iter().flat_map(|name| executions(&profile, name)) {
+    for rows in written.iter().flat_map(|name| answers.executions(name)) {
         assert_eq!(
             of(&rows, "task: result rows") + of(&rows, "task: collected rows"),
             0,
@@ -219,16 +251,17 @@ fn check(version: &str) {
         );
     }
 
-    let without_query: Vec<Value> = top(&profile, &[])
-        .into_iter()
+    let rows = answers.by_operator.iter();
+    let without_query: Vec<Value> = rows
         .filter(|row| row["query"].is_null() && row["stage"].is_i64())
+        .cloned()
         .collect();
     assert!(
         of(&without_query, "task: Python") * 2 > samples(&without_query, |_| true),
         "{version}: a job without SQL says what it does: {without_query:?}"
     );
     assert!(
-        samples(&top(&profile, &[]), |row| operator(row)
+        samples(&answers.by_operator, |row| operator(row)
             .starts_with("jvm: "))
             > 0,
         "{version}: the JVM's own work is told"
