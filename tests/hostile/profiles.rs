@@ -31,6 +31,7 @@ pub(crate) fn make(dir: &Path) -> Vec<Hostile> {
     let with = |name: &str, change: &dyn Fn(&Path)| {
         let path = dir.join(name);
         copy(&root().join("cli/tests/fixtures/canonical"), &path);
+        shorten(&path);
         change(&path);
         Hostile {
             name: name.to_owned(),
@@ -217,6 +218,16 @@ fn copy(from: &Path, to: &Path) {
             copy(&entry.path(), &target);
         } else {
             fs::copy(entry.path(), target).expect("copied");
+        }
+    }
+}
+
+/// Leaves the first half of the real profile: every command reads it once for each hostile file.
+fn shorten(profile: &Path) {
+    for table in ["samples", "stacks"] {
+        for number in 3..6 {
+            let segment = format!("{table}/vm-2731-{number:05}.parquet");
+            fs::remove_file(profile.join(segment)).expect("a segment of the real profile");
         }
     }
 }
