@@ -150,16 +150,21 @@ pub fn spark_submit_by(how: &[&str], spark: &Path, profile: &Path, options: &[&s
     command
 }
 
-/// Options of JVMs that are not profiled, and end before the second compiler's work would pay.
+/// Options of JVMs that end before the second compiler's work would pay.
 const BRIEF: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+
+/// Options of `spark-submit` for a short job of which a test does not ask how compiled code is profiled: half of the CPU time
+/// of such a job is the second compiler's.
+pub fn brief_driver() -> [String; 2] {
+    ["--driver-java-options".to_owned(), BRIEF.join(" ")]
+}
 
 /// `unfuse skew … -- spark-submit` in an installed Spark: records are followed by a job there.
 pub fn skew_on_spark(spark: &Path, profile: &Path, how: &[&str]) -> Command {
     let mut command = unfuse_beside(spark);
     command.arg("skew").arg(profile).args(how);
-    let java = BRIEF.join(" ");
-    let options = ["--master", "local[2]", "--driver-java-options", &java];
-    submit(&mut command, spark, &options);
+    submit(&mut command, spark, &["--master", "local[2]"]);
+    command.args(brief_driver());
     command
 }
 

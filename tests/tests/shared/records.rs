@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 use unfuse_tests::{
-    Hdfs, compile_against, jdks, pyspark, root, run, skew_on_spark, spark, spark_submit_by, unfuse,
+    Hdfs, brief_driver, compile_against, jdks, pyspark, root, run, skew_on_spark, spark,
+    spark_submit_by, unfuse,
 };
 
 /// Of the lines, the one that takes long.
@@ -40,6 +41,11 @@ fn records(version: &str, case: &str, master: &str, records: &str) -> Ran {
         &home.path().join("classes"),
     );
     let profile = home.path().join("profile");
+    // Of the sums, a test asks for the line of code that took the time.
+    let java: &[String] = match case {
+        "sums" => &[],
+        _ => &brief_driver(),
+    };
     run(unfuse()
         .arg("run")
         .arg(records)
@@ -48,6 +54,7 @@ fn records(version: &str, case: &str, master: &str, records: &str) -> Ran {
         .arg("--")
         .arg(pyspark(&spark).join("bin/spark-submit"))
         .args(["--master", master, "--class", "Records"])
+        .args(java)
         .arg("--driver-class-path")
         .arg(home.path().join("classes"))
         .arg("spark-internal")
@@ -286,6 +293,7 @@ fn python_processes_are_told() {
         let options = ["--master", "local[2]"];
         run(
             spark_submit_by(&["--records"], &spark(version), &profile, &options)
+                .args(brief_driver())
                 .arg(root().join("tests/programs/python_records.py")),
         );
         let output = run(unfuse().arg("skew").arg(&profile).arg("--json"));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use unfuse_tests::{root, run, spark, spark_submit, unfuse};
+use unfuse_tests::{brief_driver, root, run, spark, spark_submit, unfuse};
 
 /// The file that a fit writes, without the names of what was read.
 fn fitted(dir: &Path, from: &[&str]) -> (String, Value) {
@@ -47,6 +47,7 @@ fn profiles_make_the_fit_of_event_logs() {
         ];
         let mut command = spark_submit(&spark(version), &profile, &options);
         command
+            .args(brief_driver())
             .arg(root().join("tests/programs/sleeps.py"))
             .args(["100", "50"]);
         run(&mut command);

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use unfuse_tests::{
-    ask_number, queries, run, samples, spark, spark_submit, spark_submit_by, top, unfuse,
+    ask_number, brief_driver, queries, run, samples, spark, spark_submit, spark_submit_by, top,
+    unfuse,
 };
 
 /// Operators of the canonical query's fused stage that do work.
@@ -259,7 +260,7 @@ fn the_jobs_exit_code_comes_through() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
     let mut command = spark_submit(&spark("4.3"), &profile, &["--master", "local[2]"]);
-    queries(&mut command, "0").arg("7");
+    queries(command.args(brief_driver()), "0").arg("7");
     let status = command.output().expect("it runs").status;
     assert_eq!(status.code(), Some(7));
     assert!(
