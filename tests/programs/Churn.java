@@ -11,7 +11,8 @@ import java.time.Instant;
 /**
  * Loads the same class text under many names in loaders that are dropped, so that compiled code comes and goes and addresses
  * are used again. No two classes have one name: `GKIND_NUMBER`. Prints, for each, the thread's CPU time (ns) before and after
- * it ran, and when that was (ns since the epoch): a sample of a class outside its time has a wrong method.
+ * it ran, and when that was (ns since the epoch): a sample of a class outside its time has a wrong method. Arguments: milliseconds,
+ * and a file that ends it early as soon as it exists.
  */
 public class Churn {
     /** All names are equally long. */
@@ -54,7 +55,8 @@ public class Churn {
         long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000L;
         long x = 1;
         int loaded = 0;
-        for (int round = 0; System.nanoTime() < end; round++) {
+        Path stop = args.length > 1 ? Path.of(args[1]) : null;
+        for (int round = 0; System.nanoTime() < end && (stop == null || !Files.exists(stop)); round++) {
             int k = round % kinds;
             String name = name(k, round);
             byte[] bytes = renamed(code[k], name(k, 0), name);

@@ -18,6 +18,16 @@ fn size(profile: &Path) -> u64 {
         .sum()
 }
 
+/// Of the samples, as their segments are named: `…-gGENERATION-NUMBER.parquet`.
+fn oldest_generation(profile: &Path) -> Option<u32> {
+    let segments = fs::read_dir(profile.join("samples")).into_iter().flatten();
+    let generation = |name: &str| name.split("-g").nth(1)?.get(..5)?.parse().ok();
+    segments
+        .flatten()
+        .filter_map(|segment| generation(segment.file_name().to_str()?))
+        .min()
+}
+
 #[test]
 fn a_profile_stays_within_its_size_and_every_sample_has_its_stack() {
     let home = jdks().remove(0);
@@ -32,7 +42,9 @@ fn a_profile_stays_within_its_size_and_every_sample_has_its_stack() {
         .arg(home.join("bin/java"))
         .arg("-cp")
         .arg(dir.path())
-        .args(["Churn", "90000"]);
+        .args(["Churn", "180000"]);
+    let stop = dir.path().join("stop");
+    command.arg(&stop);
     let watched = profile.clone();
     let ended = AtomicBool::new(false);
     let most = std::thread::scope(|scope| {
@@ -41,6 +53,10 @@ fn a_profile_stays_within_its_size_and_every_sample_has_its_stack() {
             while !ended.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(500));
                 most = most.max(size(&watched));
+                // The first two are deleted by then.
+                if oldest_generation(&watched) >= Some(2) {
+                    fs::write(&stop, "").expect("a file");
+                }
             }
             most
         });
@@ -54,6 +70,10 @@ fn a_profile_stays_within_its_size_and_every_sample_has_its_stack() {
     assert!(!methods.is_empty());
     let lost = methods.iter().find(|row| row["operator"] == "[no frame]");
     assert!(lost.is_none(), "samples without a stack: {lost:?}");
+    assert!(
+        oldest_generation(&profile) >= Some(2),
+        "two generations are gone"
+    );
     let generations = |table: &str| {
         let segments = fs::read_dir(profile.join(table)).expect("segments");
         let mut names: Vec<String> = segments
