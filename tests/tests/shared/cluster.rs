@@ -1,5 +1,6 @@
 //! Spark on a cluster: a standalone one of real processes.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -56,7 +57,7 @@ fn check(profile: &Path, least_executors: u64, tolerance: f64) {
 
 /// What JVMs do after their plugin has ended stays in their spools: a moment's samples.
 fn assert_little_is_left(spools: &Path, profile: &Path) {
-    let spools = std::fs::read_dir(spools).expect("spools").flatten();
+    let spools = fs::read_dir(spools).expect("spools").flatten();
     let left = spools.map(|spool| spool.path().join("samples"));
     let left: f64 = left
         .filter(|samples| {
@@ -91,8 +92,7 @@ fn executors_of_two_workers_share_a_directory() {
     let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
     let profile = dir.path().join("profile");
     let mut command = cluster.submit(&profile, 2, &[]);
-    queries(&mut command, "10");
-    run(&mut command);
+    run(queries(&mut command, "10"));
     check(&profile, 2, 0.03);
 }
 
@@ -102,8 +102,10 @@ fn segments_are_copied_to_a_uri_although_an_executor_is_killed() {
     let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
     let profile = dir.path().join("profile");
     let mut command = cluster.submit(&uri(&profile), 2, &[]);
-    queries(&mut command, "20");
+    let stop = dir.path().join("stop");
+    queries(&mut command, "300");
     let job = command
+        .env("UNFUSE_TEST_STOP", &stop)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -114,7 +116,14 @@ fn segments_are_copied_to_a_uri_although_an_executor_is_killed() {
     wait_for("samples of its tasks", || {
         has_task_samples(&profile, victim)
     });
+    let known = executors(&of_ours);
     signal(victim, "KILL");
+    wait_for("samples of the next executor's tasks", || {
+        let next = executors(&of_ours).into_iter();
+        let mut next = next.filter(|pid| !known.contains(pid));
+        next.any(|pid| has_task_samples(&profile, pid))
+    });
+    fs::write(&stop, "").expect("the file that ends the queries");
     let output = job.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{text}");
@@ -131,8 +140,7 @@ fn a_profile_on_hdfs_is_written_and_read() {
     let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
     let profile = hdfs.uri("profile");
     let mut command = cluster.submit(&profile, 2, &[]);
-    queries(&mut command, "10");
-    run(&mut command);
+    run(queries(&mut command, "10"));
     // The mirror of this address goes to a cache of this test's own.
     let cached = dir.path().join("cache");
     let installed = pyspark(&spark("4.3"));
@@ -146,7 +154,7 @@ fn a_profile_on_hdfs_is_written_and_read() {
         run(&mut command).stdout
     };
     let first = far();
-    let mirrors = std::fs::read_dir(cached.join("unfuse/remote")).expect("a mirror");
+    let mirrors = fs::read_dir(cached.join("unfuse/remote")).expect("a mirror");
     let mut mirrors = mirrors.flatten().map(|mirror| mirror.path());
     let mirror = mirrors.find(|mirror| !mirror.ends_with("conf"));
     let mirror = mirror.expect("a mirror");
