@@ -12,7 +12,7 @@ const RANGE_MEANS: &str =
     "range: the share lies in it with 95% certainty, as far as samples can tell";
 /// What it says of operators, too.
 const OPERATORS_RANGE_MEANS: &str =
-    "; code between the lines of two operators\n       counts for both (docs/accuracy.md)";
+    "; code between the lines of two operators\n       is in the ranges of both (docs/accuracy.md)";
 
 /// Totals as text, at most `limit` rows.
 pub fn render(totals: &Totals, by: By, time: Time, limit: usize) -> String {
