@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use unfuse_toolkit::{run, said};
 
+use crate::random::Random;
 use crate::session::{Answer, Failed, Session};
 
 /// A Spark and data to run on.
@@ -228,8 +229,12 @@ impl Spark {
     pub fn run_what_can(&self, work: &Work, tool: &Tool) -> Result<Run> {
         let mut session = self.start(&work.setup, tool)?;
         let mut failed = Vec::new();
+        let mut queries: Vec<_> = work.queries.iter().collect();
+        let mut random = Random(1);
         for round in work.numbers() {
-            for (query, sql) in &work.queries {
+            // None of them shall always come last, when the JVM is warmest.
+            random.shuffle(&mut queries);
+            for (query, sql) in &queries {
                 if let Answer::Failed(why) = session.ask(query, sql, round)? {
                     failed.push(why);
                 }
