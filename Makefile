@@ -94,7 +94,7 @@ bench: build unfuse-bench
 # The event logs that tests read, of real runs. Only for changes of fixtures/job.py: times differ each time.
 .PHONY: event-logs
 event-logs: build
-	eventlog/tests/fixtures/make.sh $(UNFUSE)
+	analysis/eventlog/tests/fixtures/make.sh $(UNFUSE)
 
 clean:
 	cargo clean

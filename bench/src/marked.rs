@@ -10,7 +10,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 use unfuse_postprocess::{By, Level, Profile, Selection, Time, Totals, Waiting, export};
-use unfuse_toolkit::java_release;
+use unfuse_machine::java_release;
 
 use crate::event_log::executions;
 use crate::page::{ATTRIBUTION, Figure, Measuring, slug};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use unfuse_postprocess::{By, Profile, Selection, Totals};
-use unfuse_toolkit::{agent_library, run};
+use unfuse_machine::{agent_library, run};
 
 use crate::page::{Figure, Measuring};
 use crate::stats;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
-use unfuse_toolkit::said;
+use unfuse_machine::said;
 
 use crate::page::{Figure, Measuring};
 use crate::random::Random;

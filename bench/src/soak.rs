@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_codemap::Stats;
-use unfuse_toolkit::{agent_library, run};
+use unfuse_machine::{agent_library, run};
 
 use crate::page::{Figure, Measuring, slug};
 use crate::plot::{self, Panel};

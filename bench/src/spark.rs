@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use unfuse_toolkit::{run, said};
+use unfuse_machine::{run, said};
 
 use crate::random::Random;
 use crate::session::{Answer, Failed, Session};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use unfuse_toolkit::{cache_dir, run};
+use unfuse_machine::{cache_dir, run};
 
 use crate::spark::Tool;
 

@@ -14,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use unfuse_files::{Access, Directory};
 use unfuse_format::MANIFEST;
-use unfuse_toolkit as toolkit;
+use unfuse_machine as machine;
 
 use crate::setup::Spark;
 
@@ -52,7 +52,7 @@ pub fn local_without(dir: &Path, tables: &[&str]) -> Result<PathBuf> {
 
 /// Where the mirrors are.
 fn mirrors() -> Result<Directory> {
-    toolkit::cache_folder("remote", Access::Private)
+    machine::cache_folder("remote", Access::Private)
 }
 
 fn update(uri: &str, mirror: &Directory, without: &[&str]) -> Result<()> {
@@ -171,7 +171,7 @@ fn client() -> Result<Command> {
         "Hadoop's client is needed to read this: put `hadoop` or `spark-submit` on the PATH, set SPARK_HOME, or \
          run `unfuse setup --spark 4.3`",
     )?;
-    let java = toolkit::javas()
+    let java = machine::javas()
         .into_iter()
         .find(|java| java.release >= 17)
         .context("no JDK 17 or newer was found")?;

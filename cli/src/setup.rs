@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use unfuse_files::Access;
-use unfuse_toolkit::{self as toolkit, run};
+use unfuse_machine::{self as machine, run};
 
 /// A Spark that unfuse is tested with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -41,7 +41,7 @@ impl Spark {
             .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
             });
-        Ok(toolkit::cache_dir()?.join(format!("{name}-{:08x}", stamp as u32)))
+        Ok(machine::cache_dir()?.join(format!("{name}-{:08x}", stamp as u32)))
     }
 
     /// Installs it if it is not there; returns its directory (`bin/python`, `bin/spark-submit` …).
@@ -118,7 +118,7 @@ pub fn tpcds(home: &Path, scale: &str) -> Result<PathBuf> {
 
 /// A directory of generated data, made once.
 fn data(name: &str, scale: &str, generate: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
-    let dir = toolkit::cache_dir()?.join(format!("{name}-sf{scale}"));
+    let dir = machine::cache_dir()?.join(format!("{name}-sf{scale}"));
     if dir.join("complete").exists() {
         return Ok(dir);
     }
@@ -131,12 +131,12 @@ fn data(name: &str, scale: &str, generate: impl FnOnce(&Path) -> Result<()>) -> 
 /// Makes a folder of the cache directory.
 fn make_in_cache(folder: &Path) -> Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    toolkit::cache_folder(&name, Access::Readable).map(drop)
+    machine::cache_folder(&name, Access::Readable).map(drop)
 }
 
 /// Java 17 or newer, which Spark 4 needs.
 pub fn require_java() -> Result<()> {
-    if toolkit::javas().iter().any(|java| java.release >= 17) {
+    if machine::javas().iter().any(|java| java.release >= 17) {
         return Ok(());
     }
     bail!(

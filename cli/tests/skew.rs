@@ -25,7 +25,7 @@ fn skew(from: &Path, arguments: &[&str]) -> Output {
 /// The log of a fixture: the one entry of its folder.
 fn log(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../eventlog/tests/fixtures")
+        .join("../analysis/eventlog/tests/fixtures")
         .join(name);
     let entry = fs::read_dir(&dir).expect("a fixture").next();
     entry.expect("a log").expect("an entry").path()

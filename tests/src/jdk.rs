@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use unfuse_toolkit::java_release;
+use unfuse_machine::java_release;
 
 use crate::{root, run};
 

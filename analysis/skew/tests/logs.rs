@@ -1,4 +1,4 @@
-//! Skew that was put into real runs (eventlog/tests/fixtures/job.py) is found, and only that.
+//! Skew that was put into real runs (analysis/eventlog/tests/fixtures/job.py) is found, and only that.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use unfuse_skew::{Cause, Finding, Options, Verdict, detect, from_event_log};
 /// What is found of a fixture's stages, with what they are called.
 fn findings(name: &str) -> Vec<Finding> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../eventlog/tests/fixtures")
+        .join("../eventlog/tests/fixtures")
         .join(name);
     let entry = fs::read_dir(&dir).expect("a fixture").next();
     let path = entry.expect("a log").expect("an entry").path();

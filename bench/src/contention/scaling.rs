@@ -14,7 +14,7 @@ use unfuse_contention::{
     By, Capacity, Executor, Filter, Graph, Host, HostId, Interval, Kind, Options, Query, QueryId,
     Resource, Span, Stage, StageId, Tables, Task, TaskId, Workload, top,
 };
-use unfuse_toolkit::run;
+use unfuse_machine::run;
 
 use super::Contention;
 use crate::page::{Figure, Measuring};

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use unfuse_format::{LiveMarker, ProfileDir};
 use unfuse_profiler::perf_event;
-use unfuse_toolkit::{self as toolkit, Java};
+use unfuse_machine::{self as machine, Java};
 
 use crate::setup::{self, Spark};
 
@@ -48,7 +48,7 @@ impl Doctor {
         println!("Sampling");
         sampling(&findings);
         println!("Agent");
-        let library = toolkit::agent_library();
+        let library = machine::agent_library();
         match &library {
             Ok(path) => findings.good(path.display()),
             Err(e) => findings.bad(format!("{e:#}"), "Without it nothing can be profiled."),
@@ -98,7 +98,7 @@ fn sampling(findings: &Findings) {
 }
 
 fn javas(findings: &mut Findings, library: Option<&Path>) {
-    let javas = toolkit::javas();
+    let javas = machine::javas();
     if javas.is_empty() {
         findings.bad(
             "no Java found in JAVA_HOME, the PATH or /usr/lib/jvm",

@@ -13,7 +13,7 @@ use unfuse_format::{FormatError, ProcessRow, ProfileDir};
 use unfuse_postprocess::completeness;
 use unfuse_profiler::attach::{Recorder, Recording};
 use unfuse_profiler::{Config, LaunchError, Threads};
-use unfuse_toolkit as toolkit;
+use unfuse_machine as machine;
 
 use super::run::{PATIENCE, default_out, tell};
 use crate::attach::Jvm;
@@ -45,7 +45,7 @@ impl Record {
     /// Records, and says where the profile is.
     pub fn execute(self) -> Result<ExitCode> {
         let jvm = Jvm::find(self.pid)?;
-        let library = std::fs::canonicalize(toolkit::agent_library()?)?;
+        let library = std::fs::canonicalize(machine::agent_library()?)?;
         let out = self.out.clone().unwrap_or_else(default_out);
         // Blocked from here on: Ctrl-C ends the recording, not the clean-up.
         let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use unfuse_format::{LiveMarker, ProcessRow, ProfileDir, Retention};
-use unfuse_toolkit as toolkit;
+use unfuse_machine as machine;
 
 use crate::remote;
 
@@ -134,7 +134,7 @@ impl Run {
     }
 
     fn agent_flag(&self, dir: &Path) -> Result<String> {
-        let library = toolkit::agent_library()?;
+        let library = machine::agent_library()?;
         for path in [dir, &library] {
             let text = path.to_string_lossy();
             if text.contains([',', ' ', '"']) {
@@ -203,7 +203,7 @@ impl Drop for IgnoredSignal {
 }
 
 pub(super) fn default_out() -> PathBuf {
-    let now = toolkit::local_time("%Y%m%d-%H%M%S");
+    let now = machine::local_time("%Y%m%d-%H%M%S");
     let name = format!("unfuse-{now}");
     // Two runs in one second get two directories.
     (1..)

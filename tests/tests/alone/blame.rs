@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use unfuse_tests::{ask_number, root, run, spark, spark_submit, unfuse};
-use unfuse_toolkit::cgroup::ControlGroup;
+use unfuse_machine::cgroup::ControlGroup;
 
 /// Runs `contention.py` under the profiler.
 fn contend(profile: &Path, options: &[&str], case: &str, rows: u64) {

@@ -65,7 +65,7 @@ impl Impact {
         match self.command {
             Some(Command::Measure(measure)) => return measure.execute(),
             Some(Command::Guard) => {
-                unfuse_toolkit::guardian::guard()?;
+                unfuse_machine::guardian::guard()?;
                 return Ok(ExitCode::SUCCESS);
             }
             Some(Command::Within(within)) => return within.execute(),

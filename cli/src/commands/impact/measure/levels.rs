@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Context, Result, bail};
 use unfuse_format::Retention;
 use unfuse_impact::Scheme;
-use unfuse_toolkit::cpufreq::Cpufreq;
+use unfuse_machine::cpufreq::Cpufreq;
 
 use super::machine::Input;
 
@@ -187,7 +187,7 @@ fn usual_cpu() -> Cpu {
     }
 }
 
-/// The kernel's least quota in our period (toolkit/src/cgroup.rs).
+/// The kernel's least quota in our period (cli/machine/src/cgroup.rs).
 const LEAST_CPUS: f64 = 0.05;
 
 impl Cpu {

@@ -6,11 +6,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use unfuse_files::random_digits;
-use unfuse_toolkit::cgroup::{ControlGroup, Setting};
-use unfuse_toolkit::confine::{Confinement, Loopback};
-use unfuse_toolkit::cpufreq::Cpufreq;
-use unfuse_toolkit::guardian::{Guardian, Undo};
-use unfuse_toolkit::storage::{self, Device};
+use unfuse_machine::cgroup::{ControlGroup, Setting};
+use unfuse_machine::confine::{Confinement, Loopback};
+use unfuse_machine::cpufreq::Cpufreq;
+use unfuse_machine::guardian::{Guardian, Undo};
+use unfuse_machine::storage::{self, Device};
 
 use super::levels::{Chosen, Cpu, Disk, Levels, Network};
 
@@ -114,7 +114,7 @@ impl Machine {
             loopback: network,
         };
         let mut command = within(&trial)?;
-        unfuse_toolkit::run(command.arg("true"))
+        unfuse_machine::run(command.arg("true"))
             .context("this machine or user cannot have what the schemes need; leave ram and loopbacks out of --schemes")
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use unfuse_profiler::perf_event;
-use unfuse_toolkit::cgroup::Setting;
+use unfuse_machine::cgroup::Setting;
 
 use super::levels::{Chosen, Cpu, Disk, Levels};
 use super::machine::{Machine, loopback};

@@ -14,8 +14,8 @@ use nix::unistd::Pid;
 use unfuse_files::{Access, Directory};
 use unfuse_impact::Row;
 use unfuse_profiler::perf_event;
-use unfuse_toolkit::guardian::{Guardian, end_all};
-use unfuse_toolkit::storage;
+use unfuse_machine::guardian::{Guardian, end_all};
+use unfuse_machine::storage;
 
 use super::super::{PROFILES, RUNS};
 use super::levels::{Chosen, Cpu, Disk};

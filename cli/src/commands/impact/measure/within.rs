@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use unfuse_toolkit::confine::Confinement;
+use unfuse_machine::confine::Confinement;
 
 /// Run a command in a confinement
 #[derive(Debug, Args)]

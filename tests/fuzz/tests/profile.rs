@@ -43,7 +43,7 @@ fn the_surrounding_profile_has_answers() {
 
 const RECORDED_SOURCES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../cli/tests/fixtures/canonical/sources"
+    "/../../cli/tests/fixtures/canonical/sources"
 );
 
 /// The tables that answers come from; `tasks` is for other readers of the profile.

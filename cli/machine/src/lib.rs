@@ -4,8 +4,8 @@
 //!
 //! ```
 //! use std::process::Command;
-//! unfuse_toolkit::run(&mut Command::new("true")).unwrap();
-//! let failed = unfuse_toolkit::run(Command::new("sh").args(["-c", "echo why >&2; false"]));
+//! unfuse_machine::run(&mut Command::new("true")).unwrap();
+//! let failed = unfuse_machine::run(Command::new("sh").args(["-c", "echo why >&2; false"]));
 //! assert_eq!(failed.unwrap_err().to_string(), "sh failed: why");
 //! ```
 

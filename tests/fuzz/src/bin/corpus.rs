@@ -20,7 +20,7 @@ const STAGE: i32 = 7;
 const SAMPLES: usize = 12;
 
 fn main() {
-    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/fixtures/canonical");
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cli/tests/fixtures/canonical");
     records();
     options();
     messages();
@@ -106,7 +106,7 @@ fn event_logs() {
     ];
     save("eventlog", "application", lines.join("\n").as_bytes());
     const HEAD: usize = 3000;
-    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../eventlog/tests/fixtures");
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../analysis/eventlog/tests/fixtures");
     for name in ["small-lz4", "small-snappy", "small-lzf", "killed-4.3"] {
         let entry = fs::read_dir(logs.join(name)).expect("a fixture").next();
         let path = entry.expect("a log").expect("an entry").path();
