@@ -35,7 +35,8 @@ pub fn add(profile: &Path, executions: &[(Execution, String)]) -> Result<()> {
             .get(&execution.id)
             .with_context(|| format!("no generated code of execution {}", execution.id))?;
         for (stack, count) in of_stage(folded) {
-            let row = StackRow::of(stack.split(';').map(|text| frame(text, sources)).collect());
+            let row =
+                StackRow::from_frames(stack.split(';').map(|text| frame(text, sources)).collect());
             samples.push(SampleRow {
                 app: app.clone(),
                 stage: Some(execution.stage),

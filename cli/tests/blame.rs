@@ -387,7 +387,7 @@ fn without_samples(root: &Path) -> ProfileDir {
             stage,
             task: stage.into(),
             host: "w1".to_owned(),
-            finished: 10_000,
+            finished_ms: 10_000,
             ..TaskRow::default()
         }),
     );

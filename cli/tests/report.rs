@@ -13,7 +13,7 @@ use unfuse_format::{
     RecordTextRow, SegmentWriter, StageRow, Table, TaskRow,
 };
 use unfuse_postprocess::Profile;
-use unfuse_postprocess::report::{Cost, Flame, QueryDetail, Report};
+use unfuse_report::{Cost, Flame, QueryDetail, Report};
 
 fn fixture() -> Profile {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/canonical");
@@ -233,7 +233,7 @@ fn skewed(at: &Path) -> ProfileDir {
                 index,
                 executor: "1".to_owned(),
                 host: "worker-1".to_owned(),
-                finished: ms,
+                finished_ms: ms,
                 status: "SUCCESS".to_owned(),
                 run_ms: ms,
                 cpu_ns: ms * 1_000_000,

@@ -220,7 +220,7 @@ fn with_records(root: &Path) {
     write(
         &dir,
         TaskRow {
-            finished: 3000,
+            finished_ms: 3000,
             run_ms: 3000,
             status: "SUCCESS".to_owned(),
             ..TaskRow::default()
@@ -299,7 +299,7 @@ fn records_are_those_of_the_stage_that_was_asked_for() {
         TaskRow {
             stage: 1,
             task: 1,
-            finished: 3000,
+            finished_ms: 3000,
             run_ms: 3000,
             status: "SUCCESS".to_owned(),
             ..TaskRow::default()
@@ -335,8 +335,8 @@ fn a_record_saves_what_its_stage_would_end_sooner() {
         attempt,
         task: task.into(),
         index: task % 10,
-        launched,
-        finished: launched + run_ms,
+        launched_ms: launched,
+        finished_ms: launched + run_ms,
         run_ms,
         status: "SUCCESS".to_owned(),
         ..TaskRow::default()

@@ -8,7 +8,7 @@ use unfuse_format::{
     Frame, IntervalRow, PlanRow, ProfileDir, SampleRow, SegmentWriter, StackRow, StageRow, Table,
 };
 use unfuse_postprocess::Profile;
-use unfuse_postprocess::report::Report;
+use unfuse_report::Report;
 
 const APP: &str = "app-1";
 
@@ -25,7 +25,7 @@ fn stack(frames: &[(&str, &str, &str)]) -> StackRow {
         method: (*method).to_owned(),
         ..Frame::default()
     };
-    StackRow::of(frames.iter().map(frame).collect())
+    StackRow::from_frames(frames.iter().map(frame).collect())
 }
 
 /// A sort that works for 1 s and reads files for 2 s, an exchange that only waits, for 4 s of blocks and 1 s of a CPU;

@@ -54,7 +54,7 @@ pub(crate) fn make(dir: &Path) -> Vec<Hostile> {
         ),
         with(
             "many-tasks",
-            &segment("tasks", |path| parquet::many_rows(path, "launched")),
+            &segment("tasks", |path| parquet::many_rows(path, "launched_ms")),
         ),
         with(
             "long-texts",
@@ -342,7 +342,9 @@ enum Values {
 fn tables(profile: &Path, values: Values) {
     let dir = ProfileDir::open(profile).expect("a profile");
     macro_rules! write_tables {
-        ($($row:ty),+ $(,)?) => { $(write_rows::<$row>(&dir, values);)+ };
+        ($({ $($id:ident $name:ident: $row:ty => $lifetime:ident,)+ })+) => {
+            $($(write_rows::<$row>(&dir, values);)+)+
+        };
     }
     unfuse_format::every_table!(write_tables);
 }
@@ -392,8 +394,8 @@ fn sane(name: &str, kind: &DataType) -> Value {
         _ => match name {
             "start_ns" => json!(NOW_MS * 1_000_000),
             "end_ns" => json!((NOW_MS + 1000) * 1_000_000),
-            "launched" | "since_ms" | "submitted_ms" | "started_ms" => json!(NOW_MS),
-            "finished" | "completed_ms" | "ended_ms" => json!(NOW_MS + 1000),
+            "launched_ms" | "since_ms" | "submitted_ms" | "started_ms" => json!(NOW_MS),
+            "finished_ms" | "completed_ms" | "ended_ms" => json!(NOW_MS + 1000),
             _ => json!(1),
         },
     }
@@ -435,7 +437,7 @@ fn deep(profile: &Path) {
         line: line.cast_unsigned(),
         ..Frame::default()
     };
-    let stack = StackRow::of((0..DEPTH).map(frame).collect());
+    let stack = StackRow::from_frames((0..DEPTH).map(frame).collect());
     let mut samples = SegmentWriter::<SampleRow>::new(&dir, "evil-1");
     samples.push(SampleRow {
         stack: stack.stack,
@@ -486,8 +488,8 @@ fn overlapping(profile: &Path) {
         let (launched, finished) = (NOW_MS + task, NOW_MS + 50_000 + task);
         tasks.push(TaskRow {
             task,
-            launched,
-            finished,
+            launched_ms: launched,
+            finished_ms: finished,
             run_ms: 50_000,
             ..TaskRow::default()
         });

@@ -470,8 +470,8 @@ fn stage_tables(
             index,
             executor: "1".into(),
             host: HOST.into(),
-            launched: started,
-            finished: submitted + run_ms + 9,
+            launched_ms: started,
+            finished_ms: submitted + run_ms + 9,
             status: if query % 97 == 96 && position == 2 {
                 "FAILED"
             } else {

@@ -27,6 +27,7 @@
 //! assert_eq!(read.rows[0].count, 3);
 //! ```
 
+mod describe;
 mod dir;
 mod error;
 mod footer;
@@ -39,9 +40,10 @@ mod segment;
 mod tables;
 mod thrift;
 
+pub use describe::describe_tables;
 pub use dir::{FORMAT_VERSION, MANIFEST, ProfileDir, is_uri};
 pub use error::{FormatError, Problem};
 pub use live::LiveMarker;
 pub use retention::{Retention, first_generation, generation_name};
-pub use segment::{Read, SegmentWriter};
+pub use segment::{OpenSegment, Read, SegmentWriter};
 pub use tables::*;

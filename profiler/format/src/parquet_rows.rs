@@ -65,12 +65,29 @@ fn read<T: Table>(file: File, room: &Room) -> Result<Vec<T>, String> {
         let batch = batch.map_err(|e| unreadable(&e))?;
         let inline = batch.num_rows().saturating_mul(size_of::<T>()) as u64;
         allowance.take(inline.saturating_add(row_bytes(&batch)))?;
-        let part = T::rows(&batch);
+        let part = T::rows(&with_names_of_today::<T>(batch)?);
         rows.extend(
             part.map_err(|e| format!("its columns are not those of table {} ({e})", T::NAME))?,
         );
     }
     Ok(rows)
+}
+
+/// Columns of older profiles under the names that they have today.
+fn with_names_of_today<T: Table>(batch: RecordBatch) -> Result<RecordBatch, String> {
+    let old_name = |(old, _): &(&str, &str)| batch.schema_ref().column_with_name(old).is_some();
+    if !T::RENAMED.iter().any(old_name) {
+        return Ok(batch);
+    }
+    let fields = batch.schema_ref().fields().iter().map(|field| {
+        let renamed = T::RENAMED.iter().find(|(old, _)| old == field.name());
+        renamed.map_or_else(
+            || Arc::clone(field),
+            |(_, new)| Arc::new(field.as_ref().clone().with_name(*new)),
+        )
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
+    RecordBatch::try_new(schema, batch.columns().to_vec()).map_err(|e| e.to_string())
 }
 
 /// The metadata of a segment whose pages claim no more than its size allows. Texts become views into their pages and

@@ -6,8 +6,8 @@
 //! outlive the samples of their own generation by one: a sampler that has not heard of a new generation yet may
 //! still name stacks of the last one.
 //!
-//! Generations that a living writer may still write to are never deleted. `sources/` and `source_index` are kept
-//! (they are bounded by the distinct texts, and a text that Spark has cached is not handed over again) and do
+//! Generations that a living writer may still write to are never deleted. Tables of [`Lifetime::Profile`] and `sources/`
+//! are kept (they are bounded by the distinct texts, and a text that Spark has cached is not handed over again) and do
 //! not count.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,30 +15,16 @@ use std::time::{Duration, SystemTime};
 
 use unfuse_files::{Directory, Kind};
 
-use crate::{
-    ApplicationRow, CachedRow, CodegenRow, ExecutionRow, ExecutorRow, HostRow, IntervalRow, JobRow,
-    LiveMarker, PlanRow, ProcessRow, ProfileDir, SampleRow, StackRow, StageRow, Table, TaskRow,
-};
+use crate::{Lifetime, LiveMarker, ProfileDir, TableId};
 
 /// Into how many generations the limits are cut.
 const GENERATIONS: u32 = 10;
 
-/// Tables whose segments go by generation.
-const TABLES: [&str; 13] = [
-    SampleRow::NAME,
-    StackRow::NAME,
-    CodegenRow::NAME,
-    ApplicationRow::NAME,
-    ExecutorRow::NAME,
-    JobRow::NAME,
-    PlanRow::NAME,
-    ExecutionRow::NAME,
-    StageRow::NAME,
-    TaskRow::NAME,
-    IntervalRow::NAME,
-    HostRow::NAME,
-    CachedRow::NAME,
-];
+/// Tables whose segments live so long.
+fn tables(lifetime: Lifetime) -> impl Iterator<Item = TableId> {
+    let all = TableId::ALL.iter().copied();
+    all.filter(move |table| table.lifetime() == lifetime)
+}
 
 /// The limits; none set keeps everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -148,8 +134,7 @@ pub fn generation_name(writer: &str, generation: u32) -> String {
 
 /// The first generation that a new writer of this name may use: a pid comes round again.
 pub fn first_generation(dir: &ProfileDir, writer: &str) -> u32 {
-    TABLES
-        .iter()
+    tables(Lifetime::Generation)
         .flat_map(|table| files(dir, table))
         .filter(|file| file.writer == writer)
         // One is left out, so that nothing of the other writer is taken for a late part of this one.
@@ -175,8 +160,8 @@ struct Unit {
     files: Vec<Segment>,
 }
 
-fn files(dir: &ProfileDir, table: &str) -> Vec<Segment> {
-    let Ok(folder) = dir.folder(table) else {
+fn files(dir: &ProfileDir, table: TableId) -> Vec<Segment> {
+    let Ok(folder) = dir.folder(table.name()) else {
         return Vec::new();
     };
     let names = folder.names().unwrap_or_default().into_iter();
@@ -211,16 +196,16 @@ fn survey(dir: &ProfileDir, at_work: &HashSet<String>) -> (u64, Vec<Unit>) {
     let mut size = 0;
     // By writer and generation: samples, and the rest.
     let mut writers: HashMap<String, BTreeMap<u32, [Vec<Segment>; 2]>> = HashMap::new();
-    for table in TABLES {
+    for table in tables(Lifetime::Generation) {
         for file in files(dir, table) {
             size += file.bytes;
             let generations = writers.entry(file.writer.clone()).or_default();
             let parts = generations.entry(file.generation).or_default();
-            parts[usize::from(table != SampleRow::NAME)].push(file);
+            parts[usize::from(table != TableId::Samples)].push(file);
         }
     }
     let mut last_words: HashMap<String, Vec<Segment>> = HashMap::new();
-    for file in files(dir, ProcessRow::NAME) {
+    for file in tables(Lifetime::Latest).flat_map(|table| files(dir, table)) {
         size += file.bytes;
         last_words
             .entry(file.writer.clone())
@@ -271,7 +256,7 @@ fn survey(dir: &ProfileDir, at_work: &HashSet<String>) -> (u64, Vec<Unit>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Frame, SegmentWriter};
+    use crate::{Frame, SampleRow, SegmentWriter, StackRow};
 
     fn dir(home: &tempfile::TempDir) -> ProfileDir {
         ProfileDir::create(&home.path().join("profile")).unwrap()

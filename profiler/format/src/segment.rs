@@ -13,7 +13,7 @@ use unfuse_files::Directory;
 
 use crate::parquet_rows::rows;
 use crate::room::Room;
-use crate::{FormatError, Problem, ProfileDir, Table};
+use crate::{FormatError, Problem, ProfileDir, Table, TableId};
 
 /// Collects rows of one table and writes them as numbered segments.
 #[derive(Debug)]
@@ -49,16 +49,11 @@ impl<T: Table> SegmentWriter<T> {
         self.next = 0;
     }
 
-    /// Bytes of all segments so far.
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// As [`flush`](Self::flush); then deletes the segment before, for tables whose last word counts.
+    /// As [`flush`](Self::flush); then deletes the segment before, for tables whose latest row counts.
     ///
     /// # Errors
     /// Those of `flush`.
-    pub fn flush_last_word(&mut self) -> Result<(), FormatError> {
+    pub fn flush_latest(&mut self) -> Result<(), FormatError> {
         let before = self.last.clone();
         self.flush()?;
         if let Some(before) = before.filter(|name| self.last.as_ref() != Some(name)) {
@@ -119,6 +114,56 @@ impl<T: Table> SegmentWriter<T> {
     /// Gives up the rows of the open segment; they are the caller's.
     pub fn discard(&mut self) -> Vec<T> {
         std::mem::take(&mut self.rows)
+    }
+}
+
+/// The open segment of some table: what can be done with it whatever its rows are.
+pub trait OpenSegment {
+    /// The table.
+    fn table(&self) -> TableId;
+
+    /// Rows in the segment.
+    fn pending(&self) -> usize;
+
+    /// Bytes of the segments that were written.
+    fn written(&self) -> u64;
+
+    /// Calls the segments from now on by another name.
+    fn rename(&mut self, writer: &str);
+
+    /// Drops the rows.
+    fn discard(&mut self);
+
+    /// Writes the segment.
+    ///
+    /// # Errors
+    /// Those of [`SegmentWriter::flush`].
+    fn flush(&mut self) -> Result<(), FormatError>;
+}
+
+impl<T: Table> OpenSegment for SegmentWriter<T> {
+    fn table(&self) -> TableId {
+        T::ID
+    }
+
+    fn pending(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn written(&self) -> u64 {
+        self.written
+    }
+
+    fn rename(&mut self, writer: &str) {
+        self.rename(writer);
+    }
+
+    fn discard(&mut self) {
+        self.discard();
+    }
+
+    fn flush(&mut self) -> Result<(), FormatError> {
+        self.flush()
     }
 }
 

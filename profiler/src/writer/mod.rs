@@ -8,6 +8,7 @@ mod host;
 mod internal;
 mod python;
 mod records;
+mod segments;
 mod spool;
 mod symbols;
 mod tables;
@@ -25,12 +26,10 @@ use unfuse_codemap::CodeMap;
 use unfuse_format::{FormatError, Frame, LiveMarker, ProfileDir, Retention, SampleRow, StackRow};
 
 use crate::clock::EpochOffset;
-use crate::launch::{
-    STATUS_ATTACHED, STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_FLUSHED, STATUS_GENERATION,
-    STATUS_LOST_EVENTS, STATUS_SEED, STATUS_WRITER_ERRNO, host, writer_name,
-};
+use crate::names::{host, writer_name};
 use crate::recent::Recent;
 use crate::share::TaskShare;
+use crate::status::{Counter, Failure, StatusWords};
 use crate::wire::{Incoming, Tally, ToWriter, WireFrame, WireStack, WireStacks, receive};
 use completeness::Completeness;
 pub(crate) use completeness::WINDOW_NS;
@@ -98,6 +97,10 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    fn status(&self) -> StatusWords<'_> {
+        StatusWords::new(self.map)
+    }
+
     /// The descriptors it needs.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         vec![
@@ -112,8 +115,8 @@ impl Writer<'_> {
         let dir = match self.place.open() {
             Ok(dir) => dir,
             Err(e) => {
-                let errno = tables::errno(&e) as u64;
-                return self.map.status().set(STATUS_WRITER_ERRNO, errno);
+                let errno = tables::errno(&e);
+                return self.status().fail(Failure::Writer, errno);
             }
         };
         let host = host();
@@ -128,7 +131,7 @@ impl Writer<'_> {
         if let Some(name) = generations.name() {
             tables.begin_generation(&name);
         }
-        tables.draw = (self.tasks, self.map.status().get(STATUS_SEED));
+        tables.draw = (self.tasks, self.status().seed());
         tables.process.task_fraction = self.tasks.is_partial().then(|| self.tasks.fraction());
         if self.tag.is_some() {
             tables.bound_spool();
@@ -258,7 +261,7 @@ impl Work {
                 failing = self.flush(writer, false).is_err();
                 flushed = Instant::now();
                 if ordered {
-                    writer.map.status().set(STATUS_FLUSHED, self.ordered);
+                    writer.status().set_flushed(self.ordered);
                 }
             }
         }
@@ -305,7 +308,10 @@ impl Work {
                     if self.stacks.insert(id) {
                         let pieces = places.iter().rev().map(|at| pieces.get(*at as usize));
                         let frames = pieces.flatten().flatten().cloned().collect();
-                        self.tables.stacks.push(StackRow { stack: id, frames });
+                        self.tables
+                            .segments
+                            .stacks
+                            .push(StackRow { stack: id, frames });
                     }
                 }
             }
@@ -320,7 +326,7 @@ impl Work {
                 tid, thread, rows, ..
             } => {
                 for row in rows {
-                    self.tables.samples.push(SampleRow {
+                    self.tables.segments.samples.push(SampleRow {
                         tid,
                         thread: thread.clone(),
                         stage: row.task.map(|task| task.stage),
@@ -380,14 +386,14 @@ impl Work {
             if used.work == internal::GC {
                 self.host.add_gc(used.ns);
             }
-            let row = StackRow::of(vec![frame("native", "", used.work)]);
+            let row = StackRow::from_frames(vec![frame("native", "", used.work)]);
             let stack = row.stack;
             if self.stacks.insert(stack) {
-                self.tables.stacks.push(row);
+                self.tables.segments.stacks.push(row);
             }
             let process = &mut self.tables.process;
             process.samples += used.samples;
-            self.tables.samples.push(SampleRow {
+            self.tables.segments.samples.push(SampleRow {
                 tid: used.tid,
                 thread: used.thread,
                 start_ns: since,
@@ -409,38 +415,38 @@ impl Work {
     fn flush(&mut self, writer: &Writer<'_>, last: bool) -> Result<(), i32> {
         let process = &mut self.tables.process;
         process.end_ns = self.clock.epoch_ns(crate::clock::monotonic_ns());
-        if writer.map.status().get(STATUS_ATTACHED) != 0 {
+        if writer.status().is_attached() {
             let from = self.completeness.from();
             process.complete_from_ns =
                 Some(from.map_or(process.start_ns, |ns| self.clock.epoch_ns(ns)));
             process.incomplete_samples = self.completeness.incomplete();
         }
         process.lost_ranges = writer.map.stats().dropped_full;
-        process.lost_events = writer.map.status().get(STATUS_LOST_EVENTS)
+        process.lost_events = writer.status().count(Counter::LostEvents)
             + self.tables.misread_events
             + self.tables.records.lost();
-        process.brief_threads = writer.map.status().get(STATUS_BRIEF_THREADS);
-        process.brief_ns = writer.map.status().get(STATUS_BRIEF_NS);
+        process.brief_threads = writer.status().count(Counter::BriefThreads);
+        process.brief_ns = writer.status().count(Counter::BriefNs);
         process.ended = Some(last || self.ending);
         let written = self.tables.flush(last);
         if written.is_ok() {
             self.keep_limits(writer, last);
         }
         if let Err(errno) = written {
-            writer.map.status().set(STATUS_WRITER_ERRNO, errno as u64);
+            writer.status().fail(Failure::Writer, errno);
         }
         written
     }
 
     /// Begins a new generation where it is time, and deletes what is beyond the limits.
     fn keep_limits(&mut self, writer: &Writer<'_>, last: bool) {
-        if !last && self.generations.advance(self.tables.written()) {
+        if !last && self.generations.advance(self.tables.segments.written()) {
             if let Some(name) = self.generations.name() {
                 self.tables.begin_generation(&name);
             }
             self.stacks.clear();
             let number = self.generations.number();
-            writer.map.status().set(STATUS_GENERATION, number);
+            writer.status().set_generation(number);
         }
         writer.retention.enforce(&self.dir);
     }
@@ -460,7 +466,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dir = ProfileDir::create(&home.path().join("profile")).unwrap();
         let map = CodeMap::create(0).unwrap();
-        map.status().set(STATUS_LOST_EVENTS, 2);
+        StatusWords::new(&map).add(Counter::LostEvents, 2);
         let (samples, to_writer) = packet_pair().unwrap();
         let (events, mut jvm) = UnixStream::pair().unwrap();
         let event = br#"{"type":"task","task":"no number"}"#;

@@ -17,7 +17,7 @@ pub(super) fn rows(
     *rest = rest.saturating_add(ns);
     let count = *rest / period;
     *rest %= period;
-    let stack = StackRow::of(vec![
+    let stack = StackRow::from_frames(vec![
         frame(
             "java",
             "org.apache.spark.api.python.BasePythonRunner",

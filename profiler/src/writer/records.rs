@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 use unfuse_format::{
-    FormatError, ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow,
-    RecordTextRow, SegmentWriter, Table,
+    ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, RecordTextRow,
 };
 
+use super::segments::RecordSegments;
 use crate::clock::EpochOffset;
 use crate::process::give_way;
 use file::{Block, Blocks, Ranges};
@@ -116,11 +116,7 @@ struct Text {
 struct Tables {
     clock: EpochOffset,
     dir: ProfileDir,
-    sources: SegmentWriter<RecordSourceRow>,
-    targets: SegmentWriter<RecordTargetRow>,
-    inputs: SegmentWriter<RecordInRow>,
-    outputs: SegmentWriter<RecordOutRow>,
-    texts: SegmentWriter<RecordTextRow>,
+    segments: RecordSegments,
 }
 
 impl Tables {
@@ -128,11 +124,7 @@ impl Tables {
         Self {
             clock,
             dir: dir.clone(),
-            sources: SegmentWriter::new(dir, writer),
-            targets: SegmentWriter::new(dir, writer),
-            inputs: SegmentWriter::new(dir, writer),
-            outputs: SegmentWriter::new(dir, writer),
-            texts: SegmentWriter::new(dir, writer),
+            segments: RecordSegments::new(dir, writer),
         }
     }
 
@@ -148,12 +140,12 @@ impl Tables {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if flushed.elapsed() >= FLUSH_EVERY || self.texts.pending() >= ROWS {
-                self.flush();
+            if flushed.elapsed() >= FLUSH_EVERY || self.segments.record_texts.pending() >= ROWS {
+                self.segments.flush();
                 flushed = Instant::now();
             }
         }
-        self.flush();
+        self.segments.flush();
         self.dir.remove_records_waiting();
     }
 
@@ -178,7 +170,7 @@ impl Tables {
             };
             // Its own partition goes by another name: the task's stands in the row too.
             let source_partition = row.partition;
-            self.sources.push(RecordSourceRow {
+            self.segments.record_sources.push(RecordSourceRow {
                 app: task.app.clone(),
                 stage: task.stage,
                 attempt: task.attempt,
@@ -195,7 +187,7 @@ impl Tables {
             let Ok(row) = serde_json::from_value::<RecordTargetRow>(output.clone()) else {
                 continue;
             };
-            self.targets.push(RecordTargetRow {
+            self.segments.record_targets.push(RecordTargetRow {
                 app: task.app.clone(),
                 stage: task.stage,
                 attempt: task.attempt,
@@ -213,7 +205,7 @@ impl Tables {
     fn texts(&mut self, tap: i64, of: &Value, source: i32, output: i32) {
         let texts = Vec::<Text>::deserialize(&of["texts"]).unwrap_or_default();
         for text in texts {
-            self.texts.push(RecordTextRow {
+            self.segments.record_texts.push(RecordTextRow {
                 tap,
                 source,
                 output,
@@ -231,7 +223,7 @@ impl Tables {
         let mut ranges = Ranges::default();
         for block in Blocks::of(file) {
             match block {
-                Block::Input(row) => self.inputs.push(RecordInRow {
+                Block::Input(row) => self.segments.records_in.push(RecordInRow {
                     tap,
                     source: row.source,
                     position: row.position,
@@ -240,7 +232,7 @@ impl Tables {
                 }),
                 Block::Output(row) => {
                     for (source, range) in ranges.of(&row) {
-                        self.outputs.push(RecordOutRow {
+                        self.segments.records_out.push(RecordOutRow {
                             tap,
                             output: row.output,
                             position: row.position,
@@ -255,27 +247,10 @@ impl Tables {
                     }
                 }
             }
-            if self.inputs.pending() + self.outputs.pending() >= ROWS {
-                flush(&mut self.inputs);
-                flush(&mut self.outputs);
+            if self.segments.records_in.pending() + self.segments.records_out.pending() >= ROWS {
+                self.segments.flush();
             }
         }
-    }
-
-    fn flush(&mut self) {
-        flush(&mut self.inputs);
-        flush(&mut self.outputs);
-        flush(&mut self.texts);
-        flush(&mut self.targets);
-        flush(&mut self.sources);
-    }
-}
-
-/// Rows that cannot be written are given up: the disk is full, and what waits is on it too.
-fn flush<T: Table>(segment: &mut SegmentWriter<T>) {
-    let flushed: Result<(), FormatError> = segment.flush();
-    if flushed.is_err() {
-        segment.discard();
     }
 }
 

@@ -1,16 +1,16 @@
-//! The open segment of each table.
+//! From events to rows, and when these are written.
 
 use super::records::Records;
 use super::spool::Spool;
 use serde::Deserialize;
 use unfuse_format::{
-    ApplicationRow, CachedRow, CodegenRow, ExecutionRow, ExecutorRow, FormatError, Frame, HostRow,
-    IntervalRow, JobRow, PlanRow, ProcessRow, ProfileDir, SampleRow, SegmentWriter, SourceRow,
-    StackRow, StageRow, Table, TaskRow,
+    CachedRow, CodegenRow, ExecutionRow, FormatError, Frame, HostRow, IntervalRow, PlanRow,
+    ProcessRow, ProfileDir, SampleRow, SourceRow, StageRow, Table, TaskRow,
 };
 
 use super::events::Event;
 use super::python;
+use super::segments::{MOST_ROWS, Segments, flush};
 use crate::clock::EpochOffset;
 use crate::share::TaskShare;
 use crate::wire::TaskKey;
@@ -19,8 +19,6 @@ use crate::wire::TaskKey;
 const LARGE: usize = 50_000;
 /// Bytes of samples that may wait in a spool.
 const SPOOL_BYTES: u64 = 1 << 30;
-/// Rows of one table that are kept while nothing can be written.
-const MOST: usize = 400_000;
 
 /// Fields of events that are no columns.
 #[derive(Deserialize, Default)]
@@ -72,21 +70,7 @@ pub(super) struct Tables {
     /// Whether old segments are deleted.
     limited: bool,
     pub(super) process: ProcessRow,
-    pub(super) samples: SegmentWriter<SampleRow>,
-    pub(super) stacks: SegmentWriter<StackRow>,
-    processes: SegmentWriter<ProcessRow>,
-    sources: SegmentWriter<SourceRow>,
-    codegen: SegmentWriter<CodegenRow>,
-    applications: SegmentWriter<ApplicationRow>,
-    executors: SegmentWriter<ExecutorRow>,
-    jobs: SegmentWriter<JobRow>,
-    plans: SegmentWriter<PlanRow>,
-    executions: SegmentWriter<ExecutionRow>,
-    stages: SegmentWriter<StageRow>,
-    tasks: SegmentWriter<TaskRow>,
-    intervals: SegmentWriter<IntervalRow>,
-    hosts: SegmentWriter<HostRow>,
-    cached: SegmentWriter<CachedRow>,
+    pub(super) segments: Segments,
     /// Of the JVM's clock, in which intervals come.
     clock: EpochOffset,
     /// Memory that Spark manages in this JVM, bytes.
@@ -105,21 +89,7 @@ impl Tables {
     pub(super) fn new(dir: ProfileDir, writer: &str, clock: EpochOffset) -> Self {
         Self {
             process: ProcessRow::default(),
-            samples: SegmentWriter::new(&dir, writer),
-            stacks: SegmentWriter::new(&dir, writer),
-            processes: SegmentWriter::new(&dir, writer),
-            sources: SegmentWriter::new(&dir, writer),
-            codegen: SegmentWriter::new(&dir, writer),
-            applications: SegmentWriter::new(&dir, writer),
-            executors: SegmentWriter::new(&dir, writer),
-            jobs: SegmentWriter::new(&dir, writer),
-            plans: SegmentWriter::new(&dir, writer),
-            executions: SegmentWriter::new(&dir, writer),
-            stages: SegmentWriter::new(&dir, writer),
-            tasks: SegmentWriter::new(&dir, writer),
-            intervals: SegmentWriter::new(&dir, writer),
-            hosts: SegmentWriter::new(&dir, writer),
-            cached: SegmentWriter::new(&dir, writer),
+            segments: Segments::new(&dir, writer),
             clock,
             memory_bytes: None,
             spool: None,
@@ -137,36 +107,7 @@ impl Tables {
     /// Calls the segments from now on by another name, but those that are not deleted by generation.
     pub(super) fn begin_generation(&mut self, name: &str) {
         self.limited = true;
-        self.samples.rename(name);
-        self.stacks.rename(name);
-        self.codegen.rename(name);
-        self.applications.rename(name);
-        self.executors.rename(name);
-        self.jobs.rename(name);
-        self.plans.rename(name);
-        self.executions.rename(name);
-        self.stages.rename(name);
-        self.tasks.rename(name);
-        self.intervals.rename(name);
-        self.hosts.rename(name);
-        self.cached.rename(name);
-    }
-
-    /// Bytes written so far of what is deleted by generation.
-    pub(super) fn written(&self) -> u64 {
-        self.samples.written()
-            + self.stacks.written()
-            + self.codegen.written()
-            + self.applications.written()
-            + self.executors.written()
-            + self.jobs.written()
-            + self.plans.written()
-            + self.executions.written()
-            + self.stages.written()
-            + self.tasks.written()
-            + self.intervals.written()
-            + self.hosts.written()
-            + self.cached.written()
+        self.segments.begin_generation(name);
     }
 
     /// From now on keeps few segments of samples: what takes them away may fail for long.
@@ -174,10 +115,8 @@ impl Tables {
         self.spool = Some(Spool::new(self.dir.clone(), SPOOL_BYTES));
     }
 
-    pub(super) fn is_large(&self) -> bool {
-        self.samples.pending() >= LARGE
-            || self.tasks.pending() >= LARGE
-            || self.intervals.pending() >= LARGE
+    pub(super) fn is_large(&mut self) -> bool {
+        self.segments.is_large(LARGE)
     }
 
     /// Takes one event of the JVM.
@@ -197,16 +136,18 @@ impl Tables {
                     self.unsaved.push((hash, text));
                 }
                 self.add(event, |tables, app, row: SourceRow| {
-                    tables.sources.push(SourceRow { app, ..row });
+                    tables.segments.source_index.push(SourceRow { app, ..row });
                 });
             }
             "codegen" => self.add(event, |tables, app, row: CodegenRow| {
-                tables.codegen.push(CodegenRow { app, ..row });
+                tables.segments.codegen.push(CodegenRow { app, ..row });
             }),
             // These say whose they are: some come before "app".
-            "application" => self.add(event, |tables, _, row| tables.applications.push(row)),
-            "executor" => self.add(event, |tables, _, row| tables.executors.push(row)),
-            "job" => self.add(event, |tables, _, row| tables.jobs.push(row)),
+            "application" => self.add(event, |tables, _, row| {
+                tables.segments.applications.push(row)
+            }),
+            "executor" => self.add(event, |tables, _, row| tables.segments.executors.push(row)),
+            "job" => self.add(event, |tables, _, row| tables.segments.jobs.push(row)),
             "stage" => {
                 let Times {
                     submitted,
@@ -214,7 +155,7 @@ impl Tables {
                     ..
                 } = event.read().unwrap_or_default();
                 self.add(event, |tables, app, row: StageRow| {
-                    tables.stages.push(StageRow {
+                    tables.segments.stages.push(StageRow {
                         app,
                         submitted_ms: submitted,
                         completed_ms: completed,
@@ -223,7 +164,7 @@ impl Tables {
                 });
             }
             "task" => self.add(event, |tables, app, row: TaskRow| {
-                tables.tasks.push(TaskRow { app, ..row });
+                tables.segments.tasks.push(TaskRow { app, ..row });
             }),
             "plan" => self.plan(event),
             "records" => {
@@ -232,7 +173,7 @@ impl Tables {
             }
             "intervals" => self.intervals(event),
             "cached" => self.add(event, |tables, app, row: CachedRow| {
-                tables.cached.push(CachedRow { app, ..row });
+                tables.segments.cached.push(CachedRow { app, ..row });
             }),
             "python" if self.process.rate_hz > 0 => {
                 match python::rows(&self.process, &event.fields(), &mut self.python_rest) {
@@ -243,8 +184,8 @@ impl Tables {
                         }
                         sample.weight_ns = share.scale(sample.weight_ns);
                         // One for each task is little, and a stack that is written twice does no harm.
-                        self.stacks.push(stack);
-                        self.samples.push(sample);
+                        self.segments.stacks.push(stack);
+                        self.segments.samples.push(sample);
                     }
                     None => self.misread_events += 1,
                 }
@@ -270,7 +211,7 @@ impl Tables {
             return;
         };
         for row in nodes {
-            self.plans.push(PlanRow {
+            self.segments.plans.push(PlanRow {
                 app: self.process.app.clone(),
                 execution,
                 version,
@@ -283,7 +224,7 @@ impl Tables {
     fn execution(&mut self, event: &Event, at: impl FnOnce(&mut ExecutionRow)) {
         self.add(event, |tables, app, mut row: ExecutionRow| {
             at(&mut row);
-            tables.executions.push(ExecutionRow { app, ..row });
+            tables.segments.executions.push(ExecutionRow { app, ..row });
         });
     }
 
@@ -296,7 +237,7 @@ impl Tables {
         for row in rows {
             // Monotonic so far.
             let epoch = |ns: i64| self.clock.epoch_ns(ns.max(0).cast_unsigned());
-            self.intervals.push(IntervalRow {
+            self.segments.intervals.push(IntervalRow {
                 app: process.app.clone(),
                 host: process.host.clone(),
                 executor: process.executor.clone(),
@@ -310,7 +251,7 @@ impl Tables {
     /// Takes what the host gave since the last heartbeat.
     pub(super) fn host(&mut self, row: HostRow) {
         let process = &self.process;
-        self.hosts.push(HostRow {
+        self.segments.hosts.push(HostRow {
             app: process.app.clone(),
             host: process.host.clone(),
             pid: process.pid,
@@ -353,38 +294,25 @@ impl Tables {
             note(saved);
             keep
         });
-        let samples = self.samples.rows().iter().map(|row| row.count).sum();
+        let segments = &mut self.segments;
+        let samples = segments.samples.rows().iter().map(|row| row.count).sum();
         // Stacks before samples: a reader of a killed profile finds every stack it meets.
-        match flush(&mut self.stacks) {
-            Ok(()) => note(flush(&mut self.samples)),
-            failed => note(failed),
-        }
-        if let (Some(spool), Some(name)) = (&mut self.spool, self.samples.take_last()) {
+        note(flush(&mut segments.stacks).and_then(|()| segments.samples.flush()));
+        if let (Some(spool), Some(name)) = (&mut self.spool, segments.samples.take_last()) {
             self.process.lost_samples += spool.add(name, samples);
         }
-        if self.samples.pending() > MOST {
-            let lost = self.samples.discard();
+        if segments.samples.pending() > MOST_ROWS {
+            let lost = segments.samples.discard();
             self.process.lost_samples += cpu_samples(&lost);
         }
-        note(flush(&mut self.sources));
-        note(flush(&mut self.codegen));
-        note(flush(&mut self.applications));
-        note(flush(&mut self.executors));
-        note(flush(&mut self.jobs));
-        note(flush(&mut self.plans));
-        note(flush(&mut self.executions));
-        note(flush(&mut self.stages));
-        note(flush(&mut self.tasks));
-        note(flush(&mut self.intervals));
-        note(flush(&mut self.hosts));
-        note(flush(&mut self.cached));
-        // The last word counts; older ones that could not be written are not needed.
-        self.processes.discard();
-        self.processes.push(self.process.clone());
+        segments.flush_others(|e| note(Err(e)));
+        // The latest row counts; older ones that could not be written are not needed.
+        segments.processes.discard();
+        segments.processes.push(self.process.clone());
         note(if self.limited {
-            self.processes.flush_last_word()
+            segments.processes.flush_latest()
         } else {
-            flush(&mut self.processes)
+            flush(&mut segments.processes)
         });
         done
     }
@@ -392,20 +320,7 @@ impl Tables {
     /// Drops everything: the profile was deleted.
     fn discard(&mut self) {
         self.unsaved.clear();
-        self.samples.discard();
-        self.stacks.discard();
-        self.sources.discard();
-        self.codegen.discard();
-        self.applications.discard();
-        self.executors.discard();
-        self.jobs.discard();
-        self.plans.discard();
-        self.executions.discard();
-        self.stages.discard();
-        self.tasks.discard();
-        self.intervals.discard();
-        self.hosts.discard();
-        self.cached.discard();
+        self.segments.discard();
     }
 }
 
@@ -444,15 +359,6 @@ fn task_of(sample: &SampleRow) -> Option<TaskKey> {
         stage_attempt: sample.stage_attempt?,
         task: sample.task?,
     })
-}
-
-fn flush<T: Table>(segment: &mut SegmentWriter<T>) -> Result<(), FormatError> {
-    let flushed = segment.flush();
-    // Samples are dropped by their own rule, which counts them.
-    if flushed.is_err() && segment.pending() > MOST && T::NAME != SampleRow::NAME {
-        segment.discard();
-    }
-    flushed
 }
 
 pub(super) fn errno(error: &FormatError) -> i32 {

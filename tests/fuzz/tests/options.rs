@@ -1,8 +1,8 @@
 //! The agent's option string.
 
 use bolero::check;
-use unfuse::options::Options;
 use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_profiler::options::Options;
 
 #[test]
 fn options() {

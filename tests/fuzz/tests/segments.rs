@@ -57,7 +57,9 @@ impl Tables {
     fn read(&self, bytes: &[u8]) -> usize {
         let mut rows = 0;
         macro_rules! read_tables {
-            ($($row:ty),+ $(,)?) => { $(rows += self.read_as::<$row>(bytes);)+ };
+            ($({ $($id:ident $name:ident: $row:ty => $lifetime:ident,)+ })+) => {
+                $($(rows += self.read_as::<$row>(bytes);)+)+
+            };
         }
         unfuse_format::every_table!(read_tables);
         rows

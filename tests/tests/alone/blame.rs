@@ -6,8 +6,8 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use serde_json::Value;
-use unfuse_tests::{ask_number, root, run, spark, spark_submit, unfuse};
 use unfuse_machine::cgroup::ControlGroup;
+use unfuse_tests::{ask_number, root, run, spark, spark_submit, unfuse};
 
 /// Runs `contention.py` under the profiler.
 fn contend(profile: &Path, options: &[&str], case: &str, rows: u64) {

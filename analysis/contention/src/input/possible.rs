@@ -51,7 +51,7 @@ fn stage((_, stage, attempt): &StageKey, row: &StageRow) -> bool {
 }
 
 fn task(row: &TaskRow) -> bool {
-    row.stage >= 0 && row.attempt >= 0 && is_time_ms(row.launched) && is_time_ms(row.finished)
+    row.stage >= 0 && row.attempt >= 0 && is_time_ms(row.launched_ms) && is_time_ms(row.finished_ms)
 }
 
 fn interval(row: &IntervalRow) -> bool {

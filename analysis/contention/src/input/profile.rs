@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use unfuse_format::{
     CachedRow, FormatError, HostRow, IntervalRow, ProfileDir, StageRow, Table, TaskRow,
 };
-use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, Waiting};
+use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, WaitReason};
 
 use super::{BlockedTime, Builder, Input, cache, hosts, limits, possible, slots};
 use crate::workload::WEIGHTS;
@@ -116,7 +116,7 @@ impl Recorded {
         let hosts = self.hosts.iter().map(|row| (&row.app, row.end_ns));
         let spells = self.spells.iter().map(|row| (&row.app, row.end_ns));
         let rows = self.intervals.iter().map(|row| (&row.app, row.end_ns));
-        let tasks = self.tasks.iter().map(|row| (&row.app, ns(row.finished)));
+        let tasks = self.tasks.iter().map(|row| (&row.app, ns(row.finished_ms)));
         let mut ends: BTreeMap<String, i64> = BTreeMap::new();
         for (app, end) in hosts.chain(spells).chain(rows).chain(tasks) {
             match ends.get_mut(app) {
@@ -281,8 +281,8 @@ impl Reader {
                 // Nothing is known of what it did, but that it was there.
                 let at = self.builder.rows[&task];
                 self.builder.tables.tasks[at].span = Span {
-                    start: ns(row.launched).max(0),
-                    end: ns(row.finished).max(ns(row.launched)).max(0),
+                    start: ns(row.launched_ms).max(0),
+                    end: ns(row.finished_ms).max(ns(row.launched_ms)).max(0),
                 };
             }
         }
@@ -332,7 +332,7 @@ impl Reader {
                 apart
                     .entry(host)
                     .or_default()
-                    .push(begin - ns(row.launched));
+                    .push(begin - ns(row.launched_ms));
             }
         }
         for (host, mut apart) in apart {
@@ -447,14 +447,14 @@ impl Reader {
     /// Blocked times as the kernel and the stacks have them. Where most waits have no stack, Spark's metrics tell of disks
     /// and the network.
     fn measured(&mut self, recorded: &Recorded) {
-        let seconds = |of: fn(Waiting) -> bool| -> f64 {
+        let seconds = |of: fn(WaitReason) -> bool| -> f64 {
             let spells = recorded.spells.iter();
             let waits = spells.filter(|spell| spell.waiting.is_some_and(of));
             waits.map(|spell| spell.ns as f64 / 1e9).sum()
         };
-        let all = seconds(|waiting| waiting != Waiting::RunQueue);
-        let unknown = seconds(|waiting| matches!(waiting, Waiting::Unknown | Waiting::Other));
-        let without_stack = seconds(|waiting| waiting == Waiting::Unknown);
+        let all = seconds(|waiting| waiting != WaitReason::RunQueue);
+        let unknown = seconds(|waiting| matches!(waiting, WaitReason::Unknown | WaitReason::Other));
+        let without_stack = seconds(|waiting| waiting == WaitReason::Unknown);
         let by_metrics = without_stack > all / 2.0;
         if by_metrics {
             self.builder.notes.push(
@@ -685,20 +685,22 @@ fn stages(rows: Vec<StageRow>) -> BTreeMap<StageKey, StageRow> {
 
 /// What a spell was blocked for; none where it ran, or waited for what no neighbour takes away.
 fn blocked_for(spell: &Spell) -> Option<Kind> {
-    if spell.for_memory && spell.waiting != Some(Waiting::RunQueue) {
+    if spell.for_memory && spell.waiting != Some(WaitReason::RunQueue) {
         return Some(Kind::ExecutionMemory);
     }
     match spell.waiting? {
-        Waiting::RunQueue => Some(Kind::RunQueue),
-        Waiting::Lock => Some(Kind::Lock),
-        Waiting::Safepoint => Some(Kind::Pause),
-        Waiting::DiskRead => Some(Kind::IoRead),
-        Waiting::DiskWrite => Some(Kind::IoWrite),
-        Waiting::ShuffleFetch | Waiting::Network => Some(Kind::NetworkFetch),
-        Waiting::Memory => Some(Kind::ExecutionMemory),
-        Waiting::Python | Waiting::Sleep | Waiting::Idle | Waiting::Other | Waiting::Unknown => {
-            None
-        }
+        WaitReason::RunQueue => Some(Kind::RunQueue),
+        WaitReason::Lock => Some(Kind::Lock),
+        WaitReason::Safepoint => Some(Kind::Pause),
+        WaitReason::DiskRead => Some(Kind::IoRead),
+        WaitReason::DiskWrite => Some(Kind::IoWrite),
+        WaitReason::ShuffleFetch | WaitReason::Network => Some(Kind::NetworkFetch),
+        WaitReason::Memory => Some(Kind::ExecutionMemory),
+        WaitReason::Python
+        | WaitReason::Sleep
+        | WaitReason::Idle
+        | WaitReason::Other
+        | WaitReason::Unknown => None,
     }
 }
 

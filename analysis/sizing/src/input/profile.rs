@@ -244,12 +244,12 @@ impl Application {
             host: row.host.as_str().into(),
             locality: "".into(),
             speculative: row.speculative,
-            launched_ms: row.launched,
+            launched_ms: row.launched_ms,
         };
         self.builder.add(Event::TaskEnd(Box::new(TaskEnd {
             task,
             kind: "".into(),
-            finished_ms: row.finished,
+            finished_ms: row.finished_ms,
             getting_result_ms: None,
             outcome,
             message: String::new(),

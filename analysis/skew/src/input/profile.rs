@@ -108,8 +108,8 @@ fn task(row: TaskRow, names: &mut Names) -> Task {
         locality: names.of(""),
         first: false,
         succeeded: row.status == "SUCCESS",
-        launched_ms: row.launched,
-        finished_ms: row.finished,
+        launched_ms: row.launched_ms,
+        finished_ms: row.finished_ms,
         run_ms: amount(row.run_ms),
         cpu_ns: amount(row.cpu_ns),
         gc_ms: amount(row.gc_ms),
@@ -119,6 +119,6 @@ fn task(row: TaskRow, names: &mut Names) -> Task {
         read_records: sum(row.input_records, row.shuffle_read_records),
         written_bytes: sum(row.output_bytes, row.shuffle_write_bytes),
         written_records: sum(row.output_records, row.shuffle_write_records),
-        spilled_bytes: amount(row.disk_spilled),
+        spilled_bytes: amount(row.disk_spilled_bytes),
     }
 }

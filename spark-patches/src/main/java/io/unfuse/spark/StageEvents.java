@@ -182,8 +182,8 @@ final class StageEvents {
                 .field("task_attempt", task.attemptNumber())
                 .field("executor", task.executorId())
                 .field("host", task.host())
-                .field("launched", task.launchTime())
-                .field("finished", task.finishTime())
+                .field("launched_ms", task.launchTime())
+                .field("finished_ms", task.finishTime())
                 .field("status", task.status())
                 .field("speculative", task.speculative());
         // A task that never ran has no metrics; zeros are what they would say.
@@ -205,9 +205,9 @@ final class StageEvents {
                 .field("shuffle_write_bytes", metrics.shuffleWriteMetrics().bytesWritten())
                 .field("shuffle_write_records", metrics.shuffleWriteMetrics().recordsWritten())
                 .field("shuffle_write_ns", metrics.shuffleWriteMetrics().writeTime())
-                .field("memory_spilled", metrics.memoryBytesSpilled())
-                .field("disk_spilled", metrics.diskBytesSpilled())
-                .field("peak_memory", metrics.peakExecutionMemory());
+                .field("memory_spilled_bytes", metrics.memoryBytesSpilled())
+                .field("disk_spilled_bytes", metrics.diskBytesSpilled())
+                .field("peak_memory_bytes", metrics.peakExecutionMemory());
     }
 
     private static Object orNull(Option<?> option) {

@@ -140,7 +140,7 @@ class EventsTest {
             assertEquals("SUCCESS", task.get("status").asText());
             assertEquals("driver", task.get("executor").asText());
             assertTrue(task.get("cpu_ns").asLong() > 0);
-            assertTrue(task.get("finished").asLong() >= task.get("launched").asLong());
+            assertTrue(task.get("finished_ms").asLong() >= task.get("launched_ms").asLong());
             expected.add(task.get("stage").asInt() + "." + task.get("attempt").asInt() + " " + task.get("task").asLong());
         }
         assertEquals(expected, marked());

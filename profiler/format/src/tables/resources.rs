@@ -1,0 +1,104 @@
+//! What tasks and hosts used of each resource.
+
+table! {
+    /// What one task used of one resource in one span of time. With `hosts` it is the input of contention analysis, whatever the
+    /// engine that writes it.
+    pub struct IntervalRow in Intervals {
+        /// Application id.
+        pub app: String,
+        /// Host name, as in `hosts`.
+        pub host: String,
+        /// Executor id.
+        pub executor: String,
+        /// Stage id.
+        pub stage: i32,
+        /// Attempt number of the stage.
+        pub attempt: i32,
+        /// Task attempt id (unique in the application).
+        pub task: i64,
+        /// What was used or waited for: `cpu`, `io-read`, `io-write`, `network` or `execution-memory`.
+        pub kind: String,
+        /// Begin, ns since the epoch.
+        pub start_ns: i64,
+        /// End, ns since the epoch.
+        pub end_ns: i64,
+        /// What the task got: CPU seconds, bytes, or of memory the bytes it held times the seconds it held them.
+        pub units: f64,
+        /// Time in which the task waited for the resource, as far as Spark measures it, ns.
+        pub blocked_ns: i64,
+    }
+}
+
+table! {
+    /// Resources of a host that were used in one span of time, by all processes and by the profiled JVM.
+    pub struct HostRow in Hosts {
+        /// Application id.
+        pub app: String,
+        /// Host name.
+        pub host: String,
+        /// Process id of the profiled JVM; each JVM of a host writes rows.
+        pub pid: u32,
+        /// Begin, ns since the epoch.
+        pub start_ns: i64,
+        /// End, ns since the epoch.
+        pub end_ns: i64,
+        /// CPUs of the host.
+        pub cpus: u32,
+        /// CPU time of all processes, s.
+        pub cpu_s: f64,
+        /// CPU time of the JVM and its children, s.
+        pub jvm_cpu_s: f64,
+        /// CPU time of garbage collection in the JVM, s.
+        pub gc_cpu_s: f64,
+        /// CPUs that the tightest limit (CFS quota) of the JVM's control groups allows; null without a limit.
+        pub cpu_limit: Option<f64>,
+        /// Directory of the control group with that limit, `#`, and its inode.
+        pub cpu_group: Option<String>,
+        /// CPU time of all processes of that group, s.
+        pub group_cpu_s: Option<f64>,
+        /// Share of the periods in which that limit was used up, 0 to 1.
+        pub throttled_part: Option<f64>,
+        /// Bytes read from disks.
+        pub disk_read_bytes: u64,
+        /// Bytes written to disks.
+        pub disk_write_bytes: u64,
+        /// Bytes that the JVM and its children caused to be read from disks.
+        pub jvm_disk_read_bytes: u64,
+        /// Bytes that they caused to be written to disks.
+        pub jvm_disk_write_bytes: u64,
+        /// Time in which the busiest disk had requests, s.
+        pub disk_busy_s: f64,
+        /// Bytes received from other machines.
+        pub network_in_bytes: u64,
+        /// Bytes sent to other machines.
+        pub network_out_bytes: u64,
+        /// Speed that the network cards report, bytes a second in each direction; null if they report none.
+        pub network_bytes_per_s: Option<u64>,
+        /// Time in which some process of the host waited for a CPU (pressure stall information), s; null if the kernel has none.
+        pub cpu_pressure_s: Option<f64>,
+        /// Time in which some process waited for a disk, s; null as above.
+        pub io_pressure_s: Option<f64>,
+        /// Time in which some process waited for memory, s; null as above.
+        pub memory_pressure_s: Option<f64>,
+        /// Memory that Spark manages in this JVM, bytes; null where no tasks run.
+        pub memory_bytes: Option<u64>,
+    }
+}
+
+table! {
+    /// Memory that the blocks of a cached RDD hold on an executor, until the next row of the same RDD and executor.
+    pub struct CachedRow in Cached {
+        /// Spark application id.
+        pub app: String,
+        /// Executor id.
+        pub executor: String,
+        /// RDD id.
+        pub rdd: i32,
+        /// The stage that filled the cache.
+        pub stage: Option<i32>,
+        /// Start, ms since the epoch.
+        pub since_ms: i64,
+        /// Bytes in memory.
+        pub memory_bytes: u64,
+    }
+}
