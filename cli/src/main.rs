@@ -46,6 +46,7 @@ enum Command {
     Doctor(commands::doctor::Doctor),
     Demo(commands::demo::Demo),
     Setup(commands::setup::Setup),
+    Agent(commands::agent::Agent),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Command::Doctor(doctor) => doctor.execute(),
         Command::Demo(demo) => demo.execute(),
         Command::Setup(setup) => setup.execute(),
+        Command::Agent(agent) => agent.execute(),
     };
     match result {
         Ok(code) => code,

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use jvmti_bindings::env::Jvmti;
 use unfuse_profiler::Session;
+use unfuse_profiler::options::Options;
 
 use crate::code_blobs::CodeBlobs;
 use crate::event_queue::EventQueue;
 use crate::methods::Methods;
-use crate::options::Options;
 
 /// Everything the callbacks share. Set in Agent_OnLoad it stays; one that was loaded into a running JVM
 /// is taken out again.

@@ -14,13 +14,13 @@ use jvmti_bindings::sys::jvmti::{
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use unfuse_profiler::Session;
 use unfuse_profiler::attach::Control;
+use unfuse_profiler::options::Options;
 
 use crate::agent::{Agent, install, is_installed, remove, with_agent};
 use crate::event_queue::EventQueue;
 use crate::hotspot::{self, NativeThreads};
 use crate::methods::Methods;
 use crate::onload::{add_capabilities, code_and_thread_callbacks, enable, set_event};
-use crate::options::Options;
 use crate::recompile::recompile;
 use crate::{code_events, threads};
 

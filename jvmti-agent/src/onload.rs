@@ -13,13 +13,13 @@ use jvmti_bindings::sys::jvmti::{
     JVMTI_EVENT_THREAD_START, JVMTI_EVENT_VM_DEATH, JVMTI_EVENT_VM_INIT, jvmtiEnv, jvmtiEvent,
     jvmtiEventCallbacks,
 };
+use unfuse_profiler::options::{Options, Regions, Tab};
 
 use crate::agent::{Agent, install, is_installed, with_agent};
 use crate::event_queue::EventQueue;
 use crate::hotspot::{self, FramePointers};
 use crate::methods::Methods;
-use crate::options::{Options, Regions, Tab};
-use crate::{attach, classes, code_events, log, show, spark_jar, threads};
+use crate::{attach, classes, code_events, history_server, log, spark_jar, threads};
 
 /// The JVM's entry. Whatever happens, the JVM starts.
 ///
@@ -53,7 +53,7 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         log::say(complaint);
     }
     if options.tab == Tab::Only {
-        return show::start(vm, options);
+        return history_server::start(vm, options);
     }
     // Forks: first of all, while this process is small and has no threads of its own.
     let session =

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use jvmti_bindings::env::JniEnv;
 use jvmti_bindings::sys::jni::{jbyteArray, jclass, jmethodID, jobject, jvalue};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use unfuse_profiler::options::Records;
 
 use crate::agent::Agent;
-use crate::options::Records;
-use crate::{log, show};
+use crate::{history_server, log};
 
 static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
 
@@ -90,7 +90,7 @@ impl Patches {
                 let millis = heartbeat.as_millis().to_string();
                 set_property(env, HEARTBEAT_PROPERTY, &millis)?;
             }
-            for (name, value) in show::properties(&agent.options) {
+            for (name, value) in history_server::properties(&agent.options) {
                 set_property(env, name, &value)?;
             }
             if let Some(shipped) = agent.session.shipped() {

@@ -15,19 +15,24 @@
 pub mod attach;
 pub mod clock;
 pub mod config;
-mod crew;
+mod error;
 pub mod identity;
 pub mod interpreter;
 mod launch;
+mod launch_plan;
 mod manager;
 pub mod maps;
 mod memory;
+mod names;
+pub mod options;
 pub mod perf_event;
 mod process;
 mod recent;
 mod sampler;
 mod samplers;
+mod session;
 mod share;
+mod status;
 pub mod timer;
 mod waiting;
 /// Public for `unfuse-fuzz` only.
@@ -36,7 +41,9 @@ pub mod wire;
 mod writer;
 
 pub use config::{Config, SampleSource, Threads};
-pub use launch::{Launch, LaunchError, Session, Shipped, launch};
+pub use error::LaunchError;
+pub use launch::{Launch, launch};
+pub use session::{Session, Shipped};
 pub use share::TaskShare;
 pub use unfuse_format::{Retention, is_uri};
 #[doc(hidden)]

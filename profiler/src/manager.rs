@@ -15,13 +15,10 @@ use unfuse_codemap::CodeMap;
 use crate::config::Config;
 use crate::identity::{Identity, raise_capabilities, retain_capabilities};
 use crate::interpreter::Layout;
-use crate::launch::{
-    STATUS_BRIEF_NS, STATUS_BRIEF_THREADS, STATUS_IDENTITY_ERRNO, STATUS_SAMPLER_ERRNO,
-    STATUS_SAMPLERS_DIED, STATUS_SAMPLERS_FAILED, STATUS_SEND_ASKED, STATUS_SENT,
-};
 use crate::process;
 use crate::sampler::{self, Access, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKind};
 use crate::samplers::{MOST_SAMPLERS, Samplers};
+use crate::status::{Counter, Failure, StatusWords};
 use crate::timer::TimerRings;
 use crate::waiting::{Request, Waiting};
 use crate::wire::{Incoming, Messages, ToManager};
@@ -45,20 +42,20 @@ pub(crate) struct Manager<'a> {
 /// What is done between two looks at whether it is over: messages, and samplers of threads that have waited.
 const ROUND: usize = 1024;
 
-/// Whom the manager looks after.
-struct Crew {
+/// The threads that have a sampler or wait for one.
+struct Threads {
     samplers: Samplers,
     waiting: Waiting,
 }
 
-impl Crew {
+impl Threads {
     fn is_full(&self) -> bool {
         self.samplers.len() + self.waiting.len() >= MOST_SAMPLERS
     }
 }
 
-/// What came of reading messages.
-enum Heard {
+/// What was read of the messages.
+enum Received {
     All,
     /// There may be more.
     Part,
@@ -67,6 +64,10 @@ enum Heard {
 }
 
 impl Manager<'_> {
+    fn status(&self) -> StatusWords<'_> {
+        StatusWords::new(self.map)
+    }
+
     /// Forks the writer, then serves until the JVM ends. Samplers end by themselves then, and the
     /// writer when the last of them has.
     pub(crate) fn start(&self, writer: Writer<'_>) {
@@ -76,8 +77,8 @@ impl Manager<'_> {
             process::set_title("unfuse-writer");
             if let Some(owner) = self.owner {
                 if let Err(e) = retain_capabilities(owner.inspection_capabilities()) {
-                    let errno = e.raw_os_error().unwrap_or(libc::EPERM) as u64;
-                    return self.map.status().set(STATUS_IDENTITY_ERRNO, errno);
+                    let errno = e.raw_os_error().unwrap_or(libc::EPERM);
+                    return self.status().fail(Failure::Identity, errno);
                 }
                 raise_capabilities();
             }
@@ -98,21 +99,21 @@ impl Manager<'_> {
         let Ok(child_ended) = SignalFd::with_flags(&children, flags) else {
             return;
         };
-        let mut crew = Crew {
+        let mut threads = Threads {
             samplers: Samplers::default(),
             waiting: Waiting::new(Instant::now()),
         };
         let mut messages = Messages::default();
-        let mut heard = Heard::All;
+        let mut received = Received::All;
         loop {
             let mut fds = [
                 PollFd::new(self.jvm_ends.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.from_jvm.as_fd(), PollFlags::POLLIN),
                 PollFd::new(child_ended.as_fd(), PollFlags::POLLIN),
             ];
-            let patience = match heard {
-                Heard::Part => Some(Duration::ZERO),
-                _ => crew.waiting.patience(Instant::now()),
+            let patience = match received {
+                Received::Part => Some(Duration::ZERO),
+                _ => threads.waiting.patience(Instant::now()),
             };
             let timeout = patience.map_or(PollTimeout::NONE, |patience| {
                 // Rounded up, not to wake too early.
@@ -122,34 +123,34 @@ impl Manager<'_> {
                 poll(&mut fds, timeout).is_ok() && fds[0].revents().is_some_and(|r| !r.is_empty());
             while let Ok(Some(_)) = child_ended.read_signal() {}
             // Before the reaping: a thread says that it ends before its sampler can see it.
-            heard = self.listen(&mut messages, &mut crew);
-            self.reap(writer, &mut crew);
-            if ended || matches!(heard, Heard::Closed) {
+            received = self.listen(&mut messages, &mut threads);
+            self.reap(writer, &mut threads);
+            if ended || matches!(received, Received::Closed) {
                 return;
             }
             let now = Instant::now();
             for _ in 0..ROUND {
-                let Some(request) = crew.waiting.next_due(now) else {
+                let Some(request) = threads.waiting.next_due(now) else {
                     break;
                 };
-                self.sample(request, &mut crew);
+                self.sample(request, &mut threads);
             }
         }
     }
 
     /// Does what the JVM says, but does not listen for ever.
-    fn listen(&self, messages: &mut Messages, crew: &mut Crew) -> Heard {
+    fn listen(&self, messages: &mut Messages, threads: &mut Threads) -> Received {
         for _ in 0..ROUND {
             match messages.receive(self.from_jvm) {
-                Incoming::Message(message) => self.obey(message, crew),
-                Incoming::Empty => return Heard::All,
-                Incoming::Closed => return Heard::Closed,
+                Incoming::Message(message) => self.obey(message, threads),
+                Incoming::Empty => return Received::All,
+                Incoming::Closed => return Received::Closed,
             }
         }
-        Heard::Part
+        Received::Part
     }
 
-    fn obey(&self, message: ToManager, crew: &mut Crew) {
+    fn obey(&self, message: ToManager, threads: &mut Threads) {
         match message {
             ToManager::Profile {
                 tid,
@@ -163,35 +164,32 @@ impl Manager<'_> {
                     task,
                     slot,
                 };
-                if crew.samplers.has(tid) {
-                    self.sample(request, crew);
-                } else if crew.is_full() {
+                if threads.samplers.has(tid) {
+                    self.sample(request, threads);
+                } else if threads.is_full() {
                     self.refuse(&request, libc::EAGAIN);
-                } else if let Some(request) = crew.waiting.admit(request, Instant::now()) {
-                    self.sample(request, crew);
+                } else if let Some(request) = threads.waiting.admit(request, Instant::now()) {
+                    self.sample(request, threads);
                 }
             }
             ToManager::Ended { tid, cpu_ns } => {
-                let waited = crew.samplers.thread_ended(tid);
-                if let Some(request) = waited.or_else(|| crew.waiting.take(tid)) {
+                let waited = threads.samplers.thread_ended(tid);
+                if let Some(request) = waited.or_else(|| threads.waiting.take(tid)) {
                     self.free(request.slot);
-                    self.map.status().add(STATUS_BRIEF_THREADS, 1);
-                    self.map.status().add(STATUS_BRIEF_NS, cpu_ns);
+                    self.status().add_brief_thread(cpu_ns);
                 }
             }
             ToManager::Collect => {
                 let mut asked = 0;
-                for process in crew.samplers.at_work() {
+                for process in threads.samplers.at_work() {
                     let _ = kill(process, SEND_SIGNAL);
                     asked += 1;
                 }
-                // At least one: the JVM waits for the number to grow.
-                self.map.status().add(STATUS_SENT, u64::from(asked == 0));
-                self.map.status().add(STATUS_SEND_ASKED, asked.max(1));
+                self.status().ask_to_send(asked);
             }
             ToManager::TasksOnly => {
-                let (ends, dropped) = crew.samplers.tasks_only();
-                for request in crew.waiting.clear().chain(dropped) {
+                let (ends, dropped) = threads.samplers.tasks_only();
+                for request in threads.waiting.clear().chain(dropped) {
                     self.free(request.slot);
                 }
                 for process in ends {
@@ -203,7 +201,7 @@ impl Manager<'_> {
 
     /// Forgets samplers that have ended, and counts those that did not end by themselves. Threads that have waited
     /// for that are due.
-    fn reap(&self, writer: Pid, crew: &mut Crew) {
+    fn reap(&self, writer: Pid, threads: &mut Threads) {
         loop {
             let (process, well) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::Exited(process, code)) => (process, code == 0),
@@ -211,15 +209,15 @@ impl Manager<'_> {
                 Ok(WaitStatus::StillAlive) | Err(_) => return,
                 Ok(_) => continue,
             };
-            let sampler = crew.samplers.reaped(process);
+            let sampler = threads.samplers.reaped(process);
             let slot = sampler.as_ref().and_then(|sampler| sampler.slot);
             if let Some(next) = sampler.and_then(|sampler| sampler.next) {
-                crew.waiting.put_first(next, Instant::now());
+                threads.waiting.put_first(next, Instant::now());
             }
             // The JVM sees by itself that the writer has gone.
             if !well && process != writer {
                 self.free(slot);
-                self.map.status().add(STATUS_SAMPLERS_DIED, 1);
+                self.status().add(Counter::SamplersDied, 1);
             }
         }
     }
@@ -234,18 +232,16 @@ impl Manager<'_> {
     /// Counts a thread that gets no sampler.
     fn refuse(&self, request: &Request, errno: i32) {
         self.free(request.slot);
-        let status = self.map.status();
-        status.set(STATUS_SAMPLER_ERRNO, errno as u64);
-        status.add(STATUS_SAMPLERS_FAILED, 1);
+        self.status().fail(Failure::Sampler, errno);
     }
 
     /// Starts a sampler, unless one with that number runs.
-    fn sample(&self, request: Request, crew: &mut Crew) {
+    fn sample(&self, request: Request, threads: &mut Threads) {
         if self.config.rate_hz == 0 {
             return;
         }
-        if crew.samplers.has(request.tid) {
-            if let Some(before) = crew.samplers.keep(request) {
+        if threads.samplers.has(request.tid) {
+            if let Some(before) = threads.samplers.keep(request) {
                 self.free(before.slot);
             }
             return;
@@ -253,7 +249,7 @@ impl Manager<'_> {
         match self.fork(&request) {
             Some(Ok(process)) => {
                 let thread = (request.tid, request.task);
-                crew.samplers.insert(process, thread, request.slot);
+                threads.samplers.insert(process, thread, request.slot);
             }
             Some(Err(e)) => self.refuse(&request, e.raw_os_error().unwrap_or(libc::EAGAIN)),
             None => {}

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// How often the maps are read again at most.
@@ -67,9 +68,9 @@ impl Maps {
     }
 
     /// Sets where the JVM said that it puts generated code; parts of that are committed as they fill.
-    pub(crate) fn set_code_cache(&mut self, low: u64, high: u64) {
-        if low < high {
-            self.code_cache = (low, high);
+    pub(crate) fn set_code_cache(&mut self, addresses: Range<u64>) {
+        if !addresses.is_empty() {
+            self.code_cache = (addresses.start, addresses.end);
             self.code_cache_told = true;
         }
     }

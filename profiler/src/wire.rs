@@ -266,7 +266,7 @@ mod tests {
         let (to, from) = stream_pair().unwrap();
         let profile = ToManager::Profile {
             tid: u32::MAX,
-            name: "x".repeat(crate::launch::LONGEST_NAME),
+            name: "x".repeat(crate::names::LONGEST_THREAD_NAME),
             task: true,
             slot: Some(u32::MAX),
         };

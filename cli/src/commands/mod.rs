@@ -1,5 +1,6 @@
 //! One module a command; each is a clap `Args` with an `execute`.
 
+pub mod agent;
 pub mod blame;
 pub mod demo;
 pub mod doctor;

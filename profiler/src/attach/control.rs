@@ -12,7 +12,7 @@ use unfuse_codemap::CodeMap;
 use super::peer::{Invitation, KEY_BYTES};
 use super::{FromAgent, GO, SOON, send};
 use crate::interpreter::Layout;
-use crate::launch::Session;
+use crate::session::Session;
 
 /// The agent's end of the connection to the recorder.
 #[derive(Debug)]

@@ -35,14 +35,14 @@ use unfuse_codemap::CodeMap;
 use unfuse_format::{LiveMarker, ProfileDir};
 
 use crate::config::Config;
-use crate::crew::Crew;
+use crate::error::LaunchError;
 use crate::identity::Identity;
 use crate::interpreter::Layout;
-use crate::launch::{
-    LaunchError, STATUS_ATTACHED, STATUS_WRITER_ERRNO, failure_in, host, writer_name,
-};
+use crate::launch_plan::LaunchPlan;
+use crate::names::{host, writer_name};
 use crate::perf_event;
 use crate::process;
+use crate::status::{Failure, StatusWords};
 use crate::wire::stream_pair;
 use crate::writer::Place;
 use peer::Invitation;
@@ -184,7 +184,7 @@ impl Recorder {
         };
         let (map, memory) = CodeMap::create_for_another((config.map_mib as usize) << 20)
             .map_err(system("make the code map"))?;
-        map.status().set(STATUS_ATTACHED, 1);
+        StatusWords::new(&map).set_attached();
         let (to_manager, manager_end) = stream_pair().map_err(system("make a socket"))?;
         let invitation = Invitation::new().map_err(system("make a key"))?;
         // In the kernel's own name space: nothing to clean up, and no question of file permissions.
@@ -311,7 +311,7 @@ impl Met {
             Some(spool) => Place::Spool(spool.handle().map_err(system("open the spool"))?),
             None => Place::Profile(recorder.dir),
         };
-        let crew = Crew {
+        let plan = LaunchPlan {
             config: &recorder.config,
             place,
             tag: spool.map(|spool| spool.tag().to_owned()),
@@ -324,7 +324,7 @@ impl Met {
             timers: None,
             layout,
         };
-        crew.start()
+        plan.start()
             .map_err(|(what, e)| LaunchError::System(what, e))?;
         control.write_all(&[GO]).map_err(RecordError::Silent)?;
         match receive(&control, SOON).map_err(RecordError::Silent)? {
@@ -421,8 +421,9 @@ impl Recording {
         let hung_up = vec![PollFd::new(self.writer.as_fd(), PollFlags::empty())];
         let written = wait_for(patience, hung_up);
         if let Some(delivery) = self.delivery.take() {
-            let errno = self.map.status().get(STATUS_WRITER_ERRNO) as i32;
-            self.delivery_failure = delivery.finish(errno);
+            let failure = StatusWords::new(&self.map).failure(Failure::Writer);
+            let errno = failure.and_then(|e| e.raw_os_error());
+            self.delivery_failure = delivery.finish(errno.unwrap_or(0));
         }
         written
     }
@@ -458,7 +459,7 @@ impl Recording {
             let e = self.delivery_failure.as_ref()?;
             Some(format!("a part of the profile was not copied: {e}"))
         };
-        failure_in(&self.map).or_else(delivery)
+        StatusWords::new(&self.map).message().or_else(delivery)
     }
 }
 

@@ -1,6 +1,6 @@
 //! How the kernel's callchains are made true.
 
-use super::interpreted::{CALLERS_MISSING, Interpreted, Words};
+use super::interpreted::{CALLERS_MISSING, Interpreted, TaggedFrames};
 use super::repair::{self, Chain};
 use super::unwind::Unwinder;
 use crate::maps::Maps;
@@ -18,19 +18,24 @@ pub(super) enum Chains<'a> {
 impl Chains<'_> {
     /// To be called before each batch of samples.
     pub(super) fn begin(&mut self, now: u64) {
-        self.words().begin(now);
+        self.tagged().begin(now);
     }
 
-    /// What marked words of chains stand for.
-    pub(super) fn words(&mut self) -> &mut Words {
+    /// What tagged words of chains stand for.
+    pub(super) fn tagged(&mut self) -> &mut TaggedFrames {
         match self {
-            Self::Pointers(interpreted) => interpreted.words(),
-            Self::Sizes(unwinder) => unwinder.words(),
+            Self::Pointers(interpreted) => interpreted.tagged(),
+            Self::Sizes(unwinder) => unwinder.tagged(),
         }
     }
 
     /// Completes, repairs and marks a chain (leaf first) as the kernel walked it.
-    pub(super) fn mend(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> Chain {
+    pub(super) fn complete(
+        &mut self,
+        chain: &mut Vec<u64>,
+        sample: &Sample<'_>,
+        maps: &Maps,
+    ) -> Chain {
         let state = match self {
             Self::Pointers(interpreted) => {
                 interpreted.complete(chain, sample, maps);
@@ -40,7 +45,7 @@ impl Chains<'_> {
             }
             Self::Sizes(unwinder) => unwinder.unwind(chain, sample, maps),
         };
-        let dropped = repair::drop_strays(chain, self.words(), maps);
+        let dropped = repair::drop_non_code_frames(chain, self.tagged(), maps);
         match state {
             Chain::Whole if dropped => Chain::Repaired,
             Chain::Broken if matches!(self, Self::Sizes(_)) => {

@@ -35,12 +35,12 @@ const FOLLOWED: usize = 32;
 /// The name under which the VM reports the interpreter's code.
 pub(super) const INTERPRETER: &str = "Interpreter";
 
-/// Words of chains for interpreted frames, and the methods they stand for.
-pub(super) struct Words {
+/// TaggedFrames of chains for interpreted frames, and the methods they stand for.
+pub(super) struct TaggedFrames {
     methods: Option<Methods>,
 }
 
-impl Words {
+impl TaggedFrames {
     pub(super) fn new(methods: Option<Methods>) -> Self {
         Self { methods }
     }
@@ -90,7 +90,7 @@ pub(super) struct Interpreted<'a> {
     map: &'a CodeMap,
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
-    words: Words,
+    tagged: TaggedFrames,
     /// Where the interpreter's code is, once seen.
     code: Option<(u64, u64)>,
     resolved: Resolved,
@@ -102,16 +102,16 @@ impl<'a> Interpreted<'a> {
         Self {
             map,
             memory,
-            words: Words::new(methods),
+            tagged: TaggedFrames::new(methods),
             code: None,
             resolved: Resolved::default(),
             marked: Vec::new(),
         }
     }
 
-    /// The words this one marks with.
-    pub(super) fn words(&mut self) -> &mut Words {
-        &mut self.words
+    /// What its tagged words stand for.
+    pub(super) fn tagged(&mut self) -> &mut TaggedFrames {
+        &mut self.tagged
     }
 
     /// Puts the caller into `chain` that the kernel left out; the interpreter's code is another matter.
@@ -178,13 +178,13 @@ impl<'a> Interpreted<'a> {
                 });
             let word = described.and_then(|(method, bcp)| {
                 if depth > 0 {
-                    return self.words.caller(method, bcp);
+                    return self.tagged.caller(method, bcp);
                 }
-                let words = &mut self.words;
-                words.leaf(method, bcp).or_else(|| {
+                let tagged = &mut self.tagged;
+                tagged.leaf(method, bcp).or_else(|| {
                     // Compiled callers have another kind of frame, and leave the method in the register.
-                    let is_other = !words.is_method(method);
-                    is_other.then(|| words.leaf(sample.method_register, bcp))?
+                    let is_other = !tagged.is_method(method);
+                    is_other.then(|| tagged.leaf(sample.method_register, bcp))?
                 })
             });
             self.marked.push(word.unwrap_or(*ip));

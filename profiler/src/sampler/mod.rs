@@ -29,18 +29,15 @@ use unfuse_codemap::CodeMap;
 use crate::clock::monotonic_ns;
 use crate::identity::raise_capabilities;
 use crate::interpreter::{Layout, Methods};
-use crate::launch::{
-    STATUS_ATTACHED, STATUS_CODE_HIGH, STATUS_CODE_LOW, STATUS_GENERATION, STATUS_SAMPLER_ERRNO,
-    STATUS_SAMPLERS_FAILED, STATUS_SEED, STATUS_SENT,
-};
 use crate::process;
 use crate::share::TaskShare;
+use crate::status::{Counter, Failure, StatusWords};
 use chains::Chains;
-use interpreted::{Interpreted, Words};
+use interpreted::{Interpreted, TaggedFrames};
 use outbox::Outbox;
-use raw::RawSamples;
+use raw::{RawSample, RawSamples};
 use resolver::{Leaf, Resolver};
-use source::Source;
+use source::{Intake, SampleSource};
 use timeline::{Task, Timeline};
 use unwind::Unwinder;
 use waits::{Settled, Waits};
@@ -75,167 +72,272 @@ pub(crate) struct Assignment<'a> {
     pub(crate) waits: bool,
 }
 
-/// Samples until the thread, the JVM or the manager says it is over.
+/// Samples until the thread, the JVM or the manager ends it.
 pub(crate) fn run(assignment: Assignment<'_>) {
-    let Assignment {
-        tid,
-        thread,
-        period_ns,
-        jvm,
-        access,
-        jvm_ends,
-        to_writer,
-        map,
-        source,
-        layout,
-        tasks,
-        waits: with_waits,
-    } = assignment;
-    process::set_title(&format!("unfuse-s-{tid}"));
+    process::set_title(&format!("unfuse-s-{}", assignment.tid));
     raise_capabilities();
-    let mut waits = Waits::new(monotonic_ns());
-    let mut source = match Source::open(source, access, (jvm, tid), period_ns, with_waits) {
-        Ok(source) => source,
-        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {
-            // Gone already; its CPU time nobody knows.
-            map.status().add(crate::launch::STATUS_BRIEF_THREADS, 1);
-            return;
+    let status = StatusWords::new(assignment.map);
+    match Sampler::new(assignment) {
+        Ok(mut sampler) => while sampler.step() == Next::Continue {},
+        // Its CPU time is unknown.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {
+            status.add(Counter::BriefThreads, 1);
         }
-        Err(e) => return report(map, &e),
-    };
-    // What follows parses what the JVM has made.
-    if let Err(e) = access.keep_inspection() {
-        return report(map, &e);
+        Err(e) => status.fail(Failure::Sampler, e.raw_os_error().unwrap_or(libc::EPERM)),
     }
-    let Ok(mut maps) = access.maps(jvm) else {
-        return;
-    };
-    maps.set_code_cache(
-        map.status().get(STATUS_CODE_LOW),
-        map.status().get(STATUS_CODE_HIGH),
-    );
-    // Without it (ptrace is restricted) interpreted frames keep their general name.
-    let memory = access.memory(jvm).ok();
-    let methods = memory
-        .as_ref()
-        .and_then(|memory| Methods::new(memory.try_clone().ok()?, layout).ok());
-    if let Err(e) = access.give_up_capabilities() {
-        return report(map, &e);
-    }
-    let signals = SigSet::from_iter([END_SIGNAL, SEND_SIGNAL]);
-    let _ = signals.thread_block();
-    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-    let Ok(told) = SignalFd::with_flags(&signals, flags) else {
-        return;
-    };
+}
 
-    let attached = map.status().get(STATUS_ATTACHED) != 0;
-    let mut raw = RawSamples::default();
-    let mut timeline = Timeline::new(map, tid, tasks, map.status().get(STATUS_SEED));
-    let for_code = memory.as_ref().and_then(|memory| memory.try_clone().ok());
-    let mut chains = if attached {
-        Chains::Sizes(Unwinder::new(map, memory, methods))
-    } else {
-        Chains::Pointers(Interpreted::new(map, memory, methods))
-    };
-    let mut resolver = Resolver::new(map, maps, for_code);
-    let generation = || map.status().get(STATUS_GENERATION);
-    let mut outbox = Outbox::new(tid, thread, to_writer, generation());
-    let mut sent = Instant::now();
-    let mut taken = 0;
-    loop {
-        let patience = source.patience(!raw.is_empty() || !outbox.is_empty() || !waits.is_empty());
-        let Woken { over, send } = wait(&source, jvm_ends, &told, patience);
-        // A task's start is marked before its samples are taken.
-        timeline.update();
-        let wanted = |time| !timeline.is_left_out(time);
-        let counts = |time| timeline.waits_at(time).is_some();
-        taken += source.drain(
-            &mut raw,
-            &mut waits,
-            resolver.maps(),
-            &mut chains,
-            wanted,
-            counts,
-        );
-        if over && attached && has_ended(jvm_ends) {
-            // The JVM goes on, and may still have to tell of code that was sampled.
+/// Whether a sampler goes on.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Continue,
+    End,
+}
+
+/// Samples of one thread on their way: from the source to `raw` and `waits`, from there through the resolver to the outbox.
+struct Sampler<'a> {
+    status: StatusWords<'a>,
+    jvm_ends: &'a OwnedFd,
+    signals: SignalFd,
+    tasks: TaskShare,
+    /// Whether the JVM ran before it was profiled.
+    attached: bool,
+    source: Box<dyn SampleSource + 'a>,
+    timeline: Timeline<'a>,
+    chains: Chains<'a>,
+    raw: RawSamples,
+    waits: Waits,
+    resolver: Resolver<'a>,
+    outbox: Outbox<'a>,
+    sent: Instant,
+    /// Samples of the thread so far.
+    taken: u64,
+}
+
+impl<'a> Sampler<'a> {
+    /// Opens all that needs capabilities, and gives these up.
+    ///
+    /// # Errors
+    /// `ESRCH` where the thread has ended, and the system's others.
+    fn new(assignment: Assignment<'a>) -> io::Result<Self> {
+        let Assignment {
+            tid,
+            thread,
+            period_ns,
+            jvm,
+            access,
+            jvm_ends,
+            to_writer,
+            map,
+            source,
+            layout,
+            tasks,
+            waits: with_waits,
+        } = assignment;
+        let status = StatusWords::new(map);
+        // From now on, as the thread may be waiting.
+        let waits = Waits::new(monotonic_ns());
+        let source = source::open(source, access, (jvm, tid), period_ns, with_waits)?;
+        // What follows parses what the JVM has made.
+        access.keep_inspection()?;
+        let mut maps = access.maps(jvm)?;
+        maps.set_code_cache(status.code_cache());
+        // Without it (ptrace is restricted) interpreted frames keep their general name.
+        let memory = access.memory(jvm).ok();
+        let methods = memory
+            .as_ref()
+            .and_then(|memory| Methods::new(memory.try_clone().ok()?, layout).ok());
+        access.give_up_capabilities()?;
+        let signals = SigSet::from_iter([END_SIGNAL, SEND_SIGNAL]);
+        let _ = signals.thread_block();
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let signals = SignalFd::with_flags(&signals, flags)?;
+        let attached = status.is_attached();
+        let for_code = memory.as_ref().and_then(|memory| memory.try_clone().ok());
+        let chains = if attached {
+            Chains::Sizes(Unwinder::new(map, memory, methods))
+        } else {
+            Chains::Pointers(Interpreted::new(map, memory, methods))
+        };
+        Ok(Self {
+            status,
+            jvm_ends,
+            signals,
+            tasks,
+            attached,
+            source,
+            timeline: Timeline::new(map, tid, tasks, status.seed()),
+            chains,
+            raw: RawSamples::default(),
+            waits,
+            resolver: Resolver::new(map, maps, for_code),
+            outbox: Outbox::new(tid, thread, to_writer, status.generation()),
+            sent: Instant::now(),
+            taken: 0,
+        })
+    }
+
+    /// Waits for samples and moves what there is one stage on.
+    fn step(&mut self) -> Next {
+        let wakeup = self.wait();
+        self.take_samples();
+        if wakeup.over && self.attached && has_ended(self.jvm_ends) {
+            // The recording is over, not the JVM: it may still have to describe code that was sampled.
             std::thread::sleep(Duration::from_nanos(GRACE_NS));
         }
-        let ready_before = if over || send {
+        let ready_before = if wakeup.over || wakeup.send {
             u64::MAX
         } else {
             monotonic_ns().saturating_sub(GRACE_NS)
         };
-        if raw.has_before(ready_before) {
-            timeline.update();
-            enter(generation(), &mut outbox, &mut resolver);
-            raw.take_before(ready_before, |sample, chain| {
-                let task = match timeline.task_at(sample.time) {
-                    Some(task) if !task.drawn => return,
-                    task => task,
-                };
-                let weight_ns = match task {
-                    Some(_) => tasks.scale(sample.weight_ns),
-                    None => sample.weight_ns,
-                };
-                let leaf = if sample.in_kernel {
-                    Leaf::Kernel
-                } else {
-                    Leaf::Frame
-                };
-                let words = chains.words();
-                let named = resolver.resolve(sample.time, leaf, chain, words, &mut outbox);
-                outbox.count(task.map(|task| task.key), named.stack, sample, weight_ns);
-                if attached {
-                    let is_complete = named.is_described && !sample.broken;
-                    outbox.tally_window(sample.time, sample.count, is_complete);
-                }
-            });
+        self.resolve_samples(ready_before);
+        if wakeup.over && self.taken == 0 && !has_ended(self.jvm_ends) {
+            self.status.add_brief_thread(self.source.cpu_time_ns());
         }
-        if over && taken == 0 && !has_ended(jvm_ends) {
-            map.status().add(crate::launch::STATUS_BRIEF_THREADS, 1);
-            map.status()
-                .add(crate::launch::STATUS_BRIEF_NS, source.cpu_time_ns());
+        let is_due =
+            self.sent.elapsed() >= SEND_EVERY || self.outbox.is_large() || self.waits.are_many();
+        if wakeup.over || wakeup.send || is_due {
+            return self.send(&wakeup, ready_before);
         }
-        if over || send || sent.elapsed() >= SEND_EVERY || outbox.is_large() || waits.are_many() {
-            if over {
-                waits.finish(monotonic_ns());
+        Next::Continue
+    }
+
+    /// Waits until there are samples, something is over, or what waits is due.
+    fn wait(&self) -> Wakeup {
+        let work_pending =
+            !self.raw.is_empty() || !self.outbox.is_empty() || !self.waits.is_empty();
+        let patience = self.source.patience(work_pending);
+        let mut fds = vec![
+            PollFd::new(self.jvm_ends.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+        ];
+        if let Some(fd) = self.source.fd() {
+            fds.push(PollFd::new(fd, PollFlags::POLLIN));
+        }
+        let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
+        if poll(&mut fds, timeout).is_err() {
+            return Wakeup::default();
+        }
+        let mut wakeup = Wakeup::default();
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            if signal.ssi_signo == SEND_SIGNAL as u32 {
+                wakeup.send = true;
+            } else {
+                wakeup.over = true;
             }
-            if !waits.is_empty() {
-                timeline.update();
-                enter(generation(), &mut outbox, &mut resolver);
-                let task = |time| timeline.waits_at(time);
-                waits.settle(ready_before, task, |settled| {
-                    let words = chains.words();
-                    count_waits(&settled, tasks, &mut resolver, words, &mut outbox);
-                });
+        }
+        let has = |fd: &PollFd<'_>, flags| fd.revents().is_some_and(|r| r.intersects(flags));
+        let hung_up = PollFlags::POLLHUP | PollFlags::POLLERR;
+        wakeup.over |= has(&fds[0], PollFlags::POLLIN)
+            || fds.get(2).is_some_and(|fd| has(fd, hung_up))
+            || self.source.thread_ended();
+        wakeup
+    }
+
+    /// Takes what the source has.
+    fn take_samples(&mut self) {
+        // A task's start is marked before its samples are taken.
+        self.timeline.update();
+        self.taken += self.source.drain(&mut Intake {
+            raw: &mut self.raw,
+            waits: &mut self.waits,
+            maps: self.resolver.maps(),
+            chains: &mut self.chains,
+            timeline: &self.timeline,
+        });
+    }
+
+    /// Names the samples from before a time, and adds them up in the outbox.
+    fn resolve_samples(&mut self, ready_before: u64) {
+        if !self.raw.has_before(ready_before) {
+            return;
+        }
+        self.timeline.update();
+        self.enter_generation();
+        let Self {
+            raw,
+            timeline,
+            tasks,
+            chains,
+            resolver,
+            outbox,
+            attached,
+            ..
+        } = self;
+        raw.take_before(ready_before, |sample, chain| {
+            let task = match timeline.task_at(sample.time) {
+                Some(task) if !task.drawn => return,
+                task => task,
+            };
+            let weight_ns = match task {
+                Some(_) => tasks.scale(sample.weight_ns),
+                None => sample.weight_ns,
+            };
+            let tagged = chains.tagged();
+            let named = resolver.resolve(sample.time, leaf_of(sample), chain, tagged, outbox);
+            outbox.count(task.map(|task| task.key), named.stack, sample, weight_ns);
+            if *attached {
+                let is_complete = named.is_described && !sample.broken;
+                outbox.tally_window(sample.time, sample.count, is_complete);
             }
-            outbox.tally(source.take_lost(), timeline.take_lost());
-            timeline.forget_before(monotonic_ns().saturating_sub(30 * GRACE_NS));
-            if !outbox.send() || over {
-                source.close();
-                return;
-            }
-            sent = Instant::now();
-            if send {
-                map.status().add(STATUS_SENT, 1);
-            }
+        });
+    }
+
+    /// Counts the waits from before a time, and sends the outbox to the writer.
+    fn send(&mut self, wakeup: &Wakeup, ready_before: u64) -> Next {
+        if wakeup.over {
+            self.waits.finish(monotonic_ns());
+        }
+        if !self.waits.is_empty() {
+            self.settle_waits(ready_before);
+        }
+        let lost_samples = self.source.take_lost();
+        self.outbox.tally(lost_samples, self.timeline.take_lost());
+        self.timeline
+            .forget_before(monotonic_ns().saturating_sub(30 * GRACE_NS));
+        if !self.outbox.send() || wakeup.over {
+            self.source.close();
+            return Next::End;
+        }
+        self.sent = Instant::now();
+        if wakeup.send {
+            self.status.add_send_done();
+        }
+        Next::Continue
+    }
+
+    fn settle_waits(&mut self, ready_before: u64) {
+        self.timeline.update();
+        self.enter_generation();
+        let Self {
+            waits,
+            timeline,
+            tasks,
+            chains,
+            resolver,
+            outbox,
+            ..
+        } = self;
+        let task = |time| timeline.waits_at(time);
+        waits.settle(ready_before, task, |settled| {
+            count_waits(&settled, *tasks, resolver, chains.tagged(), outbox);
+        });
+    }
+
+    /// Follows the writer to its generation; in a new one, stacks that were sent before have to be sent again.
+    fn enter_generation(&mut self) {
+        if self.outbox.enter(self.status.generation()) {
+            self.resolver.forget();
         }
     }
 }
 
-/// Counts a sampler that cannot start.
-fn report(map: &CodeMap, e: &io::Error) {
-    let errno = e.raw_os_error().unwrap_or(libc::EPERM);
-    map.status().set(STATUS_SAMPLER_ERRNO, errno as u64);
-    map.status().add(STATUS_SAMPLERS_FAILED, 1);
-}
-
-/// Takes notice of the writer's generation; in a new one, what was sent before has to be sent again.
-fn enter(generation: u64, outbox: &mut Outbox<'_>, resolver: &mut Resolver<'_>) {
-    if outbox.enter(generation) {
-        resolver.forget();
+/// Where the leaf of a sample's chain lies.
+fn leaf_of(sample: &RawSample) -> Leaf {
+    if sample.in_kernel {
+        Leaf::Kernel
+    } else {
+        Leaf::Frame
     }
 }
 
@@ -244,7 +346,7 @@ fn count_waits(
     settled: &Settled<'_, Option<Task>>,
     tasks: TaskShare,
     resolver: &mut Resolver<'_>,
-    words: &Words,
+    tagged: &TaggedFrames,
     outbox: &mut Outbox<'_>,
 ) {
     let Settled {
@@ -267,7 +369,7 @@ fn count_waits(
         (Leaf::Queue, sum.queues, sum.queued_ns),
     ] {
         if count > 0 {
-            let stack = resolver.resolve(*start, leaf, chain, words, outbox).stack;
+            let stack = resolver.resolve(*start, leaf, chain, tagged, outbox).stack;
             let ns = task.map_or(ns, |_| tasks.scale(ns));
             let task = task.map(|task| task.key);
             outbox.count_waits(task, stack, (*start, *end), count, ns);
@@ -281,40 +383,11 @@ fn has_ended(process: &OwnedFd) -> bool {
     poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
-/// Why a sampler goes to work.
+/// Why a sampler wakes up.
 #[derive(Debug, Default)]
-struct Woken {
+struct Wakeup {
     /// Sampling is over.
     over: bool,
-    /// What there is shall be sent at once.
+    /// The manager asks for all that was sampled so far.
     send: bool,
-}
-
-/// Waits for samples, at most `patience`.
-fn wait(source: &Source<'_>, jvm: &OwnedFd, signals: &SignalFd, patience: Duration) -> Woken {
-    let mut fds = vec![
-        PollFd::new(jvm.as_fd(), PollFlags::POLLIN),
-        PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-    ];
-    if let Some(fd) = source.fd() {
-        fds.push(PollFd::new(fd, PollFlags::POLLIN));
-    }
-    let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
-    if poll(&mut fds, timeout).is_err() {
-        return Woken::default();
-    }
-    let mut woken = Woken::default();
-    while let Ok(Some(signal)) = signals.read_signal() {
-        if signal.ssi_signo == SEND_SIGNAL as u32 {
-            woken.send = true;
-        } else {
-            woken.over = true;
-        }
-    }
-    let told = |fd: &PollFd<'_>, flags| fd.revents().is_some_and(|r| r.intersects(flags));
-    let hung_up = PollFlags::POLLHUP | PollFlags::POLLERR;
-    woken.over |= told(&fds[0], PollFlags::POLLIN)
-        || fds.get(2).is_some_and(|fd| told(fd, hung_up))
-        || source.thread_ended();
-    woken
 }

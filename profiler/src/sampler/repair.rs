@@ -10,7 +10,7 @@
 //! its leaf. And calls that have returned leave links in the stack, which lead to frames that are still there: where rbp
 //! is a frame of libjvm, a true link leads to that frame, and one of an earlier call leads past it.
 
-use super::interpreted::Words;
+use super::interpreted::TaggedFrames;
 use crate::maps::Maps;
 use crate::perf_event::Sample;
 
@@ -88,11 +88,16 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
 
 /// Drops callers that lie in no code, and says whether there were any. To be done when interpreted frames have been marked,
 /// which are found along the links that strays are part of.
-pub(super) fn drop_strays(chain: &mut Vec<u64>, words: &Words, maps: &Maps) -> bool {
+pub(super) fn drop_non_code_frames(
+    chain: &mut Vec<u64>,
+    tagged: &TaggedFrames,
+    maps: &Maps,
+) -> bool {
     let walked = chain.len();
     let mut is_leaf = true;
-    chain
-        .retain(|ip| std::mem::take(&mut is_leaf) || maps.is_code(*ip) || words.get(*ip).is_some());
+    chain.retain(|ip| {
+        std::mem::take(&mut is_leaf) || maps.is_code(*ip) || tagged.get(*ip).is_some()
+    });
     chain.len() < walked
 }
 
@@ -200,13 +205,13 @@ mod tests {
     /// The same where rbp points to a word of the stack.
     fn repaired_from(frame_pointer: u64, mut chain: Vec<u64>, stack: &[u64]) -> (Chain, Vec<u64>) {
         let mut maps = Maps::open(std::process::id()).unwrap();
-        maps.set_code_cache(CODE.start, CODE.end);
+        maps.set_code_cache(CODE);
         maps.set_jvm(jvm(), jvm() + 1);
         let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let mut sample = Sample::of_stack(STACK, &bytes);
         sample.frame_pointer = frame_pointer;
         let state = repair(&mut chain, &sample, &maps);
-        drop_strays(&mut chain, &Words::new(None), &maps);
+        drop_non_code_frames(&mut chain, &TaggedFrames::new(None), &maps);
         (state, chain)
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use unfuse_codemap::{CodeMap, Found, Kind, Lookup, Resolved};
 use unfuse_format::{Frame, NO_CALLERS, UNDESCRIBED};
 
-use super::interpreted::{CALLERS_MISSING, INTERPRETER, Words};
+use super::interpreted::{CALLERS_MISSING, INTERPRETER, TaggedFrames};
 use super::outbox::Outbox;
 use crate::interpreter::InterpretedMethod;
 use crate::maps::Maps;
@@ -167,7 +167,7 @@ impl<'a> Resolver<'a> {
         time: u64,
         leaf: Leaf,
         chain: &[u64],
-        words: &Words,
+        tagged: &TaggedFrames,
         outbox: &mut Outbox<'_>,
     ) -> Named {
         let version = self.map.version();
@@ -179,7 +179,7 @@ impl<'a> Resolver<'a> {
         {
             return known.named;
         }
-        let window = self.find(version, time, leaf, chain, words);
+        let window = self.find(version, time, leaf, chain, tagged);
         let named = Named {
             stack: self.stack(leaf, outbox),
             is_described: self.chain.iter().all(|piece| piece.is_described),
@@ -198,7 +198,7 @@ impl<'a> Resolver<'a> {
         time: u64,
         leaf: Leaf,
         chain: &[u64],
-        words: &Words,
+        tagged: &TaggedFrames,
     ) -> Window {
         self.chain.clear();
         let mut whole = Window {
@@ -209,7 +209,7 @@ impl<'a> Resolver<'a> {
         for (depth, word) in chain.iter().enumerate() {
             // In the kernel, the user's address is that after the system call.
             let exact = depth == 0 && leaf != Leaf::Kernel;
-            let piece = self.known_piece(version, time, *word, exact, words);
+            let piece = self.known_piece(version, time, *word, exact, tagged);
             let window = piece.window.get();
             whole.from = whole.from.max(window.from);
             whole.to = whole.to.min(window.to);
@@ -226,14 +226,14 @@ impl<'a> Resolver<'a> {
         time: u64,
         word: u64,
         exact: bool,
-        words: &Words,
+        tagged: &TaggedFrames,
     ) -> Rc<Piece> {
         if let Some(known) = self.pieces.get(&(word, exact))
             && self.still_holds(known, version, time, word, exact)
         {
             return Rc::clone(known);
         }
-        let piece = Rc::new(self.piece(version, time, word, exact, words));
+        let piece = Rc::new(self.piece(version, time, word, exact, tagged));
         // Libraries come and go without a change of the code map.
         if !matches!(piece.origin, Origin::Native) {
             if self.pieces.len() >= PIECES {
@@ -288,13 +288,20 @@ impl<'a> Resolver<'a> {
     }
 
     /// What a word of a chain stands for.
-    fn piece(&mut self, version: u64, time: u64, word: u64, exact: bool, words: &Words) -> Piece {
+    fn piece(
+        &mut self,
+        version: u64,
+        time: u64,
+        word: u64,
+        exact: bool,
+        tagged: &TaggedFrames,
+    ) -> Piece {
         let mut window = Window {
             version,
             from: 0,
             to: u64::MAX,
         };
-        if let Some((method, bci)) = words.get(word) {
+        if let Some((method, bci)) = tagged.get(word) {
             let frames = [interpreted_frame(method, bci)];
             return Piece::new(frames, Origin::Interpreted, window);
         }

@@ -9,7 +9,7 @@
 
 use unfuse_codemap::{CodeMap, Kind, Lookup, Resolved, Shape};
 
-use super::interpreted::{BYTECODE, INTERPRETED, INTERPRETER, METHOD, Words};
+use super::interpreted::{BYTECODE, INTERPRETED, INTERPRETER, METHOD, TaggedFrames};
 use super::repair::Chain;
 use super::stack::Stack;
 use crate::interpreter::Methods;
@@ -23,7 +23,7 @@ const MAX_FRAMES: usize = 512;
 const LARGEST_FRAME: u64 = 1 << 20;
 /// A stub's own frame, where it has one.
 const STUB_FRAME: u64 = 256;
-/// Words tried as return addresses.
+/// TaggedFrames tried as return addresses.
 const MAX_CANDIDATES: usize = 64;
 
 /// Walks the stacks of one thread.
@@ -31,7 +31,7 @@ pub(super) struct Unwinder<'a> {
     map: &'a CodeMap,
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
-    words: Words,
+    tagged: TaggedFrames,
     /// Where the interpreter's code is, once seen.
     interpreter: Option<(u64, u64)>,
     resolved: Resolved,
@@ -60,15 +60,15 @@ impl<'a> Unwinder<'a> {
         Self {
             map,
             memory,
-            words: Words::new(methods),
+            tagged: TaggedFrames::new(methods),
             interpreter: None,
             resolved: Resolved::default(),
         }
     }
 
-    /// The words this one marks interpreted frames with.
-    pub(super) fn words(&mut self) -> &mut Words {
-        &mut self.words
+    /// What its tagged words stand for.
+    pub(super) fn tagged(&mut self) -> &mut TaggedFrames {
+        &mut self.tagged
     }
 
     /// Replaces `chain`, as the kernel walked it, by the true one as far as it can be told.
@@ -248,12 +248,12 @@ impl Walk<'_, '_, '_> {
         let word = next.and_then(|_| {
             let method = self.stack.word(fp.checked_sub(METHOD)?)?;
             let saved = self.stack.word(fp.checked_sub(BYTECODE)?)?;
-            let words = &mut self.unwinder.words;
+            let tagged = &mut self.unwinder.tagged;
             // The innermost frame keeps the pointer in a register, the slot is out of date.
             if innermost {
-                words.leaf(method, self.bytecode_register)
+                tagged.leaf(method, self.bytecode_register)
             } else {
-                words.caller(method, saved)
+                tagged.caller(method, saved)
             }
         });
         out.push(word.unwrap_or(pc));

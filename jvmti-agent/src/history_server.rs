@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 use jvmti_bindings::env::{JniEnv, Jvmti};
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM, jthread};
 use jvmti_bindings::sys::jvmti::{JVMTI_EVENT_VM_INIT, jvmtiEnv, jvmtiEventCallbacks};
+use unfuse_profiler::options::{Options, Tab};
 
 use crate::log;
 use crate::onload::own_path;
-use crate::options::{Options, Tab};
 use crate::spark_jar::{jar_path, set_property};
 
 /// System properties that `ReportProgram` reads: the profile directory, and the program that reads it,

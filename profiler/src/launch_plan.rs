@@ -9,16 +9,16 @@ use unfuse_codemap::CodeMap;
 use crate::config::Config;
 use crate::identity::Identity;
 use crate::interpreter::Layout;
-use crate::launch::{STATUS_IDENTITY_ERRNO, STATUS_MANAGER, STATUS_SEED};
 use crate::manager::Manager;
 use crate::process;
 use crate::sampler::Access;
+use crate::status::{Failure, StatusWords};
 use crate::timer::TimerRings;
 use crate::wire::packet_pair;
 use crate::writer::{Place, Writer};
 
 /// What the processes beside the JVM are started with.
-pub(crate) struct Crew<'a> {
+pub(crate) struct LaunchPlan<'a> {
     pub(crate) config: &'a Config,
     pub(crate) place: Place,
     /// What is in the names of files in a spool.
@@ -35,7 +35,7 @@ pub(crate) struct Crew<'a> {
     pub(crate) layout: Layout,
 }
 
-impl Crew<'_> {
+impl LaunchPlan<'_> {
     /// Forks the manager, which forks the others. On an error, also says what it was for.
     pub(crate) fn start(self) -> Result<(), (&'static str, io::Error)> {
         let Self {
@@ -51,7 +51,8 @@ impl Crew<'_> {
             timers,
             layout,
         } = self;
-        map.status().set(STATUS_SEED, crate::share::seed());
+        let status = StatusWords::new(map);
+        status.set_seed(crate::share::seed());
         let (samples_in, samples_out) = packet_pair().map_err(|e| ("make a socket", e))?;
         // Forked twice, so that the manager is no child of the JVM: programs that wait for "any child"
         // never see it.
@@ -72,7 +73,7 @@ impl Crew<'_> {
                     Some(Ok(access)) => access,
                     Some(Err(e)) => {
                         let errno = e.raw_os_error().unwrap_or(libc::EPERM);
-                        return map.status().set(STATUS_IDENTITY_ERRNO, errno as u64);
+                        return status.fail(Failure::Identity, errno);
                     }
                 };
                 let manager = Manager {
@@ -103,7 +104,7 @@ impl Crew<'_> {
                 manager.start(writer);
             });
             if let Ok(manager) = manager {
-                map.status().set(STATUS_MANAGER, manager.as_raw() as u64);
+                status.set_manager(manager.as_raw() as u64);
             }
         })
         .map_err(|e| ("fork", e))?;

@@ -1,9 +1,15 @@
-//! The agent's options: `key=value,key=value`.
+//! The agent's options, `key=value,key=value`: what they say ([`Options`]), and which there are ([`OPTIONS`]).
 
-use std::path::PathBuf;
-use std::time::Duration;
+mod table;
 
-use unfuse_profiler::{Config, Retention, SampleSource, TaskShare, Threads, is_uri};
+use std::fmt::Write;
+
+use unfuse_format::Retention;
+
+use crate::config::Config;
+use table::INTERNAL;
+
+pub use table::{AgentOption, OPTIONS};
 
 /// What the option string said.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,8 +33,6 @@ pub struct Options {
     /// What was not understood; the rest holds.
     pub complaints: Vec<String>,
 }
-
-const KNOWN: &str = "dir, spools, rate, threads, source, map, keep, keep_for, tasks, waits, executors, spark, ui, heartbeat, records, regions";
 
 /// What is kept of records that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,95 +86,16 @@ impl Options {
 
     fn set(&mut self, part: &str) -> Result<(), String> {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
-        let wrong = |expected: &str| format!("option {key}={value}: {expected}; using the default");
-        let switch = || match value {
-            "on" => Ok(true),
-            "off" => Ok(false),
-            _ => Err(wrong("on or off is expected")),
+        let mut all = OPTIONS.iter().chain(INTERNAL);
+        let Some(option) = all.find(|option| option.name == key) else {
+            let names: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
+            return Err(format!(
+                "unknown option {key:?} ignored; there are: {}",
+                names.join(", ")
+            ));
         };
-        match key {
-            "dir" if is_uri(value) => self.config.uri = Some(value.to_owned()),
-            "dir" if !value.is_empty() => self.config.dir = PathBuf::from(value),
-            "spools" if !value.is_empty() => self.config.spools = Some(PathBuf::from(value)),
-            "dir" | "spools" => return Err(wrong("a directory is expected")),
-            "rate" => {
-                let rate = value.parse().ok().filter(|rate| *rate <= 10_000);
-                self.config.rate_hz =
-                    rate.ok_or_else(|| wrong("a number from 0 to 10000 is expected"))?;
-            }
-            "threads" => {
-                self.config.threads = match value {
-                    "auto" => Threads::Auto,
-                    "all" => Threads::All,
-                    "task" => Threads::Task,
-                    _ => return Err(wrong("auto, all or task is expected")),
-                }
-            }
-            "source" => {
-                self.config.source = match value {
-                    "auto" => SampleSource::Auto,
-                    "perf" => SampleSource::Perf,
-                    "timer" => SampleSource::Timer,
-                    _ => return Err(wrong("auto, perf or timer is expected")),
-                }
-            }
-            "map" => {
-                let mib = value.parse().ok().filter(|mib| (4..=16_384).contains(mib));
-                self.config.map_mib =
-                    mib.ok_or_else(|| wrong("MiB from 4 to 16384 are expected"))?;
-            }
-            "keep" => {
-                let size = Retention::parse_size(value).map_err(|e| kept(key, value, &e))?;
-                self.config.retention.bytes = Some(size);
-            }
-            "keep_for" => {
-                let age = Retention::parse_age(value).map_err(|e| kept(key, value, &e))?;
-                self.config.retention.age = Some(age);
-            }
-            "tasks" => {
-                self.config.tasks = TaskShare::parse(value).map_err(|e| wrong(&e))?;
-            }
-            "waits" => self.config.waits = switch()?,
-            "heartbeat" => {
-                self.config.heartbeat = heartbeat(value).ok_or_else(|| {
-                    wrong("a time such as 2s or 500ms, from 100ms to 10m, or off is expected")
-                })?;
-            }
-            "regions" => {
-                self.regions = match value {
-                    "exact" => Regions::Exact,
-                    "plain" => Regions::Plain,
-                    _ => return Err(wrong("exact or plain is expected")),
-                }
-            }
-            "executors" => self.executors = switch()?,
-            "spark" => self.without_spark = !switch()?,
-            "ui" => {
-                self.tab = match value {
-                    "on" => Tab::On,
-                    "off" => Tab::Off,
-                    "only" => Tab::Only,
-                    _ => return Err(wrong("on, off or only is expected")),
-                }
-            }
-            "records" => {
-                self.records = match value {
-                    "on" => Some(Records::Content),
-                    "redacted" => Some(Records::Redacted),
-                    "off" => None,
-                    _ => return Err(wrong("on, redacted or off is expected")),
-                }
-            }
-            // Not for users: `unfuse record` says these.
-            "attach" => self.attach = Some(value.to_owned()),
-            "keep-code" => self.keep_code = value == "on",
-            _ => {
-                return Err(format!(
-                    "unknown option {key:?} ignored; there are: {KNOWN}"
-                ));
-            }
-        }
-        Ok(())
+        (option.set)(self, value)
+            .map_err(|expected| format!("option {key}={value}: {expected}; {}", option.otherwise))
     }
 
     /// Ns of CPU time between two samples of a thread, 0 where none are taken.
@@ -181,32 +106,32 @@ impl Options {
     }
 }
 
-/// A time between heartbeats; none where there are to be none.
-fn heartbeat(text: &str) -> Option<Option<Duration>> {
-    if text == "off" {
-        return Some(None);
+/// The options as a Markdown table: a part of docs/options.md.
+pub fn describe_options() -> String {
+    let mut text = "| option | values | default | what it does |\n|---|---|---|---|\n".to_owned();
+    for option in OPTIONS {
+        let AgentOption {
+            name,
+            values,
+            default,
+            meaning,
+            ..
+        } = option;
+        let _ = writeln!(text, "| `{name}` | {values} | {default} | {meaning} |");
     }
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        _ => return None,
-    };
-    let ms: u64 = digits.parse::<u64>().ok()?.checked_mul(unit)?;
-    (100..=600_000)
-        .contains(&ms)
-        .then(|| Some(Duration::from_millis(ms)))
-}
-
-fn kept(key: &str, value: &str, expected: &str) -> String {
-    format!("option {key}={value}: {expected}; nothing is deleted for it")
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::path::PathBuf;
+    use std::time::Duration;
+
     use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::{SampleSource, Threads};
+    use crate::share::TaskShare;
 
     #[test]
     fn options_are_read() {

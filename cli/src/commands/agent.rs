@@ -1,0 +1,42 @@
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use unfuse_profiler::options::{AgentOption, OPTIONS};
+
+use crate::output::{form, write_plain_to};
+
+/// Lists the options of the agent
+///
+/// They go behind the agent's path, -agentpath:/path/libunfuse.so=KEY=VALUE,…, or into
+/// `unfuse run --agent-options KEY=VALUE,…`.
+#[derive(Debug, Args)]
+#[command(after_help = describe())]
+pub struct Agent {}
+
+impl Agent {
+    pub fn execute(&self) -> Result<ExitCode> {
+        write_plain_to(None, form(false), |out| Ok(write!(out, "{}", describe())?))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The options as plain text.
+fn describe() -> String {
+    let mut text = "Options:\n".to_owned();
+    for option in OPTIONS {
+        let AgentOption {
+            name,
+            values,
+            default,
+            meaning,
+            ..
+        } = option;
+        let _ = write!(
+            text,
+            "  {name}={values}  [default: {default}]\n      {meaning}\n"
+        );
+    }
+    text.replace(['`', '*'], "")
+}

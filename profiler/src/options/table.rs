@@ -1,0 +1,317 @@
+//! Every option of the agent: what it is called, takes, does, and how it is set.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use unfuse_format::{Retention, is_uri};
+
+use super::{Options, Records, Regions, Tab};
+use crate::config::{SampleSource, Threads};
+use crate::share::TaskShare;
+
+/// An option of the agent.
+pub struct AgentOption {
+    /// Its name, before the `=`.
+    pub name: &'static str,
+    /// What it takes, for documentation.
+    pub values: &'static str,
+    /// What holds without it, for documentation.
+    pub default: &'static str,
+    /// What it does, in a sentence or two.
+    pub meaning: &'static str,
+    /// What holds if the value is wrong, for the message about that.
+    pub(super) otherwise: &'static str,
+    /// Sets it, or says what is expected.
+    pub(super) set: fn(&mut Options, &str) -> Result<(), String>,
+}
+
+const DEFAULT: &str = "using the default";
+const NOTHING_DELETED: &str = "nothing is deleted for it";
+
+/// The options, in the order of their documentation.
+pub const OPTIONS: &[AgentOption] = &[
+    AgentOption {
+        name: "dir",
+        values: "a directory, or a URI such as `hdfs://…` or `s3a://…`",
+        default: "`unfuse-profile`",
+        meaning: "Where the profile is written. Files for a URI are written to a local spool and copied by Spark's plugin.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            let dir = expect(value, |value| !value.is_empty(), "a directory")?;
+            if is_uri(dir) {
+                options.config.uri = Some(dir.to_owned());
+            } else {
+                options.config.dir = PathBuf::from(dir);
+            }
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "spools",
+        values: "a directory",
+        default: "the directory for temporary files",
+        meaning: "Where the spools of profiles with a URI are made.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            let dir = expect(value, |value| !value.is_empty(), "a directory")?;
+            options.config.spools = Some(PathBuf::from(dir));
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "rate",
+        values: "0 to 10000",
+        default: "200",
+        meaning: "Samples a second of CPU time, for each thread. 0 takes no samples and records only plans, stages and tasks.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            options.config.rate_hz = number(value, 0..=10_000, "a number from 0 to 10000")?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "waits",
+        values: "`on`, `off`",
+        default: "`on`",
+        meaning: "Whether the times in which threads wait are recorded too (perf_event only).",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            options.config.waits = switch(value)?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "threads",
+        values: "`auto`, `all`, `task`",
+        default: "`auto`",
+        meaning: "Which threads are sampled: all Java threads, those that run Spark tasks, or `auto`: all, until the JVM \
+                  runs Spark tasks, and from then on those that do.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            let choices = [
+                ("auto", Threads::Auto),
+                ("all", Threads::All),
+                ("task", Threads::Task),
+            ];
+            options.config.threads = choose(value, &choices)?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "tasks",
+        values: "a fraction such as `1/10` or `0.1`",
+        default: "`1`",
+        meaning: "The share of Spark's tasks that is sampled. They are drawn at random, and their samples count for the others.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            options.config.tasks = TaskShare::parse(value)?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "keep",
+        values: "a size such as `2GB`",
+        default: "no limit",
+        meaning: "How large the profile directory may become; the oldest samples are deleted first. Local directories only.",
+        otherwise: NOTHING_DELETED,
+        set: |options, value| {
+            options.config.retention.bytes = Some(Retention::parse_size(value)?);
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "keep_for",
+        values: "an age such as `12h` or `7d`",
+        default: "no limit",
+        meaning: "How old samples may become before they are deleted. Local directories only.",
+        otherwise: NOTHING_DELETED,
+        set: |options, value| {
+            options.config.retention.age = Some(Retention::parse_age(value)?);
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "source",
+        values: "`auto`, `perf`, `timer`",
+        default: "`auto`",
+        meaning: "How samples are taken: by perf_event, by a CPU timer of each thread, or `auto`: perf_event where the \
+                  kernel allows it.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            let choices = [
+                ("auto", SampleSource::Auto),
+                ("perf", SampleSource::Perf),
+                ("timer", SampleSource::Timer),
+            ];
+            options.config.source = choose(value, &choices)?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "regions",
+        values: "`plain`, `exact`",
+        default: "`plain`",
+        meaning: "`exact` separates the operators of fused code where the compiler would merge their expressions \
+                  (docs/accuracy.md, JDK 17 and later).",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            options.regions = choose(
+                value,
+                &[("plain", Regions::Plain), ("exact", Regions::Exact)],
+            )?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "records",
+        values: "`off`, `on`, `redacted`",
+        default: "`off`",
+        meaning: "Follows each record through the tasks, for `unfuse skew --records`. `redacted` keeps no contents.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            let choices = [
+                ("off", None),
+                ("on", Some(Records::Content)),
+                ("redacted", Some(Records::Redacted)),
+            ];
+            options.records = choose(value, &choices)?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "executors",
+        values: "`on`, `off`",
+        default: "`off`; `on` by `unfuse run`",
+        meaning: "Whether executors that this driver starts get the agent too.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            options.executors = switch(value)?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "spark",
+        values: "`on`, `off`",
+        default: "`on`",
+        meaning: "`off` leaves Spark's classes as they are: only Java methods are known, no operators and no tasks.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            options.without_spark = !switch(value)?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "ui",
+        values: "`on`, `off`, `only`",
+        default: "`on`",
+        meaning: "The tab *Operators* in Spark's web UI. `only` shows the tab of a History Server and profiles nothing.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            let choices = [("on", Tab::On), ("off", Tab::Off), ("only", Tab::Only)];
+            options.tab = choose(value, &choices)?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "heartbeat",
+        values: "a time from `100ms` to `10m`, or `off`",
+        default: "`2s`",
+        meaning: "How often the resources that tasks and the host use are recorded, for `unfuse blame`.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            options.config.heartbeat = heartbeat(value)?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "map",
+        values: "4 to 16384",
+        default: "256",
+        meaning: "Virtual size of the table of compiled code, MiB.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            options.config.map_mib = number(value, 4..=16_384, "a number of MiB from 4 to 16384")?;
+            Ok(())
+        },
+    },
+];
+
+/// Options that `unfuse record` gives, not users.
+pub(super) const INTERNAL: &[AgentOption] = &[
+    AgentOption {
+        name: "attach",
+        values: "",
+        default: "",
+        meaning: "",
+        otherwise: "",
+        set: |options, value| {
+            options.attach = Some(value.to_owned());
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "keep-code",
+        values: "",
+        default: "",
+        meaning: "",
+        otherwise: "",
+        set: |options, value| {
+            options.keep_code = switch(value)?;
+            Ok(())
+        },
+    },
+];
+
+/// The value, if it is as expected.
+fn expect<'a>(
+    value: &'a str,
+    is_good: impl Fn(&str) -> bool,
+    expected: &str,
+) -> Result<&'a str, String> {
+    match is_good(value) {
+        true => Ok(value),
+        false => Err(format!("{expected} is expected")),
+    }
+}
+
+/// One of several words.
+fn choose<T: Copy>(value: &str, choices: &[(&str, T)]) -> Result<T, String> {
+    let chosen = choices.iter().find(|(word, _)| *word == value);
+    chosen.map(|(_, choice)| *choice).ok_or_else(|| {
+        let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+        match words.split_last() {
+            Some((last, rest)) => format!("{} or {last} is expected", rest.join(", ")),
+            None => String::new(),
+        }
+    })
+}
+
+fn switch(value: &str) -> Result<bool, String> {
+    choose(value, &[("on", true), ("off", false)])
+}
+
+fn number(value: &str, range: RangeInclusive<u32>, expected: &str) -> Result<u32, String> {
+    let number = value.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("{expected} is expected"))
+}
+
+/// A time between heartbeats; none for `off`.
+fn heartbeat(text: &str) -> Result<Option<Duration>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => Some(1),
+        "s" => Some(1000),
+        "m" => Some(60_000),
+        _ => None,
+    };
+    let ms = unit.and_then(|unit| digits.parse::<u64>().ok()?.checked_mul(unit));
+    ms.filter(|ms| (100..=600_000).contains(ms))
+        .map(|ms| Some(Duration::from_millis(ms)))
+        .ok_or_else(|| {
+            "a time such as 2s or 500ms, from 100ms to 10m, or off is expected".to_owned()
+        })
+}

@@ -1,0 +1,88 @@
+//! Where samples come from: a perf_event ring ([`perf`]), or the ring of a CPU timer in shared memory ([`timer`]).
+
+mod perf;
+mod timer;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use super::access::Access;
+use super::chains::Chains;
+use super::raw::RawSamples;
+use super::timeline::Timeline;
+use super::waits::Waits;
+use crate::maps::Maps;
+use crate::timer::TimerRings;
+use perf::PerfSource;
+use timer::TimerSource;
+
+/// Which source to open.
+#[derive(Clone, Copy)]
+pub(crate) enum SourceKind<'a> {
+    Perf,
+    Timer(&'a TimerRings, u32),
+}
+
+/// Where a source puts samples and waits, and what it needs to complete their stacks.
+pub(super) struct Intake<'s, 'a> {
+    pub(super) raw: &'s mut RawSamples,
+    pub(super) waits: &'s mut Waits,
+    pub(super) maps: &'s mut Maps,
+    pub(super) chains: &'s mut Chains<'a>,
+    pub(super) timeline: &'s Timeline<'a>,
+}
+
+impl Intake<'_, '_> {
+    /// Whether samples of this time are kept; others are dropped before anything is done for them.
+    fn keeps_samples_at(&self, time: u64) -> bool {
+        !self.timeline.is_left_out(time)
+    }
+
+    /// Whether a wait that begins now is counted, so that its stack is needed.
+    fn counts_waits_at(&self, time: u64) -> bool {
+        self.timeline.waits_at(time).is_some()
+    }
+}
+
+/// An open source of one thread's samples.
+pub(super) trait SampleSource {
+    /// What to poll; none where nothing signals new samples.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// How long to sleep at most; `work_pending` says whether samples wait to be resolved or sent.
+    fn patience(&self, work_pending: bool) -> Duration;
+
+    /// CPU time of the thread since the source was opened, as far as it is known, ns.
+    fn cpu_time_ns(&self) -> u64;
+
+    /// Whether the thread is known to have ended other than by the descriptor.
+    fn thread_ended(&self) -> bool;
+
+    /// Moves new samples and switches into the intake; returns the number of samples, dropped ones included.
+    fn drain(&mut self, intake: &mut Intake<'_, '_>) -> u64;
+
+    /// Samples lost since the last call.
+    fn take_lost(&mut self) -> u64;
+
+    /// Gives back what the source holds in shared memory.
+    fn close(&self);
+}
+
+/// Opens a source for a thread of a process, which must be one of its threads; with `waits` also its switches, where that is
+/// possible.
+///
+/// # Errors
+/// The system's; `ESRCH` where the thread has ended.
+pub(super) fn open<'a>(
+    kind: SourceKind<'a>,
+    access: &Access,
+    (process, tid): (u32, u32),
+    period_ns: u64,
+    waits: bool,
+) -> io::Result<Box<dyn SampleSource + 'a>> {
+    Ok(match kind {
+        SourceKind::Perf => Box::new(PerfSource::open(access, (process, tid), period_ns, waits)?),
+        SourceKind::Timer(rings, slot) => Box::new(TimerSource::new(rings.slot(slot), period_ns)),
+    })
+}

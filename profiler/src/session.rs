@@ -1,0 +1,261 @@
+//! What the JVM keeps of the running profiler.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use unfuse_codemap::CodeMap;
+use unfuse_format::{FormatError, ProfileDir};
+
+use crate::config::Config;
+use crate::names::LONGEST_THREAD_NAME;
+use crate::status::{Counter, StatusWords};
+use crate::timer::TimerRings;
+use crate::wire::{ToManager, send_at_once};
+
+/// How long samplers may take to send what they have.
+const ANSWER: Duration = Duration::from_millis(500);
+
+/// A profile that is copied from a local directory to a URI.
+#[derive(Debug, Clone)]
+pub struct Shipped {
+    /// The URI.
+    pub uri: String,
+    /// The local directory, this JVM's own.
+    pub spool: PathBuf,
+}
+
+/// The running profiler as the JVM sees it. Nothing here waits for anyone.
+pub struct Session {
+    map: CodeMap,
+    to_manager: UnixStream,
+    /// None where no events are sent (attached to a running JVM).
+    events: Option<UnixStream>,
+    timers: Option<TimerRings>,
+    perf_denied: Option<io::Error>,
+    shipped: Option<Shipped>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        map: CodeMap,
+        to_manager: UnixStream,
+        events: UnixStream,
+        timers: Option<TimerRings>,
+        perf_denied: Option<io::Error>,
+    ) -> Self {
+        Self {
+            map,
+            to_manager,
+            events: Some(events),
+            timers,
+            perf_denied,
+            shipped: None,
+        }
+    }
+
+    /// The session whose profile is copied to a URI.
+    pub(crate) fn with_shipping(self, shipped: Option<Shipped>) -> Self {
+        Self { shipped, ..self }
+    }
+
+    fn status(&self) -> StatusWords<'_> {
+        StatusWords::new(&self.map)
+    }
+
+    /// The session of a JVM that ran before: another process made the map and started the manager.
+    pub(crate) fn attached(map: CodeMap, to_manager: UnixStream) -> Self {
+        Self {
+            map,
+            to_manager,
+            events: None,
+            timers: None,
+            perf_denied: None,
+            shipped: None,
+        }
+    }
+
+    /// Where ptrace is restricted to children, lets the samplers read what the interpreter runs.
+    pub fn let_samplers_read(&self) {
+        self.set_tracer(self.status().manager());
+    }
+
+    /// Takes that back.
+    pub fn let_nobody_read(&self) {
+        self.set_tracer(0);
+    }
+
+    fn set_tracer(&self, pid: u64) {
+        // SAFETY: a plain system call on integers.
+        unsafe { libc::prctl(libc::PR_SET_PTRACER, pid, 0, 0, 0) };
+    }
+
+    /// The code map, which the agent writes.
+    pub fn map(&self) -> &CodeMap {
+        &self.map
+    }
+
+    /// Why samples come from timers, where perf_event was refused.
+    pub fn perf_denied(&self) -> Option<&io::Error> {
+        self.perf_denied.as_ref()
+    }
+
+    /// Asks for a sampler for the calling thread; `task` says that it runs Spark tasks.
+    /// Returns the timer that now ticks for it, where timers are used.
+    pub fn profile_this_thread(
+        &self,
+        name: &str,
+        task: bool,
+        period_ns: u64,
+    ) -> Option<crate::timer::ThreadTimer> {
+        let tid = nix::unistd::gettid().as_raw() as u32;
+        let timer = match &self.timers {
+            Some(rings) if period_ns > 0 => Some(rings.start(tid, period_ns)?),
+            _ => None,
+        };
+        let slot = timer.as_ref().map(|t| t.slot());
+        let told = self.profile(tid, name, task, slot);
+        if !told && let (Some(rings), Some(slot)) = (&self.timers, slot) {
+            // No sampler will ever read it.
+            drop(timer);
+            rings.slot(slot).free();
+            return None;
+        }
+        timer
+    }
+
+    /// Asks for a sampler for another thread (those that started before the agent could see them).
+    pub fn profile_thread(&self, tid: u32, name: &str) {
+        if self.timers.is_none() {
+            self.profile(tid, name, false, None);
+        }
+    }
+
+    fn profile(&self, tid: u32, name: &str, task: bool, slot: Option<u32>) -> bool {
+        let told = self.tell(&ToManager::Profile {
+            tid,
+            name: name[..name.floor_char_boundary(LONGEST_THREAD_NAME)].to_owned(),
+            task,
+            slot,
+        });
+        if !told {
+            self.status().add(Counter::LostThreads, 1);
+        }
+        told
+    }
+
+    /// Says that the calling thread ends, so that its id may come round again.
+    pub fn this_thread_ended(&self) {
+        self.tell(&ToManager::Ended {
+            tid: nix::unistd::gettid().as_raw() as u32,
+            cpu_ns: crate::clock::thread_cpu_ns(),
+        });
+    }
+
+    /// From now on only threads that run Spark tasks.
+    pub fn tasks_only(&self) {
+        self.tell(&ToManager::TasksOnly);
+    }
+
+    /// Where the profile goes, if it is copied there.
+    pub fn shipped(&self) -> Option<&Shipped> {
+        self.shipped.as_ref()
+    }
+
+    /// Makes the folder where files with records wait for the writer.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn make_records_waiting(&self, config: &Config) -> Result<PathBuf, FormatError> {
+        let dir = self.shipped().map_or(&config.dir, |shipped| &shipped.spool);
+        ProfileDir::create(dir)?.make_records_waiting()
+    }
+
+    /// Has the samplers send what they have, and waits until they did.
+    pub fn collect_samples(&self, until: Instant) {
+        let status = self.status();
+        let before = status.sends_asked();
+        if !self.tell(&ToManager::Collect) {
+            return;
+        }
+        // A sampler that ends meanwhile does not answer; it has sent all.
+        let until = until.min(Instant::now() + ANSWER);
+        let done = || {
+            let asked = status.sends_asked();
+            asked > before && status.sends_done() >= asked
+        };
+        wait_for(done, until);
+    }
+
+    /// A number and the event by which the writer is told to write what it has; `last` says that the JVM
+    /// ends now.
+    pub fn order_flush(&self, last: bool) -> (u64, String) {
+        let number = self.status().order_flush();
+        let event = format!(r#"{{"type":"flush","number":{number},"last":{last}}}"#);
+        (number, event)
+    }
+
+    /// Waits until the writer has done so; whether it has.
+    pub fn await_flush(&self, number: u64, until: Instant) -> bool {
+        wait_for(|| self.status().flushed() >= number, until)
+    }
+
+    fn tell(&self, message: &ToManager) -> bool {
+        send_at_once(&self.to_manager, message).is_ok()
+    }
+
+    /// The socket to the writer; one thread of the agent's own writes to it.
+    pub fn events(&self) -> Option<&UnixStream> {
+        self.events.as_ref()
+    }
+
+    /// Tells samplers the addresses between which the JVM puts generated code.
+    pub fn set_code_cache(&self, low: u64, high: u64) {
+        self.status().set_code_cache(low..high);
+    }
+
+    /// Counts events that were dropped for lack of room.
+    pub fn count_lost_events(&self, events: u64) {
+        self.status().add(Counter::LostEvents, events);
+    }
+
+    /// A failure of our processes that the user should know, once: what and errno.
+    pub fn failure(&self) -> Option<String> {
+        if self.events.as_ref().is_some_and(hung_up) {
+            return Some(
+                "the writer process was killed; the profile ends with its last write".to_owned(),
+            );
+        }
+        if hung_up(&self.to_manager) {
+            // The kernel forgets a tracer that ends, but not a process that has got its id since.
+            self.let_nobody_read();
+            return Some(
+                "the manager process was killed; threads that started later are not in the profile"
+                    .to_owned(),
+            );
+        }
+        self.status().message()
+    }
+}
+
+/// Waits for what other processes do; whether they did.
+fn wait_for(done: impl Fn() -> bool, until: Instant) -> bool {
+    loop {
+        if done() {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether the other end of a socket is closed.
+fn hung_up(socket: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(socket.as_fd(), PollFlags::empty())];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}

@@ -1,0 +1,239 @@
+//! The status words in the code map, by which the JVM, the manager, samplers and the writer inform each other.
+//!
+//! All are numbers that start at 0. Nobody waits for a word but the JVM, for the answers to [`StatusWords::ask_to_send`]
+//! and [`StatusWords::order_flush`], and it does so with a time limit.
+
+use std::io;
+use std::ops::Range;
+
+use unfuse_codemap::{CodeMap, Status};
+
+/// The places of the words.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+enum Word {
+    SamplerErrno,
+    WriterErrno,
+    IdentityErrno,
+    LostThreads,
+    LostEvents,
+    SamplersDied,
+    BriefThreads,
+    BriefNs,
+    Manager,
+    CodeLow,
+    CodeHigh,
+    Attached,
+    Generation,
+    Seed,
+    SendsAsked,
+    SendsDone,
+    FlushesOrdered,
+    FlushesDone,
+}
+
+/// What has failed; the word holds the errno of the last failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// A process could not take on the identity of the JVM's owner.
+    Identity,
+    /// The writer could not write.
+    Writer,
+    /// A sampler could not start.
+    Sampler,
+}
+
+impl Failure {
+    fn word(self) -> Word {
+        match self {
+            Self::Identity => Word::IdentityErrno,
+            Self::Writer => Word::WriterErrno,
+            Self::Sampler => Word::SamplerErrno,
+        }
+    }
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counter {
+    /// Threads whose start did not reach the manager.
+    LostThreads,
+    /// Events that the JVM dropped for lack of room.
+    LostEvents,
+    /// Samplers that crashed or were killed.
+    SamplersDied,
+    /// Threads that ended before they got a sampler.
+    BriefThreads,
+    /// CPU time of these, as far as it was measured, ns.
+    BriefNs,
+}
+
+impl Counter {
+    fn word(self) -> Word {
+        match self {
+            Self::LostThreads => Word::LostThreads,
+            Self::LostEvents => Word::LostEvents,
+            Self::SamplersDied => Word::SamplersDied,
+            Self::BriefThreads => Word::BriefThreads,
+            Self::BriefNs => Word::BriefNs,
+        }
+    }
+}
+
+/// The status words of a code map.
+#[derive(Clone, Copy)]
+pub(crate) struct StatusWords<'a>(Status<'a>);
+
+impl<'a> StatusWords<'a> {
+    pub(crate) fn new(map: &'a CodeMap) -> Self {
+        Self(map.status())
+    }
+
+    fn get(self, word: Word) -> u64 {
+        self.0.get(word as usize)
+    }
+
+    fn set(self, word: Word, value: u64) {
+        self.0.set(word as usize, value);
+    }
+
+    /// Notes a failure.
+    pub(crate) fn fail(self, failure: Failure, errno: i32) {
+        self.set(failure.word(), errno as u64);
+    }
+
+    /// The last failure of this kind; none if there was none.
+    pub(crate) fn failure(self, failure: Failure) -> Option<io::Error> {
+        match self.get(failure.word()) {
+            0 => None,
+            errno => Some(io::Error::from_raw_os_error(errno as i32)),
+        }
+    }
+
+    /// Adds to a counter.
+    pub(crate) fn add(self, counter: Counter, number: u64) {
+        self.0.add(counter.word() as usize, number);
+    }
+
+    /// The value of a counter.
+    pub(crate) fn count(self, counter: Counter) -> u64 {
+        self.get(counter.word())
+    }
+
+    /// Counts a thread that ended before it got a sampler.
+    pub(crate) fn add_brief_thread(self, cpu_ns: u64) {
+        self.add(Counter::BriefThreads, 1);
+        self.add(Counter::BriefNs, cpu_ns);
+    }
+
+    /// The manager's pid; 0 before it runs.
+    pub(crate) fn manager(self) -> u64 {
+        self.get(Word::Manager)
+    }
+
+    pub(crate) fn set_manager(self, pid: u64) {
+        self.set(Word::Manager, pid);
+    }
+
+    /// The addresses between which the JVM puts generated code; empty until it has said so.
+    pub(crate) fn code_cache(self) -> Range<u64> {
+        self.get(Word::CodeLow)..self.get(Word::CodeHigh)
+    }
+
+    pub(crate) fn set_code_cache(self, addresses: Range<u64>) {
+        self.set(Word::CodeLow, addresses.start);
+        self.set(Word::CodeHigh, addresses.end);
+    }
+
+    /// Whether the JVM ran before it was profiled: then its compilers were not asked for frame pointers.
+    pub(crate) fn is_attached(self) -> bool {
+        self.get(Word::Attached) != 0
+    }
+
+    pub(crate) fn set_attached(self) {
+        self.set(Word::Attached, 1);
+    }
+
+    /// The writer's generation ([`unfuse_format::Retention`]). Stacks that were sent in an earlier one have to be sent again.
+    pub(crate) fn generation(self) -> u64 {
+        self.get(Word::Generation)
+    }
+
+    pub(crate) fn set_generation(self, number: u64) {
+        self.set(Word::Generation, number);
+    }
+
+    /// The seed by which the tasks to profile are drawn.
+    pub(crate) fn seed(self) -> u64 {
+        self.get(Word::Seed)
+    }
+
+    pub(crate) fn set_seed(self, seed: u64) {
+        self.set(Word::Seed, seed);
+    }
+
+    /// How often samplers were asked to send what they have, summed over samplers.
+    pub(crate) fn sends_asked(self) -> u64 {
+        self.get(Word::SendsAsked)
+    }
+
+    /// How often they have done so.
+    pub(crate) fn sends_done(self) -> u64 {
+        self.get(Word::SendsDone)
+    }
+
+    /// Notes that so many samplers were asked to send. The JVM waits for the number to grow, so none counts as one that has
+    /// answered.
+    pub(crate) fn ask_to_send(self, samplers: u64) {
+        if samplers == 0 {
+            self.add_send_done();
+        }
+        self.0.add(Word::SendsAsked as usize, samplers.max(1));
+    }
+
+    /// Notes that a sampler has sent what it was asked for.
+    pub(crate) fn add_send_done(self) {
+        self.0.add(Word::SendsDone as usize, 1);
+    }
+
+    /// The number of a flush that is now ordered from the writer.
+    pub(crate) fn order_flush(self) -> u64 {
+        self.0.add(Word::FlushesOrdered as usize, 1);
+        self.get(Word::FlushesOrdered)
+    }
+
+    /// The number of the last flush that was done.
+    pub(crate) fn flushed(self) -> u64 {
+        self.get(Word::FlushesDone)
+    }
+
+    pub(crate) fn set_flushed(self, number: u64) {
+        self.set(Word::FlushesDone, number);
+    }
+
+    /// The failure that the user should know of first.
+    pub(crate) fn message(self) -> Option<String> {
+        if let Some(e) = self.failure(Failure::Identity) {
+            return Some(format!(
+                "nothing was recorded: the profiling processes cannot become processes of the JVM's user: {e}"
+            ));
+        }
+        if let Some(e) = self.failure(Failure::Writer) {
+            return Some(format!("the profile cannot be written any more: {e}"));
+        }
+        if let Some(e) = self.failure(Failure::Sampler) {
+            return Some(format!(
+                "a sampler could not start: {e} (run `unfuse doctor`)"
+            ));
+        }
+        let died = self.count(Counter::SamplersDied);
+        if died > 0 {
+            return Some(format!(
+                "samples of {died} thread(s) are missing: their sampler processes were killed"
+            ));
+        }
+        let lost = self.count(Counter::LostThreads);
+        (lost > 0)
+            .then(|| format!("{lost} thread(s) are not in the profile: too many started at once"))
+    }
+}
