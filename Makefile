@@ -4,9 +4,9 @@ MVN := mvn -q -B -f spark-patches/pom.xml
 JAR := spark-patches/target/unfuse-spark.jar
 JAVA_SOURCES := spark-patches/pom.xml $(shell find spark-patches/src -type f 2>/dev/null)
 # The page of `unfuse report`; it is part of the program, so it is built before it.
-PAGE := report-page/dist/page.html
-PAGE_SOURCES := report-page/build.mjs $(shell find report-page/src -type f 2>/dev/null)
-PAGE_PACKAGES := report-page/node_modules/.package-lock.json
+PAGE := report/page/dist/page.html
+PAGE_SOURCES := report/page/build.mjs $(shell find report/page/src -type f 2>/dev/null)
+PAGE_PACKAGES := report/page/node_modules/.package-lock.json
 UNFUSE := target/release/unfuse
 
 # Everything is compiled once, in release mode, with the same features (see profiler/format/Cargo.toml).
@@ -37,7 +37,7 @@ check:
 	@tests/parts.sh lint test-rust
 
 lint: tools $(JAR) $(PAGE)
-	cd report-page && npx --no-install tsc
+	cd report/page && npx --no-install tsc
 	cargo fmt --all --check
 	cargo clippy --release --locked --quiet --workspace --all-targets -- -D warnings
 
@@ -55,7 +55,7 @@ test-rust: $(JAR) $(PAGE)
 
 # The report in the system's Chromium, headless.
 test-page: build unfuse-bench chromium
-	cd report-page && npm test --silent
+	cd report/page && npm test --silent
 
 .PHONY: chromium
 chromium:
@@ -98,18 +98,18 @@ event-logs: build
 
 clean:
 	cargo clean
-	rm -rf spark-patches/target report-page/dist report-page/node_modules
+	rm -rf spark-patches/target report/page/dist report/page/node_modules
 
 $(JAR): $(JAVA_SOURCES) | tools
 	$(MVN) package -DskipTests
 	@touch $@
 
 $(PAGE): $(PAGE_SOURCES) $(PAGE_PACKAGES)
-	cd report-page && node build.mjs
+	cd report/page && node build.mjs
 
 # npm writes this file last, so it stands for all packages.
-$(PAGE_PACKAGES): report-page/package.json report-page/package-lock.json | tools
-	cd report-page && npm ci --silent --no-audit --no-fund
+$(PAGE_PACKAGES): report/page/package.json report/page/package-lock.json | tools
+	cd report/page && npm ci --silent --no-audit --no-fund
 	@touch $@
 
 # Says what is missing and how to get it, before a build fails with something less clear.

@@ -14,13 +14,13 @@ use crate::synthetic;
 const MEASURES: [&str; 5] = [
     "postprocess",
     "profiler/format",
-    "report-page/src",
+    "report/page/src",
     "analysis/contention",
     "analysis/skew",
 ];
 
 /// Opens a report in Chromium and prints milliseconds, one figure a line.
-const OPENER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../report-page/test/open.mjs");
+const OPENER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../report/page/test/open.mjs");
 
 /// Report of a made-up profile: time to build, size, time to open in headless Chromium
 #[derive(Debug, Args)]

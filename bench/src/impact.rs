@@ -44,7 +44,11 @@ impl Impact {
         if self.repeat < 2 || self.read < FILES {
             bail!("--repeat must be at least 2, for intervals, and --read at least {FILES}");
         }
-        let page = Measuring::begin(results, "impact", &["analysis/impact/src", "cli/machine/src"])?;
+        let page = Measuring::begin(
+            results,
+            "impact",
+            &["analysis/impact/src", "cli/machine/src"],
+        )?;
         let spark = Spark::install("1")?;
         let data = spark.scratch().join("data");
         fs::create_dir(&data)?;

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
-use unfuse_postprocess::{By, Level, Profile, Selection, Time, Totals, Waiting, export};
 use unfuse_machine::java_release;
+use unfuse_postprocess::{By, Level, Profile, Selection, Time, Totals, WaitReason, export};
 
 use crate::event_log::executions;
 use crate::page::{ATTRIBUTION, Figure, Measuring, slug};
@@ -339,7 +339,7 @@ impl Landed {
         self.waited_s += waits
             .iter()
             .filter(|row| {
-                row.waiting_for == Some(Waiting::Python.name()) && query.is_of(&row.operator)
+                row.waiting_for == Some(WaitReason::Python.name()) && query.is_of(&row.operator)
             })
             .map(|row| row.waiting_seconds)
             .sum::<f64>();

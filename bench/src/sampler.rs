@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use unfuse_postprocess::{By, Profile, Selection, Totals};
 use unfuse_machine::{agent_library, run};
+use unfuse_postprocess::{By, Profile, Selection, Totals};
 
 use crate::page::{Figure, Measuring};
 use crate::stats;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use unfuse_sizing::{Given, Logs, Model, Point, Profile, Range, Run, read};
 use unfuse_machine::run;
+use unfuse_sizing::{Given, Logs, Model, Point, Profile, Range, Run, read};
 
 use crate::page::{Figure, Measuring, slug};
 use crate::spark::{Spark, Tool};
@@ -78,7 +78,11 @@ const JOBS: [Job; 2] = [
 impl Sizing {
     /// Measures and writes `sizing.md`.
     pub fn measure(&self, results: &Path) -> Result<()> {
-        let page = Measuring::begin(results, "sizing", &["analysis/sizing/src", "analysis/eventlog/src"])?;
+        let page = Measuring::begin(
+            results,
+            "sizing",
+            &["analysis/sizing/src", "analysis/eventlog/src"],
+        )?;
         let spark = Spark::install("1")?;
         let begun = Instant::now();
         let logs = self

@@ -166,13 +166,9 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The stage's execution; where the stage is not known (the driver's tables are lost), the one that
-/// generated the code.
-pub(crate) fn execution_of(
-    profile: &Profile,
-    group: &Group,
-    frames: &[Frame],
-) -> Option<ExecutionKey> {
+/// The execution of a group's stage; if the stage is unknown (the driver's tables are lost), the one that
+/// generated the code in `frames`.
+pub fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Option<ExecutionKey> {
     if let Some(query) = group.query {
         return Some((group.app.clone(), query));
     }
@@ -390,31 +386,30 @@ impl Context<'_> {
         });
         // Each class has a node of its own.
         if *boundary == Boundary::NamedAsClass {
-            return self.find(*boundary, frame, from);
+            return self.find(boundary, frame, from);
         }
         let taking = (std::ptr::from_ref(boundary), from);
         if let Some((_, taken)) = self.taken.iter().find(|(known, _)| *known == taking) {
             return *taken;
         }
-        let taken = self.find(*boundary, frame, from);
+        let taken = self.find(boundary, frame, from);
         self.taken.push((taking, taken));
         taken
     }
 
-    fn find(&self, boundary: Boundary, frame: &Frame, from: Option<(usize, bool)>) -> Taken {
+    fn find(&self, boundary: &Boundary, frame: &Frame, from: Option<(usize, bool)>) -> Taken {
         let kind = boundary.kind();
-        let contains = |names: &'static [&'static str]| {
-            move |operator: &str| names.iter().any(|name| operator.contains(name))
-        };
         match boundary {
             // Where no scan runs, readers' classes do something else, such as footers of files.
             Boundary::Source(names) => {
                 self.nearest(kind, from, |operator| {
-                    names.iter().any(|name| operator.starts_with(name))
+                    names.iter().any(|name| operator.starts_with(name.as_str()))
                 })
                 .filter(|(at, _)| self.accumulators.is_none_or(HashSet::is_empty) || self.runs(*at))
             }
-            Boundary::Node(names) => self.nearest(kind, from, contains(names)),
+            Boundary::Node(names) => self.nearest(kind, from, |operator| {
+                names.iter().any(|name| operator.contains(name.as_str()))
+            }),
             Boundary::Mapped => self
                 .nearest(kind, from, |operator| boundary::MAPPING.contains(&operator))
                 .filter(|(at, _)| self.plan.nodes[*at].codegen_stage.is_none()),
@@ -423,7 +418,7 @@ impl Context<'_> {
                 self.nearest(kind, from, |other| other == operator)
             }
             Boundary::ExchangeRead => self
-                .nearest(kind, from, contains(&["Exchange"]))
+                .nearest(kind, from, |operator| operator.contains("Exchange"))
                 .filter(|(at, _)| from.is_some() || self.updated(*at, "records read")),
             Boundary::ExchangeWrite => {
                 let writes = |at: &usize| {
@@ -528,7 +523,7 @@ mod tests {
             class: (*class).to_owned(),
             ..Frame::default()
         };
-        let stack = StackRow::of(classes.iter().map(frame).collect());
+        let stack = StackRow::from_frames(classes.iter().map(frame).collect());
         write(
             &dir,
             vec![SampleRow {

@@ -1,94 +1,76 @@
-//! Headings for work that no plan node does: told by the frames, and outside tasks also by the thread.
+//! Headings for work that no plan node does, by the frames and outside tasks also by the thread: the rules in
+//! `rules/headings.toml`, and those that look at more than one frame.
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 use unfuse_format::Frame;
 
 use crate::boundary::{self, Boundary};
 use crate::profile::generated_hash;
 use crate::rule::Rule;
+use crate::rules::{ClassRule, load};
 
-/// The heading of what is not told.
+/// The heading of work whose operator is unknown.
 pub(crate) const UNATTRIBUTED: &str = "unattributed";
 
-/// By what the class of any frame contains; the first that fits counts.
-const ANYWHERE: &[(&str, &[&str])] = &[
-    (
-        "task: deserialization",
-        &[
-            "ObjectInputStream",
-            "JavaDeserializationStream",
-            "KryoDeserializ",
-        ],
-    ),
-    (
-        SERIALIZATION,
-        &[
-            "ObjectOutputStream",
-            "JavaSerializationStream",
-            "KryoSerializ",
-        ],
-    ),
-    (
-        "task: compiling generated code",
-        &[
-            "codegen.CodeGenerator",
-            "org.codehaus.janino",
-            "codegen.JaninoCodeCompiler",
-            "com.sun.tools.javac",
-        ],
-    ),
-];
+/// The rules; `rules/headings.toml` explains each kind.
+#[derive(Deserialize)]
+struct HeadingRules {
+    anywhere: Vec<Group<ClassRule>>,
+    innermost: Vec<Group<ClassRule>>,
+    catch_all: Vec<Group<ClassRule>>,
+    thread: Vec<Group<ThreadRule>>,
+    jvm: Vec<JvmRule>,
+    libraries: Classes,
+    shared: Classes,
+}
 
-/// By how the class of a frame of Spark begins, for tasks that run no plan; the innermost counts.
-const INNERMOST: &[(&str, &[&str])] = &[
-    (
-        "task: shuffle write",
-        &[
-            "org.apache.spark.shuffle.ShuffleWriteProcessor",
-            "org.apache.spark.shuffle.sort.",
-            "org.apache.spark.util.collection.ExternalSorter",
-        ],
-    ),
-    (
-        "task: shuffle read",
-        &[
-            "org.apache.spark.shuffle.BlockStoreShuffleReader",
-            "org.apache.spark.storage.ShuffleBlockFetcherIterator",
-            "org.apache.spark.util.collection.ExternalAppendOnlyMap",
-        ],
-    ),
-    ("task: Python", &["org.apache.spark.api.python."]),
-    (
-        READING,
-        &[
-            "org.apache.spark.rdd.HadoopRDD",
-            "org.apache.spark.rdd.NewHadoopRDD",
-        ],
-    ),
-    (
-        "task: storing blocks",
-        &[
-            "org.apache.spark.storage.memory.",
-            "org.apache.spark.storage.BlockManager",
-        ],
-    ),
-    ("task: broadcast", &["org.apache.spark.broadcast."]),
-    (
-        COLLECTED,
-        &[
-            "org.apache.spark.sql.execution.SparkPlan",
-            "org.apache.spark.sql.execution.arrow.",
-        ],
-    ),
-];
+/// Rules with one heading.
+#[derive(Deserialize)]
+struct Group<R> {
+    heading: String,
+    rules: Vec<R>,
+}
 
-/// The same for classes that are on the stack of any task: what is found here may be the work of something that is not told.
-const CATCH_ALL: &[(&str, &[&str])] = &[
-    ("task: RDD", &["org.apache.spark.rdd."]),
-    (
-        OTHER,
-        &["org.apache.spark.executor.", "org.apache.spark.scheduler."],
-    ),
-];
+/// A rule for threads whose names begin so.
+#[derive(Deserialize)]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+struct ThreadRule {
+    name: String,
+    #[cfg(test)]
+    example: String,
+}
+
+/// A rule for the JVM's own threads, by the frame that the writer gives them.
+#[derive(Deserialize)]
+struct JvmRule {
+    heading: String,
+    work: String,
+}
+
+/// Beginnings of class names.
+#[derive(Deserialize)]
+struct Classes {
+    classes: Vec<String>,
+}
+
+impl Classes {
+    fn have(&self, class: &str) -> bool {
+        self.classes.iter().any(|begin| class.starts_with(begin))
+    }
+}
+
+static RULES: LazyLock<HeadingRules> =
+    LazyLock::new(|| load(include_str!("../rules/headings.toml")));
+
+/// The heading of the first group with a rule that applies.
+fn first<R>(groups: &'static [Group<R>], applies: impl Fn(&R) -> bool) -> Option<&'static str> {
+    let mut groups = groups.iter();
+    groups
+        .find(|group| group.rules.iter().any(&applies))
+        .map(|group| group.heading.as_str())
+}
 
 const SERIALIZATION: &str = "task: serialization";
 
@@ -106,93 +88,6 @@ const COLLECTED: &str = "task: collected rows";
 
 /// Rows packed for the program that runs the query.
 const RESULT: &str = "task: result rows";
-
-/// Classes that are nobody's own code.
-const LIBRARIES: &[&str] = &[
-    "java.",
-    "javax.",
-    "jdk.",
-    "sun.",
-    "com.sun.",
-    "scala.",
-    "org.apache.",
-    "io.netty.",
-    "com.esotericsoftware.",
-    "com.fasterxml.",
-    "net.jpountz.",
-    "com.github.luben.",
-    "org.xerial.",
-    "org.roaringbitmap.",
-    "py4j.",
-    "com.google.",
-    "io.unfuse.",
-];
-
-/// Parts of Spark SQL's execution that also run outside operators, where rows are packed.
-const SHARED: &[&str] = &[
-    "org.apache.spark.sql.execution.metric.",
-    "org.apache.spark.sql.execution.vectorized.",
-    "org.apache.spark.sql.execution.SQLExecution",
-    "org.apache.spark.sql.execution.UnsafeRowSerializer",
-    "org.apache.spark.sql.execution.BufferedRowIterator",
-    "org.apache.spark.sql.execution.WholeStageCodegen",
-];
-
-/// Threads outside tasks, by how their names begin.
-const THREADS: &[(&str, &[&str])] = &[
-    (
-        "spark: scheduling",
-        &[
-            "dag-scheduler",
-            "task-result-getter",
-            "dispatcher-",
-            "task-scheduler",
-            "driver-revive",
-            "task-starvation",
-        ],
-    ),
-    (
-        "spark: listeners",
-        &[
-            "spark-listener-group",
-            "element-tracking-store",
-            "SparkListenerBus",
-        ],
-    ),
-    ("spark: broadcast build", &["broadcast-exchange"]),
-    (
-        "spark: network",
-        &[
-            "netty-",
-            "shuffle-",
-            "rpc-",
-            "block-manager",
-            "files-client",
-            "map-output",
-        ],
-    ),
-    (
-        "spark: heartbeats and cleaning",
-        &[
-            "driver-heartbeater",
-            "executor-heartbeater",
-            "heartbeat-receiver",
-            "Spark Context Cleaner",
-            "context-cleaner",
-        ],
-    ),
-    (
-        "spark: web UI",
-        &["SparkUI", "HistoryServerUI", "MasterUI", "WorkerUI"],
-    ),
-];
-
-/// What the JVM itself does, as its own threads and native frames are named.
-const JVM: &[(&str, &[&str])] = &[
-    ("jvm: garbage collection", &["garbage collection"]),
-    ("jvm: JIT compilation", &["JIT compilation"]),
-    ("jvm: other", &["VM operations"]),
-];
 
 /// For samples whose code or callers the JVM had not described (yet).
 const UNDESCRIBED: &str = "jvm: code not described";
@@ -250,14 +145,17 @@ fn in_task(frames: &[Frame], planned: bool) -> (&'static str, Rule) {
     // User code that Spark calls is nearer to the leaf than Spark is.
     for frame in frames.iter().rev().filter(|frame| !frame.class.is_empty()) {
         let class = frame.class.as_str();
-        for (headings, rule) in [(INNERMOST, Rule::Heading), (CATCH_ALL, Rule::CatchAll)] {
-            if let Some((heading, _)) = headings.iter().find(|(_, parts)| begins(class, parts)) {
+        for (groups, rule) in [
+            (&RULES.innermost, Rule::Heading),
+            (&RULES.catch_all, Rule::CatchAll),
+        ] {
+            if let Some(heading) = first(groups, |rule| class.starts_with(&rule.class)) {
                 return (heading, rule);
             }
         }
         let reads = || {
             class.starts_with("org.apache.spark.sql.execution.datasources.")
-                || matches!(boundary::of(class), Some(Boundary::Source(_)))
+                || matches!(boundary::find(class), Some(Boundary::Source(_)))
         };
         if !planned && reads() {
             // Files are also looked into before there is a plan.
@@ -266,7 +164,7 @@ fn in_task(frames: &[Frame], planned: bool) -> (&'static str, Rule) {
         if is_operators(frame) {
             break;
         }
-        if !begins(class, LIBRARIES) {
+        if !RULES.libraries.have(class) {
             return ("task: user code", Rule::Heading);
         }
     }
@@ -277,32 +175,27 @@ fn in_task(frames: &[Frame], planned: bool) -> (&'static str, Rule) {
 fn is_operators(frame: &Frame) -> bool {
     generated_hash(&frame.file).is_some()
         || (frame.class.starts_with("org.apache.spark.sql.execution.")
-            && !begins(&frame.class, SHARED))
-        || boundary::of(&frame.class).is_some()
+            && !RULES.shared.have(&frame.class))
+        || boundary::find(&frame.class).is_some()
 }
 
 fn anywhere(frames: &[Frame]) -> Option<&'static str> {
-    let fits = |parts: &[&str]| {
-        frames
-            .iter()
-            .any(|frame| parts.iter().any(|part| frame.class.contains(part)))
-    };
-    let found = ANYWHERE.iter().find(|(_, parts)| fits(parts));
-    found.map(|(heading, _)| *heading)
+    first(&RULES.anywhere, |rule| {
+        let mut frames = frames.iter();
+        frames.any(|frame| frame.class.contains(&rule.class))
+    })
 }
 
 fn outside_tasks(thread: &str, frames: &[Frame]) -> &'static str {
     if let [only] = frames
-        && let Some((heading, _)) = JVM
-            .iter()
-            .find(|(_, work)| work.contains(&only.method.as_str()))
+        && let Some(rule) = RULES.jvm.iter().find(|rule| rule.work == only.method)
     {
-        return heading;
+        return &rule.heading;
     }
     if frames.iter().any(is_class_loading) {
         return "jvm: class loading";
     }
-    if let Some((heading, _)) = THREADS.iter().find(|(_, names)| begins(thread, names)) {
+    if let Some(heading) = first(&RULES.thread, |rule| thread.starts_with(&rule.name)) {
         return heading;
     }
     let compiles = anywhere(frames) == Some("task: compiling generated code");
@@ -326,15 +219,12 @@ fn is_class_loading(frame: &Frame) -> bool {
         && frame.class.contains("ClassLoader")
 }
 
-fn begins(text: &str, parts: &[&str]) -> bool {
-    parts.iter().any(|part| text.starts_with(part))
-}
-
 #[cfg(test)]
 mod tests {
     use unfuse_format::NO_CALLERS;
 
     use super::*;
+    use crate::rules::frame;
 
     fn stack(classes: &[&str]) -> Vec<Frame> {
         classes
@@ -354,6 +244,35 @@ mod tests {
     };
 
     const RUNNER: &str = "org.apache.spark.executor.Executor$TaskRunner";
+
+    #[test]
+    fn examples_find_their_rules() {
+        let without_plan = Place {
+            planned: false,
+            ..TASK
+        };
+        let heading = |text: &str| of(without_plan, &[frame(text)]).0;
+        for group in &RULES.anywhere {
+            for rule in &group.rules {
+                assert_eq!(heading(&rule.example), group.heading, "{}", rule.class);
+            }
+        }
+        for group in RULES.innermost.iter().chain(&RULES.catch_all) {
+            for rule in &group.rules {
+                let example = format!("{}{}", rule.class, rule.example);
+                assert_eq!(heading(&example), group.heading, "{example}");
+            }
+        }
+        for group in &RULES.thread {
+            for rule in &group.rules {
+                let thread = format!("{}{}", rule.name, rule.example);
+                assert_eq!(outside_tasks(&thread, &[]), group.heading, "{thread}");
+            }
+        }
+        for rule in &RULES.jvm {
+            assert_eq!(outside_tasks("", &[frame(&rule.work)]), rule.heading);
+        }
+    }
 
     #[test]
     fn work_beside_operators_has_headings() {

@@ -8,7 +8,6 @@
 //! * [`Totals`]: sums by operator, line, method, …; [`folded`]: folded stacks; [`flame_graph`]: SVG;
 //!   [`annotated`]: generated source with its hot lines; [`export`]: the formats of other tools.
 //! * [`Fingerprint`]: which executions are runs of the same query; [`histories`]: those runs, over profiles.
-//! * [`report::Report`]: all of it as one HTML page.
 //!
 //! What a profile holds may come from strangers: [`plain`] makes texts of it fit for a terminal.
 
@@ -28,27 +27,29 @@ pub mod plain;
 mod plan;
 mod profile;
 mod regions;
-pub mod report;
 mod rule;
+mod rules;
 mod spell;
 mod stacks;
 mod totals;
 mod uncertainty;
-mod waiting;
+mod wait_reason;
 
 pub use annotate::{Annotated, AnnotatedLine, annotated};
-pub use attribute::{Attribution, Attributor, Owner};
-pub use fingerprint::Fingerprint;
+pub use attribute::{Attribution, Attributor, Owner, execution_of};
+pub use fingerprint::{Fingerprint, normalised};
 pub use flame::flame_graph;
 pub use fold::folded;
 pub use history::{History, Part, Run, histories, median};
 pub use notes::{completeness, notes};
 pub use plan::{Plan, PlanNode};
-pub use profile::{Execution, Group, Kind, Profile, Selection, Time, Weight};
+pub use profile::{
+    Execution, ExecutionKey, Group, Kind, Profile, Selection, Stage, Time, Weight, generated_hash,
+};
 pub use regions::{Region, RegionKind, RegionMap};
 pub use rule::{BoundaryKind, Rule, Standing};
 pub use spell::Spell;
 pub use stacks::Level;
-pub use totals::{By, Total, Totals};
-pub use uncertainty::wilson;
-pub use waiting::Waiting;
+pub use totals::{By, Total, Totals, method_name};
+pub use uncertainty::{Evidence, wilson};
+pub use wait_reason::WaitReason;

@@ -17,9 +17,12 @@ pub struct PlanNode {
     pub operator: String,
     /// The operator as the plan prints it.
     pub detail: String,
-    pub(crate) codegen_stage: Option<i32>,
-    pub(crate) region: Option<i32>,
-    pub(crate) metrics: Vec<(i64, String)>,
+    /// Codegen stage it is fused into.
+    pub codegen_stage: Option<i32>,
+    /// Its region id in that stage.
+    pub region: Option<i32>,
+    /// Accumulator id and name of each of its metrics.
+    pub metrics: Vec<(i64, String)>,
 }
 
 /// The last plan of an execution.
@@ -28,7 +31,7 @@ pub struct Plan {
     /// Nodes; a child comes after its parent.
     pub nodes: Vec<PlanNode>,
     /// The first so many are of the plan itself; those after them were re-planned away.
-    pub(crate) planned: usize,
+    pub planned: usize,
 }
 
 impl Plan {

@@ -15,10 +15,11 @@ use crate::boundary::{self, Boundary};
 use crate::heading;
 use crate::plan::Plan;
 use crate::regions::RegionMap;
-use crate::waiting::Waiting;
+use crate::wait_reason::WaitReason;
 
 /// An execution of an application.
-pub(crate) type ExecutionKey = (String, i64);
+/// Application id and SQL execution id.
+pub type ExecutionKey = (String, i64);
 
 /// What a thread did when it was looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,7 +137,7 @@ impl Weight {
     }
 
     /// Saturates: a damaged row may hold any number.
-    pub(crate) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         self.samples = self.samples.saturating_add(other.samples);
         self.ns = self.ns.saturating_add(other.ns);
         self.value = self.value.saturating_add(other.value);
@@ -184,16 +185,23 @@ impl Selection {
 
 /// What is known of a stage attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Stage {
-    pub(crate) execution: Option<i64>,
-    pub(crate) accumulators: HashSet<i64>,
-    /// Accumulators that are whole numbers, with their values.
-    pub(crate) values: Vec<(i64, i64)>,
-    pub(crate) name: String,
-    pub(crate) tasks: i32,
-    pub(crate) submitted_ms: Option<i64>,
-    pub(crate) completed_ms: Option<i64>,
-    pub(crate) failure: Option<String>,
+pub struct Stage {
+    /// SQL execution it belongs to.
+    pub execution: Option<i64>,
+    /// Accumulators that its tasks updated.
+    pub accumulators: HashSet<i64>,
+    /// Those of them that are whole numbers, with their values.
+    pub values: Vec<(i64, i64)>,
+    /// Spark's name for it (the call site).
+    pub name: String,
+    /// Number of tasks.
+    pub tasks: i32,
+    /// Submission, ms since the epoch.
+    pub submitted_ms: Option<i64>,
+    /// Completion, ms since the epoch.
+    pub completed_ms: Option<i64>,
+    /// Why it failed.
+    pub failure: Option<String>,
 }
 
 /// What is known of a SQL execution.
@@ -229,15 +237,20 @@ pub struct Profile {
     pub groups: Vec<(Group, Weight)>,
     /// Waits by group; those of Spark's threads that had no task are not among them.
     pub waits: Vec<(Group, Weight)>,
-    pub(crate) stacks: HashMap<i64, Vec<Frame>>,
-    pub(crate) stages: HashMap<(String, i32, i32), Stage>,
-    pub(crate) plans: HashMap<ExecutionKey, Plan>,
+    /// Frames of each stack, root first.
+    pub stacks: HashMap<i64, Vec<Frame>>,
+    /// Stage attempts by application, stage and attempt.
+    pub stages: HashMap<(String, i32, i32), Stage>,
+    /// The last plan of each execution.
+    pub plans: HashMap<ExecutionKey, Plan>,
     /// Plan nodes by region id, for each text an execution generated.
-    pub(crate) generated: HashMap<ExecutionKey, HashMap<String, Vec<usize>>>,
+    pub generated: HashMap<ExecutionKey, HashMap<String, Vec<usize>>>,
     /// Frames of each stack where an operator may begin, see [`landmarks`].
     pub(crate) landmarks: HashMap<i64, Vec<Landmark>>,
-    pub(crate) regions: HashMap<String, RegionMap>,
-    pub(crate) classes: HashMap<String, String>,
+    /// Regions of each generated text, by its hash.
+    pub regions: HashMap<String, RegionMap>,
+    /// Simple name of the class of each generated text, by its hash.
+    pub classes: HashMap<String, String>,
     /// Text or call site of each execution.
     pub descriptions: HashMap<ExecutionKey, String>,
     /// Every execution, with or without samples.
@@ -396,9 +409,9 @@ impl Profile {
     }
 
     /// What the threads of a group of waits wait for.
-    pub(crate) fn waiting(&self, group: &Group) -> Waiting {
+    pub fn waiting(&self, group: &Group) -> WaitReason {
         let frames = self.stacks.get(&group.stack);
-        Waiting::of(frames.map_or(&[][..], Vec::as_slice))
+        WaitReason::of_stack(frames.map_or(&[][..], Vec::as_slice))
     }
 
     /// Queries that have samples, ascending.
@@ -444,7 +457,7 @@ impl Profile {
 }
 
 /// The hash in a generated class's source file name, `generated_HASH.java`.
-pub(crate) fn generated_hash(file: &str) -> Option<&str> {
+pub fn generated_hash(file: &str) -> Option<&str> {
     file.strip_prefix("generated_")?.strip_suffix(".java")
 }
 
@@ -615,7 +628,7 @@ fn landmarks(frames: &[Frame]) -> Vec<Landmark> {
     let landmark = |(index, frame): (usize, &Frame)| match generated_hash(&frame.file) {
         Some(_) => Some((index, None)),
         None => {
-            let boundary = boundary::of(&frame.class)?;
+            let boundary = boundary::find(&frame.class)?;
             let counts = *boundary != Boundary::Mapped || is_mapped(frames, index);
             counts.then_some((index, Some(boundary)))
         }

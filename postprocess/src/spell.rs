@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use unfuse_format::{FormatError, Frame, ProfileDir, SampleRow};
 
 use crate::profile::{Kind, Profile};
-use crate::waiting::Waiting;
+use crate::wait_reason::WaitReason;
 
 /// What a task did in one span of time (a few seconds at most), with all the others of that span that did the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Spell {
     /// CPU time, or time that was waited, ns.
     pub ns: u64,
     /// What was waited for; none where the task ran.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitReason>,
     /// Whether it was done to get memory from Spark: others' blocks were evicted, or data spilled.
     pub for_memory: bool,
     /// Whether a Python process did it.
@@ -40,12 +40,15 @@ impl Profile {
     /// The spells of all tasks that were sampled. They are many and few questions need them, so they are read when asked
     /// for.
     pub fn spells(&self) -> Result<Vec<Spell>, FormatError> {
-        let mut known: HashMap<i64, (Waiting, bool)> = HashMap::new();
+        let mut known: HashMap<i64, (WaitReason, bool)> = HashMap::new();
         let rows = ProfileDir::open(self.path())?.read::<SampleRow>()?.rows;
         let spell = |row: SampleRow| {
             let (waiting, for_memory) = *known.entry(row.stack).or_insert_with(|| {
                 let frames = self.stacks.get(&row.stack).map_or(&[][..], Vec::as_slice);
-                (Waiting::of(frames), frames.iter().any(is_for_memory))
+                (
+                    WaitReason::of_stack(frames),
+                    frames.iter().any(is_for_memory),
+                )
             });
             Some(Spell {
                 stage: row.stage?,

@@ -10,7 +10,7 @@ use crate::heading::UNATTRIBUTED;
 use crate::profile::{Group, Kind, Profile, Selection, Time, Weight, generated_hash};
 use crate::rule::{Rule, Standing};
 use crate::uncertainty::Evidence;
-use crate::waiting::Waiting;
+use crate::wait_reason::WaitReason;
 
 /// What to sum by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +150,7 @@ struct Key {
     name: String,
     detail: String,
     rule: Option<Rule>,
-    waiting: Option<Waiting>,
+    waiting: Option<WaitReason>,
 }
 
 impl Totals {
@@ -342,7 +342,7 @@ fn total(profile: &Profile, key: Key, sums: &Sums, share: f64) -> Total {
         detail,
         heading,
         standing: key.rule.map(|rule| rule.standing().name()),
-        waiting_for: key.waiting.map(Waiting::name),
+        waiting_for: key.waiting.map(WaitReason::name),
         samples: sums.cpu.samples,
         cpu_seconds: seconds(sums.cpu),
         waits: sums.waits.samples,
@@ -354,7 +354,7 @@ fn total(profile: &Profile, key: Key, sums: &Sums, share: f64) -> Total {
 }
 
 /// `java.util.HashMap.get`, or the name of whatever else it is.
-pub(crate) fn method_name(frame: &Frame) -> String {
+pub fn method_name(frame: &Frame) -> String {
     match (frame.class.as_str(), frame.method.as_str()) {
         ("", "Interpreter") => "[interpreter]".to_owned(),
         ("", method) => method.to_owned(),

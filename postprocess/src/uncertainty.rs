@@ -6,9 +6,9 @@
 /// Quantile of the normal distribution for 95% of the cases.
 const Z: f64 = 1.96;
 
-/// What is known of one part of a whole, in samples or in time (see [`crate::profile::Weight::value`]).
+/// What is known of one part of a whole, in samples or in time (see [`crate::Weight::value`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Evidence {
+pub struct Evidence {
     /// What the part has.
     own: u64,
     /// Of it, what another part may have.
@@ -19,7 +19,7 @@ pub(crate) struct Evidence {
 
 impl Evidence {
     /// Adds samples that the part has; `doubtful` says whether they may be another's.
-    pub(crate) fn add(&mut self, value: u64, doubtful: bool) {
+    pub fn add(&mut self, value: u64, doubtful: bool) {
         self.own = self.own.saturating_add(value);
         if doubtful {
             self.doubtful = self.doubtful.saturating_add(value);
@@ -27,14 +27,14 @@ impl Evidence {
     }
 
     /// Adds samples that another part has and this one may have.
-    pub(crate) fn add_possible(&mut self, value: u64) {
+    pub fn add_possible(&mut self, value: u64) {
         self.possible = self.possible.saturating_add(value);
     }
 
     /// Bounds of its share of `whole`, which `samples` samples were drawn of: 0 to 1, and 0 to 1 where there are none.
     ///
     /// The lower one is that of Wilson's 95% interval around what is certainly its own, the upper one that around all that may be.
-    pub(crate) fn bounds(self, whole: u64, samples: u64) -> (f64, f64) {
+    pub fn bounds(self, whole: u64, samples: u64) -> (f64, f64) {
         if whole == 0 {
             return (0.0, 1.0);
         }

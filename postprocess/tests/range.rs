@@ -34,7 +34,7 @@ fn totals(samples: &[(u64, u32, u32)]) -> Vec<Total> {
     let dir = ProfileDir::create(&home.path().join("profile")).expect("a profile");
     dir.save_source(HASH, TEXT).expect("saved");
     let stack = |line, line_before| {
-        StackRow::of(vec![Frame {
+        StackRow::from_frames(vec![Frame {
             kind: "java".to_owned(),
             class: "GeneratedClass$GeneratedIteratorForCodegenStage1".to_owned(),
             method: "loop".to_owned(),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use unfuse_format::{LiveMarker, ProfileDir};
-use unfuse_profiler::perf_event;
 use unfuse_machine::{self as machine, Java};
+use unfuse_profiler::perf_event;
 
 use crate::setup::{self, Spark};
 

@@ -10,10 +10,10 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use unfuse_files::Directory;
 use unfuse_format::{FormatError, ProcessRow, ProfileDir};
+use unfuse_machine as machine;
 use unfuse_postprocess::completeness;
 use unfuse_profiler::attach::{Recorder, Recording};
 use unfuse_profiler::{Config, LaunchError, Threads};
-use unfuse_machine as machine;
 
 use super::run::{PATIENCE, default_out, tell};
 use crate::attach::Jvm;

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use anyhow::{Error, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use unfuse_postprocess::report;
 
 use super::{blame, open, skew, why_empty};
 use crate::output::write_to;
@@ -48,11 +47,11 @@ impl Report {
         if profile.groups.is_empty() && profile.executions.is_empty() {
             bail!("{}: {}", self.dir.display(), why_empty(&profile));
         }
-        let mut report = report::Report::of(&profile)?;
+        let mut report = unfuse_report::Report::of(&profile)?;
         if let Some(before) = &self.against {
             bar.set_message(format!("reading {}", before.display()));
             let before = open(before)?;
-            report = report.against(&report::Report::of(&before)?);
+            report = report.against(&unfuse_report::Report::of(&before)?);
         }
         bar.set_message("who slowed whom down");
         match blame::page::contention(&profile, report.summary()) {

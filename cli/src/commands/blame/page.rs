@@ -1,4 +1,4 @@
-//! Contention in the report's page; `report-page/src/model.ts` mirrors the types.
+//! Contention in the report's page; `report/page/src/model.ts` mirrors the types.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use unfuse_contention::{
 };
 use unfuse_format::{IntervalRow, ProfileDir};
 use unfuse_postprocess::Profile;
-use unfuse_postprocess::report::{Block, Blocks, Summary};
+use unfuse_report::{Block, Blocks, Summary};
 
 use super::answer::{
     Advice, Answer, Baselines, Found, Row, Simple, Victim, advice_on, name_of, ranked, title,

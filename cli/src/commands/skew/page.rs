@@ -1,4 +1,4 @@
-//! Skew in the report's page: the answer of `--json`, of all queries and of each; `report-page/src/model.ts` mirrors it.
+//! Skew in the report's page: the answer of `--json`, of all queries and of each; `report/page/src/model.ts` mirrors it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use rayon::prelude::*;
 use serde::Serialize;
-use unfuse_postprocess::report::{Block, Blocks, QuerySummary, Summary};
+use unfuse_report::{Block, Blocks, QuerySummary, Summary};
 use unfuse_skew::{Finding, SlowTask, Stage, from_profile};
 
 use super::answer::Answer;

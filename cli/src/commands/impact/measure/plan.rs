@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use unfuse_profiler::perf_event;
 use unfuse_machine::cgroup::Setting;
+use unfuse_profiler::perf_event;
 
 use super::levels::{Chosen, Cpu, Disk, Levels};
 use super::machine::{Machine, loopback};

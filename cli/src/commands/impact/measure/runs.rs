@@ -13,9 +13,9 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use unfuse_files::{Access, Directory};
 use unfuse_impact::Row;
-use unfuse_profiler::perf_event;
 use unfuse_machine::guardian::{Guardian, end_all};
 use unfuse_machine::storage;
+use unfuse_profiler::perf_event;
 
 use super::super::{PROFILES, RUNS};
 use super::levels::{Chosen, Cpu, Disk};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use unfuse_format::TaskRow;
 
-use super::model::{Cost, Stage, StageMetrics, Tasks};
-use crate::profile;
+use crate::model::{Cost, Stage, StageMetrics, Tasks};
+use unfuse_postprocess::Stage as KnownStage;
 
 /// Stage and attempt.
 pub(super) type Attempt = (i32, i32);
@@ -13,7 +13,7 @@ pub(super) type Attempt = (i32, i32);
 /// One stage attempt from what is known of it.
 pub(super) fn stage(
     (stage, attempt): Attempt,
-    known: Option<&profile::Stage>,
+    known: Option<&KnownStage>,
     tasks: &[TaskRow],
     cost: Cost,
 ) -> Stage {
@@ -51,7 +51,7 @@ fn metrics(tasks: &[TaskRow]) -> StageMetrics {
         add(&mut sum.input_bytes, task.input_bytes);
         add(&mut sum.shuffle_read_bytes, task.shuffle_read_bytes);
         add(&mut sum.shuffle_write_bytes, task.shuffle_write_bytes);
-        add(&mut sum.spilled_bytes, task.disk_spilled);
+        add(&mut sum.spilled_bytes, task.disk_spilled_bytes);
     }
     sum
 }
@@ -66,7 +66,7 @@ fn ns(ms: i64) -> u64 {
 }
 
 fn duration_ms(task: &TaskRow) -> i64 {
-    task.finished.saturating_sub(task.launched).max(0)
+    task.finished_ms.saturating_sub(task.launched_ms).max(0)
 }
 
 /// The tasks of some stages as columns; `stages` are their positions in the query.
@@ -96,7 +96,7 @@ pub(super) fn columns<'a>(stages: impl Iterator<Item = (usize, &'a [TaskRow])>) 
             columns.index.push(task.index);
             columns.attempt.push(task.task_attempt);
             columns.executor.push(executor);
-            columns.launched_ms.push(task.launched);
+            columns.launched_ms.push(task.launched_ms);
             columns.duration_ms.push(duration_ms(task));
             columns.cpu_ms.push(task.cpu_ns / 1_000_000);
             columns
@@ -107,7 +107,7 @@ pub(super) fn columns<'a>(stages: impl Iterator<Item = (usize, &'a [TaskRow])>) 
             columns.read_bytes.push(read);
             let written = task.output_bytes.saturating_add(task.shuffle_write_bytes);
             columns.written_bytes.push(written);
-            columns.spilled_bytes.push(task.disk_spilled);
+            columns.spilled_bytes.push(task.disk_spilled_bytes);
             columns.status.push(status);
         }
     }

@@ -9,8 +9,8 @@ use flate2::write::DeflateEncoder;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Report;
-use crate::plain::{Form, Plain};
+use crate::Report;
+use unfuse_postprocess::plain::{Form, Plain};
 
 /// The page without data; `build.mjs` of the page makes it.
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/page.html"));

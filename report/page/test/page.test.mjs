@@ -9,7 +9,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { launch, watched } from "./browser.mjs";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 const unfuse = process.env.UNFUSE ?? join(root, "target/release/unfuse");
 const bench = process.env.UNFUSE_BENCH ?? join(root, "target/release/unfuse-bench");
 const dir = mkdtempSync(join(tmpdir(), "unfuse-page-"));

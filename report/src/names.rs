@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use unfuse_format::Frame;
 
-use super::model::FrameNames;
-use crate::profile::{Profile, generated_hash};
-use crate::totals::method_name;
+use crate::model::FrameNames;
+use unfuse_postprocess::method_name;
+use unfuse_postprocess::{Profile, generated_hash};
 
 /// The frames of every stack with samples as numbers.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Flame graphs as trees.
 
-use super::model::{Cost, Flame, FlameKind};
+use crate::model::{Cost, Flame, FlameKind};
 
 /// A frame: what it is, and which one.
 pub(super) type Key = (FlameKind, u32);

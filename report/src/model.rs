@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use crate::profile::Weight;
-use crate::rule::Standing;
+use unfuse_postprocess::Standing;
+use unfuse_postprocess::Weight;
 
 /// Samples and CPU time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -96,7 +96,7 @@ pub struct QuerySummary {
     pub stages: usize,
     /// Finished task attempts.
     pub tasks: usize,
-    /// See [`crate::Fingerprint`].
+    /// See [`unfuse_postprocess::Fingerprint`].
     pub fingerprint: String,
     /// Whether it is known who slowed it down.
     pub contention: bool,
@@ -158,7 +158,7 @@ pub struct Node {
     pub rows: Option<i64>,
 }
 
-/// Bounds of a share, 0 to 1: with 95% certainty it lies between them, see [`crate::Total::share_low`].
+/// Bounds of a share, 0 to 1: with 95% certainty it lies between them, see [`unfuse_postprocess::Total::share_low`].
 pub type Range = [f64; 2];
 
 /// Work that no operator does.
@@ -176,7 +176,7 @@ pub struct Heading {
     pub stages: Vec<i32>,
 }
 
-/// CPU time of tasks by what the rule is worth that placed it, see [`crate::Standing`].
+/// CPU time of tasks by what the rule is worth that placed it, see [`unfuse_postprocess::Standing`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Placed {
     /// Of the operators that it was given to.

@@ -17,11 +17,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::resume_unwind;
 
 use unfuse_format::{FormatError, TaskRow};
+use unfuse_postprocess::{
+    Execution, ExecutionKey, Fingerprint, Group, Profile, execution_of, generated_hash, notes,
+};
 
-use crate::attribute::execution_of;
-use crate::fingerprint::Fingerprint;
-use crate::notes::notes;
-use crate::profile::{Execution, ExecutionKey, Group, Profile, generated_hash};
 use names::Names;
 use stages::Attempt;
 

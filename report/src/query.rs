@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::flame::{Key, Tree};
-use super::model::{Cost, FlameKind, Heading, Node, Placed, QueryDetail, Range, Wait};
-use super::names::Names;
-use super::sources::HotLines;
-use super::stages::{self, Attempt};
-use super::{Part, TasksByStage};
-use crate::attribute::{Attribution, Attributor, Owner};
-use crate::plan::Plan;
-use crate::profile::{Group, Profile, Weight};
-use crate::uncertainty::Evidence;
-use crate::waiting::Waiting;
+use crate::flame::{Key, Tree};
+use crate::model::{Cost, FlameKind, Heading, Node, Placed, QueryDetail, Range, Wait};
+use crate::names::Names;
+use crate::sources::HotLines;
+use crate::stages::{self, Attempt};
+use crate::{Part, TasksByStage};
+use unfuse_postprocess::Evidence;
+use unfuse_postprocess::Plan;
+use unfuse_postprocess::WaitReason;
+use unfuse_postprocess::{Attribution, Attributor, Owner};
+use unfuse_postprocess::{Group, Profile, Weight};
 
 /// What one owner costs.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(super) struct Share {
     /// What is known of its part of the CPU time.
     evidence: Evidence,
     /// How long it waited and for what, ns.
-    waits: BTreeMap<Waiting, u64>,
+    waits: BTreeMap<WaitReason, u64>,
     stages: BTreeSet<i32>,
 }
 
@@ -33,7 +33,7 @@ impl Share {
     }
 
     fn waits(&self) -> Vec<Wait> {
-        let wait = |(waiting, ns): (&Waiting, &u64)| Wait {
+        let wait = |(waiting, ns): (&WaitReason, &u64)| Wait {
             what: waiting.name(),
             ns: *ns,
         };
@@ -264,7 +264,7 @@ fn nodes(profile: &Profile, part: &Part, costs: &Costs<'_>, attempts: &[Attempt]
         }
     }
     let values = values(profile, part, attempts);
-    let node = |(at, node): (usize, &crate::PlanNode)| Node {
+    let node = |(at, node): (usize, &unfuse_postprocess::PlanNode)| Node {
         id: node.id,
         parent: node.parent,
         operator: node.operator.clone(),

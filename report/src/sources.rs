@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Cost, HotSource, Source};
-use crate::profile::{ExecutionKey, Profile, generated_hash};
-use crate::regions::{RegionKind, RegionMap};
+use crate::model::{Cost, HotSource, Source};
+use unfuse_postprocess::{ExecutionKey, Profile, generated_hash};
+use unfuse_postprocess::{RegionKind, RegionMap};
 
 /// Lines of generated code with samples, by hash.
 #[derive(Default)]

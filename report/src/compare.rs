@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Report;
-use super::model::{Comparison, Pair, PairRow, QuerySummary, Unmatched};
-use super::query::Costs;
-use crate::fingerprint::normalised;
+use crate::Report;
+use crate::model::{Comparison, Pair, PairRow, QuerySummary, Unmatched};
+use crate::query::Costs;
+use unfuse_postprocess::normalised;
 
 /// The runs of one query: positions in the list.
 type Runs = Vec<usize>;

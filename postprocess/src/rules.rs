@@ -1,0 +1,30 @@
+//! Reads the rules that are data, the files in `rules/`: they are part of the program.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// The rules in the text of a file.
+pub(crate) fn load<T: DeserializeOwned>(text: &str) -> T {
+    toml::from_str(text).expect("the rules are part of the program, and tests read each file")
+}
+
+/// A rule for classes whose names begin with, or contain, a text.
+#[derive(Deserialize)]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+pub(crate) struct ClassRule {
+    pub(crate) class: String,
+    /// A frame to which the rule applies, or what follows `class` in one.
+    #[cfg(test)]
+    pub(crate) example: String,
+}
+
+/// A frame of an example: `class.method`, or a native function without a class.
+#[cfg(test)]
+pub(crate) fn frame(text: &str) -> unfuse_format::Frame {
+    let (class, method) = text.rsplit_once('.').unwrap_or(("", text));
+    unfuse_format::Frame {
+        class: class.to_owned(),
+        method: method.to_owned(),
+        ..unfuse_format::Frame::default()
+    }
+}

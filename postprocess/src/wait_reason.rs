@@ -1,0 +1,259 @@
+//! What a thread waits for, by the stack with which it left its CPU: the rules in `rules/waits.toml`.
+
+use std::cmp::Reverse;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use unfuse_format::Frame;
+
+use crate::rules::load;
+
+macro_rules! wait_reasons {
+    ($($(#[doc = $doc:literal])* $reason:ident $name:literal,)+) => {
+        /// What is waited for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+        pub enum WaitReason {
+            $($(#[doc = $doc])* #[serde(rename = $name)] $reason,)+
+        }
+
+        impl WaitReason {
+            /// What follows "waiting for".
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $name,)+
+                }
+            }
+        }
+    };
+}
+
+wait_reasons! {
+    /// A CPU.
+    RunQueue "run queue",
+    /// A file is opened or read.
+    DiskRead "disk read",
+    /// A file is written.
+    DiskWrite "disk write",
+    /// Blocks of a shuffle that come from elsewhere.
+    ShuffleFetch "shuffle fetch",
+    /// A worker process of Python.
+    Python "Python worker",
+    /// Another machine, or a socket of this one.
+    Network "network",
+    /// Spark's memory manager: other tasks have the memory.
+    Memory "memory manager",
+    /// A pause of the JVM, most often for garbage collection, or memory that a collection must free first.
+    Safepoint "GC or safepoint",
+    /// A lock, a condition or a queue that another thread has to serve.
+    Lock "lock",
+    /// Time itself.
+    Sleep "sleep",
+    /// Work.
+    Idle "work",
+    /// Something else.
+    Other "other",
+    /// Its stack was not sampled.
+    Unknown "unknown",
+}
+
+/// The rules, each kind in the order in which they are tried.
+#[derive(Deserialize)]
+struct WaitRules {
+    native: Vec<NativeRule>,
+    call: Vec<CallRule>,
+    caller: Vec<CallRule>,
+}
+
+/// A function or stub of the JVM, by what its name contains.
+#[derive(Deserialize)]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+struct NativeRule {
+    reason: WaitReason,
+    function: String,
+    #[cfg(test)]
+    example: Vec<String>,
+}
+
+/// A Java method, by how the names of its class and of itself begin.
+#[derive(Deserialize)]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+struct CallRule {
+    reason: WaitReason,
+    class: String,
+    #[serde(default)]
+    method: String,
+    #[cfg(test)]
+    example: Vec<String>,
+}
+
+static RULES: LazyLock<WaitRules> = LazyLock::new(|| {
+    let mut rules: WaitRules = load(include_str!("../rules/waits.toml"));
+    for calls in [&mut rules.call, &mut rules.caller] {
+        calls.sort_by_key(|rule| Reverse((rule.class.len(), rule.method.len())));
+    }
+    rules
+});
+
+impl WaitReason {
+    /// The reason by the frames of a stack, root first.
+    pub(crate) fn of_stack(frames: &[Frame]) -> Self {
+        match frames.last() {
+            None => return Self::Unknown,
+            Some(leaf) if leaf.kind != "wait" => {}
+            Some(leaf) if leaf.method == "[run queue]" => return Self::RunQueue,
+            Some(_) => return Self::Unknown,
+        }
+        let java = frames.iter().rposition(|frame| !frame.class.is_empty());
+        let below = &frames[java.map_or(0, |index| index + 1)..];
+        let callers = || frames.iter().rev().filter(|frame| !frame.class.is_empty());
+        let reason = native(below)
+            .or_else(|| callers().find_map(|frame| call(&RULES.call, frame)))
+            .unwrap_or(Self::Other);
+        // For these two, what the caller wants counts.
+        match reason {
+            Self::Lock | Self::Network => callers()
+                .find_map(|frame| call(&RULES.caller, frame))
+                .unwrap_or(reason),
+            _ => reason,
+        }
+    }
+}
+
+/// The reason by native frames.
+fn native(frames: &[Frame]) -> Option<WaitReason> {
+    let applies = |rule: &&NativeRule| {
+        let mut frames = frames.iter();
+        frames.any(|frame| frame.method.contains(&rule.function))
+    };
+    RULES.native.iter().find(applies).map(|rule| rule.reason)
+}
+
+/// The reason by one Java frame.
+fn call(rules: &[CallRule], frame: &Frame) -> Option<WaitReason> {
+    let applies = |rule: &&CallRule| {
+        frame.class.starts_with(&rule.class) && frame.method.starts_with(&rule.method)
+    };
+    rules.iter().find(applies).map(|rule| rule.reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::frame;
+    use WaitReason::{
+        DiskRead, DiskWrite, Idle, Lock, Memory, Network, Other, Python, RunQueue, Safepoint,
+        ShuffleFetch, Sleep, Unknown,
+    };
+
+    fn stack(frames: &[&str]) -> Vec<Frame> {
+        frames.iter().map(|text| frame(text)).collect()
+    }
+
+    fn of(frames: &[&str]) -> WaitReason {
+        WaitReason::of_stack(&stack(frames))
+    }
+
+    #[test]
+    fn examples_find_their_rules() {
+        let mut examples: Vec<_> = RULES
+            .native
+            .iter()
+            .map(|rule| (rule.reason, &rule.example))
+            .collect();
+        for rules in [&RULES.call, &RULES.caller] {
+            examples.extend(rules.iter().map(|rule| (rule.reason, &rule.example)));
+        }
+        for (reason, example) in examples {
+            let frames: Vec<_> = example.iter().map(|text| frame(text)).collect();
+            assert_eq!(WaitReason::of_stack(&frames), reason, "{example:?}");
+        }
+    }
+
+    /// A rule for the same beginnings could never apply.
+    #[test]
+    fn no_rule_is_there_twice() {
+        for rules in [&RULES.call, &RULES.caller] {
+            for pair in rules.windows(2) {
+                let [one, other] = [&pair[0], &pair[1]].map(|rule| (&rule.class, &rule.method));
+                assert_ne!(one, other);
+            }
+        }
+    }
+
+    const RUNNER: &str = "org.apache.spark.executor.Executor$TaskRunner.run";
+    const PARK: &str = "jdk.internal.misc.Unsafe.park";
+
+    #[test]
+    fn the_innermost_call_counts() {
+        assert_eq!(
+            of(&[RUNNER, "my.Udf.call", "java.lang.Thread.sleep"]),
+            Sleep
+        );
+        assert_eq!(
+            of(&["my.Main.main", "java.lang.Thread.sleep0", "JVM_SleepNanos"]),
+            Sleep
+        );
+        assert_eq!(of(&["java.io.FileInputStream.readBytes", "read"]), DiskRead);
+        assert_eq!(
+            of(&[
+                "sun.nio.ch.FileChannelImpl.write",
+                "sun.nio.ch.UnixFileDispatcherImpl.pwrite0"
+            ]),
+            DiskWrite
+        );
+        assert_eq!(of(&["sun.nio.ch.SocketDispatcher.read0"]), Network);
+        assert_eq!(of(&["my.Main.main", "java.lang.Object.wait0"]), Lock);
+        assert_eq!(of(&["my.Main.main"]), Other);
+        assert_eq!(of(&[]), Unknown);
+    }
+
+    #[test]
+    fn a_park_is_for_whoever_parks() {
+        let fetch = "org.apache.spark.storage.ShuffleBlockFetcherIterator.next";
+        let take = "java.util.concurrent.LinkedBlockingQueue.take";
+        assert_eq!(of(&[RUNNER, fetch, take, PARK]), ShuffleFetch);
+        let memory = "org.apache.spark.memory.ExecutionMemoryPool.acquireMemory";
+        assert_eq!(of(&[RUNNER, memory, "java.lang.Object.wait"]), Memory);
+        let python = "org.apache.spark.api.python.BasePythonRunner$ReaderIterator.hasNext";
+        let read = "sun.nio.ch.SocketDispatcher.read0";
+        assert_eq!(of(&[RUNNER, python, read]), Python);
+        let idle = "java.util.concurrent.ThreadPoolExecutor.getTask";
+        assert_eq!(of(&[idle, take, PARK]), Idle);
+        assert_eq!(of(&["my.Main.main", PARK, "Parker::park"]), Lock);
+        // What is read from a file is, whoever reads.
+        let file = "java.io.FileInputStream.readBytes";
+        assert_eq!(of(&[RUNNER, fetch, file]), DiskRead);
+    }
+
+    #[test]
+    fn native_frames_show_pauses_and_monitors() {
+        assert_eq!(
+            of(&[
+                "my.Main.main",
+                "SafepointBlob",
+                "SafepointSynchronize::block"
+            ]),
+            Safepoint
+        );
+        assert_eq!(
+            of(&[RUNNER, "java.util.Arrays.copyOf", "VMThread::execute"]),
+            Safepoint
+        );
+        let monitor = ["my.Main.main", "ObjectMonitor::enter", "__futex_wait"];
+        assert_eq!(of(&monitor), Lock);
+    }
+
+    #[test]
+    fn what_is_no_frame_says_it_itself() {
+        let with = |method: &str| {
+            let leaf = Frame {
+                kind: "wait".to_owned(),
+                method: method.to_owned(),
+                ..Frame::default()
+            };
+            [stack(&["java.lang.Thread.sleep"]), vec![leaf]].concat()
+        };
+        assert_eq!(WaitReason::of_stack(&with("[run queue]")), RunQueue);
+        assert_eq!(WaitReason::of_stack(&with("[waiting]")), Unknown);
+    }
+}
