@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use unfuse_format::{CodegenRow, Frame, ProfileDir, SampleRow, SegmentWriter, StackRow};
+use unfuse_format::{
+    CodegenRow, Frame, FrameKind, ProfileDir, SampleKind, SampleRow, SegmentWriter, StackRow,
+};
 
 use crate::event_log::Execution;
 
@@ -41,7 +43,7 @@ pub fn add(profile: &Path, executions: &[(Execution, String)]) -> Result<()> {
                 app: app.clone(),
                 stage: Some(execution.stage),
                 stage_attempt: Some(0),
-                kind: "cpu".to_owned(),
+                kind: SampleKind::Cpu,
                 stack: row.stack,
                 count,
                 ..SampleRow::default()
@@ -80,7 +82,7 @@ fn split(frame: &str) -> Option<(&str, &str, u32)> {
 fn frame(text: &str, sources: &Sources) -> Frame {
     let Some((class, method, line)) = split(text) else {
         return Frame {
-            kind: "native".to_owned(),
+            kind: FrameKind::Native,
             method: text.to_owned(),
             bci: -1,
             ..Frame::default()
@@ -91,7 +93,7 @@ fn frame(text: &str, sources: &Sources) -> Frame {
         .then(|| sources.iter().find(|(ending, _)| class.ends_with(*ending)))
         .flatten();
     Frame {
-        kind: "java".to_owned(),
+        kind: FrameKind::Java,
         class: class.to_owned(),
         method: method.to_owned(),
         file: hash.map_or_else(String::new, |(_, hash)| format!("generated_{hash}.java")),

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
 use unfuse_format::{
-    ExecutionRow, ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow,
-    RecordTextRow, SegmentWriter, StageRow, Table, TaskRow,
+    ExecutionRow, ProfileDir, RecordInRow, RecordOutRow, RecordSourceKind, RecordSourceRow,
+    RecordTargetRow, RecordTextRow, SegmentWriter, StageRow, Table, TaskRow,
 };
 use unfuse_postprocess::Profile;
 use unfuse_report::{Cost, Flame, QueryDetail, Report};
@@ -263,7 +263,7 @@ fn record(dir: &ProfileDir, task: i32, (file, offset): (&str, i64), ns: i64, tex
             task: tap,
             partition: task,
             tap,
-            kind: "file".to_owned(),
+            kind: RecordSourceKind::File,
             name: "in.csv HadoopRDD[0]".to_owned(),
             count: 1,
             timed: true,

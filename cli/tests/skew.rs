@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json as json_of};
 use unfuse_format::{
-    ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, RecordTextRow,
-    SegmentWriter, Table, TaskRow,
+    ProfileDir, RecordInRow, RecordOutRow, RecordSourceKind, RecordSourceRow, RecordTargetRow,
+    RecordTextRow, SegmentWriter, Table, TaskRow,
 };
 
 fn skew(from: &Path, arguments: &[&str]) -> Output {
@@ -237,7 +237,7 @@ fn follow(dir: &ProfileDir, tap: i64, number: i32) {
             tap,
             stage: number,
             task: number.into(),
-            kind: "file".to_owned(),
+            kind: RecordSourceKind::File,
             count: 1,
             timed: true,
             output: -1,

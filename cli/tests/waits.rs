@@ -20,7 +20,7 @@ fn write<T: Table>(dir: &ProfileDir, rows: Vec<T>) {
 
 fn stack(frames: &[(&str, &str, &str)]) -> StackRow {
     let frame = |(kind, class, method): &(&str, &str, &str)| Frame {
-        kind: (*kind).to_owned(),
+        kind: (*kind).into(),
         class: (*class).to_owned(),
         method: (*method).to_owned(),
         ..Frame::default()
@@ -55,7 +55,7 @@ fn make(root: &Path, kinds: &[&str]) -> ProfileDir {
     ];
     let sample = |kind: &str, stack: &StackRow, seconds: u64, stage: Option<i32>| SampleRow {
         app: APP.to_owned(),
-        kind: kind.to_owned(),
+        kind: kind.into(),
         stage,
         stage_attempt: stage.map(|_| 0),
         task: stage.map(|_| 1),
@@ -237,7 +237,7 @@ fn blame_takes_sparks_metrics_where_waits_have_no_stack() {
     let sample = SampleRow {
         app: APP.to_owned(),
         host: "h".to_owned(),
-        kind: "off-cpu".to_owned(),
+        kind: "off-cpu".into(),
         stage: Some(3),
         stage_attempt: Some(0),
         task: Some(1),

@@ -7,7 +7,7 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use unfuse_format::Frame;
+use unfuse_format::{Frame, StageAttempt};
 
 use crate::boundary::{self, Boundary};
 use crate::collect::{self, Collector};
@@ -133,11 +133,8 @@ impl<'a> Place<'a> {
     fn of(profile: &'a Profile, group: &Group, frames: &[Frame]) -> Self {
         let execution = execution_of(profile, group, frames);
         let context = execution.and_then(|execution| {
-            let stage = (
-                group.app.clone(),
-                group.stage.unwrap_or(-1),
-                group.attempt.unwrap_or(0),
-            );
+            let (stage, attempt) = (group.stage.unwrap_or(-1), group.attempt.unwrap_or(0));
+            let stage = StageAttempt::new(&group.app, stage, attempt);
             let context = Context {
                 plan: profile.plans.get(&execution)?,
                 accumulators: profile.stages.get(&stage).map(|stage| &stage.accumulators),
@@ -173,9 +170,10 @@ pub fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Optio
         return Some((group.app.clone(), query));
     }
     group.stage?;
-    let known = profile
-        .stages
-        .contains_key(&(group.app.clone(), group.stage?, group.attempt?));
+    let known =
+        profile
+            .stages
+            .contains_key(&StageAttempt::new(&group.app, group.stage?, group.attempt?));
     let hash = frames
         .iter()
         .find_map(|frame| generated_hash(&frame.file))
@@ -502,7 +500,10 @@ fn choose(kind: BoundaryKind, running: &[usize], all: &[usize]) -> Taken {
 
 #[cfg(test)]
 mod tests {
-    use unfuse_format::{PlanRow, ProfileDir, SampleRow, SegmentWriter, StackRow, StageRow, Table};
+    use unfuse_format::{
+        FrameKind, PlanRow, ProfileDir, SampleKind, SampleRow, SegmentWriter, StackRow, StageRow,
+        Table,
+    };
 
     use super::*;
     use crate::profile::Selection;
@@ -519,7 +520,7 @@ mod tests {
         let home = tempfile::tempdir().expect("a directory");
         let dir = ProfileDir::create(&home.path().join("profile")).expect("a profile");
         let frame = |class: &&str| Frame {
-            kind: "java".to_owned(),
+            kind: FrameKind::Java,
             class: (*class).to_owned(),
             ..Frame::default()
         };
@@ -528,7 +529,7 @@ mod tests {
             &dir,
             vec![SampleRow {
                 app: "app".to_owned(),
-                kind: "cpu".to_owned(),
+                kind: SampleKind::Cpu,
                 stage: Some(3),
                 stage_attempt: Some(0),
                 task: Some(1),

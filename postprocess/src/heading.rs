@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use unfuse_format::Frame;
+use unfuse_format::{Frame, FrameKind};
 
 use crate::boundary::{self, Boundary};
 use crate::profile::generated_hash;
@@ -135,7 +135,7 @@ fn is_after_run(frames: &[Frame]) -> bool {
 
 fn in_task(frames: &[Frame], planned: bool) -> (&'static str, Rule) {
     if let [only] = frames
-        && only.kind == "wait"
+        && only.kind == FrameKind::Wait
     {
         return ("task: waiting", Rule::Heading);
     }
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(of("main", &plans), "spark: planning");
         assert_eq!(of("main", &stack(&["my.Main"])), "outside tasks");
         let mut cut = stack(&["", "my.Main"]);
-        (cut[0].kind, cut[0].method) = ("unknown".to_owned(), NO_CALLERS.to_owned());
+        (cut[0].kind, cut[0].method) = (FrameKind::Unknown, NO_CALLERS.to_owned());
         assert_eq!(of("main", &cut), UNDESCRIBED);
     }
 }

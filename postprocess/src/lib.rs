@@ -44,7 +44,7 @@ pub use history::{History, Part, Run, histories, median};
 pub use notes::{completeness, notes};
 pub use plan::{Plan, PlanNode};
 pub use profile::{
-    Execution, ExecutionKey, Group, Kind, Profile, Selection, Stage, Time, Weight, generated_hash,
+    Execution, ExecutionKey, Group, Profile, Selection, Stage, Time, Weight, generated_hash,
 };
 pub use regions::{Region, RegionKind, RegionMap};
 pub use rule::{BoundaryKind, Rule, Standing};

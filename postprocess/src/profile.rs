@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use unfuse_format::{
     Accumulator, CodegenRow, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow, Problem,
-    ProcessRow, ProfileDir, SampleRow, SourceRow, StackRow, StageRow, Table, TaskRow,
+    ProcessRow, ProfileDir, SampleKind, SampleRow, SourceRow, StackRow, StageAttempt, StageRow,
+    Table, TaskRow, merge_executions, merge_stages,
 };
 
 use crate::attribute::is_mapped;
@@ -17,19 +18,8 @@ use crate::plan::Plan;
 use crate::regions::RegionMap;
 use crate::wait_reason::WaitReason;
 
-/// An execution of an application.
-/// Application id and SQL execution id.
+/// An execution of an application: application id and SQL execution id.
 pub type ExecutionKey = (String, i64);
-
-/// What a thread did when it was looked at.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// It ran.
-    #[default]
-    Cpu,
-    /// It waited.
-    OffCpu,
-}
 
 /// Whose time is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,10 +34,10 @@ pub enum Time {
 }
 
 impl Time {
-    fn holds(self, kind: Kind) -> bool {
+    fn holds(self, kind: SampleKind) -> bool {
         match self {
-            Self::Cpu => kind == Kind::Cpu,
-            Self::OffCpu => kind == Kind::OffCpu,
+            Self::Cpu => kind == SampleKind::Cpu,
+            Self::OffCpu => kind == SampleKind::OffCpu,
             Self::Wall => true,
         }
     }
@@ -69,14 +59,14 @@ pub struct Group {
     /// Stack id.
     pub stack: i64,
     /// Whether the thread ran or waited.
-    pub kind: Kind,
+    pub kind: SampleKind,
 }
 
 impl Group {
-    fn of(row: SampleRow, stages: &HashMap<(String, i32, i32), Stage>) -> Self {
+    fn of(row: SampleRow, stages: &HashMap<StageAttempt, Stage>) -> Self {
         let query = match (row.stage, row.stage_attempt) {
             (Some(stage), Some(attempt)) => stages
-                .get(&(row.app.clone(), stage, attempt))
+                .get(&StageAttempt::new(&row.app, stage, attempt))
                 .and_then(|stage| stage.execution),
             _ => None,
         };
@@ -87,18 +77,7 @@ impl Group {
             attempt: row.stage_attempt,
             thread: row.thread,
             stack: row.stack,
-            kind: Kind::named(&row.kind),
-        }
-    }
-}
-
-impl Kind {
-    /// As tables call it.
-    pub(crate) fn named(name: &str) -> Self {
-        if name == "off-cpu" {
-            Self::OffCpu
-        } else {
-            Self::Cpu
+            kind: row.kind,
         }
     }
 }
@@ -116,7 +95,7 @@ pub struct Weight {
 
 impl Weight {
     fn of(row: &SampleRow, by_time: bool) -> Self {
-        let by_time = by_time || Kind::named(&row.kind) == Kind::OffCpu;
+        let by_time = by_time || row.kind == SampleKind::OffCpu;
         Self {
             samples: row.count,
             ns: row.weight_ns,
@@ -239,8 +218,8 @@ pub struct Profile {
     pub waits: Vec<(Group, Weight)>,
     /// Frames of each stack, root first.
     pub stacks: HashMap<i64, Vec<Frame>>,
-    /// Stage attempts by application, stage and attempt.
-    pub stages: HashMap<(String, i32, i32), Stage>,
+    /// What is known of each stage attempt.
+    pub stages: HashMap<StageAttempt, Stage>,
     /// The last plan of each execution.
     pub plans: HashMap<ExecutionKey, Plan>,
     /// Plan nodes by region id, for each text an execution generated.
@@ -275,7 +254,7 @@ impl Profile {
         problems.extend(samples.problems);
         let (groups, waits) = merged(samples.rows)
             .into_iter()
-            .partition(|(group, _)| group.kind == Kind::Cpu);
+            .partition(|(group, _)| group.kind == SampleKind::Cpu);
         let stacks = rows::<StackRow>(&dir, &mut problems)?;
         let plan_rows = rows::<PlanRow>(&dir, &mut problems)?;
         let codegen = rows::<CodegenRow>(&dir, &mut problems)?;
@@ -326,7 +305,7 @@ impl Profile {
     pub fn keep_application(&mut self, app: &str) {
         self.groups.retain(|(group, _)| group.app == app);
         self.waits.retain(|(group, _)| group.app == app);
-        self.stages.retain(|(of, _, _), _| of == app);
+        self.stages.retain(|id, _| id.app == app);
         self.plans.retain(|(of, _), _| of == app);
         self.generated.retain(|(of, _), _| of == app);
         self.descriptions.retain(|(of, _), _| of == app);
@@ -467,43 +446,38 @@ fn rows<T: Table>(dir: &ProfileDir, problems: &mut Vec<Problem>) -> Result<Vec<T
     Ok(read.rows)
 }
 
-fn stages(rows: Vec<StageRow>) -> HashMap<(String, i32, i32), Stage> {
-    let mut stages: HashMap<_, Stage> = HashMap::new();
-    for row in rows {
-        let stage = stages.entry((row.app, row.stage, row.attempt)).or_default();
-        stage.execution = row.execution.or(stage.execution);
-        stage
-            .accumulators
-            .extend(row.accumulators.iter().map(|accumulator| accumulator.id));
+fn stages(rows: Vec<StageRow>) -> HashMap<StageAttempt, Stage> {
+    let merged = merge_stages(rows).into_iter();
+    merged.map(|(id, row)| (id, Stage::from(row))).collect()
+}
+
+impl From<StageRow> for Stage {
+    fn from(row: StageRow) -> Self {
         let number = |a: &Accumulator| Some((a.id, a.value.parse().ok()?));
-        stage
-            .values
-            .extend(row.accumulators.iter().filter_map(number));
-        if !row.name.is_empty() {
-            stage.name = row.name;
+        Self {
+            execution: row.execution,
+            accumulators: row.accumulators.iter().map(|a| a.id).collect(),
+            values: row.accumulators.iter().filter_map(number).collect(),
+            name: row.name,
+            tasks: row.tasks,
+            submitted_ms: row.submitted_ms,
+            completed_ms: row.completed_ms,
+            failure: row.failure,
         }
-        stage.tasks = stage.tasks.max(row.tasks);
-        stage.submitted_ms = row.submitted_ms.or(stage.submitted_ms);
-        stage.completed_ms = row.completed_ms.or(stage.completed_ms);
-        stage.failure = row.failure.or(stage.failure.take());
     }
-    stages
 }
 
 fn executions(rows: Vec<ExecutionRow>) -> BTreeMap<ExecutionKey, Execution> {
-    let mut executions: BTreeMap<ExecutionKey, Execution> = BTreeMap::new();
-    for row in rows {
-        let known = executions.entry((row.app, row.execution)).or_default();
-        if !row.description.is_empty() {
-            known.description = row.description;
-        }
-        // Each adaptive re-planning writes a row with its own time: the first one began it.
-        let starts = [known.started_ms, row.started_ms];
-        known.started_ms = starts.into_iter().flatten().min();
-        known.ended_ms = row.ended_ms.or(known.ended_ms);
-        known.error = row.error.or(known.error.take());
-    }
-    executions
+    let executions = merge_executions(rows).into_values().map(|row| {
+        let execution = Execution {
+            description: row.description,
+            started_ms: row.started_ms,
+            ended_ms: row.ended_ms,
+            error: row.error,
+        };
+        ((row.app, row.execution), execution)
+    });
+    executions.collect()
 }
 
 fn plans(rows: Vec<PlanRow>) -> HashMap<ExecutionKey, Plan> {
@@ -584,13 +558,13 @@ fn name_applications(samples: &mut [SampleRow], processes: &[ProcessRow]) {
 fn groups(
     mut rows: Vec<SampleRow>,
     processes: &[ProcessRow],
-    stages: &HashMap<(String, i32, i32), Stage>,
+    stages: &HashMap<StageAttempt, Stage>,
     by_time: bool,
 ) -> Vec<(Group, Weight)> {
     name_applications(&mut rows, processes);
     // Spark's threads without a task wait for one: that is nobody's time.
     let idle = |row: &SampleRow| {
-        row.stage.is_none() && !row.app.is_empty() && Kind::named(&row.kind) == Kind::OffCpu
+        row.stage.is_none() && !row.app.is_empty() && row.kind == SampleKind::OffCpu
     };
     let group = |row: SampleRow| {
         let weight = Weight::of(&row, by_time);

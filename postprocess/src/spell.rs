@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use unfuse_format::{FormatError, Frame, ProfileDir, SampleRow};
+use unfuse_format::{FormatError, Frame, ProfileDir, SampleKind, SampleRow};
 
-use crate::profile::{Kind, Profile};
+use crate::profile::Profile;
 use crate::wait_reason::WaitReason;
 
 /// What a task did in one span of time (a few seconds at most), with all the others of that span that did the same.
@@ -54,7 +54,7 @@ impl Profile {
                 stage: row.stage?,
                 attempt: row.stage_attempt?,
                 task: row.task?,
-                waiting: (Kind::named(&row.kind) == Kind::OffCpu).then_some(waiting),
+                waiting: (row.kind == SampleKind::OffCpu).then_some(waiting),
                 for_memory,
                 in_python: row.thread == PYTHON,
                 app: row.app,

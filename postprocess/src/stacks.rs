@@ -7,11 +7,11 @@
 
 use std::borrow::Cow;
 
-use unfuse_format::Frame;
+use unfuse_format::{Frame, FrameKind as CodeKind, SampleKind};
 
 use crate::attribute::{Attributor, Owner};
 use crate::plan::PlanNode;
-use crate::profile::{Group, Kind};
+use crate::profile::Group;
 use crate::rule::Rule;
 use crate::totals::method_name;
 
@@ -109,14 +109,14 @@ impl<'a> Stack<'a> {
         let mut begins = attribution.begins.iter().peekable();
         let code = profile.stacks.get(&group.stack).map_or(&[][..], |f| f);
         for (index, frame) in code.iter().enumerate() {
-            if level == Level::Full && frame.kind != "wait" {
+            if level == Level::Full && frame.kind != CodeKind::Wait {
                 frames.push(StackFrame::code(frame));
             }
             while let Some((_, at)) = begins.next_if(|(at, _)| *at <= index) {
                 frames.extend(nodes.get(*at).map(StackFrame::operator));
             }
         }
-        if group.kind == Kind::OffCpu {
+        if group.kind == SampleKind::OffCpu {
             let name = format!("[waiting: {}]", profile.waiting(group).name());
             frames.push(StackFrame::plain(FrameKind::Waiting, name.into()));
         }
@@ -151,9 +151,9 @@ impl<'a> StackFrame<'a> {
     }
 
     fn code(frame: &'a Frame) -> Self {
-        let kind = match frame.kind.as_str() {
-            "java" | "interpreted" => FrameKind::Java,
-            "kernel" => FrameKind::Kernel,
+        let kind = match frame.kind {
+            CodeKind::Java | CodeKind::Interpreted => FrameKind::Java,
+            CodeKind::Kernel => FrameKind::Kernel,
             _ => FrameKind::Native,
         };
         Self {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use unfuse_format::Frame;
+use unfuse_format::{Frame, SampleKind};
 
 use crate::attribute::{Attributor, Owner};
 use crate::heading::UNATTRIBUTED;
-use crate::profile::{Group, Kind, Profile, Selection, Time, Weight, generated_hash};
+use crate::profile::{Group, Profile, Selection, Time, Weight, generated_hash};
 use crate::rule::{Rule, Standing};
 use crate::uncertainty::Evidence;
 use crate::wait_reason::WaitReason;
@@ -121,13 +121,13 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, kind: Kind, weight: Weight, doubtful: bool) {
+    fn add(&mut self, kind: SampleKind, weight: Weight, doubtful: bool) {
         match kind {
-            Kind::Cpu => {
+            SampleKind::Cpu => {
                 self.cpu.add(weight);
                 self.evidence.add(weight.value, doubtful);
             }
-            Kind::OffCpu => self.waits.add(weight),
+            SampleKind::OffCpu => self.waits.add(weight),
         }
     }
 
@@ -181,7 +181,7 @@ impl Totals {
             if selection.time == Time::OffCpu {
                 key.waiting = Some(profile.waiting(group));
             }
-            for other in others.iter().filter(|_| group.kind == Kind::Cpu) {
+            for other in others.iter().filter(|_| group.kind == SampleKind::Cpu) {
                 let key = Key {
                     owner: Some(other.clone()),
                     ..key.clone()
@@ -285,7 +285,7 @@ fn key(
             (key.query, key.stage) = (None, None);
             // Of waits the last native function is always the same few.
             let java = frames.iter().rev().find(|frame| !frame.class.is_empty());
-            let waits = java.filter(|_| group.kind == Kind::OffCpu);
+            let waits = java.filter(|_| group.kind == SampleKind::OffCpu);
             key.name = waits
                 .or(frames.last())
                 .map_or_else(|| "[no frame]".to_owned(), method_name);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use unfuse_format::Frame;
+use unfuse_format::{Frame, FrameKind};
 
 use crate::rules::load;
 
@@ -99,7 +99,7 @@ impl WaitReason {
     pub(crate) fn of_stack(frames: &[Frame]) -> Self {
         match frames.last() {
             None => return Self::Unknown,
-            Some(leaf) if leaf.kind != "wait" => {}
+            Some(leaf) if leaf.kind != FrameKind::Wait => {}
             Some(leaf) if leaf.method == "[run queue]" => return Self::RunQueue,
             Some(_) => return Self::Unknown,
         }
@@ -247,7 +247,7 @@ mod tests {
     fn what_is_no_frame_says_it_itself() {
         let with = |method: &str| {
             let leaf = Frame {
-                kind: "wait".to_owned(),
+                kind: FrameKind::Wait,
                 method: method.to_owned(),
                 ..Frame::default()
             };

@@ -1,8 +1,8 @@
 //! Shares of a made-up profile whose samples stand between the lines of fused operators.
 
 use unfuse_format::{
-    CodegenRow, Frame, PlanRow, ProfileDir, RegionNode, SampleRow, SegmentWriter, SourceRow,
-    StackRow, StageRow, Table,
+    CodegenRow, Frame, FrameKind, PlanRow, ProfileDir, RegionNode, SampleKind, SampleRow,
+    SegmentWriter, SourceRow, StackRow, StageRow, Table,
 };
 use unfuse_postprocess::{By, Profile, Selection, Total, Totals};
 
@@ -35,7 +35,7 @@ fn totals(samples: &[(u64, u32, u32)]) -> Vec<Total> {
     dir.save_source(HASH, TEXT).expect("saved");
     let stack = |line, line_before| {
         StackRow::from_frames(vec![Frame {
-            kind: "java".to_owned(),
+            kind: FrameKind::Java,
             class: "GeneratedClass$GeneratedIteratorForCodegenStage1".to_owned(),
             method: "loop".to_owned(),
             file: format!("generated_{HASH}.java"),
@@ -46,7 +46,7 @@ fn totals(samples: &[(u64, u32, u32)]) -> Vec<Total> {
     };
     let sample = |&(count, line, before): &(u64, u32, u32)| SampleRow {
         app: APP.to_owned(),
-        kind: "cpu".to_owned(),
+        kind: SampleKind::Cpu,
         stage: Some(3),
         stage_attempt: Some(0),
         task: Some(1),

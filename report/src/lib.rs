@@ -16,7 +16,7 @@ mod stages;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::resume_unwind;
 
-use unfuse_format::{FormatError, TaskRow};
+use unfuse_format::{FormatError, StageAttempt, TaskRow};
 use unfuse_postprocess::{
     Execution, ExecutionKey, Fingerprint, Group, Profile, execution_of, generated_hash, notes,
 };
@@ -27,7 +27,7 @@ use stages::Attempt;
 pub use html::Block;
 pub use model::*;
 
-type TasksByStage = HashMap<(String, i32, i32), Vec<TaskRow>>;
+type TasksByStage = HashMap<StageAttempt, Vec<TaskRow>>;
 
 /// One query, or an application's work outside queries: where to find what it did.
 #[derive(Debug, Default)]
@@ -204,8 +204,7 @@ impl<'a> Report<'a> {
 fn by_stage(rows: Vec<TaskRow>) -> TasksByStage {
     let mut tasks = TasksByStage::new();
     for row in rows {
-        let key = (row.app.clone(), row.stage, row.attempt);
-        tasks.entry(key).or_default().push(row);
+        tasks.entry(row.stage_attempt()).or_default().push(row);
     }
     for rows in tasks.values_mut() {
         rows.sort_by_key(|row| (row.index, row.task_attempt, row.task));
@@ -223,12 +222,11 @@ fn parts(profile: &Profile, tasks: &TasksByStage) -> Vec<Part> {
     }
     // Stages without a query count with the work outside, if they did any.
     let mut stages: Vec<_> = profile.stages.iter().collect();
-    stages.sort_by_key(|(key, _)| *key);
-    for (key, stage) in stages {
-        let (app, id, attempt) = key;
-        if stage.execution.is_some() || tasks.contains_key(key) {
-            let part = parts.entry((app, stage.execution)).or_default();
-            part.stages.push((*id, *attempt));
+    stages.sort_by_key(|(id, _)| *id);
+    for (id, stage) in stages {
+        if stage.execution.is_some() || tasks.contains_key(id) {
+            let part = parts.entry((&id.app, stage.execution)).or_default();
+            part.stages.push((id.stage, id.attempt));
         }
     }
     let query = |group: &Group| {
@@ -273,7 +271,7 @@ fn summary(
     let attempts = query::attempts(profile, part);
     let rows: Vec<&TaskRow> = attempts
         .iter()
-        .filter_map(|(stage, attempt)| tasks.get(&(part.app.clone(), *stage, *attempt)))
+        .filter_map(|(stage, attempt)| tasks.get(&StageAttempt::new(&part.app, *stage, *attempt)))
         .flatten()
         .collect();
     let waiting = rows.iter().map(|task| stages::waiting_ns(task));

@@ -42,7 +42,10 @@ impl Names {
     fn number<'a>(&mut self, frame: &'a Frame, known: &mut HashMap<FrameKey<'a>, u32>) -> u32 {
         let generated = generated_hash(&frame.file).is_some();
         let line = if generated { frame.line } else { 0 };
-        let kind = if generated { "generated" } else { &frame.kind };
+        let kind = match generated {
+            true => "generated",
+            false => frame.kind.as_str(),
+        };
         let key = (kind, frame.class.as_str(), frame.method.as_str(), line);
         let next = self.table.names.len() as u32;
         *known.entry(key).or_insert_with(|| {

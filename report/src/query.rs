@@ -1,6 +1,7 @@
 //! One query: who does its work and who waits, in which stages, where in the code.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use unfuse_format::StageAttempt;
 
 use crate::flame::{Key, Tree};
 use crate::model::{Cost, FlameKind, Heading, Node, Placed, QueryDetail, Range, Wait};
@@ -188,13 +189,13 @@ pub(super) fn detail(
         hot.add(profile, group.stack, *cost);
     }
     let task_rows = |attempt: &Attempt| {
-        let key = (part.app.clone(), attempt.0, attempt.1);
+        let key = StageAttempt::new(&part.app, attempt.0, attempt.1);
         tasks.get(&key).map_or(&[][..], Vec::as_slice)
     };
     let stage = |attempt: &Attempt| {
         let known = profile
             .stages
-            .get(&(part.app.clone(), attempt.0, attempt.1));
+            .get(&StageAttempt::new(&part.app, attempt.0, attempt.1));
         let cost = by_stage.get(attempt).copied().unwrap_or_default();
         stages::stage(*attempt, known, task_rows(attempt), cost)
     };
@@ -286,7 +287,9 @@ fn nodes(profile: &Profile, part: &Part, costs: &Costs<'_>, attempts: &[Attempt]
 fn values(profile: &Profile, part: &Part, attempts: &[Attempt]) -> HashMap<i64, i64> {
     let mut values: HashMap<i64, i64> = HashMap::new();
     for (stage, attempt) in attempts {
-        let stage = profile.stages.get(&(part.app.clone(), *stage, *attempt));
+        let stage = profile
+            .stages
+            .get(&StageAttempt::new(&part.app, *stage, *attempt));
         for (id, value) in stage.map_or(&[][..], |stage| &stage.values) {
             let known = values.entry(*id).or_insert(*value);
             *known = (*known).max(*value);

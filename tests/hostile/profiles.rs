@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use unfuse_format::{FrameKind, RecordSourceKind};
 
 use arrow_schema::DataType;
 use serde_json::{Map, Value, json};
@@ -279,7 +280,7 @@ fn names_file(profile: &Path, file: &Path) {
     let mut sources = SegmentWriter::<RecordSourceRow>::new(&dir, "evil-1");
     sources.push(RecordSourceRow {
         tap: TAP,
-        kind: "file".to_owned(),
+        kind: RecordSourceKind::File,
         name: "in.txt HadoopRDD[0]".to_owned(),
         count: 2,
         timed: true,
@@ -431,7 +432,7 @@ fn deep(profile: &Path) {
     const DEPTH: i32 = 50_000;
     let dir = ProfileDir::open(profile).expect("a profile");
     let frame = |line: i32| Frame {
-        kind: "java".to_owned(),
+        kind: FrameKind::Java,
         class: "Deep".to_owned(),
         method: "down".to_owned(),
         line: line.cast_unsigned(),

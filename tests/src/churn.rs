@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use unfuse_format::{Frame, ProfileDir, SampleRow, StackRow};
+use unfuse_format::{Frame, ProfileDir, SampleKind, SampleRow, StackRow};
 
 use crate::{compile, is, run, samples, top, unfuse};
 
@@ -128,7 +128,7 @@ impl Churned {
             .collect();
         let rows = dir.read::<SampleRow>().expect("samples").rows;
         let (mut checked, mut wrong, mut descriptions) = (0, 0, Vec::new());
-        for row in rows.iter().filter(|row| row.kind == "cpu") {
+        for row in rows.iter().filter(|row| row.kind == SampleKind::Cpu) {
             let frames = &frames[&row.stack];
             let named: BTreeSet<&str> = frames.iter().map(|frame| frame.class.as_str()).collect();
             for class in named.into_iter().filter_map(|name| classes.get(name)) {

@@ -4,7 +4,7 @@ mod samples;
 
 use std::collections::{BTreeMap, HashMap};
 
-use unfuse_format::{FormatError, ProfileDir, RecordSourceRow, RecordTextRow};
+use unfuse_format::{FormatError, ProfileDir, RecordSourceKind, RecordSourceRow, RecordTextRow};
 
 use crate::{Noted, RecordRef, SlowOutput, Taps};
 
@@ -20,7 +20,7 @@ pub struct RecordPlace {
     /// Partition of the stage.
     pub partition: i32,
     /// `file`, `other`, `shuffle` or `cached`.
-    pub kind: String,
+    pub kind: RecordSourceKind,
     /// How Spark prints the RDD it was read from.
     pub rdd: String,
     /// Position in that partition, from 0.
@@ -148,7 +148,7 @@ fn place(source: &RecordSourceRow, at: RecordRef, noted: Noted) -> RecordPlace {
         stage: source.stage,
         task: source.task,
         partition: source.partition,
-        kind: source.kind.clone(),
+        kind: source.kind,
         rdd: source.name.clone(),
         position: at.position,
         file: part.and_then(|part| source.files.get(part).cloned()),
@@ -162,7 +162,7 @@ fn place(source: &RecordSourceRow, at: RecordRef, noted: Noted) -> RecordPlace {
     // The first line of a file is at 0, as what is not known; others of it are not.
     let begins_line = noted.id > 0 || (place.row == Some(0) && place.file_start == 0);
     let is_text = begins_line && source.lines != Some(false);
-    if place.kind == "file" && is_text && place.rdd.contains("HadoopRDD") {
+    if place.kind == RecordSourceKind::File && is_text && place.rdd.contains("HadoopRDD") {
         place.offset = Some(noted.id);
         place.row = None;
     }

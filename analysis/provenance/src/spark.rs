@@ -4,6 +4,7 @@
 //! ([`Plan`]) and does what grows with records; it leaves an [`Answer`], which is an [`Outcome`] with other names for records.
 
 use std::collections::HashMap;
+use unfuse_format::RecordSourceKind;
 
 use serde::{Deserialize, Serialize};
 
@@ -88,8 +89,8 @@ impl Plan {
                     tap: source.tap,
                     source: source.source,
                     level: *level,
-                    shuffle_ns: match &*source.kind {
-                        "shuffle" => source.read_ns.max(0),
+                    shuffle_ns: match source.kind {
+                        RecordSourceKind::Shuffle => source.read_ns.max(0),
                         _ => 0,
                     },
                     linked: !source.links.is_empty(),

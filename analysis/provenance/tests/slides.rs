@@ -4,7 +4,8 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use unfuse_format::{
-    ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, SegmentWriter, Table,
+    ProfileDir, RecordIdentity, RecordInRow, RecordOutRow, RecordSourceKind, RecordSourceRow,
+    RecordTargetRow, SegmentWriter, Table,
 };
 use unfuse_provenance::{Options, Outcome, SEVERAL, Taps, propagate};
 
@@ -55,12 +56,11 @@ impl Run {
             partition: task.partition,
             tap,
             kind: if task.from.is_some() {
-                "shuffle"
+                RecordSourceKind::Shuffle
             } else {
-                "file"
-            }
-            .to_owned(),
-            by: "key".to_owned(),
+                RecordSourceKind::File
+            },
+            by: RecordIdentity::Key,
             links: task.from.iter().map(|link| (*link).to_owned()).collect(),
             count,
             read_ns: task.shuffle_ms * MS,

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use unfuse_format::{
-    Accumulator, CodegenRow, ExecutionRow, Frame, IntervalRow, Metric, PlanRow, ProcessRow,
-    ProfileDir, RegionNode, SampleRow, SegmentWriter, SourceRow, StackRow, StageRow, Table,
-    TaskRow,
+    Accumulator, CodegenRow, ExecutionRow, Frame, FrameKind, IntervalRow, Metric, PlanRow,
+    ProcessRow, ProfileDir, RegionNode, SampleKind, SampleRow, SegmentWriter, SourceRow, StackRow,
+    StageRow, Table, TaskRow,
 };
 
 use self::skew::Records;
@@ -201,7 +201,7 @@ fn source(shape: usize, codegen_stage: i32) -> String {
 /// How the stack of a task begins and how deep the code below it is.
 fn frames(shape: usize, number: usize) -> Vec<Frame> {
     let java = |class: &str, method: &str, line: u32| Frame {
-        kind: "java".into(),
+        kind: FrameKind::Java,
         class: class.into(),
         method: method.into(),
         signature: "()V".into(),
@@ -306,7 +306,7 @@ fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Rand
             task: Some(task),
             start_ns: begun * 1_000_000,
             end_ns: (begun + 100) * 1_000_000,
-            kind: "cpu".into(),
+            kind: SampleKind::Cpu,
             stack: stack_id(shape, number),
             count,
             weight_ns: count * 5_000_000,
@@ -519,7 +519,7 @@ fn outside(out: &mut Tables, queries: usize) {
             thread: (*thread).into(),
             start_ns: BEGUN_MS * 1_000_000,
             end_ns: BEGUN_MS * 1_000_000,
-            kind: "cpu".into(),
+            kind: SampleKind::Cpu,
             stack: stack_id(0, tid),
             count: queries as u64,
             weight_ns: queries as u64 * 5_000_000,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use unfuse_format::{
-    Frame, ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, RecordTextRow,
-    SampleRow, SegmentWriter, StackRow, Table,
+    Frame, FrameKind, ProfileDir, RecordIdentity, RecordInRow, RecordOutRow, RecordSourceKind,
+    RecordSourceRow, RecordTargetRow, RecordTextRow, SampleKind, SampleRow, SegmentWriter,
+    StackRow, Table,
 };
 
 use super::{APP, HOST, TASKS};
@@ -50,7 +51,7 @@ impl Records {
         stacks.push(StackRow {
             stack: STACK,
             frames: vec![Arc::new(Frame {
-                kind: "java".into(),
+                kind: FrameKind::Java,
                 class: "com.example.Daily".into(),
                 method: "<parse>".into(),
                 file: "Daily.scala".into(),
@@ -79,8 +80,8 @@ impl Records {
             task,
             partition: SLOW,
             tap: task,
-            kind: "file".into(),
-            by: "position".into(),
+            kind: RecordSourceKind::File,
+            by: RecordIdentity::Position,
             name: "/data/sales.csv HadoopRDD[1] at textFile".into(),
             count: TEXTS.len() as i64,
             timed: true,
@@ -147,7 +148,7 @@ impl Records {
             task: Some(task),
             start_ns: began_ns,
             end_ns: began_ns + slower_ms * 1_000_000,
-            kind: "cpu".into(),
+            kind: SampleKind::Cpu,
             stack: STACK,
             count: slower_ms.unsigned_abs() / 5,
             weight_ns: slower_ms.unsigned_abs() * 1_000_000,

@@ -206,13 +206,7 @@ impl<'a> Outbox<'a> {
 /// What a frame takes in a message, about.
 fn bytes(wire: &WireFrame) -> usize {
     let frame = &wire.frame;
-    let texts = [
-        &frame.kind,
-        &frame.class,
-        &frame.method,
-        &frame.signature,
-        &frame.file,
-    ];
+    let texts = [&frame.class, &frame.method, &frame.signature, &frame.file];
     24 + texts.iter().map(|text| text.len()).sum::<usize>()
 }
 

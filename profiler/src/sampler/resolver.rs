@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use unfuse_codemap::{CodeMap, Found, Kind, Lookup, Resolved};
-use unfuse_format::{Frame, NO_CALLERS, UNDESCRIBED};
+use unfuse_format::{Frame, FrameKind, NO_CALLERS, UNDESCRIBED};
 
 use super::interpreted::{CALLERS_MISSING, INTERPRETER, TaggedFrames};
 use super::outbox::Outbox;
@@ -42,9 +42,9 @@ impl Leaf {
     fn frame(self) -> Option<WireFrame> {
         match self {
             Self::Frame | Self::Wait => None,
-            Self::Kernel => Some(frame("kernel", "[kernel]")),
-            Self::Queue => Some(frame("wait", "[run queue]")),
-            Self::Guess => Some(frame("wait", "[waiting]")),
+            Self::Kernel => Some(frame(FrameKind::Kernel, "[kernel]")),
+            Self::Queue => Some(frame(FrameKind::Wait, "[run queue]")),
+            Self::Guess => Some(frame(FrameKind::Wait, "[waiting]")),
         }
     }
 }
@@ -109,7 +109,7 @@ impl Piece {
         let frames: WirePiece = frames.into();
         let mut hasher = DefaultHasher::new();
         frames.hash(&mut hasher);
-        let stub = |frame: &Frame| frame.kind == "stub" && frame.method == ENTRY_STUB;
+        let stub = |frame: &Frame| frame.kind == FrameKind::Stub && frame.method == ENTRY_STUB;
         Self {
             hash: hasher.finish(),
             enters: frames.iter().any(|wire| stub(&wire.frame)),
@@ -306,7 +306,7 @@ impl<'a> Resolver<'a> {
             return Piece::new(frames, Origin::Interpreted, window);
         }
         if word == CALLERS_MISSING {
-            let frames = [frame("unknown", NO_CALLERS)];
+            let frames = [frame(FrameKind::Unknown, NO_CALLERS)];
             return Piece::new(frames, Origin::Interpreted, window);
         }
         let reader = self.map.reader();
@@ -317,9 +317,9 @@ impl<'a> Resolver<'a> {
                     let name = self.resolved.frames.first();
                     let name = name.map_or("", |frame| frame.method.as_str());
                     let kind = if name == INTERPRETER {
-                        "interpreted"
+                        FrameKind::Interpreted
                     } else {
-                        "stub"
+                        FrameKind::Stub
                     };
                     vec![frame(kind, name)]
                 } else {
@@ -349,13 +349,13 @@ impl<'a> Resolver<'a> {
             Some(mapping) if !mapping.path.is_empty() => WireFrame {
                 frame: Frame {
                     file: mapping.path.clone(),
-                    ..frame("native", "").frame
+                    ..frame(FrameKind::Native, "").frame
                 },
                 address: ip - mapping.start + mapping.offset,
             },
-            Some(_) if self.is_inline_cache_stub(ip) => frame("stub", "inline cache stub"),
-            Some(_) => frame("unknown", UNDESCRIBED),
-            None => frame("unknown", "[unknown]"),
+            Some(_) if self.is_inline_cache_stub(ip) => frame(FrameKind::Stub, "inline cache stub"),
+            Some(_) => frame(FrameKind::Unknown, UNDESCRIBED),
+            None => frame(FrameKind::Unknown, "[unknown]"),
         }
     }
 }
@@ -370,9 +370,9 @@ fn leads_elsewhere(before: &[u8], from: &[u8]) -> bool {
     at_mov || at_jmp
 }
 
-fn frame(kind: &str, method: &str) -> WireFrame {
+fn frame(kind: FrameKind, method: &str) -> WireFrame {
     let frame = Frame {
-        kind: kind.to_owned(),
+        kind,
         method: method.to_owned(),
         bci: -1,
         ..Frame::default()
@@ -383,7 +383,7 @@ fn frame(kind: &str, method: &str) -> WireFrame {
 fn interpreted_frame(method: &InterpretedMethod, bci: Option<u16>) -> WireFrame {
     let names = method.names.clone();
     let frame = Frame {
-        kind: "interpreted".to_owned(),
+        kind: FrameKind::Interpreted,
         class: names.class,
         method: names.name,
         signature: names.signature,
@@ -398,7 +398,7 @@ fn interpreted_frame(method: &InterpretedMethod, bci: Option<u16>) -> WireFrame 
 
 fn java_frame(frame: unfuse_codemap::Frame) -> WireFrame {
     let frame = Frame {
-        kind: "java".to_owned(),
+        kind: FrameKind::Java,
         class: frame.class,
         method: frame.method,
         signature: frame.signature,

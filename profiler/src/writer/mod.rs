@@ -23,7 +23,10 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
-use unfuse_format::{FormatError, Frame, LiveMarker, ProfileDir, Retention, SampleRow, StackRow};
+use unfuse_format::{
+    FormatError, Frame, FrameKind, LiveMarker, ProfileDir, Retention, SampleKind, SampleRow,
+    StackRow,
+};
 
 use crate::clock::EpochOffset;
 use crate::names::{host, writer_name};
@@ -337,7 +340,11 @@ impl Work {
                         stack: row.stack,
                         count: row.count,
                         weight_ns: row.weight_ns,
-                        kind: if row.waiting { "off-cpu" } else { "cpu" }.to_owned(),
+                        kind: if row.waiting {
+                            SampleKind::OffCpu
+                        } else {
+                            SampleKind::Cpu
+                        },
                         ..sample_of(&self.tables.process)
                     });
                 }
@@ -386,7 +393,7 @@ impl Work {
             if used.work == internal::GC {
                 self.host.add_gc(used.ns);
             }
-            let row = StackRow::from_frames(vec![frame("native", "", used.work)]);
+            let row = StackRow::from_frames(vec![frame(FrameKind::Native, "", used.work)]);
             let stack = row.stack;
             if self.stacks.insert(stack) {
                 self.tables.segments.stacks.push(row);

@@ -1,7 +1,7 @@
 //! CPU time of the Python processes that work for Spark's tasks.
 
 use serde_json::Value;
-use unfuse_format::{ProcessRow, SampleRow, StackRow};
+use unfuse_format::{FrameKind, ProcessRow, SampleRow, StackRow};
 
 use super::tables::{frame, sample_of};
 
@@ -19,11 +19,11 @@ pub(super) fn rows(
     *rest %= period;
     let stack = StackRow::from_frames(vec![
         frame(
-            "java",
+            FrameKind::Java,
             "org.apache.spark.api.python.BasePythonRunner",
             "compute",
         ),
-        frame("native", "", "Python worker process"),
+        frame(FrameKind::Native, "", "Python worker process"),
     ]);
     let ms = |key: &str| event[key].as_i64().unwrap_or(0).saturating_mul(1_000_000);
     let number = |key: &str| {

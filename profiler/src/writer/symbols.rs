@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{ReadCache, ReadRef};
 use object::{Object, ObjectSymbol, SymbolKind};
-use unfuse_format::Frame;
+use unfuse_format::{Frame, FrameKind};
 
 use crate::wire::WireFrame;
 
@@ -49,7 +49,7 @@ impl Symbols {
     /// The frame with its native symbol filled in; `[libname]` where there is none.
     pub(super) fn name(&mut self, wire: WireFrame) -> Frame {
         let WireFrame { mut frame, address } = wire;
-        if frame.kind != "native" || !frame.method.is_empty() {
+        if frame.kind != FrameKind::Native || !frame.method.is_empty() {
             return frame;
         }
         let library = self

@@ -4,8 +4,8 @@ use super::records::Records;
 use super::spool::Spool;
 use serde::Deserialize;
 use unfuse_format::{
-    CachedRow, CodegenRow, ExecutionRow, FormatError, Frame, HostRow, IntervalRow, PlanRow,
-    ProcessRow, ProfileDir, SampleRow, SourceRow, StageRow, Table, TaskRow,
+    CachedRow, CodegenRow, ExecutionRow, FormatError, Frame, FrameKind, HostRow, IntervalRow,
+    PlanRow, ProcessRow, ProfileDir, SampleKind, SampleRow, SourceRow, StageRow, Table, TaskRow,
 };
 
 use super::events::Event;
@@ -325,9 +325,9 @@ impl Tables {
 }
 
 /// A frame of a stack that no sampler took.
-pub(super) fn frame(kind: &str, class: &str, method: &str) -> Frame {
+pub(super) fn frame(kind: FrameKind, class: &str, method: &str) -> Frame {
     Frame {
-        kind: kind.to_owned(),
+        kind,
         class: class.to_owned(),
         method: method.to_owned(),
         bci: -1,
@@ -342,14 +342,14 @@ pub(super) fn sample_of(process: &ProcessRow) -> SampleRow {
         host: process.host.clone(),
         executor: process.executor.clone(),
         pid: process.pid,
-        kind: "cpu".to_owned(),
+        kind: SampleKind::Cpu,
         ..SampleRow::default()
     }
 }
 
 /// How many samples these are; waits are none.
 fn cpu_samples(rows: &[SampleRow]) -> u64 {
-    let cpu = rows.iter().filter(|row| row.kind == "cpu");
+    let cpu = rows.iter().filter(|row| row.kind == SampleKind::Cpu);
     cpu.map(|row| row.count).sum()
 }
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use unfuse_format::{Frame, ProcessRow, ProfileDir, SampleRow, StackRow};
+use unfuse_format::{Frame, ProcessRow, ProfileDir, SampleKind, SampleRow, StackRow};
 use unfuse_tests::{HotTruth, check_hot, compile, is, jdks, of_main, run, samples, top, unfuse};
 
 /// The part of all samples that must be in the hot lines. Code that HotSpot's first compiler made, or that is interpreted
@@ -171,7 +171,7 @@ impl Stacks {
                 .expect("a process"),
             samples: samples
                 .into_iter()
-                .filter(|row| row.thread == "main" && row.kind == "cpu")
+                .filter(|row| row.thread == "main" && row.kind == SampleKind::Cpu)
                 .collect(),
             stacks: stacks
                 .into_iter()

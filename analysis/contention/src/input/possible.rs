@@ -1,9 +1,9 @@
 //! Rows of a profile that can have happened: what a damaged one holds must not become an answer.
 
-use unfuse_format::{CachedRow, HostRow, IntervalRow, StageRow, TaskRow};
+use unfuse_format::{CachedRow, HostRow, IntervalRow, StageAttempt, StageRow, TaskRow};
 use unfuse_postprocess::Spell;
 
-use super::profile::{Recorded, StageKey};
+use super::profile::Recorded;
 use crate::workload::LATEST;
 
 const NS_PER_MS: i64 = 1_000_000;
@@ -42,10 +42,10 @@ fn is_time_ms(ms: i64) -> bool {
     (0..=LATEST / NS_PER_MS).contains(&ms)
 }
 
-fn stage((_, stage, attempt): &StageKey, row: &StageRow) -> bool {
+fn stage(id: &StageAttempt, row: &StageRow) -> bool {
     let times = [row.submitted_ms, row.completed_ms];
-    *stage >= 0
-        && *attempt >= 0
+    id.stage >= 0
+        && id.attempt >= 0
         && row.parents.iter().all(|parent| *parent >= 0)
         && times.into_iter().flatten().all(is_time_ms)
 }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn impossible_rows_are_left_out_and_counted() {
-        let key = |stage: i32| (String::new(), stage, 0);
+        let key = |stage: i32| StageAttempt::new("", stage, 0);
         let late = StageRow {
             completed_ms: Some(i64::MAX),
             ..StageRow::default()

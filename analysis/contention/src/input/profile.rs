@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use unfuse_format::{
-    CachedRow, FormatError, HostRow, IntervalRow, ProfileDir, StageRow, Table, TaskRow,
+    CachedRow, FormatError, HostRow, IntervalRow, ProfileDir, StageAttempt, StageRow, Table,
+    TaskRow, merge_stages,
 };
 use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, WaitReason};
 
@@ -27,7 +28,6 @@ pub(super) fn application(query: QueryId) -> u32 {
     u32::try_from(query.0 / PER_APPLICATION).unwrap_or(u32::MAX)
 }
 
-pub(super) type StageKey = (String, i32, i32);
 type TaskKey = (String, i64);
 
 /// The contention tables of a profile. A query's id is its SQL execution id.
@@ -38,7 +38,7 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
     let dir = ProfileDir::open(profile.path())?;
     let mut builder = Builder::default();
     let mut recorded = Recorded {
-        stages: stages(read(&dir, &mut builder)?),
+        stages: merge_stages(read(&dir, &mut builder)?),
         tasks: read(&dir, &mut builder)?,
         intervals: read(&dir, &mut builder)?,
         spells: profile.spells()?,
@@ -90,7 +90,7 @@ pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, Fo
 
 /// The tables as they were read.
 pub(super) struct Recorded {
-    pub(super) stages: BTreeMap<StageKey, StageRow>,
+    pub(super) stages: BTreeMap<StageAttempt, StageRow>,
     pub(super) tasks: Vec<TaskRow>,
     pub(super) intervals: Vec<IntervalRow>,
     pub(super) spells: Vec<Spell>,
@@ -103,7 +103,7 @@ impl Recorded {
         let names: BTreeSet<&str> = self
             .stages
             .keys()
-            .map(|(app, ..)| app.as_str())
+            .map(|id| id.app.as_str())
             .chain(self.tasks.iter().map(|task| task.app.as_str()))
             .chain(self.intervals.iter().map(|row| row.app.as_str()))
             .collect();
@@ -139,7 +139,7 @@ enum Blocked {
 struct Reader {
     builder: Builder,
     applications: Vec<String>,
-    stages: BTreeMap<StageKey, StageId>,
+    stages: BTreeMap<StageAttempt, StageId>,
     tasks: BTreeMap<TaskKey, TaskId>,
     /// By application and id.
     executors: BTreeMap<(String, String), Executor>,
@@ -162,14 +162,14 @@ impl Reader {
         for (key, row) in &recorded.stages {
             self.add_stage(profile, key, row);
         }
-        let known = |key: &StageKey| recorded.stages.contains_key(key);
+        let known = |key: &StageAttempt| recorded.stages.contains_key(key);
         let rows = recorded.tasks.iter();
-        let of_tasks = rows.map(|task| (task.app.clone(), task.stage, task.attempt));
+        let of_tasks = rows.map(TaskRow::stage_attempt);
         let rows = recorded.intervals.iter();
-        let of_rows = rows.map(|row| (row.app.clone(), row.stage, row.attempt));
+        let of_rows = rows.map(IntervalRow::stage_attempt);
         let rows = recorded.spells.iter();
-        let of_spells = rows.map(|spell| (spell.app.clone(), spell.stage, spell.attempt));
-        let lost: BTreeSet<StageKey> = of_tasks
+        let of_spells = rows.map(|spell| StageAttempt::new(&spell.app, spell.stage, spell.attempt));
+        let lost: BTreeSet<StageAttempt> = of_tasks
             .chain(of_rows)
             .chain(of_spells)
             .filter(|key| !known(key))
@@ -185,23 +185,23 @@ impl Reader {
         }
     }
 
-    fn add_stage(&mut self, profile: &Profile, key: &StageKey, row: &StageRow) {
-        let query = self.query_id(&key.0, row.execution);
+    fn add_stage(&mut self, profile: &Profile, key: &StageAttempt, row: &StageRow) {
+        let query = self.query_id(&key.app, row.execution);
         let id = StageId {
             query,
-            stage: key.1.max(0).cast_unsigned(),
-            attempt: key.2.max(0).cast_unsigned(),
+            stage: key.stage.max(0).cast_unsigned(),
+            attempt: key.attempt.max(0).cast_unsigned(),
         };
-        let execution = (key.0.clone(), row.execution);
+        let execution = (key.app.clone(), row.execution);
         self.builder.executions.insert(execution, query);
         // Ids of executions are each application's own.
         let of = match self.applications.len() {
             0 | 1 => String::new(),
-            _ => format!("{} ", key.0),
+            _ => format!("{} ", key.app),
         };
         let label = match row.execution {
             Some(execution) => {
-                let text = profile.descriptions.get(&(key.0.clone(), execution));
+                let text = profile.descriptions.get(&(key.app.clone(), execution));
                 text.map_or_else(
                     || format!("{of}query {execution}"),
                     |text| format!("{of}query {execution}: {text}"),
@@ -212,7 +212,7 @@ impl Reader {
         self.builder.query(Query {
             id: query,
             name: query.0.to_string(),
-            application: key.0.clone(),
+            application: key.app.clone(),
             label,
             user: row.user.clone(),
             pool: row.pool.clone(),
@@ -237,7 +237,7 @@ impl Reader {
     }
 
     /// When a stage that was submitted ended. One that was never said to have completed did when its application was last heard of.
-    fn end_of(&self, (app, ..): &StageKey, row: &StageRow) -> i64 {
+    fn end_of(&self, StageAttempt { app, .. }: &StageAttempt, row: &StageRow) -> i64 {
         let heard = || self.ends_ns.get(app).copied().unwrap_or(0);
         let end = row.completed_ms.map_or_else(heard, ns);
         end.max(ns(row.submitted_ms.unwrap_or(0)))
@@ -251,7 +251,7 @@ impl Reader {
         }
         let mut begins: BTreeMap<TaskId, i64> = BTreeMap::new();
         for row in &recorded.intervals {
-            let stage = (row.app.clone(), row.stage, row.attempt);
+            let stage = row.stage_attempt();
             let task = self.task(
                 (row.app.clone(), row.task),
                 &stage,
@@ -262,7 +262,7 @@ impl Reader {
             *begin = row.start_ns.min(*begin);
         }
         for spell in &recorded.spells {
-            let stage = (spell.app.clone(), spell.stage, spell.attempt);
+            let stage = StageAttempt::new(&spell.app, spell.stage, spell.attempt);
             self.task(
                 (spell.app.clone(), spell.task),
                 &stage,
@@ -272,7 +272,7 @@ impl Reader {
         }
         for row in &recorded.tasks {
             let home = homes.get(&(row.app.as_str(), row.executor.as_str()));
-            let stage = (row.app.clone(), row.stage, row.attempt);
+            let stage = row.stage_attempt();
             let host = home.map_or(row.host.as_str(), |home| *home);
             let key = (row.app.clone(), row.task);
             let known = self.tasks.contains_key(&key);
@@ -289,7 +289,7 @@ impl Reader {
         self.compare_clocks(recorded, &begins);
     }
 
-    fn task(&mut self, key: TaskKey, stage: &StageKey, host: &str, executor: &str) -> TaskId {
+    fn task(&mut self, key: TaskKey, stage: &StageAttempt, host: &str, executor: &str) -> TaskId {
         if let Some(task) = self.tasks.get(&key) {
             return *task;
         }
@@ -526,9 +526,9 @@ impl Reader {
 
     fn cached(&mut self, profile: &Profile, held: &cache::Held) {
         let stage = held.stage.and_then(|stage| {
-            let mut attempts = self.stages.range((held.app.clone(), stage, 0)..);
+            let mut attempts = self.stages.range(StageAttempt::new(&held.app, stage, 0)..);
             let (key, id) = attempts.next()?;
-            (key.0 == held.app && key.1 == stage).then_some(*id)
+            key.is_of(&held.app, stage).then_some(*id)
         });
         let process = profile
             .processes
@@ -588,8 +588,8 @@ impl Reader {
             if seconds <= 0.0 {
                 continue;
             }
-            let attempts = self.stages.range((app.clone(), stage, 0)..);
-            for (_, id) in attempts.take_while(|(key, _)| key.0 == app && key.1 == stage) {
+            let attempts = self.stages.range(StageAttempt::new(&app, stage, 0)..);
+            for (_, id) in attempts.take_while(|(key, _)| key.is_of(&app, stage)) {
                 self.builder.tables.operators.push(OperatorShare {
                     stage: *id,
                     operator: operator.clone(),
@@ -657,30 +657,6 @@ fn read<T: Table>(dir: &ProfileDir, builder: &mut Builder) -> Result<Vec<T>, For
         .notes
         .extend(read.problems.iter().map(ToString::to_string));
     Ok(read.rows)
-}
-
-/// Rows of a stage attempt put together: submission knows its query and parents, completion its end.
-fn stages(rows: Vec<StageRow>) -> BTreeMap<StageKey, StageRow> {
-    let mut stages: BTreeMap<StageKey, StageRow> = BTreeMap::new();
-    for row in rows {
-        let key = (row.app.clone(), row.stage, row.attempt);
-        let known = stages.entry(key).or_default();
-        known.execution = row.execution.or(known.execution);
-        known.tasks = row.tasks.max(known.tasks);
-        known.submitted_ms = row.submitted_ms.or(known.submitted_ms);
-        known.completed_ms = row.completed_ms.or(known.completed_ms);
-        known.pool_weight = row.pool_weight.or(known.pool_weight);
-        if !row.parents.is_empty() {
-            known.parents = row.parents;
-        }
-        if !row.pool.is_empty() {
-            known.pool = row.pool;
-        }
-        if !row.user.is_empty() {
-            known.user = row.user;
-        }
-    }
-    stages
 }
 
 /// What a spell was blocked for; none where it ran, or waited for what no neighbour takes away.

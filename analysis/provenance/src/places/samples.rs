@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use unfuse_format::{FormatError, Frame, ProfileDir, SampleRow, StackRow};
+use unfuse_format::{FormatError, Frame, ProfileDir, SampleKind, SampleRow, StackRow};
 
 use super::RecordPlace;
 use crate::{RecordRef, Taps};
@@ -27,7 +27,7 @@ pub(super) fn look(
         .collect();
     let samples = dir.read_as::<SampleRow, _>(|rows| {
         let of_tasks = |row: &SampleRow| {
-            row.kind == "cpu"
+            row.kind == SampleKind::Cpu
                 && row.task.is_some_and(|task| {
                     tasks.contains(&task)
                         || (row.thread == PYTHON && followed.contains(&(&*row.app, task)))

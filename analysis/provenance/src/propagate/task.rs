@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use unfuse_format::{RecordInRow, RecordOutRow, RecordSourceRow};
+use unfuse_format::{RecordInRow, RecordOutRow, RecordSourceKind, RecordSourceRow};
 
 use super::links::Linked;
 use crate::{Reach, RecordRef, SEVERAL, Tap};
@@ -175,7 +175,7 @@ impl<'a> Source<'a> {
                 shuffle_ns: 0,
             });
         }
-        if row.kind == "shuffle" && read > 0 {
+        if row.kind == RecordSourceKind::Shuffle && read > 0 {
             for (record, count) in records.iter_mut().zip(counts) {
                 let part = row.read_ns.max(0) as f64 * count as f64 / read as f64;
                 record.shuffle_ns = part.round() as i64;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use unfuse_format::{ExecutionRow, FormatError, ProfileDir, StageRow, Table, TaskRow};
+use unfuse_format::{
+    ExecutionId, FormatError, ProfileDir, Table, TaskRow, merge_executions, merge_stages,
+};
 
 use super::retries::Sizes;
 use crate::{Run, Stage, Task};
@@ -17,24 +19,14 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
     let dir = ProfileDir::open(root)?;
     let mut run = Run::default();
     let mut stages: BTreeMap<(String, i32), Stage> = BTreeMap::new();
-    let executions: HashMap<(String, i64), String> = read::<ExecutionRow>(&dir, &mut run.notes)?
-        .into_iter()
-        // The row of its end has none.
-        .filter(|row| !row.description.is_empty())
-        .map(|row| ((row.app, row.execution), row.description))
-        .collect();
-    let mut completed: HashMap<(String, i32), (i32, Option<i64>)> = HashMap::new();
+    let executions = merge_executions(read(&dir, &mut run.notes)?);
+    let mut completed: HashMap<(String, i32), Option<i64>> = HashMap::new();
     let mut sizes = Sizes::default();
-    for row in read::<StageRow>(&dir, &mut run.notes)? {
-        let key = (row.app, row.stage);
-        sizes.take(key.clone(), row.attempt, row.tasks.into());
-        // A row each tells of submission and completion; a later attempt's counts.
-        let last = completed.entry(key.clone()).or_insert((row.attempt, None));
-        if row.attempt > last.0 {
-            *last = (row.attempt, row.completed_ms);
-        } else if row.attempt == last.0 {
-            last.1 = last.1.or(row.completed_ms);
-        }
+    // A later attempt comes after an earlier one.
+    for (id, row) in merge_stages(read(&dir, &mut run.notes)?) {
+        let key = (id.app, id.stage);
+        sizes.take(key.clone(), id.attempt, row.tasks.into());
+        completed.insert(key.clone(), row.completed_ms);
         let stage = stages.entry(key).or_default();
         stage.sql = stage.sql.or(row.execution);
         stage.submitted_ms = match (stage.submitted_ms, row.submitted_ms) {
@@ -57,11 +49,13 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
         *now = (*now).max(last.unwrap_or(0));
     }
     for ((app, number), mut stage) in stages {
-        stage.completed_ms = completed.get(&(app.clone(), number)).and_then(|of| of.1);
+        stage.completed_ms = completed.get(&(app.clone(), number)).copied().flatten();
         let description = stage
             .sql
-            .and_then(|sql| executions.get(&(app.clone(), sql)));
-        stage.description = description.cloned().unwrap_or_default();
+            .and_then(|sql| executions.get(&ExecutionId::new(&app, sql)));
+        stage.description = description
+            .map(|row| row.description.clone())
+            .unwrap_or_default();
         stage.now_ms = now.get(&app).copied().unwrap_or(0);
         stage.app = names.of(&app);
         stage.stage = number;

@@ -108,7 +108,7 @@ pub(super) struct Place {
     pub(super) task: i64,
     pub(super) partition: i32,
     /// `file`, `other`, `shuffle` or `cached`.
-    pub(super) kind: String,
+    pub(super) kind: &'static str,
     pub(super) rdd: String,
     pub(super) position: i64,
     pub(super) file: Option<String>,
@@ -128,7 +128,7 @@ impl Place {
             stage: place.stage,
             task: place.task,
             partition: place.partition,
-            kind: place.kind.clone(),
+            kind: place.kind.as_str(),
             rdd: place.rdd.clone(),
             position: place.position,
             file: place.file.clone(),

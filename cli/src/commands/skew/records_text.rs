@@ -130,7 +130,7 @@ fn place(at: &Place) -> String {
             let _ = write!(place, ", behind all that was read before");
         }
         _ => {
-            let _ = write!(place, ", record {} of {}", at.position, from(&at.kind));
+            let _ = write!(place, ", record {} of {}", at.position, from(at.kind));
         }
     }
     place

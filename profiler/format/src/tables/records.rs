@@ -1,5 +1,7 @@
 //! Records that were followed through a run (`records=on`).
 
+use crate::{RecordIdentity, RecordSourceKind};
+
 table! {
     /// A partition of a source, a shuffle or a cached RDD that a task read, in a run with `records=on`; successful task attempts only.
     pub struct RecordSourceRow in RecordSources {
@@ -18,9 +20,9 @@ table! {
         /// Number among the sources of the task.
         pub source: i32,
         /// `file`, `other` (made in place, a database …), `shuffle` or `cached`.
-        pub kind: String,
+        pub kind: RecordSourceKind,
         /// What identifies its records: `key`, `whole` (the whole record) or `position`.
-        pub by: String,
+        pub by: RecordIdentity,
         /// The outputs that its records were written to, see `link` in `record_targets`.
         pub links: Vec<String>,
         /// RDD id.

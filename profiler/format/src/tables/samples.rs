@@ -3,6 +3,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use crate::{FrameKind, SampleKind};
+
 table! {
     /// Samples of one thread in one time window that share stage attempt, task attempt and stack.
     pub struct SampleRow in Samples {
@@ -29,7 +31,7 @@ table! {
         /// Time of the last sample, ns since the epoch; off the CPU, the end of the last wait.
         pub end_ns: i64,
         /// `cpu`, or `off-cpu` for waits: then `count` counts waits and `weight_ns` is the time waited.
-        pub kind: String,
+        pub kind: SampleKind,
         /// The callchain, see `stacks`.
         pub stack: i64,
         /// Number of samples or waits.
@@ -74,7 +76,7 @@ part! {
         /// `java`, `interpreted`, `native`, `kernel`, `stub`, `wait` (a leaf that says what the thread waited for: `[run queue]`, a
         /// CPU; `[waiting]`, unknown, with the stack of the last CPU sample) or `unknown` (`[code cache]`, code that the JVM had not
         /// described; `[callers unknown]`, a root whose callers are unknown).
-        pub kind: String,
+        pub kind: FrameKind,
         /// Binary class name with dots; empty where the frame is no Java frame.
         pub class: String,
         /// Method name, native symbol or stub name.
@@ -98,7 +100,7 @@ part! {
 impl Frame {
     /// Whether it stands for code that the JVM had not described, or for callers that are not known.
     pub fn is_undescribed(&self) -> bool {
-        self.kind == "unknown" && [UNDESCRIBED, NO_CALLERS].contains(&self.method.as_str())
+        self.kind == FrameKind::Unknown && [UNDESCRIBED, NO_CALLERS].contains(&self.method.as_str())
     }
 }
 

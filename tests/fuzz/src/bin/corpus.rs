@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use unfuse_format::{
-    CodegenRow, ExecutionRow, Frame, PlanRow, ProcessRow, ProfileDir, SampleRow, SegmentWriter,
-    SourceRow, StackRow, StageRow, Table,
+    CodegenRow, ExecutionRow, Frame, FrameKind, PlanRow, ProcessRow, ProfileDir, SampleRow,
+    SegmentWriter, SourceRow, StackRow, StageRow, Table,
 };
 use unfuse_fuzz::corpus_dir;
 use unfuse_profiler::wire::{
@@ -136,7 +136,7 @@ fn messages() {
     );
     save("tasks-only", wire::encode(&ToManager::TasksOnly));
     let frame = Frame {
-        kind: "java".into(),
+        kind: FrameKind::Java,
         class: "java.util.HashMap".into(),
         method: "get".into(),
         signature: "(Ljava/lang/Object;)Ljava/lang/Object;".into(),
