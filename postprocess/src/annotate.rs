@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use unfuse_format::FormatError;
+use unfuse_format::{ExecutionId, FormatError};
 
 use crate::plan::Plan;
-use crate::profile::{ExecutionKey, Profile, Selection, Weight, generated_hash};
+use crate::profile::{Profile, Selection, Weight, generated_hash};
 use crate::regions::RegionKind;
 
 /// One line of a source.
@@ -43,7 +43,7 @@ pub struct Annotated {
 pub fn annotated(profile: &Profile, selection: Selection) -> Result<Vec<Annotated>, FormatError> {
     let mut all = Weight::default();
     let mut hot: BTreeMap<&str, HashMap<u32, Weight>> = BTreeMap::new();
-    let mut runs: BTreeMap<&str, Vec<ExecutionKey>> = BTreeMap::new();
+    let mut runs: BTreeMap<&str, Vec<ExecutionId>> = BTreeMap::new();
     for (group, weight) in profile.selected(selection) {
         all.add(weight);
         let Some(frames) = profile.stacks.get(&group.stack) else {
@@ -62,7 +62,7 @@ pub fn annotated(profile: &Profile, selection: Selection) -> Result<Vec<Annotate
             if let Some(query) = group.query {
                 runs.entry(hash)
                     .or_default()
-                    .push((group.app.clone(), query));
+                    .push(ExecutionId::new(&group.app, query));
             }
         }
     }
@@ -85,7 +85,7 @@ fn source(
     hash: &str,
     text: &str,
     hot: &HashMap<u32, Weight>,
-    executions: &[ExecutionKey],
+    executions: &[ExecutionId],
     of: Weight,
 ) -> Annotated {
     let nodes = executions.iter().find_map(|execution| {
@@ -107,7 +107,7 @@ fn source(
             }
         })
         .collect();
-    let mut queries: Vec<i64> = executions.iter().map(|(_, query)| *query).collect();
+    let mut queries: Vec<i64> = executions.iter().map(|id| id.execution).collect();
     queries.dedup();
     let class = profile.classes.get(hash).cloned().unwrap_or_default();
     Annotated {

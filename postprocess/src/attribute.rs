@@ -7,13 +7,13 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use unfuse_format::{Frame, StageAttempt};
+use unfuse_format::{ExecutionId, Frame, StageAttempt};
 
 use crate::boundary::{self, Boundary};
 use crate::collect::{self, Collector};
 use crate::heading;
 use crate::plan::Plan;
-use crate::profile::{ExecutionKey, Group, Profile, generated_hash};
+use crate::profile::{Group, Profile, generated_hash};
 use crate::regions::{RegionKind, RegionMap};
 use crate::rule::{BoundaryKind, Rule, Standing};
 
@@ -24,7 +24,7 @@ const MOST_LINES: u32 = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
     /// A plan node: index into the nodes of the execution's plan.
-    Node(ExecutionKey, usize),
+    Node(ExecutionId, usize),
     /// A heading for work that no operator does.
     Heading(&'static str),
 }
@@ -42,7 +42,7 @@ pub struct Attribution {
     /// Plan nodes that begin at a frame: (frame's index from the root, node), in order.
     pub begins: Vec<(usize, usize)>,
     /// The execution the nodes are of.
-    pub execution: Option<ExecutionKey>,
+    pub execution: Option<ExecutionId>,
 }
 
 /// Attributes groups. Those of one stage attempt should follow each other, as they do in a profile: what was
@@ -126,7 +126,7 @@ struct Place<'a> {
     query: Option<i64>,
     stage: Option<i32>,
     attempt: Option<i32>,
-    context: Option<(ExecutionKey, Context<'a>)>,
+    context: Option<(ExecutionId, Context<'a>)>,
 }
 
 impl<'a> Place<'a> {
@@ -165,9 +165,9 @@ impl<'a> Place<'a> {
 
 /// The execution of a group's stage; if the stage is unknown (the driver's tables are lost), the one that
 /// generated the code in `frames`.
-pub fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Option<ExecutionKey> {
+pub fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Option<ExecutionId> {
     if let Some(query) = group.query {
-        return Some((group.app.clone(), query));
+        return Some(ExecutionId::new(&group.app, query));
     }
     group.stage?;
     let known =

@@ -1,11 +1,12 @@
 //! Runs of the same query, over profiles and days.
 
 use std::collections::BTreeMap;
+use unfuse_format::ExecutionId;
 
 use serde::Serialize;
 
 use crate::fingerprint::{Fingerprint, normalised};
-use crate::profile::{ExecutionKey, Profile, Selection};
+use crate::profile::{Profile, Selection};
 use crate::totals::{By, Totals};
 
 /// A query and its runs.
@@ -59,7 +60,7 @@ pub struct Part {
 pub fn histories(profiles: &[Profile]) -> Vec<History> {
     let mut by_fingerprint: BTreeMap<String, History> = BTreeMap::new();
     // An application whose profile was given twice counts once.
-    let mut runs: BTreeMap<ExecutionKey, (Fingerprint, String, Run)> = BTreeMap::new();
+    let mut runs: BTreeMap<ExecutionId, (Fingerprint, String, Run)> = BTreeMap::new();
     for profile in profiles {
         runs.extend(self::runs(profile));
     }
@@ -83,12 +84,12 @@ pub fn histories(profiles: &[Profile]) -> Vec<History> {
     histories
 }
 
-fn runs(profile: &Profile) -> BTreeMap<ExecutionKey, (Fingerprint, String, Run)> {
+fn runs(profile: &Profile) -> BTreeMap<ExecutionId, (Fingerprint, String, Run)> {
     let mut runs = BTreeMap::new();
     for (key, execution) in &profile.executions {
         let run = Run {
-            app: key.0.clone(),
-            query: key.1,
+            app: key.app.clone(),
+            query: key.execution,
             started_ms: execution.started_ms,
             duration_ms: execution.duration_ms(),
             error: execution.error.clone().filter(|error| !error.is_empty()),
@@ -104,7 +105,7 @@ fn runs(profile: &Profile) -> BTreeMap<ExecutionKey, (Fingerprint, String, Run)>
     }
     for row in Totals::of(profile, Selection::default(), By::Operator).rows {
         let Some(query) = row.query else { continue };
-        let Some((_, _, run)) = runs.get_mut(&(row.app, query)) else {
+        let Some((_, _, run)) = runs.get_mut(&ExecutionId::new(row.app, query)) else {
             continue;
         };
         run.cpu_s += row.cpu_seconds;

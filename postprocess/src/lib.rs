@@ -43,9 +43,7 @@ pub use fold::folded;
 pub use history::{History, Part, Run, histories, median};
 pub use notes::{completeness, notes};
 pub use plan::{Plan, PlanNode};
-pub use profile::{
-    Execution, ExecutionKey, Group, Profile, Selection, Stage, Time, Weight, generated_hash,
-};
+pub use profile::{Execution, Group, Profile, Selection, Stage, Time, Weight, generated_hash};
 pub use regions::{Region, RegionKind, RegionMap};
 pub use rule::{BoundaryKind, Rule, Standing};
 pub use spell::Spell;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use unfuse_format::{
-    Accumulator, CodegenRow, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow, Problem,
-    ProcessRow, ProfileDir, SampleKind, SampleRow, SourceRow, StackRow, StageAttempt, StageRow,
-    Table, TaskRow, merge_executions, merge_stages,
+    Accumulator, CodegenRow, ExecutionId, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow,
+    Problem, ProcessRow, ProfileDir, SampleKind, SampleRow, SourceRow, StackRow, StageAttempt,
+    StageRow, Table, TaskRow, merge_executions, merge_stages,
 };
 
 use crate::attribute::is_mapped;
@@ -17,9 +17,6 @@ use crate::heading;
 use crate::plan::Plan;
 use crate::regions::RegionMap;
 use crate::wait_reason::WaitReason;
-
-/// An execution of an application: application id and SQL execution id.
-pub type ExecutionKey = (String, i64);
 
 /// Whose time is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -221,9 +218,9 @@ pub struct Profile {
     /// What is known of each stage attempt.
     pub stages: HashMap<StageAttempt, Stage>,
     /// The last plan of each execution.
-    pub plans: HashMap<ExecutionKey, Plan>,
+    pub plans: HashMap<ExecutionId, Plan>,
     /// Plan nodes by region id, for each text an execution generated.
-    pub generated: HashMap<ExecutionKey, HashMap<String, Vec<usize>>>,
+    pub generated: HashMap<ExecutionId, HashMap<String, Vec<usize>>>,
     /// Frames of each stack where an operator may begin, see [`landmarks`].
     pub(crate) landmarks: HashMap<i64, Vec<Landmark>>,
     /// Regions of each generated text, by its hash.
@@ -231,9 +228,9 @@ pub struct Profile {
     /// Simple name of the class of each generated text, by its hash.
     pub classes: HashMap<String, String>,
     /// Text or call site of each execution.
-    pub descriptions: HashMap<ExecutionKey, String>,
+    pub descriptions: HashMap<ExecutionId, String>,
     /// Every execution, with or without samples.
-    pub executions: BTreeMap<ExecutionKey, Execution>,
+    pub executions: BTreeMap<ExecutionId, Execution>,
     /// The last word of each profiled process.
     pub processes: Vec<ProcessRow>,
     /// Files that had to be left out.
@@ -306,10 +303,10 @@ impl Profile {
         self.groups.retain(|(group, _)| group.app == app);
         self.waits.retain(|(group, _)| group.app == app);
         self.stages.retain(|id, _| id.app == app);
-        self.plans.retain(|(of, _), _| of == app);
-        self.generated.retain(|(of, _), _| of == app);
-        self.descriptions.retain(|(of, _), _| of == app);
-        self.executions.retain(|(of, _), _| of == app);
+        self.plans.retain(|id, _| id.app == app);
+        self.generated.retain(|id, _| id.app == app);
+        self.descriptions.retain(|id, _| id.app == app);
+        self.executions.retain(|id, _| id.app == app);
         self.processes.retain(|process| process.app == app);
         let groups = self.groups_and_waits();
         let stacks: HashSet<i64> = groups.map(|(group, _)| group.stack).collect();
@@ -467,24 +464,24 @@ impl From<StageRow> for Stage {
     }
 }
 
-fn executions(rows: Vec<ExecutionRow>) -> BTreeMap<ExecutionKey, Execution> {
-    let executions = merge_executions(rows).into_values().map(|row| {
+fn executions(rows: Vec<ExecutionRow>) -> BTreeMap<ExecutionId, Execution> {
+    let executions = merge_executions(rows).into_iter().map(|(id, row)| {
         let execution = Execution {
             description: row.description,
             started_ms: row.started_ms,
             ended_ms: row.ended_ms,
             error: row.error,
         };
-        ((row.app, row.execution), execution)
+        (id, execution)
     });
     executions.collect()
 }
 
-fn plans(rows: Vec<PlanRow>) -> HashMap<ExecutionKey, Plan> {
-    let mut by_execution: HashMap<ExecutionKey, Vec<PlanRow>> = HashMap::new();
+fn plans(rows: Vec<PlanRow>) -> HashMap<ExecutionId, Plan> {
+    let mut by_execution: HashMap<ExecutionId, Vec<PlanRow>> = HashMap::new();
     for row in rows {
         by_execution
-            .entry((row.app.clone(), row.execution))
+            .entry(ExecutionId::new(&row.app, row.execution))
             .or_default()
             .push(row);
     }
@@ -496,14 +493,14 @@ fn plans(rows: Vec<PlanRow>) -> HashMap<ExecutionKey, Plan> {
 
 fn generated(
     rows: Vec<CodegenRow>,
-    plans: &mut HashMap<ExecutionKey, Plan>,
-) -> HashMap<ExecutionKey, HashMap<String, Vec<usize>>> {
-    let mut generated: HashMap<ExecutionKey, HashMap<String, Vec<usize>>> = HashMap::new();
+    plans: &mut HashMap<ExecutionId, Plan>,
+) -> HashMap<ExecutionId, HashMap<String, Vec<usize>>> {
+    let mut generated: HashMap<ExecutionId, HashMap<String, Vec<usize>>> = HashMap::new();
     for row in rows {
         let Some(execution) = row.execution else {
             continue;
         };
-        let key = (row.app, execution);
+        let key = ExecutionId::new(row.app, execution);
         let texts = generated.entry(key.clone()).or_default();
         texts.entry(row.hash).or_insert_with(|| {
             plans
@@ -519,7 +516,7 @@ fn generated(
 /// compilers, so a body has one other text.
 fn share_bodies(
     sources: &[SourceRow],
-    generated: &mut HashMap<ExecutionKey, HashMap<String, Vec<usize>>>,
+    generated: &mut HashMap<ExecutionId, HashMap<String, Vec<usize>>>,
 ) {
     let others: HashMap<(&str, &str), &str> = sources
         .iter()
@@ -529,7 +526,7 @@ fn share_bodies(
     if others.is_empty() {
         return;
     }
-    for ((app, _), texts) in generated {
+    for (ExecutionId { app, .. }, texts) in generated {
         let shared: Vec<(String, Vec<usize>)> = texts
             .iter()
             .filter_map(|(body, nodes)| {
@@ -654,7 +651,7 @@ mod tests {
             ..SourceRow::default()
         };
         let texts = HashMap::from([("b0d1".to_owned(), vec![3, 1])]);
-        let execution = |app: &str| (app.to_owned(), 7);
+        let execution = |app: &str| ExecutionId::new(app, 7);
         let mut generated = HashMap::from([
             (execution("app"), texts.clone()),
             (execution("other"), texts),

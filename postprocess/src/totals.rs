@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use unfuse_format::{Frame, SampleKind};
+use unfuse_format::{ExecutionId, Frame, SampleKind};
 
 use crate::attribute::{Attributor, Owner};
 use crate::heading::UNATTRIBUTED;
@@ -301,7 +301,9 @@ fn key(
                 .query
                 .map_or_else(|| "no query".to_owned(), |q| format!("query {q}"));
             if let Some(query) = group.query {
-                let description = profile.descriptions.get(&(group.app.clone(), query));
+                let description = profile
+                    .descriptions
+                    .get(&ExecutionId::new(&group.app, query));
                 key.detail = description.cloned().unwrap_or_default();
             }
         }

@@ -16,9 +16,9 @@ mod stages;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::resume_unwind;
 
-use unfuse_format::{FormatError, StageAttempt, TaskRow};
+use unfuse_format::{ExecutionId, FormatError, StageAttempt, TaskRow};
 use unfuse_postprocess::{
-    Execution, ExecutionKey, Fingerprint, Group, Profile, execution_of, generated_hash, notes,
+    Execution, Fingerprint, Group, Profile, execution_of, generated_hash, notes,
 };
 
 use names::Names;
@@ -33,7 +33,7 @@ type TasksByStage = HashMap<StageAttempt, Vec<TaskRow>>;
 #[derive(Debug, Default)]
 struct Part {
     app: String,
-    execution: Option<ExecutionKey>,
+    execution: Option<ExecutionId>,
     /// Indices into the profile's groups.
     groups: Vec<usize>,
     /// Indices into the profile's waits.
@@ -217,8 +217,8 @@ fn by_stage(rows: Vec<TaskRow>) -> TasksByStage {
 fn parts(profile: &Profile, tasks: &TasksByStage) -> Vec<Part> {
     let mut parts: BTreeMap<(&str, Option<i64>), Part> = BTreeMap::new();
     let queries = profile.executions.keys().chain(profile.plans.keys());
-    for (app, query) in queries {
-        parts.entry((app, Some(*query))).or_default();
+    for id in queries {
+        parts.entry((&id.app, Some(id.execution))).or_default();
     }
     // Stages without a query count with the work outside, if they did any.
     let mut stages: Vec<_> = profile.stages.iter().collect();
@@ -232,7 +232,7 @@ fn parts(profile: &Profile, tasks: &TasksByStage) -> Vec<Part> {
     let query = |group: &Group| {
         let frames = profile.stacks.get(&group.stack);
         let frames = frames.map_or(&[][..], Vec::as_slice);
-        let known = || execution_of(profile, group, frames).map(|(_, query)| query);
+        let known = || execution_of(profile, group, frames).map(|id| id.execution);
         group.query.or_else(known)
     };
     for (at, (group, _)) in profile.groups.iter().enumerate() {
@@ -247,7 +247,7 @@ fn parts(profile: &Profile, tasks: &TasksByStage) -> Vec<Part> {
         .into_iter()
         .map(|((app, query), part)| Part {
             app: app.to_owned(),
-            execution: query.map(|query| (app.to_owned(), query)),
+            execution: query.map(|query| ExecutionId::new(app, query)),
             ..part
         })
         .collect()
@@ -283,7 +283,7 @@ fn summary(
     };
     QuerySummary {
         app: app.unwrap_or_default(),
-        query: execution.map(|(_, query)| *query),
+        query: execution.map(|id| id.execution),
         started_ms: known.started_ms,
         duration_ms: known.duration_ms(),
         error: known.error.clone().filter(|error| !error.is_empty()),
@@ -326,7 +326,7 @@ fn applications(profile: &Profile) -> Vec<Application> {
         app.started_ms = app.started_ms.min(start);
         app.ended_ms = app.ended_ms.max(end);
     }
-    let executions = profile.executions.keys().map(|(app, _)| app);
+    let executions = profile.executions.keys().map(|id| &id.app);
     let groups = profile.groups.iter().map(|(group, _)| &group.app);
     let seen: BTreeSet<&String> = executions.chain(groups).collect();
     for id in seen {

@@ -1,9 +1,10 @@
 //! Generated sources: the texts, and what each query did in them.
 
 use std::collections::BTreeMap;
+use unfuse_format::ExecutionId;
 
 use crate::model::{Cost, HotSource, Source};
-use unfuse_postprocess::{ExecutionKey, Profile, generated_hash};
+use unfuse_postprocess::{Profile, generated_hash};
 use unfuse_postprocess::{RegionKind, RegionMap};
 
 /// Lines of generated code with samples, by hash.
@@ -28,7 +29,7 @@ impl<'a> HotLines<'a> {
     pub(super) fn into_sources(
         self,
         profile: &Profile,
-        execution: Option<&ExecutionKey>,
+        execution: Option<&ExecutionId>,
     ) -> Vec<HotSource> {
         let source = |(hash, lines): (&str, BTreeMap<u32, Cost>)| {
             let mut cost = Cost::default();

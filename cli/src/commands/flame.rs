@@ -46,7 +46,7 @@ impl Flame {
             profile
                 .descriptions
                 .iter()
-                .find(|((_, id), _)| *id == query)
+                .find(|(id, _)| id.execution == query)
                 .map(|(_, text)| text.clone())
         });
         write_plain_to(Some(&self.out), Form::Text, |out| {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use unfuse_format::{
-    CachedRow, FormatError, HostRow, IntervalRow, ProfileDir, StageAttempt, StageRow, Table,
-    TaskRow, merge_stages,
+    CachedRow, ExecutionId, FormatError, HostRow, IntervalRow, ProfileDir, StageAttempt, StageRow,
+    Table, TaskRow, merge_stages,
 };
 use unfuse_postprocess::{By, Profile, Selection, Spell, Totals, WaitReason};
 
@@ -201,7 +201,9 @@ impl Reader {
         };
         let label = match row.execution {
             Some(execution) => {
-                let text = profile.descriptions.get(&(key.app.clone(), execution));
+                let text = profile
+                    .descriptions
+                    .get(&ExecutionId::new(&key.app, execution));
                 text.map_or_else(
                     || format!("{of}query {execution}"),
                     |text| format!("{of}query {execution}: {text}"),
@@ -634,7 +636,7 @@ impl Reader {
             .executions
             .iter()
             .filter(|(_, execution)| execution.ended_ms.is_none())
-            .map(|((_, id), _)| id.to_string())
+            .map(|(id, _)| id.execution.to_string())
             .collect();
         if !running.is_empty() {
             self.builder.notes.push(format!(
