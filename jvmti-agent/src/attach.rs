@@ -103,7 +103,7 @@ fn serve(vm: &Vm, control: &Control, options: Options) {
     let Some(env) = become_java_thread(vm) else {
         return control.failed("this JVM takes no more threads");
     };
-    match come(vm, &env, session, options) {
+    match attach(vm, &env, session, options) {
         Ok(recompiles) => {
             if control.ready(hotspot::layout(vm.raw()), recompiles) {
                 with_agent(|agent| watch_threads(agent, vm, &env));
@@ -112,7 +112,7 @@ fn serve(vm: &Vm, control: &Control, options: Options) {
         }
         Err(reason) => control.failed(&reason),
     }
-    leave();
+    detach();
     // SAFETY: this thread was attached above and has no Java frames.
     unsafe { ((**vm.raw()).DetachCurrentThread)(vm.raw()) };
 }
@@ -136,7 +136,7 @@ fn become_java_thread(vm: &Vm) -> Option<JniEnv> {
 }
 
 /// Installs the agent and hears of all the code; returns whether it is compiled anew.
-fn come(vm: &Vm, env: &JniEnv, session: Session, options: Options) -> Result<bool, String> {
+fn attach(vm: &Vm, env: &JniEnv, session: Session, options: Options) -> Result<bool, String> {
     // SAFETY: the VM is alive.
     let jvmti = unsafe { Jvmti::from_java_vm_raw(vm.raw()) }
         .map_err(|code| format!("this JVM offers no JVMTI (code {code})"))?;
@@ -193,7 +193,7 @@ fn watch_threads(agent: &Agent, vm: &Vm, env: &JniEnv) {
 }
 
 /// Gives up everything.
-fn leave() {
+fn detach() {
     with_agent(|agent| {
         for event in THREAD_EVENTS.iter().chain(&CODE_EVENTS) {
             let _ = set_event(agent, *event, false);

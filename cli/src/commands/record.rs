@@ -79,7 +79,7 @@ impl Record {
         if let Some(failure) = recording.failure() {
             crate::say!("unfuse: {failure}");
         }
-        match recording.leave() {
+        match recording.detach() {
             _ if recording.jvm_has_ended() => {
                 crate::say!("unfuse: JVM {} ended before the time was over", self.pid);
             }
@@ -119,11 +119,11 @@ impl Record {
         }
         jvm.load(library, &options)?;
         let profiling = || format!("JVM {} cannot be profiled", self.pid);
-        let met = recorder.meet().with_context(profiling)?;
-        if met.recompiles() {
-            met.wait(WARM_UP, stop);
+        let handshake = recorder.connect().with_context(profiling)?;
+        if handshake.recompiles() {
+            handshake.wait(WARM_UP, stop);
         }
-        met.go().with_context(profiling)
+        handshake.go().with_context(profiling)
     }
 }
 

@@ -9,8 +9,9 @@ use nix::cmsg_space;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use unfuse_codemap::CodeMap;
 
+use super::messages::{FromAgent, send};
 use super::peer::{Invitation, KEY_BYTES};
-use super::{FromAgent, GO, SOON, send};
+use super::{GO, SOON};
 use crate::interpreter::Layout;
 use crate::session::Session;
 

@@ -18,10 +18,11 @@
 //! anything of the JVM, and the profile is still root's, see `spool`.
 
 mod control;
+mod messages;
 mod peer;
 mod spool;
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
@@ -30,7 +31,6 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use serde::{Deserialize, Serialize};
 use unfuse_codemap::CodeMap;
 use unfuse_format::{LiveMarker, ProfileDir};
 
@@ -45,10 +45,12 @@ use crate::process;
 use crate::status::{Failure, StatusWords};
 use crate::wire::stream_pair;
 use crate::writer::Place;
+use messages::{FromAgent, receive};
 use peer::Invitation;
 use spool::Spool;
 
 pub use control::Control;
+pub use messages::one_line;
 
 /// How long each side waits for a word of the other that is due at once.
 const SOON: Duration = Duration::from_secs(10);
@@ -58,64 +60,8 @@ const DESCRIBING: Duration = Duration::from_secs(120);
 const LEAVING: Duration = Duration::from_secs(15);
 /// How often finished segments of another user's JVM are copied to the profile.
 const DELIVER_EVERY: Duration = Duration::from_secs(1);
-/// No message is longer.
-const LONGEST: u32 = 1 << 16;
 /// "Name the threads."
 const GO: u8 = b'g';
-
-/// What the agent says.
-#[derive(Debug, Serialize, Deserialize)]
-enum FromAgent {
-    Ready { layout: Layout, recompiles: bool },
-    Going,
-    Left,
-    Failed(String),
-}
-
-fn send(mut to: &UnixStream, message: &FromAgent) -> io::Result<()> {
-    let message = postcard::to_stdvec(message).map_err(io::Error::other)?;
-    let mut bytes = (message.len() as u32).to_ne_bytes().to_vec();
-    bytes.extend(message);
-    to.write_all(&bytes)
-}
-
-/// The next message, which must be complete after `patience`.
-fn receive(from: &UnixStream, patience: Duration) -> io::Result<FromAgent> {
-    let until = Instant::now() + patience;
-    let mut length = [0; 4];
-    read_exact(from, &mut length, until)?;
-    let length = u32::from_ne_bytes(length);
-    if length > LONGEST {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let mut bytes = vec![0; length as usize];
-    read_exact(from, &mut bytes, until)?;
-    postcard::from_bytes(&bytes).map_err(io::Error::other)
-}
-
-/// The beginning of what a JVM says, without what a terminal would obey.
-pub fn one_line(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim().chars().take(500).map(plain).collect()
-}
-
-/// Fills `bytes` in time, however slowly they come.
-fn read_exact(mut from: &UnixStream, mut bytes: &mut [u8], until: Instant) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        from.set_read_timeout(Some(left))?;
-        match from.read(bytes) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(read) => bytes = &mut bytes[read..],
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
-}
 
 /// The recorder's side, before the agent is loaded.
 pub struct Recorder {
@@ -134,32 +80,17 @@ pub struct Recorder {
 }
 
 /// Why a recording cannot begin.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// What is needed on this side.
-    Launch(LaunchError),
-    /// The agent says so.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The agent refuses, with its reason.
+    #[error("{}", one_line(.0))]
     Refused(String),
-    /// The agent says nothing.
-    Silent(io::Error),
-}
-
-impl std::fmt::Display for RecordError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Launch(e) => e.fmt(f),
-            Self::Refused(reason) => f.write_str(&one_line(reason)),
-            Self::Silent(e) => write!(f, "the agent in the JVM does not answer: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for RecordError {}
-
-impl From<LaunchError> for RecordError {
-    fn from(error: LaunchError) -> Self {
-        Self::Launch(error)
-    }
+    /// The agent does not answer.
+    #[error("the agent in the JVM does not answer: {0}")]
+    Silent(#[source] io::Error),
 }
 
 impl Recorder {
@@ -216,7 +147,7 @@ impl Recorder {
     ///
     /// # Errors
     /// Where it does not come, or says that it cannot.
-    pub fn meet(self) -> Result<Met, RecordError> {
+    pub fn connect(self) -> Result<Handshake, RecordError> {
         let control = self.accept().map_err(RecordError::Silent)?;
         let handed = [self.memory.as_raw_fd(), self.to_manager.as_raw_fd()];
         let sent = sendmsg::<()>(
@@ -228,7 +159,7 @@ impl Recorder {
         );
         // One that refuses may have hung up already, but has said why.
         match receive(&control, DESCRIBING) {
-            Ok(FromAgent::Ready { layout, recompiles }) => Ok(Met {
+            Ok(FromAgent::Ready { layout, recompiles }) => Ok(Handshake {
                 recorder: self,
                 control,
                 layout,
@@ -270,14 +201,14 @@ fn accept_from(
 }
 
 /// The agent is ready; nothing is sampled yet.
-pub struct Met {
+pub struct Handshake {
     recorder: Recorder,
     control: UnixStream,
     layout: Layout,
     recompiles: bool,
 }
 
-impl Met {
+impl Handshake {
     /// Whether the JVM now compiles anew what it had compiled.
     pub fn recompiles(&self) -> bool {
         self.recompiles
@@ -444,7 +375,7 @@ impl Recording {
     ///
     /// # Errors
     /// Where the agent does not say so in time.
-    pub fn leave(&mut self) -> io::Result<()> {
+    pub fn detach(&mut self) -> io::Result<()> {
         self.stop();
         self.control.shutdown(Shutdown::Write)?;
         match receive(&self.control, LEAVING)? {
@@ -492,12 +423,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_jvm_says_is_one_line() {
-        assert_eq!(one_line(" no\n\u{1b}[2Jlibrary \n"), "no  [2Jlibrary");
-        assert_eq!(one_line(&"x".repeat(10_000)).len(), 500);
-    }
-
-    #[test]
     fn others_that_keep_connecting_do_not_make_the_wait_longer() {
         let name = format!("unfuse-test-crowd-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(name).unwrap();
@@ -507,26 +432,5 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(listener);
         crowd.join().unwrap();
-    }
-
-    #[test]
-    fn a_message_that_drips_is_given_up() {
-        let (here, mut there) = UnixStream::pair().unwrap();
-        let dripping = std::thread::spawn(move || {
-            while there.write_all(&[0]).is_ok() {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
-        let until = Instant::now() + Duration::from_millis(50);
-        let error = read_exact(&here, &mut [0; 1 << 20], until).unwrap_err();
-        assert!(
-            matches!(
-                error.kind(),
-                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
-            ),
-            "{error}"
-        );
-        drop(here);
-        dripping.join().unwrap();
     }
 }
