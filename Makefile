@@ -37,7 +37,7 @@ check:
 	@tests/parts.sh lint test-rust
 
 lint: tools $(JAR) $(PAGE)
-	cd report/page && npx --no-install tsc
+	cd report/page && npx --no-install tsc && npx --no-install prettier --log-level warn --check "src/**/*" "test/*.mjs" "*.mjs"
 	cargo fmt --all --check
 	cargo clippy --release --locked --quiet --workspace --all-targets -- -D warnings
 

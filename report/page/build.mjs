@@ -3,7 +3,13 @@ import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { build } from "esbuild";
 
-const common = { bundle: true, minify: true, write: false, target: ["chrome120", "firefox120", "safari17"], charset: "utf8" };
+const common = {
+  bundle: true,
+  minify: true,
+  write: false,
+  target: ["chrome120", "firefox120", "safari17"],
+  charset: "utf8",
+};
 const [js, css] = await Promise.all([
   build({ ...common, entryPoints: ["src/main.tsx"], format: "iife", jsx: "automatic", jsxImportSource: "preact" }),
   build({ ...common, entryPoints: ["src/page.css"] }),
@@ -15,7 +21,9 @@ const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base
 const policy = `default-src 'none'; script-src ${hash(js)}; style-src ${hash(css)}; base-uri 'none'; form-action 'none'`;
 
 mkdirSync("dist", { recursive: true });
-writeFileSync("dist/page.html", `<!doctype html>
+writeFileSync(
+  "dist/page.html",
+  `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -33,5 +41,6 @@ writeFileSync("dist/page.html", `<!doctype html>
 <!--unfuse:rest-->
 </body>
 </html>
-`);
+`,
+);
 console.log(`dist/page.html: script ${js.length} bytes, style ${css.length} bytes`);

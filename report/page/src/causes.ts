@@ -3,17 +3,26 @@
 import { bytes, count } from "./format";
 import type { Cause, Measure } from "./model";
 
-interface Words { name: string; means: string }
+interface Words {
+  name: string;
+  means: string;
+}
 
 export const CAUSES: Record<Cause, Words> = {
   data: { name: "data skew", means: "they have more records or bytes, in proportion to their time" },
   computation: { name: "computation skew", means: "they take longer for as much data: some records are expensive" },
-  "data-or-computation": { name: "data or computation skew", means: "they take longer, and Spark counted no data of that stage" },
+  "data-or-computation": {
+    name: "data or computation skew",
+    means: "they take longer, and Spark counted no data of that stage",
+  },
   "garbage-collection": { name: "garbage collection", means: "they ran while their JVM collected garbage" },
   "fetch-wait": { name: "shuffle fetch wait", means: "they waited for blocks of a shuffle" },
   "shuffle-write": { name: "slow shuffle write", means: "they waited for the disk they write to" },
   spill: { name: "spill", means: "they spilled more to disk" },
-  "warm-up": { name: "warm-up", means: "they are the first tasks of a stage on an executor: code is loaded and compiled, broadcasts are fetched" },
+  "warm-up": {
+    name: "warm-up",
+    means: "they are the first tasks of a stage on an executor: code is loaded and compiled, broadcasts are fetched",
+  },
   host: { name: "slow host", means: "they are those of one host" },
   executor: { name: "slow executor", means: "they are those of one executor" },
   locality: { name: "remote data", means: "they had their data on another machine" },

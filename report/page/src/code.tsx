@@ -15,7 +15,10 @@ const HOTTEST = 8;
 export function CodeTab({ detail, source, query, route }: TabProps) {
   const wanted = route.options.get("source");
   const hot = detail.sources.find((one) => one.hash === wanted) ?? detail.sources[0];
-  const text = useLoaded(() => (hot ? source.load(`source-${hot.hash}`) : Promise.reject(new Error("none"))), [source, hot?.hash]);
+  const text = useLoaded(
+    () => (hot ? source.load(`source-${hot.hash}`) : Promise.reject(new Error("none"))),
+    [source, hot?.hash],
+  );
   if (!hot) return <Empty>No sample of this query is in generated code.</Empty>;
   return (
     <>
@@ -24,13 +27,20 @@ export function CodeTab({ detail, source, query, route }: TabProps) {
           Generated class{" "}
           <select value={hot.hash} onChange={(event) => go(changed(route, { source: event.currentTarget.value }))}>
             {detail.sources.map((one, at) => (
-              <option key={one.hash} value={one.hash}>{at + 1}. {nameOf(detail, one)}: {time(one.cost.cpu_ns)} ({percent(one.cost.cpu_ns, query.cost.cpu_ns) || "0%"})</option>
+              <option key={one.hash} value={one.hash}>
+                {at + 1}. {nameOf(detail, one)}: {time(one.cost.cpu_ns)} (
+                {percent(one.cost.cpu_ns, query.cost.cpu_ns) || "0%"})
+              </option>
             ))}
           </select>
         </label>
         <span class="muted">sources/{hot.hash}.java</span>
       </div>
-      {text === undefined ? <Empty>Unpacking …</Empty> : text instanceof Error ? <Empty>The profile has no text of this class.</Empty> : (
+      {text === undefined ? (
+        <Empty>Unpacking …</Empty>
+      ) : text instanceof Error ? (
+        <Empty>The profile has no text of this class.</Empty>
+      ) : (
         <Code key={hot.hash} detail={detail} hot={hot} source={text} all={query.cost.cpu_ns} />
       )}
     </>
@@ -43,7 +53,12 @@ function nameOf(detail: Detail, hot: HotSource): string {
   return root ? root.operator : hot.hash;
 }
 
-interface Region { operator: string; detail: string; produces: boolean; id: number }
+interface Region {
+  operator: string;
+  detail: string;
+  produces: boolean;
+  id: number;
+}
 
 function Code({ detail, hot, source, all }: { detail: Detail; hot: HotSource; source: Source; all: number }) {
   const [whole, setWhole] = useState(false);
@@ -64,40 +79,77 @@ function Code({ detail, hot, source, all }: { detail: Detail; hot: HotSource; so
       <div class="hottest" role="group" aria-label="Hottest lines">
         <span class="muted">Hottest lines</span>
         {hottest.map(([line, cpu]) => (
-          <button key={line} type="button" onClick={() => jump(line)} title={lines[line - 1]?.trim()}>{line === 0 ? "no line" : line} <b>{percent(cpu, all)}</b></button>
+          <button key={line} type="button" onClick={() => jump(line)} title={lines[line - 1]?.trim()}>
+            {line === 0 ? "no line" : line} <b>{percent(cpu, all)}</b>
+          </button>
         ))}
-        <label class="all"><input type="checkbox" checked={whole} onChange={(event) => setWhole(event.currentTarget.checked)} /> all {plural(lines.length, "line")}</label>
+        <label class="all">
+          <input type="checkbox" checked={whole} onChange={(event) => setWhole(event.currentTarget.checked)} /> all{" "}
+          {plural(lines.length, "line")}
+        </label>
       </div>
       <div class="scroll">
         <table class="code" aria-label={`Source of ${source.class}`}>
           <thead>
-            <tr><th class="number">CPU</th><th class="number">Share</th><th>Operator</th><th class="number">Line</th><th>{source.class}</th></tr>
+            <tr>
+              <th class="number">CPU</th>
+              <th class="number">Share</th>
+              <th>Operator</th>
+              <th class="number">Line</th>
+              <th>{source.class}</th>
+            </tr>
           </thead>
           <tbody>
-            {shown.map((range) => range.cut ? (
-              <tr key={`cut-${range.from}`} class="cut"><td colSpan={3} /><td class="number">⋮</td><td>{plural(range.to - range.from + 1, "line")} without samples</td></tr>
-            ) : lines.slice(range.from - 1, range.to).map((text, index) => {
-              const line = range.from + index;
-              const cost = costs.get(line);
-              const region = regions[line];
-              const before = line > range.from ? regions[line - 1] : undefined;
-              const heat = cost ? Math.max(0.08, cost.cpu / most) : 0;
-              return (
-                <tr key={line} id={`line-${line}`} tabIndex={cost ? -1 : undefined} class={cost ? `hot h${Math.ceil(heat * 5)}` : ""}>
-                  <td class="number" title={cost && plural(cost.samples, "sample")}>{cost ? time(cost.cpu) : ""}</td>
-                  <td class="number muted">{cost ? percent(cost.cpu, all) : ""}</td>
-                  <td class={`region ${region ? `r${region.id % 6}` : ""}`} title={region && `${region.detail} (${region.produces ? "produces" : "consumes"} rows)`}>
-                    {region && region !== before ? `${region.produces ? "+" : "<"} ${region.operator}` : ""}
-                  </td>
-                  <td class="number line">{line}</td>
-                  <td class={`text ${MARKER.test(text) ? "marker" : ""}`} style={{ paddingLeft: `${8 + 14 * depths[line - 1]!}px` }}><code>{text.trimStart()}</code></td>
+            {shown.map((range) =>
+              range.cut ? (
+                <tr key={`cut-${range.from}`} class="cut">
+                  <td colSpan={3} />
+                  <td class="number">⋮</td>
+                  <td>{plural(range.to - range.from + 1, "line")} without samples</td>
                 </tr>
-              );
-            }))}
+              ) : (
+                lines.slice(range.from - 1, range.to).map((text, index) => {
+                  const line = range.from + index;
+                  const cost = costs.get(line);
+                  const region = regions[line];
+                  const before = line > range.from ? regions[line - 1] : undefined;
+                  const heat = cost ? Math.max(0.08, cost.cpu / most) : 0;
+                  return (
+                    <tr
+                      key={line}
+                      id={`line-${line}`}
+                      tabIndex={cost ? -1 : undefined}
+                      class={cost ? `hot h${Math.ceil(heat * 5)}` : ""}
+                    >
+                      <td class="number" title={cost && plural(cost.samples, "sample")}>
+                        {cost ? time(cost.cpu) : ""}
+                      </td>
+                      <td class="number muted">{cost ? percent(cost.cpu, all) : ""}</td>
+                      <td
+                        class={`region ${region ? `r${region.id % 6}` : ""}`}
+                        title={region && `${region.detail} (${region.produces ? "produces" : "consumes"} rows)`}
+                      >
+                        {region && region !== before ? `${region.produces ? "+" : "<"} ${region.operator}` : ""}
+                      </td>
+                      <td class="number line">{line}</td>
+                      <td
+                        class={`text ${MARKER.test(text) ? "marker" : ""}`}
+                        style={{ paddingLeft: `${8 + 14 * depths[line - 1]!}px` }}
+                      >
+                        <code>{text.trimStart()}</code>
+                      </td>
+                    </tr>
+                  );
+                })
+              ),
+            )}
           </tbody>
         </table>
       </div>
-      <p class="hint">A sample counts at its innermost line of generated code, with what that line called. <code>+</code> code that produces rows, <code>&lt;</code> code that consumes one.</p>
+      <p class="hint">
+        A sample counts at its innermost line of generated code, with what that line called. <code>+</code> code that
+        produces rows, <code>&lt;</code> code that consumes one.
+      </p>
     </>
   );
 }
@@ -126,7 +178,11 @@ function depthsOf(lines: string[]): number[] {
   });
 }
 
-interface Range { from: number; to: number; cut: boolean }
+interface Range {
+  from: number;
+  to: number;
+  cut: boolean;
+}
 
 /** Lines near hot ones, and what is cut out between. */
 function visible(count: number, hot: HotSource, whole: boolean): Range[] {

@@ -13,26 +13,42 @@ export function ComparisonView({ source, route }: { source: DataSource; route: R
   const pair = comparison.pairs.find((pair) => pair.fingerprint === route.path[1]);
   return pair ? (
     <article>
-      <nav class="crumbs" aria-label="Place"><a href={link(["compare"])}>Comparison</a> › {pair.description || "no description"}</nav>
+      <nav class="crumbs" aria-label="Place">
+        <a href={link(["compare"])}>Comparison</a> › {pair.description || "no description"}
+      </nav>
       <h1>{pair.description || "no description"}</h1>
       <PairTable pair={pair} />
     </article>
-  ) : <All comparison={comparison} />;
+  ) : (
+    <All comparison={comparison} />
+  );
 }
 
 function All({ comparison }: { comparison: Comparison }) {
   const most = Math.max(1, ...comparison.pairs.flatMap((pair) => [pair.before_ns, pair.after_ns]));
   return (
     <section aria-label="Comparison" onKeyDown={arrows}>
-      <p class="legend">Before: <code>{comparison.before}</code>, {time(comparison.before_total.cpu_ns)} CPU in all. A query's runs are told by description and plan; times are the mean of a run.</p>
-      {comparison.pairs.length === 0 ? <Empty>No query is in both profiles.</Empty> : (
+      <p class="legend">
+        Before: <code>{comparison.before}</code>, {time(comparison.before_total.cpu_ns)} CPU in all. A query's runs are
+        told by description and plan; times are the mean of a run.
+      </p>
+      {comparison.pairs.length === 0 ? (
+        <Empty>No query is in both profiles.</Empty>
+      ) : (
         <table class="list">
           <thead>
             <tr>
               <th>Query</th>
-              <th class="number" title="Before → after">Runs</th>
-              <th class="bars"><span class="sr">Bars of before and after</span></th>
-              <th class="number">Before</th><th class="number">After</th><th class="number">Δ</th><th class="number">Δ%</th>
+              <th class="number" title="Before → after">
+                Runs
+              </th>
+              <th class="bars">
+                <span class="sr">Bars of before and after</span>
+              </th>
+              <th class="number">Before</th>
+              <th class="number">After</th>
+              <th class="number">Δ</th>
+              <th class="number">Δ%</th>
             </tr>
           </thead>
           <tbody>
@@ -41,11 +57,21 @@ function All({ comparison }: { comparison: Comparison }) {
               return (
                 <tr key={pair.fingerprint} onClick={() => go(open)}>
                   <td class="text">
-                    <a data-row href={open} onClick={(event) => event.stopPropagation()}><span>{pair.description || "work outside queries"}</span></a>
-                    {pair.replanned && <span class="badge" title="Equal descriptions; the plans differ">other plan</span>}
+                    <a data-row href={open} onClick={(event) => event.stopPropagation()}>
+                      <span>{pair.description || "work outside queries"}</span>
+                    </a>
+                    {pair.replanned && (
+                      <span class="badge" title="Equal descriptions; the plans differ">
+                        other plan
+                      </span>
+                    )}
                   </td>
-                  <td class="number muted">{pair.before_runs} → {pair.after_runs}</td>
-                  <td class="bars"><Two before={pair.before_ns} after={pair.after_ns} of={most} /></td>
+                  <td class="number muted">
+                    {pair.before_runs} → {pair.after_runs}
+                  </td>
+                  <td class="bars">
+                    <Two before={pair.before_ns} after={pair.after_ns} of={most} />
+                  </td>
                   <Delta before={pair.before_ns} after={pair.after_ns} />
                 </tr>
               );
@@ -65,10 +91,22 @@ function Only({ title, queries }: { title: string; queries: Unmatched[] }) {
     <>
       <h2>{title}</h2>
       <table class="list">
-        <thead><tr><th>Query</th><th class="number">Runs</th><th class="number">CPU of a run</th></tr></thead>
+        <thead>
+          <tr>
+            <th>Query</th>
+            <th class="number">Runs</th>
+            <th class="number">CPU of a run</th>
+          </tr>
+        </thead>
         <tbody>
           {queries.map((query) => (
-            <tr key={query.fingerprint}><td class="text"><span>{query.description || "no description"}</span></td><td class="number">{query.runs}</td><td class="number strong">{time(query.cpu_ns)}</td></tr>
+            <tr key={query.fingerprint}>
+              <td class="text">
+                <span>{query.description || "no description"}</span>
+              </td>
+              <td class="number">{query.runs}</td>
+              <td class="number strong">{time(query.cpu_ns)}</td>
+            </tr>
           ))}
         </tbody>
       </table>
@@ -82,26 +120,58 @@ export function PairTable({ pair }: { pair: Pair }) {
   return (
     <>
       <p class="legend">
-        <span class="key before" /> before, mean of {plural(pair.before_runs, "run")} <span class="key part" /> after, mean of {plural(pair.after_runs, "run")}
-        {pair.replanned && <><span class="gap" />The plans differ; operators are told by their text.</>}
+        <span class="key before" /> before, mean of {plural(pair.before_runs, "run")} <span class="key part" /> after,
+        mean of {plural(pair.after_runs, "run")}
+        {pair.replanned && (
+          <>
+            <span class="gap" />
+            The plans differ; operators are told by their text.
+          </>
+        )}
       </p>
       <table class="plan compare">
         <thead>
-          <tr><th>Operator</th><th class="bars"><span class="sr">Bars of before and after</span></th><th class="number">Before</th><th class="number">After</th><th class="number">Δ self</th><th class="number">Δ%</th></tr>
+          <tr>
+            <th>Operator</th>
+            <th class="bars">
+              <span class="sr">Bars of before and after</span>
+            </th>
+            <th class="number">Before</th>
+            <th class="number">After</th>
+            <th class="number">Δ self</th>
+            <th class="number">Δ%</th>
+          </tr>
         </thead>
         <tbody>
           {pair.rows.map((row, at) => (
             <tr key={at} class={row.before_ns || row.after_ns ? "" : "idle"} title={row.detail}>
               <td class="operator">
                 <span class="indent" style={{ width: `${Math.min(row.depth, 30) * 14}px` }} />
-                {row.heading ? <span class="heading">[{row.name}]</span> : <><b>{row.name}</b><span class="detail">{row.detail.startsWith(row.name) ? row.detail.slice(row.name.length) : row.detail}</span></>}
+                {row.heading ? (
+                  <span class="heading">[{row.name}]</span>
+                ) : (
+                  <>
+                    <b>{row.name}</b>
+                    <span class="detail">
+                      {row.detail.startsWith(row.name) ? row.detail.slice(row.name.length) : row.detail}
+                    </span>
+                  </>
+                )}
               </td>
-              <td class="bars"><Two before={row.before_ns ?? 0} after={row.after_ns ?? 0} of={most} /></td>
+              <td class="bars">
+                <Two before={row.before_ns ?? 0} after={row.after_ns ?? 0} of={most} />
+              </td>
               <Delta before={row.before_ns} after={row.after_ns} />
             </tr>
           ))}
         </tbody>
-        <tfoot><tr><td>All</td><td /><Delta before={pair.before_ns} after={pair.after_ns} /></tr></tfoot>
+        <tfoot>
+          <tr>
+            <td>All</td>
+            <td />
+            <Delta before={pair.before_ns} after={pair.after_ns} />
+          </tr>
+        </tfoot>
       </table>
     </>
   );
@@ -110,14 +180,17 @@ export function PairTable({ pair }: { pair: Pair }) {
 function Two({ before, after, of }: { before: number; after: number; of: number }) {
   return (
     <span class="two" title={`before ${time(before)}, after ${time(after)}`}>
-      <Bar kind="before" part={before} of={of} /><Bar part={after} of={of} />
+      <Bar kind="before" part={before} of={of} />
+      <Bar part={after} of={of} />
     </span>
   );
 }
 
 function Delta({ before, after }: { before: number | null; after: number | null }) {
   const delta = (after ?? 0) - (before ?? 0);
-  const cell = (ns: number | null) => <td class={`number ${ns ? "" : "faint"}`}>{ns === null ? "not there" : time(ns)}</td>;
+  const cell = (ns: number | null) => (
+    <td class={`number ${ns ? "" : "faint"}`}>{ns === null ? "not there" : time(ns)}</td>
+  );
   const share = before ? percent(Math.abs(delta), before) : "";
   return (
     <>

@@ -21,8 +21,8 @@ export function ContentionView({ source, summary }: { source: DataSource; summar
   return (
     <section aria-label="Contention">
       <p class="legend">
-        Time in which tasks could not go on, shared out among those who used what they waited for, on the same host at the same time.
-        A share of 1 is all the blocked time of one query.
+        Time in which tasks could not go on, shared out among those who used what they waited for, on the same host at
+        the same time. A share of 1 is all the blocked time of one query.
       </p>
       <div class="side">
         <Ranking title="Who made others wait" head="Culprit" rows={all.culprits} link={linkOf(all, summary)} />
@@ -33,7 +33,11 @@ export function ContentionView({ source, summary }: { source: DataSource; summar
       </div>
       <Victims all={all} summary={summary} />
       <Suggestions of={all.suggestions} />
-      {all.notes.map((note) => <p class="hint" key={note}>Note: {note}.</p>)}
+      {all.notes.map((note) => (
+        <p class="hint" key={note}>
+          Note: {note}.
+        </p>
+      ))}
     </section>
   );
 }
@@ -54,7 +58,16 @@ function Ranking(props: { title: string; head: string; rows: Blame[]; link?: (na
       <h2>{props.title}</h2>
       <table class="blame">
         <thead>
-          <tr><th>{props.head}</th><th class="bars"><span class="sr">Share bar</span></th><th class="number" title="Degree of responsibility, summed over the victims">Share</th><th class="number">Blocked</th></tr>
+          <tr>
+            <th>{props.head}</th>
+            <th class="bars">
+              <span class="sr">Share bar</span>
+            </th>
+            <th class="number" title="Degree of responsibility, summed over the victims">
+              Share
+            </th>
+            <th class="number">Blocked</th>
+          </tr>
         </thead>
         <tbody>
           {props.rows.map((row) => (
@@ -63,7 +76,9 @@ function Ranking(props: { title: string; head: string; rows: Blame[]; link?: (na
                 <Name href={props.link?.(row.name)}>{row.name}</Name>
                 <Ways row={row} />
               </td>
-              <td class="bars"><Bar part={row.responsibility} of={most} /></td>
+              <td class="bars">
+                <Bar part={row.responsibility} of={most} />
+              </td>
               <td class="number strong">{row.responsibility.toFixed(2)}</td>
               <td class="number">{seconds(row.seconds)}</td>
             </tr>
@@ -94,10 +109,22 @@ function Victims({ all, summary }: { all: Contention; summary: Summary }) {
       <table class="blame" onKeyDown={arrows}>
         <thead>
           <tr>
-            <th>Query</th><th class="bars"><span class="sr">Blocked bar</span></th>
-            <th class="number" title="Time in which the tasks of the stages that decided how long it took could not go on">Blocked</th>
-            <th class="number" title="What of it other queries and processes outside Spark account for">By others</th>
-            <th class="number" title="From its first stage to its last">Ran</th>
+            <th>Query</th>
+            <th class="bars">
+              <span class="sr">Blocked bar</span>
+            </th>
+            <th
+              class="number"
+              title="Time in which the tasks of the stages that decided how long it took could not go on"
+            >
+              Blocked
+            </th>
+            <th class="number" title="What of it other queries and processes outside Spark account for">
+              By others
+            </th>
+            <th class="number" title="From its first stage to its last">
+              Ran
+            </th>
             <th>Mostly delayed by</th>
           </tr>
         </thead>
@@ -106,8 +133,12 @@ function Victims({ all, summary }: { all: Contention; summary: Summary }) {
             const at = all.places[victim.query];
             return (
               <tr key={victim.query}>
-                <td class="text"><Name href={at === undefined ? undefined : tab(summary, at)}>{victim.label}</Name></td>
-                <td class="bars"><Bar part={victim.by_others_seconds} whole={victim.blocked_seconds} of={most} /></td>
+                <td class="text">
+                  <Name href={at === undefined ? undefined : tab(summary, at)}>{victim.label}</Name>
+                </td>
+                <td class="bars">
+                  <Bar part={victim.by_others_seconds} whole={victim.blocked_seconds} of={most} />
+                </td>
                 <td class="number strong">{seconds(victim.blocked_seconds)}</td>
                 <td class="number">{seconds(victim.by_others_seconds)}</td>
                 <td class="number muted">{seconds(victim.ran_seconds)}</td>
@@ -117,7 +148,9 @@ function Victims({ all, summary }: { all: Contention; summary: Summary }) {
           })}
         </tbody>
       </table>
-      {shown.length < all.victims.length && <p class="hint">{count(all.victims.length - shown.length)} with less are not shown.</p>}
+      {shown.length < all.victims.length && (
+        <p class="hint">{count(all.victims.length - shown.length)} with less are not shown.</p>
+      )}
     </>
   );
 }
@@ -142,24 +175,46 @@ export function ContentionTab({ source, summary, at, route }: TabProps) {
   return (
     <div class="contention">
       <p class="legend">
-        {plural(victim.stages.length, "stage")} ({victim.stages.join(", ")}) decided how long it took. Their {plural(victim.tasks, "task")} ran{" "}
-        {seconds(victim.task_seconds)}, all added up, and could not go on for <b>{seconds(victim.blocked_seconds)}</b>, waiting for slots included.
-        Others account for <b>{seconds(victim.by_others_seconds)}</b>
-        {apart.filter(([, s]) => s >= 0.0005).map(([who, s]) => `, ${who} for ${seconds(s)}`).join("")}.
+        {plural(victim.stages.length, "stage")} ({victim.stages.join(", ")}) decided how long it took. Their{" "}
+        {plural(victim.tasks, "task")} ran {seconds(victim.task_seconds)}, all added up, and could not go on for{" "}
+        <b>{seconds(victim.blocked_seconds)}</b>, waiting for slots included. Others account for{" "}
+        <b>{seconds(victim.by_others_seconds)}</b>
+        {apart
+          .filter(([, s]) => s >= 0.0005)
+          .map(([who, s]) => `, ${who} for ${seconds(s)}`)
+          .join("")}
+        .
       </p>
       <ContentionTime found={found} colour={colour} route={route} dir={summary.profile} />
       <h2>Who made it wait</h2>
       <table class="blame">
-        <thead><tr><th>Culprit</th><th class="bars"><span class="sr">Share bar</span></th><th class="number" title="Degree of responsibility: part of the blocked time">Share</th><th class="number">Blocked</th></tr></thead>
+        <thead>
+          <tr>
+            <th>Culprit</th>
+            <th class="bars">
+              <span class="sr">Share bar</span>
+            </th>
+            <th class="number" title="Degree of responsibility: part of the blocked time">
+              Share
+            </th>
+            <th class="number">Blocked</th>
+          </tr>
+        </thead>
         <tbody>
           {found.culprits.map((row) => (
             <tr key={row.name}>
               <td class="text">
                 <span class={`key ${colour(row.name)}`} />{" "}
-                {row.name === victim.label ? <span class="name">its own other tasks</span> : <Name href={to(row.name)}>{row.name}</Name>}
+                {row.name === victim.label ? (
+                  <span class="name">its own other tasks</span>
+                ) : (
+                  <Name href={to(row.name)}>{row.name}</Name>
+                )}
                 <Ways row={row} />
               </td>
-              <td class="bars"><Bar part={row.responsibility} of={1} /></td>
+              <td class="bars">
+                <Bar part={row.responsibility} of={1} />
+              </td>
               <td class="number strong">{share(row.responsibility)}</td>
               <td class="number">{seconds(row.seconds)}</td>
             </tr>
@@ -177,9 +232,15 @@ function Suggestions({ of }: { of: Advice[] }) {
   if (of.length === 0) return null;
   return (
     <>
-      <h2>What could be done <span class="muted clear">heuristics; whether it helps was not tried</span></h2>
+      <h2>
+        What could be done <span class="muted clear">heuristics; whether it helps was not tried</span>
+      </h2>
       <ul class="advice">
-        {of.map((advice) => <li key={advice.text}><b>{share(advice.responsibility)}</b> {advice.text}</li>)}
+        {of.map((advice) => (
+          <li key={advice.text}>
+            <b>{share(advice.responsibility)}</b> {advice.text}
+          </li>
+        ))}
       </ul>
     </>
   );
@@ -191,8 +252,14 @@ function Simpler({ found, to }: { found: QueryContention; to: (name: string) => 
   const overlap = new Map(baselines.naive_overlap);
   const deep = new Map(baselines.deep_overlap);
   const blame = new Map(found.culprits.map((row) => [row.name, row.responsibility]));
-  const first = (of: Map<string, number>) => [...of].filter(([name]) => name !== victim.label).sort((a, b) => b[1] - a[1]).map(([name]) => name);
-  const names = [...new Set([...first(blame), ...first(deep), ...first(overlap)])].filter((name) => overlap.has(name)).slice(0, 10);
+  const first = (of: Map<string, number>) =>
+    [...of]
+      .filter(([name]) => name !== victim.label)
+      .sort((a, b) => b[1] - a[1])
+      .map(([name]) => name);
+  const names = [...new Set([...first(blame), ...first(deep), ...first(overlap)])]
+    .filter((name) => overlap.has(name))
+    .slice(0, 10);
   const blamed = first(blame).find((name) => overlap.has(name));
   const [longest] = first(overlap);
   const [most] = first(deep);
@@ -201,20 +268,30 @@ function Simpler({ found, to }: { found: QueryContention; to: (name: string) => 
   return (
     <>
       <h2>What simpler methods would say</h2>
-      {names.length === 0 ? <Empty>No other query ran at the same time.</Empty> : (
+      {names.length === 0 ? (
+        <Empty>No other query ran at the same time.</Empty>
+      ) : (
         <table class="blame">
           <thead>
             <tr>
               <th>Query</th>
-              <th class="number" title="Part of the blocked time, as above">Blame</th>
-              <th class="number" title="How long both queries ran at the same time (Naive-Overlap)">Overlap of queries</th>
-              <th class="number" title="Overlap of all pairs of tasks on one host (Deep-Overlap)">Overlap of tasks</th>
+              <th class="number" title="Part of the blocked time, as above">
+                Blame
+              </th>
+              <th class="number" title="How long both queries ran at the same time (Naive-Overlap)">
+                Overlap of queries
+              </th>
+              <th class="number" title="Overlap of all pairs of tasks on one host (Deep-Overlap)">
+                Overlap of tasks
+              </th>
             </tr>
           </thead>
           <tbody>
             {names.map((name) => (
               <tr key={name}>
-                <td class="text"><Name href={to(name)}>{name}</Name></td>
+                <td class="text">
+                  <Name href={to(name)}>{name}</Name>
+                </td>
                 <td class={best(name, blamed)}>{share(blame.get(name) ?? 0)}</td>
                 <td class={best(name, longest)}>{seconds(overlap.get(name) ?? 0)}</td>
                 <td class={best(name, most)}>{seconds(deep.get(name) ?? 0)}</td>
@@ -224,9 +301,15 @@ function Simpler({ found, to }: { found: QueryContention; to: (name: string) => 
         </table>
       )}
       {blamed !== undefined && wrong.length > 0 && (
-        <Why>Who runs longest beside a query need not use what it waits for: the overlaps point at another query than the blame does.</Why>
+        <Why>
+          Who runs longest beside a query need not use what it waits for: the overlaps point at another query than the
+          blame does.
+        </Why>
       )}
-      <Why>Blocked-time analysis would say {seconds(baselines.blocked_io_network)} of waiting for disks and network, and not because of whom.</Why>
+      <Why>
+        Blocked-time analysis would say {seconds(baselines.blocked_io_network)} of waiting for disks and network, and
+        not because of whom.
+      </Why>
     </>
   );
 }

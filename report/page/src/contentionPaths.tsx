@@ -19,8 +19,11 @@ const SHOWN = 12;
 
 export function PathColumns({ found, whole, route }: { found: QueryContention; whole: number; route: Route }) {
   const { paths, names } = found;
-  const asked = LEVELS.map(([level]) => [level, route.options.get(`at-${level}`)] as const).filter(([, name]) => name !== undefined);
-  const fits = (row: number, but: Level | null) => asked.every(([level, name]) => level === but || names[paths[level][row]!] === name);
+  const asked = LEVELS.map(([level]) => [level, route.options.get(`at-${level}`)] as const).filter(
+    ([, name]) => name !== undefined,
+  );
+  const fits = (row: number, but: Level | null) =>
+    asked.every(([level, name]) => level === but || names[paths[level][row]!] === name);
   const sum = (but: Level | null, of: (row: number, seconds: number) => void) => {
     for (let row = 0; row < paths.seconds.length; row++) if (fits(row, but)) of(row, paths.seconds[row]!);
   };
@@ -30,8 +33,12 @@ export function PathColumns({ found, whole, route }: { found: QueryContention; w
     <>
       <h2>
         Step through
-        {asked.length > 0 && <span class="clear">{share(selected / Math.max(whole, 1e-9))} of the blocked time, {seconds(selected)}{" "}
-          <a href={changed(route, Object.fromEntries(LEVELS.map(([level]) => [`at-${level}`, null])))}>show all</a></span>}
+        {asked.length > 0 && (
+          <span class="clear">
+            {share(selected / Math.max(whole, 1e-9))} of the blocked time, {seconds(selected)}{" "}
+            <a href={changed(route, Object.fromEntries(LEVELS.map(([level]) => [`at-${level}`, null])))}>show all</a>
+          </span>
+        )}
       </h2>
       <div class="levels">
         {LEVELS.map(([level, title, number]) => {
@@ -47,19 +54,33 @@ export function PathColumns({ found, whole, route }: { found: QueryContention; w
                 const text = names[name]!;
                 const told = level === "culprit" && name === found.own ? "its own other tasks" : text;
                 return (
-                  <button type="button" data-row key={name} class="entry" aria-pressed={text === chosen} title={`${told}: ${seconds(s)}`}
-                    onClick={() => go(changed(route, { [`at-${level}`]: text === chosen ? null : text }))}>
-                    <span class="what">{told}</span><span class="part">{share(s / Math.max(whole, 1e-9))}</span>
+                  <button
+                    type="button"
+                    data-row
+                    key={name}
+                    class="entry"
+                    aria-pressed={text === chosen}
+                    title={`${told}: ${seconds(s)}`}
+                    onClick={() => go(changed(route, { [`at-${level}`]: text === chosen ? null : text }))}
+                  >
+                    <span class="what">{told}</span>
+                    <span class="part">{share(s / Math.max(whole, 1e-9))}</span>
                     <Bar part={s} of={whole} />
                   </button>
                 );
               })}
-              {entries.length > shown.length && <p class="hint">and {count(entries.length - shown.length)} with less</p>}
+              {entries.length > shown.length && (
+                <p class="hint">and {count(entries.length - shown.length)} with less</p>
+              )}
             </div>
           );
         })}
       </div>
-      {paths.weak > 0 && <p class="hint">{count(paths.weak)} weaker paths are left out; <code>unfuse blame --graph json</code> has all.</p>}
+      {paths.weak > 0 && (
+        <p class="hint">
+          {count(paths.weak)} weaker paths are left out; <code>unfuse blame --graph json</code> has all.
+        </p>
+      )}
     </>
   );
 }

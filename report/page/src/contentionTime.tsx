@@ -10,7 +10,9 @@ const COLOURS = 7;
 
 /** The class of a culprit's colour, by its rank. */
 export function colours(found: QueryContention): (name: string) => string {
-  const ranked = found.culprits.map((row) => row.name).filter((name) => name !== found.names[found.own] && name !== "Unknown");
+  const ranked = found.culprits
+    .map((row) => row.name)
+    .filter((name) => name !== found.names[found.own] && name !== "Unknown");
   return (name) => {
     if (name === found.names[found.own]) return "c-own";
     if (name === "Unknown") return "c-unknown";
@@ -19,7 +21,11 @@ export function colours(found: QueryContention): (name: string) => string {
   };
 }
 
-interface Part { name: string; seconds: number; colour: string }
+interface Part {
+  name: string;
+  seconds: number;
+  colour: string;
+}
 
 const RESOURCES = ["CPU", "memory", "IO", "network", "slots"];
 
@@ -36,7 +42,11 @@ function stacks(found: QueryContention, by: "culprit" | "resource", colour: (nam
   }
   const paint = by === "culprit" ? colour : (name: string) => `c${Math.max(0, RESOURCES.indexOf(name))}`;
   const order = [...sums].sort((a, b) => b[1] - a[1]).map(([name]) => name);
-  return slices.map((slice) => order.filter((name) => (slice.get(name) ?? 0) > 0).map((name) => ({ name, seconds: slice.get(name)!, colour: paint(name) })));
+  return slices.map((slice) =>
+    order
+      .filter((name) => (slice.get(name) ?? 0) > 0)
+      .map((name) => ({ name, seconds: slice.get(name)!, colour: paint(name) })),
+  );
 }
 
 const total = (parts: Part[]): number => parts.reduce((sum, part) => sum + part.seconds, 0);
@@ -50,7 +60,12 @@ function windowOf(from: number, to: number): string {
   return [from, to].map((s) => Math.max(0, s).toFixed(digits)).join("..");
 }
 
-export function ContentionTime(props: { found: QueryContention; colour: (name: string) => string; route: Route; dir: string }) {
+export function ContentionTime(props: {
+  found: QueryContention;
+  colour: (name: string) => string;
+  route: Route;
+  dir: string;
+}) {
   const { found, route } = props;
   const by = route.options.get("by") === "resource" ? "resource" : "culprit";
   const relative = route.options.get("scale") === "share";
@@ -65,13 +80,19 @@ export function ContentionTime(props: { found: QueryContention; colour: (name: s
   const at = (s: number) => `${s.toFixed(s < 100 ? 1 : 0)} s`;
   const title = (slice: number) => {
     const parts = slices[slice]!;
-    return [`${at(bounds[slice]!)} to ${at(bounds[slice + 1]!)}: blocked for ${seconds(total(parts))}`, ...parts.slice(0, 8).map((part) => `${seconds(part.seconds)}  ${shown(part.name)}`)].join("\n");
+    return [
+      `${at(bounds[slice]!)} to ${at(bounds[slice + 1]!)}: blocked for ${seconds(total(parts))}`,
+      ...parts.slice(0, 8).map((part) => `${seconds(part.seconds)}  ${shown(part.name)}`),
+    ].join("\n");
   };
   const choice = (label: string, options: Record<string, string | null>, active: boolean) => (
-    <a class="choice" href={changed(route, options)} aria-current={active ? "true" : undefined}>{label}</a>
+    <a class="choice" href={changed(route, options)} aria-current={active ? "true" : undefined}>
+      {label}
+    </a>
   );
   const sums = new Map<string, Part>();
-  for (const part of slices.flat()) sums.set(part.name, { ...part, seconds: part.seconds + (sums.get(part.name)?.seconds ?? 0) });
+  for (const part of slices.flat())
+    sums.set(part.name, { ...part, seconds: part.seconds + (sums.get(part.name)?.seconds ?? 0) });
   const legend = [...sums.values()].filter((part) => part.colour !== "c-other").sort((a, b) => b.seconds - a.seconds);
   return (
     <figure class="time" aria-label="Blocked time over the query's time">
@@ -89,26 +110,62 @@ export function ContentionTime(props: { found: QueryContention; colour: (name: s
         <div class="columns" onKeyDown={arrowsAcross}>
           {slices.map((parts, slice) => {
             const whole = total(parts);
-            const height = (part: Part) => ({ height: `${(100 * part.seconds) / (relative ? Math.max(whole, 1e-9) : most)}%` });
+            const height = (part: Part) => ({
+              height: `${(100 * part.seconds) / (relative ? Math.max(whole, 1e-9) : most)}%`,
+            });
             return (
-              <button type="button" key={slice} data-column class="column" title={title(slice)} aria-label={title(slice)} aria-pressed={slice === chosen}
-                tabIndex={slice === (chosen < 0 ? 0 : chosen) ? 0 : -1} onClick={() => go(changed(route, { slice: slice === chosen ? null : slice }))}>
-                {parts.map((part) => <span key={part.name} class={part.colour} style={height(part)} />)}
+              <button
+                type="button"
+                key={slice}
+                data-column
+                class="column"
+                title={title(slice)}
+                aria-label={title(slice)}
+                aria-pressed={slice === chosen}
+                tabIndex={slice === (chosen < 0 ? 0 : chosen) ? 0 : -1}
+                onClick={() => go(changed(route, { slice: slice === chosen ? null : slice }))}
+              >
+                {parts.map((part) => (
+                  <span key={part.name} class={part.colour} style={height(part)} />
+                ))}
               </button>
             );
           })}
         </div>
-        <div class="ticks"><span>{at(bounds[0]!)}</span><span class="muted">since the first task</span><span>{at(bounds[bounds.length - 1]!)}</span></div>
+        <div class="ticks">
+          <span>{at(bounds[0]!)}</span>
+          <span class="muted">since the first task</span>
+          <span>{at(bounds[bounds.length - 1]!)}</span>
+        </div>
       </div>
       <p class="legend">
-        {legend.map(({ name, colour }) => <span class="entry" key={name} title={name}><span class={`key ${colour}`} /> {shown(name)}</span>)}
-        {sums.size > legend.length && <span class="entry"><span class="key c-other" /> others</span>}
+        {legend.map(({ name, colour }) => (
+          <span class="entry" key={name} title={name}>
+            <span class={`key ${colour}`} /> {shown(name)}
+          </span>
+        ))}
+        {sums.size > legend.length && (
+          <span class="entry">
+            <span class="key c-other" /> others
+          </span>
+        )}
       </p>
       {slices[chosen] && (
         <div class="slice">
-          <b>{at(bounds[chosen]!)} to {at(bounds[chosen + 1]!)}</b>: blocked for {seconds(total(slices[chosen]))}.{" "}
-          {slices[chosen].slice(0, 6).map((part, n) => <span key={part.name}>{n > 0 && ", "}{shown(part.name)} {share(part.seconds / Math.max(1e-9, total(slices[chosen]!)))}</span>)}
-          <pre>unfuse blame {quoted(props.dir)} --victim {quoted(found.victim.name)} --window {windowOf(bounds[chosen]!, bounds[chosen + 1]!)}</pre>
+          <b>
+            {at(bounds[chosen]!)} to {at(bounds[chosen + 1]!)}
+          </b>
+          : blocked for {seconds(total(slices[chosen]))}.{" "}
+          {slices[chosen].slice(0, 6).map((part, n) => (
+            <span key={part.name}>
+              {n > 0 && ", "}
+              {shown(part.name)} {share(part.seconds / Math.max(1e-9, total(slices[chosen]!)))}
+            </span>
+          ))}
+          <pre>
+            unfuse blame {quoted(props.dir)} --victim {quoted(found.victim.name)} --window{" "}
+            {windowOf(bounds[chosen]!, bounds[chosen + 1]!)}
+          </pre>
         </div>
       )}
     </figure>

@@ -12,32 +12,56 @@ import { stageName } from "./stages";
 /** Frames narrower than this part of the width are not drawn. */
 const NARROWEST = 0.0012;
 
-interface Label { text: string; title: string; kind: string }
+interface Label {
+  text: string;
+  title: string;
+  kind: string;
+}
 
 export function FlameTab({ detail, source, route }: TabProps) {
   const full = route.options.get("level") === "full";
-  const names = useLoaded<FrameNames | null>(() => (full ? source.load("frames") : Promise.resolve(null)), [source, full]);
+  const names = useLoaded<FrameNames | null>(
+    () => (full ? source.load("frames") : Promise.resolve(null)),
+    [source, full],
+  );
   const flame = full ? detail.frames : detail.operators;
   const tree = useMemo(() => flameTree(flame), [flame]);
   if (names instanceof Error) return <Empty>The frames cannot be read: {names.message}</Empty>;
   if (names === undefined) return <Empty>Unpacking …</Empty>;
   const levels = (
     <div class="tools" role="group" aria-label="Level">
-      <a class="choice" href={changed(route, { level: null, zoom: null })} aria-current={!full}>Operators</a>
-      <a class="choice" href={changed(route, { level: "full", zoom: null })} aria-current={full}>All frames</a>
+      <a class="choice" href={changed(route, { level: null, zoom: null })} aria-current={!full}>
+        Operators
+      </a>
+      <a class="choice" href={changed(route, { level: "full", zoom: null })} aria-current={full}>
+        All frames
+      </a>
       <Legend full={full} />
     </div>
   );
-  if (tree.size === 0) return <>{levels}<Empty>Nothing was sampled.</Empty></>;
+  if (tree.size === 0)
+    return (
+      <>
+        {levels}
+        <Empty>Nothing was sampled.</Empty>
+      </>
+    );
   const asked = Number(route.options.get("zoom") ?? ALL);
   const zoom = Number.isInteger(asked) && asked >= 0 && asked < tree.size ? asked : ALL;
   const setZoom = (at: number) => go(changed(route, { zoom: at === ALL ? null : at }));
   return (
     <>
       {levels}
-      <Graph key={full ? "full" : "operators"} tree={tree} label={(at) => labelOf(detail, names, tree, at)} zoom={zoom} setZoom={setZoom} />
+      <Graph
+        key={full ? "full" : "operators"}
+        tree={tree}
+        label={(at) => labelOf(detail, names, tree, at)}
+        zoom={zoom}
+        setZoom={setZoom}
+      />
       <p class="hint">
-        <kbd>↑</kbd> <kbd>↓</kbd> <kbd>←</kbd> <kbd>→</kbd> choose <kbd>Enter</kbd> zoom <kbd>Esc</kbd> whole graph. Widths are CPU time; of siblings the widest comes first.
+        <kbd>↑</kbd> <kbd>↓</kbd> <kbd>←</kbd> <kbd>→</kbd> choose <kbd>Enter</kbd> zoom <kbd>Esc</kbd> whole graph.
+        Widths are CPU time; of siblings the widest comes first.
       </p>
     </>
   );
@@ -45,9 +69,28 @@ export function FlameTab({ detail, source, route }: TabProps) {
 
 function Legend({ full }: { full: boolean }) {
   const kinds: [string, string][] = full
-    ? [["operator", "operator"], ["generated", "generated code"], ["java", "Java"], ["interpreted", "interpreted"], ["native", "native"], ["kernel", "kernel"]]
-    : [["stage", "stage"], ["operator", "operator"], ["heading", "no operator"]];
-  return <span class="legend">{kinds.map(([kind, text]) => <span key={kind}><span class={`key k-${kind}`} /> {text}</span>)}</span>;
+    ? [
+        ["operator", "operator"],
+        ["generated", "generated code"],
+        ["java", "Java"],
+        ["interpreted", "interpreted"],
+        ["native", "native"],
+        ["kernel", "kernel"],
+      ]
+    : [
+        ["stage", "stage"],
+        ["operator", "operator"],
+        ["heading", "no operator"],
+      ];
+  return (
+    <span class="legend">
+      {kinds.map(([kind, text]) => (
+        <span key={kind}>
+          <span class={`key k-${kind}`} /> {text}
+        </span>
+      ))}
+    </span>
+  );
 }
 
 function Graph(props: { tree: FlameTree; label: (at: number) => Label; zoom: number; setZoom: (at: number) => void }) {
@@ -67,14 +110,15 @@ function Graph(props: { tree: FlameTree; label: (at: number) => Label; zoom: num
   // After a zoom the frame zoomed to has the focus, if the graph had it.
   useEffect(() => {
     setAt(zoom);
-    if (focused() || document.activeElement === document.body) graph.current?.querySelector<HTMLElement>(`[data-frame="${zoom}"]`)?.focus({ preventScroll: true });
+    if (focused() || document.activeElement === document.body)
+      graph.current?.querySelector<HTMLElement>(`[data-frame="${zoom}"]`)?.focus({ preventScroll: true });
   }, [zoom]);
   const keys = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const up = current === ALL ? ALL : tree.parent[current]!;
     const beside = (step: number) => {
       const all = children(tree, up).filter((child) => drawn.has(child));
-      return current === ALL ? ALL : all[all.indexOf(current) + step] ?? current;
+      return current === ALL ? ALL : (all[all.indexOf(current) + step] ?? current);
     };
     const moves: Record<string, () => void> = {
       ArrowDown: () => {
@@ -125,7 +169,14 @@ function Graph(props: { tree: FlameTree; label: (at: number) => Label; zoom: num
 
 const depth = (tree: FlameTree, at: number) => (at === ALL ? 0 : tree.flame.depth[at]! + 1);
 
-function Frame(props: { box: Box; label: Label; around: boolean; current: boolean; enter: () => void; zoom: () => void }) {
+function Frame(props: {
+  box: Box;
+  label: Label;
+  around: boolean;
+  current: boolean;
+  enter: () => void;
+  zoom: () => void;
+}) {
   const { box, label } = props;
   return (
     <div
@@ -152,9 +203,12 @@ function Told({ tree, at, label }: { tree: FlameTree; at: number; label: Label }
   const own = at === ALL ? 0 : tree.flame.cpu_ns[at]!;
   return (
     <div class="told" aria-live="polite">
-      <span class="name" title={label.title}>{label.title}</span>
+      <span class="name" title={label.title}>
+        {label.title}
+      </span>
       <span class="figures">
-        total <b>{time(cpu)}</b> ({percent(cpu, tree.all.cpu) || "0%"}) · self <b>{time(own)}</b> · {plural(samples, "sample")}
+        total <b>{time(cpu)}</b> ({percent(cpu, tree.all.cpu) || "0%"}) · self <b>{time(own)}</b> ·{" "}
+        {plural(samples, "sample")}
       </span>
     </div>
   );

@@ -14,7 +14,12 @@ export interface FlameTree {
 }
 
 /** A frame's place: row, left edge and width, both of 1. */
-export interface Box { at: number; row: number; left: number; width: number }
+export interface Box {
+  at: number;
+  row: number;
+  left: number;
+  width: number;
+}
 
 /** The root above all roots. */
 export const ALL = -1;

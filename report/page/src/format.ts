@@ -61,4 +61,5 @@ export function clock(ms: number): string {
   return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
-export const plural = (n: number, what: string): string => `${count(n)} ${n === 1 ? what : `${what}s`.replace(/([^aeiou])ys$/, "$1ies")}`;
+export const plural = (n: number, what: string): string =>
+  `${count(n)} ${n === 1 ? what : `${what}s`.replace(/([^aeiou])ys$/, "$1ies")}`;

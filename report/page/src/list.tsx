@@ -29,7 +29,10 @@ export function List({ summary, route }: { summary: Summary; route: Route }) {
   const shown = found.slice(page * PAGE, (page + 1) * PAGE);
   // Work outside queries may be more than any query; the bars compare queries.
   const compared = summary.queries.some((query) => query.query !== null && query.cost.cpu_ns > 0);
-  const most = summary.queries.reduce((most, query) => (compared && query.query === null ? most : Math.max(most, query.cost.cpu_ns)), 1);
+  const most = summary.queries.reduce(
+    (most, query) => (compared && query.query === null ? most : Math.max(most, query.cost.cpu_ns)),
+    1,
+  );
   const apps = summary.applications.length > 1;
   const order = (by: string) => go(changed(route, { sort: by === "cpu" ? null : by, page: null }));
   const toPage = (to: number) => go(changed(route, { page: to === 0 ? null : to + 1 }));
@@ -50,7 +53,10 @@ export function List({ summary, route }: { summary: Summary; route: Route }) {
           value={filter}
           onInput={(event) => replace(changed(route, { filter: event.currentTarget.value, page: null }))}
         />
-        <span class="muted">{filter ? `${count(found.length)} of ` : ""}{plural(summary.queries.filter((query) => query.query !== null).length, "query")}</span>
+        <span class="muted">
+          {filter ? `${count(found.length)} of ` : ""}
+          {plural(summary.queries.filter((query) => query.query !== null).length, "query")}
+        </span>
       </div>
       {shown.length === 0 ? (
         <Empty>{filter ? "No query fits the filter." : "No queries in this profile."}</Empty>
@@ -60,14 +66,31 @@ export function List({ summary, route }: { summary: Summary; route: Route }) {
             <tr>
               <th>Query</th>
               {apps && <th>Application</th>}
-              <th class="bars"><span class="sr">CPU bar</span></th>
-              <SortHead by="cpu" now={sort} go={order} title="CPU time of all its threads, from samples">CPU</SortHead>
-              <th class="number" title="Part of the profile's CPU time">Share</th>
-              <SortHead by="waiting" now={sort} go={order} title="Run time of its tasks without their CPU time, from Spark's task metrics">Waiting</SortHead>
-              <SortHead by="duration" now={sort} go={order} title="From start to end">Duration</SortHead>
+              <th class="bars">
+                <span class="sr">CPU bar</span>
+              </th>
+              <SortHead by="cpu" now={sort} go={order} title="CPU time of all its threads, from samples">
+                CPU
+              </SortHead>
+              <th class="number" title="Part of the profile's CPU time">
+                Share
+              </th>
+              <SortHead
+                by="waiting"
+                now={sort}
+                go={order}
+                title="Run time of its tasks without their CPU time, from Spark's task metrics"
+              >
+                Waiting
+              </SortHead>
+              <SortHead by="duration" now={sort} go={order} title="From start to end">
+                Duration
+              </SortHead>
               <th class="number">Stages</th>
               <th class="number">Tasks</th>
-              <SortHead by="started" now={sort} go={order}>Started</SortHead>
+              <SortHead by="started" now={sort} go={order}>
+                Started
+              </SortHead>
             </tr>
           </thead>
           <tbody>
@@ -96,12 +119,28 @@ function Row(props: { query: Query; summary: Summary; most: number; apps: boolea
           {query.query !== null && <b class="id">{query.query}</b>}
           <span title={query.description}>{query.description || "no description"}</span>
         </a>
-        {query.error && <span class="badge bad" title={query.error}>failed</span>}
-        {query.query !== null && query.duration_ms === null && <span class="badge" title="It did not end while it was profiled">unfinished</span>}
+        {query.error && (
+          <span class="badge bad" title={query.error}>
+            failed
+          </span>
+        )}
+        {query.query !== null && query.duration_ms === null && (
+          <span class="badge" title="It did not end while it was profiled">
+            unfinished
+          </span>
+        )}
       </td>
-      {props.apps && <td class="muted app" title={app?.id}>{app?.name || app?.id || "JVM"}</td>}
-      <td class="bars"><Bar part={query.cost.cpu_ns} of={props.most} /></td>
-      <td class="number strong" title={plural(query.cost.samples, "sample")}>{time(query.cost.cpu_ns)}</td>
+      {props.apps && (
+        <td class="muted app" title={app?.id}>
+          {app?.name || app?.id || "JVM"}
+        </td>
+      )}
+      <td class="bars">
+        <Bar part={query.cost.cpu_ns} of={props.most} />
+      </td>
+      <td class="number strong" title={plural(query.cost.samples, "sample")}>
+        {time(query.cost.cpu_ns)}
+      </td>
       <td class="number muted">{percent(query.cost.cpu_ns, summary.total.cpu_ns)}</td>
       <td class="number">{query.waiting_ns === null ? "" : time(query.waiting_ns)}</td>
       <td class="number">{query.duration_ms === null ? "" : timeMs(query.duration_ms)}</td>

@@ -21,7 +21,8 @@ function Page({ source }: { source: DataSource }) {
     return () => window.removeEventListener("keydown", globalKeys);
   }, []);
   useEffect(() => {
-    if (summary && !(summary instanceof Error)) document.title = `unfuse: ${summary.applications.map((app) => app.name || app.id).find(Boolean) ?? summary.profile}`;
+    if (summary && !(summary instanceof Error))
+      document.title = `unfuse: ${summary.applications.map((app) => app.name || app.id).find(Boolean) ?? summary.profile}`;
   }, [summary]);
   if (!summary) return null;
   if (summary instanceof Error) return <Empty>This report cannot be read: {summary.message}</Empty>;
@@ -40,13 +41,17 @@ function Page({ source }: { source: DataSource }) {
         ) : view === "skew" && summary.skew ? (
           <SkewView source={source} summary={summary} route={route} />
         ) : view === "query" ? (
-          <Empty>This report has no such query. <a href="#/">All queries</a></Empty>
+          <Empty>
+            This report has no such query. <a href="#/">All queries</a>
+          </Empty>
         ) : (
           <List summary={summary} route={route} />
         )}
       </main>
       <footer>
-        {summary.notes.map((note) => <p key={note}>Note: {note}.</p>)}
+        {summary.notes.map((note) => (
+          <p key={note}>Note: {note}.</p>
+        ))}
         <p>unfuse {summary.unfuse}</p>
       </footer>
     </>
@@ -59,20 +64,43 @@ function Header({ summary, view }: { summary: Summary; view: string }) {
   return (
     <header>
       <div class="brand">
-        <a href="#/" class="logo" title="All queries">unfuse</a>
+        <a href="#/" class="logo" title="All queries">
+          unfuse
+        </a>
         <strong>{apps.length === 1 ? app?.name || app?.id || "JVM" : plural(apps.length, "application")}</strong>
         {apps.length === 1 && app?.spark && <span class="muted">Spark {app.spark}</span>}
         {apps.length === 1 && app && app.started_ms > 0 && <span class="muted">{moment(app.started_ms)}</span>}
-        <span class="muted path" title={summary.profile}><bdi>{summary.profile}</bdi></span>
+        <span class="muted path" title={summary.profile}>
+          <bdi>{summary.profile}</bdi>
+        </span>
       </div>
       <div class="figures">
-        <span><b>{time(summary.total.cpu_ns)}</b> CPU</span>
-        <span>{plural(summary.total.samples, "sample")}{apps.length === 1 && app && app.rate_hz > 0 ? ` at ${app.rate_hz} Hz` : ""}</span>
+        <span>
+          <b>{time(summary.total.cpu_ns)}</b> CPU
+        </span>
+        <span>
+          {plural(summary.total.samples, "sample")}
+          {apps.length === 1 && app && app.rate_hz > 0 ? ` at ${app.rate_hz} Hz` : ""}
+        </span>
         <nav aria-label="Views">
-          <a href="#/" aria-current={["contention", "skew", "compare"].includes(view) ? undefined : "page"}>Queries</a>
-          {summary.contention && <a href={link(["contention"])} aria-current={view === "contention" ? "page" : undefined}>Contention</a>}
-          {summary.skew && <a href={link(["skew"])} aria-current={view === "skew" ? "page" : undefined}>Skew</a>}
-          {summary.compared && <a href={link(["compare"])} aria-current={view === "compare" ? "page" : undefined}>Comparison</a>}
+          <a href="#/" aria-current={["contention", "skew", "compare"].includes(view) ? undefined : "page"}>
+            Queries
+          </a>
+          {summary.contention && (
+            <a href={link(["contention"])} aria-current={view === "contention" ? "page" : undefined}>
+              Contention
+            </a>
+          )}
+          {summary.skew && (
+            <a href={link(["skew"])} aria-current={view === "skew" ? "page" : undefined}>
+              Skew
+            </a>
+          )}
+          {summary.compared && (
+            <a href={link(["compare"])} aria-current={view === "compare" ? "page" : undefined}>
+              Comparison
+            </a>
+          )}
         </nav>
       </div>
     </header>

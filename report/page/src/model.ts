@@ -1,6 +1,9 @@
 // What the report holds; mirrors postprocess/src/report/model.rs. Times are whole ns or ms.
 
-export interface Cost { cpu_ns: number; samples: number }
+export interface Cost {
+  cpu_ns: number;
+  samples: number;
+}
 
 export interface Summary {
   unfuse: string;
@@ -71,13 +74,27 @@ export interface PlanNode {
 /** Bounds of a share, 0 to 1. */
 export type Range = [number, number];
 
-export interface Heading { name: string; cost: Cost; range: Range; waits: Wait[]; stages: number[] }
+export interface Heading {
+  name: string;
+  cost: Cost;
+  range: Range;
+  waits: Wait[];
+  stages: number[];
+}
 
 /** CPU time of tasks, by what is known of whose it is. */
-export interface Placed { proved: Cost; guessed: Cost; headings: Cost; unattributed: Cost }
+export interface Placed {
+  proved: Cost;
+  guessed: Cost;
+  headings: Cost;
+  unattributed: Cost;
+}
 
 /** Longest first. */
-export interface Wait { what: string; ns: number }
+export interface Wait {
+  what: string;
+  ns: number;
+}
 
 export interface Stage {
   stage: number;
@@ -126,13 +143,23 @@ export interface Tasks {
 }
 
 /** Frames in pre-order, widest sibling first, with what ends in each. */
-export interface Flame { depth: number[]; kind: number[]; of: number[]; cpu_ns: number[]; samples: number[] }
+export interface Flame {
+  depth: number[];
+  kind: number[];
+  of: number[];
+  cpu_ns: number[];
+  samples: number[];
+}
 
 export const STAGE = 0;
 export const HEADING = 1;
 export const OPERATOR = 2;
 
-export interface FrameNames { names: string[]; kind: number[]; kinds: string[] }
+export interface FrameNames {
+  names: string[];
+  kind: number[];
+  kinds: string[];
+}
 
 export interface HotSource {
   hash: string;
@@ -143,7 +170,11 @@ export interface HotSource {
 }
 
 /** Regions: first line, last line, region id, whether it produces. */
-export interface Source { class: string; text: string; regions: [number, number, number, boolean][] }
+export interface Source {
+  class: string;
+  text: string;
+  regions: [number, number, number, boolean][];
+}
 
 export interface Comparison {
   before: string;
@@ -173,7 +204,12 @@ export interface PairRow {
   after_ns: number | null;
 }
 
-export interface Unmatched { description: string; fingerprint: string; runs: number; cpu_ns: number }
+export interface Unmatched {
+  description: string;
+  fingerprint: string;
+  runs: number;
+  cpu_ns: number;
+}
 
 // Who slowed whom down; mirrors cli/src/commands/blame/page.rs and answer.rs. Seconds.
 
@@ -188,7 +224,12 @@ export interface Contention {
   notes: string[];
 }
 
-export interface Advice { action: string; text: string; responsibility: number; seconds: number }
+export interface Advice {
+  action: string;
+  text: string;
+  responsibility: number;
+  seconds: number;
+}
 
 export interface Victim {
   query: number;
@@ -233,7 +274,13 @@ export interface QueryContention {
 }
 
 /** A column each, a position for each culprit and resource of each slice; all but seconds and bounds are names. */
-export interface Timeline { bounds: number[]; slice: number[]; resource: number[]; culprit: number[]; seconds: number[] }
+export interface Timeline {
+  bounds: number[];
+  slice: number[];
+  resource: number[];
+  culprit: number[];
+  seconds: number[];
+}
 
 /** A column each, strongest path first. */
 export interface Paths {
@@ -261,12 +308,25 @@ export interface Skew {
 }
 
 export type Cause =
-  | "data" | "computation" | "data-or-computation" | "garbage-collection" | "fetch-wait" | "shuffle-write" | "spill" | "warm-up" | "host"
-  | "executor" | "locality" | "start";
+  | "data"
+  | "computation"
+  | "data-or-computation"
+  | "garbage-collection"
+  | "fetch-wait"
+  | "shuffle-write"
+  | "spill"
+  | "warm-up"
+  | "host"
+  | "executor"
+  | "locality"
+  | "start";
 
 export type Measure = "read-records" | "read-bytes" | "written-records" | "written-bytes";
 
-export interface CausePart { cause: Cause; ms: number }
+export interface CausePart {
+  cause: Cause;
+  ms: number;
+}
 
 export interface SkewedStage {
   app: string;
@@ -310,7 +370,12 @@ export interface SlowTask {
 }
 
 /** A column each, a position for each group of `of` tasks: the slowest of them. */
-export interface TaskTimes { of: number; index: number[]; ms: number[]; slower_ms: number[] }
+export interface TaskTimes {
+  of: number;
+  index: number[];
+  ms: number[];
+  slower_ms: number[];
+}
 
 export interface Records {
   inputs: number;

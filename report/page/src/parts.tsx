@@ -36,7 +36,15 @@ export function Zero({ n, as }: { n: number; as: (n: number) => string }) {
 
 /** What a row is about: a link, where it leads somewhere. */
 export function Name({ href, children }: { href: string | undefined; children: string }) {
-  return href ? <a data-row class="name" href={href} title={children}>{children}</a> : <span class="name" title={children}>{children}</span>;
+  return href ? (
+    <a data-row class="name" href={href} title={children}>
+      {children}
+    </a>
+  ) : (
+    <span class="name" title={children}>
+      {children}
+    </span>
+  );
 }
 
 export function Empty(props: { children: ComponentChildren }) {
@@ -78,22 +86,33 @@ export function Pages(props: { page: number; size: number; of: number; what: str
   const first = props.page * props.size;
   return (
     <nav class="pages" aria-label={`Pages of ${props.what}`}>
-      <button type="button" disabled={props.page === 0} onClick={() => props.go(props.page - 1)}>‹ Previous</button>
+      <button type="button" disabled={props.page === 0} onClick={() => props.go(props.page - 1)}>
+        ‹ Previous
+      </button>
       <span>
         {count(first + 1)}–{count(Math.min(props.of, first + props.size))} of {count(props.of)} {props.what}
       </span>
-      <button type="button" disabled={props.page >= last} onClick={() => props.go(props.page + 1)}>Next ›</button>
+      <button type="button" disabled={props.page >= last} onClick={() => props.go(props.page + 1)}>
+        Next ›
+      </button>
     </nav>
   );
 }
 
 /** A column's head that sorts by it. */
-export function SortHead(props: { by: string; now: string; go: (by: string) => void; title?: string; children: ComponentChildren }) {
+export function SortHead(props: {
+  by: string;
+  now: string;
+  go: (by: string) => void;
+  title?: string;
+  children: ComponentChildren;
+}) {
   const active = props.by === props.now;
   return (
     <th class="number" aria-sort={active ? "descending" : "none"} title={props.title}>
       <button type="button" class="sort" onClick={() => props.go(props.by)}>
-        {props.children}<span aria-hidden="true">{active ? " ▾" : ""}</span>
+        {props.children}
+        <span aria-hidden="true">{active ? " ▾" : ""}</span>
       </button>
     </th>
   );

@@ -33,20 +33,39 @@ export function PlanTab({ detail, query, route }: TabProps) {
     event.preventDefault();
     if (parents.has(at) && closed.has(at) === step) return toggle(at, step);
     // Left on a leaf goes to the parent, right on an open node to its first child.
-    const to = step ? nodes.findIndex((node) => node.parent === at) : nodes[at]?.parent ?? -1;
+    const to = step ? nodes.findIndex((node) => node.parent === at) : (nodes[at]?.parent ?? -1);
     if (to >= 0) document.querySelector<HTMLElement>(`[data-node="${to}"]`)?.focus();
   };
-  if (nodes.length === 0 && headings.length === 0) return <Empty>Nothing was sampled in this query{query.query === null ? "" : ", and no plan of it was recorded"}.</Empty>;
+  if (nodes.length === 0 && headings.length === 0)
+    return (
+      <Empty>Nothing was sampled in this query{query.query === null ? "" : ", and no plan of it was recorded"}.</Empty>
+    );
   return (
     <>
       <p class="legend">
         <span class="key part" /> its own CPU time
-        {nodes.length > 0 && <><span class="key whole" /> with everything below it</>}
-        {waiting !== null && <><span class="key fetch" /> its own waiting{nodes.length > 0 && <><span class="key waiting" /> with everything below it</>}</>}
+        {nodes.length > 0 && (
+          <>
+            <span class="key whole" /> with everything below it
+          </>
+        )}
+        {waiting !== null && (
+          <>
+            <span class="key fetch" /> its own waiting
+            {nodes.length > 0 && (
+              <>
+                <span class="key waiting" /> with everything below it
+              </>
+            )}
+          </>
+        )}
         {waiting === null && query.waiting_ns !== null && (
           <>
-            <span class="gap" />Waits were not recorded; for each stage they are known from Spark:{" "}
-            <a href={link(["query", keyOf(query), "stages"])}>{time(query.waiting_ns)} in {plural(query.stages, "stage")}</a>
+            <span class="gap" />
+            Waits were not recorded; for each stage they are known from Spark:{" "}
+            <a href={link(["query", keyOf(query), "stages"])}>
+              {time(query.waiting_ns)} in {plural(query.stages, "stage")}
+            </a>
           </>
         )}
       </p>
@@ -54,38 +73,73 @@ export function PlanTab({ detail, query, route }: TabProps) {
         <thead>
           <tr>
             <th>Operator</th>
-            <th class="bars"><span class="sr">Time bars</span></th>
-            <th class="number" title="CPU time of the operator's own work">Self</th>
-            <th class="number" title="Part of the query's CPU time, and in which range it lies with 95% certainty">Share</th>
-            <th class="number" title="CPU time of the operator and everything below it, across stages">Total</th>
-            {waiting !== null && <th class="number" title="Time in which the operator itself waited: for disks, other machines, locks, a CPU">Waiting</th>}
-            <th class="number" title="Spark's number of output rows">Rows out</th>
-            <th class="number" title="Stages in which it was sampled">Stage</th>
+            <th class="bars">
+              <span class="sr">Time bars</span>
+            </th>
+            <th class="number" title="CPU time of the operator's own work">
+              Self
+            </th>
+            <th class="number" title="Part of the query's CPU time, and in which range it lies with 95% certainty">
+              Share
+            </th>
+            <th class="number" title="CPU time of the operator and everything below it, across stages">
+              Total
+            </th>
+            {waiting !== null && (
+              <th
+                class="number"
+                title="Time in which the operator itself waited: for disks, other machines, locks, a CPU"
+              >
+                Waiting
+              </th>
+            )}
+            <th class="number" title="Spark's number of output rows">
+              Rows out
+            </th>
+            <th class="number" title="Stages in which it was sampled">
+              Stage
+            </th>
           </tr>
         </thead>
         <tbody>
-          {nodes.map((node, at) => hidden.has(at) ? null : (
-            <NodeRow
-              key={node.id}
-              node={node}
-              at={at}
-              depth={depths[at]!}
-              all={all}
-              scale={scale}
-              columns={columns}
-              waits={waiting !== null}
-              open={parents.has(at) ? !closed.has(at) : undefined}
-              chosen={chosen === String(node.id)}
-              first={at === 0}
-              choose={() => choose(String(node.id))}
-              toggle={(open) => toggle(at, open)}
-            />
-          ))}
-          {headings.length > 0 && <tr class="group"><th colSpan={columns} scope="rowgroup">{nodes.length > 0 ? "Work that no operator does" : "Work outside queries"}</th></tr>}
+          {nodes.map((node, at) =>
+            hidden.has(at) ? null : (
+              <NodeRow
+                key={node.id}
+                node={node}
+                at={at}
+                depth={depths[at]!}
+                all={all}
+                scale={scale}
+                columns={columns}
+                waits={waiting !== null}
+                open={parents.has(at) ? !closed.has(at) : undefined}
+                chosen={chosen === String(node.id)}
+                first={at === 0}
+                choose={() => choose(String(node.id))}
+                toggle={(open) => toggle(at, open)}
+              />
+            ),
+          )}
+          {headings.length > 0 && (
+            <tr class="group">
+              <th colSpan={columns} scope="rowgroup">
+                {nodes.length > 0 ? "Work that no operator does" : "Work outside queries"}
+              </th>
+            </tr>
+          )}
           {headings.map((heading) => (
             <tr key={heading.name} data-row tabIndex={-1} role="row">
-              <td class="operator"><span class="heading">[{heading.name}]</span></td>
-              <Figures cost={heading.cost} bounds={heading.range} all={all} scale={scale} waits={waiting === null ? undefined : heading.waits} />
+              <td class="operator">
+                <span class="heading">[{heading.name}]</span>
+              </td>
+              <Figures
+                cost={heading.cost}
+                bounds={heading.range}
+                all={all}
+                scale={scale}
+                waits={waiting === null ? undefined : heading.waits}
+              />
               <td />
               {waiting !== null && <Waits waits={heading.waits} />}
               <td />
@@ -95,7 +149,8 @@ export function PlanTab({ detail, query, route }: TabProps) {
         </tbody>
         <tfoot>
           <tr>
-            <td>All</td><td />
+            <td>All</td>
+            <td />
             <td class="number strong">{time(all)}</td>
             <td class="number">100%</td>
             <td />
@@ -105,7 +160,9 @@ export function PlanTab({ detail, query, route }: TabProps) {
         </tfoot>
       </table>
       <Certainty placed={detail.placed} />
-      <p class="hint"><kbd>↑</kbd> <kbd>↓</kbd> choose <kbd>←</kbd> <kbd>→</kbd> close and open <kbd>Enter</kbd> whole text</p>
+      <p class="hint">
+        <kbd>↑</kbd> <kbd>↓</kbd> choose <kbd>←</kbd> <kbd>→</kbd> close and open <kbd>Enter</kbd> whole text
+      </p>
     </>
   );
 }
@@ -127,15 +184,30 @@ const list = (waits: Wait[]): string => waits.map((wait) => `${wait.what} ${time
 
 function Figures({ cost, bounds, all, scale, whole, waits, totalWaiting }: FigureProps) {
   const both = `self ${time(cost.cpu_ns)} (${plural(cost.samples, "sample")})`;
-  const title = whole ? `${both}, total ${time(whole.cpu_ns)} with everything below (${plural(whole.samples, "sample")})` : both;
+  const title = whole
+    ? `${both}, total ${time(whole.cpu_ns)} with everything below (${plural(whole.samples, "sample")})`
+    : both;
   return (
     <>
       <td class="bars">
         <Bar part={cost.cpu_ns} whole={whole?.cpu_ns} of={scale} title={title} />
-        {waits && <Bar kind="waits" part={sumOf(waits)} whole={totalWaiting} of={scale} title={waitingTitle(waits, totalWaiting)} />}
+        {waits && (
+          <Bar
+            kind="waits"
+            part={sumOf(waits)}
+            whole={totalWaiting}
+            of={scale}
+            title={waitingTitle(waits, totalWaiting)}
+          />
+        )}
       </td>
-      <td class={`number ${cost.cpu_ns ? "strong" : "faint"}`} title={title}>{time(cost.cpu_ns)}</td>
-      <td class="number muted" title={certainty(bounds)}>{percent(cost.cpu_ns, all)}{cost.samples > 0 && <small class="range">{range(bounds)}</small>}</td>
+      <td class={`number ${cost.cpu_ns ? "strong" : "faint"}`} title={title}>
+        {time(cost.cpu_ns)}
+      </td>
+      <td class="number muted" title={certainty(bounds)}>
+        {percent(cost.cpu_ns, all)}
+        {cost.samples > 0 && <small class="range">{range(bounds)}</small>}
+      </td>
     </>
   );
 }
@@ -150,7 +222,11 @@ function waitingTitle(waits: Wait[], total?: number): string {
 
 function Waits({ waits }: { waits: Wait[] }) {
   const sum = sumOf(waits);
-  return <td class={`number ${sum ? "" : "faint"}`} title={list(waits)}>{time(sum)}</td>;
+  return (
+    <td class={`number ${sum ? "" : "faint"}`} title={list(waits)}>
+      {time(sum)}
+    </td>
+  );
 }
 
 interface NodeProps {
@@ -186,13 +262,21 @@ function NodeRow(props: NodeProps) {
         aria-expanded={open}
         aria-selected={props.chosen}
         tabIndex={props.first || props.chosen ? 0 : -1}
-        class={node.total.cpu_ns + node.total_waiting_ns === 0 ? "idle" : node.own.cpu_ns + node.waits.length === 0 ? "passing" : ""}
+        class={
+          node.total.cpu_ns + node.total_waiting_ns === 0
+            ? "idle"
+            : node.own.cpu_ns + node.waits.length === 0
+              ? "passing"
+              : ""
+        }
         onKeyDown={keys}
         onClick={props.choose}
       >
         <td class="operator">
           <span class="indent" style={{ width: `${Math.min(depth, 30) * 14}px` }} />
-          {open === undefined ? <span class="twist" /> : (
+          {open === undefined ? (
+            <span class="twist" />
+          ) : (
             <span
               class="twist"
               role="presentation"
@@ -201,11 +285,21 @@ function NodeRow(props: NodeProps) {
                 event.stopPropagation();
                 props.toggle(!open);
               }}
-            >{open ? "▾" : "▸"}</span>
+            >
+              {open ? "▾" : "▸"}
+            </span>
           )}
           <b>{node.operator}</b>
-          {node.codegen_stage !== null && <span class="badge" title={`Fused into whole-stage codegen ${node.codegen_stage}`}>*{node.codegen_stage}</span>}
-          {node.replanned && <span class="badge" title="Adaptive planning dropped it from the final plan after it ran">re-planned</span>}
+          {node.codegen_stage !== null && (
+            <span class="badge" title={`Fused into whole-stage codegen ${node.codegen_stage}`}>
+              *{node.codegen_stage}
+            </span>
+          )}
+          {node.replanned && (
+            <span class="badge" title="Adaptive planning dropped it from the final plan after it ran">
+              re-planned
+            </span>
+          )}
           <span class="detail">{rest}</span>
         </td>
         <Figures
@@ -227,12 +321,15 @@ function NodeRow(props: NodeProps) {
           <td colSpan={props.columns}>
             <pre>{node.detail || node.operator}</pre>
             <p class="muted">
-              Node {node.id}. Self {time(node.own.cpu_ns)} ({plural(node.own.samples, "sample")}): only its own code, {range(node.own_range)} of the query's CPU time with 95% certainty.
-              Total {time(node.total.cpu_ns)} ({plural(node.total.samples, "sample")}): with all operators below it, in all stages.
+              Node {node.id}. Self {time(node.own.cpu_ns)} ({plural(node.own.samples, "sample")}): only its own code,{" "}
+              {range(node.own_range)} of the query's CPU time with 95% certainty. Total {time(node.total.cpu_ns)} (
+              {plural(node.total.samples, "sample")}): with all operators below it, in all stages.
             </p>
             {props.waits && (
               <p class="muted">
-                Waiting {time(sumOf(node.waits))}{node.waits.length > 0 && ` (${list(node.waits)})`}, {time(node.total_waiting_ns)} with all operators below it.
+                Waiting {time(sumOf(node.waits))}
+                {node.waits.length > 0 && ` (${list(node.waits)})`}, {time(node.total_waiting_ns)} with all operators
+                below it.
               </p>
             )}
           </td>
@@ -266,5 +363,10 @@ function Certainty({ placed }: { placed: Placed }) {
   ];
   const all = parts.reduce((sum, [, cost]) => sum + cost.cpu_ns, 0);
   if (all === 0) return null;
-  return <p class="hint" title="By the lines and classes on the stacks; unfuse top --by rule has more">CPU time of tasks: {parts.map(([name, cost]) => `${percent(cost.cpu_ns, all)} ${name}`).join(", ")}. Shares say where the processor was, not what the query would save without an operator.</p>;
+  return (
+    <p class="hint" title="By the lines and classes on the stacks; unfuse top --by rule has more">
+      CPU time of tasks: {parts.map(([name, cost]) => `${percent(cost.cpu_ns, all)} ${name}`).join(", ")}. Shares say
+      where the processor was, not what the query would save without an operator.
+    </p>
+  );
 }

@@ -14,15 +14,34 @@ import { SkewTab } from "./skew";
 import type { DataSource } from "./source";
 import { StagesTab } from "./stages";
 
-export interface TabProps { detail: Detail; query: Query; summary: Summary; at: number; source: DataSource; route: Route }
+export interface TabProps {
+  detail: Detail;
+  query: Query;
+  summary: Summary;
+  at: number;
+  source: DataSource;
+  route: Route;
+}
 
-const TABS: Record<string, string> = { plan: "Plan", stages: "Stages and tasks", flame: "Flame graph", source: "Source", contention: "Contention", skew: "Skew", compare: "Comparison" };
+const TABS: Record<string, string> = {
+  plan: "Plan",
+  stages: "Stages and tasks",
+  flame: "Flame graph",
+  source: "Source",
+  contention: "Contention",
+  skew: "Skew",
+  compare: "Comparison",
+};
 
 export function QueryView(props: { source: DataSource; summary: Summary; at: number; route: Route }) {
   const { source, summary, at, route } = props;
   const query = summary.queries[at]!;
   const detail = useLoaded(() => source.load(`query-${at}`), [source, at]);
-  const there: Record<string, boolean> = { compare: summary.compared, contention: query.contention, skew: summary.skew };
+  const there: Record<string, boolean> = {
+    compare: summary.compared,
+    contention: query.contention,
+    skew: summary.skew,
+  };
   const tabs = Object.keys(TABS).filter((tab) => there[tab] ?? true);
   const wanted = route.path[2] ?? "plan";
   const tab = tabs.includes(wanted) ? wanted : "plan";
@@ -37,11 +56,20 @@ export function QueryView(props: { source: DataSource; summary: Summary; at: num
   };
   return (
     <article aria-label={titleOf(query)}>
-      <nav class="crumbs" aria-label="Place"><a href="#/">Queries</a> › {titleOf(query)}</nav>
+      <nav class="crumbs" aria-label="Place">
+        <a href="#/">Queries</a> › {titleOf(query)}
+      </nav>
       <Head query={query} summary={summary} />
       <div role="tablist" class="tabs" aria-label="Views of the query" onKeyDown={keys}>
         {tabs.map((name) => (
-          <a key={name} id={`tab-${name}`} role="tab" href={open(name)} aria-selected={name === tab} tabIndex={name === tab ? 0 : -1}>
+          <a
+            key={name}
+            id={`tab-${name}`}
+            role="tab"
+            href={open(name)}
+            aria-selected={name === tab}
+            tabIndex={name === tab ? 0 : -1}
+          >
             {TABS[name]}
           </a>
         ))}
@@ -61,13 +89,20 @@ export function QueryView(props: { source: DataSource; summary: Summary; at: num
 
 function Tab(props: TabProps & { name: string }) {
   switch (props.name) {
-    case "stages": return <StagesTab {...props} />;
-    case "flame": return <FlameTab {...props} />;
-    case "source": return <CodeTab {...props} />;
-    case "contention": return <ContentionTab {...props} />;
-    case "skew": return <SkewTab {...props} />;
-    case "compare": return <CompareTab {...props} />;
-    default: return <PlanTab {...props} />;
+    case "stages":
+      return <StagesTab {...props} />;
+    case "flame":
+      return <FlameTab {...props} />;
+    case "source":
+      return <CodeTab {...props} />;
+    case "contention":
+      return <ContentionTab {...props} />;
+    case "skew":
+      return <SkewTab {...props} />;
+    case "compare":
+      return <CompareTab {...props} />;
+    default:
+      return <PlanTab {...props} />;
   }
 }
 
@@ -75,7 +110,11 @@ function Head({ query, summary }: { query: Query; summary: Summary }) {
   const figures: [string, string, string][] = [
     ["CPU", time(query.cost.cpu_ns), "CPU time of all its threads, from samples"],
     ["of the profile", percent(query.cost.cpu_ns, summary.total.cpu_ns) || "0%", "Part of the profile's CPU time"],
-    ["waiting", query.waiting_ns === null ? "not known" : time(query.waiting_ns), "Run time of its tasks without their CPU time, from Spark's task metrics"],
+    [
+      "waiting",
+      query.waiting_ns === null ? "not known" : time(query.waiting_ns),
+      "Run time of its tasks without their CPU time, from Spark's task metrics",
+    ],
     ["duration", query.duration_ms === null ? "not known" : timeMs(query.duration_ms), "From start to end"],
     ["started", moment(query.started_ms) || "not known", ""],
   ];
@@ -86,14 +125,30 @@ function Head({ query, summary }: { query: Query; summary: Summary }) {
         {titleOf(query)}
         {query.query !== null && <span class="description"> {query.description || "no description"}</span>}
       </h1>
-      {query.error && <pre class="error" role="alert">{query.error}</pre>}
+      {query.error && (
+        <pre class="error" role="alert">
+          {query.error}
+        </pre>
+      )}
       <dl class="stats">
         {figures.map(([name, value, title]) => (
-          <div key={name} title={title}><dt>{name}</dt><dd>{value}</dd></div>
+          <div key={name} title={title}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
         ))}
-        <div><dt>{query.stages === 1 ? "stage" : "stages"}</dt><dd>{query.stages}</dd></div>
-        <div><dt>tasks</dt><dd>{query.tasks}</dd></div>
-        <div><dt>samples</dt><dd>{plural(query.cost.samples, "").trim().replace(/s$/, "")}</dd></div>
+        <div>
+          <dt>{query.stages === 1 ? "stage" : "stages"}</dt>
+          <dd>{query.stages}</dd>
+        </div>
+        <div>
+          <dt>tasks</dt>
+          <dd>{query.tasks}</dd>
+        </div>
+        <div>
+          <dt>samples</dt>
+          <dd>{plural(query.cost.samples, "").trim().replace(/s$/, "")}</dd>
+        </div>
       </dl>
     </>
   );
@@ -104,6 +159,11 @@ function CompareTab({ query, source }: TabProps) {
   if (comparison === undefined) return <Empty>Unpacking …</Empty>;
   if (comparison instanceof Error) return <Empty>The comparison cannot be read: {comparison.message}</Empty>;
   const pair = comparison.pairs.find((pair) => pair.fingerprint === query.fingerprint);
-  if (!pair) return <Empty>The other profile has no such query. <a href={link(["compare"])}>All of the comparison</a></Empty>;
+  if (!pair)
+    return (
+      <Empty>
+        The other profile has no such query. <a href={link(["compare"])}>All of the comparison</a>
+      </Empty>
+    );
   return <PairTable pair={pair} />;
 }

@@ -24,7 +24,10 @@ function decode(text: string): string {
 }
 
 /** The hash of a place. Options that are empty are left out. */
-export function link(path: (string | number)[], options: Record<string, string | number | null | undefined> = {}): string {
+export function link(
+  path: (string | number)[],
+  options: Record<string, string | number | null | undefined> = {},
+): string {
   const kept = Object.entries(options).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const query = new URLSearchParams(kept.map(([key, value]) => [key, String(value)])).toString();
   return `#/${path.map((part) => encodeURIComponent(part)).join("/")}${query ? `?${query}` : ""}`;

@@ -15,7 +15,9 @@ export function SkewView({ source, summary, route }: { source: DataSource; summa
   const all = useLoaded(() => source.load("skew"), [source]);
   if (all === undefined) return <Empty>Unpacking …</Empty>;
   if (all instanceof Error) return <Empty>Skew cannot be read: {all.message}</Empty>;
-  const queries = new Map(summary.queries.map((query) => [`${summary.applications[query.app]?.id} ${query.query}`, query]));
+  const queries = new Map(
+    summary.queries.map((query) => [`${summary.applications[query.app]?.id} ${query.query}`, query]),
+  );
   const queryOf = (stage: SkewedStage) => queries.get(`${stage.app} ${stage.sql}`);
   const place = (stage: SkewedStage) => {
     const query = queryOf(stage);
@@ -27,17 +29,30 @@ export function SkewView({ source, summary, route }: { source: DataSource; summa
       <Sentence of={all} />
       {all.findings.length > 0 && <Stages of={all.findings} to={place} queryOf={queryOf} />}
       {left > 0 && <p class="hint">{count(left)} that would save less are not shown here, but with their queries.</p>}
-      {all.records ? <RecordLists of={all.records} route={route} /> : (
-        <p class="hint">Which records are slow is not known: <code>unfuse run --records -- COMMAND</code> runs the job again and follows them.</p>
+      {all.records ? (
+        <RecordLists of={all.records} route={route} />
+      ) : (
+        <p class="hint">
+          Which records are slow is not known: <code>unfuse run --records -- COMMAND</code> runs the job again and
+          follows them.
+        </p>
       )}
-      {all.notes.map((note) => <p class="hint" key={note}>Note: {note}.</p>)}
+      {all.notes.map((note) => (
+        <p class="hint" key={note}>
+          Note: {note}.
+        </p>
+      ))}
     </section>
   );
 }
 
 export function SkewTab(props: TabProps) {
   if (props.query.skew) return <Found {...props} />;
-  return <Empty>None of its stages is found to wait for slow tasks. <a href={link(["skew"])}>Those of all queries</a></Empty>;
+  return (
+    <Empty>
+      None of its stages is found to wait for slow tasks. <a href={link(["skew"])}>Those of all queries</a>
+    </Empty>
+  );
 }
 
 function Found({ source, summary, at, route }: TabProps) {
@@ -51,7 +66,11 @@ function Found({ source, summary, at, route }: TabProps) {
       <Sentence of={found} />
       {chosen && (
         <>
-          <Stages of={found.findings} chosen={chosen} to={(stage) => changed(route, { stage: stage.stage, task: null })} />
+          <Stages
+            of={found.findings}
+            chosen={chosen}
+            to={(stage) => changed(route, { stage: stage.stage, task: null })}
+          />
           <StageSkew of={chosen} records={found.records} route={route} dir={summary.profile} />
         </>
       )}
@@ -61,12 +80,24 @@ function Found({ source, summary, at, route }: TabProps) {
 }
 
 function Sentence({ of }: { of: Skew }) {
-  const few = of.too_few > 0 && <>; {count(of.too_few)} {of.too_few === 1 ? "has" : "have"} too few tasks to say</>;
-  if (of.skewed === 0) return <p class="legend">None of {plural(of.stages, "stage")} waits for slow tasks{few}.</p>;
+  const few = of.too_few > 0 && (
+    <>
+      ; {count(of.too_few)} {of.too_few === 1 ? "has" : "have"} too few tasks to say
+    </>
+  );
+  if (of.skewed === 0)
+    return (
+      <p class="legend">
+        None of {plural(of.stages, "stage")} waits for slow tasks{few}.
+      </p>
+    );
   return (
     <p class="legend">
-      <b>{count(of.skewed)} of {plural(of.stages, "stage")}</b> {of.skewed === 1 ? "waits" : "wait"} for slow tasks; alone,{" "}
-      {of.skewed === 1 ? "it" : "they"} would end <b>{seconds(of.saved_seconds)}</b> sooner if these were like the others{few}.
+      <b>
+        {count(of.skewed)} of {plural(of.stages, "stage")}
+      </b>{" "}
+      {of.skewed === 1 ? "waits" : "wait"} for slow tasks; alone, {of.skewed === 1 ? "it" : "they"} would end{" "}
+      <b>{seconds(of.saved_seconds)}</b> sooner if these were like the others{few}.
     </p>
   );
 }
@@ -87,12 +118,25 @@ function Stages({ of, chosen, to, queryOf }: StagesProps) {
         <tr>
           <th class="number">Stage</th>
           <th>Why it waits</th>
-          <th class="bars"><span class="sr">Bar of what it would save</span></th>
-          <th class="number" title="How much sooner the stage would have ended if its slow tasks had been like the others">Saves</th>
-          <th class="number" title="How long its tasks take on the slots it had">Of</th>
-          <th class="number" title="Probability that it is not chance">Sure</th>
+          <th class="bars">
+            <span class="sr">Bar of what it would save</span>
+          </th>
+          <th
+            class="number"
+            title="How much sooner the stage would have ended if its slow tasks had been like the others"
+          >
+            Saves
+          </th>
+          <th class="number" title="How long its tasks take on the slots it had">
+            Of
+          </th>
+          <th class="number" title="Probability that it is not chance">
+            Sure
+          </th>
           <th class="number">Tasks</th>
-          <th class="number" title="The median of its tasks">Typical</th>
+          <th class="number" title="The median of its tasks">
+            Typical
+          </th>
           <th class="number">Slowest</th>
         </tr>
       </thead>
@@ -105,10 +149,22 @@ function Stages({ of, chosen, to, queryOf }: StagesProps) {
             <tr key={`${stage.app} ${stage.stage}`} aria-selected={stage === chosen}>
               <td class="number strong">{stage.stage}</td>
               <td class="text">
-                <a data-row class="name" href={to(stage)} title={`Slow tasks: ${why.means}`} aria-current={stage === chosen ? "true" : undefined}>{why.name}</a>
-                <span class="how" title={stage.description || stage.name}>{place.filter(Boolean).join(", ")}</span>
+                <a
+                  data-row
+                  class="name"
+                  href={to(stage)}
+                  title={`Slow tasks: ${why.means}`}
+                  aria-current={stage === chosen ? "true" : undefined}
+                >
+                  {why.name}
+                </a>
+                <span class="how" title={stage.description || stage.name}>
+                  {place.filter(Boolean).join(", ")}
+                </span>
               </td>
-              <td class="bars"><Bar part={stage.saved_ms} whole={stage.stage_ms} of={most} kind="slow" /></td>
+              <td class="bars">
+                <Bar part={stage.saved_ms} whole={stage.stage_ms} of={most} kind="slow" />
+              </td>
               <td class="number strong">{timeMs(stage.saved_ms)}</td>
               <td class="number">{timeMs(stage.stage_ms)}</td>
               <td class="number">{sure(stage.sure)}</td>

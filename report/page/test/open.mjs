@@ -10,7 +10,10 @@ const timed = async (act, selector) => {
   await page.waitForSelector(selector);
   console.log((performance.now() - begun).toFixed(0));
 };
-await timed(() => page.goto(pathToFileURL(process.argv[2]).href, { waitUntil: "commit", timeout: 60_000 }), "table.list tbody tr");
+await timed(
+  () => page.goto(pathToFileURL(process.argv[2]).href, { waitUntil: "commit", timeout: 60_000 }),
+  "table.list tbody tr",
+);
 await page.waitForLoadState();
 await timed(() => page.locator("[data-row]").first().press("PageDown"), "text=51–100");
 await timed(() => page.locator("[data-row]").first().press("Enter"), "table.plan tbody tr");

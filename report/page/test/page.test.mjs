@@ -43,7 +43,8 @@ function onPage(name, act, options) {
 const hash = (page) => page.evaluate(() => location.hash);
 const texts = (page, selector) => page.locator(selector).allInnerTexts();
 /** What has the focus now. */
-const focused = (page) => page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent ?? "");
+const focused = (page) =>
+  page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent ?? "");
 
 onPage("the list has the queries by cost, and work outside queries at its end", async (page) => {
   await page.goto(url("canonical.html"));
@@ -81,7 +82,10 @@ onPage("the plan has self and total of every operator, and all adds up", async (
   await page.waitForSelector("table.plan tbody tr");
   const aggregate = page.locator("tr[data-node]", { hasText: "partial_avg" });
   assert.match(await aggregate.innerText(), /3\.60 s.*70\.1%.*4\.69 s.*20,000.*7/s);
-  const width = (part) => aggregate.locator(`.bar .${part}`).evaluate((bar) => bar.getBoundingClientRect().width / bar.parentElement.getBoundingClientRect().width);
+  const width = (part) =>
+    aggregate
+      .locator(`.bar .${part}`)
+      .evaluate((bar) => bar.getBoundingClientRect().width / bar.parentElement.getBoundingClientRect().width);
   assert.ok(Math.abs((await width("part")) - 0.701) < 0.01);
   assert.ok(Math.abs((await width("whole")) - 0.913) < 0.01);
   const shares = await page.locator("table.plan tbody tr td:nth-child(4)").allInnerTexts();
@@ -118,7 +122,10 @@ onPage("the flame graph zooms by keyboard, and the URL has it", async (page) => 
   const before = (await frame()).width;
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => location.hash.includes("zoom="));
-  await page.waitForFunction((before) => document.querySelector(".frame:focus")?.getBoundingClientRect().width > before, before);
+  await page.waitForFunction(
+    (before) => document.querySelector(".frame:focus")?.getBoundingClientRect().width > before,
+    before,
+  );
   assert.match(await page.locator(".told").innerText(), /HashAggregate.*total .* s/s);
   await page.keyboard.press("Escape");
   await page.waitForFunction(() => !location.hash.includes("zoom="));
@@ -198,8 +205,17 @@ onPage("hostile text is text", async (page) => {
   const record = page.getByRole("table", { name: "Slow records" }).locator("tbody tr").first();
   assert.match(await record.innerText(), /123456,<img src=x onerror="window\.broken=1">,.*77777/);
   assert.match(await record.innerText(), /com\.example\.Daily\.<parse>/);
-  assert.match((await texts(page, "table.records tbody tr")).join(), /<\/script><script>window\.broken=1<\/script>=2610279/);
-  for (const odd of ["#/query/%E0%A4%A/<img>", "#/query/0-0/flame?zoom=1e9", "#/?page=-4&sort=constructor", "#/compare/%00", "#/query/0-4/skew?stage=<b>&task=__proto__&records=7"]) {
+  assert.match(
+    (await texts(page, "table.records tbody tr")).join(),
+    /<\/script><script>window\.broken=1<\/script>=2610279/,
+  );
+  for (const odd of [
+    "#/query/%E0%A4%A/<img>",
+    "#/query/0-0/flame?zoom=1e9",
+    "#/?page=-4&sort=constructor",
+    "#/compare/%00",
+    "#/query/0-4/skew?stage=<b>&task=__proto__&records=7",
+  ]) {
     await page.goto(url("day.html", odd));
     await page.waitForTimeout(100);
     assert.notEqual((await page.locator("main").innerText()).trim(), "", odd);
@@ -229,19 +245,29 @@ onPage("nothing can be loaded", async (page) => {
 });
 
 for (const colorScheme of ["light", "dark"]) {
-  onPage(`texts can be read: ${colorScheme}`, async (page) => {
-    for (const place of ["#/", "#/query/0-3/plan", "#/query/0-3/stages", "#/query/0-3/flame?level=full", "#/query/0-3/source"]) {
-      await page.goto(url("canonical.html", place));
-      await page.waitForTimeout(300);
-      const low = await page.evaluate(lowContrast);
-      assert.deepEqual(low, [], place);
-    }
-    await page.goto(url("day.html", "#/query/0-4/skew"));
-    await page.waitForSelector("table.records");
-    assert.deepEqual(await page.evaluate(lowContrast), [], "skew");
-    const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    assert.equal(back === "rgb(255, 255, 255)", colorScheme === "light");
-  }, { colorScheme });
+  onPage(
+    `texts can be read: ${colorScheme}`,
+    async (page) => {
+      for (const place of [
+        "#/",
+        "#/query/0-3/plan",
+        "#/query/0-3/stages",
+        "#/query/0-3/flame?level=full",
+        "#/query/0-3/source",
+      ]) {
+        await page.goto(url("canonical.html", place));
+        await page.waitForTimeout(300);
+        const low = await page.evaluate(lowContrast);
+        assert.deepEqual(low, [], place);
+      }
+      await page.goto(url("day.html", "#/query/0-4/skew"));
+      await page.waitForSelector("table.records");
+      assert.deepEqual(await page.evaluate(lowContrast), [], "skew");
+      const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      assert.equal(back === "rgb(255, 255, 255)", colorScheme === "light");
+    },
+    { colorScheme },
+  );
 }
 
 /** Texts with a contrast below 3 to their background (WCAG asks 4.5 of texts that matter; zeros and
@@ -269,7 +295,8 @@ function lowContrast() {
   return [...low];
 }
 
-const percents = async (locator) => (await locator.allInnerTexts()).map((text) => parseFloat(text.match(/([\d.]+)%/)?.[1] ?? "0"));
+const percents = async (locator) =>
+  (await locator.allInnerTexts()).map((text) => parseFloat(text.match(/([\d.]+)%/)?.[1] ?? "0"));
 
 onPage("contention: who made whom wait adds up, and each level narrows the others", async (page) => {
   await page.goto(url("day.html", "#/contention"));
@@ -290,7 +317,15 @@ onPage("contention: who made whom wait adds up, and each level narrows the other
   const blamed = await percents(page.locator("table.blame").first().locator("tbody tr .strong"));
   assert.ok(Math.abs(blamed.reduce((a, b) => a + b) - 100) < 1, `${blamed}`);
   // The bars of the tallest column fill the chart, and a column is a place to go to.
-  const heights = await page.locator(".column").evaluateAll((columns) => columns.map((c) => [...c.children].reduce((sum, part) => sum + part.getBoundingClientRect().height, 0) / c.getBoundingClientRect().height));
+  const heights = await page
+    .locator(".column")
+    .evaluateAll((columns) =>
+      columns.map(
+        (c) =>
+          [...c.children].reduce((sum, part) => sum + part.getBoundingClientRect().height, 0) /
+          c.getBoundingClientRect().height,
+      ),
+    );
   assert.ok(Math.abs(Math.max(...heights) - 1) < 0.02, `${heights}`);
   await page.locator("[data-column]").first().focus();
   await page.keyboard.press("ArrowRight");
@@ -318,20 +353,35 @@ onPage("without collected use there is no contention", async (page) => {
 onPage("skew: all skewed stages, and of each its tasks, records and what to do", async (page) => {
   await page.goto(url("day.html", "#/skew"));
   await page.waitForSelector("table.blame tbody tr");
-  assert.match(await page.locator(".legend").first().innerText(), /of 450 stages wait for slow tasks; alone, they would end .* sooner/);
+  assert.match(
+    await page.locator(".legend").first().innerText(),
+    /of 450 stages wait for slow tasks; alone, they would end .* sooner/,
+  );
   const stage = page.locator("table.blame tbody tr", { hasText: /^13\D/ });
   assert.match(await stage.innerText(), /^13.*computation skew.*Query 4, insert overwrite daily_4/s);
   // By keyboard to the query, with that stage open.
   await stage.locator("[data-row]").press("Enter");
   await page.waitForSelector(".chart");
   assert.match(await hash(page), /query\/0-4\/skew\?stage=13/);
-  const heights = await page.locator(".column").evaluateAll((columns) => columns.map((c) => [...c.children].map((part) => part.getBoundingClientRect().height / c.getBoundingClientRect().height)));
+  const heights = await page
+    .locator(".column")
+    .evaluateAll((columns) =>
+      columns.map((c) =>
+        [...c.children].map((part) => part.getBoundingClientRect().height / c.getBoundingClientRect().height),
+      ),
+    );
   assert.equal(heights.length, 8);
-  assert.deepEqual(heights.map(([, beyond]) => beyond > 0), [false, false, false, false, false, true, false, false]);
+  assert.deepEqual(
+    heights.map(([, beyond]) => beyond > 0),
+    [false, false, false, false, false, true, false, false],
+  );
   assert.ok(Math.abs(heights[5][0] + heights[5][1] - 1) < 0.02, `${heights}`);
   const slow = page.getByRole("table", { name: "Slow tasks" }).locator("tbody tr");
   assert.match(await slow.innerText(), /^5.*computation skew.*m?s for 123456,.*MiB typical/s);
-  assert.match(await page.locator("p", { hasText: "Next:" }).innerText(), /look at its slow records.*unfuse top DIR --stage 13 --by line/);
+  assert.match(
+    await page.locator("p", { hasText: "Next:" }).innerText(),
+    /look at its slow records.*unfuse top DIR --stage 13 --by line/,
+  );
   // A task is a place to go to.
   await page.locator("[data-column]").first().focus();
   for (let at = 0; at < 5; at++) await page.keyboard.press("ArrowRight");
