@@ -18,9 +18,9 @@ use unfuse_profiler::options::Options;
 
 use crate::agent::{Agent, install, is_installed, remove, with_agent};
 use crate::event_queue::EventQueue;
+use crate::events::{add_capabilities, code_and_thread_callbacks, enable, set_event};
 use crate::hotspot::{self, NativeThreads};
 use crate::methods::Methods;
-use crate::onload::{add_capabilities, code_and_thread_callbacks, enable, set_event};
 use crate::recompile::recompile;
 use crate::{code_events, threads};
 

@@ -1,38 +1,17 @@
 //! A JVM that shows profiles and is not profiled itself (`ui=only`), such as a History Server: it gets the
 //! Spark jar and is told where the profile is. Nothing is forked, and nothing is written.
 
-use std::path::Path;
 use std::ptr;
 use std::sync::OnceLock;
 
 use jvmti_bindings::env::{JniEnv, Jvmti};
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM, jthread};
 use jvmti_bindings::sys::jvmti::{JVMTI_EVENT_VM_INIT, jvmtiEnv, jvmtiEventCallbacks};
-use unfuse_profiler::options::{Options, Tab};
+use unfuse_profiler::options::Options;
 
+use crate::library::jar_path;
 use crate::log;
-use crate::onload::own_path;
-use crate::spark_jar::{jar_path, set_property};
-
-/// System properties that `ReportProgram` reads: the profile directory, and the program that reads it,
-/// which is expected beside this library.
-pub(crate) fn properties(options: &Options) -> Vec<(&'static str, String)> {
-    let of = || {
-        let dir = match &options.config.uri {
-            Some(uri) => uri.into(),
-            None => std::path::absolute(&options.config.dir).ok()?,
-        };
-        let program = Path::new(&own_path()?).with_file_name("unfuse");
-        Some(vec![
-            ("unfuse.ui.dir", dir.to_str()?.to_owned()),
-            ("unfuse.ui.program", program.to_str()?.to_owned()),
-        ])
-    };
-    match options.tab {
-        Tab::Off => Vec::new(),
-        Tab::On | Tab::Only => of().unwrap_or_default(),
-    }
-}
+use crate::properties::{set_property, ui_properties};
 
 /// What [`vm_init`] has to do, which cannot be done before: HotSpot takes no new system property in
 /// `Agent_OnLoad`, and there is no class loader yet.
@@ -57,7 +36,7 @@ unsafe extern "system" fn vm_init(env: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthre
     let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         // SAFETY: the JVM passes the environment that the event was switched on in, and this thread's own.
         let (jvmti, jni) = unsafe { (Jvmti::from_raw(env), JniEnv::from_raw(jni)) };
-        for (name, value) in properties(OPTIONS.get()?) {
+        for (name, value) in ui_properties(OPTIONS.get()?) {
             // SAFETY: this thread's environment, and no exception is pending: the first failure is the last call.
             if unsafe { set_property(&jni, name, &value) }.is_none() {
                 jni.exception_clear();

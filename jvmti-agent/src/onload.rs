@@ -10,16 +10,17 @@ use jvmti_bindings::sys::jni::{JNIEnv, JavaVM, jint, jthread};
 use jvmti_bindings::sys::jvmti::{
     JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, JVMTI_EVENT_COMPILED_METHOD_LOAD,
     JVMTI_EVENT_COMPILED_METHOD_UNLOAD, JVMTI_EVENT_DYNAMIC_CODE_GENERATED, JVMTI_EVENT_THREAD_END,
-    JVMTI_EVENT_THREAD_START, JVMTI_EVENT_VM_DEATH, JVMTI_EVENT_VM_INIT, jvmtiEnv, jvmtiEvent,
-    jvmtiEventCallbacks,
+    JVMTI_EVENT_THREAD_START, JVMTI_EVENT_VM_DEATH, JVMTI_EVENT_VM_INIT, jvmtiEnv,
 };
 use unfuse_profiler::options::{Options, Regions, Tab};
 
 use crate::agent::{Agent, install, is_installed, with_agent};
 use crate::event_queue::EventQueue;
+use crate::events::{add_capabilities, code_and_thread_callbacks, enable};
 use crate::hotspot::{self, FramePointers};
+use crate::library::own_path;
 use crate::methods::Methods;
-use crate::{attach, classes, code_events, history_server, log, spark_jar, threads};
+use crate::{attach, classes, history_server, log, spark_jar, threads};
 
 /// The JVM's entry. Whatever happens, the JVM starts.
 ///
@@ -83,7 +84,7 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
     let executor_flag = own_path()
         .filter(|_| options.executors)
         .map(|library| format!("-agentpath:{library}={}", option_text.to_string_lossy()));
-    let installed = install(Agent {
+    let is_first = install(Agent {
         options,
         session,
         jvmti,
@@ -95,38 +96,12 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         has_boundaries,
         code_blobs: None,
     });
-    debug_assert!(installed);
+    if !is_first {
+        return Err("this JVM has the agent twice; give -agentpath once".to_owned());
+    }
     with_agent(listen)
         .flatten()
         .ok_or_else(|| "this JVM refuses the events the profiler needs".to_owned())
-}
-
-/// What describing code takes.
-pub(crate) fn add_capabilities(jvmti: &Jvmti) -> Result<(), String> {
-    jvmti
-        .add_capabilities_with(|capabilities| {
-            capabilities.set_can_generate_compiled_method_load_events(true);
-            capabilities.set_can_get_source_file_name(true);
-            capabilities.set_can_get_line_numbers(true);
-            capabilities.set_can_get_bytecodes(true);
-            capabilities.set_can_get_constant_pool(true);
-        })
-        .map(drop)
-        .map_err(|_| {
-            "this JVM has no CompiledMethodLoad events, line tables or bytecodes; use HotSpot"
-                .to_owned()
-        })
-}
-
-/// The callbacks of every session, whenever it begins.
-pub(crate) fn code_and_thread_callbacks() -> jvmtiEventCallbacks {
-    let mut callbacks = jvmtiEventCallbacks::default();
-    callbacks.ThreadStart = Some(threads::thread_start);
-    callbacks.ThreadEnd = Some(threads::thread_end);
-    callbacks.CompiledMethodLoad = Some(code_events::compiled_method_load);
-    callbacks.CompiledMethodUnload = Some(code_events::compiled_method_unload);
-    callbacks.DynamicCodeGenerated = Some(code_events::dynamic_code_generated);
-    callbacks
 }
 
 /// Registers callbacks. Stubs are generated before VMInit, so code events begin now.
@@ -146,20 +121,6 @@ fn listen(agent: &Agent) -> Option<()> {
         enable(agent, event)?;
     }
     Some(())
-}
-
-pub(crate) fn enable(agent: &Agent, event: jvmtiEvent) -> Option<()> {
-    set_event(agent, event, true)
-}
-
-pub(crate) fn set_event(agent: &Agent, event: jvmtiEvent, on: bool) -> Option<()> {
-    // SAFETY: a global switching (no thread) of an event whose callback is set.
-    unsafe {
-        agent
-            .jvmti
-            .set_event_notification_mode(on, event, ptr::null_mut())
-    }
-    .ok()
 }
 
 unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthread) {
@@ -225,21 +186,5 @@ pub unsafe extern "system" fn Agent_OnAttach(
             -1
         }
         Err(_) => -1,
-    }
-}
-
-/// The path of this library.
-pub(crate) fn own_path() -> Option<String> {
-    // SAFETY: dladdr fills `info` for an address of this library; its strings live as long as it.
-    unsafe {
-        let mut info: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(Agent_OnLoad as *const c_void, &mut info) == 0 {
-            return None;
-        }
-        let path = CStr::from_ptr(info.dli_fname).to_str().ok()?;
-        std::fs::canonicalize(path)
-            .ok()?
-            .to_str()
-            .map(str::to_owned)
     }
 }

@@ -1,19 +1,16 @@
 //! The jar this library carries, put into the JVM when the first class of Spark is loaded.
 
 use std::collections::HashSet;
-use std::io::Write;
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 use jvmti_bindings::env::JniEnv;
 use jvmti_bindings::sys::jni::{jbyteArray, jclass, jmethodID, jobject, jvalue};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use unfuse_profiler::options::Records;
 
 use crate::agent::Agent;
-use crate::{history_server, log};
-
-static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
+use crate::library::{JAR, jar_path};
+use crate::log;
+use crate::properties::{set_property, ui_properties};
 
 /// What the names of classes of generated code begin with, see `BoundaryCalls`.
 const GENERATED: &str = "org/apache/spark/sql/catalyst/expressions/GeneratedClass";
@@ -90,7 +87,7 @@ impl Patches {
                 let millis = heartbeat.as_millis().to_string();
                 set_property(env, HEARTBEAT_PROPERTY, &millis)?;
             }
-            for (name, value) in history_server::properties(&agent.options) {
+            for (name, value) in ui_properties(&agent.options) {
                 set_property(env, name, &value)?;
             }
             if let Some(shipped) = agent.session.shipped() {
@@ -169,29 +166,6 @@ impl Patches {
     }
 }
 
-/// `System.setProperty(name, value)`. After a failure an exception may be pending.
-///
-/// # Safety
-/// The environment is this thread's, and no exception is pending.
-pub(crate) unsafe fn set_property(env: &JniEnv, name: &str, value: &str) -> Option<()> {
-    // SAFETY: the caller's word; each reference is used right after it is made.
-    unsafe {
-        let system = env.find_class("java/lang/System")?;
-        let set = env.get_static_method_id(
-            system,
-            "setProperty",
-            "(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;",
-        )?;
-        let arguments =
-            [name, value].map(|text| env.new_string_utf(text).map(|text| jvalue { l: text }));
-        let [Some(name), Some(value)] = arguments else {
-            return None;
-        };
-        env.call_static_object_method(system, set, &[name, value]);
-        (!env.exception_check()).then_some(())
-    }
-}
-
 /// The object, if it is one and no exception is pending.
 fn checked(env: &JniEnv, object: jobject) -> Option<jobject> {
     (!env.exception_check() && !object.is_null()).then_some(object)
@@ -205,18 +179,4 @@ unsafe fn read(env: &JniEnv, array: jbyteArray) -> Vec<u8> {
         env.get_byte_array_region(array, 0, length, &mut bytes);
         bytes.into_iter().map(|b| b as u8).collect()
     }
-}
-
-/// The jar as a file that only this process has: no name on any disk, nothing to clean up.
-pub(crate) fn jar_path() -> Option<String> {
-    if JAR.is_empty() {
-        return None;
-    }
-    let fd = memfd_create(c"unfuse-spark.jar", MFdFlags::MFD_CLOEXEC).ok()?;
-    let mut file = std::fs::File::from(fd);
-    file.write_all(JAR).ok()?;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // The class loader opens it when it first needs it, and may again: it stays open.
-    std::mem::forget(file);
-    Some(path)
 }

@@ -1,0 +1,53 @@
+//! The events of the JVM that every session needs, whenever it begins.
+
+use std::ptr;
+
+use jvmti_bindings::env::Jvmti;
+use jvmti_bindings::sys::jvmti::{jvmtiEvent, jvmtiEventCallbacks};
+
+use crate::agent::Agent;
+use crate::{code_events, threads};
+
+/// What describing code takes.
+pub(crate) fn add_capabilities(jvmti: &Jvmti) -> Result<(), String> {
+    jvmti
+        .add_capabilities_with(|capabilities| {
+            capabilities.set_can_generate_compiled_method_load_events(true);
+            capabilities.set_can_get_source_file_name(true);
+            capabilities.set_can_get_line_numbers(true);
+            capabilities.set_can_get_bytecodes(true);
+            capabilities.set_can_get_constant_pool(true);
+        })
+        .map(drop)
+        .map_err(|_| {
+            "this JVM has no CompiledMethodLoad events, line tables or bytecodes; use HotSpot"
+                .to_owned()
+        })
+}
+
+/// The callbacks of every session, whenever it begins.
+pub(crate) fn code_and_thread_callbacks() -> jvmtiEventCallbacks {
+    let mut callbacks = jvmtiEventCallbacks::default();
+    callbacks.ThreadStart = Some(threads::thread_start);
+    callbacks.ThreadEnd = Some(threads::thread_end);
+    callbacks.CompiledMethodLoad = Some(code_events::compiled_method_load);
+    callbacks.CompiledMethodUnload = Some(code_events::compiled_method_unload);
+    callbacks.DynamicCodeGenerated = Some(code_events::dynamic_code_generated);
+    callbacks
+}
+
+/// Switches an event on in all threads.
+pub(crate) fn enable(agent: &Agent, event: jvmtiEvent) -> Option<()> {
+    set_event(agent, event, true)
+}
+
+/// Switches an event on or off in all threads.
+pub(crate) fn set_event(agent: &Agent, event: jvmtiEvent, on: bool) -> Option<()> {
+    // SAFETY: a global switching (no thread) of an event whose callback is set.
+    unsafe {
+        agent
+            .jvmti
+            .set_event_notification_mode(on, event, ptr::null_mut())
+    }
+    .ok()
+}

@@ -1,0 +1,40 @@
+//! This library's own path, and the Spark jar that it carries.
+
+use std::ffi::{CStr, c_void};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+/// The Spark jar; empty where it was not built.
+pub(crate) static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
+
+/// The path of this library.
+pub(crate) fn own_path() -> Option<String> {
+    // SAFETY: dladdr fills `info` for an address of this library; its strings live as long as it.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(own_path as *const c_void, &mut info) == 0 {
+            return None;
+        }
+        let path = CStr::from_ptr(info.dli_fname).to_str().ok()?;
+        std::fs::canonicalize(path)
+            .ok()?
+            .to_str()
+            .map(str::to_owned)
+    }
+}
+
+/// The jar as a file that only this process has: no name on any disk, nothing to clean up.
+pub(crate) fn jar_path() -> Option<String> {
+    if JAR.is_empty() {
+        return None;
+    }
+    let fd = memfd_create(c"unfuse-spark.jar", MFdFlags::MFD_CLOEXEC).ok()?;
+    let mut file = std::fs::File::from(fd);
+    file.write_all(JAR).ok()?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // The class loader opens it when it first needs it, and may again: it stays open.
+    std::mem::forget(file);
+    Some(path)
+}
