@@ -5,7 +5,6 @@ mod commands;
 mod output;
 mod remote;
 mod setup;
-mod table;
 
 use std::io;
 use std::panic::PanicHookInfo;

@@ -4,7 +4,9 @@
 //! The summary is cheap and is made at once; a query's details when they are asked for, so that they can
 //! be made side by side and are never all in memory.
 
+pub mod blame;
 mod compare;
+mod error;
 mod flame;
 mod html;
 mod model;
@@ -12,6 +14,8 @@ mod names;
 mod query;
 mod sources;
 mod stages;
+pub mod text;
+pub mod top;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::resume_unwind;
@@ -24,6 +28,7 @@ use unfuse_postprocess::{
 use names::Names;
 use stages::Attempt;
 
+pub use error::ReportError;
 pub use html::Block;
 pub use model::*;
 

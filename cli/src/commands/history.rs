@@ -13,7 +13,7 @@ use unfuse_postprocess::{self as postprocess, Profile, histories, median};
 use super::open;
 use crate::output::{form, write_plain_to};
 use crate::remote;
-use crate::table::shorten;
+use unfuse_report::text::shorten;
 
 /// The part of a query's CPU time below which an operator is not shown.
 const LEAST: f64 = 0.002;

@@ -24,6 +24,7 @@ use clap::{Args, ValueEnum};
 use unfuse_postprocess::{Level, Profile, Selection, Time};
 
 use crate::remote;
+use unfuse_report::text::list;
 
 /// Which profile, and which part of it.
 #[derive(Debug, Args)]
@@ -143,13 +144,4 @@ fn why_empty(profile: &Profile) -> &'static str {
         "the profile has no samples: the JVM ran too shortly, or did no work on the profiled threads. \
          Try a higher --rate or --agent-options threads=all; `unfuse doctor` checks this machine"
     }
-}
-
-fn list<T: ToString>(values: &[T]) -> String {
-    if values.is_empty() {
-        return "none".to_owned();
-    }
-    let shown: Vec<String> = values.iter().take(20).map(ToString::to_string).collect();
-    let more = if values.len() > 20 { ", …" } else { "" };
-    format!("{}{more}", shown.join(", "))
 }

@@ -7,7 +7,7 @@ use anyhow::{Error, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{blame, open, skew, why_empty};
+use super::{open, skew, why_empty};
 use crate::output::write_to;
 
 /// Write one HTML page: queries by cost, plans with time bars, stages, flame graphs, source, contention, skew
@@ -54,10 +54,10 @@ impl Report {
             report = report.against(&unfuse_report::Report::of(&before)?);
         }
         bar.set_message("who slowed whom down");
-        match blame::page::contention(&profile, report.summary()) {
+        match unfuse_report::blame::contention(&profile, report.summary()) {
             Ok(Some(contention)) => report = report.with_contention(contention),
             Ok(None) => {}
-            Err(error) => report = report.with_note(missing("contention", &error)),
+            Err(error) => report = report.with_note(missing("contention", &error.into())),
         }
         bar.set_message("which tasks are slow");
         match skew::page::skew(profile.path(), self.app.as_deref(), report.summary()) {

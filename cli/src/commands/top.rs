@@ -9,7 +9,6 @@ use unfuse_postprocess::{By, Totals, notes};
 
 use super::{Input, Kind};
 use crate::output::{form, write_plain_to};
-use crate::table;
 
 /// Show which operators, lines or methods use the CPU, or wait
 #[derive(Debug, Args)]
@@ -75,7 +74,7 @@ impl Top {
                 write!(
                     out,
                     "{}",
-                    table::render(&totals, by, selection.time, self.limit)
+                    unfuse_report::top::render(&totals, by, selection.time, self.limit)
                 )?;
                 for note in notes(&profile.processes) {
                     writeln!(out, "note: {note}")?;

@@ -1,8 +1,5 @@
 //! `unfuse blame`: who slowed a query down.
 
-mod answer;
-pub mod page;
-mod text;
 mod window;
 
 use std::collections::BTreeSet;
@@ -21,10 +18,11 @@ use unfuse_contention::{
 };
 use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
 use unfuse_postprocess::plain::Form;
+use unfuse_report::blame::{self, Answer, Found, Question};
+use unfuse_report::text::list;
 
-use self::answer::{Answer, Found};
 use self::window::Window;
-use super::{list, open};
+use super::open;
 use crate::output::{form, write_plain_to};
 use crate::remote;
 
@@ -129,6 +127,19 @@ enum Rank {
     Host,
 }
 
+impl From<Rank> for blame::Rank {
+    fn from(rank: Rank) -> Self {
+        match rank {
+            Rank::Culprit => Self::Culprit,
+            Rank::Stage => Self::Stage,
+            Rank::Operator => Self::Operator,
+            Rank::Resource => Self::Resource,
+            Rank::Kind => Self::Kind,
+            Rank::Host => Self::Host,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Stages {
     /// Those on the critical path
@@ -175,7 +186,7 @@ impl Blame {
         let options = self.options(&workload, input.origin_ns)?;
         options.check(&workload)?;
         let graph = Graph::build(&workload, &options);
-        let notes = || answer::notes(&workload, &graph, &input);
+        let notes = || blame::notes(&workload, &graph, &input);
         // These formats have no place for them.
         if let Some(GraphFormat::Graphml | GraphFormat::Cypher) = self.graph {
             for note in notes() {
@@ -199,7 +210,7 @@ impl Blame {
                     if self.json {
                         serde_json::to_string_pretty(&answer)? + "\n"
                     } else {
-                        text::render(&answer, self.by)
+                        blame::render(&answer, self.by.into())
                     }
                 }
             };
@@ -346,19 +357,10 @@ impl Blame {
                 others_only: self.victim.is_none(),
                 ..Filter::default()
             },
-            by: self.by,
+            by: self.by.into(),
             top: self.top,
         }
     }
-}
-
-/// What is asked.
-struct Question<'a> {
-    options: &'a Options,
-    victim: Option<QueryId>,
-    filter: Filter,
-    by: Rank,
-    top: usize,
 }
 
 struct Read {

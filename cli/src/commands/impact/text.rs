@@ -6,7 +6,7 @@ use unfuse_impact::{Analysis, Indicator, Interval, Resource, Verdict};
 
 use super::answer::{Answer, Query, Workload};
 use super::operators::at_base;
-use crate::table::shorten;
+use unfuse_report::text::shorten;
 
 /// Columns of the text.
 const WIDTH: usize = 110;

@@ -137,7 +137,7 @@ impl Shop {
         if !without.is_empty() {
             crate::say!(
                 "unfuse: left out, as without a spot price: {}",
-                super::super::list(&without)
+                unfuse_report::text::list(&without)
             );
         }
         let reach = about.profile.reach();
@@ -175,7 +175,7 @@ pub(super) fn cluster(text: &str, prices: &Path) -> Result<(Cluster, f64)> {
             bail!(
                 "{} has no {name}; it has {}",
                 prices.display(),
-                super::super::list(&known)
+                unfuse_report::text::list(&known)
             );
         };
         if let Some(most) = instance.at_most.filter(|most| count > *most) {

@@ -9,7 +9,7 @@ use super::Predicted;
 use super::answer::{Answer, Curve};
 use super::asked::About;
 use super::fit::Fitted;
-use crate::table::shorten;
+use unfuse_report::text::shorten;
 
 /// Columns of the text.
 const WIDTH: usize = 110;

@@ -21,9 +21,9 @@ use unfuse_skew::{Finding, Options, Run, Stage, detect, from_event_log, from_pro
 use self::answer::Answer;
 use self::records::{Records, Wanted, records};
 use self::spark::Job;
-use super::list;
 use crate::output::{form, write_plain_to};
 use crate::remote;
+use unfuse_report::text::list;
 
 /// Show which stages wait for slow tasks, and why these are slow: more data, expensive records, garbage collection, a slow host …
 ///

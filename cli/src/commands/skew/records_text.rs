@@ -6,7 +6,7 @@ use unfuse_provenance::SEVERAL;
 
 use super::records::{Place, Records, SlowRecord, SlowResult};
 use super::text::{WIDTH, percent, seconds};
-use crate::table::shorten;
+use unfuse_report::text::shorten;
 
 /// Where what is told of a record begins.
 const INDENT: usize = 32;

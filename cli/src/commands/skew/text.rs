@@ -6,7 +6,7 @@ use unfuse_skew::{Finding, Hanging, Measure, SlowTask, Verdict};
 
 use super::answer::{Answer, Told, is_skewed};
 use super::records_text;
-use crate::table::shorten;
+use unfuse_report::text::shorten;
 
 /// Columns of the text.
 pub(super) const WIDTH: usize = 110;

@@ -1,8 +1,7 @@
-//! Contention in the report's page; `report/page/src/model.ts` mirrors the types.
+//! Contention in the report's page; `page/src/model.ts` mirrors the types.
 
 use std::collections::{BTreeMap, HashMap};
 
-use anyhow::Result;
 use rayon::prelude::*;
 use serde::Serialize;
 use unfuse_contention::{
@@ -11,13 +10,13 @@ use unfuse_contention::{
 };
 use unfuse_format::{IntervalRow, ProfileDir};
 use unfuse_postprocess::Profile;
-use unfuse_report::{Block, Blocks, Summary};
 
 use super::answer::{
     Advice, Answer, Baselines, Found, Row, Simple, Victim, advice_on, name_of, ranked, title,
     victim,
 };
 use super::{Question, Rank};
+use crate::{Block, Blocks, ReportError, Summary};
 
 /// Parts that a query's time is shown in.
 const SLICES: usize = 40;
@@ -103,7 +102,7 @@ impl Names {
 ///
 /// # Errors
 /// If the profile's tables cannot be read, or have rows that cannot be.
-pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Blocks>> {
+pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Blocks>, ReportError> {
     if !ProfileDir::open(profile.path())?.has::<IntervalRow>() {
         return Ok(None);
     }
@@ -163,11 +162,11 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Blocks>
         .collect();
     let block = |(query, at): &(QueryId, usize)| {
         let of = page.of_query(&simple, &options, *query, times.get(query));
-        Ok((*at, Block::of(&of)?))
+        Ok::<_, ReportError>((*at, Block::of(&of)?))
     };
     Ok(Some(Blocks {
         all: Block::of(&overview)?,
-        queries: places.par_iter().map(block).collect::<Result<_>>()?,
+        queries: places.par_iter().map(block).collect::<Result<_, _>>()?,
     }))
 }
 

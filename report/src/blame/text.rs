@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use super::super::list;
 use super::Rank;
 use super::answer::{Answer, Asked, Baselines, Row, Victim};
-use crate::table::shorten;
+use crate::text::{list, shorten};
 
 /// Columns of the text.
 const WIDTH: usize = 110;
 
-pub(super) fn render(answer: &Answer, by: Rank) -> String {
+/// The answer as text for a terminal; `by` says what was ranked.
+pub fn render(answer: &Answer, by: Rank) -> String {
     let mut text = String::new();
     match answer.victims.as_slice() {
         [one] if answer.one_victim => {

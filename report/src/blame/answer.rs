@@ -10,15 +10,15 @@ use unfuse_contention::{
     Workload, suggestions, top,
 };
 
-use super::super::list;
 use super::{Question, Rank};
+use crate::text::list;
 
 /// Parts that are less are not worth their room.
 const LEAST: f64 = 0.01;
 
 /// Everything that is said.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer {
+pub struct Answer {
     /// The victim, or all queries, those with the most blocked time first.
     pub(super) victims: Vec<Victim>,
     /// Whether one victim was asked for.
@@ -154,7 +154,7 @@ pub(super) struct Baselines {
 }
 
 /// What there is to answer from.
-pub(super) struct Found<'a> {
+pub struct Found<'a> {
     pub(super) workload: &'a Workload,
     graph: &'a Graph,
     /// Paths by victim, strongest first.
@@ -164,7 +164,8 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    pub(super) fn of(workload: &'a Workload, graph: &'a Graph) -> Self {
+    /// Looks for culprits of the graph's victims.
+    pub fn of(workload: &'a Workload, graph: &'a Graph) -> Self {
         let mut paths: BTreeMap<QueryId, Vec<Explanation>> = BTreeMap::new();
         for path in graph.explanations() {
             paths.entry(path.victim).or_default().push(path);
@@ -200,7 +201,8 @@ impl<'a> Found<'a> {
 }
 
 impl Answer {
-    pub(super) fn of(found: &Found<'_>, question: &Question<'_>, input: &Input) -> Self {
+    /// The answer to a question.
+    pub fn of(found: &Found<'_>, question: &Question<'_>, input: &Input) -> Self {
         let workload = found.workload;
         let notes = notes(workload, found.graph, input);
         let paths = found.paths(question);
@@ -585,7 +587,7 @@ impl Simple {
 }
 
 /// What has to be said of the numbers.
-pub(super) fn notes(workload: &Workload, graph: &Graph, input: &Input) -> Vec<String> {
+pub fn notes(workload: &Workload, graph: &Graph, input: &Input) -> Vec<String> {
     let capacities = graph.notes.iter();
     let capacities = capacities.filter_map(|note| capacity_note(workload, note));
     input.notes.iter().cloned().chain(capacities).collect()

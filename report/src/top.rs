@@ -1,6 +1,8 @@
-//! Tables for people: aligned, and narrow enough for a terminal.
+//! Totals as a table: aligned, and narrow enough for a terminal.
 
-use unfuse_postprocess::{By, Time, Total, Totals, plain};
+use unfuse_postprocess::{By, Time, Total, Totals};
+
+use crate::text::shorten;
 
 /// Columns of the text.
 const WIDTH: usize = 100;
@@ -163,14 +165,4 @@ fn bar(share: f64) -> String {
     let bar = "█".repeat((eighths / 8).min(BAR)) + part;
     let used = bar.chars().count();
     bar + &" ".repeat(BAR.saturating_sub(used))
-}
-
-/// In one line of characters that a terminal shows and does not obey, at most so many.
-pub fn shorten(text: &str, room: usize) -> String {
-    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let one_line = plain::line(&one_line).into_owned();
-    if one_line.chars().count() <= room {
-        return one_line;
-    }
-    one_line.chars().take(room - 1).collect::<String>() + "…"
 }

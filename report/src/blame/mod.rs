@@ -1,0 +1,44 @@
+//! Who slowed a query down: the answer of `unfuse blame` as data ([`Answer`]), as text ([`render`]) and in the report's
+//! page ([`contention`]).
+
+mod answer;
+mod page;
+mod text;
+
+use unfuse_contention::{Filter, Options, QueryId};
+
+pub use answer::{Answer, Found, notes};
+pub use page::contention;
+pub use text::render;
+
+/// What is asked.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// Which waits count.
+    pub options: &'a Options,
+    /// The victim, if there is one.
+    pub victim: Option<QueryId>,
+    /// Which culprits count.
+    pub filter: Filter,
+    /// What to rank.
+    pub by: Rank,
+    /// Rows to show.
+    pub top: usize,
+}
+
+/// What to rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rank {
+    /// Queries and processes.
+    Culprit,
+    /// Their stages.
+    Stage,
+    /// Their operators, as far as CPU time goes.
+    Operator,
+    /// CPU, memory, IO, network, slots.
+    Resource,
+    /// Ways of waiting.
+    Kind,
+    /// Hosts.
+    Host,
+}

@@ -1,0 +1,18 @@
+//! Why an answer cannot be given.
+
+use unfuse_contention::InputError;
+use unfuse_format::FormatError;
+
+/// Why an answer cannot be given.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The profile cannot be read.
+    #[error(transparent)]
+    Profile(#[from] FormatError),
+    /// Its tables have rows that cannot be.
+    #[error(transparent)]
+    Contention(#[from] InputError),
+    /// A part of the page cannot be packed.
+    #[error("a part of the page cannot be packed: {0}")]
+    Page(#[from] std::io::Error),
+}
