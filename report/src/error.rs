@@ -2,6 +2,7 @@
 
 use unfuse_contention::InputError;
 use unfuse_format::FormatError;
+use unfuse_provenance::ProvenanceError;
 
 /// Why an answer cannot be given.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +13,12 @@ pub enum ReportError {
     /// Its tables have rows that cannot be.
     #[error(transparent)]
     Contention(#[from] InputError),
+    /// Records cannot be followed.
+    #[error(transparent)]
+    Records(#[from] ProvenanceError),
+    /// The job that follows records elsewhere has failed; why.
+    #[error("{0}")]
+    Job(String),
     /// A part of the page cannot be packed.
     #[error("a part of the page cannot be packed: {0}")]
     Page(#[from] std::io::Error),

@@ -12,6 +12,7 @@ mod html;
 mod model;
 mod names;
 mod query;
+pub mod skew;
 mod sources;
 mod stages;
 pub mod text;

@@ -7,7 +7,7 @@ use anyhow::{Error, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{open, skew, why_empty};
+use super::{open, why_empty};
 use crate::output::write_to;
 
 /// Write one HTML page: queries by cost, plans with time bars, stages, flame graphs, source, contention, skew
@@ -60,10 +60,10 @@ impl Report {
             Err(error) => report = report.with_note(missing("contention", &error.into())),
         }
         bar.set_message("which tasks are slow");
-        match skew::page::skew(profile.path(), self.app.as_deref(), report.summary()) {
+        match unfuse_report::skew::skew(profile.path(), self.app.as_deref(), report.summary()) {
             Ok(Some(skew)) => report = report.with_skew(skew),
             Ok(None) => {}
-            Err(error) => report = report.with_note(missing("skew", &error)),
+            Err(error) => report = report.with_note(missing("skew", &error.into())),
         }
         bar.set_length(report.summary().queries.len() as u64);
         bar.set_message("writing");

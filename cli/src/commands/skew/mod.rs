@@ -1,12 +1,6 @@
 //! `unfuse skew`: which tasks take longer than their like, and why.
 
-mod advice;
-mod answer;
-pub mod page;
-mod records;
-mod records_text;
 mod spark;
-mod text;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,16 +8,16 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rayon::prelude::*;
 use unfuse_eventlog::{EventLog, is_event_log};
-use unfuse_skew::{Finding, Options, Run, Stage, detect, from_event_log, from_profile};
+use unfuse_provenance::{Options, Taps};
+use unfuse_report::ReportError;
+use unfuse_report::skew::{Answer, Propagate, Records, Wanted, judge, render, with_records};
+use unfuse_report::text::list;
+use unfuse_skew::{Run, from_event_log, from_profile};
 
-use self::answer::Answer;
-use self::records::{Records, Wanted, records};
 use self::spark::Job;
 use crate::output::{form, write_plain_to};
 use crate::remote;
-use unfuse_report::text::list;
 
 /// Show which stages wait for slow tasks, and why these are slow: more data, expensive records, garbage collection, a slow host …
 ///
@@ -85,7 +79,7 @@ impl Skew {
             let text = if self.json {
                 serde_json::to_string_pretty(&answer)? + "\n"
             } else {
-                text::render(&answer)
+                render(&answer)
             };
             Ok(out.write_all(text.as_bytes())?)
         })?;
@@ -122,7 +116,15 @@ impl Skew {
             stage: self.stage,
             top: self.top,
         };
-        let (mut run, mut records) = with_records(run, root, &wanted, job)?;
+        // The whole chain of causes in one line.
+        let by_job = job.map(|job| {
+            |taps: &Taps, options: &Options| {
+                let outcome = job.propagate(taps, options);
+                outcome.map_err(|error| ReportError::Job(format!("{error:#}")))
+            }
+        });
+        let propagate = by_job.as_ref().map(|by_job| by_job as &Propagate<'_>);
+        let (mut run, mut records) = with_records(run, root, &wanted, propagate)?;
         if let Some(records) = &mut records {
             let note = if self.read_inputs {
                 records.read_inputs()
@@ -133,48 +135,6 @@ impl Skew {
         }
         Ok((run, records))
     }
-}
-
-/// The run of a profile, or one application's part of it, and what its records say where they were followed.
-fn with_records(
-    mut run: Run,
-    root: &Path,
-    wanted: &Wanted,
-    job: Option<&Job>,
-) -> Result<(Run, Option<Records>)> {
-    run.stages
-        .retain(|stage| wanted.app.is_none_or(|app| *stage.app == *app));
-    let records = match records(root, wanted, &run, job) {
-        Ok(Some((records, notes))) => {
-            run.notes.extend(notes);
-            Some(records)
-        }
-        Ok(None) => None,
-        // Who starts a job wants to know.
-        Err(error) if job.is_some() => return Err(error),
-        // Tasks can be told without.
-        Err(error) => {
-            let note = format!("nothing is told of records: {error:#}");
-            run.notes.push(note);
-            None
-        }
-    };
-    Ok((run, records))
-}
-
-/// What is found of some stages, those first that would save most; one that waits for a task that runs still, by what it has waited.
-fn judge(run: &Run, which: impl Fn(&Stage) -> bool + Sync) -> Vec<Finding> {
-    let stages = run.stages.par_iter().filter(|stage| which(stage));
-    let mut findings: Vec<Finding> = stages
-        .map(|stage| detect(stage, &Options::default()))
-        .collect();
-    let costs = |finding: &Finding| {
-        let longest = finding.hanging.first();
-        let waited = longest.map_or(0.0, |task| task.running_ms - finding.typical_ms);
-        finding.saved_ms.max(waited)
-    };
-    findings.sort_by(|a, b| costs(b).total_cmp(&costs(a)));
-    findings
 }
 
 fn because(notes: &[String]) -> String {

@@ -6,14 +6,15 @@ use unfuse_skew::{Finding, Hanging, Measure, SlowTask, Verdict};
 
 use super::answer::{Answer, Told, is_skewed};
 use super::records_text;
-use unfuse_report::text::shorten;
+use crate::text::shorten;
 
 /// Columns of the text.
 pub(super) const WIDTH: usize = 110;
 /// Less of what is told of a task is not worth its room.
 const LEAST: f64 = 0.01;
 
-pub(super) fn render(answer: &Answer) -> String {
+/// The answer as text for a terminal.
+pub fn render(answer: &Answer) -> String {
     let mut text = String::new();
     if !answer.one_stage {
         overview(&mut text, answer);

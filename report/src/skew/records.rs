@@ -3,7 +3,6 @@
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use serde::Serialize;
 use unfuse_files::open_given;
 use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow};
@@ -12,7 +11,8 @@ use unfuse_provenance::{
 };
 use unfuse_skew::{Run, Task};
 
-use super::spark::Job;
+use super::Propagate;
+use crate::ReportError;
 
 /// Longest content that is read from a file, bytes.
 const LONGEST: u64 = 300;
@@ -25,13 +25,13 @@ const READ_AHEAD: &str = "as Python reads ahead, a result may be said to come fr
 const OF_ONE_STAGE: usize = 1000;
 
 /// Which records are asked for.
-pub(super) struct Wanted<'a> {
+pub struct Wanted<'a> {
     /// Only those of this application.
-    pub(super) app: Option<&'a str>,
+    pub app: Option<&'a str>,
     /// Only those of this stage.
-    pub(super) stage: Option<i32>,
+    pub stage: Option<i32>,
     /// How many of them, and how many results.
-    pub(super) top: usize,
+    pub top: usize,
 }
 
 impl Wanted<'_> {
@@ -45,7 +45,7 @@ type Notes = Vec<String>;
 
 /// All about records.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Records {
+pub struct Records {
     /// Records of the program's inputs.
     pub(super) inputs: u64,
     /// Records of its results.
@@ -201,7 +201,7 @@ impl Records {
     /// Reads contents that were not kept from the files that the records are in, if these are text files of this machine.
     /// A profile of somebody else can name any file: this is only for who asks for it, and for no page that goes round.
     /// Says what could not be read.
-    pub(super) fn read_inputs(&mut self) -> Option<String> {
+    pub fn read_inputs(&mut self) -> Option<String> {
         let mut failed = self
             .unread()
             .into_iter()
@@ -214,7 +214,7 @@ impl Records {
     }
 
     /// Says how to see contents that were not kept.
-    pub(super) fn unread_inputs(&mut self) -> Option<String> {
+    pub fn unread_inputs(&mut self) -> Option<String> {
         let unread = self.unread();
         let file = unread.iter().find_map(|place| place.file.as_deref())?;
         Some(format!(
@@ -253,8 +253,8 @@ pub(super) fn records(
     root: &Path,
     wanted: &Wanted,
     run: &Run,
-    job: Option<&Job>,
-) -> Result<Option<(Records, Notes)>> {
+    job: Option<&Propagate<'_>>,
+) -> Result<Option<(Records, Notes)>, ReportError> {
     let dir = ProfileDir::open(root)?;
     if job.is_none() && !dir.has::<RecordSourceRow>() {
         return Ok(None);
@@ -278,7 +278,7 @@ pub(super) fn records(
         ..Options::default()
     };
     let outcome = match job {
-        Some(job) => job.propagate(&taps, &options)?,
+        Some(propagate) => propagate(&taps, &options)?,
         None => propagate(&dir, &taps, &options)?,
     };
     let places = texts.places(&outcome.records)?;

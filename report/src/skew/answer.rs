@@ -9,7 +9,7 @@ use super::records::Records;
 
 /// Everything that is said.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer {
+pub struct Answer {
     /// Stages that had tasks.
     pub(super) stages: usize,
     /// Of them, those that are skewed.
@@ -53,7 +53,7 @@ pub(super) struct Told {
 
 impl Answer {
     /// Of findings, those first that would save most.
-    pub(super) fn of(
+    pub fn of(
         findings: Vec<Finding>,
         records: Option<Records>,
         top: usize,

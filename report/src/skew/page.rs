@@ -1,17 +1,16 @@
-//! Skew in the report's page: the answer of `--json`, of all queries and of each; `report/page/src/model.ts` mirrors it.
+//! Skew in the report's page: the answer of `--json`, of all queries and of each; `page/src/model.ts` mirrors it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use anyhow::Result;
 use rayon::prelude::*;
 use serde::Serialize;
-use unfuse_report::{Block, Blocks, QuerySummary, Summary};
 use unfuse_skew::{Finding, SlowTask, Stage, from_profile};
 
 use super::answer::Answer;
 use super::records::{Records, Wanted};
 use super::{judge, with_records};
+use crate::{Block, Blocks, QuerySummary, ReportError, Summary};
 
 /// Skewed stages in the list of all.
 const STAGES: usize = 200;
@@ -67,7 +66,11 @@ impl Times {
 ///
 /// # Errors
 /// If the profile's tables cannot be read.
-pub fn skew(root: &Path, app: Option<&str>, summary: &Summary) -> Result<Option<Blocks>> {
+pub fn skew(
+    root: &Path,
+    app: Option<&str>,
+    summary: &Summary,
+) -> Result<Option<Blocks>, ReportError> {
     let wanted = Wanted {
         app,
         stage: None,
@@ -105,12 +108,12 @@ pub fn skew(root: &Path, app: Option<&str>, summary: &Summary) -> Result<Option<
                 .get(&key)
                 .map(|stage| Times::of(stage, &told.finding));
         }
-        Ok(Some((at, Block::of(&answer)?)))
+        Ok::<_, ReportError>(Some((at, Block::of(&answer)?)))
     };
     let queries: Vec<Option<(usize, Block)>> = of_queries
         .into_par_iter()
         .map(block)
-        .collect::<Result<_>>()?;
+        .collect::<Result<_, _>>()?;
 
     let mut all = Answer::of(findings, records.clone(), STAGES, false, run.notes.clone());
     for told in &mut all.findings {

@@ -6,7 +6,7 @@ use unfuse_provenance::SEVERAL;
 
 use super::records::{Place, Records, SlowRecord, SlowResult};
 use super::text::{WIDTH, percent, seconds};
-use unfuse_report::text::shorten;
+use crate::text::shorten;
 
 /// Where what is told of a record begins.
 const INDENT: usize = 32;

@@ -1,0 +1,72 @@
+//! Which tasks take longer than their like, and why: the answer of `unfuse skew` as data ([`Answer`]), as text
+//! ([`render`]) and in the report's page ([`skew`]).
+
+mod advice;
+mod answer;
+mod page;
+mod records;
+mod records_text;
+mod text;
+
+use std::path::Path;
+
+use rayon::prelude::*;
+use unfuse_provenance::{Outcome, Taps};
+use unfuse_skew::{Finding, Options, Run, Stage, detect};
+
+use crate::ReportError;
+use records::records;
+
+pub use answer::Answer;
+pub use page::skew;
+pub use records::{Records, Wanted};
+pub use text::render;
+
+/// Follows records elsewhere, where they outgrow this machine.
+pub type Propagate<'a> =
+    dyn Fn(&Taps, &unfuse_provenance::Options) -> Result<Outcome, ReportError> + 'a;
+
+/// The run of a profile, or one application's part of it, and what its records say where they were followed.
+///
+/// # Errors
+/// Those of `job`, if it is given; other failures become notes.
+pub fn with_records(
+    mut run: Run,
+    root: &Path,
+    wanted: &Wanted,
+    job: Option<&Propagate<'_>>,
+) -> Result<(Run, Option<Records>), ReportError> {
+    run.stages
+        .retain(|stage| wanted.app.is_none_or(|app| *stage.app == *app));
+    let records = match records(root, wanted, &run, job) {
+        Ok(Some((records, notes))) => {
+            run.notes.extend(notes);
+            Some(records)
+        }
+        Ok(None) => None,
+        // Who starts a job wants to know.
+        Err(error) if job.is_some() => return Err(error),
+        // Tasks can be told without.
+        Err(error) => {
+            let note = format!("nothing is told of records: {error}");
+            run.notes.push(note);
+            None
+        }
+    };
+    Ok((run, records))
+}
+
+/// What is found of some stages, those first that would save most; one that waits for a task that runs still, by what it has waited.
+pub fn judge(run: &Run, which: impl Fn(&Stage) -> bool + Sync) -> Vec<Finding> {
+    let stages = run.stages.par_iter().filter(|stage| which(stage));
+    let mut findings: Vec<Finding> = stages
+        .map(|stage| detect(stage, &Options::default()))
+        .collect();
+    let costs = |finding: &Finding| {
+        let longest = finding.hanging.first();
+        let waited = longest.map_or(0.0, |task| task.running_ms - finding.typical_ms);
+        finding.saved_ms.max(waited)
+    };
+    findings.sort_by(|a, b| costs(b).total_cmp(&costs(a)));
+    findings
+}
