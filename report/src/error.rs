@@ -2,6 +2,7 @@
 
 use unfuse_contention::InputError;
 use unfuse_format::FormatError;
+use unfuse_impact::TableError;
 use unfuse_provenance::ProvenanceError;
 
 /// Why an answer cannot be given.
@@ -16,9 +17,12 @@ pub enum ReportError {
     /// Records cannot be followed.
     #[error(transparent)]
     Records(#[from] ProvenanceError),
-    /// The job that follows records elsewhere has failed; why.
+    /// A table of runs cannot be analysed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// There is no answer, or a job that was to find it has failed; why.
     #[error("{0}")]
-    Job(String),
+    Refused(String),
     /// A part of the page cannot be packed.
     #[error("a part of the page cannot be packed: {0}")]
     Page(#[from] std::io::Error),

@@ -9,6 +9,7 @@ mod compare;
 mod error;
 mod flame;
 mod html;
+pub mod impact;
 mod model;
 mod names;
 mod query;

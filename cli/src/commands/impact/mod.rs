@@ -1,9 +1,7 @@
 //! `unfuse impact`: which resource limits a job.
 
-mod answer;
 mod measure;
 mod operators;
-mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,8 +9,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use unfuse_impact::{Scheme, Table};
+use unfuse_report::impact::{Answer, render};
 
-use self::answer::Answer;
 use self::operators::Profiles;
 use crate::output::{form, write_plain_to};
 
@@ -77,7 +75,7 @@ impl Impact {
                 serde_json::to_writer_pretty(&mut *out, &answer)?;
                 return Ok(writeln!(out)?);
             }
-            Ok(out.write_all(text::render(&answer, self.top).as_bytes())?)
+            Ok(out.write_all(render(&answer, self.top).as_bytes())?)
         })?;
         Ok(ExitCode::SUCCESS)
     }

@@ -120,7 +120,7 @@ impl Skew {
         let by_job = job.map(|job| {
             |taps: &Taps, options: &Options| {
                 let outcome = job.propagate(taps, options);
-                outcome.map_err(|error| ReportError::Job(format!("{error:#}")))
+                outcome.map_err(|error| ReportError::Refused(format!("{error:#}")))
             }
         });
         let propagate = by_job.as_ref().map(|by_job| by_job as &Propagate<'_>);

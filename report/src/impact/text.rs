@@ -6,12 +6,13 @@ use unfuse_impact::{Analysis, Indicator, Interval, Resource, Verdict};
 
 use super::answer::{Answer, Query, Workload};
 use super::operators::at_base;
-use unfuse_report::text::shorten;
+use crate::text::shorten;
 
 /// Columns of the text.
 const WIDTH: usize = 110;
 
-pub(super) fn render(answer: &Answer, top: usize) -> String {
+/// The answer as text for a terminal, with at most `top` operators of each query.
+pub fn render(answer: &Answer, top: usize) -> String {
     let mut text = String::new();
     for workload in &answer.workloads {
         of_workload(&mut text, workload);

@@ -1,12 +1,13 @@
 //! What there is to tell, for people and programs.
 
-use anyhow::Result;
 use serde::Serialize;
 use unfuse_impact::{Analysis, CONFIDENCE, Table};
 
+use crate::ReportError;
+
 /// The whole answer.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer {
+pub struct Answer {
     /// Of all intervals.
     pub confidence: f64,
     /// By name.
@@ -19,7 +20,7 @@ pub(super) struct Answer {
 
 /// One workload of a table.
 #[derive(Debug, Serialize)]
-pub(super) struct Workload {
+pub struct Workload {
     /// Empty where there is only one.
     pub name: String,
     /// What its runs say.
@@ -29,7 +30,7 @@ pub(super) struct Workload {
 
 /// One query of profiles.
 #[derive(Debug, Serialize)]
-pub(super) struct Query {
+pub struct Query {
     /// The same in every run.
     pub fingerprint: String,
     /// Text or call site.
@@ -42,7 +43,7 @@ pub(super) struct Query {
 
 /// One operator of a query.
 #[derive(Debug, Serialize)]
-pub(super) struct Operator {
+pub struct Operator {
     /// Plan node; none for a heading.
     pub node: Option<i32>,
     /// Its name, or `[heading]`.
@@ -66,7 +67,10 @@ impl Default for Answer {
 
 impl Answer {
     /// Adds what a table says.
-    pub(super) fn workloads(&mut self, table: &Table) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub fn workloads(&mut self, table: &Table) -> Result<(), ReportError> {
         for (name, runs) in table.workloads()? {
             let analysis = Analysis::of(&runs);
             self.workloads.push(Workload { name, analysis });
