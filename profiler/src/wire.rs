@@ -11,8 +11,9 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, recv, recvmsg, send, sendmsg, setsockopt,
     socketpair, sockopt,
 };
-use serde::{Deserialize, Serialize};
-use unfuse_format::Frame;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use unfuse_format::{Frame, FrameKind};
 
 /// Largest packet. Bounded by the socket's buffer, see [`packet_pair`].
 pub(crate) const MAX_PACKET: usize = 256 << 10;
@@ -47,11 +48,65 @@ pub struct TaskKey {
 }
 
 /// A resolved frame. Native frames carry their address in the library; the writer names it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct WireFrame {
     pub frame: Frame,
     /// Address within the ELF file `frame.file`, for native frames.
     pub address: u64,
+}
+
+/// A [`WireFrame`] as it is sent: in no more bytes than it was received in, so its kind is a number.
+#[derive(Serialize, Deserialize)]
+struct SentFrame<T> {
+    kind: u8,
+    class: T,
+    method: T,
+    signature: T,
+    file: T,
+    line: u32,
+    bci: i32,
+    inlined: bool,
+    line_before: u32,
+    address: u64,
+}
+
+impl Serialize for WireFrame {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let frame = &self.frame;
+        let sent = SentFrame {
+            kind: frame.kind.number(),
+            class: frame.class.as_str(),
+            method: &frame.method,
+            signature: &frame.signature,
+            file: &frame.file,
+            line: frame.line,
+            bci: frame.bci,
+            inlined: frame.inlined,
+            line_before: frame.line_before,
+            address: self.address,
+        };
+        sent.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for WireFrame {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let sent = SentFrame::<String>::deserialize(deserializer)?;
+        let kind = FrameKind::from_number(sent.kind);
+        let frame = Frame {
+            kind: kind.ok_or_else(|| D::Error::custom("no kind of frame has this number"))?,
+            class: sent.class,
+            method: sent.method,
+            signature: sent.signature,
+            file: sent.file,
+            line: sent.line,
+            bci: sent.bci,
+            inlined: sent.inlined,
+            line_before: sent.line_before,
+        };
+        let address = sent.address;
+        Ok(Self { frame, address })
+    }
 }
 
 /// Frames of one word of a callchain: a method and what was inlined into it, innermost first.

@@ -24,6 +24,19 @@ macro_rules! words {
             }
         }
 
+        impl $name {
+            /// Its number, for messages between processes of one version.
+            pub const fn number(self) -> u8 {
+                self as u8
+            }
+
+            /// The word with a number.
+            pub fn from_number(number: u8) -> Option<Self> {
+                const ALL: &[$name] = &[$($name::$variant,)+];
+                ALL.get(usize::from(number)).copied()
+            }
+        }
+
         impl From<&str> for $name {
             fn from(word: &str) -> Self {
                 match word {
