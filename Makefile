@@ -40,6 +40,7 @@ lint: tools $(JAR) $(PAGE)
 	cd report/page && npx --no-install tsc && npx --no-install prettier --log-level warn --check "src/**/*" "test/*.mjs" "*.mjs"
 	cargo fmt --all --check
 	cargo clippy --release --locked --quiet --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --quiet --no-deps --workspace --lib
 
 # Spark and data of the end-to-end tests, in the user's cache directory.
 spark: build

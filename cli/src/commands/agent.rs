@@ -7,7 +7,7 @@ use unfuse_profiler::options::{AgentOption, OPTIONS};
 
 use crate::output::{form, write_plain_to};
 
-/// Lists the options of the agent
+/// List the options of the agent
 ///
 /// They go behind the agent's path, -agentpath:/path/libunfuse.so=KEY=VALUE,…, or into
 /// `unfuse run --agent-options KEY=VALUE,…`.
@@ -24,7 +24,7 @@ impl Agent {
 
 /// The options as plain text.
 fn describe() -> String {
-    let mut text = "Options:\n".to_owned();
+    let mut text = "Agent options:\n".to_owned();
     for option in OPTIONS {
         let AgentOption {
             name,

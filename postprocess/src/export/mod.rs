@@ -1,4 +1,4 @@
-//! The profile for other tools, a file a format. All take their stacks from [`crate::stacks`] and write
+//! The profile for other tools, a file a format. All take their stacks from `stacks.rs` and write
 //! the same bytes for the same directory. `docs/exports.md` says what becomes of what.
 
 mod firefox;

@@ -184,6 +184,29 @@ mod tests {
     use parquet::file::metadata::ParquetMetaDataWriter;
 
     use super::*;
+    use crate::TaskRow;
+
+    #[test]
+    fn columns_of_older_profiles_are_read_under_their_names_of_today() {
+        let row = TaskRow {
+            launched_ms: 7,
+            disk_spilled_bytes: 9,
+            ..TaskRow::default()
+        };
+        let rows = [row];
+        let batch = TaskRow::batch(&TaskRow::fields(), &rows).expect("a batch");
+        let fields = batch.schema_ref().fields().iter().map(|field| {
+            let mut renamed = TaskRow::RENAMED.iter();
+            let old = renamed.find(|(_, new)| new == field.name());
+            let name = old.map_or(field.name().as_str(), |(old, _)| old);
+            field.as_ref().clone().with_name(name)
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        assert!(schema.column_with_name("launched").is_some());
+        let old = RecordBatch::try_new(schema, batch.columns().to_vec()).expect("a batch");
+        let today = with_names_of_today::<TaskRow>(old).expect("a batch");
+        assert_eq!(TaskRow::rows(&today).expect("rows"), rows);
+    }
 
     fn check(file: &File) -> Result<ArrowReaderMetadata, String> {
         let length = file.metadata().expect("a file").len();

@@ -23,7 +23,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Connects to the recorder that has made this option ([`Recorder::option`]).
+    /// Connects to the recorder that has made this option ([`Recorder::option`](super::Recorder::option)).
     ///
     /// # Errors
     /// The system's, where there is none, and `PermissionDenied` where its name is another process's by now.
