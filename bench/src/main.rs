@@ -20,6 +20,7 @@ mod pages;
 mod plot;
 mod random;
 mod sampler;
+mod scale;
 mod session;
 mod sizing;
 mod skew;
@@ -57,6 +58,7 @@ enum What {
     Marked(marked::Marked),
     Pages(pages::Pages),
     Sampler(sampler::Sampler),
+    Scale(scale::Scale),
     Sizing(sizing::Sizing),
     Skew(skew::Skew),
     Soak(soak::Soak),
@@ -76,6 +78,7 @@ fn main() -> Result<()> {
         What::Pages(pages) => pages.run(&cli.results),
         What::Report(report) => report.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
+        What::Scale(scale) => scale.measure(&cli.results),
         What::Sizing(sizing) => sizing.measure(&cli.results),
         What::Skew(skew) => skew.measure(&cli.results),
         What::Soak(soak) => soak.measure(&cli.results),

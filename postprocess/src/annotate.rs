@@ -62,7 +62,7 @@ pub fn annotated(profile: &Profile, selection: Selection) -> Result<Vec<Annotate
             if let Some(query) = group.query {
                 runs.entry(hash)
                     .or_default()
-                    .push(ExecutionId::new(&group.app, query));
+                    .push(ExecutionId::new(&*group.app, query));
             }
         }
     }

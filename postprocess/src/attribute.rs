@@ -6,6 +6,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use unfuse_format::{ExecutionId, Frame, StageAttempt};
 
@@ -130,11 +131,11 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn of(profile: &'a Profile, group: &Group, frames: &[Frame]) -> Self {
+    fn of(profile: &'a Profile, group: &Group, frames: &[Arc<Frame>]) -> Self {
         let execution = execution_of(profile, group, frames);
         let context = execution.and_then(|execution| {
             let (stage, attempt) = (group.stage.unwrap_or(-1), group.attempt.unwrap_or(0));
-            let stage = StageAttempt::new(&group.app, stage, attempt);
+            let stage = StageAttempt::new(&*group.app, stage, attempt);
             let context = Context {
                 plan: profile.plans.get(&execution)?,
                 accumulators: profile.stages.get(&stage).map(|stage| &stage.accumulators),
@@ -146,7 +147,7 @@ impl<'a> Place<'a> {
             Some((execution, context))
         });
         Self {
-            app: group.app.clone(),
+            app: group.app.to_string(),
             query: group.query,
             stage: group.stage,
             attempt: group.attempt,
@@ -159,21 +160,26 @@ impl<'a> Place<'a> {
         let known = group.query.is_some() || group.stage.is_none();
         known
             && (self.query, self.stage, self.attempt) == (group.query, group.stage, group.attempt)
-            && self.app == group.app
+            && *self.app == *group.app
     }
 }
 
 /// The execution of a group's stage; if the stage is unknown (the driver's tables are lost), the one that
 /// generated the code in `frames`.
-pub fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Option<ExecutionId> {
+pub fn execution_of(
+    profile: &Profile,
+    group: &Group,
+    frames: &[Arc<Frame>],
+) -> Option<ExecutionId> {
     if let Some(query) = group.query {
-        return Some(ExecutionId::new(&group.app, query));
+        return Some(ExecutionId::new(&*group.app, query));
     }
     group.stage?;
-    let known =
-        profile
-            .stages
-            .contains_key(&StageAttempt::new(&group.app, group.stage?, group.attempt?));
+    let known = profile.stages.contains_key(&StageAttempt::new(
+        &*group.app,
+        group.stage?,
+        group.attempt?,
+    ));
     let hash = frames
         .iter()
         .find_map(|frame| generated_hash(&frame.file))
@@ -187,7 +193,11 @@ pub fn execution_of(profile: &Profile, group: &Group, frames: &[Frame]) -> Optio
         .cloned()
 }
 
-fn heading(group: &Group, frames: &[Frame], context: Option<&Context<'_>>) -> (&'static str, Rule) {
+fn heading(
+    group: &Group,
+    frames: &[Arc<Frame>],
+    context: Option<&Context<'_>>,
+) -> (&'static str, Rule) {
     let collector = context.and_then(Context::collector);
     let place = heading::Place {
         task: group.stage.is_some(),
@@ -208,7 +218,7 @@ struct Walk<'a, 'b> {
 }
 
 impl Walk<'_, '_> {
-    fn step(&mut self, index: usize, frames: &[Frame], boundary: Option<&'static Boundary>) {
+    fn step(&mut self, index: usize, frames: &[Arc<Frame>], boundary: Option<&'static Boundary>) {
         let frame = &frames[index];
         if let Some(hash) = generated_hash(&frame.file) {
             self.generated(index, frames, hash);
@@ -217,7 +227,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn generated(&mut self, index: usize, frames: &[Frame], hash: &str) {
+    fn generated(&mut self, index: usize, frames: &[Arc<Frame>], hash: &str) {
         let frame = &frames[index];
         let current = self.current.map(|(node, _)| node);
         match self.context.operators_at(hash, frame.line, current) {
@@ -282,7 +292,7 @@ impl Walk<'_, '_> {
 
 /// Whether a Scala iterator calls the frame, once for each row. The frame then belongs to the operator that made the
 /// iterator, not to the one that reads from it.
-pub(crate) fn is_mapped(frames: &[Frame], index: usize) -> bool {
+pub(crate) fn is_mapped(frames: &[Arc<Frame>], index: usize) -> bool {
     let caller = index.checked_sub(1).and_then(|before| frames.get(before));
     caller.is_some_and(|caller| caller.class.starts_with("scala.collection.Iterator"))
 }

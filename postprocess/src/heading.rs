@@ -1,7 +1,7 @@
 //! Headings for work that no plan node does, by the frames and outside tasks also by the thread: the rules in
 //! `rules/headings.toml`, and those that look at more than one frame.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use unfuse_format::{Frame, FrameKind};
@@ -106,7 +106,7 @@ pub(crate) struct Place<'a> {
 }
 
 /// The heading for a sample that belongs to no plan node, with the rule that found it.
-pub(crate) fn of(place: Place<'_>, frames: &[Frame]) -> (&'static str, Rule) {
+pub(crate) fn of(place: Place<'_>, frames: &[Arc<Frame>]) -> (&'static str, Rule) {
     if !place.task {
         return (outside_tasks(place.thread, frames), Rule::OutsideTasks);
     }
@@ -119,21 +119,21 @@ pub(crate) fn of(place: Place<'_>, frames: &[Frame]) -> (&'static str, Rule) {
 
 /// Whether frames are of no operator's work, so that operators' classes further towards the leaf do not work as such:
 /// they are deserialized, or their code is compiled.
-pub(crate) fn is_beside_operators(frames: &[Frame]) -> bool {
+pub(crate) fn is_beside_operators(frames: &[Arc<Frame>]) -> bool {
     anywhere(frames).is_some()
 }
 
 /// Whether a task runs nothing of its stage any more: `TaskRunner.run` has left `Task.run`.
-fn is_after_run(frames: &[Frame]) -> bool {
+fn is_after_run(frames: &[Arc<Frame>]) -> bool {
     let runs = |class: &str| {
-        let is = move |frame: &Frame| frame.class == class && frame.method == "run";
+        let is = move |frame: &Arc<Frame>| frame.class == class && frame.method == "run";
         frames.iter().any(is)
     };
     runs("org.apache.spark.executor.Executor$TaskRunner")
         && !runs("org.apache.spark.scheduler.Task")
 }
 
-fn in_task(frames: &[Frame], planned: bool) -> (&'static str, Rule) {
+fn in_task(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
     if let [only] = frames
         && only.kind == FrameKind::Wait
     {
@@ -179,27 +179,27 @@ fn is_operators(frame: &Frame) -> bool {
         || boundary::find(&frame.class).is_some()
 }
 
-fn anywhere(frames: &[Frame]) -> Option<&'static str> {
+fn anywhere(frames: &[Arc<Frame>]) -> Option<&'static str> {
     first(&RULES.anywhere, |rule| {
         let mut frames = frames.iter();
         frames.any(|frame| frame.class.contains(&rule.class))
     })
 }
 
-fn outside_tasks(thread: &str, frames: &[Frame]) -> &'static str {
+fn outside_tasks(thread: &str, frames: &[Arc<Frame>]) -> &'static str {
     if let [only] = frames
         && let Some(rule) = RULES.jvm.iter().find(|rule| rule.work == only.method)
     {
         return &rule.heading;
     }
-    if frames.iter().any(is_class_loading) {
+    if frames.iter().any(|frame| is_class_loading(frame)) {
         return "jvm: class loading";
     }
     if let Some(heading) = first(&RULES.thread, |rule| thread.starts_with(&rule.name)) {
         return heading;
     }
     let compiles = anywhere(frames) == Some("task: compiling generated code");
-    let plans = |frame: &Frame| {
+    let plans = |frame: &Arc<Frame>| {
         frame.class.starts_with("org.apache.spark.sql.catalyst.")
             || frame.class.starts_with("org.apache.spark.sql.execution.")
     };
@@ -207,7 +207,7 @@ fn outside_tasks(thread: &str, frames: &[Frame]) -> &'static str {
         "spark: compiling generated code"
     } else if frames.iter().any(plans) {
         "spark: planning"
-    } else if frames.iter().any(Frame::is_undescribed) {
+    } else if frames.iter().any(|frame| frame.is_undescribed()) {
         UNDESCRIBED
     } else {
         "outside tasks"
@@ -226,12 +226,14 @@ mod tests {
     use super::*;
     use crate::rules::frame;
 
-    fn stack(classes: &[&str]) -> Vec<Frame> {
+    fn stack(classes: &[&str]) -> Vec<Arc<Frame>> {
         classes
             .iter()
-            .map(|class| Frame {
-                class: (*class).to_owned(),
-                ..Frame::default()
+            .map(|class| {
+                Arc::new(Frame {
+                    class: (*class).to_owned(),
+                    ..Frame::default()
+                })
             })
             .collect()
     }
@@ -296,12 +298,12 @@ mod tests {
             "java.lang.Object",
         ]);
         for frame in &mut frames[..2] {
-            frame.method = "run".to_owned();
+            Arc::make_mut(frame).method = "run".to_owned();
         }
         assert_eq!(of(TASK, &frames).0, "task: other");
-        frames[1].method = "collectAccumulatorUpdates".to_owned();
+        Arc::make_mut(&mut frames[1]).method = "collectAccumulatorUpdates".to_owned();
         assert_eq!(of(TASK, &frames), ("task: reporting", Rule::Heading));
-        frames[2].class = "java.io.ObjectOutputStream".to_owned();
+        Arc::make_mut(&mut frames[2]).class = "java.io.ObjectOutputStream".to_owned();
         assert_eq!(of(TASK, &frames).0, "task: reporting");
     }
 
@@ -317,7 +319,7 @@ mod tests {
             assert_eq!(of(TASK, &stack).0, "unattributed", "{class}");
         }
         let mut generated = stack(&[RUNNER, rdd, "GeneratedClass$GeneratedIterator"]);
-        generated[2].file = "generated_0123.java".to_owned();
+        Arc::make_mut(&mut generated[2]).file = "generated_0123.java".to_owned();
         assert_eq!(of(TASK, &generated).0, "unattributed");
     }
 
@@ -367,7 +369,7 @@ mod tests {
 
     #[test]
     fn outside_tasks_the_thread_and_the_jvm_tell() {
-        let of = |thread: &str, frames: &[Frame]| {
+        let of = |thread: &str, frames: &[Arc<Frame>]| {
             let place = Place {
                 task: false,
                 planned: false,
@@ -380,13 +382,17 @@ mod tests {
             method: "JIT compilation".to_owned(),
             ..Frame::default()
         };
-        assert_eq!(of("C2 CompilerThre", &[compiler]), "jvm: JIT compilation");
+        assert_eq!(
+            of("C2 CompilerThre", &[Arc::new(compiler)]),
+            "jvm: JIT compilation"
+        );
         assert_eq!(of("dag-scheduler-event-loop", &[]), "spark: scheduling");
         let plans = stack(&["my.Main", "org.apache.spark.sql.catalyst.trees.TreeNode"]);
         assert_eq!(of("main", &plans), "spark: planning");
         assert_eq!(of("main", &stack(&["my.Main"])), "outside tasks");
         let mut cut = stack(&["", "my.Main"]);
-        (cut[0].kind, cut[0].method) = (FrameKind::Unknown, NO_CALLERS.to_owned());
+        let root = Arc::make_mut(&mut cut[0]);
+        (root.kind, root.method) = (FrameKind::Unknown, NO_CALLERS.to_owned());
         assert_eq!(of("main", &cut), UNDESCRIBED);
     }
 }

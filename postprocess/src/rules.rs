@@ -20,11 +20,11 @@ pub(crate) struct ClassRule {
 
 /// A frame of an example: `class.method`, or a native function without a class.
 #[cfg(test)]
-pub(crate) fn frame(text: &str) -> unfuse_format::Frame {
+pub(crate) fn frame(text: &str) -> std::sync::Arc<unfuse_format::Frame> {
     let (class, method) = text.rsplit_once('.').unwrap_or(("", text));
-    unfuse_format::Frame {
+    std::sync::Arc::new(unfuse_format::Frame {
         class: class.to_owned(),
         method: method.to_owned(),
         ..unfuse_format::Frame::default()
-    }
+    })
 }

@@ -47,7 +47,7 @@ impl Profile {
                 let frames = self.stacks.get(&row.stack).map_or(&[][..], Vec::as_slice);
                 (
                     WaitReason::of_stack(frames),
-                    frames.iter().any(is_for_memory),
+                    frames.iter().any(|frame| is_for_memory(frame)),
                 )
             });
             Some(Spell {

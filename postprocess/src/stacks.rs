@@ -168,7 +168,7 @@ fn scope(group: &Group) -> StackFrame<'_> {
     let name = match (group.query, group.stage) {
         (Some(query), Some(stage)) => format!("query {query} stage {stage}").into(),
         (None, Some(stage)) => format!("stage {stage}").into(),
-        _ => group.thread.as_str().into(),
+        _ => (*group.thread).into(),
     };
     StackFrame::plain(FrameKind::Scope, name)
 }

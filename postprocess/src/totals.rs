@@ -1,6 +1,7 @@
 //! Sums.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 use unfuse_format::{ExecutionId, Frame, SampleKind};
@@ -143,7 +144,7 @@ impl Sums {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    app: String,
+    app: Arc<str>,
     query: Option<i64>,
     stage: Option<i32>,
     owner: Option<Owner>,
@@ -175,7 +176,7 @@ impl Totals {
             };
             all.add(group.kind, weight, false);
             if group.stage.is_some() {
-                stages.insert((group.app.clone(), group.query, group.stage));
+                stages.insert((Arc::clone(&group.app), group.query, group.stage));
             }
             let (mut key, others) = key(profile, &mut attributor, group, by);
             if selection.time == Time::OffCpu {
@@ -254,7 +255,7 @@ fn key(
 ) -> (Key, Vec<Owner>) {
     let mut others = Vec::new();
     let mut key = Key {
-        app: group.app.clone(),
+        app: Arc::clone(&group.app),
         query: group.query,
         stage: group.stage,
         owner: None,
@@ -279,7 +280,8 @@ fn key(
         By::Line => {
             let innermost = frames.iter().rev().find(|frame| !frame.class.is_empty());
             (key.query, key.stage) = (None, None);
-            key.name = innermost.map_or_else(|| "[no Java frame]".to_owned(), line_name);
+            key.name =
+                innermost.map_or_else(|| "[no Java frame]".to_owned(), |frame| line_name(frame));
         }
         By::Method => {
             (key.query, key.stage) = (None, None);
@@ -288,7 +290,7 @@ fn key(
             let waits = java.filter(|_| group.kind == SampleKind::OffCpu);
             key.name = waits
                 .or(frames.last())
-                .map_or_else(|| "[no frame]".to_owned(), method_name);
+                .map_or_else(|| "[no frame]".to_owned(), |frame| method_name(frame));
         }
         By::Stage => {
             key.name = group
@@ -303,13 +305,13 @@ fn key(
             if let Some(query) = group.query {
                 let description = profile
                     .descriptions
-                    .get(&ExecutionId::new(&group.app, query));
+                    .get(&ExecutionId::new(&*group.app, query));
                 key.detail = description.cloned().unwrap_or_default();
             }
         }
         By::Thread => {
             (key.query, key.stage) = (None, None);
-            key.name.clone_from(&group.thread);
+            key.name = group.thread.to_string();
         }
         By::Rule => {
             (key.query, key.stage) = (None, None);
@@ -336,7 +338,7 @@ fn total(profile: &Profile, key: Key, sums: &Sums, share: f64) -> Total {
         None => (None, key.name, key.detail, false),
     };
     Total {
-        app: key.app,
+        app: key.app.to_string(),
         query: key.query,
         stage: key.stage,
         node_id,

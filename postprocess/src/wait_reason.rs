@@ -1,7 +1,7 @@
 //! What a thread waits for, by the stack with which it left its CPU: the rules in `rules/waits.toml`.
 
 use std::cmp::Reverse;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use unfuse_format::{Frame, FrameKind};
@@ -96,7 +96,7 @@ static RULES: LazyLock<WaitRules> = LazyLock::new(|| {
 
 impl WaitReason {
     /// The reason by the frames of a stack, root first.
-    pub(crate) fn of_stack(frames: &[Frame]) -> Self {
+    pub(crate) fn of_stack(frames: &[Arc<Frame>]) -> Self {
         match frames.last() {
             None => return Self::Unknown,
             Some(leaf) if leaf.kind != FrameKind::Wait => {}
@@ -120,7 +120,7 @@ impl WaitReason {
 }
 
 /// The reason by native frames.
-fn native(frames: &[Frame]) -> Option<WaitReason> {
+fn native(frames: &[Arc<Frame>]) -> Option<WaitReason> {
     let applies = |rule: &&NativeRule| {
         let mut frames = frames.iter();
         frames.any(|frame| frame.method.contains(&rule.function))
@@ -145,7 +145,7 @@ mod tests {
         ShuffleFetch, Sleep, Unknown,
     };
 
-    fn stack(frames: &[&str]) -> Vec<Frame> {
+    fn stack(frames: &[&str]) -> Vec<Arc<Frame>> {
         frames.iter().map(|text| frame(text)).collect()
     }
 
@@ -251,7 +251,7 @@ mod tests {
                 method: method.to_owned(),
                 ..Frame::default()
             };
-            [stack(&["java.lang.Thread.sleep"]), vec![leaf]].concat()
+            [stack(&["java.lang.Thread.sleep"]), vec![Arc::new(leaf)]].concat()
         };
         assert_eq!(WaitReason::of_stack(&with("[run queue]")), RunQueue);
         assert_eq!(WaitReason::of_stack(&with("[waiting]")), Unknown);

@@ -333,13 +333,13 @@ fn applications(profile: &Profile) -> Vec<Application> {
         app.started_ms = app.started_ms.min(start);
         app.ended_ms = app.ended_ms.max(end);
     }
-    let executions = profile.executions.keys().map(|id| &id.app);
-    let groups = profile.groups.iter().map(|(group, _)| &group.app);
-    let seen: BTreeSet<&String> = executions.chain(groups).collect();
+    let executions = profile.executions.keys().map(|id| id.app.as_str());
+    let groups = profile.groups.iter().map(|(group, _)| &*group.app);
+    let seen: BTreeSet<&str> = executions.chain(groups).collect();
     for id in seen {
         if !applications.iter().any(|app| app.id == *id) {
             applications.push(Application {
-                id: id.clone(),
+                id: id.to_owned(),
                 ..Application::default()
             });
         }

@@ -132,7 +132,7 @@ fn merged<'a>(groups: &'a [(Group, Weight)], of: &[usize]) -> Vec<(&'a Group, We
     let mut merged: Vec<(&Group, Weight)> = Vec::new();
     for at in of {
         let (group, weight) = &groups[*at];
-        let thread = group.stage.is_none().then_some(group.thread.as_str());
+        let thread = group.stage.is_none().then_some(&*group.thread);
         let place = (group.stage, group.attempt, group.stack, thread);
         match places.get(&place) {
             Some(at) => merged[*at].1.add(*weight),

@@ -3,18 +3,19 @@
 //! Every query is a run of one of some shapes; a shape has a plan of three stages, two generated sources
 //! and its own stacks. Descriptions include some that would break a page that trusted them.
 
+pub mod large;
+mod shapes;
 mod skew;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
 use unfuse_format::{
-    Accumulator, CodegenRow, ExecutionRow, Frame, FrameKind, IntervalRow, Metric, PlanRow,
-    ProcessRow, ProfileDir, RegionNode, SampleKind, SampleRow, SegmentWriter, SourceRow, StackRow,
-    StageRow, Table, TaskRow,
+    Accumulator, CodegenRow, ExecutionRow, IntervalRow, PlanRow, ProcessRow, ProfileDir,
+    SampleKind, SampleRow, SegmentWriter, SourceRow, StackRow, StageRow, Table, TaskRow,
 };
 
+use self::shapes::{PLAN, plan_tables, shape_tables, stack_id};
 use self::skew::Records;
 use crate::random::Random;
 
@@ -34,32 +35,6 @@ const HOSTILE: &[&str] = &[
 
 /// The host of all processes, which is no plain text either.
 const HOST: &str = "worker-1<img src=x onerror=\"window.broken=1\">\u{2028}";
-
-/// Its name, its depth, and codegen stage and region.
-type Operator = (&'static str, usize, Option<(i32, i32)>);
-
-/// Plan of every shape.
-const PLAN: &[Operator] = &[
-    ("Execute InsertIntoHadoopFsRelationCommand", 0, None),
-    ("AdaptiveSparkPlan isFinalPlan=true", 1, None),
-    ("WholeStageCodegen (2)", 2, Some((2, 0))),
-    ("Project", 3, Some((2, 1))),
-    ("HashAggregate", 4, Some((2, 2))),
-    ("AQEShuffleRead", 5, Some((2, 3))),
-    ("ShuffleQueryStage", 6, None),
-    ("Exchange", 7, None),
-    ("WholeStageCodegen (1)", 8, Some((1, 0))),
-    ("HashAggregate", 9, Some((1, 1))),
-    ("Project", 10, Some((1, 2))),
-    ("BroadcastHashJoin", 11, Some((1, 3))),
-    ("Filter", 12, Some((1, 4))),
-    ("ColumnarToRow", 13, Some((1, 5))),
-    ("FileScan parquet", 14, None),
-    ("BroadcastQueryStage", 12, None),
-    ("BroadcastExchange", 13, None),
-    ("Filter", 14, None),
-    ("FileScan parquet", 15, None),
-];
 
 /// Writes a profile of so many queries. `heavier` makes one operator of some shapes slower and one
 /// shape another: what a comparison should find.
@@ -129,136 +104,6 @@ impl Tables {
     }
 }
 
-fn hash(shape: usize, codegen_stage: i32) -> String {
-    format!("{shape:08x}{codegen_stage:08x}")
-}
-
-fn stack_id(shape: usize, number: usize) -> i64 {
-    (shape * 1000 + number) as i64 + 1
-}
-
-/// The operators of a codegen stage, by region.
-fn regions(codegen_stage: i32) -> impl Iterator<Item = (usize, &'static str)> {
-    let nodes = PLAN.iter().enumerate();
-    nodes.filter_map(move |(at, (operator, _, codegen))| {
-        codegen
-            .filter(|(stage, _)| *stage == codegen_stage)
-            .map(|_| (at, *operator))
-    })
-}
-
-fn shape_tables(dir: &ProfileDir, out: &mut Tables, shape: usize) -> Result<()> {
-    for codegen_stage in [1, 2] {
-        let hash = hash(shape, codegen_stage);
-        dir.save_source(&hash, &source(shape, codegen_stage))?;
-        out.sources.push(SourceRow {
-            app: APP.into(),
-            hash,
-            class: format!("GeneratedIteratorForCodegenStage{codegen_stage}"),
-            codegen_stage: Some(codegen_stage),
-            body: String::new(),
-        });
-    }
-    for number in 0..STACKS {
-        out.stacks.push(StackRow {
-            stack: stack_id(shape, number),
-            frames: frames(shape, number).into_iter().map(Arc::new).collect(),
-        });
-    }
-    Ok(())
-}
-
-/// Lines of one operator in a generated source.
-const LINES: u32 = 80;
-
-fn source(shape: usize, codegen_stage: i32) -> String {
-    let mut text = format!(
-        "public Object generate(Object[] references) {{\n  // shape {shape}\n  protected void processNext() {{\n"
-    );
-    let count = regions(codegen_stage).count();
-    for region in (1..count).rev() {
-        let kind = if region == count - 1 {
-            "PRODUCE"
-        } else {
-            "CONSUME"
-        };
-        text += &format!("/* BeginCodeRegion({kind}_{region}) */\n");
-        for line in 2..LINES {
-            text += &format!("    long value_{region}_{line} = row_{shape}.getLong({line});\n");
-        }
-    }
-    for region in 1..count {
-        let kind = if region == count - 1 {
-            "PRODUCE"
-        } else {
-            "CONSUME"
-        };
-        text += &format!("/* EndCodeRegion({kind}_{region}) */\n");
-    }
-    text + "  }\n}\n"
-}
-
-/// How the stack of a task begins and how deep the code below it is.
-fn frames(shape: usize, number: usize) -> Vec<Frame> {
-    let java = |class: &str, method: &str, line: u32| Frame {
-        kind: FrameKind::Java,
-        class: class.into(),
-        method: method.into(),
-        signature: "()V".into(),
-        file: format!("{}.java", class.rsplit('.').next().unwrap_or(class)),
-        line,
-        bci: 1,
-        inlined: false,
-        line_before: 0,
-    };
-    let mut frames = vec![
-        java("java.lang.Thread", "run", 840),
-        java("java.util.concurrent.ThreadPoolExecutor$Worker", "run", 635),
-        java("java.util.concurrent.ThreadPoolExecutor", "runWorker", 1136),
-        java("org.apache.spark.executor.Executor$TaskRunner", "run", 635),
-        java("org.apache.spark.scheduler.Task", "run", 141),
-        java("org.apache.spark.scheduler.ShuffleMapTask", "runTask", 104),
-        java("org.apache.spark.rdd.RDD", "iterator", 331),
-        java("org.apache.spark.rdd.MapPartitionsRDD", "compute", 52),
-    ];
-    let codegen_stage = if number % 4 == 3 { 2 } else { 1 };
-    if number % 7 != 6 {
-        let line = 4 + (number as u32 * 37 + shape as u32) % (LINES * 3);
-        let hash = hash(shape, codegen_stage);
-        frames.push(Frame {
-            file: format!("generated_{hash}.java"),
-            line,
-            ..java(
-                &format!("org.apache.spark.sql.catalyst.expressions.GeneratedClass$GeneratedIteratorForCodegenStage{codegen_stage}"),
-                "processNext",
-                line,
-            )
-        });
-    }
-    if number.is_multiple_of(5) {
-        let reader = "org.apache.spark.sql.execution.datasources";
-        frames.push(java(
-            &format!("{reader}.FileScanRDD$$anon$1"),
-            "hasNext",
-            130,
-        ));
-        let vectorized = format!("{reader}.parquet.VectorizedParquetRecordReader");
-        frames.push(java(&vectorized, "nextBatch", 331));
-    }
-    for depth in 0..(number * 13 + shape) % 18 {
-        let class = format!(
-            "org.apache.spark.unsafe.types.Part{}",
-            (number + depth * 7) % 90
-        );
-        frames.push(java(
-            &class,
-            &format!("step{}", depth % 5),
-            10 + depth as u32,
-        ));
-    }
-    frames
-}
-
 fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Random) {
     let shape = query % SHAPES;
     // Two at a time.
@@ -266,18 +111,7 @@ fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Rand
     let begun = BEGUN_MS + query as i64 * between - (query % 2) as i64 * (between - 500);
     let cost = 1 + (shape as u64 % 9) + random.below(4);
     plan_tables(out, query, shape, heavier);
-    for ended in [false, true] {
-        out.executions.push(ExecutionRow {
-            app: APP.into(),
-            execution: query as i64,
-            description: description(shape),
-            started_ms: Some(begun),
-            ended_ms: ended.then(|| begun + 900 * cost as i64),
-            error: (ended && query % 97 == 96).then(|| {
-                "Job aborted due to stage failure:\n  java.io.IOException: <b>disk</b>".into()
-            }),
-        });
-    }
+    execution_tables(out, query, begun, 900 * cost as i64);
     for position in 0..3 {
         stage_tables(out, query, position, begun, cost, random);
     }
@@ -314,6 +148,44 @@ fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Rand
     }
 }
 
+/// The rows of an execution that begins at `begun` (ms since the epoch) and takes `length` ms.
+fn execution_tables(out: &mut Tables, query: usize, begun: i64, length: i64) {
+    for ended in [false, true] {
+        out.executions.push(ExecutionRow {
+            app: APP.into(),
+            execution: query as i64,
+            description: description(query % SHAPES),
+            started_ms: Some(begun),
+            ended_ms: ended.then_some(begun + length),
+            error: (ended && query % 97 == 96).then(|| {
+                "Job aborted due to stage failure:\n  java.io.IOException: <b>disk</b>".into()
+            }),
+        });
+    }
+}
+
+/// The row of a query's stage, without its times.
+fn stage_row(query: usize, position: i32) -> StageRow {
+    let stage = query as i32 * 3 + position;
+    let accumulators = PLAN.iter().enumerate().map(|(at, _)| Accumulator {
+        id: (query * 100 + at) as i64,
+        value: (1000 * (at + 1)).to_string(),
+    });
+    StageRow {
+        app: APP.into(),
+        stage,
+        attempt: 0,
+        execution: Some(query as i64),
+        name: "save at Daily.scala:41".into(),
+        tasks: TASKS,
+        failure: (query % 97 == 96 && position == 2)
+            .then(|| "java.io.IOException: <b>disk</b>".into()),
+        accumulators: accumulators.collect(),
+        parents: (position > 0).then(|| stage - 1).into_iter().collect(),
+        ..StageRow::default()
+    }
+}
+
 fn description(shape: usize) -> String {
     HOSTILE.get(shape).map_or_else(
         || {
@@ -323,80 +195,6 @@ fn description(shape: usize) -> String {
         },
         |text| (*text).to_owned(),
     )
-}
-
-fn plan_tables(out: &mut Tables, query: usize, shape: usize, heavier: bool) {
-    let id = query * 100;
-    for (at, (operator, depth, codegen)) in PLAN.iter().enumerate() {
-        // One shape has another plan in the other profile, and one an operator with an odd name.
-        let operator = match (*operator, heavier && shape == 7) {
-            ("BroadcastHashJoin", true) => "ShuffledHashJoin",
-            _ if shape == 1 && at == 0 => HOSTILE[0],
-            (operator, _) => operator,
-        };
-        out.plans.push(PlanRow {
-            app: APP.into(),
-            execution: query as i64,
-            version: 1,
-            node: at as i32,
-            parent: PLAN[..at]
-                .iter()
-                .rposition(|(_, above, _)| *above + 1 == *depth)
-                .map(|parent| parent as i32),
-            operator: operator.into(),
-            detail: detail(operator, shape, id),
-            codegen_stage: codegen.map(|(stage, _)| stage),
-            region: codegen.map(|(_, region)| region),
-            metrics: vec![Metric {
-                id: (id + at) as i64,
-                name: "number of output rows".into(),
-                kind: "sum".into(),
-            }],
-        });
-    }
-    for codegen_stage in [1, 2] {
-        out.codegen.push(CodegenRow {
-            app: APP.into(),
-            execution: Some(query as i64),
-            codegen_stage,
-            hash: hash(shape, codegen_stage),
-            nodes: regions(codegen_stage)
-                .enumerate()
-                .map(|(region, (_, operator))| RegionNode {
-                    region: region as i32,
-                    operator: operator.into(),
-                    detail: detail(operator, shape, id),
-                })
-                .collect(),
-        });
-    }
-}
-
-fn detail(operator: &str, shape: usize, id: usize) -> String {
-    match operator {
-        "Filter" => format!(
-            "Filter ((isnotnull(amount#{id}) AND (amount#{id} > {shape})) AND (region#{}L < 10))",
-            id + 1
-        ),
-        "HashAggregate" => format!(
-            "HashAggregate(keys=[region#{id}], functions=[sum(amount#{}L), count(1)], output=[region#{id}, sum#{}L])",
-            id + 1,
-            id + 2
-        ),
-        "Exchange" => format!(
-            "Exchange hashpartitioning(region#{id}, 200), ENSURE_REQUIREMENTS, [plan_id={id}]"
-        ),
-        "FileScan parquet" => format!(
-            "FileScan parquet [region#{id},amount#{}L] Batched: true, DataFilters: [isnotnull(amount#{})], Format: Parquet, Location: InMemoryFileIndex(1 paths)[file:/data/run-{id}/sales_{shape}], PartitionFilters: [], PushedFilters: [IsNotNull(amount)], ReadSchema: struct<region:int,amount:bigint>",
-            id + 1,
-            id + 1
-        ),
-        "BroadcastHashJoin" | "ShuffledHashJoin" => format!(
-            "{operator} [customer#{id}], [customer#{}], Inner, BuildRight, false",
-            id + 3
-        ),
-        other => other.to_owned(),
-    }
 }
 
 fn stage_tables(
@@ -409,25 +207,10 @@ fn stage_tables(
 ) {
     let stage = query as i32 * 3 + position;
     let submitted = begun + i64::from(position) * 300 * cost as i64;
-    let accumulators = PLAN.iter().enumerate().map(|(at, _)| Accumulator {
-        id: (query * 100 + at) as i64,
-        value: (1000 * (at + 1)).to_string(),
-    });
     out.stages.push(StageRow {
-        app: APP.into(),
-        stage,
-        attempt: 0,
-        execution: Some(query as i64),
-        name: "save at Daily.scala:41".into(),
-        tasks: TASKS,
         submitted_ms: Some(submitted),
         completed_ms: Some(submitted + 280 * cost as i64),
-        failure: (query % 97 == 96 && position == 2)
-            .then(|| "java.io.IOException: <b>disk</b>".into()),
-        scopes: Vec::new(),
-        accumulators: accumulators.collect(),
-        parents: (position > 0).then(|| stage - 1).into_iter().collect(),
-        ..StageRow::default()
+        ..stage_row(query, position)
     });
     for index in 0..TASKS {
         let slower_ms = skew::slower_ms(query, position, index, cost);

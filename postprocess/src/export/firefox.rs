@@ -107,7 +107,7 @@ fn thread(profile: &Profile, slices: &[Slice], stacks: &[Option<usize>], origin_
     let process = profile
         .processes
         .iter()
-        .rfind(|process| process.host == key.host && process.pid == key.pid);
+        .rfind(|process| *process.host == *key.host && process.pid == key.pid);
     let millis = |ns: i64| ns.saturating_sub(origin_ns) as f64 / 1e6;
     let mut samples: Vec<(i64, Option<usize>, u64)> = Vec::new();
     for (slice, stack) in slices.iter().zip(stacks) {
@@ -116,7 +116,7 @@ fn thread(profile: &Profile, slices: &[Slice], stacks: &[Option<usize>], origin_
     samples.sort();
     let last_ns = samples.last().map_or(origin_ns, |(time, ..)| *time);
     Thread {
-        name: slices[0].group.thread.clone(),
+        name: slices[0].group.thread.to_string(),
         process_name: process_name(process, &key.host),
         process_type: "default",
         process_startup_time: millis(process.map_or(origin_ns, |process| process.start_ns)),

@@ -38,7 +38,7 @@ pub fn otlp(
     let mut resources = Vec::new();
     for app in apps(profile, selection) {
         let mut samples: IndexMap<Identity, Weight> = IndexMap::new();
-        let of_app = profile.selected(selection).filter(|(g, _)| g.app == app);
+        let of_app = profile.selected(selection).filter(|(g, _)| *g.app == *app);
         for (group, weight) in of_app {
             let stack = Stack::of(&mut attributor, group, level);
             let attributes = dictionary.sample_attributes(group, &stack.owner);
@@ -165,7 +165,10 @@ impl Dictionary {
             ("spark.sql.execution.id", group.query.map(Attribute::Number)),
             ("spark.stage.id", stage),
             ("spark.operator", Some(Attribute::Text(owner.to_owned()))),
-            ("thread.name", Some(Attribute::Text(group.thread.clone()))),
+            (
+                "thread.name",
+                Some(Attribute::Text(group.thread.to_string())),
+            ),
         ]
         .into_iter()
         .filter_map(|(key, value)| Some(self.attribute(key, value?)))

@@ -88,14 +88,11 @@ impl Tables {
         let query = group.query.map(|query| query.to_string());
         let stage = group.stage.map(|stage| stage.to_string());
         [
-            (
-                "app",
-                Some(group.app.as_str()).filter(|app| !app.is_empty()),
-            ),
+            ("app", Some(&*group.app).filter(|app| !app.is_empty())),
             ("query", query.as_deref()),
             ("stage", stage.as_deref()),
             ("operator", Some(owner)),
-            ("thread", Some(group.thread.as_str())),
+            ("thread", Some(&*group.thread)),
         ]
         .into_iter()
         .filter_map(|(key, value)| {

@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use unfuse_files::{Access, Directory, Kind};
 
+use crate::bounds::Bounds;
+use crate::columns::Columns;
+use crate::parquet_rows::Wanted;
 use crate::room::Room;
-use crate::segment::{Read, read_segment, read_table, segments};
+use crate::segment::{Read, fold_table, read_new, read_segment, read_table, segments};
 use crate::{FormatError, Problem, Table};
 
 /// The version of the profile format this crate writes; it reads this one and older ones.
@@ -204,17 +207,66 @@ impl ProfileDir {
     }
 
     /// Every row of one table, with the files that had to be left out.
+    ///
+    /// # Errors
+    /// The folder of the table cannot be read.
     pub fn read<T: Table>(&self) -> Result<Read<T>, FormatError> {
-        self.read_as(|rows| rows)
+        self.read_within(&Bounds::ALL)
+    }
+
+    /// The rows of one table that are within bounds, with the files that had to be left out.
+    ///
+    /// # Errors
+    /// As for `read`.
+    pub fn read_within<T: Table>(&self, bounds: &Bounds) -> Result<Read<T>, FormatError> {
+        read_table(self, bounds, |rows| rows)
     }
 
     /// The same for tables that are large in memory: what is made of the rows of each segment, put together. Segments
     /// are read side by side.
+    ///
+    /// # Errors
+    /// As for `read`.
     pub fn read_as<T: Table, R: Send>(
         &self,
         each: impl Fn(Vec<T>) -> Vec<R> + Sync,
     ) -> Result<Read<R>, FormatError> {
-        read_table(self, each)
+        read_table(self, &Bounds::ALL, each)
+    }
+
+    /// Sums up some columns of a table without making rows: `add` adds those of one segment to a sum that `new` has made.
+    /// There are as many sums as threads at most, in no order.
+    ///
+    /// # Errors
+    /// As for `read`. A segment of which `add` says what is wrong is among the problems; what was added of it stays.
+    pub fn fold<T: Table, A: Send>(
+        &self,
+        columns: &[&str],
+        bounds: &Bounds,
+        new: impl Fn() -> A + Sync,
+        add: impl Fn(&mut A, &[Columns]) -> Result<(), String> + Sync,
+    ) -> Result<Read<A>, FormatError> {
+        let columns = Some(columns);
+        let wanted = Wanted {
+            columns,
+            bounds,
+            ..Wanted::ALL
+        };
+        fold_table::<T, A>(self, wanted, new, add)
+    }
+
+    /// The rows of a table whose id in `id_column` `is_new`, for tables in which many segments hold the same rows. `take`
+    /// gets those of a segment; segments are read side by side.
+    ///
+    /// # Errors
+    /// As for `read`. Segments that cannot be read are returned.
+    pub fn read_new<T: Table>(
+        &self,
+        id_column: &'static str,
+        is_new: impl Fn(i64) -> bool + Sync,
+        take: impl Fn(Vec<T>) + Sync,
+    ) -> Result<Vec<Problem>, FormatError> {
+        read_new(self, id_column, is_new, take)
     }
 
     /// The segments of a table, in the order of their names: those of a writer follow each other.

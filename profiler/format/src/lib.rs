@@ -27,6 +27,8 @@
 //! assert_eq!(read.rows[0].count, 3);
 //! ```
 
+mod bounds;
+mod columns;
 mod describe;
 mod dir;
 mod error;
@@ -43,6 +45,8 @@ mod tables;
 mod thrift;
 mod words;
 
+pub use bounds::Bounds;
+pub use columns::{Columns, Numbers, Texts};
 pub use describe::describe_tables;
 pub use dir::{FORMAT_VERSION, MANIFEST, ProfileDir, is_uri};
 pub use error::{FormatError, Problem};

@@ -9,22 +9,75 @@ use std::sync::{Arc, Once};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
+use crate::bounds::Bounds;
+use crate::columns::Columns;
 use crate::pages::{self, Claims};
 use crate::room::{Allowance, Room, VALUE};
 use crate::{Table, footer};
 
+/// Rows that are unpacked at once.
+const BATCH: usize = 8192;
 /// Bytes of a text or a list beside its contents.
 const HEADER: u64 = 24;
 
+/// Which part of a segment is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Columns; none for all.
+    pub(crate) columns: Option<&'a [&'a str]>,
+    /// Rows.
+    pub(crate) bounds: &'a Bounds,
+    /// Which of all rows of the segment; none for all.
+    pub(crate) selection: Option<&'a RowSelection>,
+}
+
+impl Wanted<'_> {
+    /// Everything.
+    pub(crate) const ALL: Self = Self {
+        columns: None,
+        bounds: &Bounds::ALL,
+        selection: None,
+    };
+}
+
 /// The rows of a file, or what is wrong with it. What they take in memory beyond what its size allows is taken from `room`.
-pub(crate) fn rows<T: Table>(file: File, room: &Room) -> Result<Vec<T>, String> {
-    // The Parquet reader panics over some damage that it should refuse.
-    without_panic_message(|| read(file, room))
+pub(crate) fn rows<T: Table>(
+    file: File,
+    wanted: Wanted<'_>,
+    room: &Room,
+) -> Result<Vec<T>, String> {
+    let read = || -> Result<Vec<T>, String> {
+        let mut rows = Vec::new();
+        for batch in read::<T>(file, wanted, room, size_of::<T>())? {
+            let part = T::rows(&batch);
+            rows.extend(
+                part.map_err(|e| format!("its columns are not those of table {} ({e})", T::NAME))?,
+            );
+        }
+        Ok(rows)
+    };
+    understood(read)
+}
+
+/// The same without making rows of it.
+pub(crate) fn columns<T: Table>(
+    file: File,
+    wanted: Wanted<'_>,
+    room: &Room,
+) -> Result<Vec<Columns>, String> {
+    let batches = understood(|| read::<T>(file, wanted, room, 0))?;
+    Ok(batches.into_iter().map(Columns::new).collect())
+}
+
+/// The Parquet reader panics over some damage that it should refuse.
+fn understood<R>(read: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    without_panic_message(read)
         .unwrap_or_else(|_| Err("damaged beyond what the Parquet reader understands".to_owned()))
 }
 
@@ -49,28 +102,64 @@ fn without_panic_message<R>(run: impl FnOnce() -> R) -> std::thread::Result<R> {
     result
 }
 
-fn read<T: Table>(file: File, room: &Room) -> Result<Vec<T>, String> {
+/// The batches of a file. Each of its rows takes `row_size` bytes beside its values.
+fn read<T: Table>(
+    file: File,
+    wanted: Wanted<'_>,
+    room: &Room,
+    row_size: usize,
+) -> Result<Vec<RecordBatch>, String> {
     let unreadable = |e: &dyn Display| format!("not a complete Parquet segment ({e})");
     let mut allowance = room.allowance(file.metadata().map_err(|e| e.to_string())?.len());
-    let metadata = checked_metadata(&file, &allowance).map_err(|e| unreadable(&e))?;
+    let footer = footer::checked(&file).map_err(|e| unreadable(&e))?;
+    let footer = ParquetMetaDataReader::decode_metadata(&footer).map_err(|e| unreadable(&e))?;
+    let groups = wanted.bounds.row_groups(&footer);
+    if groups.is_empty() && footer.num_row_groups() > 0 {
+        return Ok(Vec::new());
+    }
+    let metadata =
+        checked_metadata(&file, footer, &groups, &allowance).map_err(|e| unreadable(&e))?;
+    let schema = metadata.schema();
+    let descriptor = metadata.metadata().file_metadata().schema_descr();
+    let is_wanted = |name: &str| {
+        let is_named = |columns: &[&str]| columns.contains(&today::<T>(name));
+        wanted.columns.is_none_or(is_named)
+    };
+    let fields = schema.fields().iter().enumerate();
+    let indices = fields.filter(|(_, field)| is_wanted(field.name()));
+    let mask = ProjectionMask::roots(descriptor, indices.map(|(index, _)| index));
+    let filter = wanted.bounds.filter(metadata.metadata(), schema)?;
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
-        .build()
-        .map_err(|e| unreadable(&e))?;
+        .with_batch_size(BATCH)
+        .with_projection(mask)
+        .with_row_groups(groups);
+    let reader = match filter {
+        Some(filter) => reader.with_row_filter(filter),
+        None => reader,
+    };
+    let reader = match wanted.selection {
+        Some(selection) => reader.with_row_selection(selection.clone()),
+        None => reader,
+    };
+    let reader = reader.build().map_err(|e| unreadable(&e))?;
     if reader.schema().fields().is_empty() {
         // Without a column nothing bounds the rows that its header claims.
         return Err(format!("it has no columns of table {}", T::NAME));
     }
-    let mut rows = Vec::new();
+    let mut batches = Vec::new();
     for batch in reader {
         let batch = batch.map_err(|e| unreadable(&e))?;
-        let inline = batch.num_rows().saturating_mul(size_of::<T>()) as u64;
+        let inline = batch.num_rows().saturating_mul(row_size) as u64;
         allowance.take(inline.saturating_add(row_bytes(&batch)))?;
-        let part = T::rows(&with_names_of_today::<T>(batch)?);
-        rows.extend(
-            part.map_err(|e| format!("its columns are not those of table {} ({e})", T::NAME))?,
-        );
+        batches.push(with_names_of_today::<T>(batch)?);
     }
-    Ok(rows)
+    Ok(batches)
+}
+
+/// Today's name of a column.
+fn today<T: Table>(name: &str) -> &str {
+    let renamed = T::RENAMED.iter().find(|(old, _)| *old == name);
+    renamed.map_or(name, |(_, new)| new)
 }
 
 /// Columns of older profiles under the names that they have today.
@@ -90,12 +179,15 @@ fn with_names_of_today<T: Table>(batch: RecordBatch) -> Result<RecordBatch, Stri
     RecordBatch::try_new(schema, batch.columns().to_vec()).map_err(|e| e.to_string())
 }
 
-/// The metadata of a segment whose pages claim no more than its size allows. Texts become views into their pages and
-/// dictionaries, so that one long text in a dictionary is not copied for each row.
-fn checked_metadata(file: &File, allowance: &Allowance<'_>) -> Result<ArrowReaderMetadata, String> {
-    let footer = footer::checked(file).map_err(|e| e.to_string())?;
-    let metadata = ParquetMetaDataReader::decode_metadata(&footer).map_err(|e| e.to_string())?;
-    check_pages(file, &metadata, allowance)?;
+/// The metadata of a segment, of which the pages of some row groups claim no more than its size allows. Texts become views
+/// into their pages and dictionaries, so that one long text in a dictionary is not copied for each row.
+fn checked_metadata(
+    file: &File,
+    metadata: ParquetMetaData,
+    groups: &[usize],
+    allowance: &Allowance<'_>,
+) -> Result<ArrowReaderMetadata, String> {
+    check_pages(file, &metadata, groups, allowance)?;
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata =
         ArrowReaderMetadata::try_new(Arc::new(metadata), plain).map_err(|e| e.to_string())?;
@@ -107,9 +199,10 @@ fn checked_metadata(file: &File, allowance: &Allowance<'_>) -> Result<ArrowReade
 fn check_pages(
     file: &File,
     metadata: &ParquetMetaData,
+    groups: &[usize],
     allowance: &Allowance<'_>,
 ) -> Result<(), String> {
-    let row_groups = metadata.row_groups().iter();
+    let row_groups = groups.iter().map(|index| metadata.row_group(*index));
     let ranges = row_groups.flat_map(|group| group.columns().iter().map(|one| one.byte_range()));
     let total = ranges
         .clone()
@@ -210,7 +303,11 @@ mod tests {
 
     fn check(file: &File) -> Result<ArrowReaderMetadata, String> {
         let length = file.metadata().expect("a file").len();
-        checked_metadata(file, &Room::default().allowance(length))
+        let footer = footer::checked(file).map_err(|e| e.to_string())?;
+        let footer = ParquetMetaDataReader::decode_metadata(&footer).map_err(|e| e.to_string())?;
+        let groups: Vec<usize> = (0..footer.num_row_groups()).collect();
+        let room = Room::default();
+        checked_metadata(file, footer, &groups, &room.allowance(length))
     }
 
     /// Checks every segment in a directory and returns their number.

@@ -3,15 +3,19 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::FieldRef;
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::RowSelection;
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::WriterProperties;
 use rayon::prelude::*;
 use unfuse_files::Directory;
 
-use crate::parquet_rows::rows;
+use crate::bounds::Bounds;
+use crate::columns::Columns;
+use crate::parquet_rows::{self, Wanted, rows};
 use crate::room::Room;
 use crate::{FormatError, Problem, ProfileDir, Table, TableId};
 
@@ -193,42 +197,160 @@ pub struct Read<T> {
     pub problems: Vec<Problem>,
 }
 
+/// The rows of a table that are within bounds, after `each` has seen those of a segment.
 pub(crate) fn read_table<T: Table, R: Send>(
     dir: &ProfileDir,
+    bounds: &Bounds,
     each: impl Fn(Vec<T>) -> Vec<R> + Sync,
 ) -> Result<Read<R>, FormatError> {
+    let wanted = Wanted {
+        bounds,
+        ..Wanted::ALL
+    };
+    let room = Room::default();
     let mut read = Read {
         rows: Vec::new(),
         problems: Vec::new(),
     };
+    let read_one = |folder: &Directory, name: &OsStr| {
+        let file = folder.open_file(name).map_err(|e| e.to_string())?;
+        rows(file, wanted, &room).map(&each)
+    };
+    let segments = each_segment::<T, _>(dir, &mut read.problems, |folder, names| {
+        names
+            .par_iter()
+            .map(|name| read_one(folder, name))
+            .collect()
+    })?;
+    let rows = segments.iter().map(Vec::len).sum();
+    read.rows.reserve_exact(rows);
+    read.rows.extend(segments.into_iter().flatten());
+    Ok(read)
+}
+
+/// Sums up columns of a table: each thread adds segments to a sum of its own. The order of sums and of segments in them is
+/// not determined.
+///
+/// # Errors
+/// The folder of the table cannot be read.
+pub(crate) fn fold_table<T: Table, A: Send>(
+    dir: &ProfileDir,
+    wanted: Wanted<'_>,
+    new: impl Fn() -> A + Sync,
+    add: impl Fn(&mut A, &[Columns]) -> Result<(), String> + Sync,
+) -> Result<Read<A>, FormatError> {
+    let room = Room::default();
+    let idle: Mutex<Vec<A>> = Mutex::default();
+    let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
+    let read_one = |folder: &Directory, name: &OsStr| {
+        let file = folder.open_file(name).map_err(|e| e.to_string())?;
+        let columns = parquet_rows::columns::<T>(file, wanted, &room)?;
+        let known = lock().pop();
+        let mut sum = known.unwrap_or_else(&new);
+        let added = add(&mut sum, &columns);
+        lock().push(sum);
+        added
+    };
+    let mut problems = Vec::new();
+    each_segment::<T, _>(dir, &mut problems, |folder, names| {
+        // What processes wrote at about the same time is mostly about the same stages.
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_by_key(|index| sequence_number(&names[*index]));
+        // One after the other, and not by halves of the list.
+        let next = order.into_iter().par_bridge();
+        let read = next.map(|index| (index, read_one(folder, &names[index])));
+        let mut read: Vec<_> = read.collect();
+        read.sort_by_key(|(index, _)| *index);
+        read.into_iter().map(|(_, result)| result).collect()
+    })?;
+    Ok(Read {
+        rows: idle.into_inner().unwrap_or_else(PoisonError::into_inner),
+        problems,
+    })
+}
+
+/// The number at the end of a segment's name, which counts the segments of its writer.
+fn sequence_number(name: &OsStr) -> u32 {
+    let stem = Path::new(name).file_stem().and_then(OsStr::to_str);
+    let number = stem.and_then(|stem| stem.rsplit('-').next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// Rows of a table with ids that `is_new`; `take` gets those of a segment. Where two threads find the same id at once, both
+/// read it.
+///
+/// # Errors
+/// The folder of the table cannot be read.
+pub(crate) fn read_new<T: Table>(
+    dir: &ProfileDir,
+    id_column: &'static str,
+    is_new: impl Fn(i64) -> bool + Sync,
+    take: impl Fn(Vec<T>) + Sync,
+) -> Result<Vec<Problem>, FormatError> {
+    let room = Room::default();
+    let read_one = |folder: &Directory, name: &OsStr| {
+        let open = || folder.open_file(name).map_err(|e| e.to_string());
+        let ids = Wanted {
+            columns: Some(&[id_column]),
+            ..Wanted::ALL
+        };
+        let mut new = Vec::new();
+        for ids in parquet_rows::columns::<T>(open()?, ids, &room)? {
+            let column = ids.i64s(id_column)?;
+            new.extend((0..ids.rows()).map(|row| is_new(column.or_zero(row))));
+        }
+        if !new.contains(&true) {
+            return Ok(());
+        }
+        let selection = RowSelection::from_filters(&[new.into()]);
+        let wanted = Wanted {
+            selection: Some(&selection),
+            ..Wanted::ALL
+        };
+        take(rows(open()?, wanted, &room)?);
+        Ok(())
+    };
+    let mut problems = Vec::new();
+    each_segment::<T, _>(dir, &mut problems, |folder, names| {
+        names
+            .par_iter()
+            .map(|name| read_one(folder, name))
+            .collect()
+    })?;
+    Ok(problems)
+}
+
+/// What is made of the segments of a table that can be read; of the others, what is wrong with them.
+fn each_segment<T: Table, R>(
+    dir: &ProfileDir,
+    problems: &mut Vec<Problem>,
+    read: impl FnOnce(&Directory, &[OsString]) -> Vec<Result<R, String>>,
+) -> Result<Vec<R>, FormatError> {
     let path = dir.path().join(T::NAME);
     let folder = match dir.folder(T::NAME) {
         Ok(folder) => folder,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(read),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => {
             let reason = e.to_string();
-            read.problems.push(Problem { path, reason });
-            return Ok(read);
+            problems.push(Problem { path, reason });
+            return Ok(Vec::new());
         }
     };
     let names = segments_in(&folder).map_err(FormatError::io(&path))?;
-    let room = Room::default();
-    let read_one = |name: &OsString| read_segment(&folder, name, &room).map(&each);
-    let segments: Vec<Result<Vec<R>, String>> = names.par_iter().map(read_one).collect();
-    let rows = segments.iter().flatten().map(Vec::len).sum();
-    read.rows.reserve_exact(rows);
-    for (name, rows) in names.into_iter().zip(segments) {
-        match rows {
-            Ok(rows) => read.rows.extend(rows),
+    let results = read(&folder, &names);
+    let mut good = Vec::with_capacity(results.len());
+    for (name, result) in names.into_iter().zip(results) {
+        match result {
+            Ok(result) => good.push(result),
             // Retention deletes while we read; what was in it is too old to be missed.
             Err(_) if folder.about(&name).is_err() => {}
-            Err(reason) => read.problems.push(Problem {
+            Err(reason) => problems.push(Problem {
                 path: path.join(name),
                 reason,
             }),
         }
     }
-    Ok(read)
+    Ok(good)
 }
 
 /// The names of the complete segments of a table, in order.
@@ -255,7 +377,7 @@ pub(crate) fn read_segment<T: Table>(
     room: &Room,
 ) -> Result<Vec<T>, String> {
     let file = folder.open_file(name).map_err(|e| e.to_string())?;
-    rows(file, room)
+    rows(file, Wanted::ALL, room)
 }
 
 /// The Arrow fields of a row type, worked out from its serde definition.

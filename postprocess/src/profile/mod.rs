@@ -1,0 +1,374 @@
+//! A profile directory, read and joined.
+
+mod group;
+mod joined;
+mod samples;
+mod stacks;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use unfuse_format::{
+    Bounds, CodegenRow, ExecutionId, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow,
+    Problem, ProcessRow, ProfileDir, SampleKind, SourceRow, StageAttempt, StageRow, Table, TaskRow,
+};
+
+pub(crate) use self::group::Slice;
+pub use self::group::{Group, Selection, Time, Weight};
+
+use crate::attribute::is_mapped;
+use crate::boundary::{self, Boundary};
+use crate::heading;
+use crate::plan::Plan;
+use crate::regions::RegionMap;
+use crate::wait_reason::WaitReason;
+
+/// What is known of a stage attempt.
+#[derive(Debug, Default)]
+pub struct Stage {
+    /// SQL execution it belongs to.
+    pub execution: Option<i64>,
+    /// Accumulators that its tasks updated.
+    pub accumulators: HashSet<i64>,
+    /// Those of them that are whole numbers, with their values.
+    pub values: Vec<(i64, i64)>,
+    /// Spark's name for it (the call site).
+    pub name: String,
+    /// Number of tasks.
+    pub tasks: i32,
+    /// Submission, ms since the epoch.
+    pub submitted_ms: Option<i64>,
+    /// Completion, ms since the epoch.
+    pub completed_ms: Option<i64>,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+/// What is known of a SQL execution.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Execution {
+    /// Text or call site.
+    pub description: String,
+    /// Start, ms since the epoch.
+    pub started_ms: Option<i64>,
+    /// End, ms since the epoch.
+    pub ended_ms: Option<i64>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+impl Execution {
+    /// How long it ran, ms; none where it did not end.
+    pub fn duration_ms(&self) -> Option<i64> {
+        let (ended, started) = self.ended_ms.zip(self.started_ms)?;
+        Some(ended.saturating_sub(started).max(0))
+    }
+}
+
+/// A frame at which an operator may begin: its index from the root, and the boundary it is; none for
+/// generated code.
+pub(crate) type Landmark = (usize, Option<&'static Boundary>);
+
+/// A profile in memory.
+#[derive(Debug)]
+pub struct Profile {
+    dir: ProfileDir,
+    /// Samples of threads that ran, by group.
+    pub groups: Vec<(Group, Weight)>,
+    /// Waits by group; those of Spark's threads that had no task are not among them.
+    pub waits: Vec<(Group, Weight)>,
+    /// Frames of each stack, root first.
+    pub stacks: HashMap<i64, Vec<Arc<Frame>>>,
+    /// What is known of each stage attempt.
+    pub stages: HashMap<StageAttempt, Stage>,
+    /// The last plan of each execution.
+    pub plans: HashMap<ExecutionId, Plan>,
+    /// Plan nodes by region id, for each text an execution generated.
+    pub generated: HashMap<ExecutionId, HashMap<String, Vec<usize>>>,
+    /// Frames of each stack where an operator may begin, see [`landmarks`].
+    pub(crate) landmarks: HashMap<i64, Vec<Landmark>>,
+    /// Regions of each generated text, by its hash.
+    pub regions: HashMap<String, RegionMap>,
+    /// Simple name of the class of each generated text, by its hash.
+    pub classes: HashMap<String, String>,
+    /// Text or call site of each execution.
+    pub descriptions: HashMap<ExecutionId, String>,
+    /// Every execution, with or without samples.
+    pub executions: BTreeMap<ExecutionId, Execution>,
+    /// The last word of each profiled process.
+    pub processes: Vec<ProcessRow>,
+    /// Files that had to be left out.
+    pub problems: Vec<Problem>,
+    /// Why writers could not write everything.
+    pub failures: Vec<std::io::Error>,
+}
+
+impl Profile {
+    /// Reads a profile. Segments that cannot be read are left out and listed in `problems`.
+    ///
+    /// # Errors
+    /// The directory is no profile that this version reads, or a folder of it cannot be read.
+    pub fn open(root: &Path) -> Result<Self, FormatError> {
+        Self::open_selected(root, Selection::default())
+    }
+
+    /// The same with the samples of the selected query and stage only; those of other queries and stages may be among them.
+    ///
+    /// # Errors
+    /// As for `open`.
+    pub fn open_selected(root: &Path, selection: Selection) -> Result<Self, FormatError> {
+        let dir = ProfileDir::open(root)?;
+        let mut problems = Vec::new();
+        let processes = latest(rows::<ProcessRow>(&dir, &mut problems)?);
+        let stages = joined::stages(rows::<StageRow>(&dir, &mut problems)?);
+        let bounds = stage_bounds(selection, &stages);
+        let samples = samples::Source {
+            dir: &dir,
+            processes: &processes,
+            stages: &stages,
+            by_time: by_time(&processes),
+        };
+        let (groups, waits) = samples
+            .groups(&bounds, &mut problems)?
+            .into_iter()
+            .partition(|(group, _)| group.kind == SampleKind::Cpu);
+        let stacks = stacks::read(&dir, &mut problems)?;
+        let plan_rows = rows::<PlanRow>(&dir, &mut problems)?;
+        let codegen = rows::<CodegenRow>(&dir, &mut problems)?;
+        let executions = joined::executions(rows::<ExecutionRow>(&dir, &mut problems)?);
+        let sources = rows::<SourceRow>(&dir, &mut problems)?;
+        let mut plans = joined::plans(plan_rows);
+        let mut generated = joined::generated(codegen, &mut plans);
+        joined::share_bodies(&sources, &mut generated);
+        let mut profile = Self {
+            groups,
+            waits,
+            landmarks: stacks
+                .iter()
+                .map(|(id, frames)| (*id, landmarks(frames)))
+                .collect(),
+            stacks,
+            stages,
+            plans,
+            generated,
+            regions: HashMap::new(),
+            classes: sources
+                .into_iter()
+                .map(|row| (row.hash, row.class))
+                .collect(),
+            descriptions: executions
+                .iter()
+                .filter(|(_, execution)| !execution.description.is_empty())
+                .map(|(key, execution)| (key.clone(), execution.description.clone()))
+                .collect(),
+            executions,
+            processes,
+            problems,
+            failures: LiveMarker::failures(&dir),
+            dir,
+        };
+        profile.read_regions();
+        Ok(profile)
+    }
+
+    /// Forgets everything that is not of one application.
+    pub fn keep_application(&mut self, app: &str) {
+        self.groups.retain(|(group, _)| *group.app == *app);
+        self.waits.retain(|(group, _)| *group.app == *app);
+        self.stages.retain(|id, _| id.app == app);
+        self.plans.retain(|id, _| id.app == app);
+        self.generated.retain(|id, _| id.app == app);
+        self.descriptions.retain(|id, _| id.app == app);
+        self.executions.retain(|id, _| id.app == app);
+        self.processes.retain(|process| process.app == app);
+        let groups = self.groups_and_waits();
+        let stacks: HashSet<i64> = groups.map(|(group, _)| group.stack).collect();
+        self.stacks.retain(|id, _| stacks.contains(id));
+        self.landmarks.retain(|id, _| stacks.contains(id));
+    }
+
+    /// Whether samples stand for different parts of the tasks, so that shares are of CPU time.
+    pub fn is_by_time(&self) -> bool {
+        by_time(&self.processes)
+    }
+
+    /// What the values of a selection's weights count.
+    pub fn unit(&self, selection: Selection) -> &'static str {
+        if self.is_by_time() || selection.time != Time::Cpu {
+            "µs"
+        } else {
+            "samples"
+        }
+    }
+
+    /// The text of a generated source.
+    pub fn source(&self, hash: &str) -> Result<Option<String>, FormatError> {
+        self.dir.source(hash)
+    }
+
+    /// The samples once more with what groups leave out, in order of threads and time.
+    pub(crate) fn timeline(&self, selection: Selection) -> Result<Vec<Slice>, FormatError> {
+        let samples = samples::Source {
+            dir: &self.dir,
+            processes: &[],
+            stages: &self.stages,
+            by_time: self.is_by_time(),
+        };
+        let mut slices = samples.slices(&stage_bounds(selection, &self.stages))?;
+        slices.retain(|slice| selection.holds(&slice.group));
+        slices.sort_by(|a, b| {
+            let key = |slice: &Slice| (slice.start_ns, slice.end_ns, slice.group.stack);
+            a.thread.cmp(&b.thread).then_with(|| key(a).cmp(&key(b)))
+        });
+        Ok(slices)
+    }
+
+    /// Every finished task attempt. They are many and few questions need them, so they are read when
+    /// asked for.
+    pub fn tasks(&self) -> Result<Vec<TaskRow>, FormatError> {
+        Ok(self.dir.read::<TaskRow>()?.rows)
+    }
+
+    /// The profile's directory.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Samples and waits of the selection.
+    pub fn selected(&self, selection: Selection) -> impl Iterator<Item = (&Group, Weight)> {
+        let by_time = selection.time == Time::Wall;
+        self.groups_and_waits()
+            .filter(move |(group, _)| selection.holds(group))
+            .map(move |(group, weight)| {
+                let weight = if by_time { weight.by_time() } else { *weight };
+                (group, weight)
+            })
+    }
+
+    fn groups_and_waits(&self) -> impl Iterator<Item = &(Group, Weight)> {
+        self.groups.iter().chain(&self.waits)
+    }
+
+    /// What the threads of a group of waits wait for.
+    pub fn waiting(&self, group: &Group) -> WaitReason {
+        let frames = self.stacks.get(&group.stack);
+        WaitReason::of_stack(frames.map_or(&[][..], Vec::as_slice))
+    }
+
+    /// Queries that have samples, ascending.
+    pub fn queries(&self) -> Vec<i64> {
+        sorted(self.groups_and_waits().filter_map(|(group, _)| group.query))
+    }
+
+    /// Stages that have samples, ascending.
+    pub fn stage_ids(&self) -> Vec<i32> {
+        sorted(self.groups_and_waits().filter_map(|(group, _)| group.stage))
+    }
+
+    /// Whether a Spark application was profiled.
+    pub fn has_spark(&self) -> bool {
+        self.groups_and_waits()
+            .any(|(group, _)| group.stage.is_some())
+    }
+
+    /// Regions of every generated source that a stack refers to.
+    fn read_regions(&mut self) {
+        let hashes: HashSet<String> = self
+            .stacks
+            .values()
+            .flatten()
+            .filter_map(|frame| generated_hash(&frame.file))
+            .map(str::to_owned)
+            .collect();
+        for hash in hashes {
+            let reason = match self.dir.source(&hash) {
+                Ok(Some(text)) => {
+                    self.regions.insert(hash, RegionMap::parse(&text));
+                    continue;
+                }
+                Ok(None) => "the generated source is missing".to_owned(),
+                Err(FormatError::Io { source, .. }) => source.to_string(),
+                Err(e) => e.to_string(),
+            };
+            let path = self.dir.path().join("sources").join(format!("{hash}.java"));
+            let reason = format!("{reason}; its samples have no operators");
+            self.problems.push(Problem { path, reason });
+        }
+    }
+}
+
+/// The hash in a generated class's source file name, `generated_HASH.java`.
+pub fn generated_hash(file: &str) -> Option<&str> {
+    file.strip_prefix("generated_")?.strip_suffix(".java")
+}
+
+/// Bounds that the samples of a selection keep.
+fn stage_bounds(selection: Selection, stages: &HashMap<StageAttempt, Stage>) -> Bounds {
+    let mut bounds = Bounds::ALL;
+    if let Some(query) = selection.query {
+        let of_query = stages
+            .iter()
+            .filter(|(_, stage)| stage.execution == Some(query));
+        let ids = of_query.map(|(id, _)| i64::from(id.stage));
+        let range = ids.fold(None, |range: Option<(i64, i64)>, id| {
+            let (low, high) = range.unwrap_or((id, id));
+            Some((low.min(id), high.max(id)))
+        });
+        bounds = bounds.and("stage", range.map_or(1..=0, |(low, high)| low..=high));
+    }
+    if let Some(stage) = selection.stage.map(i64::from) {
+        bounds = bounds.and("stage", stage..=stage);
+    }
+    bounds
+}
+
+fn rows<T: Table>(dir: &ProfileDir, problems: &mut Vec<Problem>) -> Result<Vec<T>, FormatError> {
+    let read = dir.read::<T>()?;
+    problems.extend(read.problems);
+    Ok(read.rows)
+}
+
+/// Which frames matter for attribution: few do, and stacks are looked at once for each execution.
+fn landmarks(frames: &[Arc<Frame>]) -> Vec<Landmark> {
+    let landmark = |(index, frame): (usize, &Arc<Frame>)| match generated_hash(&frame.file) {
+        Some(_) => Some((index, None)),
+        None => {
+            let boundary = boundary::find(&frame.class)?;
+            let counts = *boundary != Boundary::Mapped || is_mapped(frames, index);
+            counts.then_some((index, Some(boundary)))
+        }
+    };
+    let found: Vec<Landmark> = frames.iter().enumerate().filter_map(landmark).collect();
+    match found.first() {
+        Some((first, _)) if heading::is_beside_operators(&frames[..*first]) => Vec::new(),
+        _ => found,
+    }
+}
+
+fn by_time(processes: &[ProcessRow]) -> bool {
+    let partial = |process: &ProcessRow| process.task_fraction.is_some();
+    processes.iter().any(partial)
+}
+
+fn latest(rows: Vec<ProcessRow>) -> Vec<ProcessRow> {
+    let mut by_process: HashMap<(String, u32, i64), ProcessRow> = HashMap::new();
+    for row in rows {
+        let known = by_process
+            .entry((row.host.clone(), row.pid, row.start_ns))
+            .or_default();
+        if row.end_ns >= known.end_ns {
+            *known = row;
+        }
+    }
+    let mut processes: Vec<_> = by_process.into_values().collect();
+    processes.sort_by_key(|process| process.start_ns);
+    processes
+}
+
+fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut values: Vec<T> = values.collect();
+    values.sort();
+    values.dedup();
+    values
+}
