@@ -1,12 +1,10 @@
 //! In a JVM that runs already: coming, and leaving it as it was.
 
-use std::ffi::c_void;
-use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use jvmti_bindings::env::{JniEnv, Jvmti};
-use jvmti_bindings::sys::jni::{JNI_VERSION_1_8, JavaVM, JavaVMAttachArgs};
+use jni::{Env, JavaVM};
+use jvmti_bindings::env::Jvmti;
 use jvmti_bindings::sys::jvmti::{
     JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
     JVMTI_EVENT_DYNAMIC_CODE_GENERATED, JVMTI_EVENT_THREAD_END, JVMTI_EVENT_THREAD_START,
@@ -20,6 +18,7 @@ use crate::agent::{Agent, install, is_installed, remove, with_agent};
 use crate::event_queue::EventQueue;
 use crate::events::{add_capabilities, code_and_thread_callbacks, enable, set_event};
 use crate::hotspot::{self, NativeThreads};
+use crate::jni_env::{clear_exception, with_daemon_thread};
 use crate::methods::Methods;
 use crate::recompile::recompile;
 use crate::{code_events, threads};
@@ -34,24 +33,15 @@ const CODE_EVENTS: [u32; 3] = [
 ];
 const THREAD_EVENTS: [u32; 2] = [JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END];
 
+/// Local references for which the JVM makes room at first, when it is asked for its threads.
+const REFERENCES: usize = 16;
+
 /// One recording at a time; also between the look and the installing.
 static BUSY: AtomicBool = AtomicBool::new(false);
 static RECORDINGS: AtomicU32 = AtomicU32::new(0);
 
-/// The VM, which lives as long as the process.
-struct Vm(*mut JavaVM);
-
-// SAFETY: the invocation interface is for any thread.
-unsafe impl Send for Vm {}
-
-impl Vm {
-    fn raw(&self) -> *mut JavaVM {
-        self.0
-    }
-}
-
 /// Starts a thread that serves the recorder.
-pub(crate) fn start(vm: *mut JavaVM, options: Options) -> Result<(), String> {
+pub(crate) fn start(vm: JavaVM, options: Options) -> Result<(), String> {
     let Some(name) = &options.attach else {
         return Err(
             "this agent is loaded into a running JVM by `unfuse record --pid` only".to_owned(),
@@ -63,7 +53,6 @@ pub(crate) fn start(vm: *mut JavaVM, options: Options) -> Result<(), String> {
         control.failed("this JVM is being profiled already");
         return Ok(());
     }
-    let vm = Vm(vm);
     // Signals stay with the JVM's threads, but for those that are part of running Java.
     let mut blocked = SigSet::all();
     for signal in [
@@ -95,50 +84,33 @@ pub(crate) fn start(vm: *mut JavaVM, options: Options) -> Result<(), String> {
     })
 }
 
-fn serve(vm: &Vm, control: &Control, options: Options) {
+fn serve(vm: &JavaVM, control: &Control, options: Options) {
     let session = match control.session() {
         Ok(session) => session,
         Err(e) => return control.failed(&format!("the recorder's memory did not arrive: {e}")),
     };
-    let Some(env) = become_java_thread(vm) else {
-        return control.failed("this JVM takes no more threads");
-    };
-    match attach(vm, &env, session, options) {
-        Ok(recompiles) => {
-            if control.ready(hotspot::layout(vm.raw()), recompiles) {
-                with_agent(|agent| watch_threads(agent, vm, &env));
-                control.going();
+    let served = with_daemon_thread(vm, c"unfuse", |env| {
+        match attach(vm, env, session, options) {
+            Ok(recompiles) => {
+                if control.ready(hotspot::layout(vm.get_raw().cast()), recompiles) {
+                    with_agent(|agent| watch_threads(agent, vm, env));
+                    control.going();
+                }
             }
+            Err(reason) => control.failed(&reason),
         }
-        Err(reason) => control.failed(&reason),
-    }
-    detach();
-    // SAFETY: this thread was attached above and has no Java frames.
-    unsafe { ((**vm.raw()).DetachCurrentThread)(vm.raw()) };
-}
-
-fn become_java_thread(vm: &Vm) -> Option<JniEnv> {
-    let mut env: *mut c_void = ptr::null_mut();
-    let mut arguments = JavaVMAttachArgs {
-        version: JNI_VERSION_1_8,
-        name: c"unfuse".as_ptr().cast_mut(),
-        group: ptr::null_mut(),
-    };
-    // SAFETY: the VM is alive; both pointers are valid for the call. A daemon does not keep the VM alive.
-    unsafe {
-        let attached = ((**vm.raw()).AttachCurrentThreadAsDaemon)(
-            vm.raw(),
-            &mut env,
-            (&raw mut arguments).cast(),
-        );
-        (attached == 0 && !env.is_null()).then(|| JniEnv::from_raw(env.cast()))
+        detach();
+    });
+    if served.is_none() {
+        control.failed("this JVM takes no more threads");
     }
 }
 
 /// Installs the agent and hears of all the code; returns whether it is compiled anew.
-fn attach(vm: &Vm, env: &JniEnv, session: Session, options: Options) -> Result<bool, String> {
+fn attach(vm: &JavaVM, env: &Env<'_>, session: Session, options: Options) -> Result<bool, String> {
+    let raw_vm = vm.get_raw().cast();
     // SAFETY: the VM is alive.
-    let jvmti = unsafe { Jvmti::from_java_vm_raw(vm.raw()) }
+    let jvmti = unsafe { Jvmti::from_java_vm_raw(raw_vm) }
         .map_err(|code| format!("this JVM offers no JVMTI (code {code})"))?;
     let keep_code = options.keep_code;
     let installed = install(Agent {
@@ -151,22 +123,22 @@ fn attach(vm: &Vm, env: &JniEnv, session: Session, options: Options) -> Result<b
         executor_flag: None,
         has_boundaries: false,
         number: RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1,
-        code_blobs: hotspot::code_blobs(vm.raw()),
+        code_blobs: hotspot::code_blobs(raw_vm),
     });
     if !installed {
         return Err("this JVM is being profiled already".to_owned());
     }
     with_agent(|agent| {
         add_capabilities(&agent.jvmti)?;
-        if let Some((low, high)) = hotspot::code_cache(vm.raw()) {
+        if let Some((low, high)) = hotspot::code_cache(raw_vm) {
             agent.session.set_code_cache(low, high);
         }
         listen(agent).ok_or("this JVM refuses the events the profiler needs")?;
-        let described = hotspot::describe_code(vm.raw());
+        let described = hotspot::describe_code(raw_vm);
         let methods = code_events::replay(agent, described == Some(true));
         Ok(described == Some(false)
             && !keep_code
-            && recompile(agent, env, &methods, hotspot::release(vm.raw())))
+            && recompile(agent, env, &methods, hotspot::release(raw_vm)))
     })
     .unwrap_or_else(|| Err("the agent failed".to_owned()))
 }
@@ -182,13 +154,20 @@ fn listen(agent: &Agent) -> Option<()> {
 }
 
 /// New threads announce themselves; those there are, are announced.
-fn watch_threads(agent: &Agent, vm: &Vm, env: &JniEnv) {
+fn watch_threads(agent: &Agent, vm: &JavaVM, env: &Env<'_>) {
     agent.session.let_samplers_read();
     for event in THREAD_EVENTS {
         let _ = enable(agent, event);
     }
-    if let Some(native) = NativeThreads::of(vm.raw(), env) {
-        threads::announce_running(agent, env, &native);
+    let announced = env.with_local_frame(REFERENCES, |env| -> jni::errors::Result<()> {
+        if let Some(native) = NativeThreads::of(vm.get_raw().cast(), env) {
+            threads::announce_running(agent, env, &native);
+        }
+        Ok(())
+    });
+    // Without memory for references, threads that run already are not profiled.
+    if announced.is_err() {
+        clear_exception(env);
     }
 }
 

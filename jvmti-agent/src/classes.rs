@@ -3,11 +3,12 @@
 use std::ffi::{CStr, c_char, c_uchar};
 use std::sync::OnceLock;
 
-use jvmti_bindings::env::JniEnv;
+use jni::Env;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject};
 use jvmti_bindings::sys::jvmti::jvmtiEnv;
 
 use crate::agent::{Agent, with_agent};
+use crate::jni_env::with_event_env;
 use crate::spark_jar::Patches;
 use crate::threads;
 
@@ -45,15 +46,17 @@ pub(crate) unsafe extern "system" fn class_file_load_hook(
         if SPARK.contains(&name) {
             threads::spark_found(agent);
         }
-        // SAFETY: the JVM passes this thread's environment.
-        let env = unsafe { JniEnv::from_raw(env) };
-        let patches = PATCHES.get_or_init(|| Patches::load(agent, &env));
-        let Some(patches) = patches.as_ref().filter(|patches| patches.wants(name)) else {
-            return;
+        let patched = |env: &mut Env<'_>| {
+            let patches = PATCHES.get_or_init(|| Patches::load(agent, env));
+            let Some(patches) = patches.as_ref().filter(|patches| patches.wants(name)) else {
+                return Ok(None);
+            };
+            // SAFETY: the JVM passes a buffer and its length.
+            let class_file = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
+            Ok(patches.patch(env, name, class_file))
         };
-        // SAFETY: the JVM passes a buffer and its length.
-        let class_file = unsafe { std::slice::from_raw_parts(data, length.max(0) as usize) };
-        if let Some(patched) = patches.patch(&env, name, class_file) {
+        // SAFETY: the JVM passes this thread's environment.
+        if let Some(patched) = unsafe { with_event_env(env, patched) }.flatten() {
             // SAFETY: out-parameters of this event.
             unsafe { hand_over(agent, &patched, new_length, new_data) };
         }

@@ -4,14 +4,16 @@
 use std::ptr;
 use std::sync::OnceLock;
 
-use jvmti_bindings::env::{JniEnv, Jvmti};
+use jni::Env;
+use jvmti_bindings::env::Jvmti;
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM, jthread};
 use jvmti_bindings::sys::jvmti::{JVMTI_EVENT_VM_INIT, jvmtiEnv, jvmtiEventCallbacks};
 use unfuse_profiler::options::Options;
 
+use crate::jni_env::{clear_exception, with_event_env};
 use crate::library::jar_path;
 use crate::log;
-use crate::properties::{set_property, ui_properties};
+use crate::properties::{set_properties, ui_properties};
 
 /// What [`vm_init`] has to do, which cannot be done before: HotSpot takes no new system property in
 /// `Agent_OnLoad`, and there is no class loader yet.
@@ -34,15 +36,17 @@ pub(crate) fn start(vm: *mut JavaVM, options: Options) -> Result<(), String> {
 
 unsafe extern "system" fn vm_init(env: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthread) {
     let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let options = OPTIONS.get()?;
+        let tell = |env: &mut Env<'_>| {
+            let set = set_properties(env, &ui_properties(options));
+            clear_exception(env);
+            set
+        };
         // SAFETY: the JVM passes the environment that the event was switched on in, and this thread's own.
-        let (jvmti, jni) = unsafe { (Jvmti::from_raw(env), JniEnv::from_raw(jni)) };
-        for (name, value) in ui_properties(OPTIONS.get()?) {
-            // SAFETY: this thread's environment, and no exception is pending: the first failure is the last call.
-            if unsafe { set_property(&jni, name, &value) }.is_none() {
-                jni.exception_clear();
-                return None;
-            }
-        }
+        let jvmti = unsafe {
+            with_event_env(jni, tell)?;
+            Jvmti::from_raw(env)
+        };
         jar_path().and_then(|jar| jvmti.add_to_system_class_loader_search(&jar).ok())
     }));
     if !matches!(added, Ok(Some(()))) {

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use jvmti_bindings::env::JniEnv;
-use jvmti_bindings::sys::jni::{JavaVM, jfieldID, jthread};
+use jni::objects::{JFieldID, JObject};
+use jni::signature::{JavaType, Primitive};
+use jni::{Env, jni_sig, jni_str};
+use jvmti_bindings::sys::jni::JavaVM;
 use unfuse_profiler::interpreter::Layout;
 
 use crate::code_blobs::{CodeBlobs, CodeHeap};
@@ -83,27 +85,25 @@ pub(crate) fn release(vm: *mut JavaVM) -> i32 {
 
 /// How HotSpot keeps the ids that the kernel has for its threads.
 pub(crate) struct NativeThreads {
-    eetop: jfieldID,
+    eetop: JFieldID,
     os_thread: u64,
     thread_id: u64,
 }
 
 impl NativeThreads {
     /// `None` where this JVM does not say.
-    pub(crate) fn of(vm: *mut JavaVM, env: &JniEnv) -> Option<Self> {
-        // SAFETY: `vm` is the VM that loads us; the class of the field is the one it is asked of.
+    pub(crate) fn of(vm: *mut JavaVM, env: &mut Env<'_>) -> Option<Self> {
+        let class = env.find_class(jni_str!("java/lang/Thread")).ok()?;
+        let eetop = env
+            .get_field_id(class, jni_str!("eetop"), jni_sig!("J"))
+            .ok()?;
+        // SAFETY: `vm` is the VM that loads us.
         unsafe {
             let library = Library::of(vm)?;
             let offset =
                 |kind: &str, name: &str| Some(library.fields(kind)?.get(name)?.offset as u64);
-            let class = env.find_class("java/lang/Thread")?;
-            let eetop = env.get_field_id(class, "eetop", "J");
-            env.delete_local_ref(class);
-            if env.exception_check() {
-                env.exception_clear();
-            }
             Some(Self {
-                eetop: eetop?,
+                eetop,
                 os_thread: offset("JavaThread", "_osthread")
                     .or_else(|| offset("Thread", "_osthread"))?,
                 thread_id: offset("OSThread", "_thread_id")?,
@@ -112,9 +112,11 @@ impl NativeThreads {
     }
 
     /// The kernel's id of a thread. One that ends meanwhile has none, or that of nobody.
-    pub(crate) fn tid(&self, env: &JniEnv, thread: jthread) -> Option<u32> {
-        // SAFETY: a live thread reference and a field of its class.
-        let native = unsafe { env.get_long_field(thread, self.eetop) } as u64;
+    pub(crate) fn tid(&self, env: &mut Env<'_>, thread: &JObject<'_>) -> Option<u32> {
+        let long = JavaType::Primitive(Primitive::Long);
+        // SAFETY: a live thread reference and a field of its class, which is a long.
+        let native = unsafe { env.get_field_unchecked(thread, self.eetop, long) };
+        let native = native.and_then(|native| native.j()).ok()? as u64;
         if native == 0 {
             return None;
         }

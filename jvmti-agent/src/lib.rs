@@ -22,6 +22,7 @@ mod events;
 mod history_server;
 mod hotspot;
 mod inline_records;
+mod jni_env;
 mod late_calls;
 mod library;
 mod log;

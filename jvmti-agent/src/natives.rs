@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use jvmti_bindings::env::JniEnv;
-use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jbyteArray, jclass, jint, jlong, jstring};
+use jni::EnvUnowned;
+use jni::objects::{JByteArray, JClass, JString, Reference};
+use jni::sys::{jboolean, jint, jlong};
 use unfuse_codemap::{Mark, MarkKind};
 use unfuse_profiler::clock::monotonic_ns;
 
 use crate::agent::with_agent;
+use crate::jni_env::with_caller;
 use crate::{log, threads};
 
 fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64) {
@@ -28,11 +30,13 @@ fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64) {
     });
 }
 
+// Marks are made for every task, so the first two natives do not look at their environment.
+
 /// `void taskStart(int stage, int stageAttempt, long taskAttemptId)`
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_unfuse_spark_Native_taskStart(
-    _: *mut JNIEnv,
-    _: jclass,
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
     stage: jint,
     stage_attempt: jint,
     task: jlong,
@@ -42,43 +46,38 @@ pub extern "system" fn Java_io_unfuse_spark_Native_taskStart(
 
 /// `void taskEnd()`
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_unfuse_spark_Native_taskEnd(_: *mut JNIEnv, _: jclass) {
+pub extern "system" fn Java_io_unfuse_spark_Native_taskEnd(_: EnvUnowned<'_>, _: JClass<'_>) {
     mark(MarkKind::End, 0, 0, 0);
 }
 
 /// `boolean event(byte[] json)`
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_unfuse_spark_Native_event(
-    env: *mut JNIEnv,
-    _: jclass,
-    json: jbyteArray,
+pub extern "system" fn Java_io_unfuse_spark_Native_event<'caller>(
+    mut env: EnvUnowned<'caller>,
+    _: JClass<'caller>,
+    json: JByteArray<'caller>,
 ) -> jboolean {
-    let mut queued = false;
-    with_agent(|agent| {
-        // SAFETY: the JVM passes a valid environment and, if not null, a byte array.
-        let bytes = unsafe {
-            if json.is_null() {
-                return;
-            }
-            let env = JniEnv::from_raw(env);
-            let length = env.get_array_length(json);
-            let mut bytes = vec![0u8; length as usize];
-            // A jbyte is a byte with a sign: same size, same alignment, every pattern valid.
-            let signed = std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len());
-            env.get_byte_array_region(json, 0, length, signed);
-            bytes
-        };
-        queued = agent.events.push(bytes);
+    let queued = with_agent(|agent| {
+        if json.is_null() {
+            return false;
+        }
+        let event = with_caller(&mut env, |env| env.convert_byte_array(&json));
+        let queued = event.is_some_and(|event| agent.events.push(event));
         if !queued {
             agent.session.count_lost_events(1);
         }
+        queued
     });
-    jboolean::from(queued)
+    queued.unwrap_or(false)
 }
 
 /// `void flush(int millis)`
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_unfuse_spark_Native_flush(_: *mut JNIEnv, _: jclass, millis: jint) {
+pub extern "system" fn Java_io_unfuse_spark_Native_flush(
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
+    millis: jint,
+) {
     let patience = Duration::from_millis(millis.clamp(0, 10_000) as u64);
     with_agent(|agent| agent.events.flush(patience));
 }
@@ -86,29 +85,32 @@ pub extern "system" fn Java_io_unfuse_spark_Native_flush(_: *mut JNIEnv, _: jcla
 /// `boolean deliver(int millis, boolean last)`
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_unfuse_spark_Native_deliver(
-    _: *mut JNIEnv,
-    _: jclass,
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
     millis: jint,
     last: jboolean,
 ) -> jboolean {
     let until = Instant::now() + Duration::from_millis(millis.clamp(0, 10_000) as u64);
     let delivered = with_agent(|agent| {
         agent.session.collect_samples(until);
-        let (number, event) = agent.session.order_flush(last != 0);
+        let (number, event) = agent.session.order_flush(last);
         agent.events.push(event.into_bytes()) && agent.session.await_flush(number, until)
     });
-    jboolean::from(delivered.unwrap_or(false))
+    delivered.unwrap_or(false)
 }
 
 /// `void log(String line)`
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_unfuse_spark_Native_log(env: *mut JNIEnv, _: jclass, line: jstring) {
+pub extern "system" fn Java_io_unfuse_spark_Native_log<'caller>(
+    mut env: EnvUnowned<'caller>,
+    _: JClass<'caller>,
+    line: JString<'caller>,
+) {
     with_agent(|_| {
         if line.is_null() {
             return;
         }
-        // SAFETY: the JVM passes a valid environment and a string.
-        let line = unsafe { JniEnv::from_raw(env).get_string_lossy(line) };
+        let line = with_caller(&mut env, |env| line.try_to_string(env));
         log::say(line.unwrap_or_default());
     });
 }

@@ -1,7 +1,6 @@
 //! Agent_OnLoad, Agent_OnAttach and the VM's life events.
 
 use std::ffi::{CStr, CString, c_char, c_void};
-use std::ptr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,7 @@ use crate::agent::{Agent, install, is_installed, with_agent};
 use crate::event_queue::EventQueue;
 use crate::events::{add_capabilities, code_and_thread_callbacks, enable};
 use crate::hotspot::{self, FramePointers};
+use crate::jni_env::with_event_env;
 use crate::library::own_path;
 use crate::methods::Methods;
 use crate::{attach, classes, history_server, log, spark_jar, threads};
@@ -125,13 +125,9 @@ fn listen(agent: &Agent) -> Option<()> {
 
 unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthread) {
     with_agent(|agent| {
-        // SAFETY: the JVM passes its own environment; GetJavaVM fills `vm`.
-        let vm = unsafe {
-            let mut vm = ptr::null_mut();
-            let told = ((**jni).GetJavaVM)(jni, &mut vm) == 0;
-            told.then_some(vm)
-        };
-        if let Some((low, high)) = vm.and_then(hotspot::code_cache) {
+        // SAFETY: the JVM passes this thread's environment.
+        let vm = unsafe { with_event_env(jni, |env| env.get_java_vm()) };
+        if let Some((low, high)) = vm.and_then(|vm| hotspot::code_cache(vm.get_raw().cast())) {
             agent.session.set_code_cache(low, high);
         }
         if let Some(events) = agent.session.events() {
@@ -177,6 +173,8 @@ pub unsafe extern "system" fn Agent_OnAttach(
             // SAFETY: the JVM passes a NUL-terminated string.
             unsafe { CStr::from_ptr(options) }.to_owned()
         };
+        // SAFETY: the JVM passes itself.
+        let vm = unsafe { jni::JavaVM::from_raw(vm.cast()) };
         attach::start(vm, Options::parse(&text.to_string_lossy()))
     });
     match started {

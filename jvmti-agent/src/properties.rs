@@ -2,16 +2,19 @@
 
 use std::path::Path;
 
-use jvmti_bindings::env::JniEnv;
-use jvmti_bindings::sys::jni::jvalue;
+use jni::objects::JValue;
+use jni::{Env, jni_sig, jni_str};
 use unfuse_profiler::options::{Options, Tab};
 
 use crate::library::own_path;
 
+/// Name and value.
+pub(crate) type Property = (&'static str, String);
+
 /// System properties that `ReportProgram` reads: the profile directory, and the program that reads it,
 /// which is expected beside this library.
-pub(crate) fn ui_properties(options: &Options) -> Vec<(&'static str, String)> {
-    let of = || {
+pub(crate) fn ui_properties(options: &Options) -> Vec<Property> {
+    let properties = || {
         let dir = match &options.config.uri {
             Some(uri) => uri.into(),
             None => std::path::absolute(&options.config.dir).ok()?,
@@ -24,29 +27,25 @@ pub(crate) fn ui_properties(options: &Options) -> Vec<(&'static str, String)> {
     };
     match options.tab {
         Tab::Off => Vec::new(),
-        Tab::On | Tab::Only => of().unwrap_or_default(),
+        Tab::On | Tab::Only => properties().unwrap_or_default(),
     }
 }
 
-/// `System.setProperty(name, value)`. After a failure an exception may be pending.
-///
-/// # Safety
-/// The environment is this thread's, and no exception is pending.
-pub(crate) unsafe fn set_property(env: &JniEnv, name: &str, value: &str) -> Option<()> {
-    // SAFETY: the caller's word; each reference is used right after it is made.
-    unsafe {
-        let system = env.find_class("java/lang/System")?;
-        let set = env.get_static_method_id(
-            system,
-            "setProperty",
-            "(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;",
+/// Sets system properties. After an error an exception may be pending.
+pub(crate) fn set_properties(
+    env: &mut Env<'_>,
+    properties: &[Property],
+) -> jni::errors::Result<()> {
+    let system = env.find_class(jni_str!("java/lang/System"))?;
+    for (name, value) in properties {
+        let name = env.new_string(name)?;
+        let value = env.new_string(value)?;
+        env.call_static_method(
+            &system,
+            jni_str!("setProperty"),
+            jni_sig!("(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;"),
+            &[JValue::from(&name), JValue::from(&value)],
         )?;
-        let arguments =
-            [name, value].map(|text| env.new_string_utf(text).map(|text| jvalue { l: text }));
-        let [Some(name), Some(value)] = arguments else {
-            return None;
-        };
-        env.call_static_object_method(system, set, &[name, value]);
-        (!env.exception_check()).then_some(())
     }
+    Ok(())
 }

@@ -14,11 +14,14 @@
 
 use std::collections::HashSet;
 
-use jvmti_bindings::env::JniEnv;
+use jni::objects::{JClassLoader, JObject};
+use jni::strings::JNIStr;
+use jni::{Env, jni_str};
 use jvmti_bindings::sys::jni::{jclass, jmethodID};
 use jvmti_bindings::sys::jvmti::{jvmtiCapabilities, jvmtiClassDefinition};
 
 use crate::agent::Agent;
+use crate::jni_env::clear_exception;
 
 /// Classes transformed, at most: it is done while the JVM stands still.
 const MOST_CLASSES: usize = 500;
@@ -28,10 +31,13 @@ const CLASS: &[u8] = b"\xca\xfe\xba\xbe\0\0\0\x34\0\x05\
     \x01\0\x13io/unfuse/Recompile\x07\0\x01\
     \x01\0\x10java/lang/Object\x07\0\x03\
     \x10\x30\0\x02\0\x04\0\0\0\0\0\0\0\0";
-const NAME: &str = "io/unfuse/Recompile";
+const NAME: &JNIStr = jni_str!("io/unfuse/Recompile");
+
+/// Local references for which the JVM makes room at first.
+const REFERENCES: usize = 16;
 
 /// Asks for it; false where the JVM refuses. `methods` are those that have compiled code.
-pub(crate) fn recompile(agent: &Agent, env: &JniEnv, methods: &[jmethodID], release: i32) -> bool {
+pub(crate) fn recompile(agent: &Agent, env: &Env<'_>, methods: &[jmethodID], release: i32) -> bool {
     let mut capability = jvmtiCapabilities::default();
     if release < 18 {
         capability.set_can_redefine_classes(true);
@@ -41,84 +47,76 @@ pub(crate) fn recompile(agent: &Agent, env: &JniEnv, methods: &[jmethodID], rele
     if agent.jvmti.add_capabilities(&capability).is_err() {
         return false;
     }
-    let done = if release < 18 {
-        redefine(agent, env).is_some()
-    } else {
-        retransform(agent, env, methods)
-    };
+    let done = env.with_local_frame(REFERENCES, |env| {
+        if release < 18 {
+            redefine(agent, env)
+        } else {
+            Ok(retransform(agent, env, methods))
+        }
+    });
+    clear_exception(env);
     let _ = agent.jvmti.relinquish_capabilities(&capability);
-    done
+    done.unwrap_or(false)
 }
 
-fn retransform(agent: &Agent, env: &JniEnv, methods: &[jmethodID]) -> bool {
+fn retransform(agent: &Agent, env: &Env<'_>, methods: &[jmethodID]) -> bool {
     let mut seen = HashSet::new();
     let mut classes = Vec::new();
     for method in methods {
         if classes.len() >= MOST_CLASSES {
             break;
         }
-        // SAFETY: HotSpot tells of an id whose class is gone that it is none; references are freed below.
-        unsafe {
-            let Ok(class) = agent.jvmti.get_method_declaring_class(*method) else {
-                continue;
-            };
-            let is_new = agent
-                .jvmti
-                .get_class_signature(class)
-                .is_ok_and(|(name, _)| seen.insert(name));
-            if is_new && is_of_application(agent, env, class) {
-                classes.push(class);
-            } else {
-                env.delete_local_ref(class);
-            }
-        }
-    }
-    // SAFETY: live references to classes of this JVM.
-    unsafe {
-        let mut done = agent.jvmti.retransform_classes(&classes).is_ok();
-        if !done {
-            // One that cannot be keeps all from it.
-            for class in &classes {
-                done |= agent.jvmti.retransform_classes(&[*class]).is_ok();
-            }
-        }
-        for class in classes {
+        // SAFETY: HotSpot tells of an id whose class is gone that it is none.
+        let Ok(class) = (unsafe { agent.jvmti.get_method_declaring_class(*method) }) else {
+            continue;
+        };
+        // SAFETY: the reference was made above, and nobody else has it.
+        let class = unsafe { JObject::from_raw(env, class.cast()) };
+        // SAFETY: a live reference to a class.
+        let signature = unsafe { agent.jvmti.get_class_signature(class.as_raw().cast()) };
+        let is_new = signature.is_ok_and(|(name, _)| seen.insert(name));
+        if is_new && is_of_application(agent, env, &class) {
+            classes.push(class);
+        } else {
             env.delete_local_ref(class);
         }
-        done
     }
+    let classes: Vec<jclass> = classes.iter().map(|class| class.as_raw().cast()).collect();
+    // SAFETY: live references to classes of this JVM.
+    let retransform = |classes: &[jclass]| unsafe { agent.jvmti.retransform_classes(classes) };
+    let mut done = retransform(&classes).is_ok();
+    if !done {
+        // One that cannot be keeps all from it.
+        for class in classes {
+            done |= retransform(&[class]).is_ok();
+        }
+    }
+    done
 }
 
 /// Whether a class has a loader (those of the JDK's core have none) and may be transformed.
-unsafe fn is_of_application(agent: &Agent, env: &JniEnv, class: jclass) -> bool {
-    // SAFETY: the caller passes a live reference.
-    unsafe {
-        let Ok(loader) = agent.jvmti.get_class_loader(class) else {
-            return false;
-        };
-        if loader.is_null() {
-            return false;
-        }
-        env.delete_local_ref(loader);
-        agent.jvmti.is_modifiable_class(class).unwrap_or(false)
+fn is_of_application(agent: &Agent, env: &Env<'_>, class: &JObject<'_>) -> bool {
+    let class = class.as_raw().cast();
+    // SAFETY: a live reference to a class.
+    let Ok(loader) = (unsafe { agent.jvmti.get_class_loader(class) }) else {
+        return false;
+    };
+    if loader.is_null() {
+        return false;
     }
+    // SAFETY: the reference was made above, and nobody else has it.
+    env.delete_local_ref(unsafe { JObject::from_raw(env, loader.cast()) });
+    // SAFETY: a live reference to a class.
+    unsafe { agent.jvmti.is_modifiable_class(class) }.unwrap_or(false)
 }
 
-fn redefine(agent: &Agent, env: &JniEnv) -> Option<()> {
-    // SAFETY: a whole class file, for the boot loader; the reference made is used and freed here.
-    unsafe {
-        let class = env.define_class(NAME, std::ptr::null_mut(), CLASS);
-        if env.exception_check() {
-            env.exception_clear();
-        }
-        let class = class.filter(|class| !class.is_null())?;
-        let definition = jvmtiClassDefinition {
-            klass: class,
-            class_byte_count: CLASS.len() as i32,
-            class_bytes: CLASS.as_ptr(),
-        };
-        let redefined = agent.jvmti.redefine_classes(&[definition]);
-        env.delete_local_ref(class);
-        redefined.ok()
-    }
+fn redefine(agent: &Agent, env: &mut Env<'_>) -> jni::errors::Result<bool> {
+    let class = env.define_class(Some(NAME), JClassLoader::null(), CLASS)?;
+    let definition = jvmtiClassDefinition {
+        klass: class.as_raw().cast(),
+        class_byte_count: CLASS.len() as i32,
+        class_bytes: CLASS.as_ptr(),
+    };
+    // SAFETY: a live reference to a class, and a whole class file.
+    Ok(unsafe { agent.jvmti.redefine_classes(&[definition]) }.is_ok())
 }

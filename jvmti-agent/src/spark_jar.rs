@@ -3,14 +3,19 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use jvmti_bindings::env::JniEnv;
-use jvmti_bindings::sys::jni::{jbyteArray, jclass, jmethodID, jobject, jvalue};
+use jni::errors::{Error, Result};
+use jni::objects::{
+    Global, JByteArray, JClass, JObjectArray, JStaticMethodID, JString, JValue, Reference,
+};
+use jni::signature::JavaType;
+use jni::{Env, jni_sig, jni_str};
 use unfuse_profiler::options::Records;
 
 use crate::agent::Agent;
+use crate::jni_env::clear_exception;
 use crate::library::{JAR, jar_path};
 use crate::log;
-use crate::properties::{set_property, ui_properties};
+use crate::properties::{Property, set_properties, ui_properties};
 
 /// What the names of classes of generated code begin with, see `BoundaryCalls`.
 const GENERATED: &str = "org/apache/spark/sql/catalyst/expressions/GeneratedClass";
@@ -34,17 +39,13 @@ const REDACT_PROPERTY: &str = "unfuse.records.redact";
 
 /// The door to `io.unfuse.spark.Patches`.
 pub(crate) struct Patches {
-    class: jclass,
-    patch: jmethodID,
+    class: Global<JClass<'static>>,
+    /// `byte[] patch(String name, byte[] classFile)`
+    patch: JStaticMethodID,
     targets: HashSet<String>,
     /// Whether generated classes are patched.
     generated: bool,
 }
-
-// SAFETY: `class` is a global reference and `patch` a method of it; both are valid on any thread.
-unsafe impl Send for Patches {}
-// SAFETY: as above.
-unsafe impl Sync for Patches {}
 
 /// Makes the folder where files of records wait. Says why if it cannot.
 fn records_waiting(agent: &Agent) -> Option<PathBuf> {
@@ -55,86 +56,38 @@ fn records_waiting(agent: &Agent) -> Option<PathBuf> {
 
 impl Patches {
     /// Adds the jar to the system class loader and finds the class. Says why if it cannot.
-    pub(crate) fn load(agent: &Agent, env: &JniEnv) -> Option<Self> {
+    pub(crate) fn load(agent: &Agent, env: &mut Env<'_>) -> Option<Self> {
         if JAR.is_empty() {
             log::say(
                 "this build carries no Spark jar (run `make build`): samples will have no operators",
             );
             return None;
         }
-        let loaded = Self::try_load(agent, env);
-        if env.exception_check() {
-            env.exception_clear();
-        }
+        let loaded = add_jar(agent).and_then(|()| {
+            set_properties(env, &properties(agent)?).ok()?;
+            Self::find(agent, env).ok()
+        });
+        clear_exception(env);
         if loaded.is_none() {
             log::say("the Spark patches could not be loaded: samples will have no operators");
         }
         loaded
     }
 
-    fn try_load(agent: &Agent, env: &JniEnv) -> Option<Self> {
-        agent
-            .jvmti
-            .add_to_system_class_loader_search(&jar_path()?)
-            .ok()?;
-        // SAFETY: handles are made and used on this thread; each call is followed by a check, since a
-        // failing one leaves an exception pending, with which no further call may be made.
-        unsafe {
-            if let Some(flag) = &agent.executor_flag {
-                set_property(env, EXECUTOR_PROPERTY, flag)?;
-            }
-            if let Some(heartbeat) = agent.options.config.heartbeat {
-                let millis = heartbeat.as_millis().to_string();
-                set_property(env, HEARTBEAT_PROPERTY, &millis)?;
-            }
-            for (name, value) in ui_properties(&agent.options) {
-                set_property(env, name, &value)?;
-            }
-            if let Some(shipped) = agent.session.shipped() {
-                set_property(env, URI_PROPERTY, &shipped.uri)?;
-                set_property(env, SPOOL_PROPERTY, shipped.spool.to_str()?)?;
-            }
-            if let Some(records) = agent.options.records
-                && let Some(waiting) = records_waiting(agent)
-            {
-                set_property(env, RECORDS_PROPERTY, waiting.to_str()?)?;
-                if records == Records::Redacted {
-                    set_property(env, REDACT_PROPERTY, "on")?;
-                }
-            }
-            let loader_class = env.find_class("java/lang/ClassLoader")?;
-            let system = env.get_static_method_id(
-                loader_class,
-                "getSystemClassLoader",
-                "()Ljava/lang/ClassLoader;",
-            )?;
-            let loader = checked(
-                env,
-                env.call_static_object_method(loader_class, system, &[]),
-            )?;
-            let load = env.get_method_id(
-                loader_class,
-                "loadClass",
-                "(Ljava/lang/String;)Ljava/lang/Class;",
-            )?;
-            let name = jvalue {
-                l: env.new_string_utf("io.unfuse.spark.Patches")?,
-            };
-            let class = checked(env, env.call_object_method(loader, load, &[name]))?;
-            let targets = env.get_static_method_id(class, "targets", "()[Ljava/lang/String;")?;
-            let patch = env.get_static_method_id(class, "patch", "(Ljava/lang/String;[B)[B")?;
-            let array = checked(env, env.call_static_object_method(class, targets, &[]))?;
-            let targets = (0..env.get_array_length(array))
-                .filter_map(|i| env.get_string(env.get_object_array_element(array, i)))
-                .collect();
-            let class = env.new_global_ref(class);
-            (!class.is_null()).then_some(Self {
-                class,
-                patch,
-                targets,
-                generated: agent.has_boundaries,
-            })
-        }
+    /// Finds the class in the system class loader. After an error an exception may be pending.
+    fn find(agent: &Agent, env: &mut Env<'_>) -> Result<Self> {
+        let class = load_class(env, "io.unfuse.spark.Patches")?;
+        let patch = env.get_static_method_id(
+            &class,
+            jni_str!("patch"),
+            jni_sig!("(Ljava/lang/String;[B)[B"),
+        )?;
+        Ok(Self {
+            targets: targets(env, &class)?,
+            patch,
+            class: env.new_global_ref(class)?,
+            generated: agent.has_boundaries,
+        })
     }
 
     /// Whether a class is to be patched.
@@ -143,40 +96,102 @@ impl Patches {
     }
 
     /// The patched class file; `None` leaves the class as it is.
-    pub(crate) fn patch(&self, env: &JniEnv, name: &str, class_file: &[u8]) -> Option<Vec<u8>> {
-        // SAFETY: as in `try_load`.
+    pub(crate) fn patch(
+        &self,
+        env: &mut Env<'_>,
+        name: &str,
+        class_file: &[u8],
+    ) -> Option<Vec<u8>> {
+        let patched = self.try_patch(env, name, class_file);
+        clear_exception(env);
+        patched.ok()
+    }
+
+    fn try_patch(&self, env: &mut Env<'_>, name: &str, class_file: &[u8]) -> Result<Vec<u8>> {
+        let class_file = env.byte_array_from_slice(class_file)?;
+        let name = env.new_string(name)?;
+        let arguments = [
+            JValue::from(&name).as_jni(),
+            JValue::from(&class_file).as_jni(),
+        ];
+        // SAFETY: the method of this class, which takes a string and an array, and returns an array.
         let patched = unsafe {
-            let length = i32::try_from(class_file.len()).ok()?;
-            let array = env.new_byte_array(length)?;
-            let bytes: Vec<i8> = class_file.iter().map(|b| *b as i8).collect();
-            env.set_byte_array_region(array, 0, length, &bytes);
-            let arguments = [
-                jvalue {
-                    l: env.new_string_utf(name)?,
-                },
-                jvalue { l: array },
-            ];
-            let result = env.call_static_object_method(self.class, self.patch, &arguments);
-            checked(env, result).map(|array| read(env, array))
+            env.call_static_method_unchecked(&self.class, self.patch, JavaType::Array, &arguments)
         };
-        if env.exception_check() {
-            env.exception_clear();
+        let patched = patched?.into_object()?;
+        // SAFETY: by the method's signature an array of bytes, or null; nobody else has the reference.
+        let patched = unsafe { JByteArray::from_raw(env, patched.into_raw()) };
+        env.convert_byte_array(patched)
+    }
+}
+
+/// Adds the jar to the class path.
+fn add_jar(agent: &Agent) -> Option<()> {
+    let jar = jar_path()?;
+    agent.jvmti.add_to_system_class_loader_search(&jar).ok()
+}
+
+/// System properties that classes of the jar read; `None` if a path in them is no text.
+fn properties(agent: &Agent) -> Option<Vec<Property>> {
+    let mut properties = ui_properties(&agent.options);
+    if let Some(flag) = &agent.executor_flag {
+        properties.push((EXECUTOR_PROPERTY, flag.clone()));
+    }
+    if let Some(heartbeat) = agent.options.config.heartbeat {
+        properties.push((HEARTBEAT_PROPERTY, heartbeat.as_millis().to_string()));
+    }
+    if let Some(shipped) = agent.session.shipped() {
+        properties.push((URI_PROPERTY, shipped.uri.clone()));
+        properties.push((SPOOL_PROPERTY, shipped.spool.to_str()?.to_owned()));
+    }
+    if let Some(records) = agent.options.records
+        && let Some(waiting) = records_waiting(agent)
+    {
+        properties.push((RECORDS_PROPERTY, waiting.to_str()?.to_owned()));
+        if records == Records::Redacted {
+            properties.push((REDACT_PROPERTY, "on".to_owned()));
         }
-        patched
     }
+    Some(properties)
 }
 
-/// The object, if it is one and no exception is pending.
-fn checked(env: &JniEnv, object: jobject) -> Option<jobject> {
-    (!env.exception_check() && !object.is_null()).then_some(object)
+/// `ClassLoader.getSystemClassLoader().loadClass(name)`. After an error an exception may be pending.
+fn load_class<'local>(env: &mut Env<'local>, name: &str) -> Result<JClass<'local>> {
+    let class_loader = env.find_class(jni_str!("java/lang/ClassLoader"))?;
+    let loader = env.call_static_method(
+        class_loader,
+        jni_str!("getSystemClassLoader"),
+        jni_sig!("()Ljava/lang/ClassLoader;"),
+        &[],
+    )?;
+    let loader = loader.into_object()?;
+    let name = env.new_string(name)?;
+    let class = env.call_method(
+        loader,
+        jni_str!("loadClass"),
+        jni_sig!("(Ljava/lang/String;)Ljava/lang/Class;"),
+        &[JValue::from(&name)],
+    )?;
+    let class = class.into_object()?;
+    // SAFETY: by the method's signature a class, and nobody else has the reference.
+    let class = unsafe { JClass::from_raw(env, class.into_raw()) };
+    (!class.is_null())
+        .then_some(class)
+        .ok_or(Error::NullPtr("loadClass result"))
 }
 
-unsafe fn read(env: &JniEnv, array: jbyteArray) -> Vec<u8> {
-    // SAFETY: the caller passes a byte array of this thread.
-    unsafe {
-        let length = env.get_array_length(array);
-        let mut bytes = vec![0i8; length as usize];
-        env.get_byte_array_region(array, 0, length, &mut bytes);
-        bytes.into_iter().map(|b| b as u8).collect()
-    }
+/// Names of the classes to patch. After an error an exception may be pending.
+fn targets(env: &mut Env<'_>, class: &JClass<'_>) -> Result<HashSet<String>> {
+    let names = env.call_static_method(
+        class,
+        jni_str!("targets"),
+        jni_sig!("()[Ljava/lang/String;"),
+        &[],
+    )?;
+    let names = names.into_object()?.into_raw();
+    // SAFETY: by the method's signature an array of strings, and nobody else has the reference.
+    let names = unsafe { JObjectArray::<JString<'_>>::from_raw(env, names) };
+    (0..names.len(env)?)
+        .map(|index| names.get_element(env, index)?.try_to_string(env))
+        .collect()
 }

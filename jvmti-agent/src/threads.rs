@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use jvmti_bindings::env::JniEnv;
+use jni::Env;
+use jni::objects::JObject;
 use jvmti_bindings::sys::jni::{JNIEnv, jthread};
 use jvmti_bindings::sys::jvmti::jvmtiEnv;
 use unfuse_profiler::Threads;
@@ -108,16 +109,15 @@ pub(crate) fn announce_existing(agent: &Agent, main: jthread) {
 }
 
 /// Threads of a JVM that has run for some time, by the ids that HotSpot keeps of them.
-pub(crate) fn announce_running(agent: &Agent, env: &JniEnv, native: &NativeThreads) {
+pub(crate) fn announce_running(agent: &Agent, env: &mut Env<'_>, native: &NativeThreads) {
     let own = nix::unistd::gettid().as_raw() as u32;
     for thread in agent.jvmti.get_all_threads().unwrap_or_default() {
-        let tid = native.tid(env, thread).filter(|tid| *tid != own);
+        // SAFETY: a local reference that was made for this call, which nobody else has.
+        let object = unsafe { JObject::from_raw(env, thread.cast()) };
+        let tid = native.tid(env, &object).filter(|tid| *tid != own);
         if let Some(tid) = tid {
             agent.session.profile_thread(tid, &name_of(agent, thread));
         }
-        // SAFETY: a local reference of this thread, not used again; a native thread has no frame that
-        // would free it.
-        unsafe { env.delete_local_ref(thread) };
     }
 }
 
