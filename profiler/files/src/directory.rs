@@ -7,86 +7,25 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, readlinkat, renameat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
-use nix::unistd::{Uid, UnlinkatFlags, geteuid, unlinkat};
+use nix::sys::stat::{Mode, fstat, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use crate::{DirectoryError, NewFile, random_digits};
+use crate::about::{About, Kind};
+use crate::{NewFile, random_digits};
 
 /// How often a temporary name is drawn again, or a directory that others remove meanwhile is made again.
-const ATTEMPTS: usize = 8;
+pub(crate) const ATTEMPTS: usize = 8;
 
 /// How deep a directory may be that is deleted: those that are made here have two levels.
 const DEEPEST: usize = 8;
 
-const DIRECTORY: OFlag = OFlag::O_RDONLY
+pub(crate) const DIRECTORY: OFlag = OFlag::O_RDONLY
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_CLOEXEC);
-
-/// What other users may do with a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Nothing.
-    Private,
-    /// Read it.
-    Readable,
-}
-
-impl Access {
-    /// The permission bits that nobody else may have.
-    fn forbidden(self) -> u32 {
-        match self {
-            Self::Private => 0o077,
-            Self::Readable => 0o022,
-        }
-    }
-}
-
-/// What a name stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Link,
-    /// A pipe, a device or a socket.
-    Special,
-}
-
-impl Kind {
-    fn of(stat: &FileStat) -> Self {
-        match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
-            SFlag::S_IFREG => Self::File,
-            SFlag::S_IFDIR => Self::Directory,
-            SFlag::S_IFLNK => Self::Link,
-            _ => Self::Special,
-        }
-    }
-}
-
-/// What is known of a name without opening it.
-#[derive(Debug, Clone, Copy)]
-pub struct About {
-    /// What it stands for.
-    pub kind: Kind,
-    /// Whose it is.
-    pub owner: Uid,
-    /// Its length, bytes.
-    pub bytes: u64,
-    /// When it was last written to.
-    pub modified: SystemTime,
-}
-
-/// Whether a user is one whose links and pipes may be followed: root, or who runs this.
-pub fn is_trusted(owner: Uid) -> bool {
-    owner.is_root() || owner == geteuid()
-}
 
 /// A directory that is open. Clones share the descriptor, which a forked process inherits; it is checked against the user
 /// that the process has at that moment.
@@ -117,171 +56,11 @@ impl Directory {
         Ok(Self::new(path, descriptor))
     }
 
-    /// Opens a directory to write to; makes it (mode 0700), and the directories above it, if it is not there.
-    ///
-    /// # Errors
-    /// Where it belongs to another user, where other users have more access than `access`, where the last part of the
-    /// path is a link or no directory, and where the system refuses.
-    pub fn create(path: &Path, access: Access) -> Result<Self, DirectoryError> {
-        let failed = |source| DirectoryError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        // Without a trailing `/` or `/.`, behind which the system would follow a link.
-        let plain: PathBuf = path.components().collect();
-        let Some(name) = plain.file_name() else {
-            // `/`, `.` or `..`: no link by itself.
-            let directory = Self::open(&plain).map_err(failed)?;
-            return directory.check(access);
-        };
-        Self::above(&plain)?.make(name, path, access)
-    }
-
-    /// Makes a directory (mode 0700), and the directories above it, and opens it; none if something has its name.
-    ///
-    /// # Errors
-    /// Those of [`create`](Self::create).
-    pub fn create_new(path: &Path) -> Result<Option<Self>, DirectoryError> {
-        let failed = |source| DirectoryError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let plain: PathBuf = path.components().collect();
-        let Some(name) = plain.file_name() else {
-            return Ok(None);
-        };
-        let above = Self::above(&plain)?;
-        match mkdirat(&above, name, Mode::S_IRWXU) {
-            Ok(()) => {}
-            Err(Errno::EEXIST) => return Ok(None),
-            Err(e) => return Err(above.why_not(name, path, e)),
-        }
-        let made = above.make(name, path, Access::Private)?;
-        // Another directory may have the name by now. Only an empty one is as good as the new one.
-        let is_empty = made.find(1, |_| true).map_err(failed)?.is_empty();
-        Ok(is_empty.then_some(made))
-    }
-
-    /// Opens the directory above a path; makes it if it is not there.
-    fn above(path: &Path) -> Result<Self, DirectoryError> {
-        let above = path.parent().unwrap_or(Path::new(""));
-        match Self::open(above) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Self::create(above, Access::Readable),
-            other => other.map_err(|source| DirectoryError::Io {
-                path: path.to_owned(),
-                source,
-            }),
-        }
-    }
-
-    /// Opens a directory in which several users make theirs, such as the one for temporary files; makes it (mode 0700) if
-    /// it is not there. Links that lead to it are followed.
-    ///
-    /// # Errors
-    /// Where it belongs neither to root nor to this user, where it is this user's and others could replace what is in it
-    /// (others can write to it, and it is not sticky), and where the system refuses.
-    pub fn create_shared(path: &Path) -> Result<Self, DirectoryError> {
-        let failed = |source| DirectoryError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let shared = match Self::open(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                return Self::create(path, Access::Private);
-            }
-            other => other.map_err(failed)?,
-        };
-        let stat = fstat(&shared).map_err(|e| failed(e.into()))?;
-        let is_sticky = stat.st_mode & Mode::S_ISVTX.bits() != 0;
-        match Uid::from_raw(stat.st_uid) {
-            // Root has decided who may write to it: volumes of containers are often open to all users.
-            owner if owner.is_root() || is_sticky && is_trusted(owner) => Ok(shared),
-            _ => shared.check(Access::Readable),
-        }
-    }
-
-    /// Opens a folder of this directory to write to; makes it if it is not there.
-    ///
-    /// # Errors
-    /// Those of [`create`](Self::create).
-    pub fn create_folder(&self, name: &str, access: Access) -> Result<Self, DirectoryError> {
-        let path = self.path.join(name);
-        check_name(name).map_err(|source| DirectoryError::Io {
-            path: path.clone(),
-            source,
-        })?;
-        self.make(OsStr::new(name), &path, access)
-    }
-
-    fn make(&self, name: &OsStr, path: &Path, access: Access) -> Result<Self, DirectoryError> {
-        let mut error = Errno::ENOENT;
-        for _ in 0..ATTEMPTS {
-            let flags = DIRECTORY | OFlag::O_NOFOLLOW;
-            error = match openat(self, name, flags, Mode::empty()) {
-                Ok(descriptor) => return Self::new(path, descriptor).check(access),
-                Err(Errno::ENOENT) => match mkdirat(self, name, Mode::S_IRWXU) {
-                    // To be opened and checked: it may be another one already.
-                    Ok(()) | Err(Errno::EEXIST) => continue,
-                    Err(e) => e,
-                },
-                Err(e) => e,
-            };
-            break;
-        }
-        Err(self.why_not(name, path, error))
-    }
-
-    /// What is in the way, where a directory could not be opened.
-    fn why_not(&self, name: &OsStr, path: &Path, error: Errno) -> DirectoryError {
-        let user = geteuid();
-        let path = path.to_owned();
-        match fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-            Ok(stat) if Kind::of(&stat) == Kind::Link => DirectoryError::Link(path),
-            Ok(stat) if Kind::of(&stat) != Kind::Directory => DirectoryError::NotADirectory(path),
-            Ok(stat) if Uid::from_raw(stat.st_uid) != user => DirectoryError::OfAnotherUser {
-                path,
-                owner: Uid::from_raw(stat.st_uid),
-                user,
-            },
-            _ => DirectoryError::Io {
-                path,
-                source: error.into(),
-            },
-        }
-    }
-
-    fn new(path: &Path, descriptor: OwnedFd) -> Self {
+    pub(crate) fn new(path: &Path, descriptor: OwnedFd) -> Self {
         Self {
             path: path.to_owned(),
             descriptor: Arc::new(descriptor),
         }
-    }
-
-    /// This directory, if it belongs to the user and others have no more access than this.
-    ///
-    /// # Errors
-    /// Those of [`create`](Self::create).
-    pub fn check(self, access: Access) -> Result<Self, DirectoryError> {
-        let stat = fstat(&self).map_err(|e| DirectoryError::Io {
-            path: self.path.clone(),
-            source: e.into(),
-        })?;
-        let (owner, user) = (Uid::from_raw(stat.st_uid), geteuid());
-        if owner != user {
-            return Err(DirectoryError::OfAnotherUser {
-                path: self.path,
-                owner,
-                user,
-            });
-        }
-        if stat.st_mode & access.forbidden() != 0 {
-            return Err(DirectoryError::OpenToOthers {
-                path: self.path,
-                mode: stat.st_mode & 0o7777,
-                private: access == Access::Private,
-            });
-        }
-        Ok(self)
     }
 
     /// Its path, as it was given.
@@ -309,14 +88,7 @@ impl Directory {
         let name = name.as_ref();
         check_name(name)?;
         let stat = fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-        let since = Duration::from_secs(stat.st_mtime.max(0).cast_unsigned())
-            + Duration::from_nanos(stat.st_mtime_nsec.max(0).cast_unsigned());
-        Ok(About {
-            kind: Kind::of(&stat),
-            owner: Uid::from_raw(stat.st_uid),
-            bytes: stat.st_size.max(0).cast_unsigned(),
-            modified: SystemTime::UNIX_EPOCH + since,
-        })
+        Ok(About::from_stat(&stat))
     }
 
     /// Whether something has this name.
@@ -549,7 +321,7 @@ fn reason(about: About, error: Errno) -> io::Error {
 }
 
 /// A name must not lead elsewhere.
-fn check_name(name: impl AsRef<OsStr>) -> io::Result<()> {
+pub(crate) fn check_name(name: impl AsRef<OsStr>) -> io::Result<()> {
     let name = name.as_ref();
     let mut parts = Path::new(name).components();
     match (parts.next(), parts.next()) {

@@ -17,12 +17,15 @@
 //! assert!(directory.read("../name", 100).is_err());
 //! ```
 
+mod about;
+mod create;
 mod directory;
 mod error;
 mod given;
 mod new_file;
 
-pub use directory::{About, Access, Directory, Kind, is_trusted};
+pub use about::{About, Access, Kind, is_trusted};
+pub use directory::Directory;
 pub use error::DirectoryError;
 pub use given::{open_given, read_given, read_given_text};
 pub use new_file::NewFile;
