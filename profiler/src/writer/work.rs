@@ -1,0 +1,356 @@
+//! The writer's loop: takes what samplers and the JVM send, looks at the host, and flushes.
+
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use unfuse_format::{Frame, FrameKind, ProfileDir, SampleKind, SampleRow, StackRow};
+
+use super::Writer;
+use super::completeness::Completeness;
+use super::events::Events;
+use super::generations::Generations;
+use super::host::HostMeter;
+use super::internal::{self, InternalThreads};
+use super::symbols::Symbols;
+use super::tables::{Tables, frame, sample_of};
+use crate::clock::{EpochOffset, monotonic_ns};
+use crate::recent::Recent;
+use crate::status::{Counter, Failure};
+use crate::wire::{
+    Incoming, Tally, ToWriter, WireFrame, WireSamples, WireStack, WireStacks, receive,
+};
+
+/// How long rows wait in memory.
+const FLUSH_EVERY: Duration = Duration::from_secs(5);
+/// Between looks at the JVM's own threads; what they do in the JVM's last moments is not seen.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Stacks remembered as written: several samplers send the same. A forgotten one is written twice, which
+/// readers do not mind.
+const REMEMBERED: usize = 32_768;
+
+/// A writer at work.
+pub(super) struct Work {
+    dir: ProfileDir,
+    tables: Tables,
+    clock: EpochOffset,
+    symbols: Symbols,
+    /// Stacks written by this process.
+    stacks: Recent<i64>,
+    events: Events,
+    internal: InternalThreads,
+    generations: Generations,
+    host: HostMeter,
+    completeness: Completeness,
+    /// When the JVM's own threads were looked at, ns since the epoch.
+    looked_ns: i64,
+    /// The number of the flush that the JVM asked for.
+    ordered: u64,
+    /// The JVM said that it ends now.
+    ending: bool,
+}
+
+impl Work {
+    pub(super) fn new(
+        writer: &Writer<'_>,
+        dir: ProfileDir,
+        tables: Tables,
+        clock: EpochOffset,
+        generations: Generations,
+    ) -> Self {
+        Self {
+            dir,
+            tables,
+            clock,
+            symbols: Symbols::default(),
+            stacks: Recent::new(REMEMBERED),
+            events: Events::default(),
+            internal: InternalThreads::default(),
+            generations,
+            host: HostMeter::new(writer.jvm),
+            completeness: Completeness::default(),
+            looked_ns: clock.epoch_ns(monotonic_ns()),
+            ordered: 0,
+            ending: false,
+        }
+    }
+
+    /// Writes until everyone who could send is gone; returns the error of the last flush.
+    pub(super) fn run(mut self, writer: &Writer<'_>) -> Result<(), i32> {
+        // At once, so that even a profile that cannot grow says which JVM it is of.
+        self.look_at_internal_threads(writer, true);
+        let _ = self.flush(writer, false);
+        self.serve(writer);
+        self.flush(writer, true)
+    }
+
+    fn serve(&mut self, writer: &Writer<'_>) {
+        let _ = writer.events.set_nonblocking(true);
+        let (mut samplers_gone, mut jvm_gone) = (false, false);
+        let mut buffer = Vec::new();
+        let (mut flushed, mut failing) = (Instant::now(), false);
+        let mut looked = flushed;
+        let mut beat = flushed;
+        while !(samplers_gone && jvm_gone) {
+            let mut fds = Vec::new();
+            if !samplers_gone {
+                fds.push(PollFd::new(writer.samples.as_fd(), PollFlags::POLLIN));
+            }
+            if !jvm_gone {
+                fds.push(PollFd::new(writer.events.as_fd(), PollFlags::POLLIN));
+            }
+            let _ = poll(
+                &mut fds,
+                PollTimeout::try_from(writer.heartbeat.unwrap_or(LOOK_EVERY).min(LOOK_EVERY))
+                    .unwrap_or(PollTimeout::MAX),
+            );
+            let before = self.ordered;
+            jvm_gone |= self.read_events(&writer.events);
+            let ordered = self.ordered > before;
+            // Samples that were sent before the order are here by now.
+            let most = if ordered { usize::MAX } else { 256 };
+            samplers_gone |= self.read_samples(&writer.samples, most, &mut buffer);
+            // What cannot be written stays large; trying again at once would only burn CPU.
+            if ordered || looked.elapsed() >= LOOK_EVERY {
+                self.look_at_internal_threads(writer, false);
+                looked = Instant::now();
+            }
+            if writer
+                .heartbeat
+                .is_some_and(|every| ordered || beat.elapsed() >= every)
+            {
+                // Both of the same time.
+                self.look_at_internal_threads(writer, false);
+                self.look_at_host();
+                beat = Instant::now();
+                looked = beat;
+            }
+            if ordered
+                || flushed.elapsed() >= self.generations.flush_every(FLUSH_EVERY)
+                || (self.tables.is_large() && !failing)
+            {
+                failing = self.flush(writer, false).is_err();
+                flushed = Instant::now();
+                if ordered {
+                    writer.status().set_flushed(self.ordered);
+                }
+            }
+        }
+    }
+
+    /// Reads what samplers sent, at most so many messages; true when they are gone.
+    fn read_samples(&mut self, from: &OwnedFd, most: usize, buffer: &mut Vec<u8>) -> bool {
+        for _ in 0..most {
+            match receive(from, buffer) {
+                Incoming::Message(message) => self.take(message),
+                Incoming::Empty => return false,
+                Incoming::Closed => return true,
+            }
+        }
+        false
+    }
+
+    /// Reads what the JVM sent; true when it is gone.
+    fn read_events(&mut self, mut from: &UnixStream) -> bool {
+        let mut chunk = [0u8; 64 << 10];
+        loop {
+            match from.read(&mut chunk) {
+                Ok(0) => return true,
+                Ok(bytes) => {
+                    for event in self.events.feed(&chunk[..bytes]) {
+                        if event.kind == "flush" {
+                            let order = event.fields();
+                            self.ordered = order["number"].as_u64().unwrap_or(self.ordered);
+                            self.ending |= order["last"] == true;
+                        } else {
+                            self.tables.record(&event);
+                        }
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+
+    fn take(&mut self, message: ToWriter) {
+        match message {
+            ToWriter::Stacks(stacks) => self.take_stacks(stacks),
+            ToWriter::Samples {
+                generation,
+                tid,
+                thread,
+                rows,
+            } => {
+                // Their stacks may be deleted before them; a sampler must have slept for minutes.
+                if generation.saturating_add(1) < self.generations.number() {
+                    let samples = rows.iter().filter(|row| !row.waiting);
+                    self.tables.process.lost_samples += samples.map(|row| row.count).sum::<u64>();
+                } else {
+                    self.take_samples(tid, &thread, rows);
+                }
+            }
+            ToWriter::Tally(tally) => self.take_tally(tally),
+        }
+    }
+
+    /// Names the frames of stacks that are not written yet, and writes them.
+    fn take_stacks(&mut self, WireStacks { pieces, stacks }: WireStacks) {
+        let mut name = |wire: &mut WireFrame| Arc::new(self.symbols.name(std::mem::take(wire)));
+        let pieces: Vec<Vec<Arc<Frame>>> = pieces
+            .into_iter()
+            .map(|mut piece| {
+                // Nobody else has what was just received.
+                let frames = Rc::get_mut(&mut piece).unwrap_or_default();
+                frames.iter_mut().rev().map(&mut name).collect()
+            })
+            .collect();
+        for WireStack { id, pieces: places } in stacks {
+            if self.stacks.insert(id) {
+                let pieces = places.iter().rev().map(|at| pieces.get(*at as usize));
+                let frames = pieces.flatten().flatten().cloned().collect();
+                self.tables
+                    .segments
+                    .stacks
+                    .push(StackRow { stack: id, frames });
+            }
+        }
+    }
+
+    fn take_samples(&mut self, tid: u32, thread: &str, rows: Vec<WireSamples>) {
+        for row in rows {
+            self.tables.segments.samples.push(SampleRow {
+                tid,
+                thread: thread.to_owned(),
+                stage: row.task.map(|task| task.stage),
+                stage_attempt: row.task.map(|task| task.stage_attempt),
+                task: row.task.map(|task| task.task),
+                start_ns: self.clock.epoch_ns(row.first),
+                end_ns: self.clock.epoch_ns(row.last),
+                stack: row.stack,
+                count: row.count,
+                weight_ns: row.weight_ns,
+                kind: if row.waiting {
+                    SampleKind::OffCpu
+                } else {
+                    SampleKind::Cpu
+                },
+                ..sample_of(&self.tables.process)
+            });
+        }
+    }
+
+    fn take_tally(&mut self, tally: Tally) {
+        let Tally {
+            windows,
+            samples,
+            lost_samples,
+            lost_marks,
+            broken_chains,
+            waiting_ns,
+            guessed_ns,
+            stackless_ns,
+        } = tally;
+        for (window, (all, incomplete)) in windows {
+            self.completeness.add(window, all, incomplete);
+        }
+        let process = &mut self.tables.process;
+        process.samples += samples;
+        process.lost_samples += lost_samples;
+        process.lost_marks += lost_marks;
+        process.broken_chains += broken_chains;
+        process.waiting_ns += waiting_ns;
+        process.guessed_ns += guessed_ns;
+        process.stackless_ns += stackless_ns;
+    }
+
+    /// Adds the CPU time of the JVM's own threads since the last look. What they used before the first one
+    /// was before this profile.
+    fn look_at_internal_threads(&mut self, writer: &Writer<'_>, first: bool) {
+        if writer.rate_hz == 0 {
+            return;
+        }
+        let tasks = PathBuf::from(format!("/proc/{}/task", writer.jvm));
+        let used = self
+            .internal
+            .look(&tasks, 1_000_000_000 / u64::from(writer.rate_hz));
+        let since = self.looked_ns;
+        self.looked_ns = self.clock.epoch_ns(monotonic_ns());
+        if first {
+            return;
+        }
+        for used in used {
+            if used.work == internal::GC {
+                self.host.add_gc(used.ns);
+            }
+            let row = StackRow::from_frames(vec![frame(FrameKind::Native, "", used.work)]);
+            let stack = row.stack;
+            if self.stacks.insert(stack) {
+                self.tables.segments.stacks.push(row);
+            }
+            let process = &mut self.tables.process;
+            process.samples += used.samples;
+            self.tables.segments.samples.push(SampleRow {
+                tid: used.tid,
+                thread: used.thread,
+                start_ns: since,
+                end_ns: self.looked_ns,
+                stack,
+                count: used.samples,
+                weight_ns: used.ns,
+                ..sample_of(process)
+            });
+        }
+    }
+
+    fn look_at_host(&mut self) {
+        if let Some(row) = self.host.look(self.clock) {
+            self.tables.host(row);
+        }
+    }
+
+    fn flush(&mut self, writer: &Writer<'_>, last: bool) -> Result<(), i32> {
+        let process = &mut self.tables.process;
+        process.end_ns = self.clock.epoch_ns(monotonic_ns());
+        if writer.status().is_attached() {
+            let from = self.completeness.from();
+            process.complete_from_ns =
+                Some(from.map_or(process.start_ns, |ns| self.clock.epoch_ns(ns)));
+            process.incomplete_samples = self.completeness.incomplete();
+        }
+        process.lost_ranges = writer.map.stats().dropped_full;
+        process.lost_events = writer.status().count(Counter::LostEvents)
+            + self.tables.misread_events
+            + self.tables.records.lost();
+        process.brief_threads = writer.status().count(Counter::BriefThreads);
+        process.brief_ns = writer.status().count(Counter::BriefNs);
+        process.ended = Some(last || self.ending);
+        let written = self.tables.flush(last);
+        if written.is_ok() {
+            self.keep_limits(writer, last);
+        }
+        if let Err(errno) = written {
+            writer.status().fail(Failure::Writer, errno);
+        }
+        written
+    }
+
+    /// Begins a new generation where it is time, and deletes what is beyond the limits.
+    fn keep_limits(&mut self, writer: &Writer<'_>, last: bool) {
+        if !last && self.generations.advance(self.tables.segments.written()) {
+            if let Some(name) = self.generations.name() {
+                self.tables.begin_generation(&name);
+            }
+            self.stacks.clear();
+            let number = self.generations.number();
+            writer.status().set_generation(number);
+        }
+        writer.retention.enforce(&self.dir);
+    }
+}
