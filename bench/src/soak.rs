@@ -402,7 +402,7 @@ fn map_of(jvm: u32) -> Result<Stats> {
                 .fold(0, |all, byte| all << 8 | u64::from(*byte))
         })
         .collect();
-    Ok(Stats::of_words(&words))
+    Ok(Stats::from_words(&words))
 }
 
 /// Bytes of all files below a directory.

@@ -160,7 +160,7 @@ fn watch_threads(agent: &Agent, vm: &JavaVM, env: &Env<'_>) {
         let _ = enable(agent, event);
     }
     let announced = env.with_local_frame(REFERENCES, |env| -> jni::errors::Result<()> {
-        if let Some(native) = NativeThreads::of(vm.get_raw().cast(), env) {
+        if let Some(native) = NativeThreads::new(vm.get_raw().cast(), env) {
             threads::announce_running(agent, env, &native);
         }
         Ok(())

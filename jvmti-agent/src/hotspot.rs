@@ -28,7 +28,7 @@ pub(crate) enum FramePointers {
 /// Switches PreserveFramePointer on. Only before the compilers start (Agent_OnLoad).
 pub(crate) fn preserve_frame_pointers(vm: *mut JavaVM) -> FramePointers {
     // SAFETY: `vm` is the VM that loads us; see the functions for what they read.
-    unsafe { Library::of(vm).and_then(|library| library.flag("PreserveFramePointer")) }
+    unsafe { Library::from_vm(vm).and_then(|library| library.flag("PreserveFramePointer")) }
         .map_or(FramePointers::Unknown, Flag::switch_on)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn make_no_code_of(vm: *mut JavaVM, method: &str) -> bool {
     // SAFETY: `vm` is the VM that loads us; see `flag` for its tables. During Agent_OnLoad no other thread reads flags, and
     // the compilers read the commands afterwards. The text is never freed.
     unsafe {
-        let Some(library) = Library::of(vm) else {
+        let Some(library) = Library::from_vm(vm) else {
             return false;
         };
         let commands = library.flag("CompileCommand");
@@ -67,7 +67,8 @@ pub(crate) fn make_no_code_of(vm: *mut JavaVM, method: &str) -> bool {
 /// told or is not wanted.
 pub(crate) fn describe_code(vm: *mut JavaVM) -> Option<bool> {
     // SAFETY: `vm` is the VM that loads us.
-    let flag = unsafe { Library::of(vm).and_then(|library| library.flag("DebugNonSafepoints")) }?;
+    let flag =
+        unsafe { Library::from_vm(vm).and_then(|library| library.flag("DebugNonSafepoints")) }?;
     // SAFETY: `value` is the flag's variable, a byte.
     let value = unsafe { AtomicU8::from_ptr(flag.value) };
     if flag.origin & 0xf != 0 && value.load(Ordering::Relaxed) == 0 {
@@ -80,7 +81,7 @@ pub(crate) fn describe_code(vm: *mut JavaVM) -> Option<bool> {
 /// Feature release of the VM, such as 17; 0 if it does not say.
 pub(crate) fn release(vm: *mut JavaVM) -> i32 {
     // SAFETY: `vm` is the VM that loads us.
-    unsafe { Library::of(vm).map_or(0, |library| library.release()) }
+    unsafe { Library::from_vm(vm).map_or(0, |library| library.release()) }
 }
 
 /// How HotSpot keeps the ids that the kernel has for its threads.
@@ -92,14 +93,14 @@ pub(crate) struct NativeThreads {
 
 impl NativeThreads {
     /// `None` where this JVM does not say.
-    pub(crate) fn of(vm: *mut JavaVM, env: &mut Env<'_>) -> Option<Self> {
+    pub(crate) fn new(vm: *mut JavaVM, env: &mut Env<'_>) -> Option<Self> {
         let class = env.find_class(jni_str!("java/lang/Thread")).ok()?;
         let eetop = env
             .get_field_id(class, jni_str!("eetop"), jni_sig!("J"))
             .ok()?;
         // SAFETY: `vm` is the VM that loads us.
         unsafe {
-            let library = Library::of(vm)?;
+            let library = Library::from_vm(vm)?;
             let offset =
                 |kind: &str, name: &str| Some(library.fields(kind)?.get(name)?.offset as u64);
             Some(Self {
@@ -133,7 +134,7 @@ pub(crate) fn code_blobs(vm: *mut JavaVM) -> Option<CodeBlobs> {
     // SAFETY: `vm` is the VM that loads us; see `flag` for its tables. Everything they lead to is read
     // through `memory`, which tells where nothing is.
     unsafe {
-        let library = Library::of(vm)?;
+        let library = Library::from_vm(vm)?;
         let offset = |kind: &str, name: &str| Some(library.fields(kind)?.get(name)?.offset as u64);
         let array = memory::word(library.fields("CodeCache")?.get("_heaps")?.address as u64)?;
         let count = memory::half_word(array + offset("GrowableArrayBase", "_len")?)?;
@@ -167,14 +168,14 @@ pub(crate) fn code_blobs(vm: *mut JavaVM) -> Option<CodeBlobs> {
 /// How HotSpot lays out what interpreted frames point to; unknown where it does not say.
 pub(crate) fn layout(vm: *mut JavaVM) -> Layout {
     // SAFETY: `vm` is the VM that loads us.
-    unsafe { Library::of(vm).and_then(|library| library.layout()) }.unwrap_or_default()
+    unsafe { Library::from_vm(vm).and_then(|library| library.layout()) }.unwrap_or_default()
 }
 
 /// The addresses between which the VM puts generated code, once it is initialised.
 pub(crate) fn code_cache(vm: *mut JavaVM) -> Option<(u64, u64)> {
     // SAFETY: `vm` is the VM that loads us; the two bounds are words that do not change after start.
     unsafe {
-        let fields = Library::of(vm)?.fields("CodeCache")?;
+        let fields = Library::from_vm(vm)?.fields("CodeCache")?;
         let bound = |name: &str| {
             let address = fields.get(name)?.address;
             (!address.is_null()).then(|| *address.cast::<u64>())
@@ -206,7 +207,7 @@ struct Library(*mut c_void);
 
 impl Library {
     /// The library the VM's function table lies in.
-    unsafe fn of(vm: *mut JavaVM) -> Option<Self> {
+    unsafe fn from_vm(vm: *mut JavaVM) -> Option<Self> {
         // SAFETY: dladdr fills `info` for any address; dlopen with NOLOAD only finds what is there.
         unsafe {
             let mut info: libc::Dl_info = std::mem::zeroed();

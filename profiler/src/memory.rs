@@ -56,7 +56,7 @@ impl Pages {
     /// Pages kept at a time.
     const KEPT: u64 = 64;
 
-    pub(crate) fn of(memory: Memory) -> Self {
+    pub(crate) fn new(memory: Memory) -> Self {
         let pages = (0..Self::KEPT).map(|_| None).collect();
         Self { memory, pages }
     }
@@ -117,7 +117,7 @@ mod tests {
     fn pages_read_as_memory_does_and_forget() {
         let mut bytes: Vec<u8> = (0..5 * PAGE).map(|i| (i * 7 / 3) as u8).collect();
         let memory = Memory::open(std::process::id()).unwrap();
-        let mut pages = Pages::of(memory.try_clone().unwrap());
+        let mut pages = Pages::new(memory.try_clone().unwrap());
         let start = bytes.as_ptr() as u64;
         for (offset, length) in [(0, 8), (PAGE - 3, 10), (17, 3 * PAGE), (PAGE, 1)] {
             let (mut direct, mut paged) = (vec![0; length], vec![0; length]);

@@ -64,7 +64,8 @@ impl<'a> Index<'a> {
         // Either this sees what `replace` put there, or `replace` sees the record in the list.
         fence(Ordering::SeqCst);
         let _ = slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| {
-            let comes_first = known == 0 || Key::of(node).is_before(Key::of(self.node(known)));
+            let comes_first =
+                known == 0 || Key::from_node(node).is_before(Key::from_node(self.node(known)));
             comes_first.then_some(node.at as u64)
         });
     }
@@ -90,7 +91,9 @@ impl<'a> Index<'a> {
             known = match slot.compare_exchange(known, first, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => first,
                 // An insert has put a record there that comes first.
-                Err(other) if Key::of(self.node(other)).is_before(Key::of(node)) => return,
+                Err(other) if Key::from_node(self.node(other)).is_before(Key::from_node(node)) => {
+                    return;
+                }
                 Err(other) => other,
             };
             // Done when another look at the list finds nothing better than what is there: an insert

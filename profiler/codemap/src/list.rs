@@ -31,7 +31,7 @@ impl Key {
         }
     }
 
-    pub(crate) fn of(node: Node<'_>) -> Self {
+    pub(crate) fn from_node(node: Node<'_>) -> Self {
         Self {
             start: node.start(),
             load_time: node.load_time(),
@@ -100,7 +100,7 @@ impl<'a> List<'a> {
                             continue 'again;
                         }
                         at = next & !MARK;
-                    } else if Key::of(node).is_before(key) {
+                    } else if Key::from_node(node).is_before(key) {
                         before = Some(node);
                         link = node.next(level);
                         at = next;
@@ -118,7 +118,7 @@ impl<'a> List<'a> {
     /// Links a node whose words are written.
     pub(crate) fn insert(self, at: usize) {
         let node = self.node(at as u64);
-        let key = Key::of(node);
+        let key = Key::from_node(node);
         for level in 0..node.height() {
             loop {
                 let place = self.search(key);
@@ -151,7 +151,7 @@ impl<'a> List<'a> {
             node.next(level).fetch_or(MARK, Ordering::AcqRel);
         }
         // On its way to a node's place a search meets the node, and unlinks it.
-        self.search(Key::of(node));
+        self.search(Key::from_node(node));
     }
 
     /// Nodes from the key on. Writers and readers; a reader that meets recycled words may see any
@@ -178,7 +178,7 @@ impl<'a> List<'a> {
         let mut at = near;
         for _ in 0..LONGEST_WALK {
             match self.checked(at) {
-                Some(node) if Key::of(node).is_before(key) => {
+                Some(node) if Key::from_node(node).is_before(key) => {
                     at = node.next(0).load(Ordering::Acquire) & !MARK;
                 }
                 _ => return Some(at),
@@ -197,7 +197,7 @@ impl<'a> List<'a> {
                 let link = before.map_or_else(|| self.head(level), |node| node.next(level));
                 at = link.load(Ordering::Acquire) & !MARK;
                 match self.checked(at) {
-                    Some(node) if Key::of(node).is_before(key) && steps < 100_000 => {
+                    Some(node) if Key::from_node(node).is_before(key) && steps < 100_000 => {
                         before = Some(node);
                         steps += 1;
                     }

@@ -39,11 +39,11 @@ impl Stats {
     pub const WORDS: usize = header::STATUS;
 
     /// The counters in the first words of a map, as they were read from another process.
-    pub fn of_words(words: &[u64]) -> Self {
-        Self::of(|index| words.get(index).copied().unwrap_or(0))
+    pub fn from_words(words: &[u64]) -> Self {
+        Self::from_counters(|index| words.get(index).copied().unwrap_or(0))
     }
 
-    fn of(word: impl Fn(usize) -> u64) -> Self {
+    fn from_counters(word: impl Fn(usize) -> u64) -> Self {
         Self {
             inserted: word(header::INSERTED),
             unloaded: word(header::UNLOADED),
@@ -117,7 +117,7 @@ impl CodeMap {
 
     /// The counters.
     pub fn stats(&self) -> Stats {
-        Stats::of(|index| self.shared.words().load(index))
+        Stats::from_counters(|index| self.shared.words().load(index))
     }
 
     #[cfg(test)]

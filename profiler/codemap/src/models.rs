@@ -108,7 +108,9 @@ fn assert_whole(map: &CodeMap, starts: &[u64]) {
             nodes.push(node);
             at = load(node.next(level));
         }
-        assert!(nodes.is_sorted_by(|one, other| Key::of(*one).is_before(Key::of(*other))));
+        assert!(
+            nodes.is_sorted_by(|one, other| Key::from_node(*one).is_before(Key::from_node(*other)))
+        );
         nodes
     };
     let all = level(0);

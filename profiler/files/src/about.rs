@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub(crate) fn of(stat: &FileStat) -> Self {
+    pub(crate) fn classify(stat: &FileStat) -> Self {
         match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
             SFlag::S_IFREG => Self::File,
             SFlag::S_IFDIR => Self::Directory,
@@ -66,7 +66,7 @@ impl About {
         let since = Duration::from_secs(stat.st_mtime.max(0).cast_unsigned())
             + Duration::from_nanos(stat.st_mtime_nsec.max(0).cast_unsigned());
         Self {
-            kind: Kind::of(stat),
+            kind: Kind::classify(stat),
             owner: Uid::from_raw(stat.st_uid),
             bytes: stat.st_size.max(0).cast_unsigned(),
             modified: SystemTime::UNIX_EPOCH + since,

@@ -133,8 +133,10 @@ impl Directory {
         let user = geteuid();
         let path = path.to_owned();
         match fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-            Ok(stat) if Kind::of(&stat) == Kind::Link => DirectoryError::Link(path),
-            Ok(stat) if Kind::of(&stat) != Kind::Directory => DirectoryError::NotADirectory(path),
+            Ok(stat) if Kind::classify(&stat) == Kind::Link => DirectoryError::Link(path),
+            Ok(stat) if Kind::classify(&stat) != Kind::Directory => {
+                DirectoryError::NotADirectory(path)
+            }
             Ok(stat) if Uid::from_raw(stat.st_uid) != user => DirectoryError::OfAnotherUser {
                 path,
                 owner: Uid::from_raw(stat.st_uid),

@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// The type in the lower half of a head.
-    fn of(head: u8) -> Self {
+    fn from_head(head: u8) -> Self {
         match head & 15 {
             1 | 2 => Self::Boolean,
             3 => Self::Byte,
@@ -87,7 +87,7 @@ impl<'a> Thrift<'a> {
             0 => self.int()? as i16,
             step => id.wrapping_add(i16::from(step)),
         };
-        Ok(Some(Kind::of(head)))
+        Ok(Some(Kind::from_head(head)))
     }
 
     /// The type of a list's elements and their number, which is no larger than the bytes that are left.
@@ -104,7 +104,7 @@ impl<'a> Thrift<'a> {
         let kind = if head == 0 {
             Kind::Byte
         } else {
-            Kind::of(head)
+            Kind::from_head(head)
         };
         Ok((kind, length))
     }

@@ -119,7 +119,7 @@ impl Methods {
             unloaded: unloads.count(0),
             unloads,
             is_ambiguous: true,
-            memory: Pages::of(memory),
+            memory: Pages::new(memory),
             layout,
             current: HashMap::new(),
             before: HashMap::new(),

@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    fn of(windows: &[(u64, u64)]) -> Completeness {
+    fn from_windows(windows: &[(u64, u64)]) -> Completeness {
         let mut completeness = Completeness::default();
         for (window, (all, incomplete)) in windows.iter().enumerate() {
             completeness.add(window as u64, *all, *incomplete);
@@ -95,15 +95,15 @@ mod tests {
 
     #[test]
     fn a_recording_is_complete_once_the_code_is_described() {
-        assert_eq!(of(&[(50, 0), (50, 0)]).from(), None);
+        assert_eq!(from_windows(&[(50, 0), (50, 0)]).from(), None);
         let begins_badly = [(50, 20), (50, 10), (50, 1), (200, 0), (50, 0)];
-        assert_eq!(of(&begins_badly).from(), Some(3 * WINDOW_NS));
+        assert_eq!(from_windows(&begins_badly).from(), Some(3 * WINDOW_NS));
         // A few later ones do not make it incomplete; many do.
         let single = [(50, 0), (50, 0), (50, 1), (50, 0)];
-        assert_eq!(of(&single).from(), None);
+        assert_eq!(from_windows(&single).from(), None);
         let again = [(50, 0), (50, 0), (50, 30), (50, 0)];
-        assert_eq!(of(&again).from(), Some(3 * WINDOW_NS));
-        assert_eq!(of(&again).incomplete(), 30);
+        assert_eq!(from_windows(&again).from(), Some(3 * WINDOW_NS));
+        assert_eq!(from_windows(&again).incomplete(), 30);
     }
 
     proptest! {
@@ -122,7 +122,7 @@ mod tests {
                 })
             };
             let expected = (0..=windows.len()).find(|from| holds(*from)).unwrap();
-            let mut completeness = of(&windows);
+            let mut completeness = from_windows(&windows);
             if many {
                 for window in 0..OPEN as u64 {
                     completeness.add((windows.len() as u64) + window, 1, 0);

@@ -20,7 +20,7 @@ struct Head {
 }
 
 impl Event {
-    fn of(text: &[u8]) -> Option<Self> {
+    fn parse(text: &[u8]) -> Option<Self> {
         let Head { kind } = serde_json::from_slice(text).ok()?;
         Some(Self {
             kind,
@@ -61,7 +61,7 @@ impl Events {
             let Some(text) = rest.get(..length) else {
                 break;
             };
-            events.extend(Event::of(text));
+            events.extend(Event::parse(text));
             at += 4 + length;
         }
         self.buffer.drain(..at);

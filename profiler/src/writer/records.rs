@@ -221,7 +221,7 @@ impl Tables {
 
     fn rows(&mut self, tap: i64, file: impl Read) {
         let mut ranges = Ranges::default();
-        for block in Blocks::of(file) {
+        for block in Blocks::new(file) {
             match block {
                 Block::Input(row) => self.segments.records_in.push(RecordInRow {
                     tap,
@@ -231,7 +231,7 @@ impl Tables {
                     ns: row.ns,
                 }),
                 Block::Output(row) => {
-                    for (source, range) in ranges.of(&row) {
+                    for (source, range) in ranges.update(&row) {
                         self.segments.records_out.push(RecordOutRow {
                             tap,
                             output: row.output,
@@ -271,12 +271,12 @@ pub struct Taken {
 pub fn take_records(bytes: &[u8]) -> Taken {
     let mut ranges = Ranges::default();
     let mut taken = Taken::default();
-    for block in Blocks::of(bytes) {
+    for block in Blocks::new(bytes) {
         match block {
             Block::Input(_) => taken.inputs += 1,
             Block::Output(row) => {
                 taken.outputs += 1;
-                taken.output_rows += ranges.of(&row).count();
+                taken.output_rows += ranges.update(&row).count();
             }
         }
     }

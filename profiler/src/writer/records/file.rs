@@ -49,7 +49,7 @@ pub(super) struct Blocks<R> {
 }
 
 impl<R: Read> Blocks<R> {
-    pub(super) fn of(mut file: R) -> Self {
+    pub(super) fn new(mut file: R) -> Self {
         let mut magic = [0; MAGIC.len()];
         let mut block = (0, 0, Vec::new(), 0);
         if file.read_exact(&mut magic).is_err() || magic != MAGIC {
@@ -161,7 +161,8 @@ struct OfOutput {
 }
 
 impl Ranges {
-    pub(super) fn of(&mut self, row: &Output) -> impl Iterator<Item = (i32, Range<i64>)> {
+    /// Takes in what was read for a record; returns where the record came from.
+    pub(super) fn update(&mut self, row: &Output) -> impl Iterator<Item = (i32, Range<i64>)> {
         let OfOutput { forgotten, last } = self.0.entry(row.output).or_default();
         // Once: an earlier source that is read again has a part again.
         if row.forgotten > *forgotten {
@@ -222,7 +223,7 @@ mod tests {
             ),
         ]
         .concat();
-        let blocks: Vec<Block> = Blocks::of(file.as_slice()).collect();
+        let blocks: Vec<Block> = Blocks::new(file.as_slice()).collect();
         let input = Input {
             source: 0,
             position: 0,
@@ -234,7 +235,7 @@ mod tests {
         let of: Vec<Vec<_>> = blocks[1..]
             .iter()
             .map(|block| match block {
-                Block::Output(row) => ranges.of(row).collect(),
+                Block::Output(row) => ranges.update(row).collect(),
                 Block::Input(row) => panic!("{row:?}"),
             })
             .collect();
@@ -257,9 +258,9 @@ mod tests {
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let file = [MAGIC, &bytes].concat();
             let mut ranges = Ranges::default();
-            for block in Blocks::of(file.as_slice()) {
+            for block in Blocks::new(file.as_slice()) {
                 if let Block::Output(row) = block {
-                    let _ = ranges.of(&row).count();
+                    let _ = ranges.update(&row).count();
                 }
             }
         }
