@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Args;
 use crossbeam_skiplist::SkipMap;
-use unfuse_codemap::{CodeMap, CodeRange, FrameRec, Kind, Lookup, Method, PcRec, Resolved};
+use unfuse_codemap::{CodeMap, CodeRange, FrameRec, Kind, Lookup, Method, PcRec, Resolution};
 
 use crate::page::{Figure, Measuring};
 use crate::stats;
@@ -398,7 +398,7 @@ fn decode_ns() -> Result<f64> {
     for slot in 0..10_000 {
         ours.insert(slot, 1);
     }
-    let mut found = Resolved::default();
+    let mut found = Resolution::default();
     let time = |work: &mut dyn FnMut(u64)| {
         let begun = Instant::now();
         (0..100_000u64).for_each(|i| work(i * 7919 % 10_000 * SIZE + 0x80));

@@ -43,16 +43,16 @@ static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 /// Says that a callback is inside, for as long as it lives.
-struct Inside;
+struct CallbackGuard;
 
-impl Inside {
+impl CallbackGuard {
     fn enter() -> Self {
         INSIDE.fetch_add(1, Ordering::SeqCst);
         Self
     }
 }
 
-impl Drop for Inside {
+impl Drop for CallbackGuard {
     fn drop(&mut self) {
         INSIDE.fetch_sub(1, Ordering::SeqCst);
     }
@@ -95,7 +95,7 @@ pub(crate) fn remove(patience: Duration) -> Option<Box<Agent>> {
 
 /// Runs the body of a callback: with the agent, and without letting a panic into the JVM.
 pub(crate) fn with_agent<T>(body: impl FnOnce(&Agent) -> T) -> Option<T> {
-    let _inside = Inside::enter();
+    let _inside = CallbackGuard::enter();
     // SAFETY: `remove` frees the agent only when nobody is inside.
     let agent = unsafe { AGENT.load(Ordering::SeqCst).as_ref() }?;
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(agent))).ok()

@@ -232,7 +232,7 @@ impl<'a> Builder<'a> {
         let mut code = vec![0; size.min(MOST_CODE) as usize];
         let read = memory::read(self.start, &mut code);
         code.truncate(read);
-        let described = late_calls::Described {
+        let described = late_calls::DescribedCode {
             jvmti: &self.agent.jvmti,
             code: &code,
             methods: &self.methods,

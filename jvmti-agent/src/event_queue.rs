@@ -21,12 +21,13 @@ const BATCH: usize = 256 << 10;
 /// The queue.
 pub(crate) struct EventQueue {
     sender: SyncSender<Vec<u8>>,
-    waiting: std::sync::Arc<Waiting>,
+    backlog: std::sync::Arc<Backlog>,
     receiver: std::sync::Mutex<Option<Receiver<Vec<u8>>>>,
 }
 
+/// How much waits to be sent.
 #[derive(Default)]
-struct Waiting {
+struct Backlog {
     bytes: AtomicUsize,
     events: AtomicU64,
     broken: AtomicBool,
@@ -37,7 +38,7 @@ impl EventQueue {
         let (sender, receiver) = sync_channel(MOST_EVENTS);
         Self {
             sender,
-            waiting: std::sync::Arc::default(),
+            backlog: std::sync::Arc::default(),
             receiver: std::sync::Mutex::new(Some(receiver)),
         }
     }
@@ -48,33 +49,33 @@ impl EventQueue {
         let (Some(receiver), Ok(to)) = (receiver, to.try_clone()) else {
             return;
         };
-        let waiting = self.waiting.clone();
+        let backlog = self.backlog.clone();
         let before = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
         let spawned = std::thread::Builder::new()
             .name("unfuse-events".to_owned())
-            .spawn(move || send_all(&receiver, to, &waiting));
+            .spawn(move || send_all(&receiver, to, &backlog));
         if let Ok(mask) = before {
             let _ = mask.thread_set_mask();
         }
         if spawned.is_err() {
-            self.waiting.broken.store(true, Ordering::Relaxed);
+            self.backlog.broken.store(true, Ordering::Relaxed);
         }
     }
 
     /// Adds an event; false if there was no room. Never waits.
     pub(crate) fn push(&self, event: Vec<u8>) -> bool {
         let bytes = event.len();
-        if self.waiting.broken.load(Ordering::Relaxed)
-            || self.waiting.bytes.load(Ordering::Relaxed) + bytes > MOST_BYTES
+        if self.backlog.broken.load(Ordering::Relaxed)
+            || self.backlog.bytes.load(Ordering::Relaxed) + bytes > MOST_BYTES
         {
             return false;
         }
-        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.waiting.events.fetch_add(1, Ordering::AcqRel);
+        self.backlog.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.backlog.events.fetch_add(1, Ordering::AcqRel);
         let sent = self.sender.try_send(event).is_ok();
         if !sent {
-            self.waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
-            self.waiting.events.fetch_sub(1, Ordering::AcqRel);
+            self.backlog.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.backlog.events.fetch_sub(1, Ordering::AcqRel);
         }
         sent
     }
@@ -82,8 +83,8 @@ impl EventQueue {
     /// Waits until all events are handed over, at most `patience`.
     pub(crate) fn flush(&self, patience: Duration) {
         let until = Instant::now() + patience;
-        while self.waiting.events.load(Ordering::Acquire) > 0
-            && !self.waiting.broken.load(Ordering::Relaxed)
+        while self.backlog.events.load(Ordering::Acquire) > 0
+            && !self.backlog.broken.load(Ordering::Relaxed)
             && Instant::now() < until
         {
             std::thread::sleep(Duration::from_millis(1));
@@ -91,7 +92,7 @@ impl EventQueue {
     }
 }
 
-fn send_all(receiver: &Receiver<Vec<u8>>, mut to: UnixStream, waiting: &Waiting) {
+fn send_all(receiver: &Receiver<Vec<u8>>, mut to: UnixStream, backlog: &Backlog) {
     let mut batch = Vec::new();
     while let Ok(first) = receiver.recv() {
         std::thread::sleep(GATHER);
@@ -109,11 +110,11 @@ fn send_all(receiver: &Receiver<Vec<u8>>, mut to: UnixStream, waiting: &Waiting)
         // A blocking write, on a thread nobody waits for. It fails when the writer is gone (Rust sends
         // with MSG_NOSIGNAL, so there is no SIGPIPE).
         if to.write_all(&batch).is_err() {
-            waiting.broken.store(true, Ordering::Relaxed);
+            backlog.broken.store(true, Ordering::Relaxed);
             return;
         }
         batch.shrink_to(2 * BATCH);
-        waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        waiting.events.fetch_sub(events, Ordering::AcqRel);
+        backlog.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        backlog.events.fetch_sub(events, Ordering::AcqRel);
     }
 }

@@ -15,7 +15,7 @@ const TIMES: u32 = 2;
 const BYTES: u32 = 32;
 
 /// The code that is described, and the methods of its frames.
-pub(crate) struct Described<'a> {
+pub(crate) struct DescribedCode<'a> {
     pub(crate) jvmti: &'a Jvmti,
     pub(crate) code: &'a [u8],
     pub(crate) methods: &'a [(jmethodID, Arc<Method>)],
@@ -23,12 +23,12 @@ pub(crate) struct Described<'a> {
 }
 
 /// Gives code that is described as an inlined call the description of the code before it. `pcs` are in order of their offsets.
-pub(crate) fn correct(described: &Described<'_>, pcs: &mut [PcRec]) {
+pub(crate) fn correct(described: &DescribedCode<'_>, pcs: &mut [PcRec]) {
     let inlined: HashSet<u32> = described.frames.iter().map(|frame| frame.parent).collect();
-    let mut asked = Asked::default();
+    let mut answers = AnswerCache::default();
     let calls: HashSet<u32> = candidates(described.code, pcs)
         .into_iter()
-        .filter(|frame| asked.is_inlined(described, *frame, inlined.contains(frame)))
+        .filter(|frame| answers.is_inlined(described, *frame, inlined.contains(frame)))
         .collect();
     replace(described.code, pcs, &calls);
 }
@@ -69,17 +69,17 @@ fn is_return_address(code: &[u8], offset: u32) -> bool {
     call.is_some_and(|call| code.get(call).is_none_or(|first| *first == CALL))
 }
 
-/// What the JVM was asked for, for one compiled method.
+/// The JVM's answers, for one compiled method.
 #[derive(Default)]
-struct Asked<'a> {
+struct AnswerCache<'a> {
     bytecodes: HashMap<u32, Vec<u8>>,
     /// Indices of methods that box numbers, by class and file: generated classes share names, but not files.
     boxing: HashMap<(&'a str, &'a str), Vec<u16>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> AnswerCache<'a> {
     /// Whether a frame is at a call that was inlined; `has_callee` says whether any code of the callee is described.
-    fn is_inlined(&mut self, described: &Described<'a>, frame: u32, has_callee: bool) -> bool {
+    fn is_inlined(&mut self, described: &DescribedCode<'a>, frame: u32, has_callee: bool) -> bool {
         let FrameRec {
             method: index, bci, ..
         } = described.frames[frame as usize];

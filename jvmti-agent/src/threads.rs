@@ -17,7 +17,7 @@ use crate::hotspot::NativeThreads;
 
 /// What the manager has been told of this thread.
 #[derive(Default)]
-struct Announced {
+struct Announcement {
     /// In which recording; those of an earlier one do not count.
     number: u32,
     known: bool,
@@ -26,7 +26,7 @@ struct Announced {
 }
 
 thread_local! {
-    static ANNOUNCED: RefCell<Announced> = RefCell::default();
+    static ANNOUNCEMENT: RefCell<Announcement> = RefCell::default();
 }
 
 pub(crate) unsafe extern "system" fn thread_start(
@@ -43,12 +43,12 @@ pub(crate) unsafe extern "system" fn thread_start(
 
 pub(crate) unsafe extern "system" fn thread_end(_: *mut jvmtiEnv, _: *mut JNIEnv, _: jthread) {
     with_agent(|agent| {
-        let _ = ANNOUNCED.try_with(|announced| {
+        let _ = ANNOUNCEMENT.try_with(|announced| {
             if let Ok(mut announced) = announced.try_borrow_mut()
                 && announced.known
                 && announced.number == agent.number
             {
-                *announced = Announced::default();
+                *announced = Announcement::default();
                 agent.session.this_thread_ended();
             }
         });
@@ -57,7 +57,7 @@ pub(crate) unsafe extern "system" fn thread_end(_: *mut jvmtiEnv, _: *mut JNIEnv
 
 /// The calling thread begins a Spark task.
 pub(crate) fn task_thread(agent: &Agent) {
-    let told = ANNOUNCED
+    let told = ANNOUNCEMENT
         .try_with(|a| a.try_borrow().is_ok_and(|a| a.task))
         .unwrap_or(true);
     if !told {
@@ -130,7 +130,7 @@ fn profiles_all(agent: &Agent) -> bool {
 }
 
 fn announce(agent: &Agent, name: &str, task: bool) {
-    let _ = ANNOUNCED.try_with(|announced| {
+    let _ = ANNOUNCEMENT.try_with(|announced| {
         if let Ok(mut announced) = announced.try_borrow_mut() {
             // The VM announces the main thread twice (VMInit, ThreadStart).
             if announced.number == agent.number && announced.known && (announced.task || !task) {
@@ -141,7 +141,7 @@ fn announce(agent: &Agent, name: &str, task: bool) {
             let timer = agent
                 .session
                 .profile_this_thread(name, task, agent.options.period_ns());
-            *announced = Announced {
+            *announced = Announcement {
                 number: agent.number,
                 known: true,
                 task,

@@ -15,7 +15,7 @@ use crate::launch_plan::LaunchPlan;
 use crate::names::{host, spool_tag, writer_name};
 use crate::perf_event;
 use crate::process;
-use crate::session::{Session, Shipped};
+use crate::session::{Session, Shipment};
 use crate::timer::TimerRings;
 use crate::wire::stream_pair;
 use crate::writer::Place;
@@ -30,7 +30,7 @@ pub fn launch(config: &Config, layout: Layout) -> Launch {
         Some(uri) => {
             let dir = make_spool(config.spools.as_deref())
                 .map_err(|e| LaunchError::System("make a spool for the profile", e))?;
-            let shipped = Shipped {
+            let shipped = Shipment {
                 uri: uri.clone(),
                 spool: dir.path().to_owned(),
             };

@@ -43,7 +43,7 @@ mod writer;
 pub use config::{Config, SampleSource, Threads};
 pub use error::LaunchError;
 pub use launch::{Launch, launch};
-pub use session::{Session, Shipped};
+pub use session::{Session, Shipment};
 pub use share::TaskShare;
 pub use unfuse_format::{Retention, is_uri};
 #[doc(hidden)]

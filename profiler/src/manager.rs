@@ -20,7 +20,7 @@ use crate::sampler::{self, Access, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKi
 use crate::samplers::{MOST_SAMPLERS, Samplers};
 use crate::status::{Counter, Failure, StatusWords};
 use crate::timer::TimerRings;
-use crate::waiting::{Request, Waiting};
+use crate::waiting::{Request, WaitingList};
 use crate::wire::{Incoming, Messages, ToManager};
 use crate::writer::Writer;
 
@@ -45,7 +45,7 @@ const ROUND: usize = 1024;
 /// The threads that have a sampler or wait for one.
 struct Threads {
     samplers: Samplers,
-    waiting: Waiting,
+    waiting: WaitingList,
 }
 
 impl Threads {
@@ -55,7 +55,7 @@ impl Threads {
 }
 
 /// What was read of the messages.
-enum Received {
+enum Progress {
     All,
     /// There may be more.
     Part,
@@ -101,10 +101,10 @@ impl Manager<'_> {
         };
         let mut threads = Threads {
             samplers: Samplers::default(),
-            waiting: Waiting::new(Instant::now()),
+            waiting: WaitingList::new(Instant::now()),
         };
         let mut messages = Messages::default();
-        let mut received = Received::All;
+        let mut received = Progress::All;
         loop {
             let mut fds = [
                 PollFd::new(self.jvm_ends.as_fd(), PollFlags::POLLIN),
@@ -112,7 +112,7 @@ impl Manager<'_> {
                 PollFd::new(child_ended.as_fd(), PollFlags::POLLIN),
             ];
             let patience = match received {
-                Received::Part => Some(Duration::ZERO),
+                Progress::Part => Some(Duration::ZERO),
                 _ => threads.waiting.patience(Instant::now()),
             };
             let timeout = patience.map_or(PollTimeout::NONE, |patience| {
@@ -125,7 +125,7 @@ impl Manager<'_> {
             // Before the reaping: a thread says that it ends before its sampler can see it.
             received = self.listen(&mut messages, &mut threads);
             self.reap(writer, &mut threads);
-            if ended || matches!(received, Received::Closed) {
+            if ended || matches!(received, Progress::Closed) {
                 return;
             }
             let now = Instant::now();
@@ -139,15 +139,15 @@ impl Manager<'_> {
     }
 
     /// Does what the JVM says, but does not listen for ever.
-    fn listen(&self, messages: &mut Messages, threads: &mut Threads) -> Received {
+    fn listen(&self, messages: &mut Messages, threads: &mut Threads) -> Progress {
         for _ in 0..ROUND {
             match messages.receive(self.from_jvm) {
                 Incoming::Message(message) => self.obey(message, threads),
-                Incoming::Empty => return Received::All,
-                Incoming::Closed => return Received::Closed,
+                Incoming::Empty => return Progress::All,
+                Incoming::Closed => return Progress::Closed,
             }
         }
-        Received::Part
+        Progress::Part
     }
 
     fn obey(&self, message: ToManager, threads: &mut Threads) {

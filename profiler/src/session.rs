@@ -21,7 +21,7 @@ const ANSWER: Duration = Duration::from_millis(500);
 
 /// A profile that is copied from a local directory to a URI.
 #[derive(Debug, Clone)]
-pub struct Shipped {
+pub struct Shipment {
     /// The URI.
     pub uri: String,
     /// The local directory, this JVM's own.
@@ -36,7 +36,7 @@ pub struct Session {
     events: Option<UnixStream>,
     timers: Option<TimerRings>,
     perf_denied: Option<io::Error>,
-    shipped: Option<Shipped>,
+    shipped: Option<Shipment>,
 }
 
 impl Session {
@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// The session whose profile is copied to a URI.
-    pub(crate) fn with_shipping(self, shipped: Option<Shipped>) -> Self {
+    pub(crate) fn with_shipping(self, shipped: Option<Shipment>) -> Self {
         Self { shipped, ..self }
     }
 
@@ -161,7 +161,7 @@ impl Session {
     }
 
     /// Where the profile goes, if it is copied there.
-    pub fn shipped(&self) -> Option<&Shipped> {
+    pub fn shipped(&self) -> Option<&Shipment> {
         self.shipped.as_ref()
     }
 

@@ -24,13 +24,13 @@ pub(crate) struct Request {
 
 /// The queue, oldest first.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingList {
     queue: VecDeque<(Instant, Request)>,
     window: Instant,
     started: u32,
 }
 
-impl Waiting {
+impl WaitingList {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             queue: VecDeque::new(),
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_burst_waits_and_brief_threads_never_come_out() {
         let start = Instant::now();
-        let mut waiting = Waiting::new(start);
+        let mut waiting = WaitingList::new(start);
         let at_once = (0..200)
             .filter_map(|tid| waiting.admit(thread(tid, false), start))
             .count();
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_thread_with_a_task_waits_no_longer() {
         let start = Instant::now();
-        let mut waiting = Waiting::new(start);
+        let mut waiting = WaitingList::new(start);
         for tid in 0..=AT_ONCE {
             waiting.admit(thread(tid, false), start);
         }

@@ -18,7 +18,7 @@
 //!     frames: &[FrameRec { parent: u32::MAX, method: 0, bci: 0, line: 7 }],
 //!     pcs: &[PcRec { offset: 0x20, frame: 0 }],
 //! }).unwrap();
-//! let mut found = Resolved::default();
+//! let mut found = Resolution::default();
 //! assert_eq!(map.reader().resolve(0x1010, 9, true, &mut found), Lookup::Found);
 //! assert_eq!((found.frames[0].method.as_str(), found.frames[0].line), ("m", 7));
 //! ```
@@ -41,6 +41,6 @@ mod writer;
 pub use map::{CodeMap, Stats};
 pub use marks::{Mark, MarkCursor, MarkKind, Marks};
 pub use range::{CodeRange, Frame, FrameRec, Kind, Method, PcRec};
-pub use reader::{Found, Lookup, Reader, Resolved, Shape};
+pub use reader::{Finding, Lookup, Reader, Resolution, Shape};
 pub use status::Status;
 pub use writer::{Full, Writer};

@@ -5,7 +5,7 @@ use std::io;
 use crate::arena::{Words, header};
 use crate::marks::Marks;
 use crate::reader::Reader;
-use crate::shared::Shared;
+use crate::shared::SharedMapping;
 use crate::status::Status;
 use crate::sync::{Ordering, sized};
 use crate::writer::{Local, Writer};
@@ -15,7 +15,7 @@ const SMALLEST: usize = (header::BLOCKS + sized(32_768, 72)) * 8;
 
 /// A code map in shared memory. Forked processes share it; only the creating process may write.
 pub struct CodeMap {
-    shared: Shared,
+    shared: SharedMapping,
     local: Local,
 }
 
@@ -57,7 +57,7 @@ impl Stats {
 impl CodeMap {
     /// A map of `bytes` of address space; memory is used as it fills. At least 1.3 MiB.
     pub fn create(bytes: usize) -> io::Result<Self> {
-        let shared = Shared::create(bytes.max(SMALLEST))?;
+        let shared = SharedMapping::create(bytes.max(SMALLEST))?;
         shared.words()[header::BUMP].store(header::BLOCKS as u64, Ordering::Release);
         Ok(Self {
             shared,
@@ -68,7 +68,7 @@ impl CodeMap {
     /// A map of `bytes` that another process is to write: its memory can be handed over as the descriptor.
     #[cfg(not(any(loom, miri)))]
     pub fn create_for_another(bytes: usize) -> io::Result<(Self, std::os::fd::OwnedFd)> {
-        let (shared, memory) = Shared::create_sealed(bytes.max(SMALLEST))?;
+        let (shared, memory) = SharedMapping::create_sealed(bytes.max(SMALLEST))?;
         shared.words()[header::BUMP].store(header::BLOCKS as u64, Ordering::Release);
         let map = Self {
             shared,
@@ -83,7 +83,7 @@ impl CodeMap {
     /// If the memory is too small, or could be made so while it is in use.
     #[cfg(not(any(loom, miri)))]
     pub fn of_another(memory: std::os::fd::OwnedFd) -> io::Result<Self> {
-        let shared = Shared::open_sealed(memory, SMALLEST)?;
+        let shared = SharedMapping::open_sealed(memory, SMALLEST)?;
         Ok(Self {
             shared,
             local: Local::default(),

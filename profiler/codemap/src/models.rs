@@ -14,7 +14,7 @@ use crate::arena::{Words, header};
 use crate::block::{LEVELS, MARK, Node};
 use crate::index::{Index, SCAN, SLOT_BITS};
 use crate::list::Key;
-use crate::{CodeMap, CodeRange, FrameRec, Kind, Lookup, Mark, MarkKind, PcRec, Resolved};
+use crate::{CodeMap, CodeRange, FrameRec, Kind, Lookup, Mark, MarkKind, PcRec, Resolution};
 
 /// Long enough after the first records' ends for them to be recycled.
 const LATER: u64 = 100_000_000_000;
@@ -72,7 +72,7 @@ fn line_of(start: u64, load_time: u64) -> u32 {
 
 /// Looks a record up; what is found must be whole.
 fn look_up(map: &CodeMap, pc: u64, time: u64) -> Option<u64> {
-    let mut found = Resolved::default();
+    let mut found = Resolution::default();
     match map.reader().resolve(pc, time, true, &mut found) {
         Lookup::Found => {
             let [frame] = &found.frames[..] else {

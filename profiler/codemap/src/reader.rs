@@ -26,7 +26,7 @@ pub enum Lookup {
 
 /// What is at an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Resolved {
+pub struct Resolution {
     /// Kind of the code.
     pub kind: Kind,
     /// First address of its range.
@@ -40,7 +40,7 @@ pub struct Resolved {
     /// Outermost first; the following ones were inlined.
     pub frames: Vec<Frame>,
     /// The record it was read from.
-    pub found: Found,
+    pub found: Finding,
 }
 
 /// How to get past a piece of code on the stack.
@@ -58,14 +58,14 @@ pub struct Shape {
 
 /// A record found, not yet decoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct Finding {
     at: usize,
     frame: u32,
     valid_from: u64,
     valid_to: u64,
 }
 
-impl Found {
+impl Finding {
     /// Whether decoding both gives the same frames. A block that was reused has another load time.
     pub fn is_same(&self, other: &Self) -> bool {
         (self.at, self.frame, self.valid_from) == (other.at, other.frame, other.valid_from)
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
 
     /// What was at `pc` at `time`. `leaf`: `pc` is of the instruction being executed, else it is a
     /// return address.
-    pub fn resolve(&self, pc: u64, time: u64, leaf: bool, out: &mut Resolved) -> Lookup {
+    pub fn resolve(&self, pc: u64, time: u64, leaf: bool, out: &mut Resolution) -> Lookup {
         let answer = self.validated(|reader| {
             let found = reader.find_unvalidated(pc, time, leaf)?;
             let node = Node {
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The look-up alone, without decoding names.
-    pub fn find(&self, pc: u64, time: u64, leaf: bool) -> Option<Found> {
+    pub fn find(&self, pc: u64, time: u64, leaf: bool) -> Option<Finding> {
         self.validated(|reader| reader.find_unvalidated(pc, time, leaf))
             .flatten()
     }
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    fn find_unvalidated(&self, pc: u64, time: u64, leaf: bool) -> Option<Found> {
+    fn find_unvalidated(&self, pc: u64, time: u64, leaf: bool) -> Option<Finding> {
         let reach = self.words.load(header::MAX_SIZE);
         // With its times: every word is read once, it may change at any moment.
         let mut late: Option<(u64, u64, Node<'_>)> = None;
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
             if load <= time && time < unload {
                 if contains {
                     let frame = node.frame_at(pc, leaf)?;
-                    return Some(Found {
+                    return Some(Finding {
                         at: node.at,
                         frame,
                         valid_from: load,
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
         }
         let (load, unload, node) = late.filter(|(load, ..)| load.saturating_sub(time) <= LATEST)?;
         let frame = node.frame_at(pc, leaf)?;
-        Some(Found {
+        Some(Finding {
             at: node.at,
             frame,
             valid_from: free_since.max(load.saturating_sub(LATEST)),
@@ -248,7 +248,7 @@ mod tests {
             words[header::UNINDEXED].store(u64::from(unindexed), Ordering::Relaxed);
             words[header::MAX_SIZE].store(u64::from(u32::MAX), Ordering::Relaxed);
             let reader = Reader::new(&words);
-            let mut found = Resolved::default();
+            let mut found = Resolution::default();
             let pages = pages.iter().map(|(page, _, within, _)| (page << 21 | within << 9, *page));
             for (pc, time) in pcs.into_iter().chain(pages) {
                 for pc in [pc, words[header::BLOCKS + pc as usize % blocks].load(Ordering::Relaxed)] {
@@ -302,7 +302,7 @@ mod tests {
         insert(1000, false);
         insert(2000, true);
         let lines = |pc, leaf| {
-            let mut found = Resolved::default();
+            let mut found = Resolution::default();
             let looked_up = map.reader().resolve(pc, 2, leaf, &mut found);
             assert_eq!(looked_up, Lookup::Found);
             let frames = found.frames.iter();

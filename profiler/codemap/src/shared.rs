@@ -15,10 +15,10 @@ use crate::sync::AtomicU64;
 /// A mapping of its own, shared with forked processes.
 #[cfg(not(loom))]
 #[derive(Debug)]
-pub(crate) struct Shared(MmapRaw);
+pub(crate) struct SharedMapping(MmapRaw);
 
 #[cfg(not(loom))]
-impl Shared {
+impl SharedMapping {
     /// At least `bytes` of zeroed memory, used only as it is touched.
     pub(crate) fn create(bytes: usize) -> io::Result<Self> {
         Self::map(bytes.next_multiple_of(4096)).map(Self)
@@ -84,10 +84,10 @@ fn seals() -> nix::fcntl::SealFlag {
 
 /// In the models: loom's atomics are no plain words, and there is one process.
 #[cfg(loom)]
-pub(crate) struct Shared(Box<[AtomicU64]>);
+pub(crate) struct SharedMapping(Box<[AtomicU64]>);
 
 #[cfg(loom)]
-impl Shared {
+impl SharedMapping {
     pub(crate) fn create(bytes: usize) -> io::Result<Self> {
         Ok(Self((0..bytes / 8).map(|_| AtomicU64::new(0)).collect()))
     }

@@ -55,16 +55,16 @@ pub struct Writer<'a> {
 }
 
 /// Says that a writer is inside, for as long as it lives.
-struct Inside<'a>(&'a AtomicUsize);
+struct WriterGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Inside<'a> {
+impl<'a> WriterGuard<'a> {
     fn enter(local: &'a Local) -> Self {
         local.active.fetch_add(1, Ordering::SeqCst);
         Self(&local.active)
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for WriterGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -90,13 +90,13 @@ impl<'a> Writer<'a> {
         });
         let Some(at) = at else {
             // What was there before is gone, whether or not the new code fits.
-            let _inside = Inside::enter(self.local);
+            let _inside = WriterGuard::enter(self.local);
             self.unload_overlapping(range);
             self.count(header::VERSION);
             self.count(header::DROPPED_FULL);
             return Err(Full);
         };
-        let _inside = Inside::enter(self.local);
+        let _inside = WriterGuard::enter(self.local);
         // See `Reader::validated`.
         fence(Ordering::Release);
         for (index, word) in words.iter().enumerate() {
@@ -112,7 +112,7 @@ impl<'a> Writer<'a> {
 
     /// Ends the range that starts at `start`. False if none is loaded there.
     pub fn unload(&self, start: u64, time: u64) -> bool {
-        let _inside = Inside::enter(self.local);
+        let _inside = WriterGuard::enter(self.local);
         let unloaded = List::new(self.words)
             .from(Key::at(start))
             .take_while(|node| node.start() == start)
@@ -132,7 +132,7 @@ impl<'a> Writer<'a> {
         if mine.is_err() {
             return;
         }
-        let _inside = Inside::enter(self.local);
+        let _inside = WriterGuard::enter(self.local);
         self.release_limbo();
         for _ in 0..AT_ONCE {
             let Some((time, at)) = self.next_unloaded() else {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use unfuse_codemap::{
-    CodeMap, CodeRange, FrameRec, Kind, Lookup, Mark, MarkKind, Method, PcRec, Resolved,
+    CodeMap, CodeRange, FrameRec, Kind, Lookup, Mark, MarkKind, Method, PcRec, Resolution,
 };
 
 /// Inserts a range whose names tell its start and load time, so that a mixed-up record shows.
@@ -63,7 +63,7 @@ fn insert(map: &CodeMap, start: u64, size: u32, load_time: u64) -> bool {
         .is_ok()
 }
 
-fn check(found: &Resolved, pc: u64) {
+fn check(found: &Resolution, pc: u64) {
     assert!(
         (found.code_start..found.code_end).contains(&pc),
         "{found:?} does not contain {pc:x}"
@@ -115,7 +115,7 @@ proptest! {
                 if let Some(live) = live { live.unload = time; }
             }
         }
-        let mut found = Resolved::default();
+        let mut found = Resolution::default();
         for (slot, time) in probes {
             let pc = 0x1000 + slot * 16 + 5;
             let truth = model.iter().find(|o| o.load <= time && time < o.unload && o.start <= pc && pc < o.end);
@@ -137,7 +137,7 @@ proptest! {
     fn pcs_are_described_up_to_and_including(offset in 0u64..64) {
         let map = CodeMap::create(4 << 20).unwrap();
         insert(&map, 0x4000, 64, 1);
-        let mut found = Resolved::default();
+        let mut found = Resolution::default();
         map.reader().resolve(0x4000 + offset, 2, true, &mut found);
         prop_assert_eq!(found.frames.len(), if offset < 32 { 1 } else { 2 });
         map.reader().resolve(0x4000 + offset, 2, false, &mut found);
@@ -187,7 +187,7 @@ fn readers_never_see_a_torn_record() {
         }
         scope.spawn(|| {
             let _stop = StopOnDrop(&stop);
-            let mut found = Resolved::default();
+            let mut found = Resolution::default();
             let mut hits = 0u64;
             let mut round = 0u64;
             // A busy machine gets the time it needs.
@@ -231,7 +231,7 @@ fn another_process_reads_while_this_one_writes() {
     let child = unsafe { libc::fork() };
     if child == 0 {
         let result = std::panic::catch_unwind(|| {
-            let (mut found, mut last) = (Resolved::default(), 0);
+            let (mut found, mut last) = (Resolution::default(), 0);
             while last < 2000 {
                 let pc = 0x1000 + last * 0x100 + 1;
                 if map.reader().resolve(pc, last + 1, true, &mut found) == Lookup::Found {
@@ -262,7 +262,7 @@ fn a_full_map_counts_and_keeps_what_it_has() {
     }
     assert!(!insert(&map, 0x1000 + kept * 0x100, 0x80, kept + 1));
     assert_eq!(map.stats().dropped_full, 2);
-    let mut found = Resolved::default();
+    let mut found = Resolution::default();
     for slot in 0..kept {
         let pc = 0x1000 + slot * 0x100;
         assert_eq!(
@@ -275,7 +275,7 @@ fn a_full_map_counts_and_keeps_what_it_has() {
     assert!(!insert(&map, 0x1000, 0x80, kept + 5));
     let old = |time| {
         map.reader()
-            .resolve(0x1010, time, true, &mut Resolved::default())
+            .resolve(0x1010, time, true, &mut Resolution::default())
     };
     assert_eq!(old(kept + 4), Lookup::Found);
     assert_ne!(old(kept + 6), Lookup::Found);
@@ -337,7 +337,7 @@ fn records_with_equal_keys_are_recycled_one_by_one() {
         insert(&map, 0x10_000 + slot * 0x100, 0x80, later);
     }
     assert!(insert(&map, 0x5000, 0x80, later), "the list has an end");
-    let mut found = Resolved::default();
+    let mut found = Resolution::default();
     for pc in (0..30)
         .map(|slot| 0x10_000 + slot * 0x100)
         .chain([0x9000, 0x5000])
@@ -354,7 +354,7 @@ fn a_late_load_answers_only_for_a_bounded_time() {
     let map = CodeMap::create(0).unwrap();
     let (second, load) = (1_000_000_000, 100_000_000_000);
     insert(&map, 0x4000, 0x80, load);
-    let mut found = Resolved::default();
+    let mut found = Resolution::default();
     let mut at = |time| map.reader().resolve(0x4000, time, true, &mut found);
     assert_eq!(at(load - 11 * second), Lookup::NotFound);
     assert_eq!(at(load - 9 * second), Lookup::Found);

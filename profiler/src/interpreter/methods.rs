@@ -88,7 +88,7 @@ pub struct Methods {
     /// What stood at each address since `begin`.
     current: HashMap<u64, Option<u32>>,
     /// What stood there when it was last read.
-    before: HashMap<u64, Standing>,
+    before: HashMap<u64, Reading>,
     numbers: HashMap<(Names, Place), u32>,
     /// Methods by number, and when they were last met.
     methods: HashMap<u32, (InterpretedMethod, u64)>,
@@ -98,7 +98,7 @@ pub struct Methods {
 
 /// The method at an address, and when it was read.
 #[derive(Debug, Clone, Copy)]
-struct Standing {
+struct Reading {
     number: u32,
     read: u64,
     /// Unloaded classes at that time, if its class was certainly not among them.
@@ -144,7 +144,7 @@ impl Methods {
             self.numbers
                 .retain(|_, number| methods.contains_key(number));
             self.before
-                .retain(|_, standing| methods.contains_key(&standing.number));
+                .retain(|_, reading| methods.contains_key(&reading.number));
         }
     }
 
@@ -166,15 +166,15 @@ impl Methods {
 
     /// The number of a method that need not be read.
     fn settled(&mut self, method: u64) -> Option<u32> {
-        let standing = self.before.get(&method)?;
+        let reading = self.before.get(&method)?;
         let is_settled = self.unloaded.is_some()
-            && self.unloaded == standing.unloaded
-            && self.now.saturating_sub(standing.read) < AGAIN_NS;
+            && self.unloaded == reading.unloaded
+            && self.now.saturating_sub(reading.read) < AGAIN_NS;
         if !is_settled {
             return None;
         }
-        self.methods.get_mut(&standing.number)?.1 = self.now;
-        Some(standing.number)
+        self.methods.get_mut(&reading.number)?.1 = self.now;
+        Some(reading.number)
     }
 
     /// The method with a number.
@@ -184,13 +184,13 @@ impl Methods {
 
     fn read(&mut self, method: u64) -> Option<u32> {
         let number = self.numbered(method)?;
-        let standing = Standing {
+        let reading = Reading {
             number,
             read: self.now,
             // What has been unloaded may still be there when it is read.
             unloaded: self.unloaded.filter(|_| !self.is_ambiguous),
         };
-        let before = self.before.insert(method, standing);
+        let before = self.before.insert(method, reading);
         let is_counted = self.unloaded.is_some();
         let is_other = before.map_or(is_counted, |before| before.number != number);
         let after_samples = self.is_ambiguous && is_other;

@@ -23,7 +23,7 @@ pub struct Counters {
 
 /// What was counted, outside the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Counted {
+pub struct Counts {
     /// Instructions for each cycle.
     pub instructions_per_cycle: f64,
     /// The part of cycles in which nothing was done since something was waited for, mostly memory.
@@ -45,9 +45,9 @@ impl Counters {
     }
 
     /// What was counted so far; none if nothing was.
-    pub fn read(&self) -> Option<Counted> {
+    pub fn read(&self) -> Option<Counts> {
         let cycles = count(&self.cycles)?;
-        Some(Counted {
+        Some(Counts {
             instructions_per_cycle: count(&self.instructions)? / cycles,
             stalled: self
                 .stalled

@@ -6,7 +6,7 @@ mod event;
 mod record;
 mod ring;
 
-pub use counters::{Counted, Counters};
+pub use counters::{Counters, Counts};
 pub use event::{PerfEvent, probe, probe_switches};
 pub(crate) use record::NO_ADDRESS;
-pub use record::{Record, Sample, Switch, Where};
+pub use record::{Record, Sample, Switch, SwitchTarget};

@@ -35,12 +35,12 @@ pub struct Switch {
     /// CLOCK_MONOTONIC ns.
     pub time: u64,
     /// Which way.
-    pub to: Where,
+    pub to: SwitchTarget,
 }
 
 /// Where a switch takes the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Where {
+pub enum SwitchTarget {
     /// Onto a CPU.
     Cpu,
     /// Off it, to wait for something.
@@ -177,9 +177,9 @@ impl<'a> Cursor<'a> {
             misc & PERF_RECORD_MISC_SWITCH_OUT != 0,
             misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
         ) {
-            (false, _) => Where::Cpu,
-            (true, false) => Where::Wait,
-            (true, true) => Where::Queue,
+            (false, _) => SwitchTarget::Cpu,
+            (true, false) => SwitchTarget::Wait,
+            (true, true) => SwitchTarget::Queue,
         };
         Some(Switch { time, to })
     }
@@ -281,9 +281,12 @@ mod tests {
     fn a_switch_says_when_and_where_to() {
         let out = PERF_RECORD_MISC_SWITCH_OUT;
         for (misc, to) in [
-            (0, Where::Cpu),
-            (out, Where::Wait),
-            (out | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, Where::Queue),
+            (0, SwitchTarget::Cpu),
+            (out, SwitchTarget::Wait),
+            (
+                out | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
+                SwitchTarget::Queue,
+            ),
         ] {
             let switch = Switch { time: 30, to };
             let bytes = switch_bytes(misc, &[2, 30, 77]);

@@ -1,6 +1,6 @@
 //! How the kernel's callchains are made true.
 
-use super::interpreted::{CALLERS_MISSING, Interpreted, TaggedFrames};
+use super::interpreted::{CALLERS_MISSING, InterpretedFrames, TaggedFrames};
 use super::repair::{self, Chain};
 use super::unwind::Unwinder;
 use crate::maps::Maps;
@@ -10,7 +10,7 @@ use crate::timer::TOP_WORDS;
 /// The ways, by how the JVM was started.
 pub(super) enum Chains<'a> {
     /// The JVM keeps frame pointers.
-    Pointers(Interpreted<'a>),
+    Pointers(InterpretedFrames<'a>),
     /// It ran before we came, and does not.
     Sizes(Unwinder<'a>),
 }

@@ -3,7 +3,7 @@
 //! In a chain, such a frame is one word of its own kind: the number of the method and the index of the
 //! bytecode. So equal chains are equal words, and nothing needs to be carried beside them.
 
-use unfuse_codemap::{CodeMap, Lookup, Resolved};
+use unfuse_codemap::{CodeMap, Lookup, Resolution};
 
 use super::leaf;
 use super::stack::{Stack, return_address};
@@ -86,25 +86,25 @@ impl TaggedFrames {
 }
 
 /// Marks interpreted frames.
-pub(super) struct Interpreted<'a> {
+pub(super) struct InterpretedFrames<'a> {
     map: &'a CodeMap,
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
     tagged: TaggedFrames,
     /// Where the interpreter's code is, once seen.
     code: Option<(u64, u64)>,
-    resolved: Resolved,
+    resolved: Resolution,
     marked: Vec<u64>,
 }
 
-impl<'a> Interpreted<'a> {
+impl<'a> InterpretedFrames<'a> {
     pub(super) fn new(map: &'a CodeMap, memory: Option<Memory>, methods: Option<Methods>) -> Self {
         Self {
             map,
             memory,
             tagged: TaggedFrames::new(methods),
             code: None,
-            resolved: Resolved::default(),
+            resolved: Resolution::default(),
             marked: Vec::new(),
         }
     }

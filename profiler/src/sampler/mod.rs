@@ -33,14 +33,14 @@ use crate::process;
 use crate::share::TaskShare;
 use crate::status::{Counter, Failure, StatusWords};
 use chains::Chains;
-use interpreted::{Interpreted, TaggedFrames};
+use interpreted::{InterpretedFrames, TaggedFrames};
 use outbox::Outbox;
 use raw::{RawSample, RawSamples};
 use resolver::{Leaf, Resolver};
 use source::{Intake, SampleSource};
 use timeline::{Task, Timeline};
 use unwind::Unwinder;
-use waits::{Settled, Waits};
+use waits::{WaitGroup, Waits};
 
 pub(crate) use access::Access;
 pub(crate) use source::SourceKind;
@@ -157,7 +157,7 @@ impl<'a> Sampler<'a> {
         let chains = if attached {
             Chains::Sizes(Unwinder::new(map, memory, methods))
         } else {
-            Chains::Pointers(Interpreted::new(map, memory, methods))
+            Chains::Pointers(InterpretedFrames::new(map, memory, methods))
         };
         Ok(Self {
             status,
@@ -343,13 +343,13 @@ fn leaf_of(sample: &RawSample) -> Leaf {
 
 /// Counts waits with one stack: what they waited for, and for a CPU.
 fn count_waits(
-    settled: &Settled<'_, Option<Task>>,
+    settled: &WaitGroup<'_, Option<Task>>,
     tasks: TaskShare,
     resolver: &mut Resolver<'_>,
     tagged: &TaggedFrames,
     outbox: &mut Outbox<'_>,
 ) {
-    let Settled {
+    let WaitGroup {
         task,
         stack,
         start,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use unfuse_codemap::{CodeMap, Found, Kind, Lookup, Resolved};
+use unfuse_codemap::{CodeMap, Finding, Kind, Lookup, Resolution};
 use unfuse_format::{Frame, FrameKind, NO_CALLERS, UNDESCRIBED};
 
 use super::interpreted::{CALLERS_MISSING, INTERPRETER, TaggedFrames};
@@ -65,14 +65,15 @@ impl Window {
     }
 }
 
-struct Known {
-    named: Named,
+/// A chain with names, and when it has them.
+struct ChainEntry {
+    named: NamedChain,
     window: Window,
 }
 
 /// A callchain with names.
 #[derive(Clone, Copy)]
-pub(super) struct Named {
+pub(super) struct NamedChain {
     /// The id of its stack.
     pub(super) stack: i64,
     /// Whether the JVM has described all of its code.
@@ -97,7 +98,7 @@ struct Piece {
 #[derive(Clone, Copy)]
 enum Origin {
     /// A record of the code map.
-    Code(Found),
+    Code(Finding),
     /// The word itself says what it stands for: a method that is interpreted, or missing callers.
     Interpreted,
     /// Neither.
@@ -131,12 +132,12 @@ pub(super) struct Resolver<'a> {
     maps: Maps,
     /// The JVM's, to tell what code is that it does not tell of.
     memory: Option<Memory>,
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, ChainEntry>,
     /// By address, or word of an interpreted frame, and whether that is a leaf's.
     pieces: HashMap<(u64, bool), Rc<Piece>>,
     /// Those of the chain at hand, innermost first.
     chain: Vec<Rc<Piece>>,
-    resolved: Resolved,
+    resolved: Resolution,
 }
 
 impl<'a> Resolver<'a> {
@@ -148,7 +149,7 @@ impl<'a> Resolver<'a> {
             known: HashMap::new(),
             pieces: HashMap::new(),
             chain: Vec::new(),
-            resolved: Resolved::default(),
+            resolved: Resolution::default(),
         }
     }
 
@@ -169,7 +170,7 @@ impl<'a> Resolver<'a> {
         chain: &[u64],
         tagged: &TaggedFrames,
         outbox: &mut Outbox<'_>,
-    ) -> Named {
+    ) -> NamedChain {
         let version = self.map.version();
         let mut hasher = DefaultHasher::new();
         (chain, leaf).hash(&mut hasher);
@@ -180,14 +181,14 @@ impl<'a> Resolver<'a> {
             return known.named;
         }
         let window = self.find(version, time, leaf, chain, tagged);
-        let named = Named {
+        let named = NamedChain {
             stack: self.stack(leaf, outbox),
             is_described: self.chain.iter().all(|piece| piece.is_described),
         };
         if self.known.len() >= CACHE_ENTRIES {
             self.known.clear();
         }
-        self.known.insert(key, Known { named, window });
+        self.known.insert(key, ChainEntry { named, window });
         named
     }
 

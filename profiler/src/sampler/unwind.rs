@@ -7,7 +7,7 @@
 //! code without frame pointers breaks the walk, it goes on from the first word further up that looks like a
 //! return address and leads to the thread's root.
 
-use unfuse_codemap::{CodeMap, Kind, Lookup, Resolved, Shape};
+use unfuse_codemap::{CodeMap, Kind, Lookup, Resolution, Shape};
 
 use super::interpreted::{BYTECODE, INTERPRETED, INTERPRETER, METHOD, TaggedFrames};
 use super::repair::Chain;
@@ -34,7 +34,7 @@ pub(super) struct Unwinder<'a> {
     tagged: TaggedFrames,
     /// Where the interpreter's code is, once seen.
     interpreter: Option<(u64, u64)>,
-    resolved: Resolved,
+    resolved: Resolution,
 }
 
 /// A frame being left.
@@ -62,7 +62,7 @@ impl<'a> Unwinder<'a> {
             memory,
             tagged: TaggedFrames::new(methods),
             interpreter: None,
-            resolved: Resolved::default(),
+            resolved: Resolution::default(),
         }
     }
 

@@ -56,7 +56,7 @@ impl Wait {
 
 /// Waits with one stack, as they are counted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Settled<'a, K> {
+pub(super) struct WaitGroup<'a, K> {
     pub(super) task: K,
     /// None where nobody knows.
     pub(super) stack: Option<&'a WaitStack>,
@@ -217,7 +217,7 @@ impl Waits {
         &mut self,
         before: u64,
         task: impl Fn(u64) -> Option<K>,
-        mut each: impl FnMut(Settled<'_, K>),
+        mut each: impl FnMut(WaitGroup<'_, K>),
     ) {
         let count = self.ended.partition_point(|wait| wait.end < before);
         self.delayed = self.delayed.saturating_sub(count);
@@ -253,7 +253,7 @@ impl Waits {
         }
         for ((task, wait), sum) in waits.iter().zip(sums) {
             if sum.waits + sum.queues > 0 {
-                each(Settled {
+                each(WaitGroup {
                     task: *task,
                     stack: wait.stack.as_ref(),
                     start: wait.start,

@@ -35,7 +35,7 @@ struct Counters {
     cpus: u32,
     cpu_ms: u64,
     limit: Option<CpuLimit>,
-    jvm: Used,
+    jvm: Usage,
     disk_read_bytes: u64,
     disk_write_bytes: u64,
     /// Time with requests under way, ms, by disk.
@@ -49,7 +49,7 @@ struct Counters {
 
 /// What processes have used.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-struct Used {
+struct Usage {
     cpu_ms: u64,
     read_bytes: u64,
     write_bytes: u64,
@@ -205,9 +205,9 @@ impl Counters {
 }
 
 /// What a process and its living descendants have used, with those that were waited for.
-fn used_by(pid: u32) -> Used {
+fn used_by(pid: u32) -> Usage {
     let ms_per_tick = 1000 / procfs::ticks_per_second().max(1);
-    let mut sum = Used::default();
+    let mut sum = Usage::default();
     let mut waiting = vec![pid];
     let mut seen = 0;
     while let Some(pid) = waiting.pop() {

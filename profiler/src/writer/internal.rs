@@ -33,7 +33,7 @@ const VM: &str = "VM operations";
 
 /// CPU time that an internal thread used since the last look.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Used {
+pub(super) struct ThreadUsage {
     pub(super) tid: u32,
     /// Its name.
     pub(super) thread: String,
@@ -62,7 +62,7 @@ struct Thread {
 impl InternalThreads {
     /// Looks at all threads under `/proc/PID/task`. Threads that are gone are forgotten with what they
     /// used since the last look.
-    pub(super) fn look(&mut self, tasks: &Path, period_ns: u64) -> Vec<Used> {
+    pub(super) fn look(&mut self, tasks: &Path, period_ns: u64) -> Vec<ThreadUsage> {
         let Ok(entries) = fs::read_dir(tasks) else {
             return Vec::new();
         };
@@ -87,7 +87,7 @@ impl InternalThreads {
                 thread.ns = ns;
                 thread.rest += more;
                 if more > 0 {
-                    used.push(Used {
+                    used.push(ThreadUsage {
                         tid,
                         thread: thread.name.clone(),
                         work: thread.work,

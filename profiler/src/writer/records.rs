@@ -257,7 +257,7 @@ impl Tables {
 /// What a file of records holds. For `unfuse-fuzz` only.
 #[doc(hidden)]
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct RecordCounts {
     /// Records that were read.
     pub inputs: usize,
     /// Records that were made.
@@ -268,9 +268,9 @@ pub struct Taken {
 
 /// Takes a file of records as the writer does. For `unfuse-fuzz` only.
 #[doc(hidden)]
-pub fn take_records(bytes: &[u8]) -> Taken {
+pub fn take_records(bytes: &[u8]) -> RecordCounts {
     let mut ranges = Ranges::default();
-    let mut taken = Taken::default();
+    let mut taken = RecordCounts::default();
     for block in Blocks::new(bytes) {
         match block {
             Block::Input(_) => taken.inputs += 1,

@@ -9,11 +9,11 @@ use unfuse_format::{ProfileDir, SampleRow};
 pub(super) struct Spool {
     dir: ProfileDir,
     limit: u64,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingSegment>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingSegment {
     name: String,
     bytes: u64,
     samples: u64,
@@ -37,7 +37,7 @@ impl Spool {
         let bytes = |name: &str| folder.about(name).map(|about| about.bytes);
         self.waiting.retain(|segment| bytes(&segment.name).is_ok());
         let bytes = bytes(&name).unwrap_or(0);
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(WaitingSegment {
             name,
             bytes,
             samples,

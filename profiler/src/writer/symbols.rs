@@ -141,9 +141,9 @@ fn code_segments<'a>(bytes: impl ReadRef<'a>) -> Option<Vec<(u64, u64, u64)>> {
 
 /// Text that refuses to become longer than [`LONGEST_NAME`]: a short mangled name may stand for a huge one.
 #[derive(Default)]
-struct Short(String);
+struct BoundedText(String);
 
-impl fmt::Write for Short {
+impl fmt::Write for BoundedText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if self.0.len() + text.len() > LONGEST_NAME {
             return Err(fmt::Error);
@@ -157,7 +157,7 @@ impl fmt::Write for Short {
 fn demangle(name: &str) -> String {
     let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
     let options = cpp_demangle::DemangleOptions::new().no_params();
-    let mut plain = Short::default();
+    let mut plain = BoundedText::default();
     cpp_demangle::Symbol::new(name)
         .ok()
         .and_then(|symbol| symbol.structured_demangle(&mut plain, &options).ok())

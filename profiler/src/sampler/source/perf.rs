@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Intake, SampleSource};
 use crate::clock::monotonic_ns;
-use crate::perf_event::{PerfEvent, Record, Sample, Switch, Where};
+use crate::perf_event::{PerfEvent, Record, Sample, Switch, SwitchTarget};
 use crate::sampler::access::Access;
 use crate::sampler::pacer::{Pacer, WaitPacer};
 use crate::sampler::repair::Chain;
@@ -146,10 +146,10 @@ impl Batch {
     /// Takes notice of the thread coming to its CPU or leaving it.
     fn switch(&mut self, switch: Switch, intake: &mut Intake<'_, '_>) {
         match switch.to {
-            Where::Cpu => intake.waits.end(switch.time),
-            Where::Wait | Where::Queue => {
+            SwitchTarget::Cpu => intake.waits.end(switch.time),
+            SwitchTarget::Wait | SwitchTarget::Queue => {
                 self.left += 1;
-                let preempted = switch.to == Where::Queue;
+                let preempted = switch.to == SwitchTarget::Queue;
                 intake.waits.begin(switch.time, preempted);
             }
         }

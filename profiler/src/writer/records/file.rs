@@ -151,11 +151,11 @@ fn id_of(bytes: &mut &[u8]) -> Option<i64> {
 
 /// Which records each output came from: of every source those that were read for it, or, where none were, those of the output before.
 #[derive(Default)]
-pub(super) struct Ranges(BTreeMap<i32, OfOutput>);
+pub(super) struct Ranges(BTreeMap<i32, OutputRanges>);
 
 /// Of one output.
 #[derive(Default)]
-struct OfOutput {
+struct OutputRanges {
     forgotten: i32,
     last: BTreeMap<i32, Range<i64>>,
 }
@@ -163,7 +163,7 @@ struct OfOutput {
 impl Ranges {
     /// Takes in what was read for a record; returns where the record came from.
     pub(super) fn update(&mut self, row: &Output) -> impl Iterator<Item = (i32, Range<i64>)> {
-        let OfOutput { forgotten, last } = self.0.entry(row.output).or_default();
+        let OutputRanges { forgotten, last } = self.0.entry(row.output).or_default();
         // Once: an earlier source that is read again has a part again.
         if row.forgotten > *forgotten {
             *forgotten = row.forgotten;
