@@ -1,5 +1,6 @@
 //! Class loading: Spark is noticed by its classes, and the classes to patch are patched.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_uchar};
 use std::sync::OnceLock;
 
@@ -13,6 +14,11 @@ use crate::spark_jar::Patches;
 use crate::threads;
 
 static PATCHES: OnceLock<Option<Patches>> = OnceLock::new();
+
+thread_local! {
+    /// Set while this thread loads the patches. A class of Spark that is loaded by that must not wait for them.
+    static LOADING: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Classes that only a JVM with a Spark application loads (the launcher loads others).
 const SPARK: [&str; 2] = [
@@ -47,7 +53,15 @@ pub(crate) unsafe extern "system" fn class_file_load_hook(
             threads::spark_found(agent);
         }
         let patched = |env: &mut Env<'_>| {
-            let patches = PATCHES.get_or_init(|| Patches::load(agent, env));
+            if LOADING.get() {
+                return Ok(None);
+            }
+            let patches = PATCHES.get_or_init(|| {
+                LOADING.set(true);
+                let patches = Patches::load(agent, env);
+                LOADING.set(false);
+                patches
+            });
             let Some(patches) = patches.as_ref().filter(|patches| patches.wants(name)) else {
                 return Ok(None);
             };
