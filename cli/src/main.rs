@@ -2,6 +2,7 @@
 
 mod attach;
 mod commands;
+mod duration;
 mod output;
 mod remote;
 mod setup;

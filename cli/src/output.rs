@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::unistd::Uid;
+use serde::Serialize;
 use unfuse_files::{Directory, Kind, is_trusted};
 use unfuse_postprocess::plain::{Form, Plain};
 
@@ -39,6 +40,22 @@ pub fn write_plain_to(
     write: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
     write_to(path, |out| write(&mut Plain::new(out, form)))
+}
+
+/// Prints an answer as JSON or as text, to a file or to standard output where none is given.
+pub fn print(
+    path: Option<&Path>,
+    json: bool,
+    answer: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<()> {
+    write_plain_to(path, form(json), |out| {
+        if json {
+            serde_json::to_writer_pretty(&mut *out, answer)?;
+            return Ok(writeln!(out)?);
+        }
+        Ok(out.write_all(text().as_bytes())?)
+    })
 }
 
 /// No more links are followed one after the other.

@@ -4,6 +4,7 @@ use unfuse_contention::InputError;
 use unfuse_format::FormatError;
 use unfuse_impact::TableError;
 use unfuse_provenance::ProvenanceError;
+use unfuse_sizing::SizingError;
 
 /// Why an answer cannot be given.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,9 @@ pub enum ReportError {
     /// A table of runs cannot be analysed.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// A job's profile does not say how long it takes, or no cluster fits.
+    #[error(transparent)]
+    Sizing(#[from] SizingError),
     /// There is no answer, or a job that was to find it has failed; why.
     #[error("{0}")]
     Refused(String),

@@ -12,7 +12,7 @@ use unfuse_impact::{Scheme, Table};
 use unfuse_report::impact::{Answer, render};
 
 use self::operators::Profiles;
-use crate::output::{form, write_plain_to};
+use crate::output::print;
 
 /// What `measure` calls its table.
 const RUNS: &str = "runs.csv";
@@ -70,12 +70,8 @@ impl Impact {
             None => {}
         }
         let answer = self.answer()?;
-        write_plain_to(self.out.as_deref(), form(self.json), |out| {
-            if self.json {
-                serde_json::to_writer_pretty(&mut *out, &answer)?;
-                return Ok(writeln!(out)?);
-            }
-            Ok(out.write_all(render(&answer, self.top).as_bytes())?)
+        print(self.out.as_deref(), self.json, &answer, || {
+            render(&answer, self.top)
         })?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,14 +1,13 @@
 //! What every question has: a profile, a size and iterations; and where machines are bought.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use unfuse_format::Retention;
-use unfuse_sizing::{
-    self as sizing, Cluster, Market, Point, Prediction, Prices, Profile, Range, Relaxed,
-    SizingError, Tariff, relaxed,
-};
+use unfuse_report::size::Job;
+use unfuse_report::text::list;
+use unfuse_sizing::{self as sizing, Market, Prices, Profile, Range, Tariff};
 
 /// The job as it is asked about.
 #[derive(Debug, Args)]
@@ -58,26 +57,20 @@ pub(super) struct Shop {
     spot: bool,
 }
 
-/// A profile, and what is asked of it.
-pub(super) struct About {
-    pub profile: Profile,
-    pub model: sizing::Model,
-    iterations: f64,
-    bytes: f64,
-}
-
 impl Asked {
     /// Reads the profile and completes the question.
-    pub(super) fn open(&self) -> Result<About> {
+    pub(super) fn open(&self) -> Result<Job> {
         let profile = Profile::read(&self.profile)?;
-        let ranges = profile.ranges();
-        let (iterations, bytes) = (ranges.iterations, ranges.bytes);
-        Ok(About {
-            model: self.model.map_or(profile.model, Into::into),
-            iterations: chosen("iterations", "--iterations", self.iterations, iterations)?,
-            bytes: chosen("bytes of input", "--size", self.size, bytes)?,
-            profile,
-        })
+        let known = profile.ranges();
+        let iterations = chosen(
+            "iterations",
+            "--iterations",
+            self.iterations,
+            known.iterations,
+        )?;
+        let bytes = chosen("bytes of input", "--size", self.size, known.bytes)?;
+        let model = self.model.map(Into::into);
+        Ok(Job::new(profile, model, iterations, bytes))
     }
 }
 
@@ -94,33 +87,6 @@ fn chosen(what: &str, option: &str, said: Option<f64>, range: Range) -> Result<f
     }
 }
 
-impl About {
-    fn at(&self, slots: f64) -> Point {
-        Point {
-            slots,
-            iterations: self.iterations,
-            bytes: self.bytes,
-        }
-    }
-
-    pub(super) fn predict(&self, slots: f64) -> Result<Prediction, SizingError> {
-        self.profile.predict(&self.at(slots), Some(self.model))
-    }
-
-    /// What no cluster costs less than; only the closed form is convex, so of it.
-    pub(super) fn bound(
-        &self,
-        market: &Market,
-        deadline: f64,
-    ) -> Result<Option<Relaxed>, SizingError> {
-        if self.model != sizing::Model::ClosedForm {
-            return Ok(None);
-        }
-        let terms = self.profile.closed.by_slots(&self.at(1.0));
-        relaxed(market, terms, deadline)
-    }
-}
-
 impl Shop {
     pub(super) fn tariff(&self) -> Tariff {
         if self.spot {
@@ -131,16 +97,16 @@ impl Shop {
     }
 
     /// All clusters that the profile can say something of.
-    pub(super) fn market(&self, about: &About) -> Result<Market> {
+    pub(super) fn market(&self, job: &Job) -> Result<Market> {
         let prices = Prices::read(&self.prices)?;
         let without = prices.without(self.tariff());
         if !without.is_empty() {
             crate::say!(
                 "unfuse: left out, as without a spot price: {}",
-                unfuse_report::text::list(&without)
+                list(&without)
             );
         }
-        let reach = about.profile.reach();
+        let reach = job.profile().reach();
         Ok(Market::new(
             &prices,
             self.tariff(),
@@ -148,46 +114,6 @@ impl Shop {
             reach.most,
         )?)
     }
-}
-
-/// Machines as `TYPE=N,TYPE=N`, with their slots.
-pub(super) fn cluster(text: &str, prices: &Path) -> Result<(Cluster, f64)> {
-    let table = Prices::read(prices)?;
-    let mut machines = Vec::new();
-    let mut slots = 0.0;
-    for part in text.split(',') {
-        let named = part
-            .split_once('=')
-            .map(|(name, count)| (name.trim(), count.trim().parse::<u32>()));
-        let Some((name, Ok(count))) = named else {
-            bail!("--cluster {text}: {part:?} is not TYPE=N, such as m5.xlarge=3");
-        };
-        let Some(instance) = table
-            .instances
-            .iter()
-            .find(|instance| instance.name == name)
-        else {
-            let known: Vec<&String> = table
-                .instances
-                .iter()
-                .map(|instance| &instance.name)
-                .collect();
-            bail!(
-                "{} has no {name}; it has {}",
-                prices.display(),
-                unfuse_report::text::list(&known)
-            );
-        };
-        if let Some(most) = instance.at_most.filter(|most| count > *most) {
-            bail!(
-                "--cluster {text}: of {name} there are {most} at most, by {}",
-                prices.display()
-            );
-        }
-        slots += f64::from(count) * instance.capacity();
-        machines.push((name.to_owned(), count));
-    }
-    Ok((Cluster(machines), slots))
 }
 
 /// Bytes, or a size with a unit.

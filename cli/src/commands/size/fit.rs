@@ -4,14 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use serde::Serialize;
-use unfuse_sizing::{
-    self as sizing, Baselines, Category, ClosedForm, Given, LeftOut, Model, Profile, Ranges,
-    SizingError, UnitTask, Validation,
-};
+use unfuse_report::size::{Fitted, keep_application, render_fit};
+use unfuse_sizing::{self as sizing, Given, Profile};
 
-use super::{print, text};
-use crate::output::write_to;
+use crate::output::{print, write_to};
 
 /// Make a job's profile from the event logs or profile directories of some runs
 #[derive(Debug, Args)]
@@ -33,32 +29,6 @@ pub(super) struct Fit {
     json: bool,
 }
 
-/// What a fit has to say.
-#[derive(Serialize)]
-pub(super) struct Fitted<'a> {
-    pub profile: String,
-    pub application: &'a str,
-    pub category: Category,
-    pub runs: usize,
-    pub ranges: Ranges,
-    pub closed_form: &'a ClosedForm,
-    pub baselines: &'a Baselines,
-    pub unit_tasks: &'a [UnitTask],
-    pub models: [Fits; 2],
-    pub chosen: Model,
-    pub validation: &'a Validation,
-    pub left_out: Vec<LeftOut>,
-    pub notes: Vec<String>,
-}
-
-/// How well a model fits, as mean relative errors.
-#[derive(Serialize)]
-pub(super) struct Fits {
-    pub model: Model,
-    pub fit_error: f64,
-    pub held_out_error: Option<f64>,
-}
-
 impl Fit {
     pub(super) fn execute(self) -> Result<()> {
         let given = self
@@ -69,20 +39,7 @@ impl Fit {
             .unwrap_or_default();
         let mut logs = sizing::read(&self.logs, &given)?;
         if let Some(wanted) = &self.app {
-            let known: std::collections::BTreeSet<String> = logs
-                .runs
-                .iter()
-                .map(|run| run.application.clone())
-                .collect();
-            logs.runs.retain(|run| run.application == *wanted);
-            if logs.runs.is_empty() && !known.is_empty() {
-                let known = known.into_iter().collect();
-                return Err(SizingError::NoApplication {
-                    wanted: wanted.clone(),
-                    known,
-                }
-                .into());
-            }
+            keep_application(&mut logs, wanted)?;
         }
         let left_out: Vec<String> = logs
             .left_out
@@ -102,26 +59,8 @@ impl Fit {
         let toml = profile.to_toml()?;
         write_to(Some(&self.out), |out| Ok(out.write_all(toml.as_bytes())?))
             .context("the profile is not saved")?;
-        let fits = |model| Fits {
-            model,
-            fit_error: profile.fit_error(model),
-            held_out_error: profile.validation.mean_error(model),
-        };
-        let fitted = Fitted {
-            profile: self.out.display().to_string(),
-            application: &profile.application,
-            category: profile.category,
-            runs: profile.runs.len(),
-            ranges: profile.ranges(),
-            closed_form: &profile.closed,
-            baselines: &profile.baselines,
-            unit_tasks: &profile.units,
-            models: [fits(Model::ClosedForm), fits(Model::Replay)],
-            chosen: profile.model,
-            validation: &profile.validation,
-            left_out: logs.left_out,
-            notes: logs.notes,
-        };
-        print(self.json, &fitted, || text::fitted(&fitted))
+        let saved_as = self.out.display().to_string();
+        let fitted = Fitted::new(&profile, saved_as, logs.left_out, logs.notes);
+        print(None, self.json, &fitted, || render_fit(&fitted))
     }
 }

@@ -16,7 +16,7 @@ use unfuse_report::text::list;
 use unfuse_skew::{Run, from_event_log, from_profile};
 
 use self::spark::Job;
-use crate::output::{form, write_plain_to};
+use crate::output::print;
 use crate::remote;
 
 /// Show which stages wait for slow tasks, and why these are slow: more data, expensive records, garbage collection, a slow host …
@@ -75,14 +75,7 @@ impl Skew {
         }
         let one_stage = self.stage.is_some();
         let answer = Answer::of(findings, records, self.top, one_stage, run.notes);
-        write_plain_to(self.out.as_deref(), form(self.json), |out| {
-            let text = if self.json {
-                serde_json::to_string_pretty(&answer)? + "\n"
-            } else {
-                render(&answer)
-            };
-            Ok(out.write_all(text.as_bytes())?)
-        })?;
+        print(self.out.as_deref(), self.json, &answer, || render(&answer))?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -5,11 +5,8 @@ use std::path::Path;
 
 use unfuse_sizing::{Model, Range, Tariff};
 
-use super::Predicted;
-use super::answer::{Answer, Curve};
-use super::asked::About;
-use super::fit::Fitted;
-use unfuse_report::text::shorten;
+use super::{Answer, Curve, Fitted, Job, Predicted};
+use crate::text::shorten;
 
 /// Columns of the text.
 const WIDTH: usize = 110;
@@ -18,7 +15,8 @@ const UNITS: usize = 8;
 /// Rows of a curve shown.
 const ROWS: usize = 30;
 
-pub(super) fn fitted(fitted: &Fitted) -> String {
+/// What a fit has to say, as text for a terminal.
+pub fn render_fit(fitted: &Fitted<'_>) -> String {
     let mut text = String::new();
     let ranges = &fitted.ranges;
     let _ = writeln!(
@@ -31,6 +29,19 @@ pub(super) fn fitted(fitted: &Fitted) -> String {
         range(ranges.iterations, number),
         range(ranges.bytes, bytes),
     );
+    closed_form(&mut text, fitted);
+    unit_tasks(&mut text, fitted);
+    models(&mut text, fitted);
+    let _ = writeln!(text, "\nwritten to {}", fitted.profile);
+    for log in &fitted.left_out {
+        let _ = writeln!(text, "note: {} is left out: {}", log.log, log.why);
+    }
+    notes(&mut text, &fitted.notes);
+    text
+}
+
+/// The coefficients, and where they come from.
+fn closed_form(text: &mut String, fitted: &Fitted<'_>) {
     let (form, base) = (fitted.closed_form, fitted.baselines);
     let _ = writeln!(
         text,
@@ -57,6 +68,10 @@ pub(super) fn fitted(fitted: &Fitted) -> String {
         base.communication,
         coefficient(base.communication_coefficient),
     );
+}
+
+/// The kinds of tasks with most time.
+fn unit_tasks(text: &mut String, fitted: &Fitted<'_>) {
     text.push_str("\n    tasks    mean s  unit task\n");
     for unit in fitted.unit_tasks.iter().take(UNITS) {
         let _ = writeln!(
@@ -74,6 +89,10 @@ pub(super) fn fitted(fitted: &Fitted) -> String {
             fitted.unit_tasks.len() - UNITS
         );
     }
+}
+
+/// How well each model fits.
+fn models(text: &mut String, fitted: &Fitted<'_>) {
     let held = fitted.validation.held_out.len();
     let _ = writeln!(
         text,
@@ -95,15 +114,10 @@ pub(super) fn fitted(fitted: &Fitted) -> String {
             fits.model
         );
     }
-    let _ = writeln!(text, "\nwritten to {}", fitted.profile);
-    for log in &fitted.left_out {
-        let _ = writeln!(text, "note: {} is left out: {}", log.log, log.why);
-    }
-    notes(&mut text, &fitted.notes);
-    text
 }
 
-pub(super) fn predicted(about: &About, predicted: &Predicted) -> String {
+/// A prediction as text for a terminal.
+pub fn render_prediction(job: &Job, predicted: &Predicted) -> String {
     let mut text = String::new();
     let prediction = &predicted.prediction;
     let at = &prediction.at;
@@ -114,7 +128,7 @@ pub(super) fn predicted(about: &About, predicted: &Predicted) -> String {
     let _ = writeln!(
         text,
         "{} with {} iterations over {} on {on}:",
-        shorten(&about.profile.application, 40),
+        shorten(&job.profile.application, 40),
         number(at.iterations),
         bytes(at.bytes)
     );
@@ -139,12 +153,13 @@ pub(super) fn predicted(about: &About, predicted: &Predicted) -> String {
             likelihood(chance.probability)
         );
     }
-    error_of(&mut text, about);
+    error_of(&mut text, job);
     notes(&mut text, &prediction.notes);
     text
 }
 
-pub(super) fn offered(about: &About, answer: &Answer) -> String {
+/// A cluster to take as text for a terminal.
+pub fn render_offer(job: &Job, answer: &Answer) -> String {
     let mut text = String::new();
     let offer = &answer.offer.offer;
     let _ = writeln!(
@@ -183,12 +198,13 @@ pub(super) fn offered(about: &About, answer: &Answer) -> String {
             bound.slots
         );
     }
-    error_of(&mut text, about);
+    error_of(&mut text, job);
     notes(&mut text, &answer.notes);
     text
 }
 
-pub(super) fn curve(about: &About, curve: &Curve, plot: Option<&Path>) -> String {
+/// Clusters that are worth having as text for a terminal; `plot` is the file that holds their plot.
+pub fn render_curve(job: &Job, curve: &Curve, plot: Option<&Path>) -> String {
     let mut text = format!(
         "   time s   95 of 100 within    cost {:<4} slots  cluster{}\n",
         curve.currency,
@@ -216,15 +232,15 @@ pub(super) fn curve(about: &About, curve: &Curve, plot: Option<&Path>) -> String
     if let Some(path) = plot {
         let _ = writeln!(text, "drawn in {}", path.display());
     }
-    error_of(&mut text, about);
+    error_of(&mut text, job);
     notes(&mut text, &curve.notes);
     text
 }
 
-fn error_of(text: &mut String, about: &About) {
-    let model: Model = about.model;
-    if let Some(error) = about.profile.validation.mean_error(model) {
-        let rows = about.profile.validation.held_out.len();
+fn error_of(text: &mut String, job: &Job) {
+    let model: Model = job.model;
+    if let Some(error) = job.profile.validation.mean_error(model) {
+        let rows = job.profile.validation.held_out.len();
         let _ = writeln!(
             text,
             "note: of {rows} runs that it had not seen the {model} was {} off on average",

@@ -1,16 +1,20 @@
 //! Cost against time, SVG.
 
-use anyhow::{Result, anyhow};
 use plotters::prelude::*;
 
-use super::answer::Curve;
+use super::answer::{Curve, Priced};
+use crate::ReportError;
 
 const COLOUR: RGBColor = RGBColor(0x1f, 0x77, 0xb4);
 
-/// Draws the clusters that are worth having, each with its interval.
-pub(super) fn curve(curve: &Curve) -> Result<String> {
+/// Cost against time, SVG: the clusters that are worth having, each with its interval.
+///
+/// # Errors
+/// If the plot cannot be drawn.
+pub fn draw_curve(curve: &Curve) -> Result<String, ReportError> {
     let mut svg = String::new();
-    draw(&mut svg, curve).map_err(|error| anyhow!("the curve cannot be drawn: {error}"))?;
+    draw(&mut svg, curve)
+        .map_err(|error| ReportError::Refused(format!("the curve cannot be drawn: {error}")))?;
     Ok(svg)
 }
 
@@ -37,7 +41,7 @@ fn draw(svg: &mut String, curve: &Curve) -> Result<(), Box<dyn std::error::Error
         .light_line_style(TRANSPARENT)
         .label_style(("sans-serif", 12))
         .draw()?;
-    let at = |priced: &super::answer::Priced| (priced.offer.seconds, priced.offer.cost);
+    let at = |priced: &Priced| (priced.offer.seconds, priced.offer.cost);
     chart.draw_series(offers.iter().map(|priced| {
         let cost = priced.offer.cost;
         PathElement::new(

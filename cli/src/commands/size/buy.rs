@@ -1,0 +1,101 @@
+//! `unfuse size cheapest`, `best` and `curve`: which cluster to take.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use unfuse_postprocess::plain::Form;
+use unfuse_report::size::{Answer, Curve, draw_curve, render_curve, render_offer};
+
+use super::asked::{Asked, Shop};
+use crate::duration::duration;
+use crate::output::{print, write_plain_to};
+
+/// The cheapest cluster that ends before a deadline
+#[derive(Debug, Args)]
+pub(super) struct Cheapest {
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    shop: Shop,
+    /// Such as 90s or 10m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    deadline: Duration,
+    /// The upper end of the interval must be before it, not only the estimate
+    #[arg(long)]
+    sure: bool,
+}
+
+/// The fastest cluster on which the job costs no more than a budget
+#[derive(Debug, Args)]
+pub(super) struct Best {
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    shop: Shop,
+    /// For one run of the job, in the currency of the price table
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    budget: f64,
+    /// It must end before, too, such as 90s or 10m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    deadline: Option<Duration>,
+}
+
+/// All clusters that no other is both faster and cheaper than, with a plot
+#[derive(Debug, Args)]
+pub(super) struct CurveOf {
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    shop: Shop,
+    /// Draws cost against time, SVG
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Cheapest {
+    pub(super) fn execute(self) -> Result<()> {
+        let job = self.asked.open()?;
+        let market = self.shop.market(&job)?;
+        let (tariff, deadline) = (self.shop.tariff(), self.deadline.as_secs_f64());
+        let answer = Answer::cheapest(&job, &market, tariff, deadline, self.sure);
+        let answer = if self.sure {
+            answer.context("with --sure the upper ends of intervals count")?
+        } else {
+            answer?
+        };
+        print(None, self.asked.json, &answer, || {
+            render_offer(&job, &answer)
+        })
+    }
+}
+
+impl Best {
+    pub(super) fn execute(self) -> Result<()> {
+        let job = self.asked.open()?;
+        let market = self.shop.market(&job)?;
+        let deadline = self.deadline.map(|deadline| deadline.as_secs_f64());
+        let answer = Answer::best(&job, &market, self.shop.tariff(), self.budget, deadline)?;
+        print(None, self.asked.json, &answer, || {
+            render_offer(&job, &answer)
+        })
+    }
+}
+
+impl CurveOf {
+    pub(super) fn execute(self) -> Result<()> {
+        let job = self.asked.open()?;
+        let market = self.shop.market(&job)?;
+        let curve = Curve::new(&job, &market, self.shop.tariff())?;
+        if let Some(path) = &self.out {
+            let svg = draw_curve(&curve)?;
+            write_plain_to(Some(path), Form::Text, |out| {
+                Ok(out.write_all(svg.as_bytes())?)
+            })?;
+        }
+        print(None, self.asked.json, &curve, || {
+            render_curve(&job, &curve, self.out.as_deref())
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! `unfuse size predict`: how long a job takes on a cluster.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use unfuse_report::size::{Predicted, render_prediction};
+
+use super::asked::Asked;
+use super::cluster::cluster;
+use crate::duration::duration;
+use crate::output::print;
+
+/// How long it takes on a number of slots or on a cluster, and whether that is before a deadline
+#[derive(Debug, Args)]
+pub(super) struct Predict {
+    #[command(flatten)]
+    asked: Asked,
+    /// Tasks that can run at once
+    #[arg(
+        long,
+        value_name = "N",
+        required_unless_present = "cluster",
+        conflicts_with = "cluster"
+    )]
+    slots: Option<f64>,
+    /// Machines of the price table, such as m5.xlarge=3,c5.large=2
+    #[arg(long, value_name = "TYPE=N,…", requires = "prices")]
+    cluster: Option<String>,
+    /// The price table, TOML
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// Says how likely it ends before, such as 90s or 10m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    deadline: Option<Duration>,
+}
+
+impl Predict {
+    pub(super) fn execute(self) -> Result<()> {
+        let job = self.asked.open()?;
+        let (cluster, slots) = match (&self.cluster, &self.prices, self.slots) {
+            (Some(text), Some(prices), _) => {
+                let (cluster, slots) = cluster(text, prices)?;
+                (Some(cluster), slots)
+            }
+            (_, _, Some(slots)) => (None, slots),
+            _ => bail!("say --slots N, or --cluster with --prices"),
+        };
+        let deadline = self.deadline.map(|deadline| deadline.as_secs_f64());
+        let predicted = Predicted::new(&job, cluster, slots, deadline)?;
+        print(None, self.asked.json, &predicted, || {
+            render_prediction(&job, &predicted)
+        })
+    }
+}
