@@ -1,15 +1,27 @@
 //! Who slowed a query down: the answer of `unfuse blame` as data ([`Answer`]), as text ([`render`]) and in the report's
 //! page ([`contention`]).
 
+mod advice;
 mod answer;
+mod found;
+mod names;
+mod notes;
 mod page;
+mod ranking;
+mod simple;
 mod text;
+mod wanted;
+mod window;
 
 use unfuse_contention::{Filter, Options, QueryId};
 
-pub use answer::{Answer, Found, notes};
+pub use answer::Answer;
+pub use found::Found;
+pub use notes::notes;
 pub use page::contention;
 pub use text::render;
+pub use wanted::Wanted;
+pub use window::Window;
 
 /// What is asked.
 #[derive(Debug)]

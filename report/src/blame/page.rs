@@ -11,10 +11,12 @@ use unfuse_contention::{
 use unfuse_format::{IntervalRow, ProfileDir};
 use unfuse_postprocess::Profile;
 
-use super::answer::{
-    Advice, Answer, Baselines, Found, Row, Simple, Victim, advice_on, name_of, ranked, title,
-    victim,
-};
+use super::advice::advice_on;
+use super::answer::{Advice, Answer, Baselines, Row, Victim};
+use super::found::{Found, victim};
+use super::names::{name_of, title};
+use super::ranking::ranked;
+use super::simple::Simple;
 use super::{Question, Rank};
 use crate::{Block, Blocks, ReportError, Summary};
 
@@ -151,7 +153,7 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Blocks>
     };
     let times = timelines(&workload, &options, SLICES);
     let victims = overview.victims.iter().map(|victim| QueryId(victim.query));
-    let simple = Simple::of(&workload, &victims.clone().collect(), None);
+    let simple = Simple::new(&workload, &victims.clone().collect(), None);
     let page = Page {
         found: &found,
         places: &places,

@@ -293,22 +293,11 @@ pub(super) fn records(
         Some(slow_record(of, Place::of(of), run))
     });
     let slow_results = outcome.slowest.iter().zip(contents).map(|(slow, content)| {
-        let target = target(&taps, slow);
-        let (content, cut) = content.map_or((None, false), |(text, cut)| (Some(text), cut));
+        let result = slow_result(target(&taps, slow), slow, content, place);
         SlowResult {
-            app: target.map_or_else(String::new, |target| target.app.clone()),
-            stage: target.map_or(-1, |target| target.stage),
-            partition: target.map_or(-1, |target| target.partition),
-            position: slow.position,
-            content,
-            cut,
-            seconds: seconds(slow.reach.ns()),
             // On several ways they come more than once.
-            inputs: slow.reach.lineage.min(outcome.inputs),
-            expensive_input: place(&slow.reach.root),
-            expensive_input_seconds: seconds(slow.reach.root_ns),
-            slowest_step: place(&slow.reach.peak),
-            slowest_step_seconds: seconds(slow.reach.peak_ns),
+            inputs: result.inputs.min(outcome.inputs),
+            ..result
         }
     });
     let records = Records {
@@ -335,6 +324,29 @@ pub(super) fn records(
 fn target<'a>(taps: &'a Taps, slow: &SlowOutput) -> Option<&'a RecordTargetRow> {
     let tap = taps.all.get(usize::try_from(slow.tap).ok()?)?;
     tap.targets.iter().find(|row| row.output == slow.output)
+}
+
+fn slow_result(
+    target: Option<&RecordTargetRow>,
+    slow: &SlowOutput,
+    content: Option<(String, bool)>,
+    place: impl Fn(&RecordRef) -> Place,
+) -> SlowResult {
+    let (content, cut) = content.map_or((None, false), |(text, cut)| (Some(text), cut));
+    SlowResult {
+        app: target.map_or_else(String::new, |target| target.app.clone()),
+        stage: target.map_or(-1, |target| target.stage),
+        partition: target.map_or(-1, |target| target.partition),
+        position: slow.position,
+        content,
+        cut,
+        seconds: seconds(slow.reach.ns()),
+        inputs: slow.reach.lineage,
+        expensive_input: place(&slow.reach.root),
+        expensive_input_seconds: seconds(slow.reach.root_ns),
+        slowest_step: place(&slow.reach.peak),
+        slowest_step_seconds: seconds(slow.reach.peak_ns),
+    }
 }
 
 fn slow_record(of: &RecordPlace, at: Place, run: &Run) -> SlowRecord {

@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
 use unfuse_contention::Span;
+
+use crate::ReportError;
 
 /// `FROM..TO` in seconds since the first task, either of which may be left out; negative numbers count from the end.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +37,10 @@ impl FromStr for Window {
 
 impl Window {
     /// The span, where tasks ran from `origin_ns` to `end_ns`.
-    pub fn span(self, origin_ns: i64, end_ns: i64) -> Result<Span> {
+    ///
+    /// # Errors
+    /// If no task ran in it.
+    pub fn span(self, origin_ns: i64, end_ns: i64) -> Result<Span, ReportError> {
         let at = |seconds: f64| {
             let origin = if seconds.is_sign_negative() {
                 end_ns
@@ -49,10 +53,10 @@ impl Window {
         let start = self.from.map_or(origin_ns, at);
         let end = self.to.map_or(end_ns, at);
         if start >= end || start >= end_ns || end <= origin_ns {
-            bail!(
+            return Err(ReportError::Refused(format!(
                 "nothing is in that window: tasks ran for {:.1} s",
                 (end_ns - origin_ns) as f64 / 1e9
-            );
+            )));
         }
         Ok(Span { start, end })
     }
@@ -64,8 +68,8 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    fn span(text: &str) -> Result<(i64, i64)> {
-        let window: Window = text.parse().map_err(anyhow::Error::msg)?;
+    fn span(text: &str) -> Result<(i64, i64), ReportError> {
+        let window: Window = text.parse().map_err(ReportError::Refused)?;
         let span = window.span(100 * S, 200 * S)?;
         Ok((span.start / S, span.end / S))
     }

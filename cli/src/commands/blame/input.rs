@@ -1,0 +1,36 @@
+//! What `unfuse blame` reads: a profile, or CSV files of any engine.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use unfuse_contention::{BlockedTime, INTERVALS_CSV, Input, Workload, from_csv, from_profile};
+use unfuse_format::ProfileDir;
+
+use crate::commands::open;
+use crate::remote;
+
+/// Reads a local directory, which came from `given`.
+pub(super) fn read(root: &Path, given: &Path, blocked: BlockedTime) -> Result<(Input, Workload)> {
+    let mut input = if is_csv(root) {
+        from_csv(root)?
+    } else {
+        let profile = open(root)?;
+        let input = from_profile(&profile, blocked)?;
+        // Samples are not needed: engines that write the tables of tasks or intervals have none.
+        if input.tables.tasks.is_empty() && !profile.has_spark() {
+            bail!(
+                "{}: no task was recorded, and only tasks can be in each other's way",
+                given.display()
+            );
+        }
+        input
+    };
+    let workload = Workload::new(std::mem::take(&mut input.tables))
+        .with_context(|| format!("{}: rows that cannot be", given.display()))?;
+    Ok((input, workload))
+}
+
+/// Whether a directory holds CSV files of some engine, and no profile.
+pub(super) fn is_csv(dir: &Path) -> bool {
+    !remote::is_uri(dir) && !ProfileDir::is_at(dir) && dir.join(INTERVALS_CSV).exists()
+}

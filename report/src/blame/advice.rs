@@ -1,0 +1,111 @@
+//! What could be done.
+
+use std::collections::BTreeSet;
+
+use unfuse_contention::{
+    Explanation, KnownProcess, QueryId, StageId, Suggestion, Thresholds, Workload, suggestions,
+};
+
+use super::answer::Advice;
+use super::names::title;
+use crate::text::list;
+
+/// The first suggestions that paths give rise to.
+pub(super) fn advice_on(workload: &Workload, paths: &[Explanation], k: usize) -> Vec<Advice> {
+    let suggestions = suggestions(workload, paths, &Thresholds::default());
+    let first = suggestions.iter().take(k);
+    first
+        .map(|suggestion| advice(workload, suggestion))
+        .collect()
+}
+
+fn advice(workload: &Workload, suggestion: &Suggestion) -> Advice {
+    let evidence = suggestion.evidence();
+    let victim = title(workload, evidence.victim);
+    let (action, text) = match suggestion {
+        Suggestion::Move { culprit, host, .. } => (
+            "move",
+            format!(
+                "keep {} or {victim} away from {}: most of the harm is done there",
+                title(workload, *culprit),
+                workload.host_name(*host)
+            ),
+        ),
+        Suggestion::Delay { stage, until, .. } => ("delay", delay(workload, *stage, until, victim)),
+        Suggestion::Reprioritise {
+            culprit, weight, ..
+        } => (
+            "reprioritise",
+            format!(
+                "give {}, in which {victim} runs, a weight above {weight} (fairscheduler.xml, with spark.scheduler.mode=FAIR): \
+                 {} in {} has as much right to resources and uses it all along",
+                pool_of(workload, evidence.victim),
+                title(workload, *culprit),
+                pool_of(workload, *culprit)
+            ),
+        ),
+        Suggestion::ChangePool { culprit, pool, .. } => (
+            "change-pool",
+            format!(
+                "give {} a pool of its own (spark.scheduler.pool, with spark.scheduler.mode=FAIR): it shares {} with {victim}",
+                title(workload, *culprit),
+                pool_name(pool)
+            ),
+        ),
+        Suggestion::LookOutside { process, .. } => {
+            ("look-outside", format!("{victim}: {}", outside(*process)))
+        }
+    };
+    Advice {
+        action,
+        text,
+        responsibility: evidence.responsibility,
+        seconds: evidence.seconds,
+    }
+}
+
+fn delay(workload: &Workload, stage: StageId, until: &BTreeSet<StageId>, victim: &str) -> String {
+    let culprit = title(workload, stage.query);
+    let application = |id: &StageId| workload.query(id.query).map(|query| &query.application);
+    // A program that runs both can have stages wait for each other; two programs can only be started one after the other.
+    if until.first().and_then(application) != application(&stage) {
+        return format!("run {culprit} after {victim}");
+    }
+    let until: Vec<String> = until.iter().map(|stage| stage.number()).collect();
+    format!(
+        "run {culprit} after {victim}, or at least its {} after {} {} of {victim}",
+        stage.name(),
+        if until.len() == 1 { "stage" } else { "stages" },
+        list(&until)
+    )
+}
+
+fn pool_of(workload: &Workload, query: QueryId) -> String {
+    pool_name(workload.query(query).map_or("", |query| &query.pool))
+}
+
+fn pool_name(pool: &str) -> String {
+    match pool {
+        "" => "the default pool".to_owned(),
+        pool => format!("pool {pool}"),
+    }
+}
+
+fn outside(process: KnownProcess) -> &'static str {
+    match process {
+        KnownProcess::Gc => {
+            "garbage collection stops the tasks: more heap or fewer objects help, scheduling of queries does not"
+        }
+        KnownProcess::Jvm => {
+            "the JVM's own work (JIT compilation, scheduling, the driver) takes the resource: it is less in a JVM that has \
+             run for a while"
+        }
+        KnownProcess::ExternalCpu => "processes outside Spark use the CPUs: see `top` on the host",
+        KnownProcess::ExternalIo => {
+            "processes outside Spark use the disks: see `iotop` on the host"
+        }
+        KnownProcess::ExternalNetwork => {
+            "network traffic other than shuffles: remote files, broadcasts, or processes outside Spark (see `nethogs` on the host)"
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What there is to answer from, and what it says of one victim.
+
+use std::collections::BTreeMap;
+
+use unfuse_contention::{
+    Culprit, Explanation, Graph, Key, KnownProcess, QueryId, Span, StageId, Workload,
+};
+
+use super::Question;
+use super::answer::Victim;
+use super::names::{label, name_of};
+
+/// What there is to answer from.
+pub struct Found<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) graph: &'a Graph,
+    /// Paths by victim, strongest first.
+    paths: BTreeMap<QueryId, Vec<Explanation>>,
+    /// Stage and time of each task.
+    tasks: BTreeMap<QueryId, Vec<(StageId, Span)>>,
+}
+
+impl<'a> Found<'a> {
+    /// Looks for culprits of the graph's victims.
+    pub fn of(workload: &'a Workload, graph: &'a Graph) -> Self {
+        let mut paths: BTreeMap<QueryId, Vec<Explanation>> = BTreeMap::new();
+        for path in graph.explanations() {
+            paths.entry(path.victim).or_default().push(path);
+        }
+        let mut tasks: BTreeMap<QueryId, Vec<(StageId, Span)>> = BTreeMap::new();
+        for task in workload.tables().tasks.iter().filter(|task| task.runs) {
+            let tasks = tasks.entry(task.stage.query).or_default();
+            tasks.push((task.stage, task.span));
+        }
+        Self {
+            workload,
+            graph,
+            paths,
+            tasks,
+        }
+    }
+
+    /// The paths to a victim, or to all, strongest first, that a question is about.
+    pub(super) fn paths(&self, question: &Question<'_>) -> Vec<Explanation> {
+        let of = |victim| self.paths.get(victim).into_iter().flatten();
+        let paths: Vec<&Explanation> = match &question.victim {
+            Some(victim) => of(victim).collect(),
+            None => self.paths.values().flatten().collect(),
+        };
+        let mut paths: Vec<Explanation> = paths
+            .into_iter()
+            .filter(|path| question.filter.accepts(self.workload, path))
+            .cloned()
+            .collect();
+        paths.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        paths
+    }
+}
+
+/// What is said of a victim.
+pub(super) fn victim(found: &Found<'_>, question: &Question<'_>, query: QueryId) -> Victim {
+    let workload = found.workload;
+    let stages: Vec<StageId> = question.options.stages.of(workload, query);
+    let tasks = found.tasks.get(&query).into_iter().flatten();
+    let tasks: Vec<f64> = tasks
+        .filter(|(stage, _)| stages.contains(stage))
+        .filter_map(|(_, span)| Some(span.within(question.options.within)?.seconds()))
+        .collect();
+    let mut culprits: BTreeMap<Culprit, f64> = BTreeMap::new();
+    for path in found.paths.get(&query).into_iter().flatten() {
+        *culprits.entry(path.culprit).or_default() += path.seconds;
+    }
+    let itself = culprits.remove(&Culprit::Query(query)).unwrap_or(0.0);
+    let main = culprits.iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let main = main.map(|(culprit, _)| name_of(workload, *culprit));
+    let blocked = found
+        .graph
+        .find(&Key::Victim(query))
+        .and_then(|node| node.impact.get(&query))
+        .map_or(0.0, |impact| impact.seconds);
+    let mut take = |culprit| culprits.remove(&culprit).unwrap_or(0.0);
+    Victim {
+        query: query.0,
+        name: workload
+            .query(query)
+            .map_or_else(String::new, |query| query.name.clone()),
+        label: label(workload, query),
+        ran_seconds: workload.span_of(query).map_or(0.0, |span| span.seconds()),
+        stages: stages.iter().map(|stage| stage.number()).collect(),
+        tasks: tasks.len(),
+        task_seconds: sum(tasks),
+        blocked_seconds: blocked,
+        by_gc_seconds: take(Culprit::Known(KnownProcess::Gc)),
+        by_jvm_seconds: take(Culprit::Known(KnownProcess::Jvm)),
+        by_unknown_seconds: take(Culprit::Unknown),
+        by_itself_seconds: itself,
+        by_others_seconds: sum(culprits.into_values()),
+        main_culprit: main,
+    }
+}
+
+/// The sum; that of nothing is 0, where `Iterator::sum` says -0.
+pub(super) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().fold(0.0, |sum, value| sum + value)
+}
