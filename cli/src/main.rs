@@ -3,9 +3,12 @@
 mod attach;
 mod commands;
 mod duration;
+mod fresh;
+mod launch;
 mod output;
 mod remote;
 mod setup;
+mod trial;
 
 use std::io;
 use std::panic::PanicHookInfo;

@@ -82,6 +82,22 @@ pub fn program(home: &Path, name: &str) -> PathBuf {
     home.join("venv/bin").join(name)
 }
 
+/// The spark-submit programs of this machine: in SPARK_HOME, in the PATH, and those that were installed here.
+pub fn spark_submits() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    if let Some(home) = std::env::var_os("SPARK_HOME") {
+        found.push(PathBuf::from(home).join("bin/spark-submit"));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    found.extend(std::env::split_paths(&path).map(|dir| dir.join("spark-submit")));
+    for spark in [Spark::V4_3, Spark::V3_5] {
+        found.extend(spark.home().map(|home| program(&home, "spark-submit")));
+    }
+    found.retain(|program| program.is_file());
+    found.dedup();
+    found
+}
+
 /// Makes a command find this Spark's Python first, which spark-submit asks for Spark's own place.
 pub fn inside<'a>(home: &Path, command: &'a mut Command) -> &'a mut Command {
     let own = home.join("venv/bin");

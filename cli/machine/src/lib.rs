@@ -1,6 +1,6 @@
 //! What `unfuse` and `unfuse-bench` need from the machine they run on: the agent, JDKs, the cache
-//! directory, other programs; limits on what a program gets ([`cgroup`], [`cpufreq`], [`confine`], [`storage`]) and a
-//! [`guardian`] that puts settings back.
+//! directory, other programs; limits on what a program gets ([`cgroup`], [`cpufreq`], [`confine`], [`storage`]) a
+//! [`guardian`] that puts settings back; [`signals`].
 //!
 //! ```
 //! use std::process::Command;
@@ -14,6 +14,7 @@ pub mod confine;
 pub mod cpufreq;
 pub mod guardian;
 mod jdk;
+pub mod signals;
 pub mod storage;
 mod trust;
 

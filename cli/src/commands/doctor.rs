@@ -1,19 +1,15 @@
 //! `unfuse doctor`: what works here, and what to do about what does not.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use unfuse_format::{LiveMarker, ProfileDir};
-use unfuse_machine::{self as machine, Java};
+use unfuse_machine as machine;
 use unfuse_profiler::perf_event;
 
-use crate::setup::{self, Spark};
-
-/// How long the writer of a trial may outlive its JVM.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::setup;
+use crate::trial::agent_loads;
 
 /// Check whether profiling works here: perf_event_open, JDKs, Spark
 #[derive(Debug, Args)]
@@ -124,49 +120,8 @@ fn javas(findings: &mut Findings, library: Option<&Path>) {
     }
 }
 
-fn agent_loads(java: &Java, library: &Path) -> Result<(), String> {
-    let home = tempfile::tempdir().map_err(|e| format!("no directory for a trial: {e}"))?;
-    let dir = home.path().join("profile");
-    let flag = format!(
-        "-agentpath:{}=dir={},rate=0",
-        library.display(),
-        dir.display()
-    );
-    let output = Command::new(&java.program)
-        .arg(flag)
-        .arg("-version")
-        .output();
-    let made = ProfileDir::open(&dir);
-    if let Ok(made) = &made {
-        // What it still writes could not be removed.
-        LiveMarker::wait_for_all(made, PATIENCE);
-    }
-    match output {
-        Ok(output) if output.status.success() && made.is_ok() => Ok(()),
-        Ok(output) => {
-            let text = String::from_utf8_lossy(&output.stderr);
-            Err(text.lines().next().unwrap_or("no message").to_owned())
-        }
-        Err(e) => Err(e.to_string()),
-    }
-}
-
 fn sparks(findings: &Findings) {
-    let mut found = Vec::new();
-    if let Some(home) = std::env::var_os("SPARK_HOME") {
-        found.push(PathBuf::from(home).join("bin/spark-submit"));
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    found.extend(std::env::split_paths(&path).map(|dir| dir.join("spark-submit")));
-    for spark in [Spark::V4_3, Spark::V3_5] {
-        found.extend(
-            spark
-                .home()
-                .map(|home| setup::program(&home, "spark-submit")),
-        );
-    }
-    found.retain(|program| program.is_file());
-    found.dedup();
+    let found = setup::spark_submits();
     for program in &found {
         findings.good(program.display());
     }

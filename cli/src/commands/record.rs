@@ -9,15 +9,14 @@ use clap::Args;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use unfuse_files::Directory;
-use unfuse_format::{FormatError, ProcessRow, ProfileDir};
+use unfuse_format::{FormatError, ProfileDir};
 use unfuse_machine as machine;
-use unfuse_postprocess::completeness;
 use unfuse_profiler::attach::{Recorder, Recording};
 use unfuse_profiler::{Config, LaunchError, Threads};
 
-use super::run::{PATIENCE, default_out, tell};
 use crate::attach::Jvm;
 use crate::duration::duration;
+use crate::fresh::{PATIENCE, default_out, tell, tell_completeness};
 
 /// How long the JVM gets to compile its hot methods again before samples count.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -134,16 +133,4 @@ fn open(out: &Path, made: Option<&Directory>) -> Result<ProfileDir> {
         Some(made) => ProfileDir::create_in(made.clone())?,
         None => ProfileDir::create(out)?,
     })
-}
-
-/// Says from when on the profile is complete, if not from its beginning.
-fn tell_completeness(dir: &ProfileDir) {
-    let processes = dir.read::<ProcessRow>().map(|read| read.rows);
-    let last = processes
-        .unwrap_or_default()
-        .into_iter()
-        .max_by_key(|process| process.end_ns);
-    if let Some(text) = last.as_ref().and_then(completeness) {
-        crate::say!("unfuse: {text}");
-    }
 }

@@ -1,22 +1,17 @@
 //! `unfuse run`: a command with the agent in its JVMs.
 
-use std::ffi::{OsStr, OsString};
-use std::io::IsTerminal;
-use std::os::unix::process::ExitStatusExt;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use unfuse_format::{LiveMarker, ProcessRow, ProfileDir, Retention};
-use unfuse_machine as machine;
+use unfuse_format::{LiveMarker, ProfileDir, Retention};
 
+use crate::fresh::{PATIENCE, default_out, tell};
+use crate::launch::{agent_flag, exit_code, run};
 use crate::remote;
-
-/// How long to wait for the writers after the command has ended.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Run a spark-submit, pyspark, spark-sql, python or java command under the profiler
 #[derive(Debug, Args)]
@@ -101,54 +96,13 @@ impl Run {
         Ok(exit_code(status))
     }
 
-    /// Runs the command to its end; none if it cannot be run, which is said.
     fn run(&self, dir: &Path) -> Result<Option<ExitStatus>> {
-        let mut command = self.prepare(dir)?;
-        // Ctrl-C is the command's to handle; the profile is wanted all the more then.
-        let _ignored = [Signal::SIGINT, Signal::SIGQUIT].map(IgnoredSignal::new);
-        let status = command
-            .status()
-            .with_context(|| format!("cannot run {}", self.command[0].to_string_lossy()));
-        Ok(status.map_err(|e| crate::say!("unfuse: {e:#}")).ok())
+        Ok(run(&self.command, &self.agent_flag(dir)?))
     }
 
-    /// The command with the agent added the way its kind takes it.
-    fn prepare(&self, dir: &Path) -> Result<Command> {
-        let agent = self.agent_flag(dir)?;
-        let program = &self.command[0];
-        let mut command = Command::new(program);
-        if Path::new(program).file_name() == Some(OsStr::new("java")) {
-            command.arg(agent).args(&self.command[1..]);
-        } else {
-            // spark-submit and all that start Spark through it take JVM options for the driver here.
-            let mut options = std::env::var_os("SPARK_SUBMIT_OPTS").unwrap_or_default();
-            if !options.is_empty() {
-                options.push(" ");
-            }
-            options.push(agent);
-            command
-                .args(&self.command[1..])
-                .env("SPARK_SUBMIT_OPTS", options);
-        }
-        Ok(command)
-    }
-
+    /// What the JVM is told.
     fn agent_flag(&self, dir: &Path) -> Result<String> {
-        let library = machine::agent_library()?;
-        for path in [dir, &library] {
-            let text = path.to_string_lossy();
-            if text.contains([',', ' ', '"']) {
-                bail!(
-                    "{text}: a path with a comma, a space or a quote cannot be passed to the agent; choose another with --out"
-                );
-            }
-        }
-        let mut flag = format!(
-            "-agentpath:{}=dir={},rate={}",
-            library.display(),
-            dir.display(),
-            self.rate
-        );
+        let mut flag = agent_flag(dir, self.rate)?;
         if let Some(bytes) = self.keep {
             flag.push_str(&format!(",keep={}k", bytes >> 10));
         }
@@ -169,94 +123,4 @@ impl Run {
         }
         Ok(flag)
     }
-}
-
-/// A signal that is ignored for as long as this lives.
-struct IgnoredSignal {
-    signal: Signal,
-    before: Option<SigAction>,
-}
-
-impl IgnoredSignal {
-    fn new(signal: Signal) -> Self {
-        // A handler, not SIG_IGN: an ignored signal would stay ignored in the command.
-        let action = SigAction::new(
-            SigHandler::Handler(nothing),
-            SaFlags::SA_RESTART,
-            SigSet::empty(),
-        );
-        // SAFETY: the handler does nothing.
-        let before = unsafe { sigaction(signal, &action) }.ok();
-        Self { signal, before }
-    }
-}
-
-extern "C" fn nothing(_: i32) {}
-
-impl Drop for IgnoredSignal {
-    fn drop(&mut self) {
-        if let Some(before) = &self.before {
-            // SAFETY: restores what was there.
-            let _ = unsafe { sigaction(self.signal, before) };
-        }
-    }
-}
-
-pub(super) fn default_out() -> PathBuf {
-    let now = machine::local_time("%Y%m%d-%H%M%S");
-    let name = format!("unfuse-{now}");
-    // Two runs in one second get two directories.
-    (1..)
-        .map(|n| {
-            if n == 1 {
-                name.clone()
-            } else {
-                format!("{name}-{n}")
-            }
-        })
-        .map(PathBuf::from)
-        .find(|path| !path.exists())
-        .unwrap_or_else(|| PathBuf::from(name))
-}
-
-fn exit_code(status: ExitStatus) -> ExitCode {
-    let code = status
-        .code()
-        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    ExitCode::from(code as u8)
-}
-
-/// Where the profile is and what to type next.
-pub(super) fn tell(dir: &ProfileDir, out: &Path) {
-    let out = out.display();
-    let processes = dir
-        .read::<ProcessRow>()
-        .map(|read| read.rows)
-        .unwrap_or_default();
-    let failures = LiveMarker::failures(dir);
-    if processes.is_empty() && !failures.is_empty() {
-        // The agent has said why.
-        return;
-    }
-    if processes.is_empty() {
-        crate::say!(
-            "unfuse: no JVM was profiled. The command must be java, or start Spark through spark-submit \
-             (pyspark, spark-sql and python with PySpark do); see `unfuse doctor`"
-        );
-        return;
-    }
-    let next = if processes.iter().any(|process| !process.app.is_empty()) {
-        format!("unfuse top {out}   |   unfuse flame {out} -o flame.svg   |   unfuse source {out}")
-    } else {
-        format!("unfuse top {out}   |   unfuse flame {out} --level full -o flame.svg")
-    };
-    for failure in failures {
-        crate::say!("unfuse: the profile in {out} is not complete: {failure}");
-    }
-    let hint = if std::io::stderr().is_terminal() {
-        "\nunfuse: next: "
-    } else {
-        "; next: "
-    };
-    crate::say!("unfuse: profile in {out}{hint}{next}");
 }

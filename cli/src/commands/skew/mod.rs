@@ -1,5 +1,6 @@
 //! `unfuse skew`: which tasks take longer than their like, and why.
 
+mod log;
 mod spark;
 
 use std::ffi::OsString;

@@ -18,7 +18,7 @@ use self::levels::Levels;
 use self::machine::Machine;
 use self::plan::Plan;
 pub(super) use self::within::Within;
-use crate::commands::run::default_out;
+use crate::fresh::default_out;
 
 /// Run a command with slower and faster CPUs, disks and networks, in turns, and show what limits it
 ///

@@ -1,0 +1,77 @@
+//! A profile that has just been taken: where it is, and what to do with it.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
+use unfuse_machine as machine;
+use unfuse_postprocess::completeness;
+
+/// How long to wait for the writers after the command or the recording has ended.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where a profile goes if nobody says: a directory of a new name in the current one.
+pub fn default_out() -> PathBuf {
+    let now = machine::local_time("%Y%m%d-%H%M%S");
+    let name = format!("unfuse-{now}");
+    // Two runs in one second get two directories.
+    (1..)
+        .map(|n| {
+            if n == 1 {
+                name.clone()
+            } else {
+                format!("{name}-{n}")
+            }
+        })
+        .map(PathBuf::from)
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| PathBuf::from(name))
+}
+
+/// Where the profile is and what to type next.
+pub fn tell(dir: &ProfileDir, out: &Path) {
+    let out = out.display();
+    let processes = dir
+        .read::<ProcessRow>()
+        .map(|read| read.rows)
+        .unwrap_or_default();
+    let failures = LiveMarker::failures(dir);
+    if processes.is_empty() && !failures.is_empty() {
+        // The agent has said why.
+        return;
+    }
+    if processes.is_empty() {
+        crate::say!(
+            "unfuse: no JVM was profiled. The command must be java, or start Spark through spark-submit \
+             (pyspark, spark-sql and python with PySpark do); see `unfuse doctor`"
+        );
+        return;
+    }
+    let next = if processes.iter().any(|process| !process.app.is_empty()) {
+        format!("unfuse top {out}   |   unfuse flame {out} -o flame.svg   |   unfuse source {out}")
+    } else {
+        format!("unfuse top {out}   |   unfuse flame {out} --level full -o flame.svg")
+    };
+    for failure in failures {
+        crate::say!("unfuse: the profile in {out} is not complete: {failure}");
+    }
+    let hint = if std::io::stderr().is_terminal() {
+        "\nunfuse: next: "
+    } else {
+        "; next: "
+    };
+    crate::say!("unfuse: profile in {out}{hint}{next}");
+}
+
+/// Says from when on the profile is complete, if not from its beginning.
+pub fn tell_completeness(dir: &ProfileDir) {
+    let processes = dir.read::<ProcessRow>().map(|read| read.rows);
+    let last = processes
+        .unwrap_or_default()
+        .into_iter()
+        .max_by_key(|process| process.end_ns);
+    if let Some(text) = last.as_ref().and_then(completeness) {
+        crate::say!("unfuse: {text}");
+    }
+}

@@ -1,0 +1,70 @@
+//! A command with the agent in its JVMs.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::Signal;
+use unfuse_machine::agent_library;
+use unfuse_machine::signals::Ignored;
+
+/// The JVM's option that loads the agent, which writes to `dir` and takes `rate` samples a second of each thread's CPU
+/// time. More options of the agent may follow it.
+///
+/// # Errors
+/// If the agent's library is not found, or a path cannot be passed.
+pub fn agent_flag(dir: &Path, rate: u32) -> Result<String> {
+    let library = agent_library()?;
+    for path in [dir, &library] {
+        let text = path.to_string_lossy();
+        if text.contains([',', ' ', '"']) {
+            bail!(
+                "{text}: a path with a comma, a space or a quote cannot be passed to the agent; choose another with --out"
+            );
+        }
+    }
+    Ok(format!(
+        "-agentpath:{}=dir={},rate={rate}",
+        library.display(),
+        dir.display(),
+    ))
+}
+
+/// Runs a command, a program and its arguments, to its end; none if it cannot be run, which is said.
+pub fn run(command: &[OsString], agent: &str) -> Option<ExitStatus> {
+    let (program, arguments) = command.split_first()?;
+    let mut prepared = prepare(program, arguments, agent);
+    // Ctrl-C is the command's to handle; the profile is wanted all the more then.
+    let _ignored = [Signal::SIGINT, Signal::SIGQUIT].map(Ignored::new);
+    let status = prepared
+        .status()
+        .with_context(|| format!("cannot run {}", program.to_string_lossy()));
+    status.map_err(|e| crate::say!("unfuse: {e:#}")).ok()
+}
+
+/// The command with the agent added the way its kind takes it.
+fn prepare(program: &OsStr, arguments: &[OsString], agent: &str) -> Command {
+    let mut command = Command::new(program);
+    if Path::new(program).file_name() == Some(OsStr::new("java")) {
+        command.arg(agent).args(arguments);
+        return command;
+    }
+    // spark-submit and all that start Spark through it take JVM options for the driver here.
+    let mut options = std::env::var_os("SPARK_SUBMIT_OPTS").unwrap_or_default();
+    if !options.is_empty() {
+        options.push(" ");
+    }
+    options.push(agent);
+    command.args(arguments).env("SPARK_SUBMIT_OPTS", options);
+    command
+}
+
+/// The code of a command that has ended, as a shell gives it.
+pub fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    ExitCode::from(code as u8)
+}

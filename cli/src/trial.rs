@@ -1,0 +1,42 @@
+//! The agent in a JVM that does nothing.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use unfuse_format::{LiveMarker, ProfileDir};
+use unfuse_machine::Java;
+
+/// How long the writer of a trial may outlive its JVM.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Tries whether a JDK loads the agent's library.
+///
+/// # Errors
+/// Why it does not, for the person.
+pub fn agent_loads(java: &Java, library: &Path) -> Result<(), String> {
+    let home = tempfile::tempdir().map_err(|e| format!("no directory for a trial: {e}"))?;
+    let dir = home.path().join("profile");
+    let flag = format!(
+        "-agentpath:{}=dir={},rate=0",
+        library.display(),
+        dir.display()
+    );
+    let output = Command::new(&java.program)
+        .arg(flag)
+        .arg("-version")
+        .output();
+    let made = ProfileDir::open(&dir);
+    if let Ok(made) = &made {
+        // What it still writes could not be removed.
+        LiveMarker::wait_for_all(made, PATIENCE);
+    }
+    match output {
+        Ok(output) if output.status.success() && made.is_ok() => Ok(()),
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stderr);
+            Err(text.lines().next().unwrap_or("no message").to_owned())
+        }
+        Err(e) => Err(e.to_string()),
+    }
+}
