@@ -94,7 +94,7 @@ fn table(names: &str, pages: &[Page]) -> Result<String> {
     );
     for name in names {
         let (page, name) = name
-            .split_once('.')
+            .rsplit_once('.')
             .with_context(|| format!("{name} is not PAGE.FIGURE"))?;
         let (page, figure) = figure(pages, page, name)?;
         let (aim, verdict) = aim_and_verdict(&page.name, figure);

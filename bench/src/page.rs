@@ -245,7 +245,7 @@ impl Measuring {
         fs::create_dir_all(&self.results)?;
         self.page.write(&self.results)?;
         print!("{body}");
-        let path = self.results.join(&self.page.name).with_extension("md");
+        let path = path_of(&self.results, &self.page.name, "md");
         println!(
             "\nwritten to {}; `unfuse-bench pages --update` puts its figures into the documents",
             path.display()
@@ -254,13 +254,18 @@ impl Measuring {
     }
 }
 
+/// The file of a page, whose name may have dots: `marked-spark-3.5`.
+pub fn path_of(results: &Path, name: &str, extension: &str) -> PathBuf {
+    results.join(format!("{name}.{extension}"))
+}
+
 impl Page {
     /// Reads a page; None if there is none.
     ///
     /// # Errors
     /// If it is no page, with what is wrong.
     pub fn read(results: &Path, name: &str) -> Result<Option<Self>> {
-        let path = results.join(name).with_extension("json");
+        let path = path_of(results, name, "json");
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -305,7 +310,7 @@ impl Page {
     pub fn write(&self, results: &Path) -> Result<()> {
         let data = serde_json::to_string_pretty(self)? + "\n";
         for (extension, text) in [("json", data), ("md", self.markdown()?)] {
-            let path = results.join(&self.name).with_extension(extension);
+            let path = path_of(results, &self.name, extension);
             fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(())

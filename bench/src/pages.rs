@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::documents;
-use crate::page::{Page, index};
+use crate::page::{Page, index, path_of};
 
 /// List the result pages, with the commits that changed what they measure since
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ fn rendered(root: &Path, results: &Path) -> Result<Vec<(PathBuf, String)>> {
     let pages = Page::read_all(results)?;
     let mut files = vec![(results.join("README.md"), index(&pages))];
     for page in &pages {
-        let path = results.join(&page.name).with_extension("md");
+        let path = path_of(results, &page.name, "md");
         files.push((path, page.markdown()?));
     }
     for path in documents::all(root)? {
