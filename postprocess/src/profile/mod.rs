@@ -315,7 +315,9 @@ fn stage_bounds(selection: Selection, stages: &HashMap<StageAttempt, Stage>) -> 
             let (low, high) = range.unwrap_or((id, id));
             Some((low.min(id), high.max(id)))
         });
-        bounds = bounds.and("stage", range.map_or(1..=0, |(low, high)| low..=high));
+        // Without a stage, no number.
+        let (low, high) = range.unwrap_or((1, 0));
+        bounds = bounds.and("stage", low..=high);
     }
     if let Some(stage) = selection.stage.map(i64::from) {
         bounds = bounds.and("stage", stage..=stage);
