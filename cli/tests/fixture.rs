@@ -3,6 +3,8 @@
 
 use std::process::Command;
 
+use serde_json::Value;
+
 fn unfuse(arguments: &[&str]) -> String {
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/canonical");
     let output = Command::new(env!("CARGO_BIN_EXE_unfuse"))
@@ -94,4 +96,27 @@ fn history_lists_queries_and_the_runs_of_one() {
         .expect("five runs");
     let fingerprint = five["fingerprint"].as_str().expect("text");
     insta::assert_snapshot!([history(&["--limit", "4"]), history(&[&fingerprint[..8]])].join("\n"));
+}
+
+#[test]
+fn a_query_alone_has_the_rows_that_it_has_among_all() {
+    let rows = |arguments: &[&str]| -> Vec<Value> {
+        let text = unfuse(&[&["top", "--json"], arguments].concat());
+        let rows: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+        let columns = ["query", "stage", "node_id", "operator", "samples", "waits"];
+        let of = |row: &Value| columns.map(|name| row[name].clone()).into();
+        let mut rows: Vec<Value> = rows.iter().map(of).collect();
+        rows.sort_by_key(ToString::to_string);
+        rows
+    };
+    let all = rows(&[]);
+    for query in 0..5 {
+        let of_query = all.iter().filter(|row| row[0] == query);
+        let expected: Vec<Value> = of_query.cloned().collect();
+        let query = query.to_string();
+        if !expected.is_empty() {
+            assert_eq!(rows(&["--query", &query]), expected, "query {query}");
+        }
+    }
+    assert!(all.iter().any(|row| row[0] == 3));
 }

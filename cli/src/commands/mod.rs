@@ -48,29 +48,38 @@ impl Input {
 
     /// The same for the time of threads that run or wait.
     fn open_for(&self, time: Time) -> Result<(Profile, Selection)> {
-        let profile = open(&self.dir)?;
-        if profile.groups.is_empty() && profile.waits.is_empty() {
-            bail!("{}: {}", self.dir.display(), why_empty(&profile));
-        }
-        if time == Time::OffCpu && profile.waits.is_empty() {
-            bail!("{}: {NO_WAITS}", self.dir.display());
-        }
-        if time == Time::Cpu && profile.groups.is_empty() {
-            bail!("{}: {ONLY_WAITS}", self.dir.display());
-        }
         let selection = Selection {
             query: self.query,
             stage: self.stage,
             time,
         };
+        let dir = remote::local(&self.dir)?;
+        let profile = Profile::open_selected(&dir, selection)?;
         if profile.selected(selection).next().is_none() {
-            let (queries, stages) = (list(&profile.queries()), list(&profile.stage_ids()));
-            bail!(
-                "{} has no samples for that query and stage; it has queries {queries} and stages {stages}",
-                self.dir.display()
-            );
+            bail!("{}", self.why_nothing(&dir, time)?);
         }
+        say_problems(&profile);
         Ok((profile, selection))
+    }
+
+    /// Why nothing is selected. Only the whole profile says what could be.
+    fn why_nothing(&self, dir: &Path, time: Time) -> Result<String> {
+        let profile = Profile::open(dir)?;
+        say_problems(&profile);
+        let dir = self.dir.display();
+        if profile.groups.is_empty() && profile.waits.is_empty() {
+            return Ok(format!("{dir}: {}", why_empty(&profile)));
+        }
+        if time == Time::OffCpu && profile.waits.is_empty() {
+            return Ok(format!("{dir}: {NO_WAITS}"));
+        }
+        if time == Time::Cpu && profile.groups.is_empty() {
+            return Ok(format!("{dir}: {ONLY_WAITS}"));
+        }
+        let (queries, stages) = (list(&profile.queries()), list(&profile.stage_ids()));
+        Ok(format!(
+            "{dir} has no samples for that query and stage; it has queries {queries} and stages {stages}"
+        ))
     }
 }
 
@@ -121,13 +130,18 @@ impl From<Depth> for Level {
 /// Reads a profile and says on stderr what had to be left out.
 fn open(dir: &Path) -> Result<Profile> {
     let profile = Profile::open(&remote::local(dir)?)?;
+    say_problems(&profile);
+    Ok(profile)
+}
+
+/// Says on stderr what had to be left out of a profile.
+fn say_problems(profile: &Profile) {
     for problem in &profile.problems {
         crate::say!("unfuse: {problem}");
     }
     for failure in &profile.failures {
         crate::say!("unfuse: the profile is not complete: {failure}");
     }
-    Ok(profile)
 }
 
 fn why_empty(profile: &Profile) -> &'static str {

@@ -24,7 +24,7 @@ use crate::plan::Plan;
 use crate::regions::RegionMap;
 use crate::wait_reason::WaitReason;
 
-/// What is known of a stage attempt.
+/// A stage attempt, as the driver and its tasks reported it.
 #[derive(Debug, Default)]
 pub struct Stage {
     /// SQL execution it belongs to.
@@ -45,7 +45,7 @@ pub struct Stage {
     pub failure: Option<String>,
 }
 
-/// What is known of a SQL execution.
+/// A SQL execution, as the driver reported it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Execution {
     /// Text or call site.
@@ -80,7 +80,7 @@ pub struct Profile {
     pub waits: Vec<(Group, Weight)>,
     /// Frames of each stack, root first.
     pub stacks: HashMap<i64, Vec<Arc<Frame>>>,
-    /// What is known of each stage attempt.
+    /// Every stage attempt that the driver reported.
     pub stages: HashMap<StageAttempt, Stage>,
     /// The last plan of each execution.
     pub plans: HashMap<ExecutionId, Plan>,
@@ -113,7 +113,8 @@ impl Profile {
         Self::open_selected(root, Selection::default())
     }
 
-    /// The same with the samples of the selected query and stage only; those of other queries and stages may be among them.
+    /// Reads a profile, but of its samples only those of the selected query and stage; some of other queries and stages may be
+    /// among them. Segments that hold none of them are not read, so damage in them is not noticed.
     ///
     /// # Errors
     /// As for `open`.

@@ -27,13 +27,6 @@ impl Bounds {
         self
     }
 
-    /// Only rows of a span of time, which begin at `start_ns` and end at `end_ns` (ns since the epoch, both included).
-    #[must_use]
-    pub fn overlapping(self, time_ns: &RangeInclusive<i64>) -> Self {
-        self.and("start_ns", i64::MIN..=*time_ns.end())
-            .and("end_ns", *time_ns.start()..=i64::MAX)
-    }
-
     /// The row groups that may hold wanted rows, by their statistics.
     pub(crate) fn row_groups(&self, metadata: &ParquetMetaData) -> Vec<usize> {
         let groups = metadata.row_groups().iter().enumerate();
