@@ -25,11 +25,16 @@ pub fn agent_flag(dir: &Path, rate: u32) -> Result<String> {
             );
         }
     }
-    Ok(format!(
+    Ok(agent_option(&library, dir, rate))
+}
+
+/// The JVM's option that loads an agent's library, whatever its path.
+pub fn agent_option(library: &Path, dir: &Path, rate: u32) -> String {
+    format!(
         "-agentpath:{}=dir={},rate={rate}",
         library.display(),
-        dir.display(),
-    ))
+        dir.display()
+    )
 }
 
 /// Runs a command, a program and its arguments, to its end; none if it cannot be run, which is said.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use unfuse_format::{LiveMarker, ProfileDir};
 use unfuse_machine::Java;
 
+use crate::launch::agent_option;
+
 /// How long the writer of a trial may outlive its JVM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -17,13 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub fn agent_loads(java: &Java, library: &Path) -> Result<(), String> {
     let home = tempfile::tempdir().map_err(|e| format!("no directory for a trial: {e}"))?;
     let dir = home.path().join("profile");
-    let flag = format!(
-        "-agentpath:{}=dir={},rate=0",
-        library.display(),
-        dir.display()
-    );
     let output = Command::new(&java.program)
-        .arg(flag)
+        .arg(agent_option(library, &dir, 0))
         .arg("-version")
         .output();
     let made = ProfileDir::open(&dir);

@@ -100,7 +100,7 @@ impl Run {
         Ok(run(&self.command, &self.agent_flag(dir)?))
     }
 
-    /// What the JVM is told.
+    /// The JVM's option that loads the agent, with the agent's options.
     fn agent_flag(&self, dir: &Path) -> Result<String> {
         let mut flag = agent_flag(dir, self.rate)?;
         if let Some(bytes) = self.keep {
