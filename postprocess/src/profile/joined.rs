@@ -1,4 +1,4 @@
-//! Rows that are put together: stages, executions, plans, generated sources.
+//! Stages, executions, plans and generated sources, each merged from its rows.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use unfuse_format::{
     Bounds, Columns, FormatError, Problem, ProcessRow, ProfileDir, SampleKind, SampleRow,
-    StageAttempt, Texts,
+    StageAttempt,
 };
 
 use super::Stage;
@@ -219,7 +219,7 @@ impl Sums {
                 thread = self.texts.number(threads.get(row));
             }
             if !kinds.repeats(row) {
-                kind = sample_kind(kinds, row);
+                kind = SampleKind::from(kinds.get(row));
             }
             let stage = stages.get(row);
             let spark = !self.texts.texts[app as usize].is_empty();
@@ -277,11 +277,7 @@ impl Sums {
     }
 }
 
-fn sample_kind(kinds: Texts<'_>, row: usize) -> SampleKind {
-    SampleKind::from(kinds.get(row))
-}
-
-/// Samples of before a JVM knew its application belong to it too.
+/// The application of a process: samples that were taken before the JVM knew it belong to it too.
 fn application<'a>(processes: &'a [ProcessRow], host: &str, pid: u32, start_ns: i64) -> &'a str {
     let process = processes.iter().find(|process| {
         (process.pid, process.host.as_str()) == (pid, host)

@@ -1,4 +1,4 @@
-//! What is known of names and of directories without opening them.
+//! The owner, kind, size and permissions of a file, without opening it.
 
 use std::time::{Duration, SystemTime};
 

@@ -75,7 +75,7 @@ pub(crate) fn columns<T: Table>(
     Ok(batches.into_iter().map(Columns::new).collect())
 }
 
-/// The Parquet reader panics over some damage that it should refuse.
+/// Turns a panic of the Parquet reader into an error: it panics over some damage that it should refuse.
 fn understood<R>(read: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     without_panic_message(read)
         .unwrap_or_else(|_| Err("damaged beyond what the Parquet reader understands".to_owned()))
