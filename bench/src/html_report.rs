@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::disk::bytes_below;
 use crate::page::{Figure, Measuring};
 use crate::synthetic;
 
@@ -71,7 +72,7 @@ impl HtmlReport {
              query; {:.0} MiB of Parquet. `unfuse report` made it {} times and headless Chromium opened it as often; the figures \
              are means.\n",
             self.queries,
-            mib(size(&profile)?),
+            mib(bytes_below(&profile)?),
             self.rounds,
         );
         let size_mib = mib(fs::metadata(&html)?.len());
@@ -97,16 +98,4 @@ fn run(command: &mut Command) -> Result<String> {
         bail!("{command:?} failed: {error}");
     }
     Ok(String::from_utf8(output.stdout)?)
-}
-
-fn size(dir: &Path) -> Result<u64> {
-    let mut sum = 0;
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        sum += match entry.file_type()?.is_dir() {
-            true => size(&entry.path())?,
-            false => entry.metadata()?.len(),
-        };
-    }
-    Ok(sum)
 }

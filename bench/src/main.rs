@@ -8,6 +8,7 @@ mod boundaries;
 mod codemap;
 mod contention;
 mod coverage;
+mod disk;
 mod documents;
 mod event_log;
 mod foreign;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::disk::bytes_below;
 use crate::page::{Figure, Measuring};
 use crate::synthetic::large;
 
@@ -40,6 +41,9 @@ pub struct Scale {
     /// How often each command runs
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Only these commands: top, top_query, report, blame
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
     /// Only write the profile here
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
@@ -73,54 +77,52 @@ impl Scale {
                 profile
             }
         };
-        let html = temporary.path().join("report.html");
-        let victim = (self.queries / 2).to_string();
-        let commands: [(&str, &str, Vec<&str>); 3] = [
+        let html = temporary.path().join("report.html").display().to_string();
+        let query = (self.queries / 2).to_string();
+        let commands = [
             ("top", "top", vec![]),
-            (
-                "report",
-                "report",
-                vec!["-o", html.to_str().context("a path")?],
-            ),
-            ("blame", "blame --victim", vec!["--victim", &victim]),
+            ("top_query", "top", vec!["--query", &query]),
+            ("report", "report", vec!["-o", &html]),
+            ("blame", "blame", vec!["--victim", &query]),
         ];
+        let is_wanted = |id: &str| self.only.is_empty() || self.only.iter().any(|one| one == id);
+        if let Some(unknown) = self
+            .only
+            .iter()
+            .find(|id| commands.iter().all(|(known, ..)| known != id))
+        {
+            bail!("--only names no command of this benchmark: {unknown}");
+        }
         let mut figures = Vec::new();
-        for (id, name, arguments) in commands {
-            let mut seconds = Vec::new();
-            let mut memory = Vec::new();
+        for (id, command, arguments) in commands.iter().filter(|(id, ..)| is_wanted(id)) {
+            let mut runs = Vec::new();
             for _ in 0..self.rounds {
-                let run = run(id, &profile, &arguments)?;
-                eprintln!("{name}: {:.1} s, {:.0} MiB", run.seconds, run.mib);
-                seconds.push(run.seconds);
-                memory.push(run.mib);
+                let run = run(command, &profile, arguments)?;
+                eprintln!("{id}: {:.1} s, {:.0} MiB", run.seconds, run.mib);
+                runs.push(run);
             }
-            let what = format!("{name}: time");
-            figures.push(Figure::from_runs(
-                &format!("{id}_seconds"),
-                &what,
-                &seconds,
-                "s",
-                1,
-            ));
-            let what = format!("{name}: most memory");
-            figures.push(Figure::from_runs(
-                &format!("{id}_memory"),
-                &what,
-                &memory,
-                "MiB",
-                0,
-            ));
+            let name = match arguments[..] {
+                ["-o", _] | [] => (*command).to_owned(),
+                _ => format!("{command} {}", arguments.join(" ")),
+            };
+            let mut add = |suffix: &str, what: &str, value: fn(&Run) -> f64, unit, digits| {
+                let values: Vec<f64> = runs.iter().map(value).collect();
+                let (id, what) = (format!("{id}_{suffix}"), format!("{name}: {what}"));
+                figures.push(Figure::from_runs(&id, &what, &values, unit, digits));
+            };
+            add("seconds", "time", |run| run.seconds, "s", 1);
+            add("memory", "most memory", |run| run.mib, "MiB", 0);
         }
         let body = format!(
             "A made-up profile of an hour: {} executors, {} queries of 50 shapes, {} tasks in each of their 3 stages, {} rows of \
              samples for each task; {:.2} GB of Parquet, of which every executor wrote its own segments of 20,000 rows. \
-             Each command ran {} times. `blame` asks for one query. Memory is the resident set's high-water mark, \
+             Each command ran {} times, the first with what the page cache happened to hold. Memory is the resident set's high-water mark, \
              read every 10 ms.\n",
             self.executors,
             self.queries,
             self.tasks,
             self.rows,
-            bytes(&profile)? as f64 / 1e9,
+            bytes_below(&profile)? as f64 / 1e9,
             self.rounds,
         );
         page.finish(u32::try_from(self.rounds)?, figures, &body)
@@ -165,16 +167,4 @@ fn high_water(pid: u32) -> Option<u64> {
         .lines()
         .find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()
-}
-
-fn bytes(dir: &Path) -> Result<u64> {
-    let mut sum = 0;
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        sum += match entry.file_type()?.is_dir() {
-            true => bytes(&entry.path())?,
-            false => entry.metadata()?.len(),
-        };
-    }
-    Ok(sum)
 }

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_codemap::Stats;
 use unfuse_machine::{agent_library, run};
 
+use crate::disk::bytes_below;
 use crate::page::{Figure, Measuring, slug};
 use crate::plot::{self, Panel};
 use crate::stats;
@@ -136,7 +137,7 @@ impl Soak {
             values.push(f64::from(samplers.processes));
             values.push(map.used_bytes as f64 / 1024.0);
             values.push((map.inserted - map.recycled) as f64);
-            values.push(size_of(&profile) as f64 / 1024.0);
+            values.push(bytes_below(&profile)? as f64 / 1024.0);
             if let Some(without) = &mut without {
                 let memory = without.memory()?;
                 values.extend([memory.rss, memory.pss]);
@@ -403,16 +404,4 @@ fn map_of(jvm: u32) -> Result<Stats> {
         })
         .collect();
     Ok(Stats::from_words(&words))
-}
-
-/// Bytes of all files below a directory.
-fn size_of(dir: &Path) -> u64 {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries
-        .map(|entry| match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => size_of(&entry.path()),
-            Ok(metadata) => metadata.len(),
-            Err(_) => 0,
-        })
-        .sum()
 }

@@ -11,11 +11,9 @@ use unfuse_format::{
 };
 
 use super::shapes::{plan_tables, shape_tables, stack_id, stack_row};
-use super::{APP, BEGUN_MS, SHAPES, STACKS, Tables, execution_tables, stage_row};
+use super::{APP, BEGUN_MS, SHAPES, STACKS, STAGES, Tables, execution_tables, stage_id, stage_row};
 use crate::random::Random;
 
-/// Stages of each query.
-const STAGES: usize = 3;
 /// How long the application runs, ms.
 const LENGTH_MS: i64 = 3_600_000;
 /// How long a stage takes, ms.
@@ -51,14 +49,14 @@ pub fn write(root: &Path, size: Size) -> Result<()> {
 }
 
 /// When a stage is submitted, ms since the epoch.
-fn submitted_ms(size: Size, query: usize, position: usize) -> i64 {
+fn submitted_ms(size: Size, query: usize, position: i32) -> i64 {
     let begun = BEGUN_MS + LENGTH_MS * query as i64 / size.queries as i64;
-    begun + STAGE_MS * position as i64
+    begun + STAGE_MS * i64::from(position)
 }
 
-/// The number of a stage.
-fn stage_id(query: usize, position: usize) -> usize {
-    query * STAGES + position
+/// The number of a task attempt.
+fn task_id(size: Size, stage: i32, index: usize) -> i64 {
+    i64::from(stage) * size.tasks as i64 + index as i64
 }
 
 /// What the driver knows: plans, stages, tasks.
@@ -72,13 +70,13 @@ fn driver(dir: &ProfileDir, size: Size) -> Result<()> {
     for query in 0..size.queries {
         plan_tables(&mut out, query, query % SHAPES, false);
         execution_tables(&mut out, query, submitted_ms(size, query, 0), 20_000);
-        for position in 0..STAGES {
+        for position in 0..STAGES as i32 {
             let submitted = submitted_ms(size, query, position);
             out.stages.push(StageRow {
                 tasks: i32::try_from(size.tasks)?,
                 submitted_ms: Some(submitted),
                 completed_ms: Some(submitted + STAGE_MS),
-                ..stage_row(query, position as i32)
+                ..stage_row(query, position)
             });
             for index in 0..size.tasks {
                 out.tasks
@@ -95,7 +93,7 @@ fn driver(dir: &ProfileDir, size: Size) -> Result<()> {
 fn task(
     size: Size,
     query: usize,
-    position: usize,
+    position: i32,
     index: usize,
     random: &mut Random,
 ) -> Result<TaskRow> {
@@ -105,8 +103,8 @@ fn task(
     let executor = index % size.executors;
     Ok(TaskRow {
         app: APP.into(),
-        stage: i32::try_from(stage)?,
-        task: (stage * size.tasks + index) as i64,
+        stage,
+        task: task_id(size, stage, index),
         index: i32::try_from(index)?,
         executor: executor.to_string(),
         host: format!("worker-{executor}"),
@@ -131,14 +129,14 @@ fn executor(dir: &ProfileDir, size: Size, number: usize) -> Result<()> {
     process(dir, &name, &host, number)?;
     stacks(dir, &name)?;
     for query in 0..size.queries {
-        for position in 0..STAGES {
+        for position in 0..STAGES as i32 {
             for index in (number..size.tasks).step_by(size.executors) {
                 let task = RunningTask {
                     host: &host,
                     executor: number,
                     shape: query % SHAPES,
-                    stage: i32::try_from(stage_id(query, position))?,
-                    task: (stage_id(query, position) * size.tasks + index) as i64,
+                    stage: stage_id(query, position),
+                    task: task_id(size, stage_id(query, position), index),
                     begun_ns: submitted_ms(size, query, position) * 1_000_000,
                 };
                 task.samples(size.rows, &mut samples, &mut random);

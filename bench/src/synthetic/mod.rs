@@ -23,6 +23,8 @@ const APP: &str = "app-20261121-0001";
 const SHAPES: usize = 50;
 /// Distinct stacks of a shape; a run has samples in most of them.
 const STACKS: usize = 140;
+/// Stages of a query.
+const STAGES: usize = 3;
 const TASKS: i32 = 8;
 const BEGUN_MS: i64 = 1_795_219_200_000;
 const DAY_MS: i64 = 24 * 3_600_000;
@@ -112,7 +114,7 @@ fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Rand
     let cost = 1 + (shape as u64 % 9) + random.below(4);
     plan_tables(out, query, shape, heavier);
     execution_tables(out, query, begun, 900 * cost as i64);
-    for position in 0..3 {
+    for position in 0..STAGES as i32 {
         stage_tables(out, query, position, begun, cost, random);
     }
     for number in 0..STACKS {
@@ -126,7 +128,7 @@ fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Rand
         } else {
             i32::from(number % 10 != 0)
         };
-        let stage = query as i32 * 3 + position;
+        let stage = stage_id(query, position);
         let task = i64::from(stage) * i64::from(TASKS) + random.below(TASKS as u64) as i64;
         out.samples.push(SampleRow {
             app: APP.into(),
@@ -164,9 +166,14 @@ fn execution_tables(out: &mut Tables, query: usize, begun: i64, length: i64) {
     }
 }
 
+/// The number of a query's stage.
+fn stage_id(query: usize, position: i32) -> i32 {
+    (query * STAGES) as i32 + position
+}
+
 /// The row of a query's stage, without its times.
 fn stage_row(query: usize, position: i32) -> StageRow {
-    let stage = query as i32 * 3 + position;
+    let stage = stage_id(query, position);
     let accumulators = PLAN.iter().enumerate().map(|(at, _)| Accumulator {
         id: (query * 100 + at) as i64,
         value: (1000 * (at + 1)).to_string(),
@@ -205,7 +212,7 @@ fn stage_tables(
     cost: u64,
     random: &mut Random,
 ) {
-    let stage = query as i32 * 3 + position;
+    let stage = stage_id(query, position);
     let submitted = begun + i64::from(position) * 300 * cost as i64;
     out.stages.push(StageRow {
         submitted_ms: Some(submitted),
