@@ -56,7 +56,7 @@ impl Wait<'_> {
     }
 }
 
-/// Tells of every wait of the victim stages; returns what has to be said of the capacities.
+/// Calls `tell` for every wait of the victim stages; returns what has to be said of the capacities where they ran.
 ///
 /// In each window, culprits are summed by stage before they meet the victims, so the time taken is
 /// victims × stages of the window, not tasks squared.
@@ -74,13 +74,13 @@ pub(crate) fn each_wait(
         if !options.covers(cell.resource, cell.host) {
             continue;
         }
+        let of_victims = |task: &&TaskUse| victims.contains(&task.stage);
+        if !cell.tasks.iter().any(|task| of_victims(&task)) {
+            continue;
+        }
         note(&mut notes, &cell);
         let users = Users::of(workload, &cell);
-        for victim in cell
-            .tasks
-            .iter()
-            .filter(|task| victims.contains(&task.stage))
-        {
+        for victim in cell.tasks.iter().filter(of_victims) {
             for (kind, blocked) in victim.blocked.iter().filter(|(_, blocked)| **blocked > 0.0) {
                 let units = match kind {
                     Kind::Pause => {

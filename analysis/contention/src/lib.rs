@@ -72,7 +72,7 @@ pub use culprit::{Culprit, Source};
 pub use error::InputError;
 pub use graph::{ByVictim, Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
 pub use ids::{Executor, HostId, QueryId, StageId, TaskId};
-pub use input::{BlockedTime, CsvError, INTERVALS_CSV, Input, from_csv, from_profile};
+pub use input::{BlockedTime, CsvError, INTERVALS_CSV, Input, StageIndex, from_csv, from_profile};
 pub use options::{Options, Split, VictimStages};
 pub use questions::{By, Entity, Filter, Ranked, culprits, hot_resources, slow_nodes, top};
 pub use ratp::Ratp;

@@ -4,7 +4,9 @@ mod samples;
 
 use std::collections::{BTreeMap, HashMap};
 
-use unfuse_format::{FormatError, ProfileDir, RecordSourceKind, RecordSourceRow, RecordTextRow};
+use unfuse_format::{
+    Bounds, FormatError, ProfileDir, RecordSourceKind, RecordSourceRow, RecordTextRow,
+};
 
 use crate::{Noted, RecordRef, SlowOutput, Taps};
 
@@ -69,7 +71,7 @@ impl<'a> Texts<'a> {
     /// If the profile cannot be read.
     pub fn read(dir: &'a ProfileDir, taps: &'a Taps) -> Result<Self, FormatError> {
         let places = taps.places();
-        let rows = dir.read_as::<RecordTextRow, _>(|rows| {
+        let rows = dir.read_as::<RecordTextRow, _>(&Bounds::ALL, |rows| {
             let known = |row: RecordTextRow| Some((*places.get(&row.tap)?, row));
             rows.into_iter().filter_map(known).collect()
         })?;

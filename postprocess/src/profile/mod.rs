@@ -4,6 +4,7 @@ mod group;
 mod joined;
 mod samples;
 mod stacks;
+mod texts;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -16,6 +17,7 @@ use unfuse_format::{
 
 pub(crate) use self::group::Slice;
 pub use self::group::{Group, Selection, Time, Weight};
+pub(crate) use self::texts::TextTable;
 
 use crate::attribute::is_mapped;
 use crate::boundary::{self, Boundary};

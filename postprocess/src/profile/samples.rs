@@ -12,6 +12,7 @@ use unfuse_format::{
 
 use super::Stage;
 use super::group::{Group, Slice, ThreadKey, Weight};
+use super::texts::TextTable;
 
 /// What groups are made of.
 const OF_GROUPS: &[&str] = &[
@@ -130,31 +131,6 @@ fn order(a: &Group, b: &Group) -> Ordering {
     key(a).cmp(&key(b)).then_with(|| {
         (&a.app, &a.thread, a.stack, a.kind).cmp(&(&b.app, &b.thread, b.stack, b.kind))
     })
-}
-
-/// Texts, each once.
-#[derive(Default)]
-struct TextTable {
-    numbers: HashMap<Arc<str>, u32>,
-    texts: Vec<Arc<str>>,
-}
-
-impl TextTable {
-    fn number(&mut self, text: &str) -> u32 {
-        if let Some(number) = self.numbers.get(text) {
-            return *number;
-        }
-        let number = self.texts.len() as u32;
-        let text: Arc<str> = text.into();
-        self.numbers.insert(Arc::clone(&text), number);
-        self.texts.push(text);
-        number
-    }
-
-    fn get(&mut self, text: &str) -> Arc<str> {
-        let number = self.number(text);
-        Arc::clone(&self.texts[number as usize])
-    }
 }
 
 /// What the samples of a thread in a stage share, with numbers for texts.

@@ -222,16 +222,17 @@ impl ProfileDir {
         read_table(self, bounds, |rows| rows)
     }
 
-    /// The same for tables that are large in memory: what is made of the rows of each segment, put together. Segments
-    /// are read side by side.
+    /// The same for tables that are large in memory: what `each` makes of the rows of a segment, in the order of segments.
+    /// Segments are read in parallel.
     ///
     /// # Errors
     /// As for `read`.
     pub fn read_as<T: Table, R: Send>(
         &self,
+        bounds: &Bounds,
         each: impl Fn(Vec<T>) -> Vec<R> + Sync,
     ) -> Result<Read<R>, FormatError> {
-        read_table(self, &Bounds::ALL, each)
+        read_table(self, bounds, each)
     }
 
     /// Sums up some columns of a table without making rows: `add` adds those of one segment to a sum that `new` has made.

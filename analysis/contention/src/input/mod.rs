@@ -4,7 +4,6 @@ mod cache;
 mod csv;
 mod hosts;
 mod limits;
-mod possible;
 mod profile;
 mod slots;
 
@@ -17,7 +16,7 @@ use crate::{
 };
 
 pub use self::csv::{CsvError, INTERVALS_CSV, from_csv};
-pub use self::profile::from_profile;
+pub use self::profile::{StageIndex, from_profile};
 
 /// Where blocked time comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use unfuse_format::{
     CachedRow, HostRow, IntervalRow, ProcessRow, ProfileDir, SegmentWriter, StageRow, Table,
 };
@@ -116,4 +118,33 @@ fn each_jvm_of_a_host_has_its_own_memory() {
         .collect();
     let alone = |start| (start, 100.0, 1);
     assert_eq!(held, [alone(0), alone(3), alone(3), alone(5)]);
+}
+
+/// What decides who slowed a query down is in the rows of its own time.
+#[test]
+fn a_victim_needs_only_rows_of_its_time() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = ProfileDir::create(&home.path().join("profile")).unwrap();
+    application(&dir, "victim", span(0, 5), true, 10);
+    application(&dir, "beside", span(3, 8), true, 1);
+    application(&dir, "later", span(5_000, 5_010), true, 1);
+    let profile = Profile::open(dir.path()).unwrap();
+    let mut index = StageIndex::read(&profile).unwrap();
+    let victims = BTreeSet::from([index.executions()[&("victim".to_owned(), Some(1))]]);
+    let mut answer = |of: Option<&BTreeSet<QueryId>>| {
+        let input = index.input(BlockedTime::Measured, of).unwrap();
+        let workload = Workload::new(input.tables).unwrap();
+        let options = Options {
+            victims: victims.clone(),
+            ..Options::default()
+        };
+        let paths = Graph::build(&workload, &options).explanations();
+        let runs = workload.tables().tasks.iter().filter(|task| task.runs);
+        let is_beside = |path: &Explanation| matches!(path.culprit, Culprit::Query(_));
+        assert!(paths.iter().any(is_beside), "{paths:?}");
+        (paths, runs.count())
+    };
+    let (all, part) = (answer(None), answer(Some(&victims)));
+    assert_eq!(all.0, part.0);
+    assert_eq!((all.1, part.1), (3, 2));
 }

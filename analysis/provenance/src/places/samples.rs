@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use unfuse_format::{FormatError, Frame, ProfileDir, SampleKind, SampleRow, StackRow};
+use unfuse_format::{Bounds, FormatError, Frame, ProfileDir, SampleKind, SampleRow, StackRow};
 
 use super::RecordPlace;
 use crate::{RecordRef, Taps};
@@ -25,7 +25,7 @@ pub(super) fn look(
         .filter(|place| place.busy.is_some())
         .map(|place| place.task)
         .collect();
-    let samples = dir.read_as::<SampleRow, _>(|rows| {
+    let samples = dir.read_as::<SampleRow, _>(&Bounds::ALL, |rows| {
         let of_tasks = |row: &SampleRow| {
             row.kind == SampleKind::Cpu
                 && row.task.is_some_and(|task| {
@@ -38,7 +38,7 @@ pub(super) fn look(
     let python = samples.rows.iter().filter(|row| row.thread == PYTHON);
     let python: HashSet<(&str, Option<i64>)> = python.map(|row| (&*row.app, row.task)).collect();
     let stacks: HashSet<i64> = samples.rows.iter().map(|row| row.stack).collect();
-    let names = dir.read_as::<StackRow, _>(|rows| {
+    let names = dir.read_as::<StackRow, _>(&Bounds::ALL, |rows| {
         let wanted = rows.into_iter().filter(|row| stacks.contains(&row.stack));
         wanted
             .map(|row| (row.stack, hot_line(&row.frames)))

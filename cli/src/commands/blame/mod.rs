@@ -91,7 +91,10 @@ impl Blame {
 
     /// Answers from what is in a local directory now.
     fn answer(&self, root: &Path) -> Result<()> {
-        let (input, workload) = read(root, &self.dir, self.blocked.into())?;
+        // A window begins with the first task of all, and names of hosts may be those of any task.
+        let victim = self.victim.as_deref();
+        let victim = victim.filter(|_| self.window.is_none() && self.host.is_empty());
+        let (input, workload) = read(root, &self.dir, self.blocked.into(), victim)?;
         let wanted = self.wanted();
         let options = wanted.options(&workload, input.origin_ns)?;
         options.check(&workload)?;

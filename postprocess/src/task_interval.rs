@@ -1,21 +1,22 @@
-//! What tasks did with their time, span by span.
+//! What tasks did, interval by interval, as samples show it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use unfuse_format::{FormatError, Frame, ProfileDir, SampleKind, SampleRow};
+use unfuse_format::{Bounds, FormatError, Frame, ProfileDir, SampleKind, SampleRow, StageAttempt};
 
-use crate::profile::Profile;
+use crate::profile::{Profile, TextTable};
 use crate::wait_reason::WaitReason;
 
-/// What a task did in one span of time (a few seconds at most), with all the others of that span that did the same.
+/// What a task did in one interval of time (a few seconds at most): all its samples there with the same stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spell {
+pub struct TaskInterval {
     /// Spark application id.
-    pub app: String,
+    pub app: Arc<str>,
     /// Host name.
-    pub host: String,
+    pub host: Arc<str>,
     /// Executor id.
-    pub executor: String,
+    pub executor: Arc<str>,
     /// Stage id.
     pub stage: i32,
     /// Attempt number of the stage.
@@ -36,13 +37,30 @@ pub struct Spell {
     pub in_python: bool,
 }
 
+impl TaskInterval {
+    /// The attempt of a stage whose task it was.
+    pub fn stage_attempt(&self) -> StageAttempt {
+        StageAttempt::new(&*self.app, self.stage, self.attempt)
+    }
+}
+
 impl Profile {
-    /// The spells of all tasks that were sampled. They are many and few questions need them, so they are read when asked
-    /// for.
-    pub fn spells(&self) -> Result<Vec<Spell>, FormatError> {
+    /// The intervals of tasks whose samples are within bounds. They are many and few questions need them, so they are read
+    /// when asked for.
+    ///
+    /// # Errors
+    /// The profile's samples cannot be read.
+    pub fn task_intervals(&self, bounds: &Bounds) -> Result<Vec<TaskInterval>, FormatError> {
+        let dir = ProfileDir::open(self.path())?;
+        let read = dir.read_as::<SampleRow, _>(bounds, |rows| self.intervals_of(rows))?;
+        Ok(read.rows)
+    }
+
+    /// Those of the rows of a segment.
+    fn intervals_of(&self, rows: Vec<SampleRow>) -> Vec<TaskInterval> {
         let mut known: HashMap<i64, (WaitReason, bool)> = HashMap::new();
-        let rows = ProfileDir::open(self.path())?.read::<SampleRow>()?.rows;
-        let spell = |row: SampleRow| {
+        let mut texts = TextTable::default();
+        let interval = |row: SampleRow| {
             let (waiting, for_memory) = *known.entry(row.stack).or_insert_with(|| {
                 let frames = self.stacks.get(&row.stack).map_or(&[][..], Vec::as_slice);
                 (
@@ -50,22 +68,22 @@ impl Profile {
                     frames.iter().any(|frame| is_for_memory(frame)),
                 )
             });
-            Some(Spell {
+            Some(TaskInterval {
                 stage: row.stage?,
                 attempt: row.stage_attempt?,
                 task: row.task?,
                 waiting: (row.kind == SampleKind::OffCpu).then_some(waiting),
                 for_memory,
                 in_python: row.thread == PYTHON,
-                app: row.app,
-                host: row.host,
-                executor: row.executor,
+                app: texts.get(&row.app),
+                host: texts.get(&row.host),
+                executor: texts.get(&row.executor),
                 start_ns: row.start_ns,
                 end_ns: row.end_ns,
                 ns: row.weight_ns,
             })
         };
-        Ok(rows.into_iter().filter_map(spell).collect())
+        rows.into_iter().filter_map(interval).collect()
     }
 }
 

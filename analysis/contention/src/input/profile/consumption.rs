@@ -1,0 +1,249 @@
+//! What tasks got, and how long they were blocked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use unfuse_format::IntervalRow;
+use unfuse_postprocess::{TaskInterval, WaitReason};
+
+use super::Reader;
+use super::recorded::Recorded;
+use crate::input::BlockedTime;
+use crate::{Kind, Resource, Span, TaskId};
+
+/// CPU time that a single sample stands for, at most, ns.
+const LONGEST_SAMPLE: i64 = 20_000_000;
+
+/// Where blocked times are taken from in the end.
+pub(super) enum Blocked {
+    Measured,
+    Paper,
+    /// No waits were recorded.
+    Substitute,
+}
+
+impl Reader<'_> {
+    /// Measured waits, if there are any.
+    pub(super) fn possible(&mut self, recorded: &Recorded<'_>, blocked: BlockedTime) -> Blocked {
+        if recorded.intervals.is_empty() {
+            self.builder.notes.push(
+                "no task reported what it used: recorded with heartbeat=off, or by an earlier version; CPU time is that of \
+                 samples, and bytes and memory are not known"
+                    .to_owned(),
+            );
+        }
+        if self.index.hosts.is_empty() {
+            self.builder.notes.push(
+                "the hosts' own counters were not recorded (heartbeat=off, or an earlier version): processes outside Spark \
+                 cannot be told from the unknown"
+                    .to_owned(),
+            );
+        }
+        let counted: BTreeSet<&str> = self
+            .index
+            .hosts
+            .iter()
+            .map(|row| row.host.as_str())
+            .collect();
+        let hosts = self.builder.tables.hosts.iter().map(|host| &host.name);
+        let uncounted: Vec<String> = hosts
+            .filter(|name| !counted.is_empty() && !counted.contains(name.as_str()))
+            .cloned()
+            .collect();
+        if !uncounted.is_empty() {
+            self.builder.notes.push(format!(
+                "the counters of {} were not recorded: processes outside Spark cannot be told from the unknown there",
+                uncounted.join(", ")
+            ));
+        }
+        let partial = self
+            .index
+            .profile
+            .processes
+            .iter()
+            .any(|process| process.task_fraction.is_some_and(|fraction| fraction < 1.0));
+        if partial {
+            self.builder.notes.push(
+                "waits of a part of the tasks were recorded (option tasks); each stands for several, so blocked times of \
+                 single stages are rough"
+                    .to_owned(),
+            );
+        }
+        if blocked == BlockedTime::Measured && recorded.sampled.iter().all(|s| s.waiting.is_none())
+        {
+            self.builder.notes.push(
+                "no waits were recorded (they need perf_event, see `unfuse doctor`): blocked times are those of Spark's \
+                 metrics, and for the CPU what they and running leave of the wall time"
+                    .to_owned(),
+            );
+            return Blocked::Substitute;
+        }
+        match blocked {
+            BlockedTime::Measured => Blocked::Measured,
+            BlockedTime::Paper => Blocked::Paper,
+        }
+    }
+
+    /// What tasks got. Samples say it of the CPU where no meter did.
+    pub(super) fn used(&mut self, recorded: &Recorded<'_>) {
+        let mut metered: BTreeSet<TaskId> = BTreeSet::new();
+        for row in &recorded.intervals {
+            let task = self.known_task(&row.app, row.task);
+            metered.insert(task);
+            // Words of a newer version are left to it.
+            let Some(kind) = Kind::of_word(&row.kind) else {
+                continue;
+            };
+            self.builder.interval(task, kind, span(row), row.units, 0);
+        }
+        let mut sampled = BTreeSet::new();
+        for interval in recorded.sampled.iter().filter(|s| s.waiting.is_none()) {
+            let task = self.known_task(&interval.app, interval.task);
+            if !metered.contains(&task) {
+                sampled.insert(task);
+            }
+            if !metered.contains(&task) || interval.in_python {
+                let units = interval.ns as f64 / 1e9;
+                self.builder
+                    .interval(task, Kind::RunQueue, sampled_span(interval), units, 0);
+            }
+        }
+        if !metered.is_empty() && !sampled.is_empty() {
+            self.builder.notes.push(format!(
+                "{} tasks of {} did not report what they used: their CPU time is that of samples, and they are blamed for nothing \
+                 else",
+                sampled.len(),
+                metered.len() + sampled.len()
+            ));
+        }
+    }
+
+    /// Blocked times as the kernel and the stacks have them. Where most waits have no stack, Spark's metrics tell of disks
+    /// and the network.
+    pub(super) fn measured(&mut self, recorded: &Recorded<'_>) {
+        let seconds = |of: fn(WaitReason) -> bool| -> f64 {
+            let intervals = recorded.sampled.iter();
+            let waits = intervals.filter(|interval| interval.waiting.is_some_and(of));
+            waits.map(|interval| interval.ns as f64 / 1e9).sum()
+        };
+        let all = seconds(|waiting| waiting != WaitReason::RunQueue);
+        let unknown = seconds(|waiting| matches!(waiting, WaitReason::Unknown | WaitReason::Other));
+        let without_stack = seconds(|waiting| waiting == WaitReason::Unknown);
+        let by_metrics = without_stack > all / 2.0;
+        if by_metrics {
+            self.builder.notes.push(
+                "most waits have no stack, as context switches cannot be sampled here (see `unfuse doctor`): waiting for disks and \
+                 the network is what Spark's metrics say"
+                    .to_owned(),
+            );
+            for row in &recorded.intervals {
+                if let Some(kind) = Kind::of_word(&row.kind).filter(|kind| in_metrics(*kind)) {
+                    let task = self.known_task(&row.app, row.task);
+                    self.builder
+                        .interval(task, kind, span(row), 0.0, row.blocked_ns);
+                }
+            }
+        } else if unknown > all / 10.0 {
+            self.builder.notes.push(format!(
+                "{unknown:.1} s of {all:.1} s that tasks waited (not for a CPU) were for what is not known, and are not shared out"
+            ));
+        }
+        for interval in &recorded.sampled {
+            if let Some(kind) =
+                blocked_for(interval).filter(|kind| !(by_metrics && in_metrics(*kind)))
+            {
+                let task = self.known_task(&interval.app, interval.task);
+                let ns = i64::try_from(interval.ns).unwrap_or(i64::MAX);
+                self.builder
+                    .interval(task, kind, sampled_span(interval), 0.0, ns);
+            }
+        }
+    }
+
+    /// Blocked times by section 5.2: what Spark measures, and for the CPU the rest of the wall time, which the paper takes
+    /// with the time that the task ran. Locks are not among Spark's metrics and stay measured.
+    pub(super) fn as_in_the_paper(&mut self, recorded: &Recorded<'_>, without_running: bool) {
+        let mut locks: BTreeMap<TaskId, f64> = BTreeMap::new();
+        for interval in &recorded.sampled {
+            if blocked_for(interval) == Some(Kind::Lock) {
+                let task = self.known_task(&interval.app, interval.task);
+                let ns = i64::try_from(interval.ns).unwrap_or(i64::MAX);
+                *locks.entry(task).or_default() += ns as f64;
+                self.builder
+                    .interval(task, Kind::Lock, sampled_span(interval), 0.0, ns);
+            }
+        }
+        let mut rest: BTreeMap<(TaskId, Span), i64> = BTreeMap::new();
+        for row in &recorded.intervals {
+            let task = self.known_task(&row.app, row.task);
+            let span = span(row);
+            let left = rest.entry((task, span)).or_insert(span.end - span.start);
+            *left = left.saturating_sub(row.blocked_ns);
+            if without_running && row.kind == Kind::RunQueue.word() {
+                *left = left.saturating_sub((row.units * 1e9) as i64);
+            }
+            if let Some(kind) = Kind::of_word(&row.kind) {
+                self.builder.interval(task, kind, span, 0.0, row.blocked_ns);
+            }
+        }
+        let mut wholes: BTreeMap<TaskId, f64> = BTreeMap::new();
+        for ((task, _), left) in &rest {
+            *wholes.entry(*task).or_default() += (*left).max(0) as f64;
+        }
+        for ((task, span), left) in rest {
+            // Locks in proportion: their intervals and these spans are not cut at the same times.
+            let lock = locks.get(&task).copied().unwrap_or(0.0) / wholes[&task].max(1.0);
+            let left = left.max(0) as f64 * (1.0 - lock.min(1.0));
+            self.builder
+                .interval(task, Kind::RunQueue, span, 0.0, left as i64);
+        }
+    }
+}
+
+/// What a task was blocked for; none where it ran, or waited for what no neighbour takes away.
+fn blocked_for(interval: &TaskInterval) -> Option<Kind> {
+    if interval.for_memory && interval.waiting != Some(WaitReason::RunQueue) {
+        return Some(Kind::ExecutionMemory);
+    }
+    match interval.waiting? {
+        WaitReason::RunQueue => Some(Kind::RunQueue),
+        WaitReason::Lock => Some(Kind::Lock),
+        WaitReason::Safepoint => Some(Kind::Pause),
+        WaitReason::DiskRead => Some(Kind::IoRead),
+        WaitReason::DiskWrite => Some(Kind::IoWrite),
+        WaitReason::ShuffleFetch | WaitReason::Network => Some(Kind::NetworkFetch),
+        WaitReason::Memory => Some(Kind::ExecutionMemory),
+        WaitReason::Python
+        | WaitReason::Sleep
+        | WaitReason::Idle
+        | WaitReason::Other
+        | WaitReason::Unknown => None,
+    }
+}
+
+/// Whether Spark measures how long tasks wait so.
+fn in_metrics(kind: Kind) -> bool {
+    matches!(kind.resource(), Resource::Io | Resource::Network)
+}
+
+fn span(row: &IntervalRow) -> Span {
+    Span {
+        start: row.start_ns.max(0),
+        end: row.end_ns.max(row.start_ns).max(0),
+    }
+}
+
+/// A single sample has a time and no length; what it stands for has, though where it stands for those of other tasks too
+/// nobody knows how much of it is its own.
+fn sampled_span(interval: &TaskInterval) -> Span {
+    let ns = i64::try_from(interval.ns)
+        .unwrap_or(i64::MAX)
+        .min(LONGEST_SAMPLE);
+    let start = match interval.start_ns < interval.end_ns {
+        true => interval.start_ns,
+        false => interval.end_ns.saturating_sub(ns),
+    };
+    Span {
+        start: start.max(0),
+        end: interval.end_ns.max(0),
+    }
+}

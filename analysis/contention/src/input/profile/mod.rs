@@ -1,0 +1,431 @@
+//! A profile of Spark.
+
+mod consumption;
+mod index;
+mod possible;
+mod recorded;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use unfuse_format::{ExecutionId, FormatError, IntervalRow, StageAttempt, StageRow, TaskRow};
+use unfuse_postprocess::{Profile, TaskInterval};
+
+use self::consumption::Blocked;
+pub use self::index::StageIndex;
+use self::recorded::Recorded;
+use super::{BlockedTime, Builder, Input, cache, hosts, slots};
+use crate::workload::WEIGHTS;
+use crate::{Executor, HostId, Kind, OperatorShare, Query, QueryId, Span, Stage, StageId, TaskId};
+
+/// Queries of the second application are numbered from here, those of the third from twice that, and so on.
+pub(super) const PER_APPLICATION: u64 = 1_000_000_000;
+/// The number of what runs without a SQL execution.
+const NO_QUERY: u64 = PER_APPLICATION - 1;
+/// Clocks that differ by more are worth a word, ns.
+const SAME_CLOCK: u64 = 1_000_000_000;
+
+/// The number of a query's application, from 0.
+pub(super) fn application(query: QueryId) -> u32 {
+    u32::try_from(query.0 / PER_APPLICATION).unwrap_or(u32::MAX)
+}
+
+/// The contention tables of a profile. A query's id is its SQL execution id.
+///
+/// # Errors
+/// A [`FormatError`] where the profile cannot be read; tables that are missing make notes.
+pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, FormatError> {
+    StageIndex::read(profile)?.input(blocked, None)
+}
+
+impl StageIndex<'_> {
+    /// The contention tables of a profile, of which only the rows are read that decide who slowed `victims` down; without
+    /// victims all. Queries and hosts have the same ids in all answers of an index.
+    ///
+    /// # Errors
+    /// As for [`from_profile`].
+    pub fn input(
+        &mut self,
+        blocked: BlockedTime,
+        victims: Option<&BTreeSet<QueryId>>,
+    ) -> Result<Input, FormatError> {
+        let needed = victims.map_or(index::Needed::All, |victims| self.needed(victims));
+        let recorded = Recorded::read(self, &needed)?;
+        let mut builder = Builder::default();
+        for name in &self.host_names {
+            builder.host(name);
+        }
+        builder.notes.extend_from_slice(&recorded.notes);
+        builder.metered = recorded.intervals.len();
+        builder.waits_unknown =
+            recorded.intervals.is_empty() && recorded.sampled.iter().all(|s| s.waiting.is_none());
+        let of_processes = unfuse_postprocess::notes(&self.profile.processes);
+        builder.notes.extend(of_processes);
+        let reader = Reader {
+            index: self,
+            builder,
+            stages: BTreeMap::new(),
+            tasks: HashMap::new(),
+            executors: BTreeMap::new(),
+            undated: BTreeSet::new(),
+            clocks: BTreeMap::new(),
+        };
+        let input = reader.input(&recorded, blocked);
+        let hosts = input.tables.hosts.iter();
+        self.host_names = hosts.map(|host| host.name.clone()).collect();
+        Ok(input)
+    }
+}
+
+/// The number of an application, and a task attempt's id in it.
+type TaskKey = (u32, i64);
+
+struct Reader<'a> {
+    index: &'a StageIndex<'a>,
+    builder: Builder,
+    stages: BTreeMap<StageAttempt, StageId>,
+    tasks: HashMap<TaskKey, TaskId>,
+    /// By application and id.
+    executors: BTreeMap<(String, String), Executor>,
+    /// Stages of which it is not known when they began.
+    undated: BTreeSet<StageId>,
+    /// What to add to the driver's time to get that of a host, ns.
+    clocks: BTreeMap<HostId, i64>,
+}
+
+impl Reader<'_> {
+    fn input(mut self, recorded: &Recorded<'_>, blocked: BlockedTime) -> Input {
+        self.queries_and_stages(recorded);
+        self.tasks(recorded);
+        let blocked = self.possible(recorded, blocked);
+        self.used(recorded);
+        match blocked {
+            Blocked::Measured => self.measured(recorded),
+            Blocked::Paper => self.as_in_the_paper(recorded, false),
+            Blocked::Substitute => self.as_in_the_paper(recorded, true),
+        }
+        for held in cache::holders(&self.index.cached, &self.index.ends_ns) {
+            self.cached(&held);
+        }
+        let waiting = self.pending(recorded);
+        let busy = hosts::BusyCpus::of(&mut self.builder, &self.index.hosts);
+        slots::add(&mut self.builder, &waiting, &busy);
+        let jvms = self.jvms();
+        hosts::add(&mut self.builder, &self.index.hosts, &jvms);
+        self.date_stages();
+        self.operators();
+        self.running();
+        self.number_applications();
+        self.builder.finish()
+    }
+
+    fn task_key(&self, app: &str, task: i64) -> TaskKey {
+        (application(self.index.query_id(app, None)), task)
+    }
+
+    /// The task of a row, which [`Reader::tasks`] has seen.
+    fn known_task(&self, app: &str, task: i64) -> TaskId {
+        self.tasks[&self.task_key(app, task)]
+    }
+
+    fn queries_and_stages(&mut self, recorded: &Recorded<'_>) {
+        for (key, row) in &self.index.stages {
+            self.add_query(&key.app, row);
+        }
+        for (key, row) in &recorded.stages {
+            self.add_stage(key, row);
+        }
+        let known = |key: &StageAttempt| self.index.stages.contains_key(key);
+        let rows = recorded.tasks.iter();
+        let of_tasks = rows.map(TaskRow::stage_attempt);
+        let rows = recorded.intervals.iter();
+        let of_rows = rows.map(IntervalRow::stage_attempt);
+        let rows = recorded.sampled.iter();
+        let of_samples = rows.map(TaskInterval::stage_attempt);
+        let lost: BTreeSet<StageAttempt> = of_tasks
+            .chain(of_rows)
+            .chain(of_samples)
+            .filter(|key| !known(key))
+            .collect();
+        if !lost.is_empty() {
+            self.builder.notes.push(format!(
+                "{} stages are known by their tasks only, not their query: the driver's tables are not complete",
+                lost.len()
+            ));
+        }
+        for key in lost {
+            self.add_query(&key.app, &StageRow::default());
+            self.add_stage(&key, &StageRow::default());
+        }
+    }
+
+    fn add_query(&mut self, app: &str, row: &StageRow) {
+        let query = self.index.query_id(app, row.execution);
+        let execution = (app.to_owned(), row.execution);
+        if self.builder.executions.insert(execution, query).is_some() {
+            return;
+        }
+        // Ids of executions are each application's own.
+        let of = match self.index.applications.len() {
+            0 | 1 => String::new(),
+            _ => format!("{app} "),
+        };
+        let label = match row.execution {
+            Some(execution) => {
+                let id = ExecutionId::new(app, execution);
+                let text = self.index.profile.descriptions.get(&id);
+                text.map_or_else(
+                    || format!("{of}query {execution}"),
+                    |text| format!("{of}query {execution}: {text}"),
+                )
+            }
+            None => format!("{of}jobs of no query"),
+        };
+        self.builder.query(Query {
+            id: query,
+            name: query.0.to_string(),
+            application: app.to_owned(),
+            label,
+            user: row.user.clone(),
+            pool: row.pool.clone(),
+            weight: f64::from(row.pool_weight.filter(|weight| *weight > 0).unwrap_or(1))
+                .min(*WEIGHTS.end()),
+        });
+    }
+
+    fn add_stage(&mut self, key: &StageAttempt, row: &StageRow) {
+        let query = self.index.query_id(&key.app, row.execution);
+        let id = StageId {
+            query,
+            stage: key.stage.max(0).cast_unsigned(),
+            attempt: key.attempt.max(0).cast_unsigned(),
+        };
+        if row.submitted_ms.is_none() {
+            self.undated.insert(id);
+        }
+        let start = ns(row.submitted_ms.unwrap_or(0));
+        let end = self.index.end_of(key, row);
+        let parents = row.parents.iter().map(|id| id.max(&0).cast_unsigned());
+        self.builder.stage(Stage {
+            id,
+            parents: parents.collect(),
+            span: Span {
+                start: start.max(0),
+                end: end.max(0),
+            },
+        });
+        self.stages.insert(key.clone(), id);
+    }
+
+    /// Tasks that did anything, each on the host where it did it.
+    fn tasks(&mut self, recorded: &Recorded<'_>) {
+        let mut homes: HashMap<(&str, &str), &str> = HashMap::new();
+        for process in &self.index.profile.processes {
+            homes.insert((&process.app, &process.executor), &process.host);
+        }
+        let mut begins: BTreeMap<TaskId, i64> = BTreeMap::new();
+        for row in &recorded.intervals {
+            let stage = row.stage_attempt();
+            let task = self.task(&stage, row.task, &row.host, &row.executor);
+            let begin = begins.entry(task).or_insert(row.start_ns);
+            *begin = row.start_ns.min(*begin);
+        }
+        for row in &recorded.sampled {
+            self.task(&row.stage_attempt(), row.task, &row.host, &row.executor);
+        }
+        for row in &recorded.tasks {
+            let home = homes.get(&(row.app.as_str(), row.executor.as_str()));
+            let stage = row.stage_attempt();
+            let host = home.map_or(row.host.as_str(), |home| *home);
+            let known = self.tasks.contains_key(&self.task_key(&row.app, row.task));
+            let task = self.task(&stage, row.task, host, &row.executor);
+            if !known {
+                // Nothing is known of what it did, but that it was there.
+                let at = self.builder.rows[&task];
+                self.builder.tables.tasks[at].span = Span {
+                    start: ns(row.launched_ms).max(0),
+                    end: ns(row.finished_ms).max(ns(row.launched_ms)).max(0),
+                };
+            }
+        }
+        self.compare_clocks(recorded, &begins);
+    }
+
+    fn task(&mut self, stage: &StageAttempt, task: i64, host: &str, executor: &str) -> TaskId {
+        let key = self.task_key(&stage.app, task);
+        if let Some(task) = self.tasks.get(&key) {
+            return *task;
+        }
+        let host = self.builder.host(host);
+        let executor = self.executor(&stage.app, executor);
+        let task = self.builder.task(self.stages[stage], host, executor, true);
+        self.tasks.insert(key, task);
+        task
+    }
+
+    fn executor(&mut self, app: &str, id: &str) -> Executor {
+        let application = application(self.index.query_id(app, None));
+        let number = self.executors.len() as u32;
+        let executor = Executor {
+            application,
+            number,
+        };
+        let key = (app.to_owned(), id.to_owned());
+        *self.executors.entry(key).or_insert(executor)
+    }
+
+    /// The executors in which tasks ran or blocks were, by their processes.
+    fn jvms(&self) -> hosts::Processes {
+        let jvms = self.index.profile.processes.iter().filter_map(|process| {
+            let key = (process.app.clone(), process.executor.clone());
+            let executor = *self.executors.get(&key)?;
+            Some(((key.0, process.host.clone(), process.pid), executor))
+        });
+        jvms.collect()
+    }
+
+    /// How far each host's clock is from the driver's, by when tasks begin there and are launched here.
+    fn compare_clocks(&mut self, recorded: &Recorded<'_>, begins: &BTreeMap<TaskId, i64>) {
+        let mut apart: BTreeMap<HostId, Vec<i64>> = BTreeMap::new();
+        for row in &recorded.tasks {
+            let task = self.known_task(&row.app, row.task);
+            if let Some(begin) = begins.get(&task) {
+                let host = self.builder.host_of(task);
+                apart
+                    .entry(host)
+                    .or_default()
+                    .push(begin - ns(row.launched_ms));
+            }
+        }
+        for (host, mut apart) in apart {
+            apart.sort_unstable();
+            let median = apart[apart.len() / 2];
+            if median.unsigned_abs() <= SAME_CLOCK {
+                continue;
+            }
+            self.clocks.insert(host, median);
+            let name = &self.builder.tables.hosts[host.0 as usize].name;
+            self.builder.notes.push(format!(
+                "tasks begin {:.1} s {} on {name} than the driver launches them: its clock differs, or tasks wait there; \
+                 the driver's times are moved by that much",
+                median.unsigned_abs() as f64 / 1e9,
+                if median < 0 { "earlier" } else { "later" }
+            ));
+        }
+    }
+
+    fn cached(&mut self, held: &cache::Held) {
+        let stage = held.stage.and_then(|stage| {
+            let mut attempts = self.stages.range(StageAttempt::new(&held.app, stage, 0)..);
+            let (key, id) = attempts.next()?;
+            key.is_of(&held.app, stage).then_some(*id)
+        });
+        let mut processes = self.index.profile.processes.iter();
+        let process =
+            processes.find(|process| process.app == held.app && process.executor == held.executor);
+        if let Some((stage, process)) = stage.zip(process) {
+            let host = self.builder.host(&process.host);
+            let executor = self.executor(&held.app, &held.executor);
+            let holder = self.builder.task(stage, host, executor, false);
+            let clock = self.clocks.get(&host).copied().unwrap_or(0);
+            for (span, bytes) in &held.spans {
+                let units = bytes * span.seconds();
+                let span = Span {
+                    start: span.start + clock,
+                    end: span.end + clock,
+                };
+                self.builder
+                    .interval(holder, Kind::StorageMemory, span, units, 0);
+            }
+        }
+    }
+
+    /// When stages had how many tasks that were not running yet, by their hosts' clocks.
+    fn pending(&self, recorded: &Recorded<'_>) -> slots::Pending {
+        let mut pending = slots::Pending::default();
+        for (key, row) in &recorded.stages {
+            if let Some(submitted) = row.submitted_ms {
+                let id = self.stages[*key];
+                pending.submitted(id, ns(submitted), row.tasks.max(0).cast_unsigned());
+                pending.completed(id, self.index.end_of(key, row));
+            }
+        }
+        let runs = self.builder.tables.tasks.iter().filter(|task| task.runs);
+        for task in runs.filter(|task| task.span.start <= task.span.end) {
+            let clock = self.clocks.get(&task.host).copied().unwrap_or(0);
+            pending.ran(task.stage, task.host, task.span, clock);
+        }
+        pending
+    }
+
+    /// The part of each stage's CPU time that each operator took.
+    fn operators(&mut self) {
+        for ((app, stage, operator), share) in self.index.operator_shares() {
+            let attempts = self.stages.range(StageAttempt::new(app, *stage, 0)..);
+            for (_, id) in attempts.take_while(|(key, _)| key.is_of(app, *stage)) {
+                self.builder.tables.operators.push(OperatorShare {
+                    stage: *id,
+                    operator: operator.clone(),
+                    share: *share,
+                });
+            }
+        }
+    }
+
+    /// Has stages whose rows are lost last as long as their tasks.
+    fn date_stages(&mut self) {
+        let mut spans: BTreeMap<StageId, Span> = BTreeMap::new();
+        let tables = &mut self.builder.tables;
+        let runs = tables.tasks.iter().filter(|task| task.runs);
+        for task in runs.filter(|task| self.undated.contains(&task.stage)) {
+            let span = spans.entry(task.stage).or_insert(task.span);
+            *span = span.hull(task.span);
+        }
+        for stage in tables
+            .stages
+            .iter_mut()
+            .filter(|s| self.undated.contains(&s.id))
+        {
+            let nothing = Span { start: 0, end: 0 };
+            stage.span = spans.get(&stage.id).copied().unwrap_or(nothing);
+        }
+    }
+
+    /// Says how queries of several applications are told apart.
+    fn number_applications(&mut self) {
+        for (at, app) in self.index.applications.iter().enumerate().skip(1) {
+            self.builder.notes.push(format!(
+                "queries of application {app} are numbered from {}",
+                at as u64 * PER_APPLICATION
+            ));
+        }
+    }
+
+    /// Says which queries have not ended.
+    fn running(&mut self) {
+        let running: Vec<String> = self
+            .index
+            .profile
+            .executions
+            .iter()
+            .filter(|(_, execution)| execution.ended_ms.is_none())
+            .map(|(id, _)| id.execution.to_string())
+            .collect();
+        if !running.is_empty() {
+            self.builder.notes.push(format!(
+                "no end was recorded of {} {}: the answer for {} is partial",
+                if running.len() == 1 {
+                    "query"
+                } else {
+                    "queries"
+                },
+                running.join(", "),
+                if running.len() == 1 { "it" } else { "them" },
+            ));
+        }
+    }
+}
+
+/// Of ms since the epoch.
+fn ns(ms: i64) -> i64 {
+    ms.saturating_mul(1_000_000)
+}
