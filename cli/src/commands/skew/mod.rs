@@ -24,7 +24,7 @@ use crate::remote;
 ///
 /// It takes a profile directory or Spark's own event log, of an application that has ended or of one that runs. Stages come with
 /// what they would save if their slow tasks were like the others, the largest first. Of a run with `--records` it shows the slow
-/// records too: what is in them, where they are, and which results had to wait for them (docs/skew.md).
+/// records too: what is in them, where they are, and which results had to wait for them (docs/records.md).
 #[derive(Debug, Args)]
 pub struct Skew {
     /// The profile directory that `unfuse run` printed, or its URI; or an event log: a file, or a directory eventlog_v2_…
