@@ -161,6 +161,6 @@ final class ExecutionListener extends SparkListener {
     public void onApplicationEnd(SparkListenerApplicationEnd event) {
         report("the cache", () -> cache.ended());
         report("the application's end", () -> Agent.event(jobs.ended(event)));
-        Agent.flush(UnfusePlugin.FLUSH_MILLIS);
+        Agent.flush(Agent.FLUSH_MILLIS);
     }
 }

@@ -19,9 +19,6 @@ import org.apache.spark.deploy.SparkHadoopUtil$;
  * the threads that run tasks. {@link PluginContainerPatch} adds it; it is not meant for {@code spark.plugins}.
  */
 public final class UnfusePlugin implements SparkPlugin {
-    /** How long a stopping Spark may wait for us, in milliseconds. */
-    static final int FLUSH_MILLIS = 2000;
-
     /** The Scala sequence {@code plugins} with ours at its end, or {@code plugins} itself if that cannot be made. */
     public static Object addTo(Object plugins) {
         try {
@@ -81,7 +78,7 @@ public final class UnfusePlugin implements SparkPlugin {
 
         @Override
         public void shutdown() {
-            Agent.flush(FLUSH_MILLIS);
+            Agent.flush(Agent.FLUSH_MILLIS);
             SegmentShipper.finish(false);
         }
     }
@@ -145,8 +142,8 @@ public final class UnfusePlugin implements SparkPlugin {
 
         @Override
         public void shutdown() {
-            TaskMeter.stop(FLUSH_MILLIS);
-            Agent.flush(FLUSH_MILLIS);
+            TaskMeter.stop(Agent.FLUSH_MILLIS);
+            Agent.flush(Agent.FLUSH_MILLIS);
             SegmentShipper.finish(false);
         }
     }

@@ -39,6 +39,43 @@ class AgentTest {
     }
 
     @Test
+    void aFailingAgentIsNotNoticed() {
+        SparkUnderTest.run("select 1");
+        Agent.use(new Agent.Link() {
+            @Override
+            public void taskStart(int stage, int stageAttempt, long taskAttemptId) {
+                throw new IllegalStateException("taskStart");
+            }
+
+            @Override
+            public void taskEnd() {
+                throw new StackOverflowError("taskEnd");
+            }
+
+            @Override
+            public boolean event(byte[] utf8Json) {
+                throw new OutOfMemoryError("event");
+            }
+
+            @Override
+            public void flush(int millis) {
+                throw new IllegalStateException("flush");
+            }
+
+            @Override
+            public boolean deliver(int millis, boolean last) {
+                throw new IllegalStateException("deliver");
+            }
+
+            @Override
+            public void log(String line) {
+                throw new IllegalStateException("log");
+            }
+        });
+        assertEquals(Collections.singletonList("[123]"), SparkUnderTest.run("select count(*) from facts where id < 123"));
+    }
+
+    @Test
     void ourPluginComesAfterTheUsersAndOnce() throws Exception {
         Object theirs = ScalaSeq.fromList(Collections.singletonList(new UserPlugin()));
         Object both = UnfusePlugin.addTo(theirs);

@@ -185,44 +185,4 @@ class EventsTest {
         assertEquals(UserPlugin.class.getName(), SparkUnderTest.context().getConf().get("spark.plugins"));
         assertEquals(UserPlugin.class.getName(), org.apache.spark.SparkEnv.get().conf().get("spark.plugins"));
     }
-
-    @Test
-    void aFailingAgentIsNotNoticed() {
-        Agent.use(new Agent.Link() {
-            @Override
-            public void taskStart(int stage, int stageAttempt, long taskAttemptId) {
-                throw new IllegalStateException("taskStart");
-            }
-
-            @Override
-            public void taskEnd() {
-                throw new StackOverflowError("taskEnd");
-            }
-
-            @Override
-            public boolean event(byte[] utf8Json) {
-                throw new OutOfMemoryError("event");
-            }
-
-            @Override
-            public void flush(int millis) {
-                throw new IllegalStateException("flush");
-            }
-
-            @Override
-            public boolean deliver(int millis, boolean last) {
-                throw new IllegalStateException("deliver");
-            }
-
-            @Override
-            public void log(String line) {
-                throw new IllegalStateException("log");
-            }
-        });
-        try {
-            assertEquals(Collections.singletonList("[123]"), SparkUnderTest.run("select count(*) from facts where id < 123"));
-        } finally {
-            Agent.use(SparkUnderTest.RECORDER);
-        }
-    }
 }

@@ -27,12 +27,12 @@ class PatchesTest {
 
     @BeforeEach
     void record() {
-        Agent.use(recorder);
+        recorder.listen();
     }
 
     @AfterEach
     void restore() {
-        Agent.use(SparkUnderTest.RECORDER);
+        SparkUnderTest.RECORDER.listen();
     }
 
     @Test

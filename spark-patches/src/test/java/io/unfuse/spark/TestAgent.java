@@ -30,7 +30,7 @@ public final class TestAgent {
         if (arguments != null && !arguments.isEmpty()) {
             Recorder recorder = new Recorder();
             recorder.alsoTo(new FileOutputStream(arguments, true));
-            Agent.use(recorder);
+            recorder.listen();
         }
         instrumentation.addTransformer(new ClassFileTransformer() {
             @Override
