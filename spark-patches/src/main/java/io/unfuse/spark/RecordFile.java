@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.ship.PrivateFile;
 import java.io.File;
 import java.io.IOException;
 import java.io.OutputStream;

@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.ship.SegmentShipper;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;

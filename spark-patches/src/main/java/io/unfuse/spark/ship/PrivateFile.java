@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.ship;
 
 import java.io.FileOutputStream;
 import java.io.IOException;
@@ -11,7 +11,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
 
 /** Files that only the user of this JVM can read. */
-final class PrivateFile {
+public final class PrivateFile {
     private static final FileAttribute<Set<PosixFilePermission>> PRIVATE =
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
 
@@ -22,7 +22,7 @@ final class PrivateFile {
      *
      * @throws java.nio.file.FileAlreadyExistsException if something has the name, also a link
      */
-    static OutputStream create(Path path) throws IOException {
+    public static OutputStream create(Path path) throws IOException {
         Files.createFile(path, PRIVATE);
         // Not a channel: interrupting the thread, as Spark does to end a task, would close it.
         return new FileOutputStream(path.toFile());

@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.ship;
 
+import io.unfuse.spark.Agent;
 import java.io.File;
 import java.io.FileInputStream;
 import java.io.IOException;
@@ -28,7 +29,7 @@ import org.apache.hadoop.fs.permission.FsPermission;
  * <p>The writer outlives the JVM by a moment, and a killed JVM ships nothing more. What they leave in the spool is
  * shipped by the next JVM of this machine that ships to the same place.
  */
-final class SegmentShipper implements Runnable {
+public final class SegmentShipper implements Runnable {
     /** Set by the agent where {@code dir} is a URI. */
     static final String URI_PROPERTY = "unfuse.uri";
     /** Set by the agent: this JVM's spool. */
@@ -81,7 +82,7 @@ final class SegmentShipper implements Runnable {
     }
 
     /** Starts the thread, once in a JVM, if the profile is to be shipped. */
-    static synchronized void start(Supplier<Configuration> conf) {
+    public static synchronized void start(Supplier<Configuration> conf) {
         String uri = System.getProperty(URI_PROPERTY);
         String spool = System.getProperty(SPOOL_PROPERTY);
         if (uri == null || spool == null || running != null) {
@@ -99,7 +100,7 @@ final class SegmentShipper implements Runnable {
     }
 
     /** Ships what there is up to now, as far as that goes in a few seconds; {@code last} says that the JVM ends now. */
-    static void finish(boolean last) {
+    public static void finish(boolean last) {
         SegmentShipper shipper;
         synchronized (SegmentShipper.class) {
             shipper = running;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.ship;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
