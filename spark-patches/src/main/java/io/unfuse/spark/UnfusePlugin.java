@@ -1,6 +1,7 @@
 package io.unfuse.spark;
 
 import io.unfuse.spark.ship.SegmentShipper;
+import io.unfuse.spark.ui.OperatorsTab;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;

@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.ui;
 
+import io.unfuse.spark.Agent;
 import org.apache.spark.SparkContext;
 import org.apache.spark.ui.SparkUI;
 import org.apache.spark.ui.SparkUITab;
@@ -8,13 +9,13 @@ import org.apache.spark.ui.SparkUITab;
  * The tab "Operators" of Spark's web pages, of a running application or in the History Server: a page in Spark's frame, and in it
  * the report of the profile, which is a page of its own ({@code operators/report}).
  */
-final class OperatorsTab extends SparkUITab {
+public final class OperatorsTab extends SparkUITab {
     private OperatorsTab(SparkUI ui) {
         super(ui, "operators");
     }
 
     /** Adds the tab to the pages of a running application, if it has any. */
-    static void addTo(SparkContext spark) {
+    public static void addTo(SparkContext spark) {
         try {
             if (spark.ui().isDefined()) {
                 addTo(spark.ui().get());

@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.ui;
 
+import io.unfuse.spark.Agent;
 import org.apache.spark.ui.WebUIPage;
 import scala.xml.Unparsed;
 

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.ui;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.reflect.Constructor;
@@ -16,7 +16,7 @@ import org.objectweb.asm.Type;
  * compiled against both.
  */
 final class PageClass {
-    private static final String NAME = "io/unfuse/spark/SparkOperatorsPage";
+    private static final String NAME = "io/unfuse/spark/ui/SparkOperatorsPage";
     private static final String SUPER = Type.getInternalName(OperatorsPage.class);
     private static final String CONSTRUCTOR =
             "(Ljava/lang/String;" + Type.getDescriptor(OperatorsPage.Content.class) + ")V";

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.ui;
 
 import java.io.File;
 import java.io.IOException;

@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.ui;
 
+import io.unfuse.spark.ScalaSeq;
 import java.util.Collections;
 import org.apache.spark.SparkConf;
 import org.apache.spark.scheduler.SparkListener;
