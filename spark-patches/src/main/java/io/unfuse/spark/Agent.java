@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.events.Json;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 

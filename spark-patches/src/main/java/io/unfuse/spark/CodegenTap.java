@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.events.Json;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.apache.spark.sql.catalyst.trees.TreeNode;

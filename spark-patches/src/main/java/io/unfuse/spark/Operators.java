@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.WholeStageCodegenExec;
  * stage) but nothing below it has one.
  *
  * <p>The position depends on the shape of the plan alone, so a query planned twice gives the same text twice and Spark's compile
- * cache still hits. {@link PlanTree} gives the same numbers from the plan in the event log.
+ * cache still hits. {@code PlanTree} gives the same numbers from the plan in the event log.
  */
 final class Operators {
     private Operators() {}

@@ -5,7 +5,7 @@ import org.objectweb.asm.Opcodes;
 
 /**
  * Tells which Python process works for which task: {@code SparkEnv.createPythonWorker}, which a task calls for a new or an idle
- * one, hands what it returns to {@link PythonWorkers}.
+ * one, hands what it returns to {@link io.unfuse.spark.events.PythonWorkers}.
  */
 final class PythonWorkerPatch implements Patch {
     @Override
@@ -25,7 +25,7 @@ final class PythonWorkerPatch implements Patch {
             public void visitInsn(int opcode) {
                 if (opcode == Opcodes.ARETURN) {
                     super.visitInsn(Opcodes.DUP);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/PythonWorkers", "obtained",
+                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/events/PythonWorkers", "obtained",
                             "(Ljava/lang/Object;)V", false);
                     applied.run();
                 }

@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.events.Json;
 import java.nio.charset.StandardCharsets;
 import java.util.Comparator;
 import java.util.PriorityQueue;

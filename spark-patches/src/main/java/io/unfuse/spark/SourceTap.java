@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.events.Json;
 import java.io.IOException;
 import java.io.Writer;
 import java.net.URI;

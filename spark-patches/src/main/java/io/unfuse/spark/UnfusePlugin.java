@@ -1,5 +1,9 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.events.ExecutionListener;
+import io.unfuse.spark.events.Json;
+import io.unfuse.spark.events.PythonWorkers;
+import io.unfuse.spark.events.TaskMeter;
 import io.unfuse.spark.ship.SegmentShipper;
 import io.unfuse.spark.ui.OperatorsTab;
 import java.util.ArrayList;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.unfuse.spark.Queries;
+import io.unfuse.spark.SparkUnderTest;
+import io.unfuse.spark.UserPlugin;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
 import java.util.LinkedHashMap;
 import java.util.Map;

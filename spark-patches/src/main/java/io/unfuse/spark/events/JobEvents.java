@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
+import io.unfuse.spark.ScalaSeq;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.SparkConf;

@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
+import io.unfuse.spark.Agent;
 import java.io.IOException;
 import java.lang.reflect.Field;
 import java.nio.file.DirectoryStream;
@@ -51,7 +52,7 @@ public final class PythonWorkers {
     }
 
     /** Called on the task's thread when the task has ended. */
-    static void taskEnded() {
+    public static void taskEnded() {
         Task task = CURRENT.get();
         if (task == null) {
             return;

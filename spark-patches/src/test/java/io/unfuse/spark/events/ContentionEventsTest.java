@@ -1,10 +1,11 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.unfuse.spark.SparkUnderTest;
 import java.net.URI;
 import java.nio.file.Path;
 import java.util.ArrayList;

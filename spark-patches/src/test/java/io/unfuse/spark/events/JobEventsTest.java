@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.unfuse.spark.SparkUnderTest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;

@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
+import io.unfuse.spark.Agent;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.util.Iterator;
@@ -18,7 +19,7 @@ import org.apache.spark.memory.TaskMemoryManager;
  * the others at its next look. It only reads: what a running task has fetched of shuffles is seen when Spark's own heartbeat has
  * added it up, since adding up sets the sums to zero for a moment, in which the task may be sending them to the driver.
  */
-final class TaskMeter implements Runnable {
+public final class TaskMeter implements Runnable {
     /** Set by the agent: ms between heartbeats, 0 for no meter. */
     static final String PROPERTY = "unfuse.heartbeat.millis";
 
@@ -53,7 +54,7 @@ final class TaskMeter implements Runnable {
     }
 
     /** Starts the meter of this executor, once. */
-    static synchronized void start() {
+    public static synchronized void start() {
         long millis = Long.getLong(PROPERTY, 0);
         if (running == null && millis > 0 && THREADS.isThreadCpuTimeSupported()) {
             TaskMeter meter = new TaskMeter(millis);
@@ -63,7 +64,7 @@ final class TaskMeter implements Runnable {
     }
 
     /** Reports what is left and ends the meter. */
-    static synchronized void stop(int millis) {
+    public static synchronized void stop(int millis) {
         TaskMeter meter = running;
         running = null;
         if (meter != null) {
@@ -78,7 +79,7 @@ final class TaskMeter implements Runnable {
     }
 
     /** Called on the task's thread. */
-    static void taskStarted(TaskContext context) {
+    public static void taskStarted(TaskContext context) {
         TaskMeter meter = running;
         if (meter != null) {
             Metered task = new Metered(context);
@@ -89,7 +90,7 @@ final class TaskMeter implements Runnable {
     }
 
     /** Called on the task's thread, when its metrics are complete and, where it succeeded, on their way to the driver. */
-    static void taskEnded(boolean succeeded) {
+    public static void taskEnded(boolean succeeded) {
         TaskMeter meter = running;
         Metered task = meter == null ? null : CURRENT.get();
         if (task != null) {

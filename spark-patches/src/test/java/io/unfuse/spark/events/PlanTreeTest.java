@@ -1,9 +1,10 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.unfuse.spark.ScalaSeq;
 import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -13,55 +13,61 @@ import java.util.Arrays;
  *
  * What Unicode cannot express (half a surrogate pair) becomes U+FFFD: strict readers refuse the escape of a lone half.
  */
-final class Json {
+public final class Json {
     private static final byte[] HEX = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
 
     private byte[] out;
     private int length;
     private boolean first = true;
 
-    Json() {
+    /** For an object of usual length. */
+    public Json() {
         this(256);
     }
 
-    Json(int expectedLength) {
+    /** For an object of about so many bytes. */
+    public Json(int expectedLength) {
         out = new byte[expectedLength + 2];
         put('{');
     }
 
-    Json field(String name, String value) {
+    /** A text, or null. */
+    public Json field(String name, String value) {
         name(name);
         string(value);
         return this;
     }
 
-    Json field(String name, long value) {
+    /** A number. */
+    public Json field(String name, long value) {
         name(name);
         ascii(Long.toString(value));
         return this;
     }
 
-    Json field(String name, boolean value) {
+    /** True or false. */
+    public Json field(String name, boolean value) {
         name(name);
         ascii(Boolean.toString(value));
         return this;
     }
 
     /** A number, or null. */
-    Json field(String name, Number value) {
+    public Json field(String name, Number value) {
         name(name);
         ascii(value == null ? "null" : Long.toString(value.longValue()));
         return this;
     }
 
     /** A number; null where JSON has none. */
-    Json field(String name, double value) {
+    public Json field(String name, double value) {
         name(name);
         ascii(Double.isNaN(value) || Double.isInfinite(value) ? "null" : Double.toString(value));
         return this;
     }
 
-    Json numbers(String name, Iterable<Long> values) {
+    /** An array of numbers. */
+    public Json numbers(String name, Iterable<Long> values) {
         name(name);
         put('[');
         boolean comma = false;
@@ -76,7 +82,8 @@ final class Json {
         return this;
     }
 
-    Json strings(String name, Iterable<String> values) {
+    /** An array of texts, of which some may be null. */
+    public Json strings(String name, Iterable<String> values) {
         name(name);
         put('[');
         boolean comma = false;
@@ -92,20 +99,22 @@ final class Json {
     }
 
     /** Opens an array of objects; each {@link #item()} must be closed with {@link #end()}. */
-    Json array(String name) {
+    public Json array(String name) {
         name(name);
         put('[');
         first = true;
         return this;
     }
 
-    Json endArray() {
+    /** Closes the array. */
+    public Json endArray() {
         put(']');
         first = false;
         return this;
     }
 
-    Json item() {
+    /** Opens an object in the array. */
+    public Json item() {
         if (!first) {
             put(',');
         }
@@ -114,14 +123,15 @@ final class Json {
         return this;
     }
 
-    Json end() {
+    /** Closes the object in the array. */
+    public Json end() {
         put('}');
         first = false;
         return this;
     }
 
     /** The finished object. */
-    byte[] utf8() {
+    public byte[] utf8() {
         byte[] whole = Arrays.copyOf(out, length + 1);
         whole[length] = '}';
         return whole;

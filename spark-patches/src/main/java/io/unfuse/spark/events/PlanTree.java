@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
+import io.unfuse.spark.ScalaSeq;
 import java.lang.reflect.Method;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -11,7 +12,7 @@ import org.apache.spark.sql.execution.metric.SQLMetricInfo;
 
 /**
  * Writes a plan as Spark's listeners see it: nodes in pre-order, each with its place in the generated code. The region numbers
- * are those of {@link Operators}, found again without the operators themselves.
+ * are those of {@code Operators}, found again without the operators themselves.
  */
 final class PlanTree {
     private static final Method CHILDREN = ScalaSeq.method("org.apache.spark.sql.execution.SparkPlanInfo", "children");

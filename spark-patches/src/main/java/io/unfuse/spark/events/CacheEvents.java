@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
+import io.unfuse.spark.Agent;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;

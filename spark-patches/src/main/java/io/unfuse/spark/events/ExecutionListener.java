@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.events;
 
+import io.unfuse.spark.Agent;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
@@ -23,7 +24,7 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
 
 /** Turns what Spark's listener bus says about the application, its queries, jobs, stages and tasks into events for the profile. */
-final class ExecutionListener extends SparkListener {
+public final class ExecutionListener extends SparkListener {
     /** A query that has started and not ended. */
     private static final class Execution {
         final String description;
@@ -39,7 +40,8 @@ final class ExecutionListener extends SparkListener {
     private final StageEvents stages;
     private final JobEvents jobs;
 
-    ExecutionListener(SparkContext spark) {
+    /** For the listener bus of this application. */
+    public ExecutionListener(SparkContext spark) {
         jobs = new JobEvents(spark);
         stages = new StageEvents(spark, cache);
     }
