@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.records.RecordTap;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
@@ -9,7 +10,7 @@ import org.objectweb.asm.Opcodes;
  * {@code BlockStoreShuffleReader} has merged by key.
  */
 final class RecordPatch implements Patch {
-    private static final String TAP = "io/unfuse/spark/RecordTap";
+    private static final String TAP = "io/unfuse/spark/records/RecordTap";
     private static final String ITERATOR = "scala/collection/Iterator";
     private static final String RDD = "org/apache/spark/rdd/RDD";
     private static final String RESULT = "org/apache/spark/scheduler/ResultTask";

@@ -4,6 +4,7 @@ import io.unfuse.spark.events.ExecutionListener;
 import io.unfuse.spark.events.Json;
 import io.unfuse.spark.events.PythonWorkers;
 import io.unfuse.spark.events.TaskMeter;
+import io.unfuse.spark.records.RecordTap;
 import io.unfuse.spark.ship.SegmentShipper;
 import io.unfuse.spark.ui.OperatorsTab;
 import java.util.ArrayList;

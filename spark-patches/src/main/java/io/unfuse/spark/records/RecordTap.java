@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.records;
 
+import io.unfuse.spark.Agent;
 import java.io.File;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -10,7 +11,7 @@ import org.apache.spark.rdd.RDD;
 import scala.collection.Iterator;
 
 /**
- * Where {@link RecordPatch} leads: follows records through tasks, so that it is known which inputs an output of a stage came from and
+ * Where {@code RecordPatch} leads: follows records through tasks, so that it is known which inputs an output of a stage came from and
  * how long the code in between took for each. Only where the agent was told {@code records=…}.
  *
  * <p>Nothing here throws into Spark. A task whose bookkeeping fails runs on without.
@@ -26,17 +27,19 @@ public final class RecordTap {
     private static final Map<Long, RecordTask> TASKS = new ConcurrentHashMap<>();
     private static final ThreadLocal<RecordTask> CURRENT = new ThreadLocal<>();
 
-    static boolean isOn() {
+    /** Whether the agent was told to follow records. */
+    public static boolean isOn() {
         return System.getProperty(PROPERTY) != null;
     }
 
     /** Files are read row by row unless the user says otherwise: what is read in batches is followed by batch. */
-    static void readRows(SparkConf conf) {
+    public static void readRows(SparkConf conf) {
         conf.setIfMissing("spark.sql.parquet.enableVectorizedReader", "false");
         conf.setIfMissing("spark.sql.orc.enableVectorizedReader", "false");
     }
 
-    static void taskStarted(TaskContext context) {
+    /** Called on the task's thread before the task. */
+    public static void taskStarted(TaskContext context) {
         String dir = System.getProperty(PROPERTY);
         if (dir == null) {
             return;
@@ -50,7 +53,8 @@ public final class RecordTap {
         }
     }
 
-    static void taskEnded(boolean succeeded) {
+    /** Called on the task's thread when the task has ended. */
+    public static void taskEnded(boolean succeeded) {
         RecordTask task = CURRENT.get();
         if (task == null) {
             return;

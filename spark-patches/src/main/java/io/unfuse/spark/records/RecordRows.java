@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.records;
 
 import java.time.LocalDate;
 import org.apache.spark.sql.catalyst.InternalRow;

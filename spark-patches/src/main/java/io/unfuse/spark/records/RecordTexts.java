@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.records;
 
 import io.unfuse.spark.events.Json;
 import java.nio.charset.StandardCharsets;

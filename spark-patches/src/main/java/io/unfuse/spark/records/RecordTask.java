@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.records;
 
+import io.unfuse.spark.Agent;
 import io.unfuse.spark.events.Json;
 import java.io.File;
 import java.io.IOException;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.records;
 
 import scala.Product2;
 import scala.collection.AbstractIterator;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.records;
 
 import java.util.Arrays;
 import java.util.Collection;
