@@ -23,7 +23,7 @@ import org.apache.spark.deploy.SparkHadoopUtil$;
 
 /**
  * The part of unfuse that Spark knows as a plugin: on the driver it listens to plans, stages and tasks, on an executor it marks
- * the threads that run tasks. {@link PluginContainerPatch} adds it; it is not meant for {@code spark.plugins}.
+ * the threads that run tasks. {@code PluginContainerPatch} adds it; it is not meant for {@code spark.plugins}.
  */
 public final class UnfusePlugin implements SparkPlugin {
     /** The Scala sequence {@code plugins} with ours at its end, or {@code plugins} itself if that cannot be made. */

@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
 
 /**
- * One local Spark for all tests of the JVM, patched by {@link TestAgent}. Spark 3.5 and 4 disagree about the types of the session
+ * One local Spark for all tests of the JVM, patched by {@code TestAgent}. Spark 3.5 and 4 disagree about the types of the session
  * and its builder, so those calls go by name.
  */
 public final class SparkUnderTest {

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.unfuse.spark.Recorder;
+import io.unfuse.spark.SparkUnderTest;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.ArrayList;
@@ -21,7 +23,7 @@ import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
-/** Patches the classes of the Spark on the class path; {@link EventsTest} and {@link GeneratedCodeTest} then run them. */
+/** Patches the classes of the Spark on the class path; {@code EventsTest} and {@link GeneratedCodeTest} then run them. */
 class PatchesTest {
     private final Recorder recorder = new Recorder();
 

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.unfuse.spark.Queries;
+import io.unfuse.spark.SparkUnderTest;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;

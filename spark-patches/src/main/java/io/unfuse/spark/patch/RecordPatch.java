@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import io.unfuse.spark.records.RecordTap;
 import org.objectweb.asm.MethodVisitor;

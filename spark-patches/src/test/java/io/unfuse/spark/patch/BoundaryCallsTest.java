@@ -1,9 +1,10 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.unfuse.spark.SparkUnderTest;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -135,7 +136,7 @@ class BoundaryCallsTest {
                 return new MethodVisitor(Opcodes.ASM9) {
                     @Override
                     public void visitMethodInsn(int opcode, String owner, String name, String descriptor, boolean isInterface) {
-                        if (owner.equals("io/unfuse/spark/Boundary")) {
+                        if (owner.equals("io/unfuse/spark/patch/Boundary")) {
                             types.add(descriptor.substring(1, 2));
                         }
                     }

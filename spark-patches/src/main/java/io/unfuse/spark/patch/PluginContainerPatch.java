@@ -1,11 +1,11 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.Type;
 
 /**
- * Makes {@link UnfusePlugin} active in the JVMs that carry the agent, and in no others, without any Spark setting.
+ * Makes {@link io.unfuse.spark.UnfusePlugin} active in the JVMs that carry the agent, and in no others, without any Spark setting.
  *
  * <p>Patches {@code PluginContainer.apply}, which builds the plugins of a driver or an executor from {@code spark.plugins}: the
  * list that {@code Utils.loadExtensions} returns gets one more element, after the user's. The setting itself is left alone on

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
@@ -29,7 +29,7 @@ final class WholeStageCodegenPatch implements Patch {
                     super.visitInsn(Opcodes.DUP);
                     super.visitVarInsn(Opcodes.ALOAD, 0);
                     super.visitInsn(Opcodes.SWAP);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/CodegenTap", "generated",
+                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/patch/CodegenTap", "generated",
                             "(Ljava/lang/Object;Ljava/lang/Object;)V", false);
                     applied.run();
                 }

@@ -1,9 +1,11 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.unfuse.spark.Queries;
+import io.unfuse.spark.SparkUnderTest;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;

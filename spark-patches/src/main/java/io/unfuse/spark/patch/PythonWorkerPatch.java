@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;

@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
+import io.unfuse.spark.Recorder;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.lang.instrument.ClassFileTransformer;

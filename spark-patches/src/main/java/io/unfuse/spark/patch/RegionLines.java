@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import java.util.ArrayDeque;
 import java.util.Collections;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;

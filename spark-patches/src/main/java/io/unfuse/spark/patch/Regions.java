@@ -1,5 +1,7 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
+import io.unfuse.spark.Agent;
+import io.unfuse.spark.ScalaSeq;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.codegen.Block;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeBlock;

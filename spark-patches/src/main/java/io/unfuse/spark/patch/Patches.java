@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
+import io.unfuse.spark.Agent;
 import java.util.LinkedHashSet;
 import java.util.Set;
 import org.objectweb.asm.ClassReader;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import java.util.regex.Pattern;
 import org.objectweb.asm.MethodVisitor;
@@ -40,7 +40,7 @@ final class CodegenRegionPatch implements Patch {
                 if (hasColumns) {
                     super.visitVarInsn(Opcodes.ALOAD, 0);
                     super.visitVarInsn(Opcodes.ALOAD, 2);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/Regions", "outputs",
+                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/patch/Regions", "outputs",
                             "(Ljava/lang/Object;Ljava/lang/Object;)V", false);
                 }
             }
@@ -50,7 +50,7 @@ final class CodegenRegionPatch implements Patch {
                 if (opcode == Opcodes.ARETURN) {
                     super.visitVarInsn(Opcodes.ALOAD, 0);
                     super.visitInsn(Opcodes.SWAP);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/Regions", name,
+                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/patch/Regions", name,
                             "(Ljava/lang/Object;Ljava/lang/String;)Ljava/lang/String;", false);
                     applied.run();
                 }

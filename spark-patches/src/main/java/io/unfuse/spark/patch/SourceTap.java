@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
+import io.unfuse.spark.Agent;
 import io.unfuse.spark.events.Json;
 import java.io.IOException;
 import java.io.Writer;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -32,7 +32,7 @@ final class BoundaryCalls {
     /** Sizes in bytes of bytecode at which HotSpot changes its mind: MaxInlineSize, FreqInlineSize, HugeMethodLimit. */
     private static final int[] LIMITS = {35, 325, 8000};
 
-    private static final String OWNER = "io/unfuse/spark/Boundary";
+    private static final String OWNER = "io/unfuse/spark/patch/Boundary";
 
     /**
      * Inserts the calls into one class.

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
@@ -23,7 +23,7 @@ final class CodeCompilerPatch implements Patch {
     private static final String PACKAGE = "org/apache/spark/sql/catalyst/expressions/codegen/";
     private static final String CODE_GENERATOR = PACKAGE + "CodeGenerator$";
     private static final String CODE_AND_COMMENT = "L" + PACKAGE + "CodeAndComment;";
-    private static final String TAP = "io/unfuse/spark/SourceTap";
+    private static final String TAP = "io/unfuse/spark/patch/SourceTap";
     private static final String EVALUATOR = "org/codehaus/janino/ClassBodyEvaluator";
     private static final String JAVA_COMPILER = "javax/tools/JavaCompiler";
 

@@ -1,5 +1,6 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
+import io.unfuse.spark.ScalaSeq;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.patch;
 
 /**
  * Where an operator has computed a number. The agent tells HotSpot's compilers to make no code of these calls, but to
