@@ -14,6 +14,7 @@ import org.objectweb.asm.ClassWriter;
 import org.objectweb.asm.Label;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
+import org.objectweb.asm.Type;
 import org.objectweb.asm.commons.CodeSizeEvaluator;
 
 /** Calls after numbers that operators compute. That generated classes load with them is a matter of all tests here. */
@@ -136,7 +137,7 @@ class BoundaryCallsTest {
                 return new MethodVisitor(Opcodes.ASM9) {
                     @Override
                     public void visitMethodInsn(int opcode, String owner, String name, String descriptor, boolean isInterface) {
-                        if (owner.equals("io/unfuse/spark/patch/Boundary")) {
+                        if (owner.equals(Type.getInternalName(Boundary.class))) {
                             types.add(descriptor.substring(1, 2));
                         }
                     }

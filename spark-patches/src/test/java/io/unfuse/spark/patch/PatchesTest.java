@@ -10,11 +10,13 @@ import io.unfuse.spark.Recorder;
 import io.unfuse.spark.SparkUnderTest;
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.reflect.Modifier;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -22,6 +24,7 @@ import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
+import org.objectweb.asm.Type;
 
 /** Patches the classes of the Spark on the class path; {@code EventsTest} and {@link GeneratedCodeTest} then run them. */
 class PatchesTest {
@@ -39,19 +42,7 @@ class PatchesTest {
 
     @Test
     void everyPlaceIsFoundOnce() throws IOException {
-        TreeMap<String, List<String>> calls = new TreeMap<>();
-        for (String target : Patches.targets()) {
-            byte[] original = classfile(target);
-            if (original == null) {
-                continue;
-            }
-            byte[] copy = original.clone();
-            byte[] patched = Patches.patch(target, original);
-            assertArrayEquals(copy, original, "the original must stay as it was");
-            if (patched != null) {
-                calls.put(target.substring(target.lastIndexOf('/') + 1), ourCalls(patched));
-            }
-        }
+        TreeMap<String, List<String>> calls = ourCalls();
         TreeMap<String, List<String>> expected = new TreeMap<>();
         expected.put("CodegenSupport", Arrays.asList("produce -> Regions.produce", "consume -> Regions.outputs",
                 "consume -> Regions.consume"));
@@ -66,6 +57,27 @@ class PatchesTest {
         }
         assertEquals(expected, calls);
         assertEquals(Collections.emptyList(), recorder.logged());
+    }
+
+    @Test
+    void placesOfRecordsAreFoundWhereRecordsAreFollowed() throws IOException {
+        System.setProperty("unfuse.records", "/nowhere");
+        TreeMap<String, List<String>> calls;
+        try {
+            calls = ourCalls();
+        } finally {
+            System.clearProperty("unfuse.records");
+        }
+        assertEquals(Arrays.asList("computeOrReadCheckpoint -> RecordTap.beginCached", "computeOrReadCheckpoint -> RecordTap.endCached",
+                "iterator -> RecordTap.beginSource", "iterator -> RecordTap.endSource"), distinct(calls.get("RDD")));
+        assertEquals(Arrays.asList("runTask -> RecordTap.result"), distinct(calls.get("ResultTask")));
+        assertEquals(Arrays.asList("write -> RecordTap.shuffle"), distinct(calls.get("ShuffleWriteProcessor")));
+        assertEquals(Arrays.asList("read -> RecordTap.merged"), distinct(calls.get("BlockStoreShuffleReader")));
+        assertEquals(Collections.emptyList(), recorder.logged());
+    }
+
+    private static List<String> distinct(List<String> calls) {
+        return new ArrayList<>(new TreeSet<>(calls));
     }
 
     @Test
@@ -96,6 +108,24 @@ class PatchesTest {
         }
     }
 
+    /** What each class calls of ours when it is patched. */
+    private static TreeMap<String, List<String>> ourCalls() throws IOException {
+        TreeMap<String, List<String>> calls = new TreeMap<>();
+        for (String target : Patches.targets()) {
+            byte[] original = classfile(target);
+            if (original == null) {
+                continue;
+            }
+            byte[] copy = original.clone();
+            byte[] patched = Patches.patch(target, original);
+            assertArrayEquals(copy, original, "the original must stay as it was");
+            if (patched != null) {
+                calls.put(target.substring(target.lastIndexOf('/') + 1), ourCalls(patched));
+            }
+        }
+        return calls;
+    }
+
     private static List<String> ourCalls(byte[] classfile) {
         List<String> calls = new ArrayList<>();
         new ClassReader(classfile).accept(new ClassVisitor(Opcodes.ASM9) {
@@ -106,6 +136,7 @@ class PatchesTest {
                     public void visitMethodInsn(int opcode, String owner, String called, String parameters, boolean isInterface) {
                         if (owner.startsWith("io/unfuse/")) {
                             String where = name.substring(name.lastIndexOf('$') + 1);
+                            assertTrue(canBeCalled(owner, called, parameters), owner + "." + called + parameters);
                             calls.add(where + " -> " + owner.substring(owner.lastIndexOf('/') + 1) + "." + called);
                         }
                     }
@@ -114,5 +145,17 @@ class PatchesTest {
         }, 0);
         assertNotNull(calls);
         return calls;
+    }
+
+    /** Whether Spark's classes, which are in other packages, can call a static method. */
+    private static boolean canBeCalled(String owner, String name, String descriptor) {
+        try {
+            Class<?> ours = Class.forName(owner.replace('/', '.'), false, PatchesTest.class.getClassLoader());
+            return Modifier.isPublic(ours.getModifiers()) && Arrays.stream(ours.getMethods())
+                    .anyMatch(method -> Modifier.isStatic(method.getModifiers()) && method.getName().equals(name)
+                            && Type.getMethodDescriptor(method).equals(descriptor));
+        } catch (ClassNotFoundException e) {
+            return false;
+        }
     }
 }
