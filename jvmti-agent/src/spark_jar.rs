@@ -21,7 +21,7 @@ use crate::properties::{Property, set_properties, ui_properties};
 const GENERATED: &str = "org/apache/spark/sql/catalyst/expressions/GeneratedClass";
 
 /// The method of which the compilers are to make no code.
-pub(crate) const BOUNDARY: &str = "io.unfuse.spark.Boundary::value";
+pub(crate) const BOUNDARY: &str = "io.unfuse.spark.patch.Boundary::value";
 
 /// The flag for executors; read by `ExecutorAgent`.
 const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
@@ -37,7 +37,7 @@ const SPOOL_PROPERTY: &str = "unfuse.spool";
 const RECORDS_PROPERTY: &str = "unfuse.records";
 const REDACT_PROPERTY: &str = "unfuse.records.redact";
 
-/// The door to `io.unfuse.spark.Patches`.
+/// The door to `io.unfuse.spark.patch.Patches`.
 pub(crate) struct Patches {
     class: Global<JClass<'static>>,
     /// `byte[] patch(String name, byte[] classFile)`
@@ -76,7 +76,7 @@ impl Patches {
 
     /// Finds the class in the system class loader. After an error an exception may be pending.
     fn find(agent: &Agent, env: &mut Env<'_>) -> Result<Self> {
-        let class = load_class(env, "io.unfuse.spark.Patches")?;
+        let class = load_class(env, "io.unfuse.spark.patch.Patches")?;
         let patch = env.get_static_method_id(
             &class,
             jni_str!("patch"),

@@ -1,5 +1,6 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.events.Json;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -7,8 +8,11 @@ import java.util.concurrent.ConcurrentHashMap;
  * The way from Spark's threads to the agent. Nothing here throws: the job that is being profiled must not notice a missing or
  * failing agent.
  */
-final class Agent {
+public final class Agent {
     private Agent() {}
+
+    /** How long a stopping Spark may wait for us, in milliseconds. */
+    public static final int FLUSH_MILLIS = 2000;
 
     /** What the agent offers; {@link Native} in production, a recorder in tests. */
     interface Link {
@@ -92,7 +96,7 @@ final class Agent {
     }
 
     /** Sends one finished JSON object; false if it was lost. */
-    static boolean event(Json json) {
+    public static boolean event(Json json) {
         Link agent = link;
         if (agent == null) {
             return false;
@@ -105,7 +109,8 @@ final class Agent {
         }
     }
 
-    static void flush(int millis) {
+    /** Waits at most so long until the events that were sent are with the writer. */
+    public static void flush(int millis) {
         Link agent = link;
         if (agent == null) {
             return;
@@ -121,7 +126,7 @@ final class Agent {
      * Has what was sampled and reported so far written to files, {@code last} as the JVM's last word; false if that was not
      * seen to happen in time.
      */
-    static boolean deliver(int millis, boolean last) {
+    public static boolean deliver(int millis, boolean last) {
         Link agent = link;
         if (agent == null) {
             return false;
@@ -135,20 +140,21 @@ final class Agent {
     }
 
     /** Reports a failure of ours once per place: one line, and the job runs on. */
-    static void failed(String where, Throwable error) {
+    public static void failed(String where, Throwable error) {
         if (reported.add(where)) {
             log(where + " failed, and the profile will miss that part: " + error);
         }
     }
 
     /** The same of what only shows the profile. */
-    static void failedWithoutLoss(String where, Throwable error) {
+    public static void failedWithoutLoss(String where, Throwable error) {
         if (reported.add(where)) {
             log(where + " failed: " + error);
         }
     }
 
-    static void log(String line) {
+    /** Writes one line to stderr. */
+    public static void log(String line) {
         Link agent = link;
         if (agent == null) {
             return;

@@ -2,7 +2,7 @@ package io.unfuse.spark;
 
 /**
  * The functions the agent library exports to Java. HotSpot finds them in the agent by itself, so nothing is loaded here;
- * without the agent every call throws {@link UnsatisfiedLinkError}. The rest of the package goes through {@link Agent}, which
+ * without the agent every call throws {@link UnsatisfiedLinkError}. Everything else goes through {@link Agent}, which
  * turns that into doing nothing.
  */
 final class Native {

@@ -8,13 +8,13 @@ import java.util.List;
  * Scala collections as Java lists and back. Scala 2.12 and 2.13 disagree about what {@code Seq} is in a method signature, so one
  * jar for both may not name it: everything that takes or gives one goes through reflection, and only here.
  */
-final class ScalaSeq {
+public final class ScalaSeq {
     private ScalaSeq() {}
 
     private static final Method ITERATOR = method("scala.collection.Iterable", "iterator");
 
     /** The elements of a Scala collection (null counts as empty). */
-    static List<Object> toList(Object collection) throws ReflectiveOperationException {
+    public static List<Object> toList(Object collection) throws ReflectiveOperationException {
         List<Object> list = new ArrayList<>();
         if (collection == null) {
             return list;
@@ -27,12 +27,12 @@ final class ScalaSeq {
     }
 
     /** The elements of the collection that {@code owner.accessor()} returns. */
-    static List<Object> get(Object owner, Method accessor) throws ReflectiveOperationException {
+    public static List<Object> get(Object owner, Method accessor) throws ReflectiveOperationException {
         return toList(accessor.invoke(owner));
     }
 
     /** An immutable Scala list, which is a {@code Seq} under both definitions. */
-    static Object fromList(List<?> elements) throws ReflectiveOperationException {
+    public static Object fromList(List<?> elements) throws ReflectiveOperationException {
         Class<?> nilClass = Class.forName("scala.collection.immutable.Nil$");
         Object list = nilClass.getField("MODULE$").get(null);
         java.lang.reflect.Constructor<?> cons = Class.forName("scala.collection.immutable.$colon$colon")
@@ -44,7 +44,7 @@ final class ScalaSeq {
     }
 
     /** A public method without parameters, looked up by name because its result type differs between Scala versions. */
-    static Method method(String className, String name) {
+    public static Method method(String className, String name) {
         try {
             return Class.forName(className, false, ScalaSeq.class.getClassLoader()).getMethod(name);
         } catch (ReflectiveOperationException e) {

@@ -1,5 +1,12 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.events.ExecutionListener;
+import io.unfuse.spark.events.Json;
+import io.unfuse.spark.events.PythonWorkers;
+import io.unfuse.spark.events.TaskMeter;
+import io.unfuse.spark.records.RecordTap;
+import io.unfuse.spark.ship.SegmentShipper;
+import io.unfuse.spark.ui.OperatorsTab;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -16,12 +23,9 @@ import org.apache.spark.deploy.SparkHadoopUtil$;
 
 /**
  * The part of unfuse that Spark knows as a plugin: on the driver it listens to plans, stages and tasks, on an executor it marks
- * the threads that run tasks. {@link PluginContainerPatch} adds it; it is not meant for {@code spark.plugins}.
+ * the threads that run tasks. {@code PluginContainerPatch} adds it; it is not meant for {@code spark.plugins}.
  */
 public final class UnfusePlugin implements SparkPlugin {
-    /** How long a stopping Spark may wait for us, in milliseconds. */
-    static final int FLUSH_MILLIS = 2000;
-
     /** The Scala sequence {@code plugins} with ours at its end, or {@code plugins} itself if that cannot be made. */
     public static Object addTo(Object plugins) {
         try {
@@ -81,7 +85,7 @@ public final class UnfusePlugin implements SparkPlugin {
 
         @Override
         public void shutdown() {
-            Agent.flush(FLUSH_MILLIS);
+            Agent.flush(Agent.FLUSH_MILLIS);
             SegmentShipper.finish(false);
         }
     }
@@ -145,8 +149,8 @@ public final class UnfusePlugin implements SparkPlugin {
 
         @Override
         public void shutdown() {
-            TaskMeter.stop(FLUSH_MILLIS);
-            Agent.flush(FLUSH_MILLIS);
+            TaskMeter.stop(Agent.FLUSH_MILLIS);
+            Agent.flush(Agent.FLUSH_MILLIS);
             SegmentShipper.finish(false);
         }
     }

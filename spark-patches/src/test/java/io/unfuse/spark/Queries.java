@@ -4,10 +4,11 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /** Queries that between them use the operators that take part in code generation. */
-final class Queries {
+public final class Queries {
     private Queries() {}
 
-    static final Map<String, String> ALL = new LinkedHashMap<>();
+    /** By what they are for. */
+    public static final Map<String, String> ALL = new LinkedHashMap<>();
 
     static {
         ALL.put("scan, filter, broadcast join, aggregate",

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Map;
 
 /** An agent that remembers what it was told. */
-final class Recorder implements Agent.Link {
+public final class Recorder implements Agent.Link {
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
     private final List<String> events = new ArrayList<>();
@@ -21,7 +21,13 @@ final class Recorder implements Agent.Link {
     private int flushes;
     private OutputStream copy;
 
-    synchronized void alsoTo(OutputStream stream) {
+    /** Takes the agent's place. */
+    public void listen() {
+        Agent.use(this);
+    }
+
+    /** Copies what it is told to a stream, one event a line. */
+    public synchronized void alsoTo(OutputStream stream) {
         copy = stream;
     }
 
@@ -74,7 +80,7 @@ final class Recorder implements Agent.Link {
     }
 
     /** Events of one type, in order. */
-    synchronized List<JsonNode> events(String type) {
+    public synchronized List<JsonNode> events(String type) {
         List<JsonNode> found = new ArrayList<>();
         for (String json : events) {
             JsonNode event = parse(json);
@@ -86,7 +92,7 @@ final class Recorder implements Agent.Link {
     }
 
     /** All texts ever reported, by hash: a text is reported once, by whichever test needs it first. */
-    synchronized Map<String, String> sources() {
+    public synchronized Map<String, String> sources() {
         return new LinkedHashMap<>(sources);
     }
 
@@ -98,11 +104,13 @@ final class Recorder implements Agent.Link {
         }
     }
 
-    synchronized List<String> logged() {
+    /** Lines for stderr. */
+    public synchronized List<String> logged() {
         return new ArrayList<>(lines);
     }
 
-    synchronized List<String> tasks() {
+    /** Starts and ends of tasks, with their threads. */
+    public synchronized List<String> tasks() {
         return new ArrayList<>(tasks);
     }
 
@@ -111,7 +119,7 @@ final class Recorder implements Agent.Link {
     }
 
     /** Forgets all but the sources. */
-    synchronized void clear() {
+    public synchronized void clear() {
         events.clear();
         lines.clear();
         tasks.clear();

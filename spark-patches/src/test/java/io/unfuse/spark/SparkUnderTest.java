@@ -12,20 +12,22 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
 
 /**
- * One local Spark for all tests of the JVM, patched by {@link TestAgent}. Spark 3.5 and 4 disagree about the types of the session
+ * One local Spark for all tests of the JVM, patched by {@code TestAgent}. Spark 3.5 and 4 disagree about the types of the session
  * and its builder, so those calls go by name.
  */
-final class SparkUnderTest {
+public final class SparkUnderTest {
     private SparkUnderTest() {}
 
-    static final boolean IS_4 = !org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("3.");
-    static final Recorder RECORDER = new Recorder();
+    /** Whether it is Spark 4. */
+    public static final boolean IS_4 = !org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("3.");
+    /** What it tells the agent. */
+    public static final Recorder RECORDER = new Recorder();
 
     private static final Object SESSION = start();
 
     private static Object start() {
-        Agent.use(RECORDER);
-        System.setProperty(TaskMeter.PROPERTY, "200");
+        RECORDER.listen();
+        System.setProperty("unfuse.heartbeat.millis", "200");
         try {
             Path directory = Files.createTempDirectory(Path.of("target"), "spark");
             Object builder = Class.forName("org.apache.spark.sql.SparkSession").getMethod("builder").invoke(null);
@@ -66,7 +68,7 @@ final class SparkUnderTest {
     }
 
     /** Runs a query and gives its rows as text. */
-    static List<String> run(String query) {
+    public static List<String> run(String query) {
         List<String> rows = new ArrayList<>();
         for (Object row : (List<?>) call(call(SESSION, "sql", query), "collectAsList")) {
             rows.add(String.valueOf(row));
@@ -75,7 +77,8 @@ final class SparkUnderTest {
         return rows;
     }
 
-    static void set(String key, Object value) {
+    /** Sets what the session is configured with; null unsets it. */
+    public static void set(String key, Object value) {
         Object conf = call(SESSION, "conf");
         if (value == null) {
             call(conf, "unset", key);
@@ -84,12 +87,13 @@ final class SparkUnderTest {
         }
     }
 
-    static SparkContext context() {
+    /** Its context. */
+    public static SparkContext context() {
         return (SparkContext) call(SESSION, "sparkContext");
     }
 
     /** Waits until the listeners have seen everything that has happened. */
-    static void drain() {
+    public static void drain() {
         // Other tasks of a job that has failed may run on for a moment.
         for (int i = 0; i < 200 && RECORDER.tasks().size() % 2 != 0; i++) {
             LockSupport.parkNanos(50_000_000);
@@ -98,7 +102,7 @@ final class SparkUnderTest {
     }
 
     /** Plans a query without adaptive execution and gives its codegen stages, those of subqueries too. */
-    static List<WholeStageCodegenExec> stages(String query) throws ReflectiveOperationException {
+    public static List<WholeStageCodegenExec> stages(String query) throws ReflectiveOperationException {
         set("spark.sql.adaptive.enabled", "false");
         try {
             Object plan = call(call(call(SESSION, "sql", query), "queryExecution"), "executedPlan");
@@ -114,7 +118,7 @@ final class SparkUnderTest {
         if (node instanceof WholeStageCodegenExec) {
             found.add((WholeStageCodegenExec) node);
         }
-        for (Object child : Operators.children(node)) {
+        for (Object child : ScalaSeq.toList(call(node, "children"))) {
             collect((TreeNode<?>) child, found);
         }
         for (Object subquery : ScalaSeq.toList(call(node, "subqueries"))) {
@@ -123,7 +127,7 @@ final class SparkUnderTest {
     }
 
     /** Calls a public method by its name and the number (and, where it matters, the types) of its arguments. */
-    static Object call(Object target, String name, Object... arguments) {
+    public static Object call(Object target, String name, Object... arguments) {
         for (Method method : target.getClass().getMethods()) {
             if (method.getName().equals(name) && !method.isBridge() && accepts(method, arguments)) {
                 try {

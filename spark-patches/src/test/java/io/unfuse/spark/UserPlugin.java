@@ -9,8 +9,8 @@ import org.apache.spark.api.plugin.SparkPlugin;
 
 /** A plugin that the user of the profiled job has asked for. */
 public final class UserPlugin implements SparkPlugin {
-    static volatile boolean isDriverActive;
-    static volatile int tasks;
+    public static volatile boolean isDriverActive;
+    public static volatile int tasks;
 
     @Override
     public DriverPlugin driverPlugin() {

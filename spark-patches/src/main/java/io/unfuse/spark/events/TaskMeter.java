@@ -1,0 +1,282 @@
+package io.unfuse.spark.events;
+
+import io.unfuse.spark.Agent;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.spark.TaskContext;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.memory.TaskMemoryManager;
+
+/**
+ * Reports what running tasks get of each resource, in spans of time that end with heartbeats and where tasks start and end.
+ *
+ * <p>Tasks pay with two looks at clocks. A thread of this class reads their metrics; the start or end of a task makes it read all
+ * the others at its next look. It only reads: what a running task has fetched of shuffles is seen when Spark's own heartbeat has
+ * added it up, since adding up sets the sums to zero for a moment, in which the task may be sending them to the driver.
+ */
+public final class TaskMeter implements Runnable {
+    /** Set by the agent: ms between heartbeats, 0 for no meter. */
+    static final String PROPERTY = "unfuse.heartbeat.millis";
+
+    /** Between looks: a part of the heartbeat, but at least so long. */
+    private static final int LOOKS = 4;
+    private static final long LOOK_NANOS = 100_000_000;
+    /** Rows in one event. */
+    private static final int MOST_ROWS = 500;
+
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+    private static final ThreadLocal<Metered> CURRENT = new ThreadLocal<>();
+
+    private static volatile TaskMeter running;
+
+    private final Map<Long, Metered> tasks = new ConcurrentHashMap<>();
+    private final long heartbeatNanos;
+    private final Thread thread = new Thread(this, "unfuse-meter");
+    private volatile boolean boundary;
+    private volatile boolean stopped;
+    private Json event;
+    private int rows;
+    /** Bytes that were read of local files and of others. */
+    private long localBytes;
+    private long remoteBytes;
+    /** Of what has been read of files lately, the part that came over the network, and what of it is no task's yet. */
+    private double remoteShare;
+    private double unclaimedBytes;
+
+    private TaskMeter(long heartbeatMillis) {
+        heartbeatNanos = heartbeatMillis * 1_000_000;
+        thread.setDaemon(true);
+    }
+
+    /** Starts the meter of this executor, once. */
+    public static synchronized void start() {
+        long millis = Long.getLong(PROPERTY, 0);
+        if (running == null && millis > 0 && THREADS.isThreadCpuTimeSupported()) {
+            TaskMeter meter = new TaskMeter(millis);
+            meter.thread.start();
+            running = meter;
+        }
+    }
+
+    /** Reports what is left and ends the meter. */
+    public static synchronized void stop(int millis) {
+        TaskMeter meter = running;
+        running = null;
+        if (meter != null) {
+            meter.stopped = true;
+            LockSupport.unpark(meter.thread);
+            try {
+                meter.thread.join(millis);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /** Called on the task's thread. */
+    public static void taskStarted(TaskContext context) {
+        TaskMeter meter = running;
+        if (meter != null) {
+            Metered task = new Metered(context);
+            CURRENT.set(task);
+            meter.tasks.put(task.id, task);
+            meter.boundary = true;
+        }
+    }
+
+    /** Called on the task's thread, when its metrics are complete and, where it succeeded, on their way to the driver. */
+    public static void taskEnded(boolean succeeded) {
+        TaskMeter meter = running;
+        Metered task = meter == null ? null : CURRENT.get();
+        if (task != null) {
+            CURRENT.remove();
+            task.succeeded = succeeded;
+            task.endCpuNanos = THREADS.getCurrentThreadCpuTime();
+            task.endNanos = System.nanoTime();
+            meter.boundary = true;
+        }
+    }
+
+    @Override
+    public void run() {
+        try {
+            long last = System.nanoTime();
+            countFiles();
+            unclaimedBytes = 0;
+            while (!stopped) {
+                LockSupport.parkNanos(Math.max(LOOK_NANOS, heartbeatNanos / LOOKS));
+                long now = System.nanoTime();
+                if (boundary || now - last >= heartbeatNanos) {
+                    boundary = false;
+                    last = now;
+                    report();
+                }
+            }
+            report();
+        } catch (Throwable error) {
+            Agent.failed("reading what tasks use", error);
+            running = null;
+        }
+    }
+
+    /**
+     * Spark does not say of which file system a task reads, and counts cached blocks too; Hadoop counts by scheme, for the whole
+     * JVM. Blocks of HDFS on this machine are at a distance of 0.
+     */
+    @SuppressWarnings("deprecation") // what replaces it does not count bytes of local files
+    private void countFiles() {
+        long local = 0;
+        long remote = 0;
+        for (FileSystem.Statistics each : FileSystem.getAllStatistics()) {
+            long all = each.getBytesRead();
+            long near = "file".equals(each.getScheme()) ? all : Math.min(each.getBytesReadByDistance(0), all);
+            local += near;
+            remote += all - near;
+        }
+        // Anybody may have them set to 0.
+        long fetched = Math.max(remote - remoteBytes, 0);
+        long all = fetched + Math.max(local - localBytes, 0);
+        if (all > 0) {
+            remoteShare = (double) fetched / all;
+        }
+        unclaimedBytes += fetched;
+        localBytes = local;
+        remoteBytes = remote;
+    }
+
+    private void report() {
+        countFiles();
+        for (Iterator<Metered> each = tasks.values().iterator(); each.hasNext();) {
+            Metered task = each.next();
+            // Before anything is read: what a task still does after its end is not lost, and what is read is complete.
+            boolean ended = task.endNanos != 0;
+            task.report(this, ended);
+            if (ended) {
+                each.remove();
+            }
+        }
+        if (tasks.isEmpty()) {
+            // What is left was read by somebody else.
+            unclaimedBytes = 0;
+        }
+        send();
+    }
+
+    private Json row() {
+        if (event == null) {
+            event = new Json(4096).field("type", "intervals").array("rows");
+        }
+        rows++;
+        return event.item();
+    }
+
+    private void send() {
+        if (event != null) {
+            Agent.event(event.endArray());
+            event = null;
+            rows = 0;
+        }
+    }
+
+    /** One task attempt, and what of it has been reported. */
+    private static final class Metered {
+        final long id;
+        private final int stage;
+        private final int attempt;
+        private final long threadId = Thread.currentThread().getId();
+        private final TaskMetrics metrics;
+        private final TaskMemoryManager memory;
+        /** 0 until the task ends; written after the two below. */
+        volatile long endNanos;
+        long endCpuNanos;
+        boolean succeeded;
+
+        private long nanos = System.nanoTime();
+        private long cpuNanos = THREADS.getCurrentThreadCpuTime();
+        private long inputBytes;
+        private long localBlockBytes;
+        private long writtenBytes;
+        private long writeNanos;
+        private long fetchedBytes;
+        private long fetchWaitNanos;
+        private long heldBytes;
+        private boolean looked;
+
+        Metered(TaskContext context) {
+            id = context.taskAttemptId();
+            stage = context.stageId();
+            attempt = context.stageAttemptNumber();
+            metrics = context.taskMetrics();
+            memory = context.taskMemoryManager();
+        }
+
+        void report(TaskMeter to, boolean ended) {
+            long now = ended ? endNanos : System.nanoTime();
+            if (now <= nanos) {
+                return;
+            }
+            long cpu = ended ? endCpuNanos : THREADS.getThreadCpuTime(threadId);
+            if (ended && succeeded) {
+                // What was read last has not been added up where the reader was not read to its end.
+                metrics.mergeShuffleReadMetrics();
+            }
+            long input = metrics.inputMetrics().bytesRead();
+            long localBlocks = metrics.shuffleReadMetrics().localBytesRead();
+            long written = metrics.shuffleWriteMetrics().bytesWritten() + metrics.outputMetrics().bytesWritten()
+                    + metrics.diskBytesSpilled();
+            long writing = metrics.shuffleWriteMetrics().writeTime();
+            long fetched = metrics.shuffleReadMetrics().remoteBytesRead();
+            long waited = metrics.shuffleReadMetrics().fetchWaitTime() * 1_000_000;
+            long held = ended ? 0 : memory.getMemoryConsumptionForThisTask();
+            // A task so short that nobody looked held half of its peak all the time.
+            double meanHeld = looked || !ended ? (heldBytes + held) / 2.0 : metrics.peakExecutionMemory() / 2.0;
+
+            write(to, now, "cpu", (cpu - cpuNanos) / 1e9, 0);
+            double remote = Math.min(Math.max(input - inputBytes, 0) * to.remoteShare, to.unclaimedBytes);
+            to.unclaimedBytes -= remote;
+            // Blocks of a shuffle that are on this machine come from its disks.
+            double local = Math.max(input - inputBytes, 0) - remote + Math.max(localBlocks - localBlockBytes, 0);
+            write(to, now, "io-read", local, 0);
+            write(to, now, "io-write", written - writtenBytes, writing - writeNanos);
+            write(to, now, "network", Math.max(fetched - fetchedBytes, 0) + remote, waited - fetchWaitNanos);
+            write(to, now, "execution-memory", meanHeld * (now - nanos) / 1e9, 0);
+
+            looked = true;
+            nanos = now;
+            cpuNanos = Math.max(cpu, cpuNanos);
+            // Sums that are being merged may be less for a moment.
+            inputBytes = Math.max(input, inputBytes);
+            localBlockBytes = Math.max(localBlocks, localBlockBytes);
+            writtenBytes = Math.max(written, writtenBytes);
+            writeNanos = Math.max(writing, writeNanos);
+            fetchedBytes = Math.max(fetched, fetchedBytes);
+            fetchWaitNanos = Math.max(waited, fetchWaitNanos);
+            heldBytes = held;
+        }
+
+        private void write(TaskMeter to, long now, String kind, double units, long blockedNanos) {
+            if (units <= 0 && blockedNanos <= 0) {
+                return;
+            }
+            to.row()
+                    .field("stage", stage)
+                    .field("attempt", attempt)
+                    .field("task", id)
+                    .field("kind", kind)
+                    // Of the clock that samples have; the writer knows the epoch.
+                    .field("start_ns", nanos)
+                    .field("end_ns", now)
+                    .field("units", Math.max(units, 0))
+                    .field("blocked_ns", Math.min(Math.max(blockedNanos, 0), now - nanos))
+                    .end();
+            if (to.rows >= MOST_ROWS) {
+                to.send();
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+package io.unfuse.spark.patch;
+
+import org.objectweb.asm.MethodVisitor;
+import org.objectweb.asm.Opcodes;
+
+/**
+ * Tells which Python process works for which task: {@code SparkEnv.createPythonWorker}, which a task calls for a new or an idle
+ * one, hands what it returns to {@link io.unfuse.spark.events.PythonWorkers}.
+ */
+final class PythonWorkerPatch implements Patch {
+    @Override
+    public String[] targets() {
+        return new String[] {"org/apache/spark/SparkEnv"};
+    }
+
+    @Override
+    public MethodVisitor method(String owner, int access, String name, String descriptor, MethodVisitor next,
+            Runnable applied) {
+        // The others only fill in parameters.
+        if (!name.equals("createPythonWorker") || (access & Opcodes.ACC_SYNCHRONIZED) == 0) {
+            return next;
+        }
+        return new MethodVisitor(Opcodes.ASM9, next) {
+            @Override
+            public void visitInsn(int opcode) {
+                if (opcode == Opcodes.ARETURN) {
+                    super.visitInsn(Opcodes.DUP);
+                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/events/PythonWorkers", "obtained",
+                            "(Ljava/lang/Object;)V", false);
+                    applied.run();
+                }
+                super.visitInsn(opcode);
+            }
+        };
+    }
+}

@@ -1,0 +1,293 @@
+package io.unfuse.spark.records;
+
+import io.unfuse.spark.events.Json;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.ShuffleDependency;
+import scala.Product2;
+import scala.collection.AbstractIterator;
+import scala.collection.Iterator;
+
+/**
+ * What a task makes, for a shuffle, a cache or the action. Each record comes from what was read since the one before it; where nothing
+ * was, from the same as that one.
+ */
+final class RecordOutput extends AbstractIterator<Object> {
+    /** Where records go. */
+    static final class Target {
+        final String link;
+        /** Values of a key are merged before they are written. */
+        final boolean combined;
+
+        private Target(String link, boolean combined) {
+            this.link = link;
+            this.combined = combined;
+        }
+
+        static Target result() {
+            return new Target("result", false);
+        }
+
+        static Target shuffle(ShuffleDependency<?, ?, ?> dependency) {
+            return new Target(shuffleLink(dependency.shuffleId()), dependency.mapSideCombine());
+        }
+
+        static String shuffleLink(int shuffle) {
+            return "shuffle " + shuffle;
+        }
+
+        static String cacheLink(int rdd) {
+            return "cache " + rdd;
+        }
+    }
+
+    /** So many sources are looked at for each record without looking which have come to their end. */
+    private static final int FEW = 8;
+
+    final int number;
+    private final RecordTask task;
+    private final Target target;
+    private final int cachedPartition;
+    private final boolean isResult;
+    private final RecordFile.Rows rows;
+    private final RecordTexts texts = new RecordTexts();
+    private Iterator<?> records;
+    /** Of each source, how many records were read when the last output came. */
+    private long[] read = new long[4];
+    private int forgotten;
+    private List<RecordSource> sources = Collections.emptyList();
+    /** How many sources the task had when {@link #sources} were chosen. */
+    private int sourcesOf;
+    /** Time since the last record was consumed, ns. */
+    long pendingNanos;
+    /** Of it, while no record that was read was being worked on, ns. */
+    long aloneNanos;
+    /** Time in writing that is no record's doing, ns. */
+    long writeNanos;
+    private Object current;
+    private boolean open;
+    private boolean waits;
+    private boolean isKept;
+    /** Nothing was read since the record before. */
+    private boolean isOfTheSame;
+
+    RecordOutput(RecordTask task, int number, Target target) {
+        this(task, number, target, -1);
+    }
+
+    private RecordOutput(RecordTask task, int number, Target target, int cachedPartition) {
+        this.task = task;
+        this.number = number;
+        this.target = target;
+        this.cachedPartition = cachedPartition;
+        isResult = target.link.equals("result");
+        rows = new RecordFile.Rows(task.file(), RecordFile.OUTPUTS, number);
+    }
+
+    static RecordOutput ofCache(RecordTask task, int number, int rdd, int partition) {
+        return new RecordOutput(task, number, new Target(Target.cacheLink(rdd), false), partition);
+    }
+
+    /** What a cached record is told by. */
+    static long positionId(int partition, long position) {
+        return RecordId.mix(((long) partition << 40) + position);
+    }
+
+    void of(Iterator<?> iterator) {
+        records = iterator;
+    }
+
+    boolean hasBegun() {
+        return rows.count > 0 || open;
+    }
+
+    /** Sources up to now have no part in what follows. */
+    void forget() {
+        forgotten = task.sourceCount();
+    }
+
+    /** Whether the consumer's time is that of its records: an action's functions and those that merge values are the user's. */
+    boolean isCharged() {
+        return target.combined || isResult;
+    }
+
+    @Override
+    public boolean hasNext() {
+        before();
+        boolean more = records.hasNext();
+        // Otherwise what has passed is told with the record.
+        if (!more) {
+            after();
+        }
+        return more;
+    }
+
+    @Override
+    public Object next() {
+        // Somebody who does not ask whether there is one.
+        if (open) {
+            before();
+        }
+        Object record = records.next();
+        made(record);
+        return record;
+    }
+
+    private void before() {
+        if (task.isBroken()) {
+            return;
+        }
+        try {
+            Object slow = null;
+            synchronized (task) {
+                task.activate(this);
+                if (waits) {
+                    task.consumed(this);
+                    waits = false;
+                } else {
+                    task.computed();
+                }
+                if (open && isResult && texts.wants(pendingNanos)) {
+                    slow = task.redacted ? null : current;
+                    isKept = true;
+                }
+                current = null;
+                if (slow == null) {
+                    finishRecord(null);
+                    return;
+                }
+            }
+            // Outside: this may run code of the user.
+            String text = RecordTexts.of(slow, null, false);
+            synchronized (task) {
+                if (!task.isBroken()) {
+                    finishRecord(text);
+                    task.ignore();
+                }
+            }
+        } catch (Throwable error) {
+            task.fail(error);
+        }
+    }
+
+    private void after() {
+        if (!task.isBroken()) {
+            synchronized (task) {
+                task.computed();
+            }
+        }
+    }
+
+    private void made(Object record) {
+        if (task.isBroken()) {
+            return;
+        }
+        try {
+            boolean isPair = !isResult && cachedPartition < 0 && record instanceof Product2;
+            Object key = isPair ? ((Product2<?, ?>) record)._1() : null;
+            if (!isPair || target.combined && RecordId.isShort(key)) {
+                synchronized (task) {
+                    task.computed();
+                    begin(record, isPair ? RecordId.ofKey(key) : RecordId.NONE,
+                            cachedPartition >= 0 ? positionId(cachedPartition, rows.count) : RecordId.NONE);
+                }
+                return;
+            }
+            synchronized (task) {
+                task.computed();
+            }
+            Object value = ((Product2<?, ?>) record)._2();
+            boolean isRow = RecordId.isRow(value);
+            long keyId = isRow ? RecordId.NONE : RecordId.ofKey(key);
+            long whole = isRow ? RecordId.of(value) : target.combined ? RecordId.NONE : RecordId.of(record);
+            synchronized (task) {
+                if (!task.isBroken()) {
+                    begin(record, keyId, whole);
+                    task.ignore();
+                }
+            }
+        } catch (Throwable error) {
+            task.fail(error);
+        }
+    }
+
+    private void begin(Object record, long key, long whole) {
+        current = record;
+        open = true;
+        waits = true;
+        rows.id(key);
+        rows.id(whole);
+        ranges();
+    }
+
+    private void ranges() {
+        if (sourcesOf != task.sourceCount()) {
+            sourcesOf = task.sourceCount();
+            sources = task.sourcesOf(this);
+        }
+        int touched = 0;
+        for (int at = 0; at < sources.size(); at++) {
+            RecordSource source = sources.get(at);
+            touched += source.count() > seen(source) ? 1 : 0;
+        }
+        rows.number(forgotten);
+        rows.number(touched);
+        isOfTheSame = touched == 0;
+        for (int at = 0; touched > 0 && at < sources.size(); at++) {
+            RecordSource source = sources.get(at);
+            long count = source.count();
+            long seen = seen(source);
+            if (count > seen) {
+                rows.number(source.number());
+                rows.number(seen);
+                rows.number(count - seen);
+                read[source.number()] = count;
+            }
+        }
+        if (sources.size() > FEW) {
+            sources.removeIf(source -> source.isExhausted() && source.count() == seen(source));
+        }
+    }
+
+    private long seen(RecordSource source) {
+        if (read.length <= source.number()) {
+            read = Arrays.copyOf(read, 2 * source.number());
+        }
+        return read[source.number()];
+    }
+
+    private void finishRecord(String text) throws IOException {
+        if (!open) {
+            return;
+        }
+        open = false;
+        rows.number(pendingNanos);
+        // Before the first of several that come from the same, all of it was read, sorted or aggregated.
+        rows.number(isOfTheSame ? aloneNanos : 0);
+        if (isKept) {
+            texts.keep(rows.count, pendingNanos, System.nanoTime() - pendingNanos, text);
+            isKept = false;
+        }
+        current = null;
+        pendingNanos = 0;
+        aloneNanos = 0;
+        if (rows.endRow()) {
+            task.ignore();
+        }
+    }
+
+    /** What the last record looks like is not asked: the task's memory is gone. */
+    void close() throws IOException {
+        finishRecord(null);
+        rows.flush();
+    }
+
+    void describe(Json json) {
+        json.field("link", target.link).field("combined", target.combined).field("count", rows.count)
+                .field("write_ns", writeNanos);
+        texts.describe(json);
+        json.end();
+    }
+}

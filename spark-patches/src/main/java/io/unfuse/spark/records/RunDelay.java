@@ -1,0 +1,52 @@
+package io.unfuse.spark.records;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+
+/** How long the thread that made it has been runnable without a CPU, as the kernel counts it. */
+final class RunDelay implements Closeable {
+    private final byte[] text = new byte[96];
+    private RandomAccessFile file;
+    private long last;
+
+    RunDelay() {
+        try {
+            file = new RandomAccessFile("/proc/thread-self/schedstat", "r");
+        } catch (IOException e) {
+            // A kernel that does not count it.
+            file = null;
+        }
+    }
+
+    /** Ns since the thread began; 0 where that is not known. */
+    long nanos() {
+        try {
+            if (file == null) {
+                return last;
+            }
+            file.seek(0);
+            int length = file.read(text);
+            // Time on a CPU, time waiting for one, turns.
+            int at = 0;
+            while (at < length && text[at] != ' ') {
+                at++;
+            }
+            long nanos = 0;
+            for (at++; at < length && text[at] >= '0' && text[at] <= '9'; at++) {
+                nanos = 10 * nanos + text[at] - '0';
+            }
+            last = nanos;
+        } catch (IOException e) {
+            // As before.
+        }
+        return last;
+    }
+
+    @Override
+    public void close() throws IOException {
+        if (file != null) {
+            file.close();
+        }
+    }
+}

@@ -1,0 +1,31 @@
+package io.unfuse.spark.ui;
+
+import io.unfuse.spark.Agent;
+import org.apache.spark.ui.WebUIPage;
+import scala.xml.Unparsed;
+
+/** A page of Spark's without its one method, which {@link PageClass} adds. */
+abstract class OperatorsPage extends WebUIPage {
+    /** Makes the nodes of a page. */
+    interface Content {
+        Object of(Object request) throws Exception;
+    }
+
+    private final Content content;
+
+    OperatorsPage(String prefix, Content content) {
+        super(prefix);
+        this.content = content;
+    }
+
+    /** What {@code render} returns; never throws. */
+    final Object nodes(Object request) {
+        try {
+            return content.of(request);
+        } catch (Throwable error) {
+            Agent.failedWithoutLoss("showing the profile in Spark's web pages", error);
+            return new Unparsed("<html><body><p>" + OperatorsPages.escaped("unfuse cannot show this: " + error)
+                    + "</p></body></html>");
+        }
+    }
+}
