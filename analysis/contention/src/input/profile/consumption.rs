@@ -23,7 +23,7 @@ pub(super) enum Blocked {
 
 impl Reader<'_> {
     /// Measured waits, if there are any.
-    pub(super) fn possible(&mut self, recorded: &Recorded<'_>, blocked: BlockedTime) -> Blocked {
+    pub(super) fn possible(&mut self, recorded: &Recorded, blocked: BlockedTime) -> Blocked {
         if recorded.intervals.is_empty() {
             self.builder.notes.push(
                 "no task reported what it used: recorded with heartbeat=off, or by an earlier version; CPU time is that of \
@@ -84,7 +84,7 @@ impl Reader<'_> {
     }
 
     /// What tasks got. Samples say it of the CPU where no meter did.
-    pub(super) fn used(&mut self, recorded: &Recorded<'_>) {
+    pub(super) fn used(&mut self, recorded: &Recorded) {
         let mut metered: BTreeSet<TaskId> = BTreeSet::new();
         for row in &recorded.intervals {
             let task = self.known_task(&row.app, row.task);
@@ -119,7 +119,7 @@ impl Reader<'_> {
 
     /// Blocked times as the kernel and the stacks have them. Where most waits have no stack, Spark's metrics tell of disks
     /// and the network.
-    pub(super) fn measured(&mut self, recorded: &Recorded<'_>) {
+    pub(super) fn measured(&mut self, recorded: &Recorded) {
         let seconds = |of: fn(WaitReason) -> bool| -> f64 {
             let intervals = recorded.sampled.iter();
             let waits = intervals.filter(|interval| interval.waiting.is_some_and(of));
@@ -161,7 +161,7 @@ impl Reader<'_> {
 
     /// Blocked times by section 5.2: what Spark measures, and for the CPU the rest of the wall time, which the paper takes
     /// with the time that the task ran. Locks are not among Spark's metrics and stay measured.
-    pub(super) fn as_in_the_paper(&mut self, recorded: &Recorded<'_>, without_running: bool) {
+    pub(super) fn as_in_the_paper(&mut self, recorded: &Recorded, without_running: bool) {
         let mut locks: BTreeMap<TaskId, f64> = BTreeMap::new();
         for interval in &recorded.sampled {
             if blocked_for(interval) == Some(Kind::Lock) {

@@ -11,6 +11,7 @@ use unfuse_format::{ExecutionId, FormatError, IntervalRow, StageAttempt, StageRo
 use unfuse_postprocess::{Profile, TaskInterval};
 
 use self::consumption::Blocked;
+use self::index::Needed;
 pub use self::index::StageIndex;
 use self::recorded::Recorded;
 use super::{BlockedTime, Builder, Input, cache, hosts, slots};
@@ -48,7 +49,7 @@ impl StageIndex<'_> {
         blocked: BlockedTime,
         victims: Option<&BTreeSet<QueryId>>,
     ) -> Result<Input, FormatError> {
-        let needed = victims.map_or(index::Needed::All, |victims| self.needed(victims));
+        let needed = victims.map_or(Needed::All, |victims| self.needed(victims));
         let recorded = Recorded::read(self, &needed)?;
         let mut builder = Builder::default();
         for name in &self.host_names {
@@ -62,6 +63,7 @@ impl StageIndex<'_> {
         builder.notes.extend(of_processes);
         let reader = Reader {
             index: self,
+            needed: &needed,
             builder,
             stages: BTreeMap::new(),
             tasks: HashMap::new(),
@@ -81,6 +83,7 @@ type TaskKey = (u32, i64);
 
 struct Reader<'a> {
     index: &'a StageIndex<'a>,
+    needed: &'a Needed,
     builder: Builder,
     stages: BTreeMap<StageAttempt, StageId>,
     tasks: HashMap<TaskKey, TaskId>,
@@ -93,7 +96,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn input(mut self, recorded: &Recorded<'_>, blocked: BlockedTime) -> Input {
+    fn input(mut self, recorded: &Recorded, blocked: BlockedTime) -> Input {
         self.queries_and_stages(recorded);
         self.tasks(recorded);
         let blocked = self.possible(recorded, blocked);
@@ -106,7 +109,7 @@ impl Reader<'_> {
         for held in cache::holders(&self.index.cached, &self.index.ends_ns) {
             self.cached(&held);
         }
-        let waiting = self.pending(recorded);
+        let waiting = self.pending();
         let busy = hosts::BusyCpus::of(&mut self.builder, &self.index.hosts);
         slots::add(&mut self.builder, &waiting, &busy);
         let jvms = self.jvms();
@@ -127,11 +130,9 @@ impl Reader<'_> {
         self.tasks[&self.task_key(app, task)]
     }
 
-    fn queries_and_stages(&mut self, recorded: &Recorded<'_>) {
+    fn queries_and_stages(&mut self, recorded: &Recorded) {
         for (key, row) in &self.index.stages {
             self.add_query(&key.app, row);
-        }
-        for (key, row) in &recorded.stages {
             self.add_stage(key, row);
         }
         let known = |key: &StageAttempt| self.index.stages.contains_key(key);
@@ -217,7 +218,7 @@ impl Reader<'_> {
     }
 
     /// Tasks that did anything, each on the host where it did it.
-    fn tasks(&mut self, recorded: &Recorded<'_>) {
+    fn tasks(&mut self, recorded: &Recorded) {
         let mut homes: HashMap<(&str, &str), &str> = HashMap::new();
         for process in &self.index.profile.processes {
             homes.insert((&process.app, &process.executor), &process.host);
@@ -284,7 +285,7 @@ impl Reader<'_> {
     }
 
     /// How far each host's clock is from the driver's, by when tasks begin there and are launched here.
-    fn compare_clocks(&mut self, recorded: &Recorded<'_>, begins: &BTreeMap<TaskId, i64>) {
+    fn compare_clocks(&mut self, recorded: &Recorded, begins: &BTreeMap<TaskId, i64>) {
         let mut apart: BTreeMap<HostId, Vec<i64>> = BTreeMap::new();
         for row in &recorded.tasks {
             let task = self.known_task(&row.app, row.task);
@@ -340,11 +341,12 @@ impl Reader<'_> {
     }
 
     /// When stages had how many tasks that were not running yet, by their hosts' clocks.
-    fn pending(&self, recorded: &Recorded<'_>) -> slots::Pending {
+    fn pending(&self) -> slots::Pending {
         let mut pending = slots::Pending::default();
-        for (key, row) in &recorded.stages {
+        let stages = self.index.stages.iter();
+        for (key, row) in stages.filter(|(key, _)| self.needed.holds(key)) {
             if let Some(submitted) = row.submitted_ms {
-                let id = self.stages[*key];
+                let id = self.stages[key];
                 pending.submitted(id, ns(submitted), row.tasks.max(0).cast_unsigned());
                 pending.completed(id, self.index.end_of(key, row));
             }

@@ -1,28 +1,22 @@
-//! The rows of a profile that an answer needs.
+//! What tasks did, as far as an answer needs it.
 
-use std::collections::BTreeMap;
-
-use unfuse_format::{
-    Bounds, FormatError, IntervalRow, ProfileDir, StageAttempt, StageRow, Table, TaskRow,
-};
+use unfuse_format::{Bounds, FormatError, IntervalRow, ProfileDir, Table, TaskRow};
 use unfuse_postprocess::TaskInterval;
 
 use super::index::{Needed, StageIndex};
 use super::possible;
 
 /// Rows as they were read.
-pub(super) struct Recorded<'a> {
-    /// Stages that the driver reported.
-    pub(super) stages: BTreeMap<&'a StageAttempt, &'a StageRow>,
+pub(super) struct Recorded {
     pub(super) tasks: Vec<TaskRow>,
     pub(super) intervals: Vec<IntervalRow>,
     pub(super) sampled: Vec<TaskInterval>,
     pub(super) notes: Vec<String>,
 }
 
-impl<'a> Recorded<'a> {
+impl Recorded {
     /// Reads them.
-    pub(super) fn read(index: &'a StageIndex<'_>, needed: &Needed) -> Result<Self, FormatError> {
+    pub(super) fn read(index: &StageIndex<'_>, needed: &Needed) -> Result<Self, FormatError> {
         let bounds = needed.bounds();
         let mut notes = index.notes.clone();
         let mut tasks: Vec<TaskRow> = read(&index.dir, &bounds, &mut notes)?;
@@ -33,16 +27,7 @@ impl<'a> Recorded<'a> {
         needed.retain(&mut sampled, TaskInterval::stage_attempt);
         let impossible = possible::keep_large(&mut tasks, &mut intervals, &mut sampled);
         notes.extend(possible::note(index.impossible + impossible));
-        // A cache may have been filled long before; its blocks are still in the way.
-        let fills_a_cache = |stage: &StageAttempt| {
-            let mut cached = index.cached.iter();
-            cached.any(|row| row.stage.is_some_and(|id| stage.is_of(&row.app, id)))
-        };
-        let stages = index.stages.iter();
         Ok(Self {
-            stages: stages
-                .filter(|(stage, _)| needed.holds(stage) || fills_a_cache(stage))
-                .collect(),
             tasks,
             intervals,
             sampled,
