@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::timeline::lives;
+use crate::windows::cells_during;
 use crate::{
-    CapacityBasis, Cell, HostId, Kind, KnownProcess, Note, Options, Resource, Source, Split,
-    StageId, TaskId, TaskUse, Workload, cells,
+    CapacityBasis, Cell, HostId, Kind, KnownProcess, Note, Options, Resource, Source, Span, Split,
+    StageId, TaskId, TaskUse, Workload,
 };
 
 /// A level-3 vertex: a victim stage that waited in one way on one host.
@@ -70,7 +72,10 @@ pub(crate) fn each_wait(
     let collects = Collections::of(workload);
     let mut notes = BTreeMap::new();
     let mut rates = Vec::new();
-    for cell in cells(workload, options.within) {
+    let Some(life) = lives(workload, victims).into_values().reduce(Span::hull) else {
+        return Vec::new();
+    };
+    for cell in cells_during(workload, options.within, Some(life)) {
         if !options.covers(cell.resource, cell.host) {
             continue;
         }

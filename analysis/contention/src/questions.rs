@@ -90,6 +90,25 @@ pub enum Entity {
     Culprit(Culprit),
 }
 
+impl Entity {
+    /// What of an explanation is ranked.
+    pub fn from_explanation(explanation: &Explanation, by: By) -> Self {
+        match by {
+            By::Resource => Self::Resource(explanation.resource),
+            By::Kind => Self::Kind(explanation.kind),
+            By::Host => Self::Host(explanation.host),
+            By::Culprit => Self::Culprit(explanation.culprit),
+            By::CulpritStage => {
+                Self::Source(match (explanation.culprit_stage, explanation.culprit) {
+                    (Some(stage), _) => Source::Stage(stage),
+                    (None, Culprit::Known(process)) => Source::Known(process),
+                    (None, _) => Source::Unknown,
+                })
+            }
+        }
+    }
+}
+
 /// One line of a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ranked {
@@ -114,7 +133,9 @@ pub fn top(
         .iter()
         .filter(|explanation| filter.accepts(workload, explanation))
     {
-        let (responsibility, seconds) = sums.entry(entity(explanation, by)).or_default();
+        let (responsibility, seconds) = sums
+            .entry(Entity::from_explanation(explanation, by))
+            .or_default();
         *responsibility += explanation.weight;
         *seconds += explanation.seconds;
     }
@@ -160,20 +181,4 @@ pub fn culprits(workload: &Workload, explanations: &[Explanation]) -> Vec<Ranked
         ..Filter::default()
     };
     top(workload, explanations, &others, By::Culprit, usize::MAX)
-}
-
-fn entity(explanation: &Explanation, by: By) -> Entity {
-    match by {
-        By::Resource => Entity::Resource(explanation.resource),
-        By::Kind => Entity::Kind(explanation.kind),
-        By::Host => Entity::Host(explanation.host),
-        By::Culprit => Entity::Culprit(explanation.culprit),
-        By::CulpritStage => {
-            Entity::Source(match (explanation.culprit_stage, explanation.culprit) {
-                (Some(stage), _) => Source::Stage(stage),
-                (None, Culprit::Known(process)) => Source::Known(process),
-                (None, _) => Source::Unknown,
-            })
-        }
-    }
 }

@@ -74,7 +74,7 @@ pub fn timelines(
 }
 
 /// When each victim ran or waited.
-fn lives(workload: &Workload, stages: &BTreeSet<StageId>) -> BTreeMap<QueryId, Span> {
+pub(crate) fn lives(workload: &Workload, stages: &BTreeSet<StageId>) -> BTreeMap<QueryId, Span> {
     let tables = workload.tables();
     let runs = tables.tasks.iter().filter(|task| task.runs);
     let runs = runs.map(|task| (task.stage, task.span));

@@ -23,6 +23,15 @@ pub fn windows(workload: &Workload, host: HostId) -> Vec<Span> {
 /// Amounts are prorated: a row counts in each window by the part of its span that lies in it. `within` cuts
 /// all else away. The time taken is linear in rows × the windows they span; in memory are the cells of one window.
 pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = Cell> {
+    cells_during(workload, within, None)
+}
+
+/// The same, but only windows that reach into `life`, which does not cut them.
+pub(crate) fn cells_during(
+    workload: &Workload,
+    within: Option<Span>,
+    life: Option<Span>,
+) -> impl Iterator<Item = Cell> {
     let mut rows: BTreeMap<HostId, Vec<(&Interval, &Task)>> = BTreeMap::new();
     for row in &workload.tables().intervals {
         let task = workload.task_of(row);
@@ -34,6 +43,7 @@ pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = 
             let mut here = Here::of(workload, host, rows.remove(&host).unwrap_or_default());
             windows
                 .into_iter()
+                .filter(move |window| life.is_none_or(|life| window.intersection(life).is_some()))
                 .flat_map(move |window| here.cells(window))
         })
 }

@@ -54,7 +54,11 @@ impl Report {
             report = report.against(&unfuse_report::Report::of(&before)?);
         }
         bar.set_message("who slowed whom down");
-        match unfuse_report::blame::contention(&profile, report.summary()) {
+        let parts = |done: usize, all: usize| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        };
+        match unfuse_report::blame::contention(&profile, report.summary(), &parts) {
             Ok(Some(contention)) => report = report.with_contention(contention),
             Ok(None) => {}
             Err(error) => report = report.with_note(missing("contention", &error.into())),
@@ -65,6 +69,7 @@ impl Report {
             Ok(None) => {}
             Err(error) => report = report.with_note(missing("skew", &error.into())),
         }
+        bar.set_position(0);
         bar.set_length(report.summary().queries.len() as u64);
         bar.set_message("writing");
         write_to(Some(&self.out), |mut out| {

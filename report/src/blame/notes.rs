@@ -1,5 +1,7 @@
 //! What has to be said of the numbers.
 
+use std::collections::HashMap;
+
 use unfuse_contention::{CapacityBasis, Graph, Input, Note, Resource, Workload};
 
 /// What has to be said of the numbers.
@@ -37,5 +39,38 @@ fn capacity_note(workload: &Workload, note: &Note) -> Option<String> {
             ))
         }
         CapacityBasis::Nominal => None,
+    }
+}
+
+/// Notes on parts of a profile. Those that differ in numbers only are one.
+#[derive(Default)]
+pub(super) struct Notes {
+    texts: Vec<String>,
+    /// By the text without numbers: its position, and how often it came with other numbers.
+    known: HashMap<String, (usize, usize)>,
+}
+
+impl Notes {
+    /// Adds the notes on a part.
+    pub(super) fn add(&mut self, notes: Vec<String>) {
+        for note in notes {
+            let pattern = note.replace(|c: char| c.is_ascii_digit(), "");
+            match self.known.get_mut(&pattern) {
+                Some((at, others)) => *others += usize::from(self.texts[*at] != note),
+                None => {
+                    self.known.insert(pattern, (self.texts.len(), 0));
+                    self.texts.push(note);
+                }
+            }
+        }
+    }
+
+    /// One text for each.
+    pub(super) fn texts(mut self) -> Vec<String> {
+        for (at, others) in self.known.into_values().filter(|(_, others)| *others > 0) {
+            let text = &mut self.texts[at];
+            *text += &format!(" ({others} more like this, with other numbers)");
+        }
+        self.texts
     }
 }

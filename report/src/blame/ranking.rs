@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use unfuse_contention::{By, Culprit, Entity, Explanation, Filter, Source, StageId, Workload, top};
+use unfuse_contention::{
+    By, Culprit, Entity, Explanation, HostId, Kind, Source, StageId, Workload,
+};
 
 use super::answer::Row;
 use super::names::{label, name_of};
@@ -10,6 +12,8 @@ use super::{Question, Rank};
 
 /// Parts that are less are not worth their room.
 const LEAST: f64 = 0.01;
+/// Ways of waiting, culprits or operators that a row names.
+const NAMED: usize = 3;
 
 /// The first rows of a ranking of paths that the question has let through.
 pub(super) fn ranked(
@@ -18,100 +22,138 @@ pub(super) fn ranked(
     question: &Question<'_>,
     by: Rank,
 ) -> Vec<Row> {
-    let k = question.top;
+    let mut ranking = Ranking::new(by);
+    ranking.add(paths);
+    ranking.rows(workload, question.top)
+}
+
+/// A ranking of paths as they add up.
+pub(super) struct Ranking {
+    by: Rank,
+    sums: BTreeMap<Ranked, Sum>,
+}
+
+/// What is ranked.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Ranked {
+    Entity(Entity),
+    /// An operator of a culprit stage.
+    Operator(StageId, String),
+}
+
+/// What paths of a row add up to.
+#[derive(Default)]
+struct Sum {
+    responsibility: f64,
+    seconds: f64,
+    how: BTreeMap<How, f64>,
+    operators: BTreeMap<String, f64>,
+}
+
+/// How an entity was in the way, or who was in the way by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum How {
+    Waiting(Kind, HostId),
+    Culprit(Culprit),
+}
+
+impl Ranking {
+    /// Of no path yet.
+    pub(super) fn new(by: Rank) -> Self {
+        Self {
+            by,
+            sums: BTreeMap::new(),
+        }
+    }
+
+    /// Adds paths. Their ids must mean the same for all that are added.
+    pub(super) fn add(&mut self, paths: &[Explanation]) {
+        let has_operators = matches!(self.by, Rank::Culprit | Rank::Stage);
+        for path in paths {
+            let Some(ranked) = ranked_of(path, self.by) else {
+                continue;
+            };
+            let sum = self.sums.entry(ranked).or_default();
+            sum.responsibility += path.weight;
+            sum.seconds += path.seconds;
+            match self.by {
+                Rank::Operator => continue,
+                Rank::Culprit | Rank::Stage => {
+                    let how = How::Waiting(path.kind, path.host);
+                    *sum.how.entry(how).or_default() += path.seconds;
+                }
+                Rank::Resource | Rank::Kind | Rank::Host => {
+                    *sum.how.entry(How::Culprit(path.culprit)).or_default() += path.seconds;
+                }
+            }
+            if let Some(operator) = path.operator.as_ref().filter(|_| has_operators) {
+                match sum.operators.get_mut(operator) {
+                    Some(seconds) => *seconds += path.seconds,
+                    None => drop(sum.operators.insert(operator.clone(), path.seconds)),
+                }
+            }
+        }
+    }
+
+    /// The `k` rows with the most responsibility, the highest first.
+    pub(super) fn rows(&self, workload: &Workload, k: usize) -> Vec<Row> {
+        let mut sums: Vec<(&Ranked, &Sum)> = self.sums.iter().collect();
+        sums.sort_by(|(_, a), (_, b)| b.responsibility.total_cmp(&a.responsibility));
+        let rows = sums.into_iter().take(k);
+        rows.map(|(ranked, sum)| row(workload, ranked, sum))
+            .collect()
+    }
+}
+
+fn ranked_of(path: &Explanation, by: Rank) -> Option<Ranked> {
     let by = match by {
-        Rank::Operator => return operators(workload, paths, k),
+        Rank::Operator => {
+            let (stage, operator) = path.culprit_stage.zip(path.operator.as_ref())?;
+            return Some(Ranked::Operator(stage, operator.clone()));
+        }
         Rank::Culprit => By::Culprit,
         Rank::Stage => By::CulpritStage,
         Rank::Resource => By::Resource,
         Rank::Kind => By::Kind,
         Rank::Host => By::Host,
     };
-    let rows = top(workload, paths, &Filter::default(), by, k).into_iter();
-    rows.map(|row| {
-        let of = |path: &&Explanation| match row.entity {
-            Entity::Resource(resource) => path.resource == resource,
-            Entity::Kind(kind) => path.kind == kind,
-            Entity::Host(host) => path.host == host,
-            Entity::Culprit(culprit) => path.culprit == culprit,
-            Entity::Source(Source::Stage(stage)) => path.culprit_stage == Some(stage),
-            Entity::Source(source) => {
-                path.culprit_stage.is_none() && path.culprit == source.culprit()
-            }
-        };
-        let paths: Vec<&Explanation> = paths.iter().filter(of).collect();
-        let operators = match row.entity {
-            Entity::Culprit(Culprit::Query(_)) | Entity::Source(Source::Stage(_)) => {
-                shares(&paths, |path| path.operator.clone())
-            }
-            _ => Vec::new(),
-        };
-        let how = |path: &Explanation| {
-            Some(format!(
-                "{} on {}",
-                path.kind.name(),
-                workload.host_name(path.host)
-            ))
-        };
-        let how = match row.entity {
-            Entity::Resource(_) | Entity::Kind(_) | Entity::Host(_) => {
-                shares(&paths, |path| Some(name_of(workload, path.culprit)))
-            }
-            _ => shares(&paths, how),
-        };
-        Row {
-            name: entity(workload, row.entity),
-            responsibility: row.responsibility,
-            seconds: row.seconds,
-            how: how
-                .into_iter()
-                .map(|(what, share)| format!("{what} {:.0} %", 100.0 * share))
-                .collect(),
-            operators,
-        }
-    })
-    .collect()
+    Some(Ranked::Entity(Entity::from_explanation(path, by)))
 }
 
-/// Operators of culprit stages, by what they account for.
-fn operators(workload: &Workload, paths: &[Explanation], k: usize) -> Vec<Row> {
-    let mut sums: BTreeMap<(StageId, &str), (f64, f64)> = BTreeMap::new();
-    for path in paths {
-        if let Some((stage, operator)) = path.culprit_stage.zip(path.operator.as_deref()) {
-            let (responsibility, seconds) = sums.entry((stage, operator)).or_default();
-            *responsibility += path.weight;
-            *seconds += path.seconds;
-        }
+fn row(workload: &Workload, ranked: &Ranked, sum: &Sum) -> Row {
+    let how = sum.how.iter().map(|(how, seconds)| {
+        let name = match how {
+            How::Waiting(kind, host) => format!("{} on {}", kind.name(), workload.host_name(*host)),
+            How::Culprit(culprit) => name_of(workload, *culprit),
+        };
+        (name, *seconds)
+    });
+    let operators = sum.operators.iter();
+    let operators = operators.map(|(name, seconds)| (name.clone(), *seconds));
+    let has_operators = matches!(
+        ranked,
+        Ranked::Entity(Entity::Culprit(Culprit::Query(_)) | Entity::Source(Source::Stage(_)))
+    );
+    Row {
+        name: name(workload, ranked),
+        responsibility: sum.responsibility,
+        seconds: sum.seconds,
+        how: shares(how)
+            .into_iter()
+            .map(|(what, share)| format!("{what} {:.0} %", 100.0 * share))
+            .collect(),
+        operators: match has_operators {
+            true => shares(operators),
+            false => Vec::new(),
+        },
     }
-    let mut rows: Vec<Row> = sums
-        .into_iter()
-        .map(|((stage, operator), (responsibility, seconds))| Row {
-            name: format!(
-                "{operator} in {} of {}",
-                stage.name(),
-                label(workload, stage.query)
-            ),
-            responsibility,
-            seconds,
-            how: Vec::new(),
-            operators: Vec::new(),
-        })
-        .collect();
-    rows.sort_by(|a, b| b.responsibility.total_cmp(&a.responsibility));
-    rows.truncate(k);
-    rows
 }
 
-/// The three largest names by the seconds of their paths, with their parts of the seconds of all that have one.
-fn shares(
-    paths: &[&Explanation],
-    name: impl Fn(&Explanation) -> Option<String>,
-) -> Vec<(String, f64)> {
+/// The largest of named seconds, with their parts of all.
+fn shares(seconds: impl Iterator<Item = (String, f64)>) -> Vec<(String, f64)> {
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-    for path in paths {
-        if let Some(name) = name(path) {
-            *sums.entry(name).or_default() += path.seconds;
-        }
+    for (name, seconds) in seconds {
+        *sums.entry(name).or_default() += seconds;
     }
     let whole: f64 = sums.values().sum();
     let mut sums: Vec<(String, f64)> = sums
@@ -120,19 +162,20 @@ fn shares(
         .filter(|(_, share)| *share >= LEAST)
         .collect();
     sums.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    sums.truncate(3);
+    sums.truncate(NAMED);
     sums
 }
 
-fn entity(workload: &Workload, entity: Entity) -> String {
-    match entity {
-        Entity::Resource(resource) => resource.name().to_owned(),
-        Entity::Kind(kind) => kind.name().to_owned(),
-        Entity::Host(host) => workload.host_name(host).to_owned(),
-        Entity::Culprit(culprit) => name_of(workload, culprit),
-        Entity::Source(Source::Stage(stage)) => {
-            format!("{} of {}", stage.name(), label(workload, stage.query))
-        }
-        Entity::Source(source) => name_of(workload, source.culprit()),
+fn name(workload: &Workload, ranked: &Ranked) -> String {
+    let of_stage =
+        |stage: &StageId| format!("{} of {}", stage.name(), label(workload, stage.query));
+    match ranked {
+        Ranked::Operator(stage, operator) => format!("{operator} in {}", of_stage(stage)),
+        Ranked::Entity(Entity::Resource(resource)) => resource.name().to_owned(),
+        Ranked::Entity(Entity::Kind(kind)) => kind.name().to_owned(),
+        Ranked::Entity(Entity::Host(host)) => workload.host_name(*host).to_owned(),
+        Ranked::Entity(Entity::Culprit(culprit)) => name_of(workload, *culprit),
+        Ranked::Entity(Entity::Source(Source::Stage(stage))) => of_stage(stage),
+        Ranked::Entity(Entity::Source(source)) => name_of(workload, source.culprit()),
     }
 }

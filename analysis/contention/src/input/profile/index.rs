@@ -11,7 +11,7 @@ use unfuse_postprocess::{By, Profile, Selection, Totals};
 
 use super::possible::{self, is_time};
 use super::recorded::read;
-use super::{NO_QUERY, PER_APPLICATION, ns};
+use super::{NO_QUERY, PER_APPLICATION, application, ns};
 use crate::input::limits;
 use crate::{QueryId, Span};
 
@@ -37,6 +37,11 @@ pub struct StageIndex<'a> {
     pub(super) ends_ns: BTreeMap<String, i64>,
     /// Names of hosts in the order of their ids, so that an id means the same host in all answers.
     pub(super) host_names: Vec<String>,
+    is_metered: bool,
+    /// How far from a victim's time rows count, ns.
+    margin: i64,
+    /// Every stage, once they are asked for.
+    extents: OnceCell<Vec<Extent>>,
     /// Shares of operators, once they are asked for.
     operators: OnceCell<OperatorShares>,
     pub(super) notes: Vec<String>,
@@ -46,6 +51,27 @@ pub struct StageIndex<'a> {
 
 /// The part of a stage's CPU time that an operator took, 0 to 1, by application, stage and operator.
 type OperatorShares = BTreeMap<(String, i32, String), f64>;
+
+/// By the number of an application.
+type Spans = BTreeMap<u32, Span>;
+
+fn widen(spans: &mut Spans, app: u32, span: Span) {
+    let known = spans.entry(app).or_insert(span);
+    *known = known.hull(span);
+}
+
+/// When a stage ran, and how much there is to read of it.
+struct Extent {
+    stage: StageAttempt,
+    /// The number of its application.
+    app: u32,
+    /// None of a stage that the driver did not report.
+    query: Option<QueryId>,
+    /// None if nothing says when.
+    span: Option<Span>,
+    /// Rows of its tasks and samples, about.
+    rows: u64,
+}
 
 /// What tasks of a stage did.
 #[derive(Debug, Clone, Copy)]
@@ -199,13 +225,16 @@ impl<'a> StageIndex<'a> {
         let mut cached: Vec<CachedRow> = read(&dir, &Bounds::ALL, &mut notes)?;
         let impossible = possible::keep_small(&mut stages, &mut hosts, &mut cached);
         let mut tasks = OF_TASKS.read::<TaskRow>(&dir)?;
-        for (stage, activity) in OF_INTERVALS.read::<IntervalRow>(&dir)? {
+        let intervals = OF_INTERVALS.read::<IntervalRow>(&dir)?;
+        let is_metered = !intervals.is_empty();
+        for (stage, activity) in intervals {
             insert(&mut tasks, stage, activity);
         }
         let apps = stages.keys().chain(tasks.keys());
         let apps: BTreeSet<&str> = apps.map(|stage| stage.app.as_str()).collect();
         let applications = apps.into_iter().map(str::to_owned).collect();
         notes.extend(limits::apply(&mut hosts));
+        let longest = hosts.iter().map(|row| row.end_ns - row.start_ns).max();
         let mut ends_ns = BTreeMap::new();
         for row in &hosts {
             extend(&mut ends_ns, &row.app, row.end_ns);
@@ -229,10 +258,18 @@ impl<'a> StageIndex<'a> {
             applications,
             ends_ns,
             host_names: Vec::new(),
+            is_metered,
+            margin: MARGIN + longest.unwrap_or(0).max(0),
+            extents: OnceCell::new(),
             operators: OnceCell::new(),
             notes,
             impossible,
         })
+    }
+
+    /// Whether any task reported what it used.
+    pub fn is_metered(&self) -> bool {
+        self.is_metered
     }
 
     /// The query that `--victim` calls so; none where the profile has none, or has several applications and the name is not
@@ -253,67 +290,109 @@ impl<'a> StageIndex<'a> {
         self.stages.iter().map(of_stage).collect()
     }
 
-    /// From the first stage or task to the last of each query that the driver reported.
-    pub fn spans(&self) -> BTreeMap<QueryId, Span> {
-        let mut spans: BTreeMap<QueryId, Span> = BTreeMap::new();
-        for (stage, row) in &self.stages {
-            if let Some(span) = self.span_of(stage, Some(row)) {
-                let query = self.query_id(&stage.app, row.execution);
-                let known = spans.entry(query).or_insert(span);
-                *known = known.hull(span);
+    /// Victims in parts, by when they began: an answer about those of a part needs at most so many rows, or about one victim more.
+    pub fn parts(&self, victims: &BTreeSet<QueryId>, most_rows: u64) -> Vec<BTreeSet<QueryId>> {
+        let mut spans: BTreeMap<QueryId, Spans> = BTreeMap::new();
+        for extent in self.extents() {
+            if let Some((query, span)) = extent.query.zip(extent.span)
+                && victims.contains(&query)
+            {
+                widen(spans.entry(query).or_default(), extent.app, span);
             }
         }
-        spans
+        let start = |(_, spans): &(QueryId, Spans)| spans.values().map(|span| span.start).min();
+        let mut in_time: Vec<(QueryId, Spans)> = spans.into_iter().collect();
+        in_time.sort_by_key(start);
+        let mut parts: Vec<BTreeSet<QueryId>> = Vec::new();
+        let mut reached = Spans::new();
+        for (query, spans) in in_time {
+            let mut with_it = reached.clone();
+            spans
+                .iter()
+                .for_each(|(app, span)| widen(&mut with_it, *app, *span));
+            match parts.last_mut() {
+                Some(part) if self.rows_beside(&with_it) <= most_rows => {
+                    part.insert(query);
+                    reached = with_it;
+                }
+                _ => {
+                    parts.push(BTreeSet::from([query]));
+                    reached = spans;
+                }
+            }
+        }
+        parts
     }
 
-    /// About how many rows the answer for some victims needs.
-    pub fn rows_for(&self, victims: &BTreeSet<QueryId>) -> u64 {
-        let needed = self.needed(victims);
-        let of_stages = self.tasks.iter().filter(|(stage, _)| needed.holds(stage));
-        let rows = of_stages.map(|(_, activity)| activity.rows).sum::<u64>();
-        let groups = self.profile.groups.iter().chain(&self.profile.waits);
-        let samples = groups.filter_map(|(group, weight)| {
-            let stage = StageAttempt::new(&*group.app, group.stage?, group.attempt?);
-            needed.holds(&stage).then_some(weight.samples)
-        });
-        rows.saturating_add(samples.fold(0, u64::saturating_add))
+    /// About how many rows stages have that ran beside spans.
+    fn rows_beside(&self, spans: &Spans) -> u64 {
+        let beside = self
+            .extents()
+            .iter()
+            .filter(|extent| self.is_beside(extent, spans));
+        beside
+            .map(|extent| extent.rows)
+            .fold(0, u64::saturating_add)
     }
 
     /// The stages that ran while some victims did.
     pub(super) fn needed(&self, victims: &BTreeSet<QueryId>) -> Needed {
-        let is_victim = |stage: &StageAttempt, row: &StageRow| {
-            victims.contains(&self.query_id(&stage.app, row.execution))
-        };
-        let of_victims = self
-            .stages
-            .iter()
-            .filter(|(stage, row)| is_victim(stage, row));
-        let mut spans: BTreeMap<&str, Span> = BTreeMap::new();
-        for (stage, row) in of_victims {
-            let Some(span) = self.span_of(stage, Some(row)) else {
-                continue;
-            };
-            let known = spans.entry(&stage.app).or_insert(span);
-            *known = known.hull(span);
+        let mut spans = Spans::new();
+        for extent in self.extents() {
+            if let Some((query, span)) = extent.query.zip(extent.span)
+                && victims.contains(&query)
+            {
+                widen(&mut spans, extent.app, span);
+            }
         }
-        let longest = self.hosts.iter().map(|row| row.end_ns - row.start_ns).max();
-        let margin = MARGIN + longest.unwrap_or(0).max(0);
-        let runs_beside = |stage: &StageAttempt, span: Span| {
-            spans.iter().any(|(app, victim)| {
-                let margin = match *app == stage.app {
-                    true => margin,
-                    false => margin + MARGIN_OF_OTHERS,
-                };
-                span.start <= victim.end.saturating_add(margin)
-                    && victim.start.saturating_sub(margin) <= span.end
-            })
+        let beside = self
+            .extents()
+            .iter()
+            .filter(|extent| self.is_beside(extent, &spans));
+        Needed::Stages(beside.map(|extent| extent.stage.clone()).collect())
+    }
+
+    /// Whether rows of a stage can share windows with tasks that ran in spans.
+    fn is_beside(&self, extent: &Extent, spans: &Spans) -> bool {
+        let Some(span) = extent.span else {
+            return true;
         };
-        let known = self.stages.keys().chain(self.tasks.keys());
-        let needed = known.filter(|stage| {
-            let span = self.span_of(stage, self.stages.get(stage));
-            span.is_none_or(|span| runs_beside(stage, span))
-        });
-        Needed::Stages(needed.cloned().collect())
+        spans.iter().any(|(app, victim)| {
+            let margin = match *app == extent.app {
+                true => self.margin,
+                false => self.margin + MARGIN_OF_OTHERS,
+            };
+            span.start <= victim.end.saturating_add(margin)
+                && victim.start.saturating_sub(margin) <= span.end
+        })
+    }
+
+    /// Every stage, in order.
+    fn extents(&self) -> &[Extent] {
+        self.extents.get_or_init(|| {
+            let mut samples: HashMap<(&str, i32, i32), u64> = HashMap::new();
+            for (group, weight) in self.profile.groups.iter().chain(&self.profile.waits) {
+                if let Some((stage, attempt)) = group.stage.zip(group.attempt) {
+                    let sum = samples.entry((&group.app, stage, attempt)).or_default();
+                    *sum = sum.saturating_add(weight.samples);
+                }
+            }
+            let stages: BTreeSet<&StageAttempt> =
+                self.stages.keys().chain(self.tasks.keys()).collect();
+            let extent = |stage: &StageAttempt| {
+                let row = self.stages.get(stage);
+                let samples = samples.get(&(&*stage.app, stage.stage, stage.attempt));
+                let tasks = self.tasks.get(stage).map_or(0, |activity| activity.rows);
+                Extent {
+                    app: application(self.query_id(&stage.app, None)),
+                    query: row.map(|row| self.query_id(&stage.app, row.execution)),
+                    span: self.span_of(stage, row),
+                    rows: tasks.saturating_add(samples.copied().unwrap_or(0)),
+                    stage: stage.clone(),
+                }
+            };
+            stages.into_iter().map(extent).collect()
+        })
     }
 
     /// From when a stage was submitted, or its first task began, until both ended; none if nothing says when.
