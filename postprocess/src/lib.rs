@@ -47,7 +47,7 @@ pub use profile::{Execution, Group, Profile, Selection, Stage, Time, Weight, gen
 pub use regions::{Region, RegionKind, RegionMap};
 pub use rule::{BoundaryKind, Rule, Standing};
 pub use stacks::Level;
-pub use task_interval::TaskInterval;
+pub use task_interval::{StackMeanings, TaskInterval};
 pub use totals::{By, Total, Totals, method_name};
 pub use uncertainty::{Evidence, wilson};
 pub use wait_reason::WaitReason;

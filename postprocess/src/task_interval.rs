@@ -1,9 +1,11 @@
 //! What tasks did, interval by interval, as samples show it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use unfuse_format::{Bounds, FormatError, Frame, ProfileDir, SampleKind, SampleRow, StageAttempt};
+use unfuse_format::{
+    Bounds, Columns, FormatError, Frame, ProfileDir, SampleKind, SampleRow, StageAttempt,
+};
 
 use crate::profile::{Profile, TextTable};
 use crate::wait_reason::WaitReason;
@@ -44,46 +46,150 @@ impl TaskInterval {
     }
 }
 
+/// What stacks say of the tasks that have them, once for each stack.
+#[derive(Debug, Default)]
+pub struct StackMeanings(Mutex<HashMap<i64, StackMeaning>>);
+
+/// What a stack says of its task.
+#[derive(Debug, Clone, Copy)]
+struct StackMeaning {
+    /// What it waits for, if it waits.
+    waiting: WaitReason,
+    for_memory: bool,
+}
+
+impl StackMeanings {
+    fn get(&self, profile: &Profile, stack: i64) -> StackMeaning {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&stack) {
+            return *known;
+        }
+        let frames = profile.stacks.get(&stack).map_or(&[][..], Vec::as_slice);
+        let meaning = StackMeaning {
+            waiting: WaitReason::of_stack(frames),
+            for_memory: frames.iter().any(|frame| is_for_memory(frame)),
+        };
+        lock().insert(stack, meaning);
+        meaning
+    }
+}
+
+/// The columns of samples that intervals are made of.
+const COLUMNS: &[&str] = &[
+    "app",
+    "host",
+    "executor",
+    "thread",
+    "stage",
+    "stage_attempt",
+    "task",
+    "start_ns",
+    "end_ns",
+    "kind",
+    "stack",
+    "weight_ns",
+];
+
 impl Profile {
     /// The intervals of tasks whose samples are within bounds. They are many and few questions need them, so they are read
-    /// when asked for.
+    /// when asked for. Where `is_metered` says that a task of an application reported its CPU time, its running in the JVM is left
+    /// out, other than for memory.
     ///
     /// # Errors
     /// The profile's samples cannot be read.
-    pub fn task_intervals(&self, bounds: &Bounds) -> Result<Vec<TaskInterval>, FormatError> {
+    pub fn task_intervals(
+        &self,
+        bounds: &Bounds,
+        meanings: &StackMeanings,
+        is_metered: &(dyn Fn(&str, i64) -> bool + Sync),
+    ) -> Result<Vec<TaskInterval>, FormatError> {
         let dir = ProfileDir::open(self.path())?;
-        let read = dir.read_as::<SampleRow, _>(bounds, |rows| self.intervals_of(rows))?;
+        let read = dir.map_columns::<SampleRow, _>(COLUMNS, bounds, |parts| {
+            let mut segment = Segment {
+                profile: self,
+                meanings,
+                is_metered,
+                known: HashMap::new(),
+                texts: TextTable::default(),
+                intervals: Vec::new(),
+            };
+            parts.iter().try_for_each(|rows| segment.add(rows))?;
+            Ok(segment.intervals)
+        })?;
         Ok(read.rows)
     }
+}
 
-    /// Those of the rows of a segment.
-    fn intervals_of(&self, rows: Vec<SampleRow>) -> Vec<TaskInterval> {
-        let mut known: HashMap<i64, (WaitReason, bool)> = HashMap::new();
-        let mut texts = TextTable::default();
-        let interval = |row: SampleRow| {
-            let (waiting, for_memory) = *known.entry(row.stack).or_insert_with(|| {
-                let frames = self.stacks.get(&row.stack).map_or(&[][..], Vec::as_slice);
-                (
-                    WaitReason::of_stack(frames),
-                    frames.iter().any(|frame| is_for_memory(frame)),
-                )
+/// The intervals of a segment.
+struct Segment<'a> {
+    profile: &'a Profile,
+    meanings: &'a StackMeanings,
+    is_metered: &'a (dyn Fn(&str, i64) -> bool + Sync),
+    known: HashMap<i64, StackMeaning>,
+    texts: TextTable,
+    intervals: Vec<TaskInterval>,
+}
+
+impl Segment<'_> {
+    fn add(&mut self, rows: &Columns) -> Result<(), String> {
+        let text_columns = [
+            rows.texts("app")?,
+            rows.texts("host")?,
+            rows.texts("executor")?,
+        ];
+        let (threads, kinds) = (rows.texts("thread")?, rows.texts("kind")?);
+        let (stages, attempts) = (rows.i32s("stage")?, rows.i32s("stage_attempt")?);
+        let (tasks, stacks) = (rows.i64s("task")?, rows.i64s("stack")?);
+        let (starts, ends) = (rows.i64s("start_ns")?, rows.i64s("end_ns")?);
+        let weights = rows.u64s("weight_ns")?;
+        let mut texts: Option<[Arc<str>; 3]> = None;
+        let mut metered: Option<(i64, bool)> = None;
+        let (mut waits, mut in_python) = (false, false);
+        for row in 0..rows.rows() {
+            if !text_columns.iter().all(|column| column.repeats(row)) {
+                (texts, metered) = (None, None);
+            }
+            if !kinds.repeats(row) {
+                waits = SampleKind::from(kinds.get(row)) == SampleKind::OffCpu;
+            }
+            if !threads.repeats(row) {
+                in_python = threads.get(row) == PYTHON;
+            }
+            let (Some(stage), Some(attempt), Some(task)) =
+                (stages.get(row), attempts.get(row), tasks.get(row))
+            else {
+                continue;
+            };
+            let [app, host, executor] = texts
+                .get_or_insert_with(|| text_columns.map(|column| self.texts.get(column.get(row))));
+            let (profile, meanings, stack) = (self.profile, self.meanings, stacks.or_zero(row));
+            let known = self.known.entry(stack);
+            let meaning = *known.or_insert_with(|| meanings.get(profile, stack));
+            if !waits && !in_python && !meaning.for_memory {
+                let (_, is_metered) = match metered.filter(|(known, _)| *known == task) {
+                    Some(known) => known,
+                    None => *metered.insert((task, (self.is_metered)(app, task))),
+                };
+                if is_metered {
+                    continue;
+                }
+            }
+            self.intervals.push(TaskInterval {
+                app: Arc::clone(app),
+                host: Arc::clone(host),
+                executor: Arc::clone(executor),
+                stage,
+                attempt,
+                task,
+                start_ns: starts.or_zero(row),
+                end_ns: ends.or_zero(row),
+                ns: weights.or_zero(row),
+                waiting: waits.then_some(meaning.waiting),
+                for_memory: meaning.for_memory,
+                in_python,
             });
-            Some(TaskInterval {
-                stage: row.stage?,
-                attempt: row.stage_attempt?,
-                task: row.task?,
-                waiting: (row.kind == SampleKind::OffCpu).then_some(waiting),
-                for_memory,
-                in_python: row.thread == PYTHON,
-                app: texts.get(&row.app),
-                host: texts.get(&row.host),
-                executor: texts.get(&row.executor),
-                start_ns: row.start_ns,
-                end_ns: row.end_ns,
-                ns: row.weight_ns,
-            })
-        };
-        rows.into_iter().filter_map(interval).collect()
+        }
+        Ok(())
     }
 }
 

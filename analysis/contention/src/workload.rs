@@ -1,6 +1,6 @@
 //! Tables that were checked, in one order, with handles to look rows up by.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
 use crate::{
@@ -33,7 +33,7 @@ pub struct Workload {
     hosts: BTreeMap<HostId, usize>,
     queries: BTreeMap<QueryId, usize>,
     stages: BTreeMap<StageId, usize>,
-    tasks: BTreeMap<TaskId, usize>,
+    tasks: HashMap<TaskId, usize>,
     capacities: BTreeMap<(HostId, Executor, Resource), f64>,
     /// Queries with tasks on several hosts.
     spread: BTreeSet<QueryId>,
@@ -52,6 +52,8 @@ impl Workload {
         let queries = index(&tables.queries, |query| query.id, "query")?;
         let stages = index(&tables.stages, |stage| stage.id, "stage")?;
         let tasks = index(&tables.tasks, |task| task.id, "task")?;
+        // Every row is looked up by its task.
+        let tasks = tasks.into_iter().collect();
         let mut workload = Workload {
             tables,
             hosts,

@@ -11,7 +11,7 @@ use crate::bounds::Bounds;
 use crate::columns::Columns;
 use crate::parquet_rows::Wanted;
 use crate::room::Room;
-use crate::segment::{Read, fold_table, read_new, read_segment, read_table, segments};
+use crate::segment::{Read, fold_table, map_table, read_new, read_segment, read_table, segments};
 use crate::{FormatError, Problem, Table};
 
 /// The version of the profile format this crate writes; it reads this one and older ones.
@@ -233,6 +233,25 @@ impl ProfileDir {
         each: impl Fn(Vec<T>) -> Vec<R> + Sync,
     ) -> Result<Read<R>, FormatError> {
         read_table(self, bounds, each)
+    }
+
+    /// The same of some columns, without making rows.
+    ///
+    /// # Errors
+    /// As for `read`. A segment of which `each` says what is wrong is among the problems.
+    pub fn map_columns<T: Table, R: Send>(
+        &self,
+        columns: &[&str],
+        bounds: &Bounds,
+        each: impl Fn(&[Columns]) -> Result<Vec<R>, String> + Sync,
+    ) -> Result<Read<R>, FormatError> {
+        let columns = Some(columns);
+        let wanted = Wanted {
+            columns,
+            bounds,
+            ..Wanted::ALL
+        };
+        map_table::<T, R>(self, wanted, each)
     }
 
     /// Sums up some columns of a table without making rows: `add` adds those of one segment to a sum that `new` has made.

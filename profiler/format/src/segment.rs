@@ -208,13 +208,36 @@ pub(crate) fn read_table<T: Table, R: Send>(
         ..Wanted::ALL
     };
     let room = Room::default();
+    collect::<T, R>(dir, |folder, name| {
+        let file = folder.open_file(name).map_err(|e| e.to_string())?;
+        rows(file, wanted, &room).map(&each)
+    })
+}
+
+/// What `each` makes of columns of each segment, in the order of segments.
+///
+/// # Errors
+/// The folder of the table cannot be read.
+pub(crate) fn map_table<T: Table, R: Send>(
+    dir: &ProfileDir,
+    wanted: Wanted<'_>,
+    each: impl Fn(&[Columns]) -> Result<Vec<R>, String> + Sync,
+) -> Result<Read<R>, FormatError> {
+    let room = Room::default();
+    collect::<T, R>(dir, |folder, name| {
+        let file = folder.open_file(name).map_err(|e| e.to_string())?;
+        each(&parquet_rows::columns::<T>(file, wanted, &room)?)
+    })
+}
+
+/// What is read of each segment, in the order of segments. They are read in parallel.
+fn collect<T: Table, R: Send>(
+    dir: &ProfileDir,
+    read_one: impl Fn(&Directory, &OsStr) -> Result<Vec<R>, String> + Sync,
+) -> Result<Read<R>, FormatError> {
     let mut read = Read {
         rows: Vec::new(),
         problems: Vec::new(),
-    };
-    let read_one = |folder: &Directory, name: &OsStr| {
-        let file = folder.open_file(name).map_err(|e| e.to_string())?;
-        rows(file, wanted, &room).map(&each)
     };
     let segments = each_segment::<T, _>(dir, &mut read.problems, |folder, names| {
         names

@@ -1,5 +1,6 @@
 //! Contention in the report's page; `page/src/model.ts` mirrors the types.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rayon::prelude::*;
@@ -27,10 +28,12 @@ const SLICES: usize = 40;
 const PATHS: usize = 1_000;
 /// Rows of each table.
 const ROWS: usize = 20;
-/// Rows of tasks and samples that are in memory together, about.
-const ROWS_AT_ONCE: u64 = 4_000_000;
-/// Victims of which all paths are in memory together.
-const VICTIMS_AT_ONCE: usize = 8;
+/// Victims that the page has. Those with the most time of tasks count; `unfuse blame` answers for the others.
+const VICTIMS: usize = 200;
+/// Samples and rows of tasks that are read together, about.
+const ROWS_AT_ONCE: u64 = 15_000_000;
+/// Victims that share a graph.
+const VICTIMS_OF_A_GRAPH: usize = 32;
 
 /// All queries together.
 #[derive(Serialize)]
@@ -122,20 +125,62 @@ pub fn contention(
     let mut index = StageIndex::read(profile)?;
     let places = places(summary, &index);
     // Other applications on the same hosts can be to blame; the page does not say what they waited for.
-    let victims: BTreeSet<QueryId> = places.keys().map(|id| QueryId(*id)).collect();
+    let all = places.len();
+    let victims = longest(profile, &index, &places);
     if victims.is_empty() || !index.is_metered() {
         return Ok(None);
     }
     let parts = index.parts(&victims, ROWS_AT_ONCE);
     let mut page = Page::new(places);
+    if victims.len() < all {
+        page.notes.add(vec![format!(
+            "contention is shown for the {} of {all} queries with the most task time; `unfuse blame DIR --victim QUERY` answers \
+             for each of the others",
+            victims.len()
+        )]);
+    }
+    let several = parts.len() > 1;
+    let mut read = |part: Option<&BTreeSet<QueryId>>| -> Result<_, ReportError> {
+        let Some(part) = part else { return Ok(None) };
+        let mut input = index.input(BlockedTime::Measured, several.then_some(part))?;
+        let workload = Workload::new(std::mem::take(&mut input.tables))?;
+        Ok(Some((input, workload)))
+    };
+    let mut next = read(parts.first())?;
     for (at, part) in parts.iter().enumerate() {
         progress(at, parts.len());
-        let only = (parts.len() > 1).then_some(part);
-        let mut input = index.input(BlockedTime::Measured, only)?;
-        let workload = Workload::new(std::mem::take(&mut input.tables))?;
-        page.add(&workload, &input, part)?;
+        let Some((input, workload)) = next.take() else {
+            break;
+        };
+        // The next part is read while this one is answered.
+        let (added, following) = rayon::join(
+            || page.add(&workload, &input, part),
+            || read(parts.get(at + 1)),
+        );
+        added?;
+        next = following?;
     }
     Ok(Some(page.finish()?))
+}
+
+/// The queries with the most time of tasks, among those that have places.
+fn longest(
+    profile: &Profile,
+    index: &StageIndex<'_>,
+    places: &BTreeMap<u64, usize>,
+) -> BTreeSet<QueryId> {
+    let executions = index.executions();
+    let mut time_ns: BTreeMap<QueryId, u64> = places.keys().map(|id| (QueryId(*id), 0)).collect();
+    for (group, weight) in profile.groups.iter().chain(&profile.waits) {
+        let query = executions.get(&(group.app.to_string(), group.query));
+        if let Some(time) = query.and_then(|query| time_ns.get_mut(query)) {
+            *time = time.saturating_add(weight.ns);
+        }
+    }
+    let mut queries: Vec<(QueryId, u64)> = time_ns.into_iter().collect();
+    queries.sort_by_key(|(_, time)| Reverse(*time));
+    queries.truncate(VICTIMS);
+    queries.into_iter().map(|(query, _)| query).collect()
 }
 
 /// Positions in the report's list by query number.
@@ -163,6 +208,15 @@ fn question(options: &Options, victim: Option<QueryId>) -> Question<'_> {
         by: Rank::Culprit,
         top: ROWS,
     }
+}
+
+/// The answers about a few victims.
+struct Group {
+    /// Paths to them from others.
+    paths: Vec<Explanation>,
+    notes: Vec<String>,
+    victims: Vec<Victim>,
+    queries: Vec<(usize, Block)>,
 }
 
 /// The page as it adds up.
@@ -204,60 +258,75 @@ impl Page {
         input: &Input,
         victims: &BTreeSet<QueryId>,
     ) -> Result<(), ReportError> {
-        let mut options = Options {
+        let options = Options {
             victims: victims.clone(),
             ..Options::default()
         };
         options.check(workload)?;
         // The first part begins first.
         self.origin_ns.get_or_insert(input.origin_ns);
+        // A graph has many paths, so those of a few victims are in memory together.
         let victims: Vec<QueryId> = victims.iter().copied().collect();
-        for some in victims.chunks(VICTIMS_AT_ONCE) {
-            options.victims = some.iter().copied().collect();
-            self.add_some(workload, input, &options)?;
+        let groups: Vec<&[QueryId]> = victims.chunks(VICTIMS_OF_A_GRAPH).collect();
+        for some in groups.chunks(rayon::current_num_threads()) {
+            let answers = some.par_iter().map(|group| {
+                let options = Options {
+                    victims: group.iter().copied().collect(),
+                    ..options.clone()
+                };
+                self.group(workload, input, &options)
+            });
+            for answer in answers.collect::<Result<Vec<_>, _>>()? {
+                self.add_group(workload, answer);
+            }
         }
         self.ranked = [&self.culprits, &self.resources, &self.hosts]
             .map(|ranking| ranking.rows(workload, ROWS));
         Ok(())
     }
 
-    /// Adds a few of them, since a graph has many paths.
-    fn add_some(
-        &mut self,
+    /// The answers about a few victims.
+    fn group(
+        &self,
         workload: &Workload,
         input: &Input,
         options: &Options,
-    ) -> Result<(), ReportError> {
+    ) -> Result<Group, ReportError> {
         let graph = Graph::build(workload, options);
         let found = Found::of(workload, &graph);
         let everybody = question(options, None);
-        let paths = found.paths(&everybody);
-        for ranking in [&mut self.culprits, &mut self.resources, &mut self.hosts] {
-            ranking.add(&paths);
-        }
-        self.suggestions.extend(advice_on(workload, &paths, ROWS));
-        drop(paths);
-        self.notes.add(notes(workload, &graph, input));
-        let blocked: Vec<Victim> = graph
+        let victims: Vec<Victim> = graph
             .victims()
             .map(|query| victim(&found, &everybody, query))
             .filter(|victim| victim.blocked_seconds > 0.0)
             .collect();
         let times = timelines(workload, options, SLICES);
         let simple = Simple::new(workload, &options.victims, None);
-        let known = blocked.iter().filter_map(|victim| {
-            let at = *self.places.get(&victim.query)?;
-            Some((QueryId(victim.query), at))
-        });
-        let known: Vec<(QueryId, usize)> = known.collect();
-        let block = |(query, at): &(QueryId, usize)| {
-            let of = self.of_query(&found, &simple, options, *query, times.get(query));
-            Ok::<_, ReportError>((*at, Block::of(&of)?))
-        };
-        let blocks: Vec<(usize, Block)> = known.par_iter().map(block).collect::<Result<_, _>>()?;
-        self.queries.extend(blocks);
-        self.victims.extend(blocked);
-        Ok(())
+        let mut queries = Vec::new();
+        for victim in &victims {
+            if let Some(at) = self.places.get(&victim.query) {
+                let query = QueryId(victim.query);
+                let of = self.of_query(&found, &simple, options, query, times.get(&query));
+                queries.push((*at, Block::of(&of)?));
+            }
+        }
+        Ok(Group {
+            paths: found.paths(&everybody),
+            notes: notes(workload, &graph, input),
+            victims,
+            queries,
+        })
+    }
+
+    fn add_group(&mut self, workload: &Workload, group: Group) {
+        for ranking in [&mut self.culprits, &mut self.resources, &mut self.hosts] {
+            ranking.add(&group.paths);
+        }
+        self.suggestions
+            .extend(advice_on(workload, &group.paths, ROWS));
+        self.notes.add(group.notes);
+        self.queries.extend(group.queries);
+        self.victims.extend(group.victims);
     }
 
     fn finish(mut self) -> Result<Blocks, ReportError> {

@@ -51,8 +51,15 @@ fn check(profile: &Path, least_executors: u64, tolerance: f64) {
         "",
         "nothing is damaged"
     );
+    assert!(!has_unfinished(profile));
+}
+
+/// Whether a JVM is not known to have ended.
+fn has_unfinished(profile: &Path) -> bool {
+    let output = run(unfuse().arg("top").arg(profile));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(!text.contains("did not finish"), "{text}");
+    println!("{text}");
+    text.contains("did not finish")
 }
 
 /// What JVMs do after their plugin has ended stays in their spools: a moment's samples.
@@ -144,11 +151,18 @@ fn a_profile_on_hdfs_is_written_and_read() {
             .arg(&profile);
         run(&mut command).stdout
     };
-    let first = far();
+    far();
     let mirrors = fs::read_dir(cached.join("unfuse/remote")).expect("a mirror");
     let mut mirrors = mirrors.flatten().map(|mirror| mirror.path());
     let mirror = mirrors.find(|mirror| !mirror.ends_with("conf"));
     let mirror = mirror.expect("a mirror");
+    // A Worker kills an executor ten seconds after it has told it to end. On a busy machine the last of its profile may still be
+    // in its spool then, and the next JVM copies it.
+    if has_unfinished(&mirror) {
+        println!("an executor was killed before its profile was copied");
+        run(queries(&mut cluster.submit(&profile, 2, &[]), "1"));
+    }
+    let first = far();
     check(&mirror, 2, 0.03);
     // Nothing is new the second time.
     assert_eq!(far(), first);

@@ -172,18 +172,14 @@ fn with_a_signal_for(
     let job = command.spawn().expect("it starts");
     let jvm = mark.wait_for("java");
     let until = Instant::now() + Duration::from_secs(30);
-    let worker = loop {
-        if let Some(worker) = thread(jvm, "worker-0") {
-            break worker;
+    let sampler_of = |worker: &str| loop {
+        if let Some(thread) = thread(jvm, worker) {
+            break mark.wait_for(&format!("unfuse-s-{thread}"));
         }
-        assert!(Instant::now() < until, "worker-0 does not start");
+        assert!(Instant::now() < until, "{worker} does not start");
         std::thread::sleep(Duration::from_millis(20));
     };
-    let sampler = mark.wait_for(&format!("unfuse-s-{worker}"));
-    mark.wait_for(&format!(
-        "unfuse-s-{}",
-        thread(jvm, "worker-1").expect("both run")
-    ));
+    let (sampler, _) = (sampler_of("worker-0"), sampler_of("worker-1"));
     let pid = match victim {
         "sampler" => sampler,
         "writer" => {
@@ -212,7 +208,7 @@ fn of_thread(place: &Place, thread: &str) -> u64 {
 
 #[test]
 fn a_killed_manager_leaves_the_samplers_at_work() {
-    let place = with_a_signal_for("manager", "KILL", "3000", "the manager process was killed");
+    let place = with_a_signal_for("manager", "KILL", "5000", "the manager process was killed");
     for worker in ["worker-0", "worker-1"] {
         let seen = of_thread(&place, worker);
         assert!(seen > 300, "{seen} samples of {worker}");
@@ -226,7 +222,7 @@ fn a_killed_sampler_costs_its_own_thread_only() {
         let place = with_a_signal_for(
             "sampler",
             name,
-            "3000",
+            "5000",
             "samples of 1 thread(s) are missing",
         );
         let seen = of_thread(&place, "worker-1");

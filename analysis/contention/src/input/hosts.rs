@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use unfuse_format::HostRow;
 
-use super::Builder;
 use super::limits::cpus;
+use super::{Builder, position};
 use crate::windows::spread;
 use crate::workload::{UNITS, is_amount};
 use crate::{
@@ -23,10 +23,10 @@ pub(super) type Processes = BTreeMap<(String, String, u32), Executor>;
 pub(super) fn add(builder: &mut Builder, rows: &[HostRow], executors: &Processes) {
     let by_host = by_host(rows);
     let ids: Vec<HostId> = by_host.keys().map(|name| builder.host(name)).collect();
-    let Builder { tables, rows, .. } = builder;
+    let Builder { tables, .. } = builder;
     let mut of_tasks: BTreeMap<HostId, Vec<Interval>> = BTreeMap::new();
     for row in tables.intervals.drain(..) {
-        let host = tables.tasks[rows[&row.task]].host;
+        let host = tables.tasks[position(row.task)].host;
         of_tasks.entry(host).or_default().push(row);
     }
     for (host, rows) in ids.into_iter().zip(by_host.values()) {

@@ -51,14 +51,16 @@ struct Builder {
     tables: Tables,
     notes: Vec<String>,
     hosts: BTreeMap<String, HostId>,
-    tasks: u64,
-    /// The position of each task's row.
-    rows: BTreeMap<TaskId, usize>,
     stages: BTreeSet<StageId>,
     queries: BTreeSet<QueryId>,
     executions: BTreeMap<(String, Option<i64>), QueryId>,
     metered: usize,
     waits_unknown: bool,
+}
+
+/// The position of a task's row while there are only tasks of a builder: they are numbered from 1.
+fn position(task: TaskId) -> usize {
+    (task.0 - 1) as usize
 }
 
 impl Builder {
@@ -89,9 +91,7 @@ impl Builder {
 
     /// A task that lives for as long as its intervals do.
     fn task(&mut self, stage: StageId, host: HostId, executor: Executor, runs: bool) -> TaskId {
-        self.tasks += 1;
-        let id = TaskId(self.tasks);
-        self.rows.insert(id, self.tables.tasks.len());
+        let id = TaskId(self.tables.tasks.len() as u64 + 1);
         // Widened by the first interval.
         let span = Span {
             start: i64::MAX,
@@ -120,7 +120,7 @@ impl Builder {
         if span.end <= span.start {
             return;
         }
-        let row = &mut self.tables.tasks[self.rows[&task]];
+        let row = &mut self.tables.tasks[position(task)];
         let waits = row.runs && kind.is_for_slots() && units == 0.0;
         if !waits {
             row.span.start = row.span.start.min(span.start);
@@ -139,13 +139,13 @@ impl Builder {
     }
 
     fn host_of(&self, task: TaskId) -> HostId {
-        self.tables.tasks[self.rows[&task]].host
+        self.tables.tasks[position(task)].host
     }
 
     /// Those that waited for a slot and never got one.
     fn never_ran(&mut self) {
         for row in &self.tables.intervals {
-            let task = &mut self.tables.tasks[self.rows[&row.task]];
+            let task = &mut self.tables.tasks[position(row.task)];
             if !task.runs || task.span.start > task.span.end {
                 task.runs = false;
                 task.span.start = task.span.start.min(row.span.start);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use unfuse_format::{
-    ExecutionId, FormatError, ProfileDir, Table, TaskRow, merge_executions, merge_stages,
+    Bounds, ExecutionId, FormatError, ProfileDir, Table, TaskRow, merge_executions, merge_stages,
 };
 
 use super::retries::Sizes;
@@ -37,11 +37,18 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
             stage.name = row.name;
         }
     }
-    let mut names = Names::default();
-    for row in read::<TaskRow>(&dir, &mut run.notes)? {
-        let stage = stages.entry((row.app.clone(), row.stage)).or_default();
-        stage.attempts.push(task(row, &mut names));
+    let tasks = dir.read_as::<TaskRow, _>(&Bounds::ALL, |rows| {
+        let mut names = Names::default();
+        let of = |row: TaskRow| (names.of(&row.app), row.stage, task(row, &mut names));
+        rows.into_iter().map(of).collect()
+    })?;
+    run.notes
+        .extend(tasks.problems.iter().map(ToString::to_string));
+    for (app, number, task) in tasks.rows {
+        let stage = stages.entry((app.to_string(), number)).or_default();
+        stage.attempts.push(task);
     }
+    let mut names = Names::default();
     let mut now: HashMap<String, i64> = HashMap::new();
     for ((app, _), stage) in &stages {
         let last = stage.attempts.iter().map(|task| task.finished_ms).max();

@@ -13,7 +13,7 @@ use std::path::Path;
 pub use self::error::CsvError;
 use self::outside::Wholes;
 use self::rows::{HostRow, IntervalRow, QueryRow, StageRow, read, read_if_there};
-use super::{Builder, Input};
+use super::{Builder, Input, position};
 use crate::{
     Capacity, Executor, HostId, Kind, Query, QueryId, Resource, Span, Stage, StageId, TaskId,
 };
@@ -241,7 +241,7 @@ impl Reader {
             *sum = sum.saturating_add(row.blocked_ns);
         }
         let mut wrong = self.tasks.iter().filter_map(|((stage, host, name), task)| {
-            let life = tables.tasks[self.builder.rows[task]].span;
+            let life = tables.tasks[position(*task)].span;
             let blocked = *blocked.get(task)?;
             (blocked > life.end - life.start).then(|| {
                 let name = format!(

@@ -7,7 +7,7 @@ use unfuse_format::{
     Bounds, CachedRow, Columns, FormatError, HostRow, IntervalRow, ProfileDir, SampleRow,
     StageAttempt, StageRow, Table, TaskRow, merge_stages,
 };
-use unfuse_postprocess::{By, Profile, Selection, Totals};
+use unfuse_postprocess::{By, Profile, Selection, StackMeanings, Totals};
 
 use super::possible::{self, is_time};
 use super::recorded::read;
@@ -44,6 +44,7 @@ pub struct StageIndex<'a> {
     extents: OnceCell<Vec<Extent>>,
     /// Shares of operators, once they are asked for.
     operators: OnceCell<OperatorShares>,
+    pub(super) meanings: StackMeanings,
     pub(super) notes: Vec<String>,
     /// Rows of the small tables that are left out.
     pub(super) impossible: usize,
@@ -194,11 +195,33 @@ impl Needed {
         }
     }
 
-    /// Drops rows of other stages.
-    pub(super) fn retain<R>(&self, rows: &mut Vec<R>, stage_of: fn(&R) -> StageAttempt) {
-        if matches!(self, Self::Stages(_)) {
-            rows.retain(|row| self.holds(&stage_of(row)));
-        }
+    /// Drops rows of other stages. Rows of a stage follow each other mostly.
+    pub(super) fn retain<R>(&self, rows: &mut Vec<R>, stage_of: fn(&R) -> (&str, i32, i32)) {
+        let Self::Stages(stages) = self else { return };
+        let mut last: Option<(StageAttempt, bool)> = None;
+        rows.retain(|row| {
+            let (app, stage, attempt) = stage_of(row);
+            match &last {
+                Some((known, held)) if known.is_of(app, stage) && known.attempt == attempt => *held,
+                _ => {
+                    let stage = StageAttempt::new(app, stage, attempt);
+                    let held = stages.contains(&stage);
+                    last = Some((stage, held));
+                    held
+                }
+            }
+        });
+    }
+
+    /// Needed stages that `is_known` does not know.
+    pub(super) fn unknown<'a>(
+        &'a self,
+        index: &'a StageIndex<'_>,
+        is_known: impl Fn(&StageAttempt) -> bool,
+    ) -> BTreeSet<StageAttempt> {
+        let active = index.tasks.keys();
+        let unknown = active.filter(|stage| self.holds(stage) && !is_known(stage));
+        unknown.cloned().collect()
     }
 
     /// Bounds of the needed rows.
@@ -262,6 +285,7 @@ impl<'a> StageIndex<'a> {
             margin: MARGIN + longest.unwrap_or(0).max(0),
             extents: OnceCell::new(),
             operators: OnceCell::new(),
+            meanings: StackMeanings::default(),
             notes,
             impossible,
         })

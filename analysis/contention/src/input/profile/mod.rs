@@ -7,14 +7,14 @@ mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use unfuse_format::{ExecutionId, FormatError, IntervalRow, StageAttempt, StageRow, TaskRow};
-use unfuse_postprocess::{Profile, TaskInterval};
+use unfuse_format::{ExecutionId, FormatError, StageAttempt, StageRow};
+use unfuse_postprocess::Profile;
 
 use self::consumption::Blocked;
 use self::index::Needed;
 pub use self::index::StageIndex;
 use self::recorded::Recorded;
-use super::{BlockedTime, Builder, Input, cache, hosts, slots};
+use super::{BlockedTime, Builder, Input, cache, hosts, position, slots};
 use crate::workload::WEIGHTS;
 use crate::{Executor, HostId, Kind, OperatorShare, Query, QueryId, Span, Stage, StageId, TaskId};
 
@@ -135,18 +135,16 @@ impl Reader<'_> {
             self.add_query(&key.app, row);
             self.add_stage(key, row);
         }
-        let known = |key: &StageAttempt| self.index.stages.contains_key(key);
-        let rows = recorded.tasks.iter();
-        let of_tasks = rows.map(TaskRow::stage_attempt);
-        let rows = recorded.intervals.iter();
-        let of_rows = rows.map(IntervalRow::stage_attempt);
-        let rows = recorded.sampled.iter();
-        let of_samples = rows.map(TaskInterval::stage_attempt);
-        let lost: BTreeSet<StageAttempt> = of_tasks
-            .chain(of_rows)
-            .chain(of_samples)
-            .filter(|key| !known(key))
-            .collect();
+        let is_known = |key: &StageAttempt| self.index.stages.contains_key(key);
+        let mut lost = self.needed.unknown(self.index, is_known);
+        // Of some only samples are left.
+        let mut last = None;
+        for row in &recorded.sampled {
+            let stage = (&row.app, row.stage, row.attempt);
+            if last.replace(stage) != Some(stage) {
+                lost.extend(Some(row.stage_attempt()).filter(|stage| !is_known(stage)));
+            }
+        }
         if !lost.is_empty() {
             self.builder.notes.push(format!(
                 "{} stages are known by their tasks only, not their query: the driver's tables are not complete",
@@ -225,24 +223,24 @@ impl Reader<'_> {
         }
         let mut begins: BTreeMap<TaskId, i64> = BTreeMap::new();
         for row in &recorded.intervals {
-            let stage = row.stage_attempt();
-            let task = self.task(&stage, row.task, &row.host, &row.executor);
+            let stage = (row.app.as_str(), row.stage, row.attempt);
+            let task = self.task(stage, row.task, &row.host, &row.executor);
             let begin = begins.entry(task).or_insert(row.start_ns);
             *begin = row.start_ns.min(*begin);
         }
         for row in &recorded.sampled {
-            self.task(&row.stage_attempt(), row.task, &row.host, &row.executor);
+            let stage = (&*row.app, row.stage, row.attempt);
+            self.task(stage, row.task, &row.host, &row.executor);
         }
         for row in &recorded.tasks {
             let home = homes.get(&(row.app.as_str(), row.executor.as_str()));
-            let stage = row.stage_attempt();
+            let stage = (row.app.as_str(), row.stage, row.attempt);
             let host = home.map_or(row.host.as_str(), |home| *home);
             let known = self.tasks.contains_key(&self.task_key(&row.app, row.task));
-            let task = self.task(&stage, row.task, host, &row.executor);
+            let task = self.task(stage, row.task, host, &row.executor);
             if !known {
                 // Nothing is known of what it did, but that it was there.
-                let at = self.builder.rows[&task];
-                self.builder.tables.tasks[at].span = Span {
+                self.builder.tables.tasks[position(task)].span = Span {
                     start: ns(row.launched_ms).max(0),
                     end: ns(row.finished_ms).max(ns(row.launched_ms)).max(0),
                 };
@@ -251,14 +249,21 @@ impl Reader<'_> {
         self.compare_clocks(recorded, &begins);
     }
 
-    fn task(&mut self, stage: &StageAttempt, task: i64, host: &str, executor: &str) -> TaskId {
-        let key = self.task_key(&stage.app, task);
+    fn task(
+        &mut self,
+        (app, stage, attempt): (&str, i32, i32),
+        task: i64,
+        host: &str,
+        executor: &str,
+    ) -> TaskId {
+        let key = self.task_key(app, task);
         if let Some(task) = self.tasks.get(&key) {
             return *task;
         }
         let host = self.builder.host(host);
-        let executor = self.executor(&stage.app, executor);
-        let task = self.builder.task(self.stages[stage], host, executor, true);
+        let executor = self.executor(app, executor);
+        let stage = self.stages[&StageAttempt::new(app, stage, attempt)];
+        let task = self.builder.task(stage, host, executor, true);
         self.tasks.insert(key, task);
         task
     }

@@ -66,7 +66,8 @@ fn task(row: &TaskRow) -> bool {
     row.stage >= 0 && row.attempt >= 0 && is_time_ms(row.launched_ms) && is_time_ms(row.finished_ms)
 }
 
-fn interval(row: &IntervalRow) -> bool {
+/// Whether a row of what a task used can be.
+pub(super) fn interval(row: &IntervalRow) -> bool {
     let times = [row.start_ns, row.end_ns, row.blocked_ns];
     row.stage >= 0 && row.attempt >= 0 && times.into_iter().all(is_time)
 }

@@ -1,5 +1,7 @@
 //! What tasks did, as far as an answer needs it.
 
+use std::collections::{HashMap, HashSet};
+
 use unfuse_format::{Bounds, FormatError, IntervalRow, ProfileDir, Table, TaskRow};
 use unfuse_postprocess::TaskInterval;
 
@@ -20,11 +22,18 @@ impl Recorded {
         let bounds = needed.bounds();
         let mut notes = index.notes.clone();
         let mut tasks: Vec<TaskRow> = read(&index.dir, &bounds, &mut notes)?;
-        needed.retain(&mut tasks, TaskRow::stage_attempt);
+        needed.retain(&mut tasks, |row| (&row.app, row.stage, row.attempt));
         let mut intervals: Vec<IntervalRow> = read(&index.dir, &bounds, &mut notes)?;
-        needed.retain(&mut intervals, IntervalRow::stage_attempt);
-        let mut sampled = index.profile.task_intervals(&bounds)?;
-        needed.retain(&mut sampled, TaskInterval::stage_attempt);
+        needed.retain(&mut intervals, |row| (&row.app, row.stage, row.attempt));
+        let mut metered: HashMap<&str, HashSet<i64>> = HashMap::new();
+        for row in intervals.iter().filter(|row| possible::interval(row)) {
+            metered.entry(&row.app).or_default().insert(row.task);
+        }
+        let is_metered =
+            |app: &str, task: i64| metered.get(app).is_some_and(|tasks| tasks.contains(&task));
+        let profile = index.profile;
+        let mut sampled = profile.task_intervals(&bounds, &index.meanings, &is_metered)?;
+        needed.retain(&mut sampled, |row| (&row.app, row.stage, row.attempt));
         let impossible = possible::keep_large(&mut tasks, &mut intervals, &mut sampled);
         notes.extend(possible::note(index.impossible + impossible));
         Ok(Self {
