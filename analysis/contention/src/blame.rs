@@ -19,14 +19,16 @@ pub(crate) struct Seconds {
     pub(crate) notes: Vec<Note>,
 }
 
-/// Distributes the blocked time of the victim stages.
+/// Distributes the blocked time of the victim stages; calls `also` for every wait.
 pub(crate) fn distribute(
     workload: &Workload,
     victims: &BTreeSet<StageId>,
     options: &Options,
+    mut also: impl FnMut(&Wait<'_>),
 ) -> Seconds {
     let mut shares: BTreeMap<Victim, Shares> = BTreeMap::new();
     let notes = each_wait(workload, victims, options, |wait| {
+        also(wait);
         shares
             .entry(wait.vertex())
             .or_default()

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::blame::{Shares, Victim, each_wait};
+use crate::blame::{Shares, Victim, Wait, each_wait};
 use crate::windows::spread;
-use crate::{Culprit, Options, QueryId, Resource, Span, StageId, Workload};
+use crate::{Culprit, Options, QueryId, Resource, Span, Split, StageId, Workload};
 
 /// Blocked seconds of one victim query over time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,45 +32,73 @@ pub fn timelines(
     slices: usize,
 ) -> BTreeMap<QueryId, Timeline> {
     let stages = options.victim_stages(workload);
-    let spans: BTreeMap<QueryId, Vec<Span>> = lives(workload, &stages)
-        .into_iter()
-        .map(|(query, span)| (query, span.cut(slices)))
-        .collect();
-    let mut shares: HashMap<(usize, Victim), Shares> = HashMap::new();
-    each_wait(workload, &stages, options, |wait| {
-        let Some(spans) = spans.get(&wait.stage.query) else {
+    let mut sums = Sums::new(workload, &stages, options.split, slices);
+    each_wait(workload, &stages, options, |wait| sums.add(wait));
+    sums.timelines()
+}
+
+/// Timelines as they add up.
+pub(crate) struct Sums {
+    split: Split,
+    spans: BTreeMap<QueryId, Vec<Span>>,
+    shares: HashMap<(usize, Victim), Shares>,
+}
+
+impl Sums {
+    /// Of victim stages, in `slices` equal parts of each victim's time.
+    pub(crate) fn new(
+        workload: &Workload,
+        stages: &BTreeSet<StageId>,
+        split: Split,
+        slices: usize,
+    ) -> Self {
+        let spans = lives(workload, stages).into_iter();
+        Self {
+            split,
+            spans: spans
+                .map(|(query, span)| (query, span.cut(slices)))
+                .collect(),
+            shares: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, wait: &Wait<'_>) {
+        let Some(spans) = self.spans.get(&wait.stage.query) else {
             return;
         };
         for (at, part) in spread(spans, wait.cell.span) {
-            shares
+            self.shares
                 .entry((at, wait.vertex()))
                 .or_default()
-                .add(wait, part, options.split);
-        }
-    });
-    let mut timelines: BTreeMap<QueryId, Timeline> = spans
-        .into_iter()
-        .map(|(query, spans)| {
-            let empty = |span| Slice {
-                span,
-                seconds: BTreeMap::new(),
-            };
-            let slices = spans.into_iter().map(empty).collect();
-            (query, Timeline { slices })
-        })
-        .collect();
-    // In order, so that the same rows give the same last digit.
-    let shares: BTreeMap<(usize, Victim), Shares> = shares.into_iter().collect();
-    for ((at, (stage, kind, _)), shares) in shares {
-        let Some(timeline) = timelines.get_mut(&stage.query) else {
-            continue;
-        };
-        for (source, seconds) in shares.seconds() {
-            let key = (kind.resource(), source.culprit());
-            *timeline.slices[at].seconds.entry(key).or_default() += seconds;
+                .add(wait, part, self.split);
         }
     }
-    timelines
+
+    pub(crate) fn timelines(self) -> BTreeMap<QueryId, Timeline> {
+        let empty = |span| Slice {
+            span,
+            seconds: BTreeMap::new(),
+        };
+        let spans = self.spans.into_iter();
+        let mut timelines: BTreeMap<QueryId, Timeline> = spans
+            .map(|(query, spans)| {
+                let slices = spans.into_iter().map(empty).collect();
+                (query, Timeline { slices })
+            })
+            .collect();
+        // In order, so that the same rows give the same last digit.
+        let shares: BTreeMap<(usize, Victim), Shares> = self.shares.into_iter().collect();
+        for ((at, (stage, kind, _)), shares) in shares {
+            let Some(timeline) = timelines.get_mut(&stage.query) else {
+                continue;
+            };
+            for (source, seconds) in shares.seconds() {
+                let key = (kind.resource(), source.culprit());
+                *timeline.slices[at].seconds.entry(key).or_default() += seconds;
+            }
+        }
+        timelines
+    }
 }
 
 /// When each victim ran or waited.

@@ -1,6 +1,6 @@
 //! What has to be said of the numbers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use unfuse_contention::{CapacityBasis, Graph, Input, Note, Resource, Workload};
 
@@ -42,12 +42,14 @@ fn capacity_note(workload: &Workload, note: &Note) -> Option<String> {
     }
 }
 
-/// Notes on parts of a profile. Those that differ in numbers only are one.
+/// Notes on parts of a profile. Of those that differ in numbers only, the first is kept.
 #[derive(Default)]
 pub(super) struct Notes {
     texts: Vec<String>,
-    /// By the text without numbers: its position, and how often it came with other numbers.
-    known: HashMap<String, (usize, usize)>,
+    /// By the text without numbers: its position.
+    known: HashMap<String, usize>,
+    /// Positions of texts that came with other numbers too.
+    several: BTreeSet<usize>,
 }
 
 impl Notes {
@@ -55,22 +57,42 @@ impl Notes {
     pub(super) fn add(&mut self, notes: Vec<String>) {
         for note in notes {
             let pattern = note.replace(|c: char| c.is_ascii_digit(), "");
-            match self.known.get_mut(&pattern) {
-                Some((at, others)) => *others += usize::from(self.texts[*at] != note),
-                None => {
-                    self.known.insert(pattern, (self.texts.len(), 0));
-                    self.texts.push(note);
-                }
+            let next = self.texts.len();
+            let index = *self.known.entry(pattern).or_insert(next);
+            if index == next {
+                self.texts.push(note);
+            } else if self.texts[index] != note {
+                self.several.insert(index);
             }
         }
     }
 
     /// One text for each.
     pub(super) fn texts(mut self) -> Vec<String> {
-        for (at, others) in self.known.into_values().filter(|(_, others)| *others > 0) {
-            let text = &mut self.texts[at];
-            *text += &format!(" ({others} more like this, with other numbers)");
+        for index in self.several {
+            self.texts[index] += " (and more like this, with other numbers)";
         }
         self.texts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_that_differ_in_numbers_are_one() {
+        let mut notes = Notes::default();
+        let of = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        notes.add(of(&["1 s of 2 s", "no waits"]));
+        notes.add(of(&["3 s of 4 s", "no waits"]));
+        let texts = notes.texts();
+        assert_eq!(
+            texts,
+            [
+                "1 s of 2 s (and more like this, with other numbers)",
+                "no waits"
+            ]
+        );
     }
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use unfuse_contention::{
     BlockedTime, Culprit, Explanation, Filter, Graph, Input, Options, QueryId, StageIndex,
-    Timeline, Workload, timelines,
+    Timeline, Workload,
 };
 use unfuse_format::{IntervalRow, ProfileDir};
 use unfuse_postprocess::Profile;
@@ -33,7 +33,7 @@ const VICTIMS: usize = 200;
 /// Samples and rows of tasks that are read together, about.
 const ROWS_AT_ONCE: u64 = 15_000_000;
 /// Victims that share a graph.
-const VICTIMS_OF_A_GRAPH: usize = 32;
+const VICTIMS_OF_A_GRAPH: usize = 16;
 
 /// All queries together.
 #[derive(Serialize)]
@@ -292,7 +292,7 @@ impl Page {
         input: &Input,
         options: &Options,
     ) -> Result<Group, ReportError> {
-        let graph = Graph::build(workload, options);
+        let (graph, times) = Graph::with_timelines(workload, options, SLICES);
         let found = Found::of(workload, &graph);
         let everybody = question(options, None);
         let victims: Vec<Victim> = graph
@@ -300,7 +300,6 @@ impl Page {
             .map(|query| victim(&found, &everybody, query))
             .filter(|victim| victim.blocked_seconds > 0.0)
             .collect();
-        let times = timelines(workload, options, SLICES);
         let simple = Simple::new(workload, &options.victims, None);
         let mut queries = Vec::new();
         for victim in &victims {

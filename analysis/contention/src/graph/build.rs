@@ -1,24 +1,48 @@
 //! From blame to the graph: sums up the levels, shared out by operator where that is known.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{ByVictim, Edge, Flow, Graph, Impact, Key, Node, NodeIndex};
-use crate::blame::{Seconds, Victim, distribute};
-use crate::{Culprit, Kind, Options, QueryId, Resource, Source, StageId, Workload};
+use crate::blame::{Seconds, Victim, Wait, distribute};
+use crate::{
+    Culprit, Kind, Options, QueryId, Resource, Source, StageId, Timeline, Workload, timeline,
+};
 
 impl Graph {
     /// Builds the graph of the victims that `options` names.
     pub fn build(workload: &Workload, options: &Options) -> Graph {
         let stages = options.victim_stages(workload);
+        Graph::of_waits(workload, options, &stages, |_| {})
+    }
+
+    /// The same with what [`timelines`](crate::timelines) says, which takes hardly longer.
+    pub fn with_timelines(
+        workload: &Workload,
+        options: &Options,
+        slices: usize,
+    ) -> (Graph, BTreeMap<QueryId, Timeline>) {
+        let stages = options.victim_stages(workload);
+        let mut sums = timeline::Sums::new(workload, &stages, options.split, slices);
+        let graph = Graph::of_waits(workload, options, &stages, |wait| sums.add(wait));
+        (graph, sums.timelines())
+    }
+
+    /// The graph of victim stages; calls `also` for every wait of theirs.
+    fn of_waits(
+        workload: &Workload,
+        options: &Options,
+        stages: &BTreeSet<StageId>,
+        also: impl FnMut(&Wait<'_>),
+    ) -> Graph {
         let mut sums = Sums::default();
         for query in options.victims_of(workload) {
             sums.node(Key::Victim(query), query, 0.0);
         }
-        for stage in &stages {
+        for stage in stages {
             sums.stage(*stage, 0.0);
         }
-        let Seconds { by_victim, notes } = distribute(workload, &stages, options);
+        let Seconds { by_victim, notes } = distribute(workload, stages, options, also);
         let operators = operators(workload);
         for (victim, sources) in by_victim {
             sums.paths(&operators, victim, &sources);

@@ -67,10 +67,14 @@ pub(super) fn add(builder: &mut Builder, pending: &Pending, busy: &BusyCpus) {
     for (task, span) in running {
         builder.interval(task, Kind::Slot, span, span.seconds(), 0);
     }
-    for ((stage, host), buckets) in waited(pending) {
+    let by_host = |(stage, hosts): (StageId, ByHost)| {
+        let hosts = (0..).map(HostId).zip(hosts);
+        hosts.map(move |(host, buckets)| (stage, host, buckets))
+    };
+    for (stage, host, buckets) in waited(pending).into_iter().flat_map(by_host) {
         let clock = pending.clocks.get(&host).copied().unwrap_or(0);
         let mut waiting = Vec::new();
-        for Waited { span, mut seconds } in buckets.into_values() {
+        for (_, Waited { span, mut seconds }) in buckets {
             let span = Span {
                 start: span.start + clock,
                 end: span.end + clock,
@@ -110,31 +114,34 @@ struct Waited {
     seconds: f64,
 }
 
+/// What a stage waited for slots, by host: in each bucket in time.
+type ByHost = Vec<Vec<(i64, Waited)>>;
+
 /// What others held while a stage had tasks to run, by host and bucket.
-fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, Waited>> {
+fn waited(pending: &Pending) -> BTreeMap<StageId, ByHost> {
     let mut changes = pending.changes.clone();
     changes.sort_unstable();
     let mut waiting: BTreeMap<StageId, u32> = BTreeMap::new();
-    let mut running: BTreeMap<(u32, HostId), Running> = BTreeMap::new();
-    let mut waited: BTreeMap<(StageId, HostId), BTreeMap<i64, Waited>> = BTreeMap::new();
+    let mut running: BTreeMap<u32, Vec<Running>> = BTreeMap::new();
+    let mut waited: BTreeMap<StageId, ByHost> = BTreeMap::new();
     let mut at = changes.first().map_or(0, |(at, _)| *at);
     for (next, change) in changes {
         if next > at {
             for (stage, tasks) in waiting.iter().filter(|(_, tasks)| **tasks > 0) {
-                let held = held_by_others(&running, stage.query);
-                let all: u32 = held.iter().map(|(_, slots)| slots).sum();
+                let hosts = running.get(&application(stage.query));
+                let hosts = hosts.map_or(&[][..], Vec::as_slice);
+                let others = |running: &Running| running.of_others(stage.query);
+                let all: u32 = hosts.iter().map(others).sum();
                 if all == 0 {
                     continue;
                 }
                 let part = f64::from((*tasks).min(all)) / f64::from(all);
-                for (host, slots) in held {
-                    let buckets = waited.entry((*stage, host)).or_default();
-                    for (bucket, span) in in_buckets(at, next) {
-                        let waited = buckets
-                            .entry(bucket)
-                            .or_insert(Waited { span, seconds: 0.0 });
-                        waited.span = waited.span.hull(span);
-                        waited.seconds += f64::from(slots) * part * span.seconds();
+                let by_host = waited.entry(*stage).or_default();
+                by_host.resize_with(by_host.len().max(hosts.len()), Vec::new);
+                for (buckets, running) in by_host.iter_mut().zip(hosts) {
+                    let slots = others(running);
+                    if slots > 0 {
+                        add_to(buckets, at, next, f64::from(slots) * part);
                     }
                 }
             }
@@ -146,19 +153,41 @@ fn waited(pending: &Pending) -> BTreeMap<(StageId, HostId), BTreeMap<i64, Waited
                 if let Some(tasks) = waiting.get_mut(&stage) {
                     *tasks = tasks.saturating_sub(1);
                 }
-                let key = (application(stage.query), host);
-                running.entry(key).or_default().start(stage.query);
+                on_host(&mut running, stage, host).start(stage.query);
             }
-            Change::Ended(stage, host) => {
-                let key = (application(stage.query), host);
-                running.entry(key).or_default().end(stage.query);
-            }
+            Change::Ended(stage, host) => on_host(&mut running, stage, host).end(stage.query),
             Change::Completed(stage) => {
                 waiting.remove(&stage);
             }
         }
     }
     waited
+}
+
+/// Adds that so many slots were waited for from `start` to `end`, which is not before what was added last.
+fn add_to(buckets: &mut Vec<(i64, Waited)>, start: i64, end: i64, slots: f64) {
+    for (bucket, span) in in_buckets(start, end) {
+        let seconds = slots * span.seconds();
+        match buckets.last_mut() {
+            Some((last, waited)) if *last == bucket => {
+                waited.span = waited.span.hull(span);
+                waited.seconds += seconds;
+            }
+            _ => buckets.push((bucket, Waited { span, seconds })),
+        }
+    }
+}
+
+/// The tasks of a stage's application on a host. Hosts are numbered from 0.
+fn on_host(
+    running: &mut BTreeMap<u32, Vec<Running>>,
+    stage: StageId,
+    host: HostId,
+) -> &mut Running {
+    let hosts = running.entry(application(stage.query)).or_default();
+    let index = host.0 as usize;
+    hosts.resize_with(hosts.len().max(index + 1), Running::default);
+    &mut hosts[index]
 }
 
 /// The tasks of an application that run on a host.
@@ -169,6 +198,11 @@ struct Running {
 }
 
 impl Running {
+    /// Slots that other queries hold.
+    fn of_others(&self, query: QueryId) -> u32 {
+        self.all - self.of.get(&query).copied().unwrap_or(0)
+    }
+
     fn start(&mut self, query: QueryId) {
         self.all += 1;
         *self.of.entry(query).or_default() += 1;
@@ -183,22 +217,6 @@ impl Running {
             }
         }
     }
-}
-
-/// Slots that other queries of the same application hold.
-fn held_by_others(
-    running: &BTreeMap<(u32, HostId), Running>,
-    query: QueryId,
-) -> Vec<(HostId, u32)> {
-    let application = application(query);
-    running
-        .range((application, HostId(0))..=(application, HostId(u32::MAX)))
-        .map(|((_, host), running)| {
-            let own = running.of.get(&query).copied().unwrap_or(0);
-            (*host, running.all - own)
-        })
-        .filter(|(_, slots)| *slots > 0)
-        .collect()
 }
 
 /// The part of a span in each bucket.
@@ -222,8 +240,18 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    fn seconds(waits: &BTreeMap<i64, Waited>) -> f64 {
-        waits.values().map(|wait| wait.seconds).sum()
+    /// What a query's stage waited for slots of the one host.
+    fn waits_of(query: u64, pending: &Pending) -> Vec<Waited> {
+        let waited = waited(pending);
+        let buckets = waited.get(&stage(query)).into_iter().flatten().flatten();
+        buckets.map(|(_, wait)| *wait).collect()
+    }
+
+    fn seconds(query: u64, pending: &Pending) -> f64 {
+        waits_of(query, pending)
+            .iter()
+            .map(|wait| wait.seconds)
+            .sum()
     }
 
     fn stage(query: u64) -> StageId {
@@ -254,9 +282,8 @@ mod tests {
             ran(&mut pending, 1, 4 + at, 5 + at);
             ran(&mut pending, 1, 4 + at, 5 + at);
         }
-        let waited = waited(&pending);
-        assert_eq!(seconds(&waited[&(stage(1), HostId(0))]), 8.0);
-        assert!(!waited.contains_key(&(stage(2), HostId(0))));
+        assert_eq!(seconds(1, &pending), 8.0);
+        assert_eq!(waits_of(2, &pending), []);
     }
 
     #[test]
@@ -267,8 +294,7 @@ mod tests {
             ran(&mut pending, 2, 0, 3);
         }
         pending.completed(stage(1), 2 * S);
-        let waited = waited(&pending);
-        assert_eq!(seconds(&waited[&(stage(1), HostId(0))]), 2.0);
+        assert_eq!(seconds(1, &pending), 2.0);
     }
 
     #[test]
@@ -279,7 +305,7 @@ mod tests {
         ran(&mut pending, of_other, 0, 4);
         assert!(waited(&pending).is_empty());
         ran(&mut pending, 2, 1, 3);
-        assert_eq!(seconds(&waited(&pending)[&(stage(1), HostId(0))]), 2.0);
+        assert_eq!(seconds(1, &pending), 2.0);
     }
 
     #[test]
@@ -288,8 +314,8 @@ mod tests {
         pending.submitted(stage(1), 3 * S / 2, 1);
         ran(&mut pending, 2, 0, 3);
         ran(&mut pending, 1, 3, 4);
-        let waits: Vec<(i64, i64, f64)> = waited(&pending)[&(stage(1), HostId(0))]
-            .values()
+        let waits: Vec<(i64, i64, f64)> = waits_of(1, &pending)
+            .iter()
             .map(|wait| (wait.span.start, wait.span.end, wait.seconds))
             .collect();
         assert_eq!(waits, [(3 * S / 2, 2 * S, 0.5), (2 * S, 3 * S, 1.0)]);
