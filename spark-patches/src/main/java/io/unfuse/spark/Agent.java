@@ -1,12 +1,13 @@
 package io.unfuse.spark;
 
 import io.unfuse.spark.events.Json;
+
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The way from Spark's threads to the agent. Nothing here throws: the job that is being profiled must not notice a missing or
- * failing agent.
+ * The way from Spark's threads to the agent. Nothing here throws: the job that is being profiled
+ * must not notice a missing or failing agent.
  */
 public final class Agent {
     private Agent() {}
@@ -29,37 +30,38 @@ public final class Agent {
         void log(String line);
     }
 
-    static final Link NATIVE = new Link() {
-        @Override
-        public void taskStart(int stage, int stageAttempt, long taskAttemptId) {
-            Native.taskStart(stage, stageAttempt, taskAttemptId);
-        }
+    static final Link NATIVE =
+            new Link() {
+                @Override
+                public void taskStart(int stage, int stageAttempt, long taskAttemptId) {
+                    Native.taskStart(stage, stageAttempt, taskAttemptId);
+                }
 
-        @Override
-        public void taskEnd() {
-            Native.taskEnd();
-        }
+                @Override
+                public void taskEnd() {
+                    Native.taskEnd();
+                }
 
-        @Override
-        public boolean event(byte[] utf8Json) {
-            return Native.event(utf8Json);
-        }
+                @Override
+                public boolean event(byte[] utf8Json) {
+                    return Native.event(utf8Json);
+                }
 
-        @Override
-        public void flush(int millis) {
-            Native.flush(millis);
-        }
+                @Override
+                public void flush(int millis) {
+                    Native.flush(millis);
+                }
 
-        @Override
-        public boolean deliver(int millis, boolean last) {
-            return Native.deliver(millis, last);
-        }
+                @Override
+                public boolean deliver(int millis, boolean last) {
+                    return Native.deliver(millis, last);
+                }
 
-        @Override
-        public void log(String line) {
-            Native.log(line);
-        }
-    };
+                @Override
+                public void log(String line) {
+                    Native.log(line);
+                }
+            };
 
     /** Null once the agent has turned out not to be there. */
     private static volatile Link link = NATIVE;
@@ -123,8 +125,8 @@ public final class Agent {
     }
 
     /**
-     * Has what was sampled and reported so far written to files, {@code last} as the JVM's last word; false if that was not
-     * seen to happen in time.
+     * Has what was sampled and reported so far written to files, {@code last} as the JVM's last
+     * word; false if that was not seen to happen in time.
      */
     public static boolean deliver(int millis, boolean last) {
         Link agent = link;

@@ -3,11 +3,15 @@ package io.unfuse.spark;
 import org.apache.spark.SparkConf;
 
 /**
- * Gives executor processes the agent that this driver has, where the driver's agent was told to ({@code executors=on}). The
- * driver's plugins are made before executors are asked for, so the setting is read in time; what the user set stays in front.
+ * Gives executor processes the agent that this driver has, where the driver's agent was told to
+ * ({@code executors=on}). The driver's plugins are made before executors are asked for, so the
+ * setting is read in time; what the user set stays in front.
  */
 final class ExecutorAgent {
-    /** Set by the agent to the complete flag, such as {@code -agentpath:/opt/libunfuse.so=dir=/tmp/profile}. */
+    /**
+     * Set by the agent to the complete flag, such as {@code
+     * -agentpath:/opt/libunfuse.so=dir=/tmp/profile}.
+     */
     static final String PROPERTY = "unfuse.executor.agentpath";
 
     private static final String OPTIONS = "spark.executor.extraJavaOptions";

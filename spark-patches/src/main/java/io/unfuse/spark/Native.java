@@ -1,9 +1,9 @@
 package io.unfuse.spark;
 
 /**
- * The functions the agent library exports to Java. HotSpot finds them in the agent by itself, so nothing is loaded here;
- * without the agent every call throws {@link UnsatisfiedLinkError}. Everything else goes through {@link Agent}, which
- * turns that into doing nothing.
+ * The functions the agent library exports to Java. HotSpot finds them in the agent by itself, so
+ * nothing is loaded here; without the agent every call throws {@link UnsatisfiedLinkError}.
+ * Everything else goes through {@link Agent}, which turns that into doing nothing.
  */
 final class Native {
     private Native() {}
@@ -14,15 +14,21 @@ final class Native {
     /** Marks the calling thread as free again. */
     static native void taskEnd();
 
-    /** Queues one JSON object in UTF-8 and never blocks; false if the queue was full and the event is lost. */
+    /**
+     * Queues one JSON object in UTF-8 and never blocks; false if the queue was full and the event
+     * is lost.
+     */
     static native boolean event(byte[] utf8Json);
 
-    /** Waits at most {@code millis} milliseconds until the queued events have been handed to the writer. */
+    /**
+     * Waits at most {@code millis} milliseconds until the queued events have been handed to the
+     * writer.
+     */
     static native void flush(int millis);
 
     /**
-     * Has everything that was sampled so far written to files, and waits for it at most {@code millis} milliseconds.
-     * {@code last} says that the JVM ends now.
+     * Has everything that was sampled so far written to files, and waits for it at most {@code
+     * millis} milliseconds. {@code last} says that the JVM ends now.
      */
     static native boolean deliver(int millis, boolean last);
 

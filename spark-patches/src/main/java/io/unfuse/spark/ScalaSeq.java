@@ -5,8 +5,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Scala collections as Java lists and back. Scala 2.12 and 2.13 disagree about what {@code Seq} is in a method signature, so one
- * jar for both may not name it: everything that takes or gives one goes through reflection, and only here.
+ * Scala collections as Java lists and back. Scala 2.12 and 2.13 disagree about what {@code Seq} is
+ * in a method signature, so one jar for both may not name it: everything that takes or gives one
+ * goes through reflection, and only here.
  */
 public final class ScalaSeq {
     private ScalaSeq() {}
@@ -19,7 +20,8 @@ public final class ScalaSeq {
         if (collection == null) {
             return list;
         }
-        scala.collection.Iterator<?> elements = (scala.collection.Iterator<?>) ITERATOR.invoke(collection);
+        scala.collection.Iterator<?> elements =
+                (scala.collection.Iterator<?>) ITERATOR.invoke(collection);
         while (elements.hasNext()) {
             list.add(elements.next());
         }
@@ -27,7 +29,8 @@ public final class ScalaSeq {
     }
 
     /** The elements of the collection that {@code owner.accessor()} returns. */
-    public static List<Object> get(Object owner, Method accessor) throws ReflectiveOperationException {
+    public static List<Object> get(Object owner, Method accessor)
+            throws ReflectiveOperationException {
         return toList(accessor.invoke(owner));
     }
 
@@ -35,20 +38,26 @@ public final class ScalaSeq {
     public static Object fromList(List<?> elements) throws ReflectiveOperationException {
         Class<?> nilClass = Class.forName("scala.collection.immutable.Nil$");
         Object list = nilClass.getField("MODULE$").get(null);
-        java.lang.reflect.Constructor<?> cons = Class.forName("scala.collection.immutable.$colon$colon")
-                .getConstructor(Object.class, Class.forName("scala.collection.immutable.List"));
+        java.lang.reflect.Constructor<?> cons =
+                Class.forName("scala.collection.immutable.$colon$colon")
+                        .getConstructor(
+                                Object.class, Class.forName("scala.collection.immutable.List"));
         for (int i = elements.size() - 1; i >= 0; i--) {
             list = cons.newInstance(elements.get(i), list);
         }
         return list;
     }
 
-    /** A public method without parameters, looked up by name because its result type differs between Scala versions. */
+    /**
+     * A public method without parameters, looked up by name because its result type differs between
+     * Scala versions.
+     */
     public static Method method(String className, String name) {
         try {
             return Class.forName(className, false, ScalaSeq.class.getClassLoader()).getMethod(name);
         } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException("this Spark has no " + className + "." + name + "()", e);
+            throw new IllegalStateException(
+                    "this Spark has no " + className + "." + name + "()", e);
         }
     }
 }

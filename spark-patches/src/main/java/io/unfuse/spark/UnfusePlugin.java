@@ -7,10 +7,7 @@ import io.unfuse.spark.events.TaskMeter;
 import io.unfuse.spark.records.RecordTap;
 import io.unfuse.spark.ship.SegmentShipper;
 import io.unfuse.spark.ui.OperatorsTab;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.List;
-import java.util.Map;
+
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
@@ -21,12 +18,21 @@ import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 import org.apache.spark.deploy.SparkHadoopUtil$;
 
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+
 /**
- * The part of unfuse that Spark knows as a plugin: on the driver it listens to plans, stages and tasks, on an executor it marks
- * the threads that run tasks. {@code PluginContainerPatch} adds it; it is not meant for {@code spark.plugins}.
+ * The part of unfuse that Spark knows as a plugin: on the driver it listens to plans, stages and
+ * tasks, on an executor it marks the threads that run tasks. {@code PluginContainerPatch} adds it;
+ * it is not meant for {@code spark.plugins}.
  */
 public final class UnfusePlugin implements SparkPlugin {
-    /** The Scala sequence {@code plugins} with ours at its end, or {@code plugins} itself if that cannot be made. */
+    /**
+     * The Scala sequence {@code plugins} with ours at its end, or {@code plugins} itself if that
+     * cannot be made.
+     */
     public static Object addTo(Object plugins) {
         try {
             List<Object> all = new ArrayList<>(ScalaSeq.toList(plugins));
@@ -76,7 +82,9 @@ public final class UnfusePlugin implements SparkPlugin {
         @Override
         public void registerMetrics(String appId, PluginContext plugin) {
             try {
-                Agent.event(app(appId, spark.appName(), plugin, true).field("memory", spark.isLocal() ? memory() : null));
+                Agent.event(
+                        app(appId, spark.appName(), plugin, true)
+                                .field("memory", spark.isLocal() ? memory() : null));
             } catch (Throwable error) {
                 Agent.failed("reporting the application", error);
             }
@@ -95,11 +103,17 @@ public final class UnfusePlugin implements SparkPlugin {
         public void init(PluginContext plugin, Map<String, String> extraConf) {
             try {
                 startMeter();
-                SegmentShipper.start(() -> SparkHadoopUtil$.MODULE$.get().newConfiguration(plugin.conf()));
+                SegmentShipper.start(
+                        () -> SparkHadoopUtil$.MODULE$.get().newConfiguration(plugin.conf()));
                 // In local mode the executor is the driver, which reports the process itself.
                 if (!plugin.executorID().equals("driver")) {
-                    Agent.event(app(plugin.conf().getAppId(), plugin.conf().get("spark.app.name", ""), plugin, false)
-                            .field("memory", memory()));
+                    Agent.event(
+                            app(
+                                            plugin.conf().getAppId(),
+                                            plugin.conf().get("spark.app.name", ""),
+                                            plugin,
+                                            false)
+                                    .field("memory", memory()));
                 }
             } catch (Throwable error) {
                 Agent.failed("reporting the executor", error);
@@ -155,7 +169,10 @@ public final class UnfusePlugin implements SparkPlugin {
         }
     }
 
-    /** The host that Spark's tasks name; {@code hostname()} fails on executors, whose RPC environment has no address. */
+    /**
+     * The host that Spark's tasks name; {@code hostname()} fails on executors, whose RPC
+     * environment has no address.
+     */
     private static String executorHost() {
         return SparkEnv.get().blockManager().blockManagerId().host();
     }
@@ -165,7 +182,9 @@ public final class UnfusePlugin implements SparkPlugin {
         SparkEnv env = SparkEnv.get();
         return env.memoryManager() == null
                 ? null
-                : (Number) (env.memoryManager().maxOnHeapStorageMemory() + env.memoryManager().maxOffHeapStorageMemory());
+                : (Number)
+                        (env.memoryManager().maxOnHeapStorageMemory()
+                                + env.memoryManager().maxOffHeapStorageMemory());
     }
 
     private static Json app(String id, String name, PluginContext plugin, boolean isDriver) {

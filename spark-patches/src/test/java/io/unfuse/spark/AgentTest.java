@@ -6,10 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.unfuse.spark.events.Json;
-import java.util.Arrays;
-import java.util.Collections;
+
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+
+import java.util.Arrays;
+import java.util.Collections;
 
 class AgentTest {
     @AfterEach
@@ -36,44 +38,49 @@ class AgentTest {
         Agent.failed("AgentTest here", new RuntimeException("second"));
         Agent.failed("AgentTest there", new RuntimeException("third"));
         assertEquals(2, recorder.logged().size());
-        assertTrue(recorder.logged().get(0).contains("AgentTest here") && recorder.logged().get(0).contains("first"));
+        assertTrue(
+                recorder.logged().get(0).contains("AgentTest here")
+                        && recorder.logged().get(0).contains("first"));
     }
 
     @Test
     void aFailingAgentIsNotNoticed() {
         SparkUnderTest.run("select 1");
-        Agent.use(new Agent.Link() {
-            @Override
-            public void taskStart(int stage, int stageAttempt, long taskAttemptId) {
-                throw new IllegalStateException("taskStart");
-            }
+        Agent.use(
+                new Agent.Link() {
+                    @Override
+                    public void taskStart(int stage, int stageAttempt, long taskAttemptId) {
+                        throw new IllegalStateException("taskStart");
+                    }
 
-            @Override
-            public void taskEnd() {
-                throw new StackOverflowError("taskEnd");
-            }
+                    @Override
+                    public void taskEnd() {
+                        throw new StackOverflowError("taskEnd");
+                    }
 
-            @Override
-            public boolean event(byte[] utf8Json) {
-                throw new OutOfMemoryError("event");
-            }
+                    @Override
+                    public boolean event(byte[] utf8Json) {
+                        throw new OutOfMemoryError("event");
+                    }
 
-            @Override
-            public void flush(int millis) {
-                throw new IllegalStateException("flush");
-            }
+                    @Override
+                    public void flush(int millis) {
+                        throw new IllegalStateException("flush");
+                    }
 
-            @Override
-            public boolean deliver(int millis, boolean last) {
-                throw new IllegalStateException("deliver");
-            }
+                    @Override
+                    public boolean deliver(int millis, boolean last) {
+                        throw new IllegalStateException("deliver");
+                    }
 
-            @Override
-            public void log(String line) {
-                throw new IllegalStateException("log");
-            }
-        });
-        assertEquals(Collections.singletonList("[123]"), SparkUnderTest.run("select count(*) from facts where id < 123"));
+                    @Override
+                    public void log(String line) {
+                        throw new IllegalStateException("log");
+                    }
+                });
+        assertEquals(
+                Collections.singletonList("[123]"),
+                SparkUnderTest.run("select count(*) from facts where id < 123"));
     }
 
     @Test
@@ -82,7 +89,8 @@ class AgentTest {
         Object both = UnfusePlugin.addTo(theirs);
         assertEquals(Arrays.asList(UserPlugin.class, UnfusePlugin.class), classes(both));
         assertSame(both, UnfusePlugin.addTo(both));
-        assertEquals(Collections.singletonList(UnfusePlugin.class),
+        assertEquals(
+                Collections.singletonList(UnfusePlugin.class),
                 classes(UnfusePlugin.addTo(ScalaSeq.fromList(Collections.emptyList()))));
         assertEquals("not a sequence", UnfusePlugin.addTo("not a sequence"));
     }

@@ -2,6 +2,7 @@ package io.unfuse.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
@@ -33,7 +34,15 @@ public final class Recorder implements Agent.Link {
 
     @Override
     public synchronized void taskStart(int stage, int stageAttempt, long taskAttemptId) {
-        tasks.add("start " + stage + "." + stageAttempt + " " + taskAttemptId + " " + Thread.currentThread().getId());
+        tasks.add(
+                "start "
+                        + stage
+                        + "."
+                        + stageAttempt
+                        + " "
+                        + taskAttemptId
+                        + " "
+                        + Thread.currentThread().getId());
     }
 
     @Override
@@ -91,7 +100,9 @@ public final class Recorder implements Agent.Link {
         return found;
     }
 
-    /** All texts ever reported, by hash: a text is reported once, by whichever test needs it first. */
+    /**
+     * All texts ever reported, by hash: a text is reported once, by whichever test needs it first.
+     */
     public synchronized Map<String, String> sources() {
         return new LinkedHashMap<>(sources);
     }

@@ -1,5 +1,9 @@
 package io.unfuse.spark;
 
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
+
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.nio.file.Files;
@@ -7,19 +11,18 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
-import org.apache.spark.SparkContext;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.execution.WholeStageCodegenExec;
 
 /**
- * One local Spark for all tests of the JVM, patched by {@code TestAgent}. Spark 3.5 and 4 disagree about the types of the session
- * and its builder, so those calls go by name.
+ * One local Spark for all tests of the JVM, patched by {@code TestAgent}. Spark 3.5 and 4 disagree
+ * about the types of the session and its builder, so those calls go by name.
  */
 public final class SparkUnderTest {
     private SparkUnderTest() {}
 
     /** Whether it is Spark 4. */
-    public static final boolean IS_4 = !org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("3.");
+    public static final boolean IS_4 =
+            !org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("3.");
+
     /** What it tells the agent. */
     public static final Recorder RECORDER = new Recorder();
 
@@ -30,7 +33,10 @@ public final class SparkUnderTest {
         System.setProperty("unfuse.heartbeat.millis", "200");
         try {
             Path directory = Files.createTempDirectory(Path.of("target"), "spark");
-            Object builder = Class.forName("org.apache.spark.sql.SparkSession").getMethod("builder").invoke(null);
+            Object builder =
+                    Class.forName("org.apache.spark.sql.SparkSession")
+                            .getMethod("builder")
+                            .invoke(null);
             String[][] settings = {
                 {"spark.master", "local[2]"},
                 {"spark.app.name", "tests"},
@@ -54,13 +60,19 @@ public final class SparkUnderTest {
 
     private static void tables(Object session, Path directory) {
         String facts = directory.resolve("facts").toUri().toString();
-        Object rows = call(session, "sql", "select id, id % 17 as k, cast(id as double) / 3 as amount,"
-                + " concat('name ', id % 5) as name, array(id, id + 1, id % 3) as list,"
-                + " cast(id % 100 as decimal(12, 2)) as price, date_add(date'2020-01-01', cast(id % 365 as int)) as day"
-                + " from range(0, 20000, 1, 2)");
+        Object rows =
+                call(
+                        session,
+                        "sql",
+                        "select id, id % 17 as k, cast(id as double) / 3 as amount,"
+                                + " concat('name ', id % 5) as name, array(id, id + 1, id % 3) as list,"
+                                + " cast(id % 100 as decimal(12, 2)) as price, date_add(date'2020-01-01', cast(id % 365 as int)) as day"
+                                + " from range(0, 20000, 1, 2)");
         call(call(rows, "write"), "parquet", facts);
         sql(session, "create temporary view facts using parquet options (path '" + facts + "')");
-        sql(session, "create temporary view dim as select id as k, concat('dim ', id) as label, id * 2 as v from range(15)");
+        sql(
+                session,
+                "create temporary view dim as select id as k, concat('dim ', id) as label, id * 2 as v from range(15)");
     }
 
     static void sql(Object session, String text) {
@@ -101,8 +113,12 @@ public final class SparkUnderTest {
         call(call(context(), "listenerBus"), "waitUntilEmpty");
     }
 
-    /** Plans a query without adaptive execution and gives its codegen stages, those of subqueries too. */
-    public static List<WholeStageCodegenExec> stages(String query) throws ReflectiveOperationException {
+    /**
+     * Plans a query without adaptive execution and gives its codegen stages, those of subqueries
+     * too.
+     */
+    public static List<WholeStageCodegenExec> stages(String query)
+            throws ReflectiveOperationException {
         set("spark.sql.adaptive.enabled", "false");
         try {
             Object plan = call(call(call(SESSION, "sql", query), "queryExecution"), "executedPlan");
@@ -114,7 +130,8 @@ public final class SparkUnderTest {
         }
     }
 
-    private static void collect(TreeNode<?> node, List<WholeStageCodegenExec> found) throws ReflectiveOperationException {
+    private static void collect(TreeNode<?> node, List<WholeStageCodegenExec> found)
+            throws ReflectiveOperationException {
         if (node instanceof WholeStageCodegenExec) {
             found.add((WholeStageCodegenExec) node);
         }
@@ -126,7 +143,10 @@ public final class SparkUnderTest {
         }
     }
 
-    /** Calls a public method by its name and the number (and, where it matters, the types) of its arguments. */
+    /**
+     * Calls a public method by its name and the number (and, where it matters, the types) of its
+     * arguments.
+     */
     public static Object call(Object target, String name, Object... arguments) {
         for (Method method : target.getClass().getMethods()) {
             if (method.getName().equals(name) && !method.isBridge() && accepts(method, arguments)) {

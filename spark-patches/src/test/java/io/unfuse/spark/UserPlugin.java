@@ -1,11 +1,12 @@
 package io.unfuse.spark;
 
-import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.DriverPlugin;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
+
+import java.util.Map;
 
 /** A plugin that the user of the profiled job has asked for. */
 public final class UserPlugin implements SparkPlugin {

@@ -1,14 +1,19 @@
 package io.unfuse.spark.events;
 
 import io.unfuse.spark.Agent;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.Map;
+
 import org.apache.spark.scheduler.SparkListenerBlockUpdated;
 import org.apache.spark.storage.BlockUpdatedInfo;
 import org.apache.spark.storage.RDDBlockId;
 
-/** Writes the {@code cached} events: how much memory the blocks of each cached RDD hold on each executor. */
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * Writes the {@code cached} events: how much memory the blocks of each cached RDD hold on each
+ * executor.
+ */
 final class CacheEvents {
     /** RDDs whose filling stage is remembered. */
     private static final int MOST = 10_000;
@@ -21,6 +26,7 @@ final class CacheEvents {
 
     /** By executor and RDD. */
     private final Map<String, Map<Integer, Held>> held = new HashMap<>();
+
     private final Map<Integer, Integer> stages = new Bounded<>(MOST);
 
     /** The first stage that computes an RDD which is to be cached fills the cache. */
@@ -36,10 +42,15 @@ final class CacheEvents {
         }
         RDDBlockId block = (RDDBlockId) info.blockId();
         String executor = info.blockManagerId().executorId();
-        Held ofRdd = held.computeIfAbsent(executor, id -> new HashMap<>()).computeIfAbsent(block.rddId(), id -> new Held());
+        Held ofRdd =
+                held.computeIfAbsent(executor, id -> new HashMap<>())
+                        .computeIfAbsent(block.rddId(), id -> new Held());
         // An update that drops a block may say how large it was.
         long bytes = info.storageLevel().useMemory() ? info.memSize() : 0;
-        Long before = bytes > 0 ? ofRdd.blocks.put(block.splitIndex(), bytes) : ofRdd.blocks.remove(block.splitIndex());
+        Long before =
+                bytes > 0
+                        ? ofRdd.blocks.put(block.splitIndex(), bytes)
+                        : ofRdd.blocks.remove(block.splitIndex());
         ofRdd.bytes += bytes - (before == null ? 0 : before);
         return event(executor, block.rddId(), ofRdd.bytes);
     }
@@ -62,11 +73,12 @@ final class CacheEvents {
     }
 
     void unpersisted(int rdd) {
-        held.forEach((executor, rdds) -> {
-            if (rdds.remove(rdd) != null) {
-                Agent.event(event(executor, rdd, 0));
-            }
-        });
+        held.forEach(
+                (executor, rdds) -> {
+                    if (rdds.remove(rdd) != null) {
+                        Agent.event(event(executor, rdd, 0));
+                    }
+                });
         stages.remove(rdd);
     }
 

@@ -1,8 +1,7 @@
 package io.unfuse.spark.events;
 
 import io.unfuse.spark.Agent;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
+
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
@@ -23,7 +22,13 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
 
-/** Turns what Spark's listener bus says about the application, its queries, jobs, stages and tasks into events for the profile. */
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * Turns what Spark's listener bus says about the application, its queries, jobs, stages and tasks
+ * into events for the profile.
+ */
 public final class ExecutionListener extends SparkListener {
     /** A query that has started and not ended. */
     private static final class Execution {
@@ -61,37 +66,52 @@ public final class ExecutionListener extends SparkListener {
 
     @Override
     public void onOtherEvent(SparkListenerEvent event) {
-        report("a query", () -> {
-            if (event instanceof SparkListenerSQLExecutionStart) {
-                SparkListenerSQLExecutionStart start = (SparkListenerSQLExecutionStart) event;
-                running.put(start.executionId(), new Execution(start.description()));
-                plan(start.executionId(), start.time(), start.sparkPlanInfo());
-            } else if (event instanceof SparkListenerSQLAdaptiveExecutionUpdate) {
-                SparkListenerSQLAdaptiveExecutionUpdate update = (SparkListenerSQLAdaptiveExecutionUpdate) event;
-                plan(update.executionId(), System.currentTimeMillis(), update.sparkPlanInfo());
-            } else if (event instanceof SparkListenerSQLExecutionEnd) {
-                SparkListenerSQLExecutionEnd end = (SparkListenerSQLExecutionEnd) event;
-                running.remove(end.executionId());
-                Object error = end.errorMessage().isDefined() ? end.errorMessage().get() : null;
-                Agent.event(new Json()
-                        .field("type", "execution_end")
-                        .field("execution", end.executionId())
-                        .field("time", end.time())
-                        // Spark says "no error" with an empty message.
-                        .field("error", error == null || error.toString().isEmpty() ? null : error.toString()));
-            }
-        });
+        report(
+                "a query",
+                () -> {
+                    if (event instanceof SparkListenerSQLExecutionStart) {
+                        SparkListenerSQLExecutionStart start =
+                                (SparkListenerSQLExecutionStart) event;
+                        running.put(start.executionId(), new Execution(start.description()));
+                        plan(start.executionId(), start.time(), start.sparkPlanInfo());
+                    } else if (event instanceof SparkListenerSQLAdaptiveExecutionUpdate) {
+                        SparkListenerSQLAdaptiveExecutionUpdate update =
+                                (SparkListenerSQLAdaptiveExecutionUpdate) event;
+                        plan(
+                                update.executionId(),
+                                System.currentTimeMillis(),
+                                update.sparkPlanInfo());
+                    } else if (event instanceof SparkListenerSQLExecutionEnd) {
+                        SparkListenerSQLExecutionEnd end = (SparkListenerSQLExecutionEnd) event;
+                        running.remove(end.executionId());
+                        Object error =
+                                end.errorMessage().isDefined() ? end.errorMessage().get() : null;
+                        Agent.event(
+                                new Json()
+                                        .field("type", "execution_end")
+                                        .field("execution", end.executionId())
+                                        .field("time", end.time())
+                                        // Spark says "no error" with an empty message.
+                                        .field(
+                                                "error",
+                                                error == null || error.toString().isEmpty()
+                                                        ? null
+                                                        : error.toString()));
+                    }
+                });
     }
 
-    private void plan(long execution, long time, SparkPlanInfo plan) throws ReflectiveOperationException {
+    private void plan(long execution, long time, SparkPlanInfo plan)
+            throws ReflectiveOperationException {
         // An update of a query whose start we missed still has a plan worth keeping.
         Execution query = running.computeIfAbsent(execution, id -> new Execution(null));
-        Json json = new Json(8192)
-                .field("type", "plan")
-                .field("execution", execution)
-                .field("version", query.version++)
-                .field("description", query.description)
-                .field("time", time);
+        Json json =
+                new Json(8192)
+                        .field("type", "plan")
+                        .field("execution", execution)
+                        .field("version", query.version++)
+                        .field("description", query.description)
+                        .field("time", time);
         PlanTree.write(json, plan);
         Agent.event(json);
     }
@@ -113,10 +133,12 @@ public final class ExecutionListener extends SparkListener {
 
     @Override
     public void onJobStart(SparkListenerJobStart event) {
-        report("a job", () -> {
-            stages.started(event);
-            Agent.event(jobs.started(event));
-        });
+        report(
+                "a job",
+                () -> {
+                    stages.started(event);
+                    Agent.event(jobs.started(event));
+                });
     }
 
     @Override
@@ -141,12 +163,14 @@ public final class ExecutionListener extends SparkListener {
 
     @Override
     public void onBlockUpdated(SparkListenerBlockUpdated event) {
-        report("the cache", () -> {
-            Json cached = cache.updated(event);
-            if (cached != null) {
-                Agent.event(cached);
-            }
-        });
+        report(
+                "the cache",
+                () -> {
+                    Json cached = cache.updated(event);
+                    if (cached != null) {
+                        Agent.event(cached);
+                    }
+                });
     }
 
     @Override

@@ -1,8 +1,7 @@
 package io.unfuse.spark.events;
 
 import io.unfuse.spark.ScalaSeq;
-import java.util.ArrayList;
-import java.util.List;
+
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.JobFailed;
@@ -14,14 +13,20 @@ import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.StageInfo;
 
+import java.util.ArrayList;
+import java.util.List;
+
 /**
- * Writes the {@code application}, {@code executor} and {@code job} events: what the time of a whole run is made of. Spark keeps
- * what it posts while the context starts until plugins have their listeners, so the executor of local mode is among them. That is
- * told before plugins are, which application this is, so these events say it themselves.
+ * Writes the {@code application}, {@code executor} and {@code job} events: what the time of a whole
+ * run is made of. Spark keeps what it posts while the context starts until plugins have their
+ * listeners, so the executor of local mode is among them. That is told before plugins are, which
+ * application this is, so these events say it themselves.
  */
 final class JobEvents {
     /** Properties that say how large a run is. */
-    private static final String[] SETTINGS = {"spark.task.cpus", "spark.unfuse.iterations", "spark.unfuse.bytes"};
+    private static final String[] SETTINGS = {
+        "spark.task.cpus", "spark.unfuse.iterations", "spark.unfuse.bytes"
+    };
 
     private final SparkContext spark;
 
@@ -34,10 +39,11 @@ final class JobEvents {
     }
 
     Json started(SparkListenerApplicationStart event) {
-        Json json = event("application")
-                .field("name", event.appName())
-                .field("started_ms", event.time())
-                .array("settings");
+        Json json =
+                event("application")
+                        .field("name", event.appName())
+                        .field("started_ms", event.time())
+                        .array("settings");
         SparkConf conf = spark.getConf();
         for (String name : SETTINGS) {
             if (conf.contains(name)) {
@@ -80,12 +86,18 @@ final class JobEvents {
         return event("job")
                 .field("job", event.jobId())
                 .field("ended_ms", event.time())
-                .field("failure", event.jobResult() instanceof JobFailed ? why((JobFailed) event.jobResult()) : null);
+                .field(
+                        "failure",
+                        event.jobResult() instanceof JobFailed
+                                ? why((JobFailed) event.jobResult())
+                                : null);
     }
 
     /** The first line: stacks follow it. */
     private static String why(JobFailed failed) {
         String message = failed.exception().getMessage();
-        return message == null || message.isEmpty() ? failed.exception().getClass().getName() : message.split("\n", 2)[0];
+        return message == null || message.isEmpty()
+                ? failed.exception().getClass().getName()
+                : message.split("\n", 2)[0];
     }
 }

@@ -4,14 +4,16 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * Writes one JSON object, field by field, without any library: Spark's own Jackson is the job's, and its version is not ours to
- * depend on. It writes UTF-8 as it goes: there is one object for each task, and copies of it were most of its cost.
+ * Writes one JSON object, field by field, without any library: Spark's own Jackson is the job's,
+ * and its version is not ours to depend on. It writes UTF-8 as it goes: there is one object for
+ * each task, and copies of it were most of its cost.
  *
  * <pre>{@code
  * new Json().field("type", "app").field("pid", 7).array("list").item().field("a", 1).end().endArray().utf8()
  * }</pre>
  *
- * What Unicode cannot express (half a surrogate pair) becomes U+FFFD: strict readers refuse the escape of a lone half.
+ * What Unicode cannot express (half a surrogate pair) becomes U+FFFD: strict readers refuse the
+ * escape of a lone half.
  */
 public final class Json {
     private static final byte[] HEX = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
@@ -163,7 +165,8 @@ public final class Json {
                 escape(c);
             } else if (c < 0x80) {
                 put(c);
-            } else if (Character.isHighSurrogate(c) && i + 1 < value.length()
+            } else if (Character.isHighSurrogate(c)
+                    && i + 1 < value.length()
                     && Character.isLowSurrogate(value.charAt(i + 1))) {
                 utf8(Character.toCodePoint(c, value.charAt(++i)));
             } else {

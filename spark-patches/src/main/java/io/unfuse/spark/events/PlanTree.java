@@ -1,22 +1,27 @@
 package io.unfuse.spark.events;
 
 import io.unfuse.spark.ScalaSeq;
+
+import org.apache.spark.sql.execution.SparkPlanInfo;
+import org.apache.spark.sql.execution.metric.SQLMetricInfo;
+
 import java.lang.reflect.Method;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.apache.spark.sql.execution.SparkPlanInfo;
-import org.apache.spark.sql.execution.metric.SQLMetricInfo;
 
 /**
- * Writes a plan as Spark's listeners see it: nodes in pre-order, each with its place in the generated code. The region numbers
- * are those of {@code Operators}, found again without the operators themselves.
+ * Writes a plan as Spark's listeners see it: nodes in pre-order, each with its place in the
+ * generated code. The region numbers are those of {@code Operators}, found again without the
+ * operators themselves.
  */
 final class PlanTree {
-    private static final Method CHILDREN = ScalaSeq.method("org.apache.spark.sql.execution.SparkPlanInfo", "children");
-    private static final Method METRICS = ScalaSeq.method("org.apache.spark.sql.execution.SparkPlanInfo", "metrics");
+    private static final Method CHILDREN =
+            ScalaSeq.method("org.apache.spark.sql.execution.SparkPlanInfo", "children");
+    private static final Method METRICS =
+            ScalaSeq.method("org.apache.spark.sql.execution.SparkPlanInfo", "metrics");
     private static final Pattern CODEGEN_STAGE = Pattern.compile("WholeStageCodegen \\((\\d+)\\)");
 
     /** Deeper plans are cut here: nobody reads on. */
@@ -40,7 +45,10 @@ final class PlanTree {
         }
     }
 
-    /** A node that is still to be written. Not on the thread's stack, which plans can be too deep for. */
+    /**
+     * A node that is still to be written. Not on the thread's stack, which plans can be too deep
+     * for.
+     */
     private static final class Due {
         final SparkPlanInfo plan;
         final Integer parent;
@@ -88,7 +96,12 @@ final class PlanTree {
         // The first one is written next, with all below it.
         for (int at = children.size() - 1; at >= 0; at--) {
             SparkPlanInfo next = (SparkPlanInfo) children.get(at);
-            due.push(new Due(next, number, isFused && !isSubquery(next) ? stage : null, node.depth + 1));
+            due.push(
+                    new Due(
+                            next,
+                            number,
+                            isFused && !isSubquery(next) ? stage : null,
+                            node.depth + 1));
         }
     }
 
@@ -106,7 +119,10 @@ final class PlanTree {
         json.endArray();
     }
 
-    /** Spark lists the subqueries of an operator after its children; they run on their own, outside the operator's stage. */
+    /**
+     * Spark lists the subqueries of an operator after its children; they run on their own, outside
+     * the operator's stage.
+     */
     private static boolean isSubquery(SparkPlanInfo plan) {
         String name = plan.nodeName();
         return name.startsWith("Subquery") || name.startsWith("ReusedSubquery");

@@ -1,6 +1,9 @@
 package io.unfuse.spark.events;
 
 import io.unfuse.spark.Agent;
+
+import org.apache.spark.TaskContext;
+
 import java.io.IOException;
 import java.lang.reflect.Field;
 import java.nio.file.DirectoryStream;
@@ -9,12 +12,12 @@ import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.HashMap;
 import java.util.Map;
-import org.apache.spark.TaskContext;
 
 /**
- * The CPU time of Python processes, by the task they work for. A process serves one task at a time, so what it uses between being
- * handed out and the task's end is the task's. Where workers are not reused ({@code spark.python.worker.reuse=false}) a process may
- * be gone by then, and its time is not seen.
+ * The CPU time of Python processes, by the task they work for. A process serves one task at a time,
+ * so what it uses between being handed out and the task's end is the task's. Where workers are not
+ * reused ({@code spark.python.worker.reuse=false}) a process may be gone by then, and its time is
+ * not seen.
  */
 public final class PythonWorkers {
     private PythonWorkers() {}
@@ -63,20 +66,24 @@ public final class PythonWorkers {
             for (Map.Entry<Long, Long> worker : task.before.entrySet()) {
                 nanos += Math.max(0, cpuNanos(worker.getKey()) - worker.getValue());
             }
-            Agent.event(new Json()
-                    .field("type", "python")
-                    .field("stage", task.context.stageId())
-                    .field("attempt", task.context.stageAttemptNumber())
-                    .field("task", task.context.taskAttemptId())
-                    .field("start", task.startMillis)
-                    .field("end", System.currentTimeMillis())
-                    .field("ns", nanos));
+            Agent.event(
+                    new Json()
+                            .field("type", "python")
+                            .field("stage", task.context.stageId())
+                            .field("attempt", task.context.stageAttemptNumber())
+                            .field("task", task.context.taskAttemptId())
+                            .field("start", task.startMillis)
+                            .field("end", System.currentTimeMillis())
+                            .field("ns", nanos));
         } catch (Throwable error) {
             Agent.failed("reading a Python worker's CPU time", error);
         }
     }
 
-    /** The process id: Spark 3.5 gives the number itself, later ones an object around a {@link ProcessHandle}. */
+    /**
+     * The process id: Spark 3.5 gives the number itself, later ones an object around a {@link
+     * ProcessHandle}.
+     */
     private static Long pid(scala.Option<?> process) throws IllegalAccessException {
         if (process.isEmpty()) {
             return null;

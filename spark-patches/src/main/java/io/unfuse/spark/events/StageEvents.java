@@ -1,14 +1,7 @@
 package io.unfuse.spark.events;
 
 import io.unfuse.spark.ScalaSeq;
-import java.lang.reflect.Method;
-import java.util.ArrayList;
-import java.util.LinkedHashSet;
-import java.util.List;
-import java.util.Map;
-import java.util.Properties;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
+
 import org.apache.spark.SparkContext;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.AccumulableInfo;
@@ -20,19 +13,34 @@ import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.scheduler.StageInfo;
 import org.apache.spark.scheduler.TaskInfo;
 import org.apache.spark.storage.RDDInfo;
+
 import scala.Option;
+
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** Writes the {@code stage} and {@code task} events. */
 final class StageEvents {
-    private static final Method RDDS = ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "rddInfos");
+    private static final Method RDDS =
+            ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "rddInfos");
+
     /** RDDs of a stage that are told: lineages of iterative jobs grow with each iteration. */
     private static final int MOST_RDDS = 100;
+
     private static final String CONNECT_USER = "SparkConnect_OperationTag_User_";
-    private static final Method ACCUMULABLES = ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "accumulables");
+    private static final Method ACCUMULABLES =
+            ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "accumulables");
 
     private final SparkContext spark;
     private final CacheEvents cache;
     private final StageParents parents = new StageParents();
+
     /** What Spark says of a running stage attempt at submission only. */
     private static final class Submitted {
         final Long execution;
@@ -96,7 +104,10 @@ final class StageEvents {
         }
     }
 
-    /** Spark Connect puts its user into a tag, {@code SparkConnect_OperationTag_User_NAME_Session_…}. */
+    /**
+     * Spark Connect puts its user into a tag, {@code
+     * SparkConnect_OperationTag_User_NAME_Session_…}.
+     */
     private static String user(String tags) {
         int start = tags.indexOf(CONNECT_USER);
         int end = tags.indexOf("_Session_", start + 1);
@@ -108,18 +119,19 @@ final class StageEvents {
     }
 
     private static Json stage(StageInfo stage, Long execution) throws ReflectiveOperationException {
-        Json json = new Json(2048)
-                .field("type", "stage")
-                .field("stage", stage.stageId())
-                .field("attempt", stage.attemptNumber())
-                .field("execution", execution)
-                .field("name", stage.name())
-                .field("tasks", stage.numTasks())
-                .field("submitted", (Number) orNull(stage.submissionTime()))
-                .field("completed", (Number) orNull(stage.completionTime()))
-                .field("failure", (String) orNull(stage.failureReason()))
-                .strings("scopes", scopes(stage))
-                .array("accumulators");
+        Json json =
+                new Json(2048)
+                        .field("type", "stage")
+                        .field("stage", stage.stageId())
+                        .field("attempt", stage.attemptNumber())
+                        .field("execution", execution)
+                        .field("name", stage.name())
+                        .field("tasks", stage.numTasks())
+                        .field("submitted", (Number) orNull(stage.submissionTime()))
+                        .field("completed", (Number) orNull(stage.completionTime()))
+                        .field("failure", (String) orNull(stage.failureReason()))
+                        .strings("scopes", scopes(stage))
+                        .array("accumulators");
         for (Object each : ScalaSeq.toList(ACCUMULABLES.invoke(stage))) {
             AccumulableInfo accumulator = (AccumulableInfo) ((scala.Tuple2<?, ?>) each)._2();
             Object value = orNull(accumulator.value());
@@ -159,7 +171,10 @@ final class StageEvents {
         return names;
     }
 
-    /** Packages of the methods of a stack, {@code org.apache.spark.rdd.RDD.count(RDD.scala:1296)} in each line, each once. */
+    /**
+     * Packages of the methods of a stack, {@code org.apache.spark.rdd.RDD.count(RDD.scala:1296)} in
+     * each line, each once.
+     */
     static Set<String> packages(String stack) {
         Set<String> names = new LinkedHashSet<>();
         for (String line : stack.split("\n")) {
@@ -174,19 +189,20 @@ final class StageEvents {
 
     static Json task(SparkListenerTaskEnd event) {
         TaskInfo task = event.taskInfo();
-        Json json = new Json(1024)
-                .field("type", "task")
-                .field("stage", event.stageId())
-                .field("attempt", event.stageAttemptId())
-                .field("task", task.taskId())
-                .field("index", task.index())
-                .field("task_attempt", task.attemptNumber())
-                .field("executor", task.executorId())
-                .field("host", task.host())
-                .field("launched_ms", task.launchTime())
-                .field("finished_ms", task.finishTime())
-                .field("status", task.status())
-                .field("speculative", task.speculative());
+        Json json =
+                new Json(1024)
+                        .field("type", "task")
+                        .field("stage", event.stageId())
+                        .field("attempt", event.stageAttemptId())
+                        .field("task", task.taskId())
+                        .field("index", task.index())
+                        .field("task_attempt", task.attemptNumber())
+                        .field("executor", task.executorId())
+                        .field("host", task.host())
+                        .field("launched_ms", task.launchTime())
+                        .field("finished_ms", task.finishTime())
+                        .field("status", task.status())
+                        .field("speculative", task.speculative());
         // A task that never ran has no metrics; zeros are what they would say.
         TaskMetrics metrics = event.taskMetrics() == null ? new TaskMetrics() : event.taskMetrics();
         return json.field("cpu_ns", metrics.executorCpuTime())

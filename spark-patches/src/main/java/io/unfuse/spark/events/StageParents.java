@@ -1,30 +1,38 @@
 package io.unfuse.spark.events;
 
 import io.unfuse.spark.ScalaSeq;
+
+import org.apache.spark.scheduler.SparkListenerJobStart;
+import org.apache.spark.scheduler.StageInfo;
+
+import scala.Option;
+
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import org.apache.spark.scheduler.SparkListenerJobStart;
-import org.apache.spark.scheduler.StageInfo;
-import scala.Option;
 
 /**
- * Which stages a stage reads from, by the ids under which they ran. A job names a shuffle's stage by a new id where an earlier job
- * has written the shuffle already, as with adaptive execution every job but the first does.
+ * Which stages a stage reads from, by the ids under which they ran. A job names a shuffle's stage
+ * by a new id where an earlier job has written the shuffle already, as with adaptive execution
+ * every job but the first does.
  */
 final class StageParents {
     /** Stages and shuffles that are remembered. */
     private static final int MOST = 100_000;
 
-    static final Method STAGES = ScalaSeq.method("org.apache.spark.scheduler.SparkListenerJobStart", "stageInfos");
-    private static final Method PARENTS = ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "parentIds");
+    static final Method STAGES =
+            ScalaSeq.method("org.apache.spark.scheduler.SparkListenerJobStart", "stageInfos");
+    private static final Method PARENTS =
+            ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "parentIds");
+
     /** Null before Spark 3.1. */
     private static final Method SHUFFLE = shuffle();
 
     /** The shuffle that a stage writes. */
     private final Map<Integer, Integer> shuffles = new Bounded<>(MOST);
+
     /** The stage that ran to write a shuffle. */
     private final Map<Integer, Integer> writers = new Bounded<>(MOST);
 

@@ -1,23 +1,27 @@
 package io.unfuse.spark.events;
 
 import io.unfuse.spark.Agent;
+
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.spark.TaskContext;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.memory.TaskMemoryManager;
+
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.spark.TaskContext;
-import org.apache.spark.executor.TaskMetrics;
-import org.apache.spark.memory.TaskMemoryManager;
 
 /**
- * Reports what running tasks get of each resource, in spans of time that end with heartbeats and where tasks start and end.
+ * Reports what running tasks get of each resource, in spans of time that end with heartbeats and
+ * where tasks start and end.
  *
- * <p>Tasks pay with two looks at clocks. A thread of this class reads their metrics; the start or end of a task makes it read all
- * the others at its next look. It only reads: what a running task has fetched of shuffles is seen when Spark's own heartbeat has
- * added it up, since adding up sets the sums to zero for a moment, in which the task may be sending them to the driver.
+ * <p>Tasks pay with two looks at clocks. A thread of this class reads their metrics; the start or
+ * end of a task makes it read all the others at its next look. It only reads: what a running task
+ * has fetched of shuffles is seen when Spark's own heartbeat has added it up, since adding up sets
+ * the sums to zero for a moment, in which the task may be sending them to the driver.
  */
 public final class TaskMeter implements Runnable {
     /** Set by the agent: ms between heartbeats, 0 for no meter. */
@@ -25,7 +29,9 @@ public final class TaskMeter implements Runnable {
 
     /** Between looks: a part of the heartbeat, but at least so long. */
     private static final int LOOKS = 4;
+
     private static final long LOOK_NANOS = 100_000_000;
+
     /** Rows in one event. */
     private static final int MOST_ROWS = 500;
 
@@ -41,11 +47,18 @@ public final class TaskMeter implements Runnable {
     private volatile boolean stopped;
     private Json event;
     private int rows;
+
     /** Bytes that were read of local files and of others. */
     private long localBytes;
+
     private long remoteBytes;
-    /** Of what has been read of files lately, the part that came over the network, and what of it is no task's yet. */
+
+    /**
+     * Of what has been read of files lately, the part that came over the network, and what of it is
+     * no task's yet.
+     */
     private double remoteShare;
+
     private double unclaimedBytes;
 
     private TaskMeter(long heartbeatMillis) {
@@ -89,7 +102,10 @@ public final class TaskMeter implements Runnable {
         }
     }
 
-    /** Called on the task's thread, when its metrics are complete and, where it succeeded, on their way to the driver. */
+    /**
+     * Called on the task's thread, when its metrics are complete and, where it succeeded, on their
+     * way to the driver.
+     */
     public static void taskEnded(boolean succeeded) {
         TaskMeter meter = running;
         Metered task = meter == null ? null : CURRENT.get();
@@ -125,8 +141,8 @@ public final class TaskMeter implements Runnable {
     }
 
     /**
-     * Spark does not say of which file system a task reads, and counts cached blocks too; Hadoop counts by scheme, for the whole
-     * JVM. Blocks of HDFS on this machine are at a distance of 0.
+     * Spark does not say of which file system a task reads, and counts cached blocks too; Hadoop
+     * counts by scheme, for the whole JVM. Blocks of HDFS on this machine are at a distance of 0.
      */
     @SuppressWarnings("deprecation") // what replaces it does not count bytes of local files
     private void countFiles() {
@@ -134,7 +150,10 @@ public final class TaskMeter implements Runnable {
         long remote = 0;
         for (FileSystem.Statistics each : FileSystem.getAllStatistics()) {
             long all = each.getBytesRead();
-            long near = "file".equals(each.getScheme()) ? all : Math.min(each.getBytesReadByDistance(0), all);
+            long near =
+                    "file".equals(each.getScheme())
+                            ? all
+                            : Math.min(each.getBytesReadByDistance(0), all);
             local += near;
             remote += all - near;
         }
@@ -151,9 +170,10 @@ public final class TaskMeter implements Runnable {
 
     private void report() {
         countFiles();
-        for (Iterator<Metered> each = tasks.values().iterator(); each.hasNext();) {
+        for (Iterator<Metered> each = tasks.values().iterator(); each.hasNext(); ) {
             Metered task = each.next();
-            // Before anything is read: what a task still does after its end is not lost, and what is read is complete.
+            // Before anything is read: what a task still does after its end is not lost, and what
+            // is read is complete.
             boolean ended = task.endNanos != 0;
             task.report(this, ended);
             if (ended) {
@@ -191,8 +211,10 @@ public final class TaskMeter implements Runnable {
         private final long threadId = Thread.currentThread().getId();
         private final TaskMetrics metrics;
         private final TaskMemoryManager memory;
+
         /** 0 until the task ends; written after the two below. */
         volatile long endNanos;
+
         long endCpuNanos;
         boolean succeeded;
 
@@ -222,28 +244,43 @@ public final class TaskMeter implements Runnable {
             }
             long cpu = ended ? endCpuNanos : THREADS.getThreadCpuTime(threadId);
             if (ended && succeeded) {
-                // What was read last has not been added up where the reader was not read to its end.
+                // What was read last has not been added up where the reader was not read to its
+                // end.
                 metrics.mergeShuffleReadMetrics();
             }
             long input = metrics.inputMetrics().bytesRead();
             long localBlocks = metrics.shuffleReadMetrics().localBytesRead();
-            long written = metrics.shuffleWriteMetrics().bytesWritten() + metrics.outputMetrics().bytesWritten()
-                    + metrics.diskBytesSpilled();
+            long written =
+                    metrics.shuffleWriteMetrics().bytesWritten()
+                            + metrics.outputMetrics().bytesWritten()
+                            + metrics.diskBytesSpilled();
             long writing = metrics.shuffleWriteMetrics().writeTime();
             long fetched = metrics.shuffleReadMetrics().remoteBytesRead();
             long waited = metrics.shuffleReadMetrics().fetchWaitTime() * 1_000_000;
             long held = ended ? 0 : memory.getMemoryConsumptionForThisTask();
             // A task so short that nobody looked held half of its peak all the time.
-            double meanHeld = looked || !ended ? (heldBytes + held) / 2.0 : metrics.peakExecutionMemory() / 2.0;
+            double meanHeld =
+                    looked || !ended
+                            ? (heldBytes + held) / 2.0
+                            : metrics.peakExecutionMemory() / 2.0;
 
             write(to, now, "cpu", (cpu - cpuNanos) / 1e9, 0);
-            double remote = Math.min(Math.max(input - inputBytes, 0) * to.remoteShare, to.unclaimedBytes);
+            double remote =
+                    Math.min(Math.max(input - inputBytes, 0) * to.remoteShare, to.unclaimedBytes);
             to.unclaimedBytes -= remote;
             // Blocks of a shuffle that are on this machine come from its disks.
-            double local = Math.max(input - inputBytes, 0) - remote + Math.max(localBlocks - localBlockBytes, 0);
+            double local =
+                    Math.max(input - inputBytes, 0)
+                            - remote
+                            + Math.max(localBlocks - localBlockBytes, 0);
             write(to, now, "io-read", local, 0);
             write(to, now, "io-write", written - writtenBytes, writing - writeNanos);
-            write(to, now, "network", Math.max(fetched - fetchedBytes, 0) + remote, waited - fetchWaitNanos);
+            write(
+                    to,
+                    now,
+                    "network",
+                    Math.max(fetched - fetchedBytes, 0) + remote,
+                    waited - fetchWaitNanos);
             write(to, now, "execution-memory", meanHeld * (now - nanos) / 1e9, 0);
 
             looked = true;

@@ -1,10 +1,5 @@
 package io.unfuse.spark.patch;
 
-import java.util.ArrayList;
-import java.util.BitSet;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Set;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassTooLargeException;
 import org.objectweb.asm.ClassVisitor;
@@ -14,14 +9,23 @@ import org.objectweb.asm.MethodTooLargeException;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
 /**
  * Keeps what the operators of a fused pipeline compute apart, in code that C2 compiles.
  *
- * <p>C2 describes the last instruction of an expression only, and an expression goes on for as long as each value has one use. So
- * a number that one operator computes and another uses once can count as the work of the other. Each number that an operator stores in a local variable gets
- * a second use, a call of {@link Boundary} after the store: the expression ends there, with the line of the operator that computed it.
+ * <p>C2 describes the last instruction of an expression only, and an expression goes on for as long
+ * as each value has one use. So a number that one operator computes and another uses once can count
+ * as the work of the other. Each number that an operator stores in a local variable gets a second
+ * use, a call of {@link Boundary} after the store: the expression ends there, with the line of the
+ * operator that computed it.
  *
- * <p>Spark's text stays as it is, so are its hash, its lines, and the size that Spark measures: classes are changed as they are loaded.
+ * <p>Spark's text stays as it is, so are its hash, its lines, and the size that Spark measures:
+ * classes are changed as they are loaded.
  */
 final class BoundaryCalls {
     private BoundaryCalls() {}
@@ -29,7 +33,10 @@ final class BoundaryCalls {
     /** All classes of generated code, and no others, have names that begin so. */
     static final String GENERATED = "org/apache/spark/sql/catalyst/expressions/GeneratedClass";
 
-    /** Sizes in bytes of bytecode at which HotSpot changes its mind: MaxInlineSize, FreqInlineSize, HugeMethodLimit. */
+    /**
+     * Sizes in bytes of bytecode at which HotSpot changes its mind: MaxInlineSize, FreqInlineSize,
+     * HugeMethodLimit.
+     */
     private static final int[] LIMITS = {35, 325, 8000};
 
     private static final String OWNER = "io/unfuse/spark/patch/Boundary";
@@ -64,7 +71,8 @@ final class BoundaryCalls {
     }
 
     private static Inserter write(ClassReader reader, List<BitSet> found, Set<Integer> unchanged) {
-        Inserter inserter = new Inserter(new ClassWriter(reader, ClassWriter.COMPUTE_MAXS), found, unchanged);
+        Inserter inserter =
+                new Inserter(new ClassWriter(reader, ClassWriter.COMPUTE_MAXS), found, unchanged);
         reader.accept(inserter, 0);
         inserter.measure();
         return inserter;
@@ -85,7 +93,8 @@ final class BoundaryCalls {
         }
 
         @Override
-        public MethodVisitor visitMethod(int access, String name, String descriptor, String signature, String[] exceptions) {
+        public MethodVisitor visitMethod(
+                int access, String name, String descriptor, String signature, String[] exceptions) {
             BitSet stores = new BitSet();
             if (operators == null) {
                 return null;
@@ -108,7 +117,11 @@ final class BoundaryCalls {
         private final BitSet found;
         private int operator = -1;
         private int stores;
-        /** Whether the value on top of the stack is a constant or says yes or no: nobody computes long for it. */
+
+        /**
+         * Whether the value on top of the stack is a constant or says yes or no: nobody computes
+         * long for it.
+         */
         private boolean isCheap;
 
         Stores(int[] operators, BitSet found) {
@@ -146,7 +159,8 @@ final class BoundaryCalls {
         }
 
         @Override
-        public void visitMethodInsn(int opcode, String owner, String name, String descriptor, boolean isInterface) {
+        public void visitMethodInsn(
+                int opcode, String owner, String name, String descriptor, boolean isInterface) {
             isCheap = descriptor.endsWith(")Z");
         }
 
@@ -161,8 +175,10 @@ final class BoundaryCalls {
         private final List<BitSet> found;
         private final Set<Integer> unchanged;
         private final List<Runnable> sizes = new ArrayList<>();
+
         /** Methods that have become larger than HotSpot treats as it did. */
         final Set<Integer> overLimit = new HashSet<>();
+
         private int methods;
 
         Inserter(ClassWriter writer, List<BitSet> found, Set<Integer> unchanged) {
@@ -180,11 +196,14 @@ final class BoundaryCalls {
         }
 
         @Override
-        public MethodVisitor visitMethod(int access, String name, String descriptor, String signature, String[] exceptions) {
+        public MethodVisitor visitMethod(
+                int access, String name, String descriptor, String signature, String[] exceptions) {
             MethodVisitor next = super.visitMethod(access, name, descriptor, signature, exceptions);
             int method = methods++;
             BitSet stores = found.get(method);
-            return stores.isEmpty() || unchanged.contains(method) ? next : new Calls(next, method, stores);
+            return stores.isEmpty() || unchanged.contains(method)
+                    ? next
+                    : new Calls(next, method, stores);
         }
 
         private final class Calls extends MethodVisitor {
@@ -207,7 +226,8 @@ final class BoundaryCalls {
                 }
                 super.visitVarInsn(opcode - Opcodes.ISTORE + Opcodes.ILOAD, variable);
                 String type = String.valueOf("IJFD".charAt(opcode - Opcodes.ISTORE));
-                super.visitMethodInsn(Opcodes.INVOKESTATIC, OWNER, "value", "(" + type + ")V", false);
+                super.visitMethodInsn(
+                        Opcodes.INVOKESTATIC, OWNER, "value", "(" + type + ")V", false);
                 added += 3 + (variable < 4 ? 1 : variable < 256 ? 2 : 4);
             }
 
@@ -215,14 +235,15 @@ final class BoundaryCalls {
             public void visitMaxs(int stack, int locals) {
                 Label end = new Label();
                 super.visitLabel(end);
-                sizes.add(() -> {
-                    int after = end.getOffset();
-                    for (int limit : LIMITS) {
-                        if (after > limit && after - added <= limit) {
-                            overLimit.add(method);
-                        }
-                    }
-                });
+                sizes.add(
+                        () -> {
+                            int after = end.getOffset();
+                            for (int limit : LIMITS) {
+                                if (after > limit && after - added <= limit) {
+                                    overLimit.add(method);
+                                }
+                            }
+                        });
                 super.visitMaxs(stack, locals);
             }
         }

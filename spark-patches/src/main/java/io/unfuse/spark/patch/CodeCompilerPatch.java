@@ -9,15 +9,16 @@ import org.objectweb.asm.Opcodes;
  * <p>Patches the calls that start a compilation:
  *
  * <ul>
- *   <li>{@code ClassBodyEvaluator.cook("generated.java", body)}, Janino, in {@code CodeGenerator.doCompile} (Spark 3.5) or
- *       {@code JaninoCodeCompiler.compile} (Spark 4.3);
- *   <li>{@code JavaCompiler.getTask(...)}, the JDK's compiler, in {@code JdkCodeCompiler.doCompile} (Spark 4.3 with
- *       {@code spark.sql.codegen.compiler}).
+ *   <li>{@code ClassBodyEvaluator.cook("generated.java", body)}, Janino, in {@code
+ *       CodeGenerator.doCompile} (Spark 3.5) or {@code JaninoCodeCompiler.compile} (Spark 4.3);
+ *   <li>{@code JavaCompiler.getTask(...)}, the JDK's compiler, in {@code JdkCodeCompiler.doCompile}
+ *       (Spark 4.3 with {@code spark.sql.codegen.compiler}).
  * </ul>
  *
- * They become calls of {@link SourceTap}. Spark compiles without debugging information, and Janino's own switch for it is a
- * property of the whole JVM that also writes every text to a temporary file. Size limits are not affected: Spark measures code
- * lengths, and tables are not code.
+ * They become calls of {@link SourceTap}. Spark compiles without debugging information, and
+ * Janino's own switch for it is a property of the whole JVM that also writes every text to a
+ * temporary file. Size limits are not affected: Spark measures code lengths, and tables are not
+ * code.
  */
 final class CodeCompilerPatch implements Patch {
     private static final String PACKAGE = "org/apache/spark/sql/catalyst/expressions/codegen/";
@@ -29,7 +30,9 @@ final class CodeCompilerPatch implements Patch {
 
     @Override
     public String[] targets() {
-        return new String[] {CODE_GENERATOR, PACKAGE + "JaninoCodeCompiler$", PACKAGE + "JdkCodeCompiler$"};
+        return new String[] {
+            CODE_GENERATOR, PACKAGE + "JaninoCodeCompiler$", PACKAGE + "JdkCodeCompiler$"
+        };
     }
 
     @Override
@@ -39,24 +42,48 @@ final class CodeCompilerPatch implements Patch {
     }
 
     @Override
-    public MethodVisitor method(String owner, int access, String name, String descriptor, MethodVisitor next,
+    public MethodVisitor method(
+            String owner,
+            int access,
+            String name,
+            String descriptor,
+            MethodVisitor next,
             Runnable applied) {
         return new MethodVisitor(Opcodes.ASM9, next) {
             @Override
-            public void visitMethodInsn(int opcode, String called, String method, String parameters, boolean isInterface) {
-                if (called.equals(EVALUATOR) && method.equals("cook")
+            public void visitMethodInsn(
+                    int opcode,
+                    String called,
+                    String method,
+                    String parameters,
+                    boolean isInterface) {
+                if (called.equals(EVALUATOR)
+                        && method.equals("cook")
                         && parameters.equals("(Ljava/lang/String;Ljava/lang/String;)V")) {
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, TAP, "cook",
-                            "(L" + EVALUATOR + ";Ljava/lang/String;Ljava/lang/String;)V", false);
+                    super.visitMethodInsn(
+                            Opcodes.INVOKESTATIC,
+                            TAP,
+                            "cook",
+                            "(L" + EVALUATOR + ";Ljava/lang/String;Ljava/lang/String;)V",
+                            false);
                     applied.run();
-                } else if (called.equals(JAVA_COMPILER) && method.equals("getTask")
+                } else if (called.equals(JAVA_COMPILER)
+                        && method.equals("getTask")
                         && descriptor.startsWith("(" + CODE_AND_COMMENT)
                         && (access & Opcodes.ACC_STATIC) == 0) {
-                    // The text alone would not do: its hash must be that of Spark's body, the method's first parameter.
+                    // The text alone would not do: its hash must be that of Spark's body, the
+                    // method's first parameter.
                     super.visitVarInsn(Opcodes.ALOAD, 1);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, TAP, "task",
-                            "(L" + JAVA_COMPILER + ";" + parameters.substring(1, parameters.indexOf(')'))
-                                    + "Ljava/lang/Object;" + parameters.substring(parameters.indexOf(')')),
+                    super.visitMethodInsn(
+                            Opcodes.INVOKESTATIC,
+                            TAP,
+                            "task",
+                            "(L"
+                                    + JAVA_COMPILER
+                                    + ";"
+                                    + parameters.substring(1, parameters.indexOf(')'))
+                                    + "Ljava/lang/Object;"
+                                    + parameters.substring(parameters.indexOf(')')),
                             false);
                     applied.run();
                 } else {

@@ -1,23 +1,28 @@
 package io.unfuse.spark.patch;
 
-import java.util.regex.Pattern;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
+
+import java.util.regex.Pattern;
 
 /**
  * Encloses what each operator generates in region comments.
  *
- * <p>Patches the two final methods of the trait {@code CodegenSupport} through which every operator's code passes: what
- * {@code produce(ctx, parent)} returns is the operator's own loop, and what {@code consume(ctx, outputVars, row)} returns is the
- * code of its parent for one row. At each return the text goes through {@link Regions}. The columns that {@code consume} is given
- * are often not computed yet: their code goes wherever a parent uses them first, so it is enclosed as well. Only there are both the code and the
- * operator at hand: in the finished class nothing tells them apart any more, and Spark's own comments
- * ({@code spark.sql.codegen.comments}) mark beginnings but no ends.
+ * <p>Patches the two final methods of the trait {@code CodegenSupport} through which every
+ * operator's code passes: what {@code produce(ctx, parent)} returns is the operator's own loop, and
+ * what {@code consume(ctx, outputVars, row)} returns is the code of its parent for one row. At each
+ * return the text goes through {@link Regions}. The columns that {@code consume} is given are often
+ * not computed yet: their code goes wherever a parent uses them first, so it is enclosed as well.
+ * Only there are both the code and the operator at hand: in the finished class nothing tells them
+ * apart any more, and Spark's own comments ({@code spark.sql.codegen.comments}) mark beginnings but
+ * no ends.
  */
 final class CodegenRegionPatch implements Patch {
     private static final String TRAIT = "org/apache/spark/sql/execution/CodegenSupport";
+
     /** After the context, a sequence; which one depends on Scala's version. */
-    private static final Pattern TAKES_COLUMNS = Pattern.compile("^\\(L[^;]+/CodegenContext;Lscala/collection/[^;]*Seq;");
+    private static final Pattern TAKES_COLUMNS =
+            Pattern.compile("^\\(L[^;]+/CodegenContext;Lscala/collection/[^;]*Seq;");
 
     @Override
     public String[] targets() {
@@ -25,7 +30,12 @@ final class CodegenRegionPatch implements Patch {
     }
 
     @Override
-    public MethodVisitor method(String owner, int access, String name, String descriptor, MethodVisitor next,
+    public MethodVisitor method(
+            String owner,
+            int access,
+            String name,
+            String descriptor,
+            MethodVisitor next,
             Runnable applied) {
         boolean isInstance = (access & (Opcodes.ACC_STATIC | Opcodes.ACC_ABSTRACT)) == 0;
         boolean isWrapped = name.equals("produce") || name.equals("consume");
@@ -40,8 +50,12 @@ final class CodegenRegionPatch implements Patch {
                 if (hasColumns) {
                     super.visitVarInsn(Opcodes.ALOAD, 0);
                     super.visitVarInsn(Opcodes.ALOAD, 2);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/patch/Regions", "outputs",
-                            "(Ljava/lang/Object;Ljava/lang/Object;)V", false);
+                    super.visitMethodInsn(
+                            Opcodes.INVOKESTATIC,
+                            "io/unfuse/spark/patch/Regions",
+                            "outputs",
+                            "(Ljava/lang/Object;Ljava/lang/Object;)V",
+                            false);
                 }
             }
 
@@ -50,8 +64,12 @@ final class CodegenRegionPatch implements Patch {
                 if (opcode == Opcodes.ARETURN) {
                     super.visitVarInsn(Opcodes.ALOAD, 0);
                     super.visitInsn(Opcodes.SWAP);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/patch/Regions", name,
-                            "(Ljava/lang/Object;Ljava/lang/String;)Ljava/lang/String;", false);
+                    super.visitMethodInsn(
+                            Opcodes.INVOKESTATIC,
+                            "io/unfuse/spark/patch/Regions",
+                            name,
+                            "(Ljava/lang/Object;Ljava/lang/String;)Ljava/lang/String;",
+                            false);
                     applied.run();
                 }
                 super.visitInsn(opcode);

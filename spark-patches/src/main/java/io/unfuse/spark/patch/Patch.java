@@ -14,9 +14,18 @@ interface Patch {
      * @param next writes the method
      * @param applied to be called once for each change made
      */
-    MethodVisitor method(String owner, int access, String name, String descriptor, MethodVisitor next, Runnable applied);
+    MethodVisitor method(
+            String owner,
+            int access,
+            String name,
+            String descriptor,
+            MethodVisitor next,
+            Runnable applied);
 
-    /** True if every Spark that has the class {@code owner} has the place in it, so that not finding it is worth a message. */
+    /**
+     * True if every Spark that has the class {@code owner} has the place in it, so that not finding
+     * it is worth a message.
+     */
     default boolean isExpectedIn(String owner) {
         return true;
     }

@@ -1,25 +1,31 @@
 package io.unfuse.spark.patch;
 
 import io.unfuse.spark.Agent;
-import java.util.LinkedHashSet;
-import java.util.Set;
+
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.ClassWriter;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
+import java.util.LinkedHashSet;
+import java.util.Set;
+
 /**
- * All load-time patches, as the agent calls them while it sees classes being loaded. Each patch inserts calls into straight-line
- * code and leaves the stack as it found it, so the frames of the original class stay valid and no class of Spark has to be loaded
- * to compute new ones.
+ * All load-time patches, as the agent calls them while it sees classes being loaded. Each patch
+ * inserts calls into straight-line code and leaves the stack as it found it, so the frames of the
+ * original class stay valid and no class of Spark has to be loaded to compute new ones.
  */
 public final class Patches {
     private Patches() {}
 
     private static final Patch[] ALL = {
-        new CodegenRegionPatch(), new WholeStageCodegenPatch(), new CodeCompilerPatch(), new PluginContainerPatch(),
-        new PythonWorkerPatch(), new RecordPatch(),
+        new CodegenRegionPatch(),
+        new WholeStageCodegenPatch(),
+        new CodeCompilerPatch(),
+        new PluginContainerPatch(),
+        new PythonWorkerPatch(),
+        new RecordPatch(),
     };
 
     /** Internal names (with slashes) of the classes to hand to {@link #patch}. */
@@ -49,7 +55,8 @@ public final class Patches {
             for (Patch patch : ALL) {
                 for (String target : patch.targets()) {
                     if (target.equals(internalName)) {
-                        byte[] changed = apply(patch, internalName, result == null ? classfile : result);
+                        byte[] changed =
+                                apply(patch, internalName, result == null ? classfile : result);
                         result = changed == null ? result : changed;
                     }
                 }
@@ -65,18 +72,28 @@ public final class Patches {
         ClassReader reader = new ClassReader(classfile);
         ClassWriter writer = new ClassWriter(reader, ClassWriter.COMPUTE_MAXS);
         Counter applied = new Counter();
-        reader.accept(new ClassVisitor(Opcodes.ASM9, writer) {
-            @Override
-            public MethodVisitor visitMethod(int access, String name, String descriptor, String signature,
-                    String[] exceptions) {
-                MethodVisitor next = super.visitMethod(access, name, descriptor, signature, exceptions);
-                return patch.method(owner, access, name, descriptor, next, applied);
-            }
-        }, 0);
+        reader.accept(
+                new ClassVisitor(Opcodes.ASM9, writer) {
+                    @Override
+                    public MethodVisitor visitMethod(
+                            int access,
+                            String name,
+                            String descriptor,
+                            String signature,
+                            String[] exceptions) {
+                        MethodVisitor next =
+                                super.visitMethod(access, name, descriptor, signature, exceptions);
+                        return patch.method(owner, access, name, descriptor, next, applied);
+                    }
+                },
+                0);
         if (applied.count == 0) {
             if (patch.isExpectedIn(owner)) {
-                Agent.log(owner + " does not look like that of a supported Spark (3.5 to 4.3), so "
-                        + patch.getClass().getSimpleName() + " leaves it as it is; the profile will have less detail");
+                Agent.log(
+                        owner
+                                + " does not look like that of a supported Spark (3.5 to 4.3), so "
+                                + patch.getClass().getSimpleName()
+                                + " leaves it as it is; the profile will have less detail");
             }
             return null;
         }

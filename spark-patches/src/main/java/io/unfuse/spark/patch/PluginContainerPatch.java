@@ -5,11 +5,13 @@ import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.Type;
 
 /**
- * Makes {@link io.unfuse.spark.UnfusePlugin} active in the JVMs that carry the agent, and in no others, without any Spark setting.
+ * Makes {@link io.unfuse.spark.UnfusePlugin} active in the JVMs that carry the agent, and in no
+ * others, without any Spark setting.
  *
- * <p>Patches {@code PluginContainer.apply}, which builds the plugins of a driver or an executor from {@code spark.plugins}: the
- * list that {@code Utils.loadExtensions} returns gets one more element, after the user's. The setting itself is left alone on
- * purpose. It travels from the driver to every executor, and an executor without the agent would die of a plugin class that it
+ * <p>Patches {@code PluginContainer.apply}, which builds the plugins of a driver or an executor
+ * from {@code spark.plugins}: the list that {@code Utils.loadExtensions} returns gets one more
+ * element, after the user's. The setting itself is left alone on purpose. It travels from the
+ * driver to every executor, and an executor without the agent would die of a plugin class that it
  * cannot find.
  */
 final class PluginContainerPatch implements Patch {
@@ -19,19 +21,34 @@ final class PluginContainerPatch implements Patch {
     }
 
     @Override
-    public MethodVisitor method(String owner, int access, String name, String descriptor, MethodVisitor next,
+    public MethodVisitor method(
+            String owner,
+            int access,
+            String name,
+            String descriptor,
+            MethodVisitor next,
             Runnable applied) {
         if (!name.equals("apply")) {
             return next;
         }
         return new MethodVisitor(Opcodes.ASM9, next) {
             @Override
-            public void visitMethodInsn(int opcode, String called, String method, String parameters, boolean isInterface) {
+            public void visitMethodInsn(
+                    int opcode,
+                    String called,
+                    String method,
+                    String parameters,
+                    boolean isInterface) {
                 super.visitMethodInsn(opcode, called, method, parameters, isInterface);
                 if (method.equals("loadExtensions")) {
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/UnfusePlugin", "addTo",
-                            "(Ljava/lang/Object;)Ljava/lang/Object;", false);
-                    super.visitTypeInsn(Opcodes.CHECKCAST, Type.getReturnType(parameters).getInternalName());
+                    super.visitMethodInsn(
+                            Opcodes.INVOKESTATIC,
+                            "io/unfuse/spark/UnfusePlugin",
+                            "addTo",
+                            "(Ljava/lang/Object;)Ljava/lang/Object;",
+                            false);
+                    super.visitTypeInsn(
+                            Opcodes.CHECKCAST, Type.getReturnType(parameters).getInternalName());
                     applied.run();
                 }
             }

@@ -4,8 +4,9 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Tells which Python process works for which task: {@code SparkEnv.createPythonWorker}, which a task calls for a new or an idle
- * one, hands what it returns to {@link io.unfuse.spark.events.PythonWorkers}.
+ * Tells which Python process works for which task: {@code SparkEnv.createPythonWorker}, which a
+ * task calls for a new or an idle one, hands what it returns to {@link
+ * io.unfuse.spark.events.PythonWorkers}.
  */
 final class PythonWorkerPatch implements Patch {
     @Override
@@ -14,7 +15,12 @@ final class PythonWorkerPatch implements Patch {
     }
 
     @Override
-    public MethodVisitor method(String owner, int access, String name, String descriptor, MethodVisitor next,
+    public MethodVisitor method(
+            String owner,
+            int access,
+            String name,
+            String descriptor,
+            MethodVisitor next,
             Runnable applied) {
         // The others only fill in parameters.
         if (!name.equals("createPythonWorker") || (access & Opcodes.ACC_SYNCHRONIZED) == 0) {
@@ -25,8 +31,12 @@ final class PythonWorkerPatch implements Patch {
             public void visitInsn(int opcode) {
                 if (opcode == Opcodes.ARETURN) {
                     super.visitInsn(Opcodes.DUP);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/events/PythonWorkers", "obtained",
-                            "(Ljava/lang/Object;)V", false);
+                    super.visitMethodInsn(
+                            Opcodes.INVOKESTATIC,
+                            "io/unfuse/spark/events/PythonWorkers",
+                            "obtained",
+                            "(Ljava/lang/Object;)V",
+                            false);
                     applied.run();
                 }
                 super.visitInsn(opcode);

@@ -9,21 +9,27 @@ import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The operator of each line of the texts that were compiled last, by the file name of their classes. */
+/**
+ * The operator of each line of the texts that were compiled last, by the file name of their
+ * classes.
+ */
 final class RegionLines {
     private RegionLines() {}
 
     /** Classes of a text are loaded soon after it is compiled. */
     private static final int REMEMBERED = 200;
 
-    private static final Pattern MARK = Pattern.compile("/\\* (Begin|End)CodeRegion\\((?:PRODUCE|CONSUME)_(\\d{1,9})\\) \\*/");
+    private static final Pattern MARK =
+            Pattern.compile("/\\* (Begin|End)CodeRegion\\((?:PRODUCE|CONSUME)_(\\d{1,9})\\) \\*/");
 
-    private static final Map<String, int[]> LINES = Collections.synchronizedMap(new LinkedHashMap<>() {
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<String, int[]> eldest) {
-            return size() > REMEMBERED;
-        }
-    });
+    private static final Map<String, int[]> LINES =
+            Collections.synchronizedMap(
+                    new LinkedHashMap<>() {
+                        @Override
+                        protected boolean removeEldestEntry(Map.Entry<String, int[]> eldest) {
+                            return size() > REMEMBERED;
+                        }
+                    });
 
     /** Remembers a text that has regions. */
     static void remember(String file, String text) {
@@ -32,7 +38,10 @@ final class RegionLines {
         }
     }
 
-    /** Region numbers by line (from 1), -1 outside all regions; null for a text without regions or one that was compiled long ago. */
+    /**
+     * Region numbers by line (from 1), -1 outside all regions; null for a text without regions or
+     * one that was compiled long ago.
+     */
     static int[] of(String file) {
         return file == null ? null : LINES.get(file);
     }

@@ -2,15 +2,18 @@ package io.unfuse.spark.patch;
 
 import io.unfuse.spark.Agent;
 import io.unfuse.spark.ScalaSeq;
-import java.util.List;
+
 import org.apache.spark.sql.catalyst.expressions.codegen.Block;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeBlock;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.execution.CodegenSupport;
 
+import java.util.List;
+
 /**
- * Puts region comments around generated code. Called from the patched {@code CodegenSupport.produce} and {@code consume}; the
- * parameters are plain objects so that the patched bytecode needs no casts.
+ * Puts region comments around generated code. Called from the patched {@code
+ * CodegenSupport.produce} and {@code consume}; the parameters are plain objects so that the patched
+ * bytecode needs no casts.
  *
  * <p>Only comments and line breaks are added. Whatever goes wrong, the code comes back unchanged.
  */
@@ -30,7 +33,9 @@ public final class Regions {
         }
     }
 
-    /** Encloses the code with which the parent of {@code child} consumes the rows of {@code child}. */
+    /**
+     * Encloses the code with which the parent of {@code child} consumes the rows of {@code child}.
+     */
     public static String consume(Object child, String code) {
         try {
             CodegenSupport parent = ((CodegenSupport) child).parent();
@@ -42,12 +47,13 @@ public final class Regions {
     }
 
     /**
-     * Encloses the code that has yet to compute columns which {@code operator} hands up: it goes where they are used first, among the
-     * code of another operator.
+     * Encloses the code that has yet to compute columns which {@code operator} hands up: it goes
+     * where they are used first, among the code of another operator.
      */
     public static void outputs(Object operator, Object columns) {
         try {
-            int region = columns == null || !enabled ? -1 : Operators.region((CodegenSupport) operator);
+            int region =
+                    columns == null || !enabled ? -1 : Operators.region((CodegenSupport) operator);
             if (region < 0) {
                 return;
             }
@@ -66,7 +72,9 @@ public final class Regions {
     private static Block enclose(String name, Block code) throws ReflectiveOperationException {
         Object parts = ScalaSeq.fromList(List.of(begin(name), end(name)));
         // Its signature names Scala's Seq.
-        return (Block) CodeBlock.class.getConstructors()[0].newInstance(parts, ScalaSeq.fromList(List.of(code)));
+        return (Block)
+                CodeBlock.class.getConstructors()[0].newInstance(
+                        parts, ScalaSeq.fromList(List.of(code)));
     }
 
     private static String begin(String name) {

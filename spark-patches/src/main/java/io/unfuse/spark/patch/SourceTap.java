@@ -2,6 +2,12 @@ package io.unfuse.spark.patch;
 
 import io.unfuse.spark.Agent;
 import io.unfuse.spark.events.Json;
+
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
+import org.codehaus.commons.compiler.CompileException;
+import org.codehaus.commons.compiler.InternalCompilerException;
+import org.codehaus.janino.ClassBodyEvaluator;
+
 import java.io.IOException;
 import java.io.Writer;
 import java.net.URI;
@@ -14,42 +20,44 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+
 import javax.tools.DiagnosticListener;
 import javax.tools.ForwardingJavaFileObject;
 import javax.tools.JavaCompiler;
 import javax.tools.JavaFileManager;
 import javax.tools.JavaFileObject;
-import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
-import org.codehaus.commons.compiler.CompileException;
-import org.codehaus.commons.compiler.InternalCompilerException;
-import org.codehaus.janino.ClassBodyEvaluator;
 
 /**
- * Stands between Spark and the compiler of generated code: names the text after its hash, asks for line tables, and reports each
- * distinct text once per process. Called from the patched compilers.
+ * Stands between Spark and the compiler of generated code: names the text after its hash, asks for
+ * line tables, and reports each distinct text once per process. Called from the patched compilers.
  *
- * <p>The hash is that of Spark's class body for both compilers, so that it is the one in the {@code codegen} event of the driver.
- * The reported text is the one that the line tables refer to: the body with Janino, the whole compilation unit with the JDK's
- * compiler.
+ * <p>The hash is that of Spark's class body for both compilers, so that it is the one in the {@code
+ * codegen} event of the driver. The reported text is the one that the line tables refer to: the
+ * body with Janino, the whole compilation unit with the JDK's compiler.
  */
 public final class SourceTap {
     private SourceTap() {}
 
-    /** Beyond so many distinct texts the process forgets which it has reported: a repeated report does no harm. */
+    /**
+     * Beyond so many distinct texts the process forgets which it has reported: a repeated report
+     * does no harm.
+     */
     private static final int REMEMBERED = 100_000;
 
     /** From the hash in a file name to the hash of the text that was reported under it. */
     private static final Map<String, String> reported = new ConcurrentHashMap<>();
 
     private static final Pattern INSTANTIATED = Pattern.compile("return new (\\w+)\\(");
-    private static final Pattern STAGE_CLASS = Pattern.compile("GeneratedIteratorForCodegenStage(\\d+)");
+    private static final Pattern STAGE_CLASS =
+            Pattern.compile("GeneratedIteratorForCodegenStage(\\d+)");
 
     /** Replaces {@code evaluator.cook(fileName, body)}, with Janino. */
     public static void cook(ClassBodyEvaluator evaluator, String fileName, String body)
             throws CompileException, IOException {
         String ourName = fileName;
         try {
-            // Lines and file only: variable tables would cost memory and tell nothing that is needed.
+            // Lines and file only: variable tables would cost memory and tell nothing that is
+            // needed.
             evaluator.setDebuggingInformation(true, true, false);
             ourName = "generated_" + report(body, body) + ".java";
             RegionLines.remember(ourName, body);
@@ -62,13 +70,17 @@ public final class SourceTap {
             if (!isPoolFull(error) || !restart(evaluator)) {
                 throw error;
             }
-            // The names of the tables may be the few entries too many: compile it as Spark would have.
+            // The names of the tables may be the few entries too many: compile it as Spark would
+            // have.
             evaluator.setDebuggingInformation(false, false, false);
             evaluator.cook(fileName, body);
         }
     }
 
-    /** Makes a failed evaluator usable again: Janino has no other way than to forget that it has begun. */
+    /**
+     * Makes a failed evaluator usable again: Janino has no other way than to forget that it has
+     * begun.
+     */
     private static boolean restart(ClassBodyEvaluator evaluator) {
         try {
             java.lang.reflect.Field inner = ClassBodyEvaluator.class.getDeclaredField("sc");
@@ -87,9 +99,15 @@ public final class SourceTap {
      *
      * @param code Spark's {@code CodeAndComment}; typed loosely to spare the patched code a cast
      */
-    public static JavaCompiler.CompilationTask task(JavaCompiler compiler, Writer out, JavaFileManager files,
-            DiagnosticListener<? super JavaFileObject> diagnostics, Iterable<String> options, Iterable<String> classes,
-            Iterable<? extends JavaFileObject> units, Object code) {
+    public static JavaCompiler.CompilationTask task(
+            JavaCompiler compiler,
+            Writer out,
+            JavaFileManager files,
+            DiagnosticListener<? super JavaFileObject> diagnostics,
+            Iterable<String> options,
+            Iterable<String> classes,
+            Iterable<? extends JavaFileObject> units,
+            Object code) {
         Iterable<String> ourOptions = options;
         Iterable<? extends JavaFileObject> ourUnits = units;
         try {
@@ -111,10 +129,13 @@ public final class SourceTap {
     /** First 16 hex digits of the SHA-256 of the text in UTF-8. */
     static String hash(String text) {
         try {
-            byte[] digest = MessageDigest.getInstance("SHA-256").digest(text.getBytes(StandardCharsets.UTF_8));
+            byte[] digest =
+                    MessageDigest.getInstance("SHA-256")
+                            .digest(text.getBytes(StandardCharsets.UTF_8));
             StringBuilder hex = new StringBuilder(16);
             for (int i = 0; i < 8; i++) {
-                hex.append(Character.forDigit(digest[i] >> 4 & 15, 16)).append(Character.forDigit(digest[i] & 15, 16));
+                hex.append(Character.forDigit(digest[i] >> 4 & 15, 16))
+                        .append(Character.forDigit(digest[i] & 15, 16));
             }
             return hex.toString();
         } catch (java.security.NoSuchAlgorithmException e) {
@@ -125,8 +146,9 @@ public final class SourceTap {
     /**
      * Emits the {@code source} event unless this process has sent it before.
      *
-     * @return the hash under which the text is known: that of the body, or another one if a different text (from the other
-     *     compiler, after a change of {@code spark.sql.codegen.compiler}) has taken it
+     * @return the hash under which the text is known: that of the body, or another one if a
+     *     different text (from the other compiler, after a change of {@code
+     *     spark.sql.codegen.compiler}) has taken it
      */
     private static String report(String body, String text) {
         String bodyHash = hash(body);
@@ -179,7 +201,10 @@ public final class SourceTap {
         return false;
     }
 
-    /** A source file under another name: javac takes the SourceFile attribute from the last part of the URI. */
+    /**
+     * A source file under another name: javac takes the SourceFile attribute from the last part of
+     * the URI.
+     */
     private static final class NamedUnit extends ForwardingJavaFileObject<JavaFileObject> {
         private final URI uri;
 

@@ -6,9 +6,10 @@ import org.objectweb.asm.Opcodes;
 /**
  * Tells which operators a generated class came from.
  *
- * <p>Patches {@code WholeStageCodegenExec.doCodeGen()}: before it returns, the plan and the generated code go to
- * {@link CodegenTap}. This is the one place where the text that will be compiled and the operators in it are known together; the
- * plan in the event log has neither, and the executors see the text alone.
+ * <p>Patches {@code WholeStageCodegenExec.doCodeGen()}: before it returns, the plan and the
+ * generated code go to {@link CodegenTap}. This is the one place where the text that will be
+ * compiled and the operators in it are known together; the plan in the event log has neither, and
+ * the executors see the text alone.
  */
 final class WholeStageCodegenPatch implements Patch {
     @Override
@@ -17,7 +18,12 @@ final class WholeStageCodegenPatch implements Patch {
     }
 
     @Override
-    public MethodVisitor method(String owner, int access, String name, String descriptor, MethodVisitor next,
+    public MethodVisitor method(
+            String owner,
+            int access,
+            String name,
+            String descriptor,
+            MethodVisitor next,
             Runnable applied) {
         if (!name.equals("doCodeGen") || !descriptor.equals("()Lscala/Tuple2;")) {
             return next;
@@ -29,8 +35,12 @@ final class WholeStageCodegenPatch implements Patch {
                     super.visitInsn(Opcodes.DUP);
                     super.visitVarInsn(Opcodes.ALOAD, 0);
                     super.visitInsn(Opcodes.SWAP);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "io/unfuse/spark/patch/CodegenTap", "generated",
-                            "(Ljava/lang/Object;Ljava/lang/Object;)V", false);
+                    super.visitMethodInsn(
+                            Opcodes.INVOKESTATIC,
+                            "io/unfuse/spark/patch/CodegenTap",
+                            "generated",
+                            "(Ljava/lang/Object;Ljava/lang/Object;)V",
+                            false);
                     applied.run();
                 }
                 super.visitInsn(opcode);

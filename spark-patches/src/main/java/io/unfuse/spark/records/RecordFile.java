@@ -1,6 +1,7 @@
 package io.unfuse.spark.records;
 
 import io.unfuse.spark.ship.PrivateFile;
+
 import java.io.File;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -8,8 +9,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * Where the records of a task wait for the writer, which makes tables of them: blocks of the kind (1 byte), the number of the source or
- * output (4 bytes) and the length (4 bytes), little endian. The file is made when there is something to write.
+ * Where the records of a task wait for the writer, which makes tables of them: blocks of the kind
+ * (1 byte), the number of the source or output (4 bytes) and the length (4 bytes), little endian.
+ * The file is made when there is something to write.
  */
 final class RecordFile {
     static final int INPUTS = 1;
@@ -70,6 +72,7 @@ final class RecordFile {
         private final int number;
         private byte[] bytes = new byte[1 << 10];
         private int length;
+
         /** Rows so far. */
         long count;
 

@@ -6,8 +6,8 @@ import java.util.Iterator;
 import java.util.List;
 
 /**
- * What records are told by: 64 bits of their content, the same in every JVM, so that what a stage writes and what the next one reads
- * can be matched. Two records with one id are taken for one.
+ * What records are told by: 64 bits of their content, the same in every JVM, so that what a stage
+ * writes and what the next one reads can be matched. Two records with one id are taken for one.
  */
 final class RecordId {
     private RecordId() {}
@@ -16,35 +16,45 @@ final class RecordId {
     static final long NONE = 0;
 
     private static final int DEEPEST = 8;
+
     /** Characters that are hashed in less time than the clock takes twice. */
     private static final int SHORT = 32;
 
-    /** Whether equal objects of a class have equal hash codes; not so where nobody overrides {@code hashCode}. */
-    private static final ClassValue<Boolean> HASHED = new ClassValue<Boolean>() {
-        @Override
-        protected Boolean computeValue(Class<?> type) {
-            try {
-                return type.getMethod("hashCode").getDeclaringClass() != Object.class;
-            } catch (NoSuchMethodException e) {
-                return false;
-            }
-        }
-    };
+    /**
+     * Whether equal objects of a class have equal hash codes; not so where nobody overrides {@code
+     * hashCode}.
+     */
+    private static final ClassValue<Boolean> HASHED =
+            new ClassValue<Boolean>() {
+                @Override
+                protected Boolean computeValue(Class<?> type) {
+                    try {
+                        return type.getMethod("hashCode").getDeclaringClass() != Object.class;
+                    } catch (NoSuchMethodException e) {
+                        return false;
+                    }
+                }
+            };
 
-    private static final ClassValue<Boolean> IS_ROW = new ClassValue<Boolean>() {
-        @Override
-        protected Boolean computeValue(Class<?> type) {
-            return type.getName().equals("org.apache.spark.sql.catalyst.expressions.UnsafeRow");
-        }
-    };
+    private static final ClassValue<Boolean> IS_ROW =
+            new ClassValue<Boolean>() {
+                @Override
+                protected Boolean computeValue(Class<?> type) {
+                    return type.getName()
+                            .equals("org.apache.spark.sql.catalyst.expressions.UnsafeRow");
+                }
+            };
 
-    private static final ClassValue<Boolean> IS_LAZY = new ClassValue<Boolean>() {
-        @Override
-        protected Boolean computeValue(Class<?> type) {
-            String name = type.getName();
-            return name.contains("Lazy") || name.contains("Stream") || name.contains("View");
-        }
-    };
+    private static final ClassValue<Boolean> IS_LAZY =
+            new ClassValue<Boolean>() {
+                @Override
+                protected Boolean computeValue(Class<?> type) {
+                    String name = type.getName();
+                    return name.contains("Lazy")
+                            || name.contains("Stream")
+                            || name.contains("View");
+                }
+            };
 
     static boolean isRow(Object record) {
         return record != null && IS_ROW.get(record.getClass());
@@ -52,7 +62,9 @@ final class RecordId {
 
     /** Whether the id of a value takes next to no time, and no code of the user. */
     static boolean isShort(Object value) {
-        return value instanceof String && ((String) value).length() <= SHORT || value instanceof Integer || value instanceof Long;
+        return value instanceof String && ((String) value).length() <= SHORT
+                || value instanceof Integer
+                || value instanceof Long;
     }
 
     /** Of a key; keys of Spark's shuffles have a usable {@code hashCode}. */
@@ -93,7 +105,8 @@ final class RecordId {
             return NONE;
         }
         if (value instanceof scala.collection.Iterable || value instanceof Collection) {
-            // Linked lists are products too, as deep as they are long. What is made when it is asked for may have no end.
+            // Linked lists are products too, as deep as they are long. What is made when it is
+            // asked for may have no end.
             return IS_LAZY.get(value.getClass()) ? NONE : ofCollection(value, depth);
         }
         if (value instanceof scala.Product) {
@@ -114,23 +127,31 @@ final class RecordId {
         return HASHED.get(value.getClass()) ? mix(value.hashCode()) : NONE;
     }
 
-    /** By element where they are in order, so that equal ones have equal ids however they came about. */
+    /**
+     * By element where they are in order, so that equal ones have equal ids however they came
+     * about.
+     */
     private static long ofCollection(Object value, int depth) {
         if (value instanceof scala.collection.Seq) {
             scala.collection.Iterator<?> elements = ((scala.collection.Seq<?>) value).iterator();
-            return ofElements(new Iterator<Object>() {
-                @Override
-                public boolean hasNext() {
-                    return elements.hasNext();
-                }
+            return ofElements(
+                    new Iterator<Object>() {
+                        @Override
+                        public boolean hasNext() {
+                            return elements.hasNext();
+                        }
 
-                @Override
-                public Object next() {
-                    return elements.next();
-                }
-            }, 41, depth);
+                        @Override
+                        public Object next() {
+                            return elements.next();
+                        }
+                    },
+                    41,
+                    depth);
         }
-        return value instanceof List ? ofElements(((List<?>) value).iterator(), 41, depth) : mix(value.hashCode());
+        return value instanceof List
+                ? ofElements(((List<?>) value).iterator(), 41, depth)
+                : mix(value.hashCode());
     }
 
     /** {@link #NONE} if one of them has none. */
@@ -157,7 +178,10 @@ final class RecordId {
         if (number instanceof Double || number instanceof Float) {
             return mix(Double.doubleToLongBits(number.doubleValue()));
         }
-        if (number instanceof Long || number instanceof Integer || number instanceof Short || number instanceof Byte) {
+        if (number instanceof Long
+                || number instanceof Integer
+                || number instanceof Short
+                || number instanceof Byte) {
             return mix(number.longValue());
         }
         return mix(number.hashCode());

@@ -1,23 +1,27 @@
 package io.unfuse.spark.records;
 
 import io.unfuse.spark.events.Json;
-import java.io.IOException;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.List;
+
 import org.apache.spark.ShuffleDependency;
+
 import scala.Product2;
 import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+
 /**
- * What a task makes, for a shuffle, a cache or the action. Each record comes from what was read since the one before it; where nothing
- * was, from the same as that one.
+ * What a task makes, for a shuffle, a cache or the action. Each record comes from what was read
+ * since the one before it; where nothing was, from the same as that one.
  */
 final class RecordOutput extends AbstractIterator<Object> {
     /** Where records go. */
     static final class Target {
         final String link;
+
         /** Values of a key are merged before they are written. */
         final boolean combined;
 
@@ -43,7 +47,9 @@ final class RecordOutput extends AbstractIterator<Object> {
         }
     }
 
-    /** So many sources are looked at for each record without looking which have come to their end. */
+    /**
+     * So many sources are looked at for each record without looking which have come to their end.
+     */
     private static final int FEW = 8;
 
     final int number;
@@ -54,22 +60,30 @@ final class RecordOutput extends AbstractIterator<Object> {
     private final RecordFile.Rows rows;
     private final RecordTexts texts = new RecordTexts();
     private Iterator<?> records;
+
     /** Of each source, how many records were read when the last output came. */
     private long[] read = new long[4];
+
     private int forgotten;
     private List<RecordSource> sources = Collections.emptyList();
+
     /** How many sources the task had when {@link #sources} were chosen. */
     private int sourcesOf;
+
     /** Time since the last record was consumed, ns. */
     long pendingNanos;
+
     /** Of it, while no record that was read was being worked on, ns. */
     long aloneNanos;
+
     /** Time in writing that is no record's doing, ns. */
     long writeNanos;
+
     private Object current;
     private boolean open;
     private boolean waits;
     private boolean isKept;
+
     /** Nothing was read since the record before. */
     private boolean isOfTheSame;
 
@@ -108,7 +122,10 @@ final class RecordOutput extends AbstractIterator<Object> {
         forgotten = task.sourceCount();
     }
 
-    /** Whether the consumer's time is that of its records: an action's functions and those that merge values are the user's. */
+    /**
+     * Whether the consumer's time is that of its records: an action's functions and those that
+     * merge values are the user's.
+     */
     boolean isCharged() {
         return target.combined || isResult;
     }
@@ -190,8 +207,12 @@ final class RecordOutput extends AbstractIterator<Object> {
             if (!isPair || target.combined && RecordId.isShort(key)) {
                 synchronized (task) {
                     task.computed();
-                    begin(record, isPair ? RecordId.ofKey(key) : RecordId.NONE,
-                            cachedPartition >= 0 ? positionId(cachedPartition, rows.count) : RecordId.NONE);
+                    begin(
+                            record,
+                            isPair ? RecordId.ofKey(key) : RecordId.NONE,
+                            cachedPartition >= 0
+                                    ? positionId(cachedPartition, rows.count)
+                                    : RecordId.NONE);
                 }
                 return;
             }
@@ -201,7 +222,10 @@ final class RecordOutput extends AbstractIterator<Object> {
             Object value = ((Product2<?, ?>) record)._2();
             boolean isRow = RecordId.isRow(value);
             long keyId = isRow ? RecordId.NONE : RecordId.ofKey(key);
-            long whole = isRow ? RecordId.of(value) : target.combined ? RecordId.NONE : RecordId.of(record);
+            long whole =
+                    isRow
+                            ? RecordId.of(value)
+                            : target.combined ? RecordId.NONE : RecordId.of(record);
             synchronized (task) {
                 if (!task.isBroken()) {
                     begin(record, keyId, whole);
@@ -264,7 +288,8 @@ final class RecordOutput extends AbstractIterator<Object> {
         }
         open = false;
         rows.number(pendingNanos);
-        // Before the first of several that come from the same, all of it was read, sorted or aggregated.
+        // Before the first of several that come from the same, all of it was read, sorted or
+        // aggregated.
         rows.number(isOfTheSame ? aloneNanos : 0);
         if (isKept) {
             texts.keep(rows.count, pendingNanos, System.nanoTime() - pendingNanos, text);
@@ -285,7 +310,9 @@ final class RecordOutput extends AbstractIterator<Object> {
     }
 
     void describe(Json json) {
-        json.field("link", target.link).field("combined", target.combined).field("count", rows.count)
+        json.field("link", target.link)
+                .field("combined", target.combined)
+                .field("count", rows.count)
                 .field("write_ns", writeNanos);
         texts.describe(json);
         json.end();

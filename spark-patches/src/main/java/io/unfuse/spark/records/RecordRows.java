@@ -1,6 +1,5 @@
 package io.unfuse.spark.records;
 
-import java.time.LocalDate;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
@@ -11,13 +10,23 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** What is known of rows of Spark SQL; a class of its own, since a program of RDDs may do without Spark SQL. */
+import java.time.LocalDate;
+
+/**
+ * What is known of rows of Spark SQL; a class of its own, since a program of RDDs may do without
+ * Spark SQL.
+ */
 final class RecordRows {
     private RecordRows() {}
 
     static long id(Object row) {
         UnsafeRow unsafe = (UnsafeRow) row;
-        return RecordId.mix(XXH64.hashUnsafeBytes(unsafe.getBaseObject(), unsafe.getBaseOffset(), unsafe.getSizeInBytes(), 42));
+        return RecordId.mix(
+                XXH64.hashUnsafeBytes(
+                        unsafe.getBaseObject(),
+                        unsafe.getBaseOffset(),
+                        unsafe.getSizeInBytes(),
+                        42));
     }
 
     /** A row's fields as {@code name=value, …}; null for what is no row. */
@@ -29,14 +38,18 @@ final class RecordRows {
             return null;
         }
         InternalRow row = (InternalRow) record;
-        if (!(schema instanceof StructType) || ((StructType) schema).fields().length != row.numFields()) {
+        if (!(schema instanceof StructType)
+                || ((StructType) schema).fields().length != row.numFields()) {
             return "a row of " + row.numFields() + " fields";
         }
         StringBuilder text = new StringBuilder();
         StructField[] fields = ((StructType) schema).fields();
         for (int i = 0; i < fields.length && text.length() <= most; i++) {
             text.append(i == 0 ? "" : ", ").append(fields[i].name()).append('=');
-            text.append(row.isNullAt(i) ? "null" : value(row.get(i, fields[i].dataType()), fields[i].dataType(), most));
+            text.append(
+                    row.isNullAt(i)
+                            ? "null"
+                            : value(row.get(i, fields[i].dataType()), fields[i].dataType(), most));
         }
         return text.toString();
     }
@@ -45,6 +58,8 @@ final class RecordRows {
         if (value instanceof UTF8String && ((UTF8String) value).numBytes() > most) {
             return ((UTF8String) value).substring(0, most + 1).toString();
         }
-        return type instanceof DateType ? LocalDate.ofEpochDay((Integer) value).toString() : String.valueOf(value);
+        return type instanceof DateType
+                ? LocalDate.ofEpochDay((Integer) value).toString()
+                : String.valueOf(value);
     }
 }

@@ -2,10 +2,7 @@ package io.unfuse.spark.records;
 
 import io.unfuse.spark.ScalaSeq;
 import io.unfuse.spark.events.Json;
-import java.io.IOException;
-import java.lang.reflect.Field;
-import java.util.ArrayList;
-import java.util.List;
+
 import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;
 import org.apache.spark.NarrowDependency;
@@ -13,17 +10,28 @@ import org.apache.spark.ShuffleDependency;
 import org.apache.spark.rdd.InputFileBlockHolder;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.unsafe.types.UTF8String;
+
 import scala.Product2;
 import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 
-/** What a task reads: a partition of a source, of a shuffle or of a cached RDD, followed record by record. */
+import java.io.IOException;
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What a task reads: a partition of a source, of a shuffle or of a cached RDD, followed record by
+ * record.
+ */
 final class RecordSource extends AbstractIterator<Object> {
     /** What is known of an RDD that is a source. */
     static final class Kind {
         final String name;
+
         /** Where its records were written, in {@link RecordOutput.Target#link}'s words. */
         final List<String> links;
+
         /** What they are told by: {@code key}, {@code whole} or {@code position}. */
         final String by;
 
@@ -36,13 +44,15 @@ final class RecordSource extends AbstractIterator<Object> {
         /** Null for an RDD that computes from others in the same task. */
         static Kind of(RDD<?> rdd) throws ReflectiveOperationException {
             if (rdd.getStorageLevel().isValid()) {
-                return new Kind("cached", List.of(RecordOutput.Target.cacheLink(rdd.id())), "position");
+                return new Kind(
+                        "cached", List.of(RecordOutput.Target.cacheLink(rdd.id())), "position");
             }
             String name = rdd.getClass().getSimpleName();
             List<String> links = new ArrayList<>();
             boolean keyed = false;
             boolean narrow = false;
-            for (Object dependency : ScalaSeq.toList(RDD.class.getMethod("dependencies").invoke(rdd))) {
+            for (Object dependency :
+                    ScalaSeq.toList(RDD.class.getMethod("dependencies").invoke(rdd))) {
                 if (dependency instanceof ShuffleDependency) {
                     ShuffleDependency<?, ?, ?> shuffle = (ShuffleDependency<?, ?, ?>) dependency;
                     links.add(RecordOutput.Target.shuffleLink(shuffle.shuffleId()));
@@ -56,8 +66,14 @@ final class RecordSource extends AbstractIterator<Object> {
                 return null;
             }
             if (links.isEmpty()) {
-                return new Kind(name.equals("HadoopRDD") || name.equals("NewHadoopRDD") || name.equals("FileScanRDD")
-                        ? "file" : "other", links, "position");
+                return new Kind(
+                        name.equals("HadoopRDD")
+                                        || name.equals("NewHadoopRDD")
+                                        || name.equals("FileScanRDD")
+                                ? "file"
+                                : "other",
+                        links,
+                        "position");
             }
             keyed |= !name.equals("ShuffledRDD") && !name.equals("ShuffledRowRDD");
             return new Kind("shuffle", links, keyed ? "key" : "whole");
@@ -76,21 +92,29 @@ final class RecordSource extends AbstractIterator<Object> {
     private final List<String> files = new ArrayList<>();
     private final List<Long> fileStarts = new ArrayList<>();
     private final List<Long> filePositions = new ArrayList<>();
+
     /** One after the other, as the reader comes to them; a Hadoop partition is of one file. */
     private final boolean hasSeveralFiles;
+
     /** What a record is told by is known without looking into it, and without code of the user. */
     private final boolean isByPosition;
+
     /** Its keys are where lines begin. */
     private final boolean isOfLines;
+
     private UTF8String lastFile;
     private long lastFileStart;
     private boolean isTimed = true;
+
     /** The output that its records go into, where that is known. */
     int output = -1;
+
     /** Time that the record read last has taken so far, ns. */
     long pendingNanos;
+
     /** Time in reading, ns. */
     long readNanos;
+
     private Object current;
     private long currentId;
     private long currentBegan;
@@ -99,7 +123,13 @@ final class RecordSource extends AbstractIterator<Object> {
     private boolean exhausted;
     private String currentText;
 
-    RecordSource(RecordTask task, int number, Kind kind, RDD<?> rdd, int partition, Iterator<?> records) {
+    RecordSource(
+            RecordTask task,
+            int number,
+            Kind kind,
+            RDD<?> rdd,
+            int partition,
+            Iterator<?> records) {
         this.task = task;
         this.number = number;
         this.kind = kind;
@@ -117,7 +147,10 @@ final class RecordSource extends AbstractIterator<Object> {
         }
     }
 
-    /** Whether the input format of a Hadoop RDD gives lines; so do other classes that have pairs of such types. */
+    /**
+     * Whether the input format of a Hadoop RDD gives lines; so do other classes that have pairs of
+     * such types.
+     */
     private static boolean readsLines(RDD<?> rdd) {
         for (Field field : rdd.getClass().getDeclaredFields()) {
             try {
@@ -274,12 +307,15 @@ final class RecordSource extends AbstractIterator<Object> {
         if (kind.name.equals("cached")) {
             return RecordOutput.positionId(partition, count());
         }
-        return isOfLines && isLine(record) ? ((LongWritable) ((Product2<?, ?>) record)._1()).get() : RecordId.NONE;
+        return isOfLines && isLine(record)
+                ? ((LongWritable) ((Product2<?, ?>) record)._1()).get()
+                : RecordId.NONE;
     }
 
     /** A line of a text file, with its offset. */
     private static boolean isLine(Object record) {
-        return record instanceof Product2 && ((Product2<?, ?>) record)._1() instanceof LongWritable
+        return record instanceof Product2
+                && ((Product2<?, ?>) record)._1() instanceof LongWritable
                 && ((Product2<?, ?>) record)._2() instanceof Text;
     }
 
@@ -302,7 +338,8 @@ final class RecordSource extends AbstractIterator<Object> {
         open = false;
         rows.number(pendingNanos);
         rows.id(currentId);
-        // Its time may have come after the next one was asked for: where it is is known all the same.
+        // Its time may have come after the next one was asked for: where it is is known all the
+        // same.
         if (isKept || texts.wants(pendingNanos)) {
             texts.keep(rows.count, pendingNanos, currentBegan, currentText);
             isKept = false;
@@ -321,10 +358,20 @@ final class RecordSource extends AbstractIterator<Object> {
     }
 
     void describe(Json json) {
-        json.field("kind", kind.name).field("by", kind.by).strings("links", kind.links)
-                .field("rdd", rdd.id()).field("name", rdd.toString()).field("partition", partition)
-                .field("count", rows.count).field("read_ns", readNanos).field("timed", isTimed).field("lines", isOfLines).field("output", output)
-                .strings("files", files).numbers("file_starts", fileStarts).numbers("file_positions", filePositions);
+        json.field("kind", kind.name)
+                .field("by", kind.by)
+                .strings("links", kind.links)
+                .field("rdd", rdd.id())
+                .field("name", rdd.toString())
+                .field("partition", partition)
+                .field("count", rows.count)
+                .field("read_ns", readNanos)
+                .field("timed", isTimed)
+                .field("lines", isOfLines)
+                .field("output", output)
+                .strings("files", files)
+                .numbers("file_starts", fileStarts)
+                .numbers("file_positions", filePositions);
         texts.describe(json);
         json.end();
     }

@@ -2,6 +2,14 @@ package io.unfuse.spark.records;
 
 import io.unfuse.spark.Agent;
 import io.unfuse.spark.events.Json;
+
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.rdd.RDD;
+
+import scala.collection.Iterator;
+
 import java.io.File;
 import java.io.IOException;
 import java.lang.management.GarbageCollectorMXBean;
@@ -14,30 +22,39 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
-import org.apache.spark.ShuffleDependency;
-import org.apache.spark.SparkEnv;
-import org.apache.spark.TaskContext;
-import org.apache.spark.rdd.RDD;
-import scala.collection.Iterator;
 
 /**
- * The records of one task attempt. All time between two looks at the clock goes to somebody: to the source that is being read, or to
- * the record that was read last, whose consequences the code in between computes.
+ * The records of one task attempt. All time between two looks at the clock goes to somebody: to the
+ * source that is being read, or to the record that was read last, whose consequences the code in
+ * between computes.
  *
- * <p>A task is followed by its thread; a thread that feeds a Python process reads sources too, and what it does is counted, not timed.
+ * <p>A task is followed by its thread; a thread that feeds a Python process reads sources too, and
+ * what it does is counted, not timed.
  */
 final class RecordTask {
-    /** Pauses of the JVM and lost CPUs, which are nobody's doing, are looked for in times longer than this. */
+    /**
+     * Pauses of the JVM and lost CPUs, which are nobody's doing, are looked for in times longer
+     * than this.
+     */
     private static final long SUSPICIOUS_NANOS = 1_000_000;
+
     /** A merge that takes less is part of the shuffle's latency, like reading it. */
     static final long MERGE_NANOS = 20_000;
+
     private static final int MOST_MERGES = 100_000;
+
     /** A task that reads more sources, such as one of a cartesian product, is not followed. */
     private static final int MOST_SOURCES = 1000;
+
     private static final List<GarbageCollectorMXBean> COLLECTORS = pausing();
-    /** Task attempt ids begin again with another SparkContext, and process ids on other machines. */
+
+    /**
+     * Task attempt ids begin again with another SparkContext, and process ids on other machines.
+     */
     private static final AtomicLong FILES = new AtomicLong();
-    private static final String FILE_PREFIX = "task-" + Long.toHexString(new SecureRandom().nextLong()) + "-";
+
+    private static final String FILE_PREFIX =
+            "task-" + Long.toHexString(new SecureRandom().nextLong()) + "-";
 
     final long id;
     final boolean redacted;
@@ -48,8 +65,10 @@ final class RecordTask {
     private final RecordFile file;
     private final List<RecordSource> sources = new ArrayList<>();
     private final List<RecordOutput> outputs = new ArrayList<>();
+
     /** How many sources there were when each RDD that is being cached began to be computed. */
     private final Deque<Integer> nested = new ArrayDeque<>();
+
     private final Map<Long, Long> merges = new HashMap<>();
     private RecordSource owner;
     private RecordOutput active;
@@ -58,10 +77,13 @@ final class RecordTask {
     private long paused = collectedMillis();
     private long delayed = runDelay.nanos();
     private long unownedNanos;
+
     /** Fetching, decoding and merging what the next source of a shuffle gives, ns. */
     private long mergeNanos;
+
     /** When {@link #paused} and {@link #delayed} were read. */
     private long looked = mark;
+
     private volatile boolean broken;
     private volatile boolean done;
 
@@ -128,8 +150,12 @@ final class RecordTask {
 
     /** Those whose time is that of pauses: the cycles of concurrent ones are not. */
     private static List<GarbageCollectorMXBean> pausing() {
-        List<GarbageCollectorMXBean> pausing = new ArrayList<>(ManagementFactory.getGarbageCollectorMXBeans());
-        pausing.removeIf(collector -> collector.getName().contains("Cycles") || collector.getName().contains("Concurrent"));
+        List<GarbageCollectorMXBean> pausing =
+                new ArrayList<>(ManagementFactory.getGarbageCollectorMXBeans());
+        pausing.removeIf(
+                collector ->
+                        collector.getName().contains("Cycles")
+                                || collector.getName().contains("Concurrent"));
         return pausing;
     }
 
@@ -193,14 +219,16 @@ final class RecordTask {
         computed();
     }
 
-    synchronized Object source(Iterator<?> records, RDD<?> rdd, int partition) throws ReflectiveOperationException {
+    synchronized Object source(Iterator<?> records, RDD<?> rdd, int partition)
+            throws ReflectiveOperationException {
         RecordSource.Kind kind = RecordSource.Kind.of(rdd);
         if (kind == null) {
             computed();
             return records;
         }
         if (sources.size() >= MOST_SOURCES) {
-            throw new IllegalStateException("a task that reads more than " + MOST_SOURCES + " partitions is not followed");
+            throw new IllegalStateException(
+                    "a task that reads more than " + MOST_SOURCES + " partitions is not followed");
         }
         RecordSource source = new RecordSource(this, sources.size(), kind, rdd, partition, records);
         // What it did before it was read.
@@ -233,9 +261,10 @@ final class RecordTask {
 
     synchronized Object output(Iterator<?> records, Object dependency) {
         computed();
-        RecordOutput.Target target = dependency == null
-                ? RecordOutput.Target.result()
-                : RecordOutput.Target.shuffle((ShuffleDependency<?, ?, ?>) dependency);
+        RecordOutput.Target target =
+                dependency == null
+                        ? RecordOutput.Target.result()
+                        : RecordOutput.Target.shuffle((ShuffleDependency<?, ?, ?>) dependency);
         return add(records, new RecordOutput(this, outputs.size(), target), 0);
     }
 
@@ -254,8 +283,10 @@ final class RecordTask {
     List<RecordSource> sourcesOf(RecordOutput output) {
         List<RecordSource> of = new ArrayList<>();
         for (RecordSource source : sources) {
-            // What came later was made while the output was read: there is one output that is read last.
-            if (source.output == output.number || (source.output < 0 && output.number == outputs.size() - 1)) {
+            // What came later was made while the output was read: there is one output that is read
+            // last.
+            if (source.output == output.number
+                    || (source.output < 0 && output.number == outputs.size() - 1)) {
                 of.add(source);
             }
         }
@@ -287,7 +318,10 @@ final class RecordTask {
         mergeNanos += lap();
     }
 
-    /** What was done since the last look was our own work. Only after work that takes a while: to look takes a while too. */
+    /**
+     * What was done since the last look was our own work. Only after work that takes a while: to
+     * look takes a while too.
+     */
     void ignore() {
         lap();
     }
@@ -313,16 +347,17 @@ final class RecordTask {
         for (long nanos : merges.values()) {
             unownedNanos += nanos;
         }
-        Json event = new Json(1024)
-                .field("type", "records")
-                .field("file", file.name())
-                .field("app", SparkEnv.get().conf().getAppId())
-                .field("stage", stage)
-                .field("attempt", attempt)
-                .field("task", id)
-                .field("partition", partition)
-                .field("unowned_ns", unownedNanos)
-                .array("sources");
+        Json event =
+                new Json(1024)
+                        .field("type", "records")
+                        .field("file", file.name())
+                        .field("app", SparkEnv.get().conf().getAppId())
+                        .field("stage", stage)
+                        .field("attempt", attempt)
+                        .field("task", id)
+                        .field("partition", partition)
+                        .field("unowned_ns", unownedNanos)
+                        .array("sources");
         for (RecordSource source : sources) {
             source.describe(event.item());
         }

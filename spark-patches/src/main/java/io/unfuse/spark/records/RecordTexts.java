@@ -1,14 +1,19 @@
 package io.unfuse.spark.records;
 
 import io.unfuse.spark.events.Json;
+
 import java.nio.charset.StandardCharsets;
 import java.util.Comparator;
 import java.util.PriorityQueue;
 
-/** The records with the longest times, with a bounded part of their content, or without where it may not be kept. */
+/**
+ * The records with the longest times, with a bounded part of their content, or without where it may
+ * not be kept.
+ */
 final class RecordTexts {
     private static final int MOST = 20;
     private static final int LONGEST = 300;
+
     /** In these are more than so many characters. */
     private static final int BYTES = 4 * LONGEST + 4;
 
@@ -28,7 +33,8 @@ final class RecordTexts {
         }
     }
 
-    private final PriorityQueue<Kept> kept = new PriorityQueue<>(Comparator.comparingLong((Kept one) -> one.nanos));
+    private final PriorityQueue<Kept> kept =
+            new PriorityQueue<>(Comparator.comparingLong((Kept one) -> one.nanos));
 
     /** True if a record that takes so long would be kept. */
     boolean wants(long nanos) {
@@ -48,10 +54,17 @@ final class RecordTexts {
     void describe(Json json) {
         json.array("texts");
         for (Kept one : kept) {
-            json.item().field("position", one.position).field("ns", one.nanos)
-                    .field("began_ns", one.began).field("ended_ns", one.ended)
+            json.item()
+                    .field("position", one.position)
+                    .field("ns", one.nanos)
+                    .field("began_ns", one.began)
+                    .field("ended_ns", one.ended)
                     .field("cut", one.text != null && one.text.length() > LONGEST)
-                    .field("text", one.text != null && one.text.length() > LONGEST ? one.text.substring(0, LONGEST) : one.text)
+                    .field(
+                            "text",
+                            one.text != null && one.text.length() > LONGEST
+                                    ? one.text.substring(0, LONGEST)
+                                    : one.text)
                     .end();
         }
         json.endArray();
@@ -63,23 +76,35 @@ final class RecordTexts {
             if (record instanceof scala.Tuple2) {
                 scala.Tuple2<?, ?> pair = (scala.Tuple2<?, ?>) record;
                 // With the values of a key goes everything that was grouped under it.
-                return keyed ? "key " + of(pair._1(), null, false)
-                        : isWritable(pair._1()) ? of(pair._2(), null, false)
-                        : "(" + of(pair._1(), null, false) + "," + of(pair._2(), null, false) + ")";
+                return keyed
+                        ? "key " + of(pair._1(), null, false)
+                        : isWritable(pair._1())
+                                ? of(pair._2(), null, false)
+                                : "("
+                                        + of(pair._1(), null, false)
+                                        + ","
+                                        + of(pair._2(), null, false)
+                                        + ")";
             }
             if (record instanceof org.apache.hadoop.io.Text) {
                 org.apache.hadoop.io.Text text = (org.apache.hadoop.io.Text) record;
-                // Not the whole of a line that may be as large as memory; half a character at its end is cut off with the rest.
-                return text.getLength() <= BYTES ? text.toString() : new String(text.getBytes(), 0, BYTES, StandardCharsets.UTF_8);
+                // Not the whole of a line that may be as large as memory; half a character at its
+                // end is cut off with the rest.
+                return text.getLength() <= BYTES
+                        ? text.toString()
+                        : new String(text.getBytes(), 0, BYTES, StandardCharsets.UTF_8);
             }
             if (record instanceof byte[]) {
                 return ((byte[]) record).length + " bytes";
             }
             if (record instanceof CharSequence) {
                 CharSequence text = (CharSequence) record;
-                return text.length() > LONGEST ? text.subSequence(0, LONGEST + 1).toString() : text.toString();
+                return text.length() > LONGEST
+                        ? text.subSequence(0, LONGEST + 1).toString()
+                        : text.toString();
             }
-            if (record instanceof scala.collection.Iterable || record instanceof java.util.Collection
+            if (record instanceof scala.collection.Iterable
+                    || record instanceof java.util.Collection
                     || record instanceof Object[]) {
                 // Everything in it would be written first, however much that is.
                 return "a " + record.getClass().getSimpleName();

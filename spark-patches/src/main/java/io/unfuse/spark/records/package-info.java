@@ -1,2 +1,4 @@
-/** Follows records through tasks, to tell which inputs an output came from and how long each took. */
+/**
+ * Follows records through tasks, to tell which inputs an output came from and how long each took.
+ */
 package io.unfuse.spark.records;

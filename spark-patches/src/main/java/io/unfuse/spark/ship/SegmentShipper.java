@@ -1,6 +1,13 @@
 package io.unfuse.spark.ship;
 
 import io.unfuse.spark.Agent;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsPermission;
+
 import java.io.File;
 import java.io.FileInputStream;
 import java.io.IOException;
@@ -16,61 +23,100 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FSDataOutputStream;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.fs.permission.FsPermission;
 
 /**
- * Copies finished files of the profile from this JVM's spool to where the user wants them, through Hadoop's file systems, and
- * deletes them in the spool. It has a thread of its own, for which nobody waits except, for a moment, a Spark that stops.
+ * Copies finished files of the profile from this JVM's spool to where the user wants them, through
+ * Hadoop's file systems, and deletes them in the spool. It has a thread of its own, for which
+ * nobody waits except, for a moment, a Spark that stops.
  *
- * <p>The writer outlives the JVM by a moment, and a killed JVM ships nothing more. What they leave in the spool is
- * shipped by the next JVM of this machine that ships to the same place.
+ * <p>The writer outlives the JVM by a moment, and a killed JVM ships nothing more. What they leave
+ * in the spool is shipped by the next JVM of this machine that ships to the same place.
  */
 public final class SegmentShipper implements Runnable {
     /** Set by the agent where {@code dir} is a URI. */
     static final String URI_PROPERTY = "unfuse.uri";
+
     /** Set by the agent: this JVM's spool. */
     static final String SPOOL_PROPERTY = "unfuse.spool";
 
     private static final String MANIFEST = "unfuse.json";
+
     /** In a spool: where its files go. */
     private static final String TARGET = "target.uri";
+
     /** Samples after what explains them, and the word on the whole process last. */
-    private static final List<String> FOLDERS = Arrays.asList("sources", "source_index", "codegen", "applications", "executors",
-            "jobs", "plans", "executions", "stages", "stacks", "tasks", "cached", "intervals", "hosts", "records_in", "records_out",
-            "record_texts", "record_targets", "record_sources", "samples", "processes");
+    private static final List<String> FOLDERS =
+            Arrays.asList(
+                    "sources",
+                    "source_index",
+                    "codegen",
+                    "applications",
+                    "executors",
+                    "jobs",
+                    "plans",
+                    "executions",
+                    "stages",
+                    "stacks",
+                    "tasks",
+                    "cached",
+                    "intervals",
+                    "hosts",
+                    "records_in",
+                    "records_out",
+                    "record_texts",
+                    "record_targets",
+                    "record_sources",
+                    "samples",
+                    "processes");
+
     /** Stores where a file appears when it is complete, and renaming copies it. */
-    private static final Set<String> STORES = new HashSet<>(Arrays.asList("s3", "s3n", "s3a", "gs", "oss", "cosn", "obs", "tos"));
+    private static final Set<String> STORES =
+            new HashSet<>(Arrays.asList("s3", "s3n", "s3a", "gs", "oss", "cosn", "obs", "tos"));
 
     private static final FsPermission PRIVATE = new FsPermission((short) 0700);
     private static final long ROUND_MILLIS = 1000;
     private static final long LONGEST_PAUSE_MILLIS = 60_000;
+
     /** After which a writer that wrote nothing was killed. */
     private static final long LONGEST_SILENCE_MILLIS = 600_000;
+
     /** How many rounds pass between looks for spools that others have left. */
     private static final int ADOPT_EVERY = 30;
-    /** How long a stopping Spark waits for samples to be written, and then for files to be copied. */
+
+    /**
+     * How long a stopping Spark waits for samples to be written, and then for files to be copied.
+     */
     private static final int DELIVER_MILLIS = 2000;
+
     private static final int SHIP_MILLIS = 5000;
-    /** How long it waits where it has waited in vain before: the target cannot be reached, and the JVM's end is not ours. */
+
+    /**
+     * How long it waits where it has waited in vain before: the target cannot be reached, and the
+     * JVM's end is not ours.
+     */
     private static final int SHIP_AGAIN_MILLIS = 500;
 
     private static SegmentShipper running;
 
     private final File spool;
-    /** Which directory the spool was at first: others could put another in its place where its parent lets them. */
+
+    /**
+     * Which directory the spool was at first: others could put another in its place where its
+     * parent lets them.
+     */
     private final Object identity;
+
     private final Path target;
     private final Configuration conf;
     private final Set<Path> made = new HashSet<>();
     private FileSystem files;
     private boolean complained;
+
     /** Rounds that are asked for, and those that are done: guarded by this. */
     private long asked;
+
     private long done;
+
     /** Somebody has waited in vain since the last round that was done: guarded by this. */
     private boolean inVain;
 
@@ -95,11 +141,15 @@ public final class SegmentShipper implements Runnable {
         Thread thread = new Thread(running, "unfuse-shipper");
         thread.setDaemon(true);
         thread.start();
-        // A Worker ends executors by a signal while their plugins are still shutting down, and kills them after ten seconds.
+        // A Worker ends executors by a signal while their plugins are still shutting down, and
+        // kills them after ten seconds.
         Runtime.getRuntime().addShutdownHook(new Thread(() -> finish(true), "unfuse-shipper-end"));
     }
 
-    /** Ships what there is up to now, as far as that goes in a few seconds; {@code last} says that the JVM ends now. */
+    /**
+     * Ships what there is up to now, as far as that goes in a few seconds; {@code last} says that
+     * the JVM ends now.
+     */
     public static void finish(boolean last) {
         SegmentShipper shipper;
         synchronized (SegmentShipper.class) {
@@ -112,8 +162,12 @@ public final class SegmentShipper implements Runnable {
             boolean delivered = Agent.deliver(DELIVER_MILLIS, last);
             boolean shipped = shipper.shipNow();
             if (last && !(delivered && shipped)) {
-                Agent.log("the end of the profile was not copied to " + shipper.target + " in time; it is in " + shipper.spool
-                        + ", from where the next JVM of this machine with the same dir and spools copies it");
+                Agent.log(
+                        "the end of the profile was not copied to "
+                                + shipper.target
+                                + " in time; it is in "
+                                + shipper.spool
+                                + ", from where the next JVM of this machine with the same dir and spools copies it");
             }
         } catch (InterruptedException stop) {
             Thread.currentThread().interrupt();
@@ -124,7 +178,8 @@ public final class SegmentShipper implements Runnable {
 
     private boolean shipNow() throws InterruptedException {
         synchronized (this) {
-            long until = System.nanoTime() + (inVain ? SHIP_AGAIN_MILLIS : SHIP_MILLIS) * 1_000_000L;
+            long until =
+                    System.nanoTime() + (inVain ? SHIP_AGAIN_MILLIS : SHIP_MILLIS) * 1_000_000L;
             long number = ++asked;
             notifyAll();
             while (done < number) {
@@ -181,7 +236,13 @@ public final class SegmentShipper implements Runnable {
     private void complain(Throwable error) {
         if (!complained) {
             complained = true;
-            Agent.log("the profile cannot be copied to " + target + ", trying again; it waits in " + spool + ": " + error);
+            Agent.log(
+                    "the profile cannot be copied to "
+                            + target
+                            + ", trying again; it waits in "
+                            + spool
+                            + ": "
+                            + error);
         }
     }
 
@@ -212,8 +273,15 @@ public final class SegmentShipper implements Runnable {
             }
         }
         for (String folder : FOLDERS) {
-            File[] finished = new File(from, folder).listFiles((dir, name) ->
-                    !name.startsWith(".") && name.endsWith(folder.equals("sources") ? ".java" : ".parquet"));
+            File[] finished =
+                    new File(from, folder)
+                            .listFiles(
+                                    (dir, name) ->
+                                            !name.startsWith(".")
+                                                    && name.endsWith(
+                                                            folder.equals("sources")
+                                                                    ? ".java"
+                                                                    : ".parquet"));
             if (finished == null || finished.length == 0) {
                 continue;
             }
@@ -243,8 +311,14 @@ public final class SegmentShipper implements Runnable {
     /** Nobody ever sees half a file under its name. */
     private void copy(File from, Path to) throws IOException {
         boolean isStore = STORES.contains(String.valueOf(files.getUri().getScheme()));
-        Path aside = isStore ? to : new Path(to.getParent(), "." + to.getName() + "." + spool.getName() + ".tmp");
-        try (InputStream in = new FileInputStream(from); FSDataOutputStream out = files.create(aside, true)) {
+        Path aside =
+                isStore
+                        ? to
+                        : new Path(
+                                to.getParent(),
+                                "." + to.getName() + "." + spool.getName() + ".tmp");
+        try (InputStream in = new FileInputStream(from);
+                FSDataOutputStream out = files.create(aside, true)) {
             byte[] buffer = new byte[64 << 10];
             for (int read = in.read(buffer); read >= 0; read = in.read(buffer)) {
                 out.write(buffer, 0, read);
@@ -267,7 +341,8 @@ public final class SegmentShipper implements Runnable {
 
     /** Ships what JVMs that are gone have left beside our spool for the same place. */
     void adopt() throws IOException {
-        File[] spools = spool.getParentFile().listFiles((dir, name) -> name.startsWith("unfuse-spool-"));
+        File[] spools =
+                spool.getParentFile().listFiles((dir, name) -> name.startsWith("unfuse-spool-"));
         if (spools == null) {
             return;
         }
@@ -289,28 +364,38 @@ public final class SegmentShipper implements Runnable {
         if (!Files.isDirectory(other.toPath(), LinkOption.NOFOLLOW_LINKS)) {
             return false;
         }
-        Set<PosixFilePermission> permissions = Files.getPosixFilePermissions(other.toPath(), LinkOption.NOFOLLOW_LINKS);
-        return !permissions.contains(PosixFilePermission.GROUP_WRITE) && !permissions.contains(PosixFilePermission.OTHERS_WRITE)
-                && Files.getOwner(other.toPath(), LinkOption.NOFOLLOW_LINKS).equals(Files.getOwner(spool.toPath()));
+        Set<PosixFilePermission> permissions =
+                Files.getPosixFilePermissions(other.toPath(), LinkOption.NOFOLLOW_LINKS);
+        return !permissions.contains(PosixFilePermission.GROUP_WRITE)
+                && !permissions.contains(PosixFilePermission.OTHERS_WRITE)
+                && Files.getOwner(other.toPath(), LinkOption.NOFOLLOW_LINKS)
+                        .equals(Files.getOwner(spool.toPath()));
     }
 
     /** What tells a directory from another of the same name; null where there is none. */
     private static Object identity(File directory) {
         try {
             BasicFileAttributes about =
-                    Files.readAttributes(directory.toPath(), BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+                    Files.readAttributes(
+                            directory.toPath(),
+                            BasicFileAttributes.class,
+                            LinkOption.NOFOLLOW_LINKS);
             return about.isDirectory() ? about.fileKey() : null;
         } catch (IOException gone) {
             return null;
         }
     }
 
-    /** A writer adds to its processes every few seconds; where it was killed too, its marker stays. */
+    /**
+     * A writer adds to its processes every few seconds; where it was killed too, its marker stays.
+     */
     private static boolean hasWriter(File spool) {
         File markers = new File(spool, "live");
         String[] live = markers.list((dir, name) -> !name.contains(".failed-"));
         long heard = Math.max(markers.lastModified(), new File(spool, "processes").lastModified());
-        return live != null && live.length > 0 && System.currentTimeMillis() - heard < LONGEST_SILENCE_MILLIS;
+        return live != null
+                && live.length > 0
+                && System.currentTimeMillis() - heard < LONGEST_SILENCE_MILLIS;
     }
 
     private static void delete(File file) throws IOException {

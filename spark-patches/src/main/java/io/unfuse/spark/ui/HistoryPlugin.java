@@ -1,21 +1,31 @@
 package io.unfuse.spark.ui;
 
 import io.unfuse.spark.ScalaSeq;
-import java.util.Collections;
+
 import org.apache.spark.SparkConf;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.status.AppHistoryServerPlugin;
 import org.apache.spark.status.ElementTrackingStore;
 import org.apache.spark.ui.SparkUI;
 
-/** Adds the tab to the applications of a History Server that has the agent; found by {@code ServiceLoader}. */
+import java.util.Collections;
+
+/**
+ * Adds the tab to the applications of a History Server that has the agent; found by {@code
+ * ServiceLoader}.
+ */
 public final class HistoryPlugin implements AppHistoryServerPlugin {
-    /** None: the profile is our store. The type is a subtype of what both Scala versions mean by {@code Seq}. */
+    /**
+     * None: the profile is our store. The type is a subtype of what both Scala versions mean by
+     * {@code Seq}.
+     */
     @Override
     @SuppressWarnings("unchecked")
-    public scala.collection.immutable.Seq<SparkListener> createListeners(SparkConf conf, ElementTrackingStore store) {
+    public scala.collection.immutable.Seq<SparkListener> createListeners(
+            SparkConf conf, ElementTrackingStore store) {
         try {
-            return (scala.collection.immutable.Seq<SparkListener>) ScalaSeq.fromList(Collections.emptyList());
+            return (scala.collection.immutable.Seq<SparkListener>)
+                    ScalaSeq.fromList(Collections.emptyList());
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException("Scala has no empty list", e);
         }

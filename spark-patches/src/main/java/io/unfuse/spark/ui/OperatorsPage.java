@@ -1,7 +1,9 @@
 package io.unfuse.spark.ui;
 
 import io.unfuse.spark.Agent;
+
 import org.apache.spark.ui.WebUIPage;
+
 import scala.xml.Unparsed;
 
 /** A page of Spark's without its one method, which {@link PageClass} adds. */
@@ -24,8 +26,10 @@ abstract class OperatorsPage extends WebUIPage {
             return content.of(request);
         } catch (Throwable error) {
             Agent.failedWithoutLoss("showing the profile in Spark's web pages", error);
-            return new Unparsed("<html><body><p>" + OperatorsPages.escaped("unfuse cannot show this: " + error)
-                    + "</p></body></html>");
+            return new Unparsed(
+                    "<html><body><p>"
+                            + OperatorsPages.escaped("unfuse cannot show this: " + error)
+                            + "</p></body></html>");
         }
     }
 }

@@ -1,14 +1,19 @@
 package io.unfuse.spark.ui;
 
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
-import java.util.function.Supplier;
 import org.apache.spark.ui.SparkUITab;
+
 import scala.Function0;
 import scala.Option;
 import scala.xml.Unparsed;
 
-/** What the tab's two pages say. The request is an {@code Object}: its package depends on the version of Spark. */
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.util.function.Supplier;
+
+/**
+ * What the tab's two pages say. The request is an {@code Object}: its package depends on the
+ * version of Spark.
+ */
 final class OperatorsPages {
     private final SparkUITab tab;
     private final ReportProgram program;
@@ -23,15 +28,17 @@ final class OperatorsPages {
     /** The page in Spark's frame. It is there at once; the report in it takes its time. */
     Object frame(Object request) throws ReflectiveOperationException {
         String missing = program.missing();
-        String content = missing != null
-                ? "<p>" + escaped(missing) + "</p>"
-                : "<p>CPU time of each query's operators, from the profile in <code>" + escaped(program.dir())
-                        + "</code>. A running application's last seconds are not in it yet. "
-                        + "<a href=\"report/\" target=\"unfuse-report\">Refresh</a> "
-                        + "<a href=\"report/\" target=\"_blank\">Open alone</a></p>"
-                        + "<iframe name=\"unfuse-report\" title=\"unfuse report\" src=\"report/\" "
-                        + "style=\"width: 100%; height: calc(100vh - 11rem); min-height: 30rem; border: 1px solid #ccc\">"
-                        + "</iframe>";
+        String content =
+                missing != null
+                        ? "<p>" + escaped(missing) + "</p>"
+                        : "<p>CPU time of each query's operators, from the profile in <code>"
+                                + escaped(program.dir())
+                                + "</code>. A running application's last seconds are not in it yet. "
+                                + "<a href=\"report/\" target=\"unfuse-report\">Refresh</a> "
+                                + "<a href=\"report/\" target=\"_blank\">Open alone</a></p>"
+                                + "<iframe name=\"unfuse-report\" title=\"unfuse report\" src=\"report/\" "
+                                + "style=\"width: 100%; height: calc(100vh - 11rem); min-height: 30rem; border: 1px solid #ccc\">"
+                                + "</iframe>";
         return inSparksFrame(request, content);
     }
 
@@ -41,8 +48,10 @@ final class OperatorsPages {
         try {
             page = withNonce(program.report(app.get()));
         } catch (ReportProgram.Failure failure) {
-            page = "<html lang=\"en\"><head><meta charset=\"utf-8\"><title>unfuse</title></head><body><p>"
-                    + escaped(failure.getMessage()) + "</p></body></html>";
+            page =
+                    "<html lang=\"en\"><head><meta charset=\"utf-8\"><title>unfuse</title></head><body><p>"
+                            + escaped(failure.getMessage())
+                            + "</p></body></html>";
         }
         // Spark writes a document type in front.
         String type = "<!doctype html>";
@@ -59,15 +68,22 @@ final class OperatorsPages {
             if (nonce == null || script < 0) {
                 return page;
             }
-            return page.substring(0, script) + "<script nonce=\"" + escaped(nonce.toString()) + "\">"
+            return page.substring(0, script)
+                    + "<script nonce=\""
+                    + escaped(nonce.toString())
+                    + "\">"
                     + page.substring(script + "<script>".length());
         } catch (ReflectiveOperationException sparkHasNone) {
             return page;
         }
     }
 
-    /** {@code UIUtils.headerSparkPage}, whose parameters have grown over time: what we do not know stays at its default. */
-    private Object inSparksFrame(Object request, String content) throws ReflectiveOperationException {
+    /**
+     * {@code UIUtils.headerSparkPage}, whose parameters have grown over time: what we do not know
+     * stays at its default.
+     */
+    private Object inSparksFrame(Object request, String content)
+            throws ReflectiveOperationException {
         Class<?> utils = Class.forName("org.apache.spark.ui.UIUtils$");
         for (Method method : utils.getMethods()) {
             if (!method.getName().equals("headerSparkPage")) {
@@ -94,13 +110,17 @@ final class OperatorsPages {
             try {
                 return method.invoke(utils.getField("MODULE$").get(null), arguments);
             } catch (InvocationTargetException e) {
-                throw new IllegalStateException("Spark cannot make the page: " + e.getCause(), e.getCause());
+                throw new IllegalStateException(
+                        "Spark cannot make the page: " + e.getCause(), e.getCause());
             }
         }
         throw new NoSuchMethodException("UIUtils.headerSparkPage");
     }
 
     static String escaped(String text) {
-        return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\"", "&quot;");
+        return text.replace("&", "&amp;")
+                .replace("<", "&lt;")
+                .replace(">", "&gt;")
+                .replace("\"", "&quot;");
     }
 }

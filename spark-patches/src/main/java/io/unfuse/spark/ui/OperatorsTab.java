@@ -1,13 +1,15 @@
 package io.unfuse.spark.ui;
 
 import io.unfuse.spark.Agent;
+
 import org.apache.spark.SparkContext;
 import org.apache.spark.ui.SparkUI;
 import org.apache.spark.ui.SparkUITab;
 
 /**
- * The tab "Operators" of Spark's web pages, of a running application or in the History Server: a page in Spark's frame, and in it
- * the report of the profile, which is a page of its own ({@code operators/report}).
+ * The tab "Operators" of Spark's web pages, of a running application or in the History Server: a
+ * page in Spark's frame, and in it the report of the profile, which is a page of its own ({@code
+ * operators/report}).
  */
 public final class OperatorsTab extends SparkUITab {
     private OperatorsTab(SparkUI ui) {
@@ -32,7 +34,8 @@ public final class OperatorsTab extends SparkUITab {
             if (program != null) {
                 OperatorsTab tab = new OperatorsTab(ui);
                 // The id is not known yet in every version of Spark.
-                OperatorsPages pages = new OperatorsPages(tab, program, () -> ui.store().applicationInfo().id());
+                OperatorsPages pages =
+                        new OperatorsPages(tab, program, () -> ui.store().applicationInfo().id());
                 tab.attachPage(PageClass.newPage("", pages::frame));
                 tab.attachPage(PageClass.newPage("report", pages::report));
                 ui.attachTab(tab);

@@ -1,19 +1,20 @@
 package io.unfuse.spark.ui;
 
-import java.lang.invoke.MethodHandles;
-import java.lang.reflect.Constructor;
-import java.lang.reflect.Method;
-import java.lang.reflect.Modifier;
 import org.apache.spark.ui.WebUIPage;
 import org.objectweb.asm.ClassWriter;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.Type;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+
 /**
- * The class of our pages, made when it is first asked for: {@code WebUIPage.render} takes a {@code javax} request and gives a
- * {@code scala.collection.Seq} in Spark 3.5, a {@code jakarta} one and an {@code immutable.Seq} in Spark 4, and one jar cannot be
- * compiled against both.
+ * The class of our pages, made when it is first asked for: {@code WebUIPage.render} takes a {@code
+ * javax} request and gives a {@code scala.collection.Seq} in Spark 3.5, a {@code jakarta} one and
+ * an {@code immutable.Seq} in Spark 4, and one jar cannot be compiled against both.
  */
 final class PageClass {
     private static final String NAME = "io/unfuse/spark/ui/SparkOperatorsPage";
@@ -49,11 +50,21 @@ final class PageClass {
 
         Method inSpark = renderMethod();
         MethodVisitor render =
-                writer.visitMethod(Opcodes.ACC_PUBLIC, "render", Type.getMethodDescriptor(inSpark), null, null);
+                writer.visitMethod(
+                        Opcodes.ACC_PUBLIC,
+                        "render",
+                        Type.getMethodDescriptor(inSpark),
+                        null,
+                        null);
         render.visitCode();
         render.visitVarInsn(Opcodes.ALOAD, 0);
         render.visitVarInsn(Opcodes.ALOAD, 1);
-        render.visitMethodInsn(Opcodes.INVOKEVIRTUAL, SUPER, "nodes", "(Ljava/lang/Object;)Ljava/lang/Object;", false);
+        render.visitMethodInsn(
+                Opcodes.INVOKEVIRTUAL,
+                SUPER,
+                "nodes",
+                "(Ljava/lang/Object;)Ljava/lang/Object;",
+                false);
         render.visitTypeInsn(Opcodes.CHECKCAST, Type.getInternalName(inSpark.getReturnType()));
         render.visitInsn(Opcodes.ARETURN);
         render.visitMaxs(0, 0);

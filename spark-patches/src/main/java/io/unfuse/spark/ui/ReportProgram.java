@@ -10,18 +10,21 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * {@code unfuse report} as a child process: this JVM analyses nothing itself. At most one runs at a time, with little priority and
- * for a limited time, and an answer is kept for some seconds.
+ * {@code unfuse report} as a child process: this JVM analyses nothing itself. At most one runs at a
+ * time, with little priority and for a limited time, and an answer is kept for some seconds.
  */
 final class ReportProgram {
     /** Set by the agent, unless it was told {@code ui=off}. */
     private static final String DIR = "unfuse.ui.dir";
+
     private static final String PROGRAM = "unfuse.ui.program";
 
     private static final int MAX_BYTES = 48 << 20;
     private static final int LIMIT_MILLIS = 60_000;
+
     /** Who waits for another's report holds one of the web server's few threads. */
     private static final int MOST_WAITING_MILLIS = 15_000;
+
     private static final long KEPT_NANOS = 5_000_000_000L;
 
     private static ReportProgram configured;
@@ -68,8 +71,12 @@ final class ReportProgram {
     String missing() {
         return new File(program).canExecute()
                 ? null
-                : "Put the unfuse program at " + program + " (beside libunfuse.so) to see the profile here, or run "
-                        + "unfuse report on " + dir + " elsewhere.";
+                : "Put the unfuse program at "
+                        + program
+                        + " (beside libunfuse.so) to see the profile here, or run "
+                        + "unfuse report on "
+                        + dir
+                        + " elsewhere.";
     }
 
     /** The report of an application, as one HTML page. */
@@ -79,12 +86,15 @@ final class ReportProgram {
             throw new Failure(missing);
         }
         try {
-            if (!running.tryLock(Math.min(limitMillis, MOST_WAITING_MILLIS), TimeUnit.MILLISECONDS)) {
+            if (!running.tryLock(
+                    Math.min(limitMillis, MOST_WAITING_MILLIS), TimeUnit.MILLISECONDS)) {
                 throw new Failure("Another report is still being made; try again in a minute.");
             }
             try {
                 String page = kept.get();
-                if (page == null || !app.equals(keptApp) || System.nanoTime() - keptAt > KEPT_NANOS) {
+                if (page == null
+                        || !app.equals(keptApp)
+                        || System.nanoTime() - keptAt > KEPT_NANOS) {
                     kept.clear();
                     page = run(app);
                     kept = new SoftReference<>(page);
@@ -104,25 +114,44 @@ final class ReportProgram {
     }
 
     private String run(String app) throws IOException, InterruptedException, Failure {
-        Process process = new ProcessBuilder(
-                        List.of("nice", "-n", "10", program, "report", dir, "--app=" + app, "-o", "-"))
-                .start();
+        Process process =
+                new ProcessBuilder(
+                                List.of(
+                                        "nice",
+                                        "-n",
+                                        "10",
+                                        program,
+                                        "report",
+                                        dir,
+                                        "--app=" + app,
+                                        "-o",
+                                        "-"))
+                        .start();
         try {
             process.getOutputStream().close();
             Reader page = new Reader(process.getInputStream(), maxBytes, process);
             Reader complaints = new Reader(process.getErrorStream(), 8192, null);
             if (!process.waitFor(limitMillis, TimeUnit.MILLISECONDS)) {
-                throw new Failure("The report takes more than " + limitMillis / 1000 + " s; run " + byHand(app));
+                throw new Failure(
+                        "The report takes more than "
+                                + limitMillis / 1000
+                                + " s; run "
+                                + byHand(app));
             }
             page.join(limitMillis);
             complaints.join(1000);
             if (page.overflowed) {
-                throw new Failure("The report is larger than " + (maxBytes >> 20) + " MiB; run " + byHand(app));
+                throw new Failure(
+                        "The report is larger than "
+                                + (maxBytes >> 20)
+                                + " MiB; run "
+                                + byHand(app));
             }
             if (process.exitValue() != 0) {
                 String[] lines = complaints.text().strip().split("\n");
                 String last = lines[lines.length - 1];
-                throw new Failure(last.isEmpty() ? "unfuse report failed; run " + byHand(app) : last);
+                throw new Failure(
+                        last.isEmpty() ? "unfuse report failed; run " + byHand(app) : last);
             }
             return page.text();
         } finally {
@@ -134,7 +163,10 @@ final class ReportProgram {
         return "unfuse report " + dir + " --app " + app;
     }
 
-    /** Reads what a process says so that it never waits; keeps so much and ends the process that says more, if it is given. */
+    /**
+     * Reads what a process says so that it never waits; keeps so much and ends the process that
+     * says more, if it is given.
+     */
     private static final class Reader extends Thread {
         private final InputStream in;
         private final int most;

@@ -1,2 +1,5 @@
-/** Adds the tab <em>Operators</em> to Spark's web pages and fills it with what a child process reports. */
+/**
+ * Adds the tab <em>Operators</em> to Spark's web pages and fills it with what a child process
+ * reports.
+ */
 package io.unfuse.spark.ui;

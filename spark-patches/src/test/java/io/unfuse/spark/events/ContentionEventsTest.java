@@ -5,7 +5,14 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
+
 import io.unfuse.spark.SparkUnderTest;
+
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
 import java.net.URI;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -14,12 +21,10 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.hadoop.fs.RawLocalFileSystem;
-import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
-/** What contention is found from: what tasks use, which stages wait for which, what a cache holds. */
+/**
+ * What contention is found from: what tasks use, which stages wait for which, what a cache holds.
+ */
 class ContentionEventsTest {
     @BeforeEach
     void clear() throws InterruptedException {
@@ -73,7 +78,8 @@ class ContentionEventsTest {
     void filesThatAreNotLocalComeOverTheNetwork(@TempDir Path dir) throws InterruptedException {
         SparkUnderTest.set("fs.far.impl", FarFiles.class.getName());
         String path = dir.resolve("far").toString();
-        SparkUnderTest.run("insert overwrite directory '" + path + "' using parquet select * from facts");
+        SparkUnderTest.run(
+                "insert overwrite directory '" + path + "' using parquet select * from facts");
         SparkUnderTest.run("select 1");
         Thread.sleep(500);
         SparkUnderTest.RECORDER.clear();
@@ -115,7 +121,8 @@ class ContentionEventsTest {
     void parentsAreStagesThatRan() {
         SparkUnderTest.set("spark.sql.autoBroadcastJoinThreshold", "-1");
         try {
-            SparkUnderTest.run("select label, count(*) from facts join dim using (k) group by label");
+            SparkUnderTest.run(
+                    "select label, count(*) from facts join dim using (k) group by label");
         } finally {
             SparkUnderTest.set("spark.sql.autoBroadcastJoinThreshold", null);
         }

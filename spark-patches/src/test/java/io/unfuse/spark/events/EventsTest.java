@@ -6,9 +6,15 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
+
 import io.unfuse.spark.Queries;
 import io.unfuse.spark.SparkUnderTest;
 import io.unfuse.spark.UserPlugin;
+
+import org.apache.spark.metrics.source.CodegenMetrics$;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -17,9 +23,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.spark.metrics.source.CodegenMetrics$;
-import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.Test;
 
 /** What a running Spark tells the agent. */
 class EventsTest {
@@ -34,7 +37,7 @@ class EventsTest {
         for (String name : Queries.ALL.keySet()) {
             SparkUnderTest.RECORDER.clear();
             SparkUnderTest.run(Queries.ALL.get(name));
-                List<JsonNode> codegens = SparkUnderTest.RECORDER.events("codegen");
+            List<JsonNode> codegens = SparkUnderTest.RECORDER.events("codegen");
             assertFalse(codegens.isEmpty(), name);
             Set<List<String>> planned = new HashSet<>();
             for (JsonNode plan : SparkUnderTest.RECORDER.events("plan")) {
@@ -48,12 +51,22 @@ class EventsTest {
                     assertEquals(region++, node.get("region").asInt());
                     nodes.add(node.get("operator").asText());
                 }
-                assertEquals("WholeStageCodegen (" + codegen.get("codegen_stage").asInt() + ")", nodes.get(0));
+                assertEquals(
+                        "WholeStageCodegen (" + codegen.get("codegen_stage").asInt() + ")",
+                        nodes.get(0));
                 assertTrue(codegen.get("execution").isNumber(), codegen::toString);
-                assertTrue(planned.contains(nodes), () -> name + ": " + nodes + " is in no plan of " + planned);
-                compiled += SparkUnderTest.RECORDER.sources().containsKey(codegen.get("hash").asText()) ? 1 : 0;
+                assertTrue(
+                        planned.contains(nodes),
+                        () -> name + ": " + nodes + " is in no plan of " + planned);
+                compiled +=
+                        SparkUnderTest.RECORDER.sources().containsKey(codegen.get("hash").asText())
+                                ? 1
+                                : 0;
             }
-            assertEquals(codegens.size(), compiled, name + ": the text of each generated class is known");
+            assertEquals(
+                    codegens.size(),
+                    compiled,
+                    name + ": the text of each generated class is known");
         }
         assertEquals(Collections.emptyList(), SparkUnderTest.RECORDER.logged());
     }
@@ -65,7 +78,10 @@ class EventsTest {
         int number = 0;
         for (JsonNode node : plan.get("nodes")) {
             assertEquals(number++, node.get("node").asInt());
-            assertTrue(node.get("parent").isNull() ? number == 1 : node.get("parent").asInt() < number - 1);
+            assertTrue(
+                    node.get("parent").isNull()
+                            ? number == 1
+                            : node.get("parent").asInt() < number - 1);
             assertEquals(node.get("region").isNull(), node.get("codegen_stage").isNull());
             if (node.get("region").isNull()) {
                 continue;
@@ -120,7 +136,8 @@ class EventsTest {
         for (JsonNode stage : SparkUnderTest.RECORDER.events("stage")) {
             assertEquals(last.get("execution"), stage.get("execution"));
             for (JsonNode accumulator : stage.get("accumulators")) {
-                if (accumulator.get("id").asLong() == filterRows && !stage.get("completed").isNull()) {
+                if (accumulator.get("id").asLong() == filterRows
+                        && !stage.get("completed").isNull()) {
                     value = accumulator.get("value").asText();
                     scan = stage;
                 }
@@ -144,7 +161,12 @@ class EventsTest {
             assertEquals("driver", task.get("executor").asText());
             assertTrue(task.get("cpu_ns").asLong() > 0);
             assertTrue(task.get("finished_ms").asLong() >= task.get("launched_ms").asLong());
-            expected.add(task.get("stage").asInt() + "." + task.get("attempt").asInt() + " " + task.get("task").asLong());
+            expected.add(
+                    task.get("stage").asInt()
+                            + "."
+                            + task.get("attempt").asInt()
+                            + " "
+                            + task.get("task").asLong());
         }
         assertEquals(expected, marked());
     }
@@ -169,11 +191,15 @@ class EventsTest {
 
     @Test
     void aFailingQueryIsReportedAsFailed() {
-        assertThrows(Exception.class, () -> SparkUnderTest.run("select raise_error('no luck') from facts where id > 10"));
+        assertThrows(
+                Exception.class,
+                () -> SparkUnderTest.run("select raise_error('no luck') from facts where id > 10"));
         SparkUnderTest.drain();
         List<JsonNode> ends = SparkUnderTest.RECORDER.events("execution_end");
         assertTrue(ends.get(0).get("error").asText().contains("no luck"), ends::toString);
-        assertTrue(SparkUnderTest.RECORDER.events("task").stream().anyMatch(t -> !t.get("status").asText().equals("SUCCESS")));
+        assertTrue(
+                SparkUnderTest.RECORDER.events("task").stream()
+                        .anyMatch(t -> !t.get("status").asText().equals("SUCCESS")));
         List<JsonNode> stages = SparkUnderTest.RECORDER.events("stage");
         assertTrue(stages.get(stages.size() - 1).get("failure").asText().contains("no luck"));
         marked();
@@ -185,7 +211,11 @@ class EventsTest {
         int before = UserPlugin.tasks;
         SparkUnderTest.run("select count(*) from facts");
         assertTrue(UserPlugin.tasks > before);
-        assertEquals(UserPlugin.class.getName(), SparkUnderTest.context().getConf().get("spark.plugins"));
-        assertEquals(UserPlugin.class.getName(), org.apache.spark.SparkEnv.get().conf().get("spark.plugins"));
+        assertEquals(
+                UserPlugin.class.getName(),
+                SparkUnderTest.context().getConf().get("spark.plugins"));
+        assertEquals(
+                UserPlugin.class.getName(),
+                org.apache.spark.SparkEnv.get().conf().get("spark.plugins"));
     }
 }

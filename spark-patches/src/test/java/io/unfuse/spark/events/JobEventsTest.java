@@ -6,7 +6,16 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
+
 import io.unfuse.spark.SparkUnderTest;
+
+import org.apache.spark.scheduler.SparkListenerApplicationStart;
+import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+import scala.Option;
+
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -14,13 +23,10 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.spark.scheduler.SparkListenerApplicationStart;
-import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
-import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.Test;
-import scala.Option;
 
-/** What the time of a whole run is told from: the application, its jobs, and who made their stages. */
+/**
+ * What the time of a whole run is told from: the application, its jobs, and who made their stages.
+ */
 class JobEventsTest {
     @BeforeEach
     void clear() {
@@ -42,7 +48,9 @@ class JobEventsTest {
             } else {
                 ended.add(id);
                 assertTrue(job.get("failure").isNull(), job::toString);
-                assertTrue(job.get("ended_ms").asLong() >= started.get(id).get("started_ms").asLong(), job::toString);
+                assertTrue(
+                        job.get("ended_ms").asLong() >= started.get(id).get("started_ms").asLong(),
+                        job::toString);
             }
         }
         assertFalse(started.isEmpty());
@@ -54,7 +62,9 @@ class JobEventsTest {
 
     @Test
     void aJobThatFailsSaysWhyInOneLine() {
-        assertThrows(Exception.class, () -> SparkUnderTest.run("select raise_error('no luck') from facts where id > 10"));
+        assertThrows(
+                Exception.class,
+                () -> SparkUnderTest.run("select raise_error('no luck') from facts where id > 10"));
         SparkUnderTest.drain();
         List<String> why = new ArrayList<>();
         for (JsonNode job : SparkUnderTest.RECORDER.events("job")) {
@@ -62,7 +72,9 @@ class JobEventsTest {
                 why.add(job.get("failure").asText());
             }
         }
-        assertTrue(why.toString().contains("no luck") && !why.toString().contains("\n"), why::toString);
+        assertTrue(
+                why.toString().contains("no luck") && !why.toString().contains("\n"),
+                why::toString);
     }
 
     @Test
@@ -73,7 +85,9 @@ class JobEventsTest {
             if (stage.has("rdds")) {
                 submitted++;
                 assertFalse(stage.get("rdds").isEmpty(), stage::toString);
-                assertTrue(stage.get("packages").toString().contains("\"org.apache.spark.sql"), stage::toString);
+                assertTrue(
+                        stage.get("packages").toString().contains("\"org.apache.spark.sql"),
+                        stage::toString);
                 Set<String> scopes = new HashSet<>();
                 stage.get("scopes").forEach(scope -> scopes.add(scope.asText()));
                 Set<String> rdds = new HashSet<>();
@@ -86,11 +100,16 @@ class JobEventsTest {
 
     @Test
     void packagesAreThoseOfTheStacksMethods() {
-        String stack = "org.apache.spark.rdd.RDD.$anonfun$count$1(RDD.scala:1296)\norg.apache.spark.rdd.RDD.count(RDD.scala:1)\n"
-                + "org.apache.spark.ml.clustering.KMeans.fit(KMeans.scala:2)\nMain.main(Main.java:3)\n"
-                + "java.base/jdk.internal.reflect.Direct.invoke(Direct.java)\n  no method\n(.)\n...()";
-        Set<String> expected = new HashSet<>(Arrays.asList("org.apache.spark.rdd", "org.apache.spark.ml.clustering",
-                "java.base/jdk.internal.reflect"));
+        String stack =
+                "org.apache.spark.rdd.RDD.$anonfun$count$1(RDD.scala:1296)\norg.apache.spark.rdd.RDD.count(RDD.scala:1)\n"
+                        + "org.apache.spark.ml.clustering.KMeans.fit(KMeans.scala:2)\nMain.main(Main.java:3)\n"
+                        + "java.base/jdk.internal.reflect.Direct.invoke(Direct.java)\n  no method\n(.)\n...()";
+        Set<String> expected =
+                new HashSet<>(
+                        Arrays.asList(
+                                "org.apache.spark.rdd",
+                                "org.apache.spark.ml.clustering",
+                                "java.base/jdk.internal.reflect"));
         Set<String> found = StageEvents.packages(stack);
         found.remove(".");
         assertEquals(expected, found);
@@ -99,14 +118,25 @@ class JobEventsTest {
 
     @Test
     void theApplicationAndItsExecutorsAreTold() {
-        SparkListenerApplicationStart start = new SparkListenerApplicationStart("tests", Option.apply("a"), 7, "u",
-                Option.empty(), Option.empty(), Option.empty());
+        SparkListenerApplicationStart start =
+                new SparkListenerApplicationStart(
+                        "tests",
+                        Option.apply("a"),
+                        7,
+                        "u",
+                        Option.empty(),
+                        Option.empty(),
+                        Option.empty());
         JobEvents events = new JobEvents(SparkUnderTest.context());
         String app = ",\"app\":\"" + SparkUnderTest.context().applicationId() + "\"";
-        assertEquals("{\"type\":\"application\"" + app + ",\"name\":\"tests\",\"started_ms\":7,\"settings\":[]}",
+        assertEquals(
+                "{\"type\":\"application\""
+                        + app
+                        + ",\"name\":\"tests\",\"started_ms\":7,\"settings\":[]}",
                 events.started(start).toString());
         SparkListenerExecutorRemoved removed = new SparkListenerExecutorRemoved(9, "1", "idle");
-        assertEquals("{\"type\":\"executor\"" + app + ",\"executor\":\"1\",\"removed_ms\":9}",
+        assertEquals(
+                "{\"type\":\"executor\"" + app + ",\"executor\":\"1\",\"removed_ms\":9}",
                 events.removed(removed).toString());
     }
 }

@@ -5,36 +5,50 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+
+import org.junit.jupiter.api.Test;
+
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
-import org.junit.jupiter.api.Test;
 
 class JsonTest {
     private static final ObjectMapper READER = new ObjectMapper();
 
     @Test
     void writesEveryKindOfField() {
-        String json = new Json()
-                .field("text", "a")
-                .field("none", (String) null)
-                .field("long", Long.MIN_VALUE)
-                .field("noNumber", (Number) null)
-                .field("yes", true)
-                .strings("names", Arrays.asList("x", null, "y"))
-                .array("empty")
-                .endArray()
-                .array("nodes")
-                .item().field("id", 1).array("inner").item().field("v", 2).end().endArray().end()
-                .item().field("id", 3).end()
-                .endArray()
-                .field("last", 4)
-                .toString();
-        assertEquals("{\"text\":\"a\",\"none\":null,\"long\":-9223372036854775808,\"noNumber\":null,\"yes\":true,"
-                + "\"names\":[\"x\",null,\"y\"],\"empty\":[],\"nodes\":[{\"id\":1,\"inner\":[{\"v\":2}]},{\"id\":3}],"
-                + "\"last\":4}", json);
+        String json =
+                new Json()
+                        .field("text", "a")
+                        .field("none", (String) null)
+                        .field("long", Long.MIN_VALUE)
+                        .field("noNumber", (Number) null)
+                        .field("yes", true)
+                        .strings("names", Arrays.asList("x", null, "y"))
+                        .array("empty")
+                        .endArray()
+                        .array("nodes")
+                        .item()
+                        .field("id", 1)
+                        .array("inner")
+                        .item()
+                        .field("v", 2)
+                        .end()
+                        .endArray()
+                        .end()
+                        .item()
+                        .field("id", 3)
+                        .end()
+                        .endArray()
+                        .field("last", 4)
+                        .toString();
+        assertEquals(
+                "{\"text\":\"a\",\"none\":null,\"long\":-9223372036854775808,\"noNumber\":null,\"yes\":true,"
+                        + "\"names\":[\"x\",null,\"y\"],\"empty\":[],\"nodes\":[{\"id\":1,\"inner\":[{\"v\":2}]},{\"id\":3}],"
+                        + "\"last\":4}",
+                json);
     }
 
     @Test
@@ -57,16 +71,21 @@ class JsonTest {
 
     @Test
     void controlCharactersAreEscaped() {
-        assertEquals("{\"s\":\"\\u0000\\u0001\\t\\n\\r\\u001f\\\"\\\\/\"}",
+        assertEquals(
+                "{\"s\":\"\\u0000\\u0001\\t\\n\\r\\u001f\\\"\\\\/\"}",
                 new Json().field("s", "\0\1\t\n\r\u001f\"\\/").toString());
     }
 
     @Test
     void loneSurrogatesBecomeReplacementCharacters() throws Exception {
-        List<String> broken = Arrays.asList("\ud83d", "a\ud83d", "\ude00b", "\ud83d\ud83d\ude00", "\ude00\ud83d");
-        List<String> mended = Arrays.asList("\ufffd", "a\ufffd", "\ufffdb", "\ufffd\ud83d\ude00", "\ufffd\ufffd");
+        List<String> broken =
+                Arrays.asList("\ud83d", "a\ud83d", "\ude00b", "\ud83d\ud83d\ude00", "\ude00\ud83d");
+        List<String> mended =
+                Arrays.asList("\ufffd", "a\ufffd", "\ufffdb", "\ufffd\ud83d\ude00", "\ufffd\ufffd");
         for (int i = 0; i < broken.size(); i++) {
-            assertEquals(mended.get(i), READER.readTree(new Json().field("s", broken.get(i)).utf8()).get("s").asText());
+            assertEquals(
+                    mended.get(i),
+                    READER.readTree(new Json().field("s", broken.get(i)).utf8()).get("s").asText());
         }
     }
 
@@ -76,7 +95,11 @@ class JsonTest {
         for (int round = 0; round < 2000; round++) {
             char[] chars = new char[random.nextInt(20)];
             for (int i = 0; i < chars.length; i++) {
-                chars[i] = (char) (random.nextBoolean() ? 0xd800 + random.nextInt(0x800) : random.nextInt(0x10000));
+                chars[i] =
+                        (char)
+                                (random.nextBoolean()
+                                        ? 0xd800 + random.nextInt(0x800)
+                                        : random.nextInt(0x10000));
             }
             byte[] utf8 = new Json().field(new String(chars), new String(chars)).utf8();
             strictly(utf8);
@@ -85,6 +108,8 @@ class JsonTest {
     }
 
     private static void strictly(byte[] utf8) throws CharacterCodingException {
-        assertTrue(StandardCharsets.UTF_8.newDecoder().decode(java.nio.ByteBuffer.wrap(utf8)).length() > 0);
+        assertTrue(
+                StandardCharsets.UTF_8.newDecoder().decode(java.nio.ByteBuffer.wrap(utf8)).length()
+                        > 0);
     }
 }

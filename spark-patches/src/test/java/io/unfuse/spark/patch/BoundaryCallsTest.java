@@ -5,8 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.unfuse.spark.SparkUnderTest;
-import java.util.ArrayList;
-import java.util.List;
+
 import org.junit.jupiter.api.Test;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
@@ -17,18 +16,28 @@ import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.Type;
 import org.objectweb.asm.commons.CodeSizeEvaluator;
 
-/** Calls after numbers that operators compute. That generated classes load with them is a matter of all tests here. */
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Calls after numbers that operators compute. That generated classes load with them is a matter of
+ * all tests here.
+ */
 class BoundaryCallsTest {
     private static final String FILE = "generated_of_the_test.java";
-    private static final String TEXT = String.join("\n",
-            "/* BeginCodeRegion(PRODUCE_1) */", // 1
-            "line 2", "line 3",
-            "/* BeginCodeRegion(CONSUME_0) */", // 4
-            "line 5", "line 6",
-            "/* EndCodeRegion(CONSUME_0) */",
-            "line 8",
-            "/* EndCodeRegion(PRODUCE_1) */",
-            "line 10");
+    private static final String TEXT =
+            String.join(
+                    "\n",
+                    "/* BeginCodeRegion(PRODUCE_1) */", // 1
+                    "line 2",
+                    "line 3",
+                    "/* BeginCodeRegion(CONSUME_0) */", // 4
+                    "line 5",
+                    "line 6",
+                    "/* EndCodeRegion(CONSUME_0) */",
+                    "line 8",
+                    "/* EndCodeRegion(PRODUCE_1) */",
+                    "line 10");
 
     /** Bytes of the shortest method that passes a number on. */
     private static final int REST = 5;
@@ -39,36 +48,55 @@ class BoundaryCallsTest {
 
     @Test
     void numbersOfOperatorsArePassedOn() {
-        assertEquals(List.of("J", "J"), calls(method -> {
-            line(method, 2);
-            product(method, 2);
-            line(method, 5);
-            product(method, 4);
-            line(method, 10);
-            product(method, 6);
-        }));
+        assertEquals(
+                List.of("J", "J"),
+                calls(
+                        method -> {
+                            line(method, 2);
+                            product(method, 2);
+                            line(method, 5);
+                            product(method, 4);
+                            line(method, 10);
+                            product(method, 6);
+                        }));
     }
 
     @Test
     void constantsAreNotPassedOn() {
-        assertEquals(List.of(), calls(method -> {
-            line(method, 2);
-            method.visitInsn(Opcodes.LCONST_1);
-            method.visitVarInsn(Opcodes.LSTORE, 2);
-            method.visitLdcInsn(42);
-            method.visitVarInsn(Opcodes.ISTORE, 4);
-        }));
+        assertEquals(
+                List.of(),
+                calls(
+                        method -> {
+                            line(method, 2);
+                            method.visitInsn(Opcodes.LCONST_1);
+                            method.visitVarInsn(Opcodes.LSTORE, 2);
+                            method.visitLdcInsn(42);
+                            method.visitVarInsn(Opcodes.ISTORE, 4);
+                        }));
     }
 
     @Test
     void objectsAndAnswersAreNotPassedOn() {
-        assertEquals(List.of(), calls(method -> {
-            line(method, 2);
-            method.visitMethodInsn(Opcodes.INVOKESTATIC, "java/lang/System", "lineSeparator", "()Ljava/lang/String;", false);
-            method.visitVarInsn(Opcodes.ASTORE, 2);
-            method.visitMethodInsn(Opcodes.INVOKESTATIC, "java/lang/Thread", "interrupted", "()Z", false);
-            method.visitVarInsn(Opcodes.ISTORE, 2);
-        }));
+        assertEquals(
+                List.of(),
+                calls(
+                        method -> {
+                            line(method, 2);
+                            method.visitMethodInsn(
+                                    Opcodes.INVOKESTATIC,
+                                    "java/lang/System",
+                                    "lineSeparator",
+                                    "()Ljava/lang/String;",
+                                    false);
+                            method.visitVarInsn(Opcodes.ASTORE, 2);
+                            method.visitMethodInsn(
+                                    Opcodes.INVOKESTATIC,
+                                    "java/lang/Thread",
+                                    "interrupted",
+                                    "()Z",
+                                    false);
+                            method.visitVarInsn(Opcodes.ISTORE, 2);
+                        }));
     }
 
     /** Beyond these sizes HotSpot does not inline, or does not compile, what it did before. */
@@ -78,13 +106,15 @@ class BoundaryCallsTest {
             int passing = 0;
             for (int size = limit - 12; size <= limit + 4; size++) {
                 int padding = size;
-                byte[] before = class_(method -> {
-                    line(method, 2);
-                    product(method, 2);
-                    for (int at = REST; at < padding; at++) {
-                        method.visitInsn(Opcodes.NOP);
-                    }
-                });
+                byte[] before =
+                        class_(
+                                method -> {
+                                    line(method, 2);
+                                    product(method, 2);
+                                    for (int at = REST; at < padding; at++) {
+                                        method.visitInsn(Opcodes.NOP);
+                                    }
+                                });
                 RegionLines.remember(FILE, TEXT);
                 byte[] after = BoundaryCalls.insert(before);
                 int was = size(before);
@@ -98,10 +128,13 @@ class BoundaryCallsTest {
 
     @Test
     void aClassOfAnUnknownTextStays() {
-        byte[] classfile = class_("generated_unknown.java", method -> {
-            line(method, 2);
-            product(method, 2);
-        });
+        byte[] classfile =
+                class_(
+                        "generated_unknown.java",
+                        method -> {
+                            line(method, 2);
+                            product(method, 2);
+                        });
         RegionLines.remember("generated_another.java", TEXT);
         assertNull(BoundaryCalls.insert(classfile));
     }
@@ -110,8 +143,9 @@ class BoundaryCallsTest {
     @Test
     void generatedClassesPassNumbersOn() throws Exception {
         TestAgent.GENERATED.clear();
-        SparkUnderTest.run("select d.v, sum(f.amount * 3 + f.id) from facts f join dim d on f.k = d.k"
-                + " where f.id * 7 > 100 group by d.v");
+        SparkUnderTest.run(
+                "select d.v, sum(f.amount * 3 + f.id) from facts f join dim d on f.k = d.k"
+                        + " where f.id * 7 > 100 group by d.v");
         int calls = 0;
         for (byte[] classfile : TestAgent.GENERATED.values()) {
             byte[] changed = BoundaryCalls.insert(classfile);
@@ -131,35 +165,56 @@ class BoundaryCallsTest {
     /** Types of the values that are passed on, in the order of the code. */
     private static List<String> calls(byte[] classfile) {
         List<String> types = new ArrayList<>();
-        new ClassReader(classfile).accept(new ClassVisitor(Opcodes.ASM9) {
-            @Override
-            public MethodVisitor visitMethod(int access, String name, String descriptor, String signature, String[] exceptions) {
-                return new MethodVisitor(Opcodes.ASM9) {
-                    @Override
-                    public void visitMethodInsn(int opcode, String owner, String name, String descriptor, boolean isInterface) {
-                        if (owner.equals(Type.getInternalName(Boundary.class))) {
-                            types.add(descriptor.substring(1, 2));
-                        }
-                    }
-                };
-            }
-        }, 0);
+        new ClassReader(classfile)
+                .accept(
+                        new ClassVisitor(Opcodes.ASM9) {
+                            @Override
+                            public MethodVisitor visitMethod(
+                                    int access,
+                                    String name,
+                                    String descriptor,
+                                    String signature,
+                                    String[] exceptions) {
+                                return new MethodVisitor(Opcodes.ASM9) {
+                                    @Override
+                                    public void visitMethodInsn(
+                                            int opcode,
+                                            String owner,
+                                            String name,
+                                            String descriptor,
+                                            boolean isInterface) {
+                                        if (owner.equals(Type.getInternalName(Boundary.class))) {
+                                            types.add(descriptor.substring(1, 2));
+                                        }
+                                    }
+                                };
+                            }
+                        },
+                        0);
         return types;
     }
 
     private static int size(byte[] classfile) {
         int[] size = new int[1];
-        new ClassReader(classfile).accept(new ClassVisitor(Opcodes.ASM9) {
-            @Override
-            public MethodVisitor visitMethod(int access, String name, String descriptor, String signature, String[] exceptions) {
-                return new CodeSizeEvaluator(null) {
-                    @Override
-                    public void visitEnd() {
-                        size[0] = getMaxSize();
-                    }
-                };
-            }
-        }, 0);
+        new ClassReader(classfile)
+                .accept(
+                        new ClassVisitor(Opcodes.ASM9) {
+                            @Override
+                            public MethodVisitor visitMethod(
+                                    int access,
+                                    String name,
+                                    String descriptor,
+                                    String signature,
+                                    String[] exceptions) {
+                                return new CodeSizeEvaluator(null) {
+                                    @Override
+                                    public void visitEnd() {
+                                        size[0] = getMaxSize();
+                                    }
+                                };
+                            }
+                        },
+                        0);
         return size[0];
     }
 

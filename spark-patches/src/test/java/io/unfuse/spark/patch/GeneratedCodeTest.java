@@ -6,10 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.unfuse.spark.Queries;
 import io.unfuse.spark.SparkUnderTest;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.Set;
-import java.util.stream.Stream;
+
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.apache.spark.sql.execution.CodegenSupport;
 import org.apache.spark.sql.execution.InputAdapter;
@@ -20,6 +17,11 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Stream;
 
 /** What the patches do to the text of generated code. */
 class GeneratedCodeTest {
@@ -43,7 +45,9 @@ class GeneratedCodeTest {
         assertFalse(plain.isEmpty(), "the query generates code");
         for (int i = 0; i < plain.size(); i++) {
             assertFalse(plain.get(i).contains("CodeRegion"));
-            assertEquals(GeneratedText.statements(plain.get(i)), GeneratedText.statements(marked.get(i)));
+            assertEquals(
+                    GeneratedText.statements(plain.get(i)),
+                    GeneratedText.statements(marked.get(i)));
         }
     }
 
@@ -59,7 +63,9 @@ class GeneratedCodeTest {
                 assertTrue(number < fused.size(), region);
                 Object operator = fused.get(number);
                 assertTrue(operator instanceof CodegenSupport, region + " is " + operator);
-                assertFalse(region.startsWith("CONSUME") && operator instanceof InputAdapter, "an input consumes nothing");
+                assertFalse(
+                        region.startsWith("CONSUME") && operator instanceof InputAdapter,
+                        "an input consumes nothing");
             }
             assertTrue(regions.contains("PRODUCE_1"), regions::toString);
         }
@@ -68,7 +74,8 @@ class GeneratedCodeTest {
     /** Where the row is written, and not in the loop of who writes it. */
     @Test
     void whatAProjectionComputesIsItsOwn() throws Exception {
-        String query = "select k, sha2(cast(amount * 7919 as string), 512) from facts where amount > 3 order by k";
+        String query =
+                "select k, sha2(cast(amount * 7919 as string), 512) from facts where amount > 3 order by k";
         int found = 0;
         for (WholeStageCodegenExec stage : SparkUnderTest.stages(query)) {
             List<Object> fused = Operators.fused(stage);
@@ -78,7 +85,9 @@ class GeneratedCodeTest {
                     innermost = line.replaceAll(".*_(\\d+)\\).*", "$1");
                 } else if (line.contains("7919") && !innermost.isEmpty()) {
                     found++;
-                    assertTrue(fused.get(Integer.parseInt(innermost)) instanceof ProjectExec, line + " in " + innermost);
+                    assertTrue(
+                            fused.get(Integer.parseInt(innermost)) instanceof ProjectExec,
+                            line + " in " + innermost);
                 }
             }
         }

@@ -16,9 +16,13 @@ import java.util.regex.Pattern;
 final class GeneratedText {
     private GeneratedText() {}
 
-    private static final Pattern MARK = Pattern.compile("/\\* (Begin|End)CodeRegion\\(((?:PRODUCE|CONSUME)_\\d+)\\) \\*/");
+    private static final Pattern MARK =
+            Pattern.compile("/\\* (Begin|End)CodeRegion\\(((?:PRODUCE|CONSUME)_\\d+)\\) \\*/");
 
-    /** The lines without region comments, empty lines and indentation: exactly these are Spark's own. */
+    /**
+     * The lines without region comments, empty lines and indentation: exactly these are Spark's
+     * own.
+     */
     static List<String> statements(String text) {
         List<String> lines = new ArrayList<>();
         for (String line : text.split("\n")) {
@@ -30,7 +34,10 @@ final class GeneratedText {
         return lines;
     }
 
-    /** Checks that regions are on lines of their own, balanced and nested within methods; gives the names of all. */
+    /**
+     * Checks that regions are on lines of their own, balanced and nested within methods; gives the
+     * names of all.
+     */
     static Set<String> regions(String text) {
         Set<String> names = new TreeSet<>();
         Deque<String> open = new ArrayDeque<>();
@@ -40,7 +47,9 @@ final class GeneratedText {
                 assertTrue(!line.contains("CodeRegion("), line);
                 // Public methods occur inside, in anonymous classes.
                 boolean isMethod = line.startsWith("private ") || line.startsWith("protected ");
-                assertTrue(!isMethod || open.isEmpty(), () -> "region " + open.peek() + " goes beyond its method: " + line);
+                assertTrue(
+                        !isMethod || open.isEmpty(),
+                        () -> "region " + open.peek() + " goes beyond its method: " + line);
                 continue;
             }
             assertEquals(mark.group(), line.trim(), "a region comment has its line to itself");

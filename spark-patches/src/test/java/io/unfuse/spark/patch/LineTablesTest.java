@@ -9,13 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.unfuse.spark.Queries;
 import io.unfuse.spark.SparkUnderTest;
-import java.util.Arrays;
-import java.util.HashMap;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
-import java.util.TreeMap;
+
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator;
 import org.apache.spark.sql.catalyst.expressions.codegen.GeneratedClass;
@@ -32,12 +26,24 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.commons.CodeSizeEvaluator;
 
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+
 /** From the bytecode of generated classes back to the saved texts. */
 class LineTablesTest {
     private static final String OUTER = "org.apache.spark.sql.catalyst.expressions.GeneratedClass";
 
     private static final String[] QUERIES = {
-        "scan, filter, broadcast join, aggregate", "sort merge join", "window", "explode", "many columns",
+        "scan, filter, broadcast join, aggregate",
+        "sort merge join",
+        "window",
+        "explode",
+        "many columns",
     };
 
     static boolean hasJdkCompiler() {
@@ -59,9 +65,13 @@ class LineTablesTest {
         List<WholeStageCodegenExec> stages = SparkUnderTest.stages(query);
         String body = body(stages.get(stages.size() - 1));
         Set<String> files = files(compiled(jdk(), query));
-        assertTrue(files.contains(SourceTap.hash(body)), "the file is named after the body, as the codegen event is");
+        assertTrue(
+                files.contains(SourceTap.hash(body)),
+                "the file is named after the body, as the codegen event is");
         String unit = SparkUnderTest.RECORDER.sources().get(SourceTap.hash(body));
-        assertTrue(unit.contains("class GeneratedClass extends"), "the saved text is the compilation unit");
+        assertTrue(
+                unit.contains("class GeneratedClass extends"),
+                "the saved text is the compilation unit");
         check(compiled(jdk(), QUERIES));
     }
 
@@ -85,14 +95,17 @@ class LineTablesTest {
                 ClassBodyEvaluator tapped = evaluator();
                 SourceTap.cook(tapped, "generated.java", body);
                 assertEquals(codeSizes(plain.getBytecodes()), codeSizes(tapped.getBytecodes()));
-                assertTrue(!Arrays.equals(plain.getBytecodes().get(OUTER), tapped.getBytecodes().get(OUTER)));
+                assertTrue(
+                        !Arrays.equals(
+                                plain.getBytecodes().get(OUTER), tapped.getBytecodes().get(OUTER)));
             }
         }
     }
 
     @Test
     void aClassThatFillsItsConstantPoolStillCompiles() throws Exception {
-        // Between a class that compiles and one that does not lies the fullest; the tables need a few more entries.
+        // Between a class that compiles and one that does not lies the fullest; the tables need a
+        // few more entries.
         int fits = 30_000;
         int tooMany = 33_000;
         while (tooMany - fits > 1) {
@@ -107,13 +120,21 @@ class LineTablesTest {
         SourceTap.cook(full, "generated.java", withConstants(fits));
         ClassBodyEvaluator plain = evaluator();
         plain.cook("generated.java", withConstants(fits));
-        assertArrayEquals(plain.getBytecodes().get(OUTER), full.getBytecodes().get(OUTER), "compiled again, without tables");
+        assertArrayEquals(
+                plain.getBytecodes().get(OUTER),
+                full.getBytecodes().get(OUTER),
+                "compiled again, without tables");
         assertEquals(OUTER, full.getClazz().getName());
 
         String tooFull = withConstants(tooMany);
-        Exception sparks = assertThrows(Exception.class, () -> evaluator().cook("generated.java", tooFull));
-        Exception ours = assertThrows(Exception.class, () -> SourceTap.cook(evaluator(), "generated.java", tooFull));
-        assertEquals(sparks.getClass(), ours.getClass(), "Spark sees the error that it would have seen");
+        Exception sparks =
+                assertThrows(Exception.class, () -> evaluator().cook("generated.java", tooFull));
+        Exception ours =
+                assertThrows(
+                        Exception.class,
+                        () -> SourceTap.cook(evaluator(), "generated.java", tooFull));
+        assertEquals(
+                sparks.getClass(), ours.getClass(), "Spark sees the error that it would have seen");
         assertEquals(sparks.getMessage(), ours.getMessage());
     }
 
@@ -127,10 +148,14 @@ class LineTablesTest {
     }
 
     private static String withConstants(int count) {
-        StringBuilder body = new StringBuilder("public Object generate(Object[] references) { return null; }\n");
+        StringBuilder body =
+                new StringBuilder("public Object generate(Object[] references) { return null; }\n");
         for (int i = 0; i < count; i++) {
             if (i % 1000 == 0) {
-                body.append(i == 0 ? "" : "}\n").append("void fill").append(i).append("(Object o) {\n");
+                body.append(i == 0 ? "" : "}\n")
+                        .append("void fill")
+                        .append(i)
+                        .append("(Object o) {\n");
             }
             body.append("o = \"c").append(i).append("\";\n");
         }
@@ -142,13 +167,21 @@ class LineTablesTest {
         ClassBodyEvaluator evaluator = new ClassBodyEvaluator();
         evaluator.setParentClassLoader(LineTablesTest.class.getClassLoader());
         evaluator.setClassName(OUTER);
-        evaluator.setDefaultImports("org.apache.spark.unsafe.Platform", "org.apache.spark.sql.catalyst.InternalRow",
-                "org.apache.spark.sql.catalyst.expressions.UnsafeRow", "org.apache.spark.unsafe.types.UTF8String",
-                "org.apache.spark.sql.types.Decimal", "org.apache.spark.unsafe.types.CalendarInterval",
-                "org.apache.spark.sql.catalyst.util.ArrayData", "org.apache.spark.sql.catalyst.expressions.UnsafeArrayData",
-                "org.apache.spark.sql.catalyst.util.MapData", "org.apache.spark.sql.catalyst.expressions.UnsafeMapData",
-                "org.apache.spark.sql.catalyst.expressions.Expression", "org.apache.spark.TaskContext",
-                "org.apache.spark.TaskKilledException", "org.apache.spark.executor.InputMetrics",
+        evaluator.setDefaultImports(
+                "org.apache.spark.unsafe.Platform",
+                "org.apache.spark.sql.catalyst.InternalRow",
+                "org.apache.spark.sql.catalyst.expressions.UnsafeRow",
+                "org.apache.spark.unsafe.types.UTF8String",
+                "org.apache.spark.sql.types.Decimal",
+                "org.apache.spark.unsafe.types.CalendarInterval",
+                "org.apache.spark.sql.catalyst.util.ArrayData",
+                "org.apache.spark.sql.catalyst.expressions.UnsafeArrayData",
+                "org.apache.spark.sql.catalyst.util.MapData",
+                "org.apache.spark.sql.catalyst.expressions.UnsafeMapData",
+                "org.apache.spark.sql.catalyst.expressions.Expression",
+                "org.apache.spark.TaskContext",
+                "org.apache.spark.TaskKilledException",
+                "org.apache.spark.executor.InputMetrics",
                 "org.apache.spark.sql.errors.QueryExecutionErrors");
         evaluator.setExtendedClass(GeneratedClass.class);
         return evaluator;
@@ -157,17 +190,29 @@ class LineTablesTest {
     /** Length of the code of each method, as Spark's {@code ByteCodeStats} see it. */
     private static Map<String, Integer> codeSizes(Map<String, byte[]> classes) {
         Map<String, Integer> sizes = new TreeMap<>();
-        classes.forEach((name, bytes) -> new ClassReader(bytes).accept(new ClassVisitor(Opcodes.ASM9) {
-            @Override
-            public MethodVisitor visitMethod(int access, String method, String descriptor, String signature, String[] thrown) {
-                return new CodeSizeEvaluator(null) {
-                    @Override
-                    public void visitEnd() {
-                        sizes.put(name + "." + method + descriptor, getMaxSize());
-                    }
-                };
-            }
-        }, 0));
+        classes.forEach(
+                (name, bytes) ->
+                        new ClassReader(bytes)
+                                .accept(
+                                        new ClassVisitor(Opcodes.ASM9) {
+                                            @Override
+                                            public MethodVisitor visitMethod(
+                                                    int access,
+                                                    String method,
+                                                    String descriptor,
+                                                    String signature,
+                                                    String[] thrown) {
+                                                return new CodeSizeEvaluator(null) {
+                                                    @Override
+                                                    public void visitEnd() {
+                                                        sizes.put(
+                                                                name + "." + method + descriptor,
+                                                                getMaxSize());
+                                                    }
+                                                };
+                                            }
+                                        },
+                                        0));
         return sizes;
     }
 
@@ -180,7 +225,9 @@ class LineTablesTest {
     }
 
     private static Object compiler(String name) throws Exception {
-        return Class.forName("org.apache.spark.sql.catalyst.expressions.codegen." + name).getField("MODULE$").get(null);
+        return Class.forName("org.apache.spark.sql.catalyst.expressions.codegen." + name)
+                .getField("MODULE$")
+                .get(null);
     }
 
     private static String query(String name) {
@@ -191,15 +238,22 @@ class LineTablesTest {
         return ((CodeAndComment) stage.doCodeGen()._2()).body();
     }
 
-    /** Compiles the stages of the queries and loads every class; null is the only compiler of Spark 3.5, behind its cache. */
-    private static Map<String, byte[]> compiled(Object compiler, String... queries) throws Exception {
+    /**
+     * Compiles the stages of the queries and loads every class; null is the only compiler of Spark
+     * 3.5, behind its cache.
+     */
+    private static Map<String, byte[]> compiled(Object compiler, String... queries)
+            throws Exception {
         TestAgent.GENERATED.clear();
         for (String name : queries) {
             for (WholeStageCodegenExec stage : SparkUnderTest.stages(query(name))) {
                 Object code = stage.doCodeGen()._2();
-                Object generated = compiler == null
-                        ? CodeGenerator.compile((CodeAndComment) code)._1()
-                        : ((scala.Tuple2<?, ?>) SparkUnderTest.call(compiler, "compile", code))._1();
+                Object generated =
+                        compiler == null
+                                ? CodeGenerator.compile((CodeAndComment) code)._1()
+                                : ((scala.Tuple2<?, ?>)
+                                                SparkUnderTest.call(compiler, "compile", code))
+                                        ._1();
                 for (Class<?> inner : generated.getClass().getDeclaredClasses()) {
                     inner.getDeclaredClasses();
                 }
@@ -224,7 +278,9 @@ class LineTablesTest {
         for (byte[] classfile : classes.values()) {
             new ClassReader(classfile).accept(new LineChecker(hashes, calls), 0);
         }
-        assertTrue(calls[0] > 100, "calls checked: " + calls[0] + " in " + classes.size() + " classes");
+        assertTrue(
+                calls[0] > 100,
+                "calls checked: " + calls[0] + " in " + classes.size() + " classes");
         return hashes;
     }
 
@@ -242,21 +298,29 @@ class LineTablesTest {
         }
 
         @Override
-        public void visit(int version, int access, String name, String signature, String superName, String[] interfaces) {
+        public void visit(
+                int version,
+                int access,
+                String name,
+                String signature,
+                String superName,
+                String[] interfaces) {
             owner = name;
         }
 
         @Override
         public void visitSource(String source, String debug) {
             assertTrue(source.matches("generated_[0-9a-f]{16}\\.java"), source);
-            String hash = source.substring("generated_".length(), source.length() - ".java".length());
+            String hash =
+                    source.substring("generated_".length(), source.length() - ".java".length());
             hashes.add(hash);
             assertNotNull(SparkUnderTest.RECORDER.sources().get(hash), source + " was not saved");
             text = SparkUnderTest.RECORDER.sources().get(hash).split("\n", -1);
         }
 
         @Override
-        public MethodVisitor visitMethod(int access, String name, String descriptor, String signature, String[] thrown) {
+        public MethodVisitor visitMethod(
+                int access, String name, String descriptor, String signature, String[] thrown) {
             return new MethodVisitor(Opcodes.ASM9) {
                 private int line;
 
@@ -264,17 +328,36 @@ class LineTablesTest {
                 public void visitLineNumber(int number, Label start) {
                     line = number;
                     assertNotNull(text, owner + " has no source file");
-                    assertTrue(number >= 1 && number <= text.length, owner + "." + name + ": line " + number);
+                    assertTrue(
+                            number >= 1 && number <= text.length,
+                            owner + "." + name + ": line " + number);
                 }
 
                 @Override
-                public void visitMethodInsn(int opcode, String called, String method, String parameters, boolean isInterface) {
+                public void visitMethodInsn(
+                        int opcode,
+                        String called,
+                        String method,
+                        String parameters,
+                        boolean isInterface) {
                     // Janino makes private methods static and appends a dollar sign.
-                    String written = method.endsWith("$") ? method.substring(0, method.length() - 1) : method;
+                    String written =
+                            method.endsWith("$")
+                                    ? method.substring(0, method.length() - 1)
+                                    : method;
                     if (called.equals(owner) && written.matches("\\w+_do\\w+_\\d+")) {
                         assertTrue(line > 0, owner + "." + name + " has no lines");
-                        assertTrue(text[line - 1].contains(written), owner + "." + name + " calls " + method + " in line " + line
-                                + ": " + text[line - 1]);
+                        assertTrue(
+                                text[line - 1].contains(written),
+                                owner
+                                        + "."
+                                        + name
+                                        + " calls "
+                                        + method
+                                        + " in line "
+                                        + line
+                                        + ": "
+                                        + text[line - 1]);
                         calls[0]++;
                     }
                 }

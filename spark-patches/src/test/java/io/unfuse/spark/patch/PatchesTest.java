@@ -8,15 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.unfuse.spark.Recorder;
 import io.unfuse.spark.SparkUnderTest;
-import java.io.IOException;
-import java.io.InputStream;
-import java.lang.reflect.Modifier;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.List;
-import java.util.TreeMap;
-import java.util.TreeSet;
+
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -26,7 +18,20 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.Type;
 
-/** Patches the classes of the Spark on the class path; {@code EventsTest} and {@link GeneratedCodeTest} then run them. */
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.reflect.Modifier;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/**
+ * Patches the classes of the Spark on the class path; {@code EventsTest} and {@link
+ * GeneratedCodeTest} then run them.
+ */
 class PatchesTest {
     private final Recorder recorder = new Recorder();
 
@@ -44,16 +49,27 @@ class PatchesTest {
     void everyPlaceIsFoundOnce() throws IOException {
         TreeMap<String, List<String>> calls = ourCalls();
         TreeMap<String, List<String>> expected = new TreeMap<>();
-        expected.put("CodegenSupport", Arrays.asList("produce -> Regions.produce", "consume -> Regions.outputs",
-                "consume -> Regions.consume"));
-        expected.put("WholeStageCodegenExec", Collections.singletonList("doCodeGen -> CodegenTap.generated"));
+        expected.put(
+                "CodegenSupport",
+                Arrays.asList(
+                        "produce -> Regions.produce",
+                        "consume -> Regions.outputs",
+                        "consume -> Regions.consume"));
+        expected.put(
+                "WholeStageCodegenExec",
+                Collections.singletonList("doCodeGen -> CodegenTap.generated"));
         expected.put("PluginContainer$", Collections.singletonList("apply -> UnfusePlugin.addTo"));
-        expected.put("SparkEnv", Collections.singletonList("createPythonWorker -> PythonWorkers.obtained"));
+        expected.put(
+                "SparkEnv",
+                Collections.singletonList("createPythonWorker -> PythonWorkers.obtained"));
         if (SparkUnderTest.IS_4) {
-            expected.put("JaninoCodeCompiler$", Collections.singletonList("compile -> SourceTap.cook"));
-            expected.put("JdkCodeCompiler$", Collections.singletonList("doCompile -> SourceTap.task"));
+            expected.put(
+                    "JaninoCodeCompiler$", Collections.singletonList("compile -> SourceTap.cook"));
+            expected.put(
+                    "JdkCodeCompiler$", Collections.singletonList("doCompile -> SourceTap.task"));
         } else {
-            expected.put("CodeGenerator$", Collections.singletonList("doCompile -> SourceTap.cook"));
+            expected.put(
+                    "CodeGenerator$", Collections.singletonList("doCompile -> SourceTap.cook"));
         }
         assertEquals(expected, calls);
         assertEquals(Collections.emptyList(), recorder.logged());
@@ -68,11 +84,21 @@ class PatchesTest {
         } finally {
             System.clearProperty("unfuse.records");
         }
-        assertEquals(Arrays.asList("computeOrReadCheckpoint -> RecordTap.beginCached", "computeOrReadCheckpoint -> RecordTap.endCached",
-                "iterator -> RecordTap.beginSource", "iterator -> RecordTap.endSource"), distinct(calls.get("RDD")));
-        assertEquals(Arrays.asList("runTask -> RecordTap.result"), distinct(calls.get("ResultTask")));
-        assertEquals(Arrays.asList("write -> RecordTap.shuffle"), distinct(calls.get("ShuffleWriteProcessor")));
-        assertEquals(Arrays.asList("read -> RecordTap.merged"), distinct(calls.get("BlockStoreShuffleReader")));
+        assertEquals(
+                Arrays.asList(
+                        "computeOrReadCheckpoint -> RecordTap.beginCached",
+                        "computeOrReadCheckpoint -> RecordTap.endCached",
+                        "iterator -> RecordTap.beginSource",
+                        "iterator -> RecordTap.endSource"),
+                distinct(calls.get("RDD")));
+        assertEquals(
+                Arrays.asList("runTask -> RecordTap.result"), distinct(calls.get("ResultTask")));
+        assertEquals(
+                Arrays.asList("write -> RecordTap.shuffle"),
+                distinct(calls.get("ShuffleWriteProcessor")));
+        assertEquals(
+                Arrays.asList("read -> RecordTap.merged"),
+                distinct(calls.get("BlockStoreShuffleReader")));
         assertEquals(Collections.emptyList(), recorder.logged());
     }
 
@@ -82,7 +108,10 @@ class PatchesTest {
 
     @Test
     void otherClassesAreLeftAlone() throws IOException {
-        assertNull(Patches.patch("org/apache/spark/SparkContext", classfile("org/apache/spark/SparkContext")));
+        assertNull(
+                Patches.patch(
+                        "org/apache/spark/SparkContext",
+                        classfile("org/apache/spark/SparkContext")));
         assertNull(Patches.patch("java/lang/Object", new byte[0]));
         assertEquals(Collections.emptyList(), recorder.logged());
     }
@@ -92,18 +121,23 @@ class PatchesTest {
         byte[] unlike = classfile("org/apache/spark/SparkContext");
         assertNull(Patches.patch("org/apache/spark/sql/execution/WholeStageCodegenExec", unlike));
         assertEquals(1, recorder.logged().size());
-        assertTrue(recorder.logged().get(0).contains("WholeStageCodegenPatch leaves it as it is"), recorder.logged().get(0));
+        assertTrue(
+                recorder.logged().get(0).contains("WholeStageCodegenPatch leaves it as it is"),
+                recorder.logged().get(0));
     }
 
     @Test
     void aBrokenClassFileIsReportedAndLeftAlone() {
-        assertNull(Patches.patch("org/apache/spark/sql/execution/CodegenSupport", new byte[] {1, 2, 3}));
+        assertNull(
+                Patches.patch(
+                        "org/apache/spark/sql/execution/CodegenSupport", new byte[] {1, 2, 3}));
         assertNull(Patches.patch("org/apache/spark/sql/execution/CodegenSupport", null));
         assertEquals(1, recorder.logged().size(), "one line, however often");
     }
 
     private static byte[] classfile(String name) throws IOException {
-        try (InputStream in = PatchesTest.class.getClassLoader().getResourceAsStream(name + ".class")) {
+        try (InputStream in =
+                PatchesTest.class.getClassLoader().getResourceAsStream(name + ".class")) {
             return in == null ? null : in.readAllBytes();
         }
     }
@@ -128,21 +162,43 @@ class PatchesTest {
 
     private static List<String> ourCalls(byte[] classfile) {
         List<String> calls = new ArrayList<>();
-        new ClassReader(classfile).accept(new ClassVisitor(Opcodes.ASM9) {
-            @Override
-            public MethodVisitor visitMethod(int access, String name, String descriptor, String signature, String[] thrown) {
-                return new MethodVisitor(Opcodes.ASM9) {
-                    @Override
-                    public void visitMethodInsn(int opcode, String owner, String called, String parameters, boolean isInterface) {
-                        if (owner.startsWith("io/unfuse/")) {
-                            String where = name.substring(name.lastIndexOf('$') + 1);
-                            assertTrue(canBeCalled(owner, called, parameters), owner + "." + called + parameters);
-                            calls.add(where + " -> " + owner.substring(owner.lastIndexOf('/') + 1) + "." + called);
-                        }
-                    }
-                };
-            }
-        }, 0);
+        new ClassReader(classfile)
+                .accept(
+                        new ClassVisitor(Opcodes.ASM9) {
+                            @Override
+                            public MethodVisitor visitMethod(
+                                    int access,
+                                    String name,
+                                    String descriptor,
+                                    String signature,
+                                    String[] thrown) {
+                                return new MethodVisitor(Opcodes.ASM9) {
+                                    @Override
+                                    public void visitMethodInsn(
+                                            int opcode,
+                                            String owner,
+                                            String called,
+                                            String parameters,
+                                            boolean isInterface) {
+                                        if (owner.startsWith("io/unfuse/")) {
+                                            String where =
+                                                    name.substring(name.lastIndexOf('$') + 1);
+                                            assertTrue(
+                                                    canBeCalled(owner, called, parameters),
+                                                    owner + "." + called + parameters);
+                                            calls.add(
+                                                    where
+                                                            + " -> "
+                                                            + owner.substring(
+                                                                    owner.lastIndexOf('/') + 1)
+                                                            + "."
+                                                            + called);
+                                        }
+                                    }
+                                };
+                            }
+                        },
+                        0);
         assertNotNull(calls);
         return calls;
     }
@@ -150,10 +206,17 @@ class PatchesTest {
     /** Whether Spark's classes, which are in other packages, can call a static method. */
     private static boolean canBeCalled(String owner, String name, String descriptor) {
         try {
-            Class<?> ours = Class.forName(owner.replace('/', '.'), false, PatchesTest.class.getClassLoader());
-            return Modifier.isPublic(ours.getModifiers()) && Arrays.stream(ours.getMethods())
-                    .anyMatch(method -> Modifier.isStatic(method.getModifiers()) && method.getName().equals(name)
-                            && Type.getMethodDescriptor(method).equals(descriptor));
+            Class<?> ours =
+                    Class.forName(
+                            owner.replace('/', '.'), false, PatchesTest.class.getClassLoader());
+            return Modifier.isPublic(ours.getModifiers())
+                    && Arrays.stream(ours.getMethods())
+                            .anyMatch(
+                                    method ->
+                                            Modifier.isStatic(method.getModifiers())
+                                                    && method.getName().equals(name)
+                                                    && Type.getMethodDescriptor(method)
+                                                            .equals(descriptor));
         } catch (ClassNotFoundException e) {
             return false;
         }

@@ -1,6 +1,7 @@
 package io.unfuse.spark.patch;
 
 import io.unfuse.spark.Recorder;
+
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.lang.instrument.ClassFileTransformer;
@@ -13,9 +14,9 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Stands in for the native agent, with java.lang.instrument: patches the same classes, and keeps the bytes of generated classes
- * for the tests to look into. With an argument, events are appended to that file, one a line, to try the jar on a real
- * spark-submit.
+ * Stands in for the native agent, with java.lang.instrument: patches the same classes, and keeps
+ * the bytes of generated classes for the tests to look into. With an argument, events are appended
+ * to that file, one a line, to try the jar on a real spark-submit.
  */
 public final class TestAgent {
     private TestAgent() {}
@@ -26,33 +27,39 @@ public final class TestAgent {
     /** Generated classes as the compiler made them; the latest of each name and hash code. */
     static final Map<String, byte[]> GENERATED = new ConcurrentHashMap<>();
 
-    public static void premain(String arguments, Instrumentation instrumentation) throws IOException {
+    public static void premain(String arguments, Instrumentation instrumentation)
+            throws IOException {
         Set<String> targets = new HashSet<>(Arrays.asList(Patches.targets()));
         if (arguments != null && !arguments.isEmpty()) {
             Recorder recorder = new Recorder();
             recorder.alsoTo(new FileOutputStream(arguments, true));
             recorder.listen();
         }
-        instrumentation.addTransformer(new ClassFileTransformer() {
-            @Override
-            public byte[] transform(ClassLoader loader, String name, Class<?> redefined, ProtectionDomain domain,
-                    byte[] classfile) {
-                if (name == null) {
-                    return null;
-                }
-                if (name.startsWith(BoundaryCalls.GENERATED)) {
-                    GENERATED.put(name + "@" + Arrays.hashCode(classfile), classfile);
-                    return Patches.patch(name, classfile);
-                }
-                if (!targets.contains(name)) {
-                    return null;
-                }
-                byte[] patched = Patches.patch(name, classfile);
-                if (patched != null) {
-                    PATCHED.put(name, patched);
-                }
-                return patched;
-            }
-        });
+        instrumentation.addTransformer(
+                new ClassFileTransformer() {
+                    @Override
+                    public byte[] transform(
+                            ClassLoader loader,
+                            String name,
+                            Class<?> redefined,
+                            ProtectionDomain domain,
+                            byte[] classfile) {
+                        if (name == null) {
+                            return null;
+                        }
+                        if (name.startsWith(BoundaryCalls.GENERATED)) {
+                            GENERATED.put(name + "@" + Arrays.hashCode(classfile), classfile);
+                            return Patches.patch(name, classfile);
+                        }
+                        if (!targets.contains(name)) {
+                            return null;
+                        }
+                        byte[] patched = Patches.patch(name, classfile);
+                        if (patched != null) {
+                            PATCHED.put(name, patched);
+                        }
+                        return patched;
+                    }
+                });
     }
 }

@@ -6,18 +6,18 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import org.apache.hadoop.conf.Configuration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
-import org.apache.hadoop.conf.Configuration;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 class SegmentShipperTest {
-    @TempDir
-    Path dir;
+    @TempDir Path dir;
 
     private Path write(String path, String text) throws IOException {
         Path file = dir.resolve(path);
@@ -26,7 +26,10 @@ class SegmentShipperTest {
     }
 
     private SegmentShipper shipper(String spool, String target) {
-        return new SegmentShipper(dir.resolve(spool).toFile(), dir.resolve(target).toUri().toString(), new Configuration());
+        return new SegmentShipper(
+                dir.resolve(spool).toFile(),
+                dir.resolve(target).toUri().toString(),
+                new Configuration());
     }
 
     private String[] listed(String folder) {
@@ -45,8 +48,11 @@ class SegmentShipperTest {
         assertArrayEquals(new String[] {"samples", "sources", "unfuse.json"}, listed("target"));
         assertArrayEquals(new String[] {"h-1-a-00000.parquet"}, listed("target/samples"));
         assertArrayEquals(new String[] {"h-1-a-00001.tmp"}, listed("unfuse-spool-a/samples"));
-        assertEquals("class A {}", new String(Files.readAllBytes(dir.resolve("target/sources/0123.java"))));
-        assertTrue(Files.exists(dir.resolve("unfuse-spool-a/unfuse.json")), "the writer asks for it");
+        assertEquals(
+                "class A {}",
+                new String(Files.readAllBytes(dir.resolve("target/sources/0123.java"))));
+        assertTrue(
+                Files.exists(dir.resolve("unfuse-spool-a/unfuse.json")), "the writer asks for it");
     }
 
     @Test
@@ -55,19 +61,29 @@ class SegmentShipperTest {
         for (String other : Arrays.asList("ended", "killed", "writing")) {
             String spool = "unfuse-spool-" + other;
             write(spool + "/unfuse.json", "{}");
-            write(spool + "/target.uri", new org.apache.hadoop.fs.Path(dir.resolve("target").toUri()).toString());
+            write(
+                    spool + "/target.uri",
+                    new org.apache.hadoop.fs.Path(dir.resolve("target").toUri()).toString());
             write(spool + "/samples/h-1-" + other + "-00000.parquet", "samples");
             if (!other.equals("ended")) {
                 write(spool + "/live/h-1-" + other, "");
             }
         }
-        assertTrue(dir.resolve("unfuse-spool-killed/live").toFile().setLastModified(System.currentTimeMillis() - 3_600_000));
+        assertTrue(
+                dir.resolve("unfuse-spool-killed/live")
+                        .toFile()
+                        .setLastModified(System.currentTimeMillis() - 3_600_000));
         SegmentShipper shipper = shipper("unfuse-spool-a", "target");
         shipper.shipSpool(dir.resolve("unfuse-spool-a").toFile());
         shipper.adopt();
-        assertArrayEquals(new String[] {"h-1-ended-00000.parquet", "h-1-killed-00000.parquet"}, listed("target/samples"));
-        assertArrayEquals(new String[] {"unfuse-spool-a", "unfuse-spool-writing"}, Arrays.stream(listed("."))
-                .filter(name -> name.startsWith("unfuse-spool-")).toArray(String[]::new));
+        assertArrayEquals(
+                new String[] {"h-1-ended-00000.parquet", "h-1-killed-00000.parquet"},
+                listed("target/samples"));
+        assertArrayEquals(
+                new String[] {"unfuse-spool-a", "unfuse-spool-writing"},
+                Arrays.stream(listed("."))
+                        .filter(name -> name.startsWith("unfuse-spool-"))
+                        .toArray(String[]::new));
     }
 
     @Test
@@ -76,10 +92,13 @@ class SegmentShipperTest {
         for (String other : Arrays.asList("open", "linked")) {
             String spool = "unfuse-spool-" + other;
             write(spool + "/unfuse.json", "{}");
-            write(spool + "/target.uri", new org.apache.hadoop.fs.Path(dir.resolve("target").toUri()).toString());
+            write(
+                    spool + "/target.uri",
+                    new org.apache.hadoop.fs.Path(dir.resolve("target").toUri()).toString());
             write(spool + "/samples/h-1-" + other + "-00000.parquet", "samples");
         }
-        Files.setPosixFilePermissions(dir.resolve("unfuse-spool-open"), PosixFilePermissions.fromString("rwxrwxrwx"));
+        Files.setPosixFilePermissions(
+                dir.resolve("unfuse-spool-open"), PosixFilePermissions.fromString("rwxrwxrwx"));
         Files.move(dir.resolve("unfuse-spool-linked"), dir.resolve("elsewhere"));
         Files.createSymbolicLink(dir.resolve("unfuse-spool-linked"), dir.resolve("elsewhere"));
         SegmentShipper shipper = shipper("unfuse-spool-a", "target");
@@ -90,7 +109,8 @@ class SegmentShipperTest {
         // Somebody puts another directory in the place of the spool.
         Files.move(dir.resolve("unfuse-spool-a"), dir.resolve("moved"));
         write("unfuse-spool-a/samples/h-1-a-00000.parquet", "samples");
-        assertThrows(IOException.class, () -> shipper.shipSpool(dir.resolve("unfuse-spool-a").toFile()));
+        assertThrows(
+                IOException.class, () -> shipper.shipSpool(dir.resolve("unfuse-spool-a").toFile()));
         assertArrayEquals(new String[] {"unfuse.json"}, listed("target"));
     }
 
@@ -104,7 +124,8 @@ class SegmentShipperTest {
         Path segment = write("unfuse-spool-a/samples/h-1-a-00000.parquet", "samples");
         Path inTheWay = write("target", "a file");
         SegmentShipper shipper = shipper("unfuse-spool-a", "target");
-        assertThrows(IOException.class, () -> shipper.shipSpool(dir.resolve("unfuse-spool-a").toFile()));
+        assertThrows(
+                IOException.class, () -> shipper.shipSpool(dir.resolve("unfuse-spool-a").toFile()));
         assertTrue(Files.exists(segment));
         Files.delete(inTheWay);
         shipper.shipSpool(dir.resolve("unfuse-spool-a").toFile());

@@ -3,13 +3,15 @@ package io.unfuse.spark.ui;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.lang.reflect.Method;
-import java.lang.reflect.Modifier;
-import java.util.ServiceLoader;
 import org.apache.spark.status.AppHistoryServerPlugin;
 import org.apache.spark.ui.WebUIPage;
 import org.junit.jupiter.api.Test;
+
 import scala.xml.Unparsed;
+
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.ServiceLoader;
 
 /** What of the tab is found or made by name. */
 class PageClassTest {
@@ -28,6 +30,8 @@ class PageClassTest {
 
     @Test
     void theHistoryServerFindsThePlugin() {
-        assertTrue(ServiceLoader.load(AppHistoryServerPlugin.class).stream().anyMatch(each -> each.type() == HistoryPlugin.class));
+        assertTrue(
+                ServiceLoader.load(AppHistoryServerPlugin.class).stream()
+                        .anyMatch(each -> each.type() == HistoryPlugin.class));
     }
 }

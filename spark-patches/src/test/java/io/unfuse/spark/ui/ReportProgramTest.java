@@ -4,16 +4,16 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 class ReportProgramTest {
-    @TempDir
-    private Path dir;
+    @TempDir private Path dir;
 
     private ReportProgram program(String script) throws IOException {
         Path file = dir.resolve("unfuse");
@@ -23,7 +23,8 @@ class ReportProgramTest {
     }
 
     private static String failure(ReportProgram program) {
-        return assertThrows(ReportProgram.Failure.class, () -> program.report("app-1")).getMessage();
+        return assertThrows(ReportProgram.Failure.class, () -> program.report("app-1"))
+                .getMessage();
     }
 
     @Test
@@ -38,7 +39,9 @@ class ReportProgramTest {
 
     @Test
     void saysWhatTheProgramSays() throws Exception {
-        assertEquals("unfuse: no profile", failure(program("echo first >&2; echo 'unfuse: no profile' >&2; exit 1")));
+        assertEquals(
+                "unfuse: no profile",
+                failure(program("echo first >&2; echo 'unfuse: no profile' >&2; exit 1")));
     }
 
     @Test
