@@ -167,7 +167,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "records",
         values: "`off`, `on`, `redacted`",
         default: "`off`",
-        meaning: "Follows each record through the tasks, for `unfuse run --records`. `redacted` keeps no contents.",
+        meaning: "Follows each record through the tasks; `unfuse run --records` sets it. `redacted` keeps no contents.",
         otherwise: DEFAULT,
         set: |options, value| {
             let choices = [
