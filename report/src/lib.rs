@@ -20,6 +20,8 @@ mod sources;
 mod stages;
 pub mod text;
 pub mod top;
+#[cfg(test)]
+mod typescript;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::resume_unwind;

@@ -1,13 +1,14 @@
-//! What the page gets, as JSON. Times are whole ns or ms, as the names say; `src/model.ts` of the page
-//! mirrors these types.
+//! What the page gets, as JSON. Times are whole ns or ms, as the names say; the page's types in
+//! `page/src/generated/model.ts` are made from these.
 
 use serde::Serialize;
+use ts_rs::TS;
 
 use unfuse_postprocess::Standing;
 use unfuse_postprocess::Weight;
 
 /// Samples and CPU time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, TS)]
 pub struct Cost {
     /// CPU time, ns.
     pub cpu_ns: u64,
@@ -32,7 +33,7 @@ impl Cost {
 }
 
 /// The first thing the page shows: everything but the details.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Summary {
     /// The unfuse that made the report.
     pub unfuse: String,
@@ -55,7 +56,7 @@ pub struct Summary {
 }
 
 /// A Spark application, or JVMs without Spark.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct Application {
     /// Spark application id; empty outside Spark.
     pub id: String,
@@ -74,7 +75,8 @@ pub struct Application {
 }
 
 /// A line of the list.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+#[ts(rename = "Query")]
 pub struct QuerySummary {
     /// Index into the applications.
     pub app: usize,
@@ -105,7 +107,8 @@ pub struct QuerySummary {
 }
 
 /// Everything about one query.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
+#[ts(rename = "Detail")]
 pub struct QueryDetail {
     /// The plan's nodes, parents before children.
     pub nodes: Vec<Node>,
@@ -128,7 +131,8 @@ pub struct QueryDetail {
 }
 
 /// A node of the plan.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+#[ts(rename = "PlanNode")]
 pub struct Node {
     /// Its number in the plan.
     pub id: i32,
@@ -162,7 +166,7 @@ pub struct Node {
 pub type Range = [f64; 2];
 
 /// Work that no operator does.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Heading {
     /// What it is.
     pub name: String,
@@ -177,7 +181,7 @@ pub struct Heading {
 }
 
 /// CPU time of tasks by what the rule is worth that placed it, see [`unfuse_postprocess::Standing`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, TS)]
 pub struct Placed {
     /// Of the operators that it was given to.
     pub proved: Cost,
@@ -202,7 +206,7 @@ impl Placed {
 }
 
 /// Waiting for one thing.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Wait {
     /// What for.
     pub what: &'static str,
@@ -211,7 +215,7 @@ pub struct Wait {
 }
 
 /// A stage attempt.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Stage {
     /// Stage id.
     pub stage: i32,
@@ -234,7 +238,7 @@ pub struct Stage {
 }
 
 /// Sums of Spark's task metrics.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, TS)]
 pub struct StageMetrics {
     /// Finished task attempts.
     pub finished: usize,
@@ -263,7 +267,7 @@ pub struct StageMetrics {
 }
 
 /// Task attempts, a column each: they are many.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct Tasks {
     /// Index into the stages.
     pub stage: Vec<usize>,
@@ -298,7 +302,7 @@ pub struct Tasks {
 }
 
 /// A flame graph: frames in pre-order, widest sibling first, with what ends in each.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct Flame {
     /// 0 for roots.
     pub depth: Vec<u32>,
@@ -327,7 +331,7 @@ pub enum FlameKind {
 }
 
 /// Names of frames, shared by all queries.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct FrameNames {
     /// Methods, functions; generated code with lines.
     pub names: Vec<String>,
@@ -338,7 +342,7 @@ pub struct FrameNames {
 }
 
 /// A generated source with samples of one query.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct HotSource {
     /// Its hash; the text is a block of its own.
     pub hash: String,
@@ -351,7 +355,7 @@ pub struct HotSource {
 }
 
 /// The text of a generated source.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Source {
     /// The generated class.
     pub class: String,
@@ -362,7 +366,7 @@ pub struct Source {
 }
 
 /// This profile beside another one, per query.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct Comparison {
     /// The other profile's directory.
     pub before: String,
@@ -377,7 +381,7 @@ pub struct Comparison {
 }
 
 /// A query of both profiles. Costs are means of its runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Pair {
     /// Text or call site.
     pub description: String,
@@ -398,7 +402,7 @@ pub struct Pair {
 }
 
 /// An operator or heading in both profiles.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct PairRow {
     /// Name of the operator or heading.
     pub name: String,
@@ -415,7 +419,7 @@ pub struct PairRow {
 }
 
 /// A query of one profile only.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Unmatched {
     /// Text or call site.
     pub description: String,

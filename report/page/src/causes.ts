@@ -1,7 +1,7 @@
 // Why tasks are slow, and what their data is measured by, in words; docs/skew.md says more of each.
 
 import { bytes, count } from "./format";
-import type { Cause, Measure } from "./model";
+import type { Cause, Measure, Verdict } from "./generated/model";
 
 interface Words {
   name: string;
@@ -28,6 +28,11 @@ export const CAUSES: Record<Cause, Words> = {
   locality: { name: "remote data", means: "they had their data on another machine" },
   start: { name: "slow start", means: "they took longer before they ran, or after" },
 };
+
+const RUNNING: Words = { name: "tasks still run", means: "they still run, for far longer than the others took" };
+
+/** Why a stage is slow. One that has no slow task yet waits for tasks that still run. */
+export const whySlow = (verdict: Verdict): Words => (typeof verdict === "object" ? CAUSES[verdict.skewed] : RUNNING);
 
 export const MEASURES: Record<Measure, { name: string; as: (amount: number) => string }> = {
   "read-records": { name: "Records read", as: count },

@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { percent, plural, time } from "./format";
-import type { Detail, HotSource, Source } from "./model";
+import type { Detail, HotSource, Source } from "./generated/model";
 import { Empty, useLoaded } from "./parts";
 import type { TabProps } from "./query";
 import { changed, go } from "./route";

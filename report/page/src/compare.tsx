@@ -1,7 +1,7 @@
 // This profile beside another one.
 
 import { change, percent, plural, time } from "./format";
-import type { Comparison, Pair, Unmatched } from "./model";
+import type { Comparison, Pair, Unmatched } from "./generated/model";
 import { Bar, Empty, arrows, useLoaded } from "./parts";
 import { type Route, go, link } from "./route";
 import type { DataSource } from "./source";

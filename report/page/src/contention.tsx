@@ -5,7 +5,7 @@ import { ContentionTime, colours } from "./contentionTime";
 import { PathColumns } from "./contentionPaths";
 import { count, plural, seconds, share } from "./format";
 import { keyOf } from "./list";
-import type { Advice, Blame, Contention, QueryContention, Summary } from "./model";
+import type { Advice, Blame, Contention, QueryContention, Summary } from "./generated/model";
 import { Bar, Empty, Name, arrows, useLoaded } from "./parts";
 import type { TabProps } from "./query";
 import { link } from "./route";

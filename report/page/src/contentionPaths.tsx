@@ -1,7 +1,7 @@
 // The graph, level by level: what is chosen in one column narrows all others.
 
 import { count, seconds, share } from "./format";
-import type { Paths, QueryContention } from "./model";
+import type { Paths, QueryContention } from "./generated/model";
 import { Bar, arrows } from "./parts";
 import { type Route, changed, go } from "./route";
 

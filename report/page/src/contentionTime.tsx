@@ -2,7 +2,7 @@
 
 import { seconds, share } from "./format";
 import { arrowsAcross } from "./parts";
-import type { QueryContention } from "./model";
+import type { QueryContention } from "./generated/model";
 import { type Route, changed, go } from "./route";
 
 /** Colours there are for culprits; others share one. */

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ALL, type Box, type FlameTree, children, flameTree, layout } from "./flameTree";
 import { percent, plural, time } from "./format";
-import { type Detail, type FrameNames, HEADING, OPERATOR, STAGE } from "./model";
+import { type Detail, type FrameNames, HEADING, OPERATOR, STAGE } from "./generated/model";
 import { Empty, useLoaded } from "./parts";
 import type { TabProps } from "./query";
 import { changed, go } from "./route";

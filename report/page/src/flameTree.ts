@@ -1,6 +1,6 @@
 // A flame graph's frames with their totals, and which of them are to be drawn.
 
-import type { Flame } from "./model";
+import type { Flame } from "./generated/model";
 
 export interface FlameTree {
   flame: Flame;

@@ -1,7 +1,7 @@
 // Every query of the profile, a page at a time.
 
 import { count, moment, percent, plural, time, timeMs } from "./format";
-import type { Query, Summary } from "./model";
+import type { Query, Summary } from "./generated/model";
 import { Bar, Empty, Pages, SortHead, arrows } from "./parts";
 import { type Route, changed, go, link, replace } from "./route";
 

@@ -6,7 +6,7 @@ import { ComparisonView } from "./compare";
 import { ContentionView } from "./contention";
 import { moment, plural, time } from "./format";
 import { List, keyOf } from "./list";
-import type { Summary } from "./model";
+import type { Summary } from "./generated/model";
 import { Empty, useLoaded } from "./parts";
 import { QueryView } from "./query";
 import { go, link, useRoute } from "./route";

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { count, percent, plural, range, time } from "./format";
-import type { Cost, Placed, PlanNode, Range, Wait } from "./model";
+import type { Cost, Placed, PlanNode, Wait } from "./generated/model";
 import { Bar, Empty, arrows } from "./parts";
 import type { TabProps } from "./query";
 import { changed, go, link } from "./route";
@@ -166,6 +166,9 @@ export function PlanTab({ detail, query, route }: TabProps) {
     </>
   );
 }
+
+/** Bounds of a share, 0 to 1. */
+type Range = PlanNode["own_range"];
 
 interface FigureProps {
   cost: Cost;

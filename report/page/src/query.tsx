@@ -6,7 +6,7 @@ import { ContentionTab } from "./contention";
 import { FlameTab } from "./flame";
 import { moment, percent, plural, time, timeMs } from "./format";
 import { keyOf, titleOf } from "./list";
-import type { Detail, Query, Summary } from "./model";
+import type { Detail, Query, Summary } from "./generated/model";
 import { Empty, useLoaded } from "./parts";
 import { PlanTab } from "./plan";
 import { type Route, go, link } from "./route";

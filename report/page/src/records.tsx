@@ -1,7 +1,7 @@
 // Slow records and results of a run whose records were followed: what is in them, where they are, what they cost.
 
 import { count, plural, seconds, share } from "./format";
-import type { RecordPlace, Records, SlowRecord, SlowResult } from "./model";
+import type { RecordPlace, Records, SlowRecord, SlowResult } from "./generated/model";
 import { Bar, Empty, Zero } from "./parts";
 import { type Route, changed } from "./route";
 

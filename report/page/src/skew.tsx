@@ -1,9 +1,9 @@
 // Which stages wait for slow tasks, and which records are slow: of all queries together, and of one with its tasks.
 
-import { CAUSES, sure } from "./causes";
+import { sure, whySlow } from "./causes";
 import { count, plural, seconds, timeMs } from "./format";
 import { keyOf, titleOf } from "./list";
-import type { Query, Skew, SkewedStage, Summary } from "./model";
+import type { Query, Skew, SkewedStage, Summary } from "./generated/model";
 import { Bar, Empty, arrows, useLoaded } from "./parts";
 import type { TabProps } from "./query";
 import { RecordLists } from "./records";
@@ -142,7 +142,7 @@ function Stages({ of, chosen, to, queryOf }: StagesProps) {
       </thead>
       <tbody>
         {of.map((stage) => {
-          const why = CAUSES[stage.verdict.skewed];
+          const why = whySlow(stage.verdict);
           const query = queryOf?.(stage);
           const place = queryOf ? [query && titleOf(query), ...new Set([stage.description, stage.name])] : [stage.name];
           return (

@@ -1,8 +1,8 @@
 // One stage that waits for slow tasks: what each of its tasks took, why the slow ones did, and what to do.
 
-import { CAUSES, MEASURES, sure } from "./causes";
+import { CAUSES, MEASURES, sure, whySlow } from "./causes";
 import { bytes, change, count, plural, seconds, timeMs } from "./format";
-import type { CausePart, Records, SkewedStage, SlowTask, TaskTimes } from "./model";
+import type { CausePart, Records, SkewedStage, SlowTask, TaskTimes } from "./generated/model";
 import { Bar, arrows, arrowsAcross } from "./parts";
 import { Content } from "./records";
 import { type Route, changed, go, link } from "./route";
@@ -20,7 +20,7 @@ export function StageSkew(props: { of: SkewedStage; records: Records | undefined
   return (
     <section aria-label={`Stage ${stage.stage}`}>
       <h2>
-        Stage {stage.stage}: {CAUSES[stage.verdict.skewed].name}
+        Stage {stage.stage}: {whySlow(stage.verdict).name}
       </h2>
       <p class="legend">
         {plural(stage.counted, "task")} on {plural(stage.slots, "slot")} took {timeMs(stage.stage_ms)}; a typical one{" "}

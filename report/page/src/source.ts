@@ -1,6 +1,15 @@
 // Where the data comes from: blocks inside this page, or a server that has them as JSON files.
 
-import type { Comparison, Contention, Detail, FrameNames, QueryContention, Skew, Source, Summary } from "./model";
+import type {
+  Comparison,
+  Contention,
+  Detail,
+  FrameNames,
+  QueryContention,
+  Skew,
+  Source,
+  Summary,
+} from "./generated/model";
 
 interface Blocks {
   summary: Summary;

@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import { bytes, clock, count, moment, plural, time, timeMs } from "./format";
-import type { Stage, Tasks } from "./model";
+import type { Stage, Tasks } from "./generated/model";
 import { Empty, Pages, SortHead, Zero, arrows, onEnter } from "./parts";
 import type { TabProps } from "./query";
 import { type Route, changed, go } from "./route";

@@ -1,6 +1,7 @@
 //! The answer as data: what `--json` prints and the text is made of.
 
 use serde::Serialize;
+use ts_rs::TS;
 use unfuse_contention::{Culprit, Explanation, Input, Options, VictimStages, Workload};
 
 use super::Question;
@@ -63,7 +64,7 @@ impl Asked {
 }
 
 /// A query that was slowed down.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, TS)]
 pub(super) struct Victim {
     /// Its number; made up where a name of a CSV file is none.
     pub(super) query: u64,
@@ -95,7 +96,8 @@ pub(super) struct Victim {
 }
 
 /// One line of a ranking.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, TS)]
+#[ts(rename = "Blame")]
 pub(super) struct Row {
     pub(super) name: String,
     /// Degree of responsibility: the part of the victims' blocked time, 0 to 1 for each.
@@ -105,6 +107,7 @@ pub(super) struct Row {
     pub(super) how: Vec<String>,
     /// Its operators by their part of the CPU time, where they are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<(String, f64)>>", optional)]
     pub(super) operators: Vec<(String, f64)>,
 }
 
@@ -128,7 +131,7 @@ pub(super) struct Path {
 }
 
 /// A suggestion.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, TS)]
 pub(super) struct Advice {
     /// `move`, `delay`, `reprioritise`, `change-pool` or `look-outside`.
     pub(super) action: &'static str,
@@ -138,7 +141,7 @@ pub(super) struct Advice {
 }
 
 /// What simpler methods say.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, TS)]
 pub(super) struct Baselines {
     /// Naive-Overlap: seconds that each query ran at the same time.
     pub(super) naive_overlap: Vec<(String, f64)>,

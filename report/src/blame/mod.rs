@@ -19,6 +19,8 @@ pub use answer::Answer;
 pub use found::Found;
 pub use notes::notes;
 pub use page::contention;
+#[cfg(test)]
+pub(crate) use page::declare;
 pub use text::render;
 pub use wanted::Wanted;
 pub use window::Window;

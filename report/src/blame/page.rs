@@ -1,10 +1,11 @@
-//! Contention in the report's page; `page/src/model.ts` mirrors the types.
+//! Contention in the report's page.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rayon::prelude::*;
 use serde::Serialize;
+use ts_rs::TS;
 use unfuse_contention::{
     BlockedTime, Culprit, Explanation, Filter, Graph, Input, Options, QueryId, StageIndex,
     Timeline, Workload,
@@ -36,7 +37,8 @@ const ROWS_AT_ONCE: u64 = 15_000_000;
 const VICTIMS_OF_A_GRAPH: usize = 16;
 
 /// All queries together.
-#[derive(Serialize)]
+#[derive(Serialize, TS)]
+#[ts(rename = "Contention")]
 struct Overview {
     victims: Vec<Victim>,
     culprits: Vec<Row>,
@@ -49,7 +51,8 @@ struct Overview {
 }
 
 /// One victim.
-#[derive(Serialize)]
+#[derive(Serialize, TS)]
+#[ts(rename = "QueryContention")]
 struct OfQuery {
     victim: Victim,
     culprits: Vec<Row>,
@@ -66,7 +69,8 @@ struct OfQuery {
 }
 
 /// Blocked seconds over time: a column each, a position for each culprit and resource of each slice.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, TS)]
+#[ts(rename = "Timeline")]
 struct Slices {
     /// Bounds, s since the first task of all; one more than there are slices.
     bounds: Vec<f64>,
@@ -77,7 +81,7 @@ struct Slices {
 }
 
 /// Paths from culprits to the victim, strongest first; a column each.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, TS)]
 struct Paths {
     stage: Vec<u32>,
     resource: Vec<u32>,
@@ -436,4 +440,11 @@ fn part(workload: &Workload, path: &Explanation) -> String {
         Some(operator) => format!("{operator} in {stage}"),
         None => stage,
     }
+}
+
+/// Adds the types of its blocks.
+#[cfg(test)]
+pub(crate) fn declare(types: &mut crate::typescript::Declarations) {
+    types.add::<Overview>();
+    types.add::<OfQuery>();
 }

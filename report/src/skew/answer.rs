@@ -1,6 +1,7 @@
 //! The answer as data: what `--json` prints, and what the text and the report's page are made of.
 
 use serde::Serialize;
+use ts_rs::TS;
 use unfuse_skew::{Finding, Verdict};
 
 use super::advice::advice;
@@ -8,7 +9,8 @@ use super::page::Times;
 use super::records::Records;
 
 /// Everything that is said.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, TS)]
+#[ts(rename = "Skew")]
 pub struct Answer {
     /// Stages that had tasks.
     pub(super) stages: usize,
@@ -24,6 +26,7 @@ pub struct Answer {
     pub(super) findings: Vec<Told>,
     /// What its records say, where they were followed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
     pub(super) records: Option<Records>,
     /// What is missing or doubtful.
     pub(super) notes: Vec<String>,
@@ -39,15 +42,18 @@ pub struct Answer {
 }
 
 /// A stage with what to do about it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, TS)]
+#[ts(rename = "SkewedStage")]
 pub(super) struct Told {
     #[serde(flatten)]
     pub(super) finding: Finding,
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
     pub(super) next: Option<String>,
     /// What all its tasks took; only for the page, which draws it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
     pub(super) times: Option<Times>,
 }
 

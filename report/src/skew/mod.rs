@@ -18,6 +18,8 @@ use crate::ReportError;
 use records::records;
 
 pub use answer::Answer;
+#[cfg(test)]
+pub(crate) use page::declare;
 pub use page::skew;
 pub use records::{Records, Wanted};
 pub use text::render;

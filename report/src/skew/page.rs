@@ -1,10 +1,11 @@
-//! Skew in the report's page: the answer of `--json`, of all queries and of each; `page/src/model.ts` mirrors it.
+//! Skew in the report's page: the answer of `--json`, of all queries and of each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use ts_rs::TS;
 use unfuse_skew::{Finding, SlowTask, Stage, from_profile};
 
 use super::answer::Answer;
@@ -23,7 +24,8 @@ const COLUMNS: usize = 120;
 type Key<'a, T> = (&'a str, T);
 
 /// What the tasks of a stage took, in the order of their numbers: a position for each column, which is the slowest of the tasks in it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, TS)]
+#[ts(rename = "TaskTimes")]
 pub(super) struct Times {
     /// Tasks in a column; the last may have fewer.
     of: usize,
@@ -134,4 +136,10 @@ fn places(summary: &Summary) -> HashMap<Key<'_, Option<i64>>, usize> {
     queries
         .filter_map(|(at, query)| Some(((app(query)?.id.as_str(), query.query), at)))
         .collect()
+}
+
+/// Adds the types of its blocks.
+#[cfg(test)]
+pub(crate) fn declare(types: &mut crate::typescript::Declarations) {
+    types.add::<Answer>();
 }

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use ts_rs::TS;
 use unfuse_files::open_given;
 use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow};
 use unfuse_provenance::{
@@ -44,7 +45,7 @@ impl Wanted<'_> {
 type Notes = Vec<String>;
 
 /// All about records.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, TS)]
 pub struct Records {
     /// Records of the program's inputs.
     pub(super) inputs: u64,
@@ -59,7 +60,7 @@ pub struct Records {
 }
 
 /// A record that was slow in one place.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, TS)]
 pub(super) struct SlowRecord {
     pub(super) at: Place,
     /// Time of its task's code because of it.
@@ -73,14 +74,15 @@ pub(super) struct SlowRecord {
 }
 
 /// A line of code.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, TS)]
+#[ts(rename = "RecordLine")]
 pub(super) struct Line {
     pub(super) line: String,
     pub(super) share: f64,
 }
 
 /// A result and the slowest way to it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, TS)]
 pub(super) struct SlowResult {
     pub(super) app: String,
     pub(super) stage: i32,
@@ -101,7 +103,8 @@ pub(super) struct SlowResult {
 }
 
 /// Where a record is.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, TS)]
+#[ts(rename = "RecordPlace")]
 pub(super) struct Place {
     pub(super) app: String,
     pub(super) stage: i32,

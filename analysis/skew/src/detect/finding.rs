@@ -1,6 +1,7 @@
 //! What is said of a stage.
 
 use serde::Serialize;
+use ts_rs::TS;
 
 use super::stats::median;
 use crate::{Stage, Task};
@@ -24,7 +25,7 @@ impl Default for Options {
 }
 
 /// Why a task takes longer than its like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// It has more data, in proportion.
@@ -75,7 +76,7 @@ impl Cause {
 }
 
 /// What a stage's tasks are found to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Alike, as far as it matters.
@@ -87,7 +88,7 @@ pub enum Verdict {
 }
 
 /// What is counted of a task's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// Records from sources, cache and shuffles.
@@ -131,7 +132,8 @@ impl Measure {
 }
 
 /// Time by cause.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, TS)]
+#[ts(rename = "CausePart")]
 pub struct Part {
     /// The cause.
     pub cause: Cause,
@@ -140,7 +142,7 @@ pub struct Part {
 }
 
 /// A task that is slow beyond chance.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct SlowTask {
     /// Which of the stage's tasks: the partition where that is known.
     pub index: i32,
@@ -167,7 +169,7 @@ pub struct SlowTask {
 }
 
 /// A task that runs still, and has for longer than chance makes one of its stage take. What it took in the end can only be more.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct Hanging {
     /// Which of the stage's tasks: the partition where that is known.
     pub index: i32,
@@ -182,7 +184,7 @@ pub struct Hanging {
 }
 
 /// What is found of a stage.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct Finding {
     /// The application's id.
     pub app: String,
