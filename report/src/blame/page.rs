@@ -33,6 +33,8 @@ const ROWS: usize = 20;
 const VICTIMS: usize = 200;
 /// Samples and rows of tasks that are read together, about.
 const ROWS_AT_ONCE: u64 = 15_000_000;
+/// The same for one victim. Who ran beside more is left to `unfuse blame`.
+const ROWS_OF_ONE: u64 = 60_000_000;
 /// Victims that share a graph.
 const VICTIMS_OF_A_GRAPH: usize = 16;
 
@@ -134,7 +136,7 @@ pub fn contention(
     if victims.is_empty() || !index.is_metered() {
         return Ok(None);
     }
-    let parts = index.parts(&victims, ROWS_AT_ONCE);
+    let (parts, too_large) = index.parts(&victims, ROWS_AT_ONCE, ROWS_OF_ONE);
     let mut page = Page::new(places);
     if victims.len() < all {
         page.notes.add(vec![format!(
@@ -143,7 +145,13 @@ pub fn contention(
             victims.len()
         )]);
     }
-    let several = parts.len() > 1;
+    for victim in &too_large {
+        page.notes.add(vec![format!(
+            "contention of query {0} is not shown, as too many tasks ran beside it: `unfuse blame DIR --victim {0}` answers",
+            victim.0
+        )]);
+    }
+    let several = parts.len() > 1 || !too_large.is_empty();
     let mut read = |part: Option<&BTreeSet<QueryId>>| -> Result<_, ReportError> {
         let Some(part) = part else { return Ok(None) };
         let mut input = index.input(BlockedTime::Measured, several.then_some(part))?;

@@ -148,3 +148,22 @@ fn a_victim_needs_only_rows_of_its_time() {
     assert_eq!(all.0, part.0);
     assert_eq!((all.1, part.1), (3, 2));
 }
+
+/// Victims far apart are answered one after the other, and those with too many rows not at all.
+#[test]
+fn victims_are_parted_by_rows() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = ProfileDir::create(&home.path().join("profile")).unwrap();
+    application(&dir, "first", span(0, 5), true, 1);
+    application(&dir, "later", span(5_000, 5_010), true, 1);
+    let profile = Profile::open(dir.path()).unwrap();
+    let index = StageIndex::read(&profile).unwrap();
+    let [first, later] =
+        ["first", "later"].map(|app| index.executions()[&(app.to_owned(), Some(1))]);
+    let both = BTreeSet::from([first, later]);
+    let none = BTreeSet::new();
+    let one_each = vec![BTreeSet::from([first]), BTreeSet::from([later])];
+    assert_eq!(index.parts(&both, 2, 2), (vec![both.clone()], none.clone()));
+    assert_eq!(index.parts(&both, 1, 2), (one_each, none));
+    assert_eq!(index.parts(&both, 0, 0), (Vec::new(), both));
+}

@@ -314,8 +314,14 @@ impl<'a> StageIndex<'a> {
         self.stages.iter().map(of_stage).collect()
     }
 
-    /// Victims in parts, by when they began: an answer about those of a part needs at most so many rows, or about one victim more.
-    pub fn parts(&self, victims: &BTreeSet<QueryId>, most_rows: u64) -> Vec<BTreeSet<QueryId>> {
+    /// Victims in parts, by when they began. An answer about those of a part needs at most so many rows, or has one victim that
+    /// needs at most `most_of_one`. Also returns the victims that need more.
+    pub fn parts(
+        &self,
+        victims: &BTreeSet<QueryId>,
+        most_rows: u64,
+        most_of_one: u64,
+    ) -> (Vec<BTreeSet<QueryId>>, BTreeSet<QueryId>) {
         let mut spans: BTreeMap<QueryId, Spans> = BTreeMap::new();
         for extent in self.extents() {
             if let Some((query, span)) = extent.query.zip(extent.span)
@@ -328,6 +334,7 @@ impl<'a> StageIndex<'a> {
         let mut in_time: Vec<(QueryId, Spans)> = spans.into_iter().collect();
         in_time.sort_by_key(start);
         let mut parts: Vec<BTreeSet<QueryId>> = Vec::new();
+        let mut too_large = BTreeSet::new();
         let mut reached = Spans::new();
         for (query, spans) in in_time {
             let mut with_it = reached.clone();
@@ -339,13 +346,14 @@ impl<'a> StageIndex<'a> {
                     part.insert(query);
                     reached = with_it;
                 }
+                _ if self.rows_beside(&spans) > most_of_one => drop(too_large.insert(query)),
                 _ => {
                     parts.push(BTreeSet::from([query]));
                     reached = spans;
                 }
             }
         }
-        parts
+        (parts, too_large)
     }
 
     /// About how many rows stages have that ran beside spans.
