@@ -129,10 +129,11 @@ pub fn contention(
         return Ok(None);
     }
     let mut index = StageIndex::read(profile)?;
-    let places = places(summary, &index);
+    let executions = index.executions();
+    let places = places(summary, &executions);
     // Other applications on the same hosts can be to blame; the page does not say what they waited for.
     let all = places.len();
-    let victims = longest(profile, &index, &places);
+    let victims = longest(profile, &executions, &places);
     if victims.is_empty() || !index.is_metered() {
         return Ok(None);
     }
@@ -175,13 +176,15 @@ pub fn contention(
     Ok(Some(page.finish()?))
 }
 
+/// Queries by application and SQL execution; with `None`, the work outside executions.
+type Executions = BTreeMap<(String, Option<i64>), QueryId>;
+
 /// The queries with the most time of tasks, among those that have places.
 fn longest(
     profile: &Profile,
-    index: &StageIndex<'_>,
+    executions: &Executions,
     places: &BTreeMap<u64, usize>,
 ) -> BTreeSet<QueryId> {
-    let executions = index.executions();
     let mut time_ns: BTreeMap<QueryId, u64> = places.keys().map(|id| (QueryId(*id), 0)).collect();
     for (group, weight) in profile.groups.iter().chain(&profile.waits) {
         let query = executions.get(&(group.app.to_string(), group.query));
@@ -196,8 +199,7 @@ fn longest(
 }
 
 /// Positions in the report's list by query number.
-fn places(summary: &Summary, index: &StageIndex<'_>) -> BTreeMap<u64, usize> {
-    let executions = index.executions();
+fn places(summary: &Summary, executions: &Executions) -> BTreeMap<u64, usize> {
     let mut places = BTreeMap::new();
     for (at, query) in summary.queries.iter().enumerate() {
         let app = summary.applications.get(query.app);

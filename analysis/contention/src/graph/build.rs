@@ -16,7 +16,7 @@ impl Graph {
         Graph::of_waits(workload, options, &stages, |_| {})
     }
 
-    /// The same with what [`timelines`](crate::timelines) says, which takes hardly longer.
+    /// Builds the graph and the [`timelines`](crate::timelines) in one pass over the windows.
     pub fn with_timelines(
         workload: &Workload,
         options: &Options,

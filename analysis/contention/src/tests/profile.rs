@@ -167,3 +167,26 @@ fn victims_are_parted_by_rows() {
     assert_eq!(index.parts(&both, 1, 2), (one_each, none));
     assert_eq!(index.parts(&both, 0, 0), (Vec::new(), both));
 }
+
+/// A running application writes on while its profile is read.
+#[test]
+fn stages_that_began_after_the_index_was_read_are_counted() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = ProfileDir::create(&home.path().join("profile")).unwrap();
+    application(&dir, "first", span(0, 5), true, 1);
+    let profile = Profile::open(dir.path()).unwrap();
+    let mut index = StageIndex::read(&profile).unwrap();
+    let row = IntervalRow {
+        app: "first".to_owned(),
+        stage: 1,
+        task: 1,
+        kind: "cpu".to_owned(),
+        end_ns: S,
+        units: 1.0,
+        ..IntervalRow::default()
+    };
+    write(&dir, "later", row);
+    let input = index.input(BlockedTime::Measured, None).unwrap();
+    let is_counted = |note: &String| note.starts_with("1 stages are known by their tasks only");
+    assert!(input.notes.iter().any(is_counted), "{:?}", input.notes);
+}

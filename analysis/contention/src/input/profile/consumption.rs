@@ -232,8 +232,8 @@ fn span(row: &IntervalRow) -> Span {
     }
 }
 
-/// A single sample has a time and no length; what it stands for has, though where it stands for those of other tasks too
-/// nobody knows how much of it is its own.
+/// A single sample has a time and no length. It gets the length of the CPU time that it stands for, up to that of one sample:
+/// with a part of the tasks sampled, it stands for other tasks too.
 fn sampled_span(interval: &TaskInterval) -> Span {
     let ns = i64::try_from(interval.ns)
         .unwrap_or(i64::MAX)

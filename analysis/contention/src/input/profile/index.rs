@@ -213,17 +213,6 @@ impl Needed {
         });
     }
 
-    /// Needed stages that `is_known` does not know.
-    pub(super) fn unknown<'a>(
-        &'a self,
-        index: &'a StageIndex<'_>,
-        is_known: impl Fn(&StageAttempt) -> bool,
-    ) -> BTreeSet<StageAttempt> {
-        let active = index.tasks.keys();
-        let unknown = active.filter(|stage| self.holds(stage) && !is_known(stage));
-        unknown.cloned().collect()
-    }
-
     /// Bounds of the needed rows.
     pub(super) fn bounds(&self) -> Bounds {
         let Self::Stages(stages) = self else {

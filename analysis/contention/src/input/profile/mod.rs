@@ -135,14 +135,21 @@ impl Reader<'_> {
             self.add_query(&key.app, row);
             self.add_stage(key, row);
         }
-        let is_known = |key: &StageAttempt| self.index.stages.contains_key(key);
-        let mut lost = self.needed.unknown(self.index, is_known);
-        // Of some only samples are left.
+        // By rows, and not by the index: a running application may have written more of them since.
+        let tasks = recorded.tasks.iter();
+        let tasks = tasks.map(|row| (row.app.as_str(), row.stage, row.attempt));
+        let intervals = recorded.intervals.iter();
+        let intervals = intervals.map(|row| (row.app.as_str(), row.stage, row.attempt));
+        let sampled = recorded.sampled.iter();
+        let sampled = sampled.map(|row| (&*row.app, row.stage, row.attempt));
+        let mut lost = BTreeSet::new();
         let mut last = None;
-        for row in &recorded.sampled {
-            let stage = (&row.app, row.stage, row.attempt);
-            if last.replace(stage) != Some(stage) {
-                lost.extend(Some(row.stage_attempt()).filter(|stage| !is_known(stage)));
+        for row in tasks.chain(intervals).chain(sampled) {
+            // Rows of a stage follow each other mostly.
+            if last.replace(row) != Some(row) {
+                let (app, stage, attempt) = row;
+                let stage = StageAttempt::new(app, stage, attempt);
+                lost.extend(Some(stage).filter(|stage| !self.index.stages.contains_key(stage)));
             }
         }
         if !lost.is_empty() {
@@ -397,7 +404,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Says how queries of several applications are told apart.
+    /// Says how queries of several applications are numbered.
     fn number_applications(&mut self) {
         for (at, app) in self.index.applications.iter().enumerate().skip(1) {
             self.builder.notes.push(format!(
