@@ -82,6 +82,6 @@ pub use tables::{
     Capacity, Heartbeat, Host, Idle, Interval, KnownUse, OperatorShare, Query, Span, Stage, Tables,
     Task,
 };
-pub use timeline::{Slice, Timeline, timelines};
+pub use timeline::{Slice, Timeline};
 pub use windows::{cells, windows};
 pub use workload::Workload;

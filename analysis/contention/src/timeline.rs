@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::blame::{Shares, Victim, Wait, each_wait};
+use crate::blame::{Shares, Victim, Wait};
 use crate::windows::spread;
-use crate::{Culprit, Options, QueryId, Resource, Span, Split, StageId, Workload};
+use crate::{Culprit, QueryId, Resource, Span, Split, StageId, Workload};
 
 /// Blocked seconds of one victim query over time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,21 +20,6 @@ pub struct Slice {
     pub span: Span,
     /// Blocked seconds by what was waited for and who is to blame; their sum is what the victim was blocked in it.
     pub seconds: BTreeMap<(Resource, Culprit), f64>,
-}
-
-/// The timelines of the victims that `options` names, each in `slices` equal parts.
-///
-/// Each slice is shared out by itself, as a [`Graph`](crate::Graph) built [`within`](Options::within) it does, but that windows
-/// are not cut at the slices' ends: what was measured in a window counts in both by time.
-pub fn timelines(
-    workload: &Workload,
-    options: &Options,
-    slices: usize,
-) -> BTreeMap<QueryId, Timeline> {
-    let stages = options.victim_stages(workload);
-    let mut sums = Sums::new(workload, &stages, options.split, slices);
-    each_wait(workload, &stages, options, |wait| sums.add(wait));
-    sums.timelines()
 }
 
 /// Timelines as they add up.

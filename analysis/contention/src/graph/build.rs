@@ -16,7 +16,10 @@ impl Graph {
         Graph::of_waits(workload, options, &stages, |_| {})
     }
 
-    /// Builds the graph and the [`timelines`](crate::timelines) in one pass over the windows.
+    /// Builds the graph, and the timelines of its victims, each in `slices` equal parts, in one pass over the windows.
+    ///
+    /// Each slice is shared out by itself, as a graph built [`within`](Options::within) it does, but that windows are not cut at
+    /// the slices' ends: what was measured in a window counts in both by time.
     pub fn with_timelines(
         workload: &Workload,
         options: &Options,

@@ -146,7 +146,7 @@ proptest! {
         let split = if by_window { Split::ByWindow } else { Split::Pooled };
         let options = Options { split, ..Options::default() };
         let graph = Graph::build(&workload, &options);
-        for (victim, timeline) in timelines(&workload, &options, slices) {
+        for (victim, timeline) in Graph::with_timelines(&workload, &options, slices).1 {
             prop_assert_eq!(timeline.slices.len(), slices);
             let sum: f64 = timeline.slices.iter().flat_map(|slice| slice.seconds.values()).sum();
             close(sum, graph.find(&Key::Victim(victim)).unwrap().impact[&victim].seconds);
