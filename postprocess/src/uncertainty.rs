@@ -56,9 +56,10 @@ pub fn wilson(share: f64, samples: f64) -> (f64, f64) {
     let middle = share + z2 / (2.0 * n);
     let half = Z * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
     let whole = 1.0 + z2 / n;
+    // The interval holds the share by its definition; at 0 and 1 rounding can leave it out.
     (
-        ((middle - half) / whole).max(0.0),
-        ((middle + half) / whole).min(1.0),
+        ((middle - half) / whole).max(0.0).min(share),
+        ((middle + half) / whole).min(1.0).max(share),
     )
 }
 
@@ -76,6 +77,16 @@ mod tests {
         let (low, high) = evidence.bounds(100, 100);
         assert!((low - 0.2189).abs() < 1e-4, "{low}");
         assert!((high - 0.3958).abs() < 1e-4, "{high}");
+    }
+
+    #[test]
+    fn rounding_leaves_no_share_out() {
+        for samples in 1..2000 {
+            for share in [0.0, 1.0] {
+                let (low, high) = wilson(share, f64::from(samples));
+                assert!(low <= share && share <= high, "{share} of {samples}");
+            }
+        }
     }
 
     #[test]
