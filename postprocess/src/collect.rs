@@ -78,7 +78,7 @@ fn is_shuffle(plan: &Plan, at: usize) -> bool {
 }
 
 /// Whether an operator stands for a subquery, which Spark lists after the children of the operator that uses it.
-pub(crate) fn is_subquery(operator: &str) -> bool {
+pub fn is_subquery(operator: &str) -> bool {
     operator.starts_with("Subquery") || operator.starts_with("ReusedSubquery")
 }
 

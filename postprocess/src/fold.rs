@@ -7,31 +7,41 @@
 use std::collections::BTreeMap;
 
 use crate::attribute::Attributor;
-use crate::profile::{Group, Profile, Selection, Weight};
-use crate::stacks::{Level, Stack, StackFrame};
+use crate::operator::{Operator, OperatorKind};
+use crate::profile::{Profile, Selection, Weight};
+use crate::stacks::{FrameKind, Level, Order, Stack, StackFrame};
 
-/// Folded stacks of a selection with their sample counts (see [`Profile::unit`]), sorted.
-pub fn folded(profile: &Profile, selection: Selection, level: Level) -> Vec<(String, u64)> {
-    let mut sums: BTreeMap<String, Weight> = BTreeMap::new();
-    let mut attributor = Attributor::new(profile);
-    for (group, weight) in profile.selected(selection) {
-        sums.entry(fold(&mut attributor, group, level))
-            .or_default()
-            .add(weight);
-    }
-    sums.into_iter()
-        .map(|(stack, weight)| (stack, weight.value))
-        .filter(|(_, value)| *value > 0)
-        .collect()
+/// The folded stacks of a selection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Folded {
+    /// Stacks and what was sampled in them (see [`Profile::unit`]), sorted.
+    pub stacks: Vec<(String, Weight)>,
+    /// What the operators in them do, by frame.
+    pub kinds: BTreeMap<String, OperatorKind>,
 }
 
-fn fold(attributor: &mut Attributor<'_>, group: &Group, level: Level) -> String {
-    let mut parts = Vec::new();
-    for frame in Stack::of(attributor, group, level).frames {
-        parts.push(clean(&frame.name));
-        parts.extend(location(&frame));
+/// Folds the stacks of a selection.
+pub fn folded(profile: &Profile, selection: Selection, level: Level, order: Order) -> Folded {
+    let mut sums: BTreeMap<String, Weight> = BTreeMap::new();
+    let mut kinds = BTreeMap::new();
+    let mut attributor = Attributor::new(profile);
+    for (group, weight) in profile.selected(selection) {
+        let mut parts = Vec::new();
+        for frame in Stack::of(&mut attributor, group, level, order).frames {
+            let name = clean(&frame.name);
+            if frame.kind == FrameKind::Operator && !kinds.contains_key(&name) {
+                kinds.insert(name.clone(), Operator::of(frame.operator).kind);
+            }
+            parts.push(name);
+            parts.extend(location(&frame));
+        }
+        sums.entry(parts.join(";")).or_default().add(weight);
     }
-    parts.join(";")
+    let stacks = sums.into_iter().filter(|(_, weight)| weight.value > 0);
+    Folded {
+        stacks: stacks.collect(),
+        kinds,
+    }
 }
 
 /// `file@Lline`, for frames that have one.

@@ -34,6 +34,28 @@ pub fn line(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
+/// In one line of characters that a terminal shows and does not obey, at most so many.
+pub fn shorten(text: &str, room: usize) -> String {
+    let mut one_line = String::new();
+    for word in text.split_whitespace() {
+        if !one_line.is_empty() {
+            one_line.push(' ');
+        }
+        one_line.push_str(word);
+        // Of a long text no more is needed.
+        if one_line.len() > room.saturating_mul(8) {
+            break;
+        }
+    }
+    let one_line = line(&one_line);
+    if one_line.chars().count() <= room {
+        return one_line.into_owned();
+    }
+    let mut short: String = one_line.chars().take(room.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
 /// How a writer writes such characters. Line feeds and tabs stay: they are ours, or have been written by [`line()`] before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {

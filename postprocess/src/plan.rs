@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use unfuse_format::{Metric, PlanRow, RegionNode};
 
 use crate::collect::is_subquery;
+use crate::operator::Operator;
 
 /// A node of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,6 +139,16 @@ impl Plan {
             });
         }
         (first..self.nodes.len()).collect()
+    }
+
+    /// The nodes from the root down to `at`, without those that only hand rows on.
+    pub fn path(&self, at: usize) -> Vec<usize> {
+        let above = |at: &usize| self.nodes.get(*at).and_then(|node| node.parent);
+        let nodes = std::iter::successors(Some(at), above);
+        let works = |node: &usize| *node == at || !Operator::of(&self.nodes[*node].operator).passes;
+        let mut path: Vec<usize> = nodes.filter(works).collect();
+        path.reverse();
+        path
     }
 
     /// Nodes of the same stage below `at`, nearest first, up to the exchanges it reads.

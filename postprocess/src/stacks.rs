@@ -1,15 +1,16 @@
 //! The walk that everything with stacks in it shares: real frames with operators between them.
 //!
 //! A stack starts with its scope (the stage, or the thread outside tasks), then the heading where no
-//! operator owns the samples, then frames from root to leaf. An operator follows the frame at which its
-//! code begins. Operators nest the way rows pass them: from the one that produces to the one that
-//! consumes. Where the thread waits, what it waits for is the leaf.
+//! operator owns the samples. What follows has one of two orders ([`Order`]): frames from root to leaf, with
+//! an operator after the frame at which its code begins; or the operators of the plan from its root down to
+//! the owner. Where the thread waits, the reason is the leaf.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use unfuse_format::{Frame, FrameKind as CodeKind, SampleKind};
 
-use crate::attribute::{Attributor, Owner};
+use crate::attribute::{Attribution, Attributor, Owner};
 use crate::plan::PlanNode;
 use crate::profile::Group;
 use crate::rule::Rule;
@@ -22,6 +23,16 @@ pub enum Level {
     Operator,
     /// Every frame.
     Full,
+}
+
+/// What stands below what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// As the plan: an operator below the one that takes its rows, with its root first.
+    Plan,
+    /// As the code: an operator below the one whose code calls it. In a fused pipeline this is the way of a row: from the
+    /// operator that produces it to the one that consumes it.
+    Code,
 }
 
 /// What a frame stands for.
@@ -91,6 +102,7 @@ impl<'a> Stack<'a> {
         attributor: &mut Attributor<'p>,
         group: &'a Group,
         level: Level,
+        order: Order,
     ) -> Self {
         let (profile, attribution) = (attributor.profile(), attributor.of(group));
         let nodes = attribution
@@ -102,18 +114,34 @@ impl<'a> Stack<'a> {
             Owner::Node(_, at) => (nodes.get(at), None),
             Owner::Heading(heading) => (None, Some(heading)),
         };
-        let mut frames = vec![scope(group)];
+        let by_plan = node.is_some() && order == Order::Plan;
+        let mut frames = vec![scope(group, by_plan)];
         if let Some(heading) = owner.filter(|_| group.stage.is_some()) {
             frames.push(StackFrame::plain(FrameKind::Heading, heading.into()));
         }
-        let mut begins = attribution.begins.iter().peekable();
         let code = profile.stacks.get(&group.stack).map_or(&[][..], |f| f);
-        for (index, frame) in code.iter().enumerate() {
-            if level == Level::Full && frame.kind != CodeKind::Wait {
-                frames.push(StackFrame::code(frame));
+        let operators = |path: Vec<usize>| {
+            let nodes = path.into_iter().filter_map(|at| nodes.get(at));
+            nodes.map(StackFrame::operator)
+        };
+        match (&attribution.owner, level) {
+            (Owner::Node(execution, at), _) if by_plan => {
+                let plan = profile.plans.get(execution);
+                frames.extend(operators(plan.map_or_else(Vec::new, |plan| plan.path(*at))));
+                if level == Level::Full {
+                    let begin = attribution.begins.last().map_or(0, |(index, _)| *index);
+                    frames.extend(shown(&code[begin.min(code.len())..]));
+                }
             }
-            while let Some((_, at)) = begins.next_if(|(at, _)| *at <= index) {
-                frames.extend(nodes.get(*at).map(StackFrame::operator));
+            (_, Level::Operator) => frames.extend(operators(attribution.by_code())),
+            (_, Level::Full) => {
+                let mut begins = attribution.begins.iter().peekable();
+                for (index, frame) in code.iter().enumerate() {
+                    frames.extend(shown(std::slice::from_ref(frame)));
+                    while let Some((_, at)) = begins.next_if(|(at, _)| *at <= index) {
+                        frames.extend(nodes.get(*at).map(StackFrame::operator));
+                    }
+                }
             }
         }
         if group.kind == SampleKind::OffCpu {
@@ -164,11 +192,63 @@ impl<'a> StackFrame<'a> {
     }
 }
 
-fn scope(group: &Group) -> StackFrame<'_> {
-    let name = match (group.query, group.stage) {
+/// Frames of code, without the leaf that says what a thread waits for.
+fn shown(code: &[Arc<Frame>]) -> impl Iterator<Item = StackFrame<'_>> {
+    let code = code.iter().filter(|frame| frame.kind != CodeKind::Wait);
+    code.map(|frame| StackFrame::code(frame))
+}
+
+/// The query with the stage, or without it where operators of several stages stand on one path.
+fn scope(group: &Group, by_plan: bool) -> StackFrame<'_> {
+    let name = match (group.query, group.stage.filter(|_| !by_plan)) {
+        (Some(query), None) if by_plan => format!("query {query}").into(),
         (Some(query), Some(stage)) => format!("query {query} stage {stage}").into(),
         (None, Some(stage)) => format!("stage {stage}").into(),
         _ => (*group.thread).into(),
     };
     StackFrame::plain(FrameKind::Scope, name)
+}
+
+impl Attribution {
+    /// The operators on the stack as the code calls them, each once: generated methods that call each other are in one pipeline, so one that
+    /// begins again takes the place of the earlier one and of what stands on it.
+    pub fn by_code(&self) -> Vec<usize> {
+        let mut stack: Vec<usize> = Vec::new();
+        for chain in self.begins.chunk_by(|(a, _), (b, _)| a == b) {
+            let again = chain
+                .iter()
+                .filter_map(|(_, node)| stack.iter().position(|known| known == node));
+            if let Some(at) = again.min() {
+                stack.truncate(at);
+            }
+            stack.extend(chain.iter().map(|(_, node)| *node));
+        }
+        stack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_is_on_a_path_once() {
+        let by_code = |begins: &[(usize, usize)]| {
+            let attribution = Attribution {
+                owner: Owner::Heading("unattributed"),
+                rule: Rule::Region,
+                also: Vec::new(),
+                begins: begins.to_vec(),
+                execution: None,
+            };
+            attribution.by_code()
+        };
+        assert_eq!(
+            by_code(&[(1, 8), (2, 5), (2, 4), (3, 5), (3, 4), (3, 2)]),
+            [8, 5, 4, 2]
+        );
+        assert_eq!(by_code(&[(1, 8), (2, 5), (4, 9)]), [8, 5, 9]);
+        // The aggregate drives the scan, whose rows it then consumes.
+        assert_eq!(by_code(&[(1, 3), (2, 9), (3, 7), (3, 3)]), [7, 3]);
+    }
 }

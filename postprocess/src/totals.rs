@@ -73,6 +73,9 @@ pub struct Total {
     /// Greatest share, as [`Self::share_low`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_high: Option<f64>,
+    /// What is known of the share of CPU time.
+    #[serde(skip)]
+    pub evidence: Evidence,
 }
 
 /// A table, largest share first.
@@ -88,6 +91,8 @@ pub struct Totals {
     pub waits: u64,
     /// All time of theirs, s.
     pub waiting_seconds: f64,
+    /// What shares are parts of, in the unit of [`Total::evidence`].
+    pub whole: u64,
 }
 
 impl Totals {
@@ -230,6 +235,7 @@ impl Totals {
             cpu_seconds: seconds(all.cpu),
             waits: all.waits.samples,
             waiting_seconds: seconds(all.waits),
+            whole,
         }
     }
 }
@@ -354,6 +360,7 @@ fn total(profile: &Profile, key: Key, sums: &Sums, share: f64) -> Total {
         share,
         share_low: None,
         share_high: None,
+        evidence: sums.evidence,
     }
 }
 

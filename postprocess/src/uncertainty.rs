@@ -31,6 +31,13 @@ impl Evidence {
         self.possible = self.possible.saturating_add(value);
     }
 
+    /// Adds what is known of the same part of another whole, where both wholes count as one.
+    pub fn add_all(&mut self, other: Self) {
+        self.own = self.own.saturating_add(other.own);
+        self.doubtful = self.doubtful.saturating_add(other.doubtful);
+        self.possible = self.possible.saturating_add(other.possible);
+    }
+
     /// Bounds of its share of `whole`, which `samples` samples were drawn of: 0 to 1, and 0 to 1 where there are none.
     ///
     /// The lower one is that of Wilson's 95% interval around what is certainly its own, the upper one that around all that may be.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use unfuse_postprocess::plain::Form;
-use unfuse_postprocess::{Level, Profile, Selection, export, folded};
+use unfuse_postprocess::{Level, Order, Profile, Selection, export, folded};
 
 use super::{Depth, Input};
 use crate::output::{write_plain_to, write_to};
@@ -84,9 +84,10 @@ fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Folded => folded(profile, selection, level)
+        Format::Folded => folded(profile, selection, level, Order::Code)
+            .stacks
             .iter()
-            .try_for_each(|(stack, samples)| writeln!(out, "{stack} {samples}")),
+            .try_for_each(|(stack, weight)| writeln!(out, "{stack} {}", weight.value)),
         Format::Speedscope => export::speedscope(profile, selection, level, out),
         Format::Pprof => export::pprof(profile, selection, level, out),
         Format::Otlp => export::otlp(profile, selection, level, out),

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use unfuse_postprocess::plain::Form;
-use unfuse_postprocess::{flame_graph, folded};
+use unfuse_postprocess::{Order, flame_graph, folded, query_name};
 
 use super::{Depth, Input, Kind};
 use crate::output::write_plain_to;
@@ -22,41 +22,58 @@ pub struct Flame {
     /// Operators only, or every frame with the operators between
     #[arg(long, value_enum, default_value = "operator")]
     level: Depth,
+    /// What stands below an operator: the operators whose rows it takes, or those that its code calls [default: plan; code with
+    /// --level full]
+    #[arg(long, value_enum)]
+    order: Option<By>,
     /// The SVG to write
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
+}
+
+/// What stands below what.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum By {
+    /// As the plan reads, from its root down to the scans; stages are put together
+    Plan,
+    /// As the code calls: stages, then operators from those that produce rows to those that consume them
+    Code,
 }
 
 impl Flame {
     /// Writes the graph.
     pub fn execute(self) -> Result<ExitCode> {
         let (profile, selection) = self.input.open_for(self.kind.into())?;
-        let stacks = folded(&profile, selection, self.level.into());
-        let value: u64 = stacks.iter().map(|(_, value)| value).sum();
-        let unit = profile.unit(selection);
+        let order = match (self.order, self.level) {
+            (Some(By::Plan), _) | (None, Depth::Operator) => Order::Plan,
+            (Some(By::Code), _) | (None, Depth::Full) => Order::Code,
+        };
+        let folded = folded(&profile, selection, self.level.into(), order);
+        let ns = folded.stacks.iter().map(|(_, weight)| weight.ns);
+        let seconds = ns.fold(0u64, u64::saturating_add) as f64 / 1e9;
+        let time = match self.kind {
+            Kind::Cpu => "CPU time",
+            Kind::OffCpu => "waiting",
+            Kind::Wall => "CPU time and waiting",
+        };
+        let value = format!("{seconds:.2} s {time}");
         let title = match (selection.query, selection.stage) {
             (Some(query), Some(stage)) => {
-                format!("query {query}, stage {stage}: {value} {unit}")
+                format!("query {query}, stage {stage}: {value}")
             }
-            (Some(query), None) => format!("query {query}: {value} {unit}"),
-            (None, Some(stage)) => format!("stage {stage}: {value} {unit}"),
-            (None, None) => format!("{value} {unit}"),
+            (Some(query), None) => format!("query {query}: {value}"),
+            (None, Some(stage)) => format!("stage {stage}: {value}"),
+            (None, None) => value,
         };
         let subtitle = selection.query.and_then(|query| {
-            profile
-                .descriptions
+            let (id, execution) = profile
+                .executions
                 .iter()
-                .find(|(id, _)| id.execution == query)
-                .map(|(_, text)| text.clone())
+                .find(|(id, _)| id.execution == query)?;
+            Some(query_name(&execution.description, profile.plans.get(id)))
         });
         write_plain_to(Some(&self.out), Form::Text, |out| {
-            Ok(flame_graph(
-                &stacks,
-                &title,
-                subtitle.as_deref(),
-                unit,
-                out,
-            )?)
+            Ok(flame_graph(&folded, &title, subtitle.as_deref(), out)?)
         })?;
         crate::say!(
             "unfuse: wrote {} (open it in a browser)",

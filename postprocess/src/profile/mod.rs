@@ -227,6 +227,14 @@ impl Profile {
         Ok(slices)
     }
 
+    /// The rows of a table that few questions need.
+    ///
+    /// # Errors
+    /// The table's folder cannot be read. Segments that cannot be read are left out.
+    pub fn rows<T: Table>(&self) -> Result<Vec<T>, FormatError> {
+        Ok(self.dir.read::<T>()?.rows)
+    }
+
     /// Every finished task attempt. They are many and few questions need them, so they are read when
     /// asked for.
     pub fn tasks(&self) -> Result<Vec<TaskRow>, FormatError> {

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use unfuse_format::{ProfileDir, Table};
 use unfuse_fuzz::{Edited, TEST_TIME, corpus_dir, private_dir};
 
-use unfuse_postprocess::{By, Level, Profile, Selection, Totals, annotated, export, folded};
+use unfuse_postprocess::{By, Level, Order, Profile, Selection, Totals, annotated, export, folded};
 
 #[test]
 fn profile() {
@@ -114,8 +114,8 @@ impl Surrounding {
         ] {
             let _ = Totals::of(&read, all, by);
         }
-        let _ = folded(&read, all, Level::Operator);
-        let _ = folded(&read, all, Level::Full);
+        let _ = folded(&read, all, Level::Operator, Order::Plan);
+        let _ = folded(&read, all, Level::Full, Order::Code);
         for write in [
             export::speedscope,
             export::pprof,
