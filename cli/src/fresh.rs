@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
 use unfuse_machine as machine;
-use unfuse_postprocess::completeness;
+use unfuse_postprocess::{Profile, completeness};
+use unfuse_report::{Report, verdict};
 
 /// How long to wait for the writers after the command or the recording has ended.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -62,6 +63,22 @@ pub fn tell(dir: &ProfileDir, out: &Path) {
         "; next: "
     };
     crate::say!("unfuse: profile in {out}{hint}{next}");
+    tell_verdict(dir);
+}
+
+/// Says where the time went, if the profile can be read and has samples.
+fn tell_verdict(dir: &ProfileDir) {
+    let Ok(profile) = Profile::open(dir.path()) else {
+        return;
+    };
+    if profile.groups.is_empty() {
+        return;
+    }
+    let summary = Report::of(&profile).and_then(|report| report.summary_with_verdict());
+    if let Ok(summary) = summary {
+        let text = verdict::render(&summary.verdict, verdict::COLUMNS, verdict::LINES);
+        crate::say!("{}", text.trim_end());
+    }
 }
 
 /// Says from when on the profile is complete, if not from its beginning.

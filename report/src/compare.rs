@@ -141,10 +141,7 @@ fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
     for run in runs {
         let part = &report.parts[*run];
         let costs = Costs::of(report.profile, part);
-        let plan = part
-            .execution
-            .as_ref()
-            .and_then(|key| report.profile.plans.get(key));
+        let plan = part.plan(report.profile);
         let mut depths: Vec<usize> = Vec::new();
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut add = |name: &str, detail: &str, heading: bool, depth: usize, ns: u64| {

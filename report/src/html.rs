@@ -9,7 +9,9 @@ use flate2::write::DeflateEncoder;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::Report;
+use crate::query::{self, Analysis};
+use crate::verdict::Digest;
+use crate::{Part, Report};
 use unfuse_postprocess::plain::{Form, Plain};
 
 /// The page without data; `build.mjs` of the page makes it.
@@ -54,14 +56,17 @@ impl Report<'_> {
     pub fn write_html(&self, out: &mut dyn Write, progress: &(dyn Fn() + Sync)) -> io::Result<()> {
         let (head, tail) = PAGE.split_once(FIRST).unwrap_or((PAGE, ""));
         let (script, end) = tail.split_once(REST).unwrap_or((tail, ""));
+        let (details, digests): (Vec<Block>, Vec<Digest>) =
+            self.details(progress)?.into_iter().unzip();
+        let summary = self.with_digests(digests).map_err(io::Error::other)?;
         out.write_all(head.as_bytes())?;
-        Block::of(&self.summary)?.write(out, "summary")?;
+        Block::of(&summary)?.write(out, "summary")?;
         out.write_all(script.as_bytes())?;
         Block::of(self.frame_names())?.write(out, "frames")?;
         if let Some(comparison) = &self.comparison {
             Block::of(comparison)?.write(out, "comparison")?;
         }
-        for (at, block) in self.details(progress)?.iter().enumerate() {
+        for (at, block) in details.iter().enumerate() {
             block.write(out, &format!("query-{at}"))?;
         }
         for (name, blocks) in [("contention", &self.contention), ("skew", &self.skew)] {
@@ -79,13 +84,25 @@ impl Report<'_> {
         out.write_all(end.as_bytes())
     }
 
-    /// The blocks of all queries, made on all cores.
-    fn details(&self, progress: &(dyn Fn() + Sync)) -> io::Result<Vec<Block>> {
-        let block = |at| {
-            let block = Block::of(&self.detail(at));
+    /// The blocks of all queries, made on all cores, and what each query adds to the verdict.
+    fn details(&self, progress: &(dyn Fn() + Sync)) -> io::Result<Vec<(Block, Digest)>> {
+        // First, so that no worker waits for another one's.
+        let texts = self.line_texts();
+        let made = |part: &Part| {
+            let analysis = Analysis::of(self.profile, part);
+            let digest = analysis.digest(self.profile, part);
+            let detail = query::detail(
+                self.profile,
+                part,
+                &analysis,
+                &self.tasks,
+                &self.names,
+                texts,
+            );
+            let block = Block::of(&detail)?;
             progress();
-            block
+            Ok((block, digest))
         };
-        (0..self.parts.len()).into_par_iter().map(block).collect()
+        self.parts.par_iter().map(made).collect()
     }
 }

@@ -7,13 +7,16 @@
 pub mod blame;
 mod compare;
 mod error;
+mod families;
 mod flame;
 pub mod history;
 mod html;
 pub mod impact;
+mod lines;
 mod model;
 mod names;
 mod query;
+mod rows;
 pub mod size;
 pub mod skew;
 mod sources;
@@ -22,17 +25,24 @@ pub mod text;
 pub mod top;
 #[cfg(test)]
 mod typescript;
+pub mod verdict;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::resume_unwind;
+use std::sync::OnceLock;
 
+use rayon::prelude::*;
 use unfuse_format::{ExecutionId, FormatError, StageAttempt, TaskRow};
 use unfuse_postprocess::{
-    Execution, Fingerprint, Group, Profile, execution_of, generated_hash, notes,
+    Execution, Fingerprint, Group, Plan, Profile, execution_of, generated_hash, notes, query_name,
 };
 
+use lines::LineTexts;
 use names::Names;
+use query::Analysis;
 use stages::Attempt;
+use verdict::Digest;
 
 pub use error::ReportError;
 pub use html::Block;
@@ -52,6 +62,12 @@ struct Part {
     stages: Vec<Attempt>,
 }
 
+impl Part {
+    fn plan<'a>(&self, profile: &'a Profile) -> Option<&'a Plan> {
+        profile.plans.get(self.execution.as_ref()?)
+    }
+}
+
 /// A profile, sorted by query.
 #[derive(Debug)]
 pub struct Report<'a> {
@@ -59,6 +75,7 @@ pub struct Report<'a> {
     parts: Vec<Part>,
     tasks: TasksByStage,
     names: Names,
+    line_texts: OnceLock<LineTexts>,
     summary: Summary,
     comparison: Option<Comparison>,
     contention: Option<Blocks>,
@@ -104,7 +121,8 @@ impl<'a> Report<'a> {
             };
             key(a).cmp(&key(b))
         });
-        let (parts, queries): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let (parts, mut queries): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let families = families::families(&mut queries, &applications);
         let mut total = Cost::default();
         queries.iter().for_each(|query| total.add(query.cost));
         Ok(Self {
@@ -112,12 +130,15 @@ impl<'a> Report<'a> {
             parts,
             tasks,
             names,
+            line_texts: OnceLock::new(),
             summary: Summary {
                 unfuse: env!("CARGO_PKG_VERSION").to_owned(),
                 profile: profile.path().display().to_string(),
                 total,
                 applications,
                 queries,
+                families,
+                verdict: Verdict::default(),
                 notes: notes(&profile.processes),
                 compared: false,
                 contention: false,
@@ -186,7 +207,39 @@ impl<'a> Report<'a> {
     /// # Panics
     /// If the list is shorter.
     pub fn detail(&self, at: usize) -> QueryDetail {
-        query::detail(self.profile, &self.parts[at], &self.tasks, &self.names)
+        let (part, texts) = (&self.parts[at], self.line_texts());
+        let analysis = Analysis::of(self.profile, part);
+        query::detail(
+            self.profile,
+            part,
+            &analysis,
+            &self.tasks,
+            &self.names,
+            texts,
+        )
+    }
+
+    fn line_texts(&self) -> &LineTexts {
+        let read = || LineTexts::of_profile(self.profile);
+        self.line_texts.get_or_init(read)
+    }
+
+    /// The summary with the verdict.
+    ///
+    /// # Errors
+    /// If tables of the profile cannot be read.
+    pub fn summary_with_verdict(&self) -> Result<Summary, FormatError> {
+        let digest = |part: &Part| Analysis::of(self.profile, part).digest(self.profile, part);
+        self.with_digests(self.parts.par_iter().map(digest).collect())
+    }
+
+    /// The summary with the verdict, by what each query adds to it.
+    fn with_digests(&self, digests: Vec<Digest>) -> Result<Summary, FormatError> {
+        let verdict = verdict::verdict(self.profile, &self.summary, &self.tasks, digests)?;
+        Ok(Summary {
+            verdict,
+            ..self.summary.clone()
+        })
     }
 
     /// Names of the frames of all flame graphs.
@@ -286,7 +339,7 @@ fn summary(
         .flatten()
         .collect();
     let waiting = rows.iter().map(|task| stages::waiting_ns(task));
-    let plan = execution.and_then(|key| profile.plans.get(key));
+    let plan = part.plan(profile);
     let app = applications.iter().position(|known| known.id == part.app);
     let description = match execution {
         Some(_) => known.description.clone(),
@@ -303,7 +356,9 @@ fn summary(
         stages: attempts.len(),
         tasks: rows.len(),
         fingerprint: Fingerprint::of(&description, plan).to_string(),
+        name: query_name(&description, plan),
         description,
+        family: None,
         contention: false,
         skew: false,
     }

@@ -4,16 +4,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use unfuse_format::StageAttempt;
 
 use crate::flame::{Key, Tree};
-use crate::model::{Cost, FlameKind, Heading, Node, Placed, QueryDetail, Range, Wait};
+use crate::lines::{LineTexts, NodeLines};
+use crate::model::{
+    Cost, Flame, FlameKind, Heading, HotLine, Node, Placed, QueryDetail, Range, Wait,
+};
 use crate::names::Names;
+use crate::rows::{Rows, add_values, per_row};
 use crate::sources::HotLines;
 use crate::stages::{self, Attempt};
+use crate::verdict::{Digest, NodeCost, Sampled};
 use crate::{Part, TasksByStage};
-use unfuse_postprocess::Evidence;
-use unfuse_postprocess::Plan;
-use unfuse_postprocess::WaitReason;
-use unfuse_postprocess::{Attribution, Attributor, Owner};
-use unfuse_postprocess::{Group, Profile, Weight};
+use unfuse_postprocess::{
+    Attribution, Attributor, Evidence, Group, Operator, Owner, PlanNode, Profile, WaitReason,
+    Weight,
+};
 
 /// What one owner costs.
 #[derive(Default)]
@@ -54,21 +58,21 @@ pub(super) struct Costs<'a> {
     total: Cost,
     /// By what the rules are worth.
     placed: Placed,
+    /// CPU time and waits by what threads did.
+    sampled: Sampled,
     /// Every distinct stack of a stage attempt with its attribution.
     pub(super) stacks: Vec<(&'a Group, Attribution, Cost)>,
 }
 
 impl<'a> Costs<'a> {
     pub(super) fn of(profile: &'a Profile, part: &Part) -> Self {
-        let plan = part
-            .execution
-            .as_ref()
-            .and_then(|key| profile.plans.get(key));
+        let plan = part.plan(profile);
         let mut costs = Self {
             nodes: Vec::new(),
             headings: BTreeMap::new(),
             total: Cost::default(),
             placed: Placed::default(),
+            sampled: Sampled::default(),
             stacks: Vec::new(),
         };
         let nodes = plan.map_or(0, |plan| plan.nodes.len());
@@ -86,13 +90,18 @@ impl<'a> Costs<'a> {
             let is_doubtful = !attribution.also.is_empty();
             share.evidence.add(cost.cpu_ns, is_doubtful);
             costs.placed.add(attribution.rule.standing(), cost);
+            costs
+                .sampled
+                .add_cpu(&attribution.owner, group, cost.cpu_ns);
             costs.stacks.push((group, attribution, cost));
         }
         for (group, weight) in merged(&profile.waits, &part.waits) {
             let owner = attributor.of(group).owner;
+            let reason = profile.waiting(group);
             let share = costs.share(&owner, group);
-            let ns = share.waits.entry(profile.waiting(group)).or_default();
+            let ns = share.waits.entry(reason).or_default();
             *ns = ns.saturating_add(weight.ns);
+            costs.sampled.add_wait(reason, group, weight.ns);
         }
         costs
     }
@@ -157,18 +166,71 @@ pub(super) fn attempts(profile: &Profile, part: &Part) -> Vec<Attempt> {
     all.into_iter().collect()
 }
 
+/// What the samples of one query say.
+pub(super) struct Analysis<'a> {
+    costs: Costs<'a>,
+    lines: NodeLines<'a>,
+    attempts: Vec<Attempt>,
+    rows: Rows,
+}
+
+impl<'a> Analysis<'a> {
+    pub(super) fn of(profile: &'a Profile, part: &Part) -> Self {
+        let costs = Costs::of(profile, part);
+        let mut lines = NodeLines::default();
+        for (group, attribution, cost) in &costs.stacks {
+            lines.add(profile, group.stack, attribution, *cost);
+        }
+        let attempts = attempts(profile, part);
+        let values = values(profile, part, &attempts);
+        let rows = part.plan(profile).map(|plan| Rows::of(plan, &values));
+        Self {
+            costs,
+            lines,
+            attempts,
+            rows: rows.unwrap_or_default(),
+        }
+    }
+
+    /// What it adds to the verdict.
+    pub(super) fn digest(&self, profile: &Profile, part: &Part) -> Digest {
+        let nodes = part.plan(profile).map_or(&[][..], |plan| &plan.nodes);
+        let costs = nodes.iter().zip(&self.costs.nodes).enumerate();
+        let node = |(at, (node, share)): (usize, (&PlanNode, &Share))| NodeCost {
+            at,
+            id: node.id,
+            operator: node.operator.clone(),
+            cost: share.cost,
+            evidence: share.evidence,
+            rows: self.rows.out[at],
+            rows_in: self.rows.got[at],
+            hot_lines: self.lines.of(at, &LineTexts::default()),
+        };
+        Digest {
+            sampled: self.costs.sampled.clone(),
+            nodes: costs.map(node).collect(),
+        }
+    }
+}
+
 /// Everything about one query.
 pub(super) fn detail(
     profile: &Profile,
     part: &Part,
+    analysis: &Analysis<'_>,
     tasks: &TasksByStage,
     names: &Names,
+    texts: &LineTexts,
 ) -> QueryDetail {
-    let costs = Costs::of(profile, part);
-    let attempts = attempts(profile, part);
+    let Analysis {
+        costs,
+        lines,
+        attempts,
+        rows,
+    } = analysis;
     let headings = costs.headings();
     let mut by_stage: HashMap<Attempt, Cost> = HashMap::new();
-    let (mut operators, mut frames) = (Tree::default(), Tree::default());
+    let (mut operators_by_code, mut frames) = (Tree::default(), Tree::default());
     let mut hot = HotLines::default();
     for (group, attribution, cost) in &costs.stacks {
         let attempt = group.stage.zip(group.attempt);
@@ -182,8 +244,8 @@ pub(super) fn detail(
             let at = headings.iter().position(|heading| heading.name == name);
             base.extend(at.map(|at| (FlameKind::Heading, at as u32)));
         }
-        let nested = nested(&attribution.begins).into_iter().map(operator);
-        operators.add(base.iter().copied().chain(nested), *cost);
+        let by_code = attribution.by_code().into_iter().map(operator);
+        operators_by_code.add(base.iter().copied().chain(by_code), *cost);
         let stack = with_operators(names.stack(group.stack), &attribution.begins);
         frames.add(base.into_iter().chain(stack), *cost);
         hot.add(profile, group.stack, *cost);
@@ -199,8 +261,9 @@ pub(super) fn detail(
         let cost = by_stage.get(attempt).copied().unwrap_or_default();
         stages::stage(*attempt, known, task_rows(attempt), cost)
     };
+    let operators = by_plan(profile, part, costs, &headings);
     QueryDetail {
-        nodes: nodes(profile, part, &costs, &attempts),
+        nodes: nodes(profile, part, costs, rows, |node| lines.of(node, texts)),
         headings,
         placed: costs.placed,
         stages: attempts.iter().map(stage).collect(),
@@ -209,27 +272,34 @@ pub(super) fn detail(
             let shares = costs.nodes.iter().chain(costs.headings.values());
             shares.fold(0u64, |sum, share| sum.saturating_add(share.waiting_ns()))
         }),
-        operators: operators.into_flame(),
+        operators,
+        operators_by_code: operators_by_code.into_flame(),
         frames: frames.into_flame(),
         sources: hot.into_sources(profile, part.execution.as_ref()),
     }
 }
 
-fn operator(node: usize) -> Key {
-    (FlameKind::Operator, node as u32)
+/// Operators below those that take their rows, and headings.
+fn by_plan(profile: &Profile, part: &Part, costs: &Costs<'_>, headings: &[Heading]) -> Flame {
+    let mut tree = Tree::default();
+    let shares = costs.nodes.iter().enumerate();
+    for (node, share) in shares.filter(|(_, share)| share.cost != Cost::default()) {
+        let path = part.plan(profile).map(|plan| plan.path(node));
+        tree.add(path.into_iter().flatten().map(operator), share.cost);
+    }
+    for (at, heading) in headings.iter().enumerate() {
+        if heading.cost != Cost::default() {
+            tree.add(
+                std::iter::once((FlameKind::Heading, at as u32)),
+                heading.cost,
+            );
+        }
+    }
+    tree.into_flame()
 }
 
-/// The operators of a stack. Generated methods that call each other are in the same pipeline: one that
-/// begins again where an outer one began takes its place.
-fn nested(begins: &[(usize, usize)]) -> Vec<usize> {
-    let mut stack: Vec<usize> = Vec::new();
-    for chain in begins.chunk_by(|(a, _), (b, _)| a == b) {
-        if let Some(at) = stack.iter().rposition(|node| *node == chain[0].1) {
-            stack.truncate(at);
-        }
-        stack.extend(chain.iter().map(|(_, node)| *node));
-    }
-    stack
+fn operator(node: usize) -> Key {
+    (FlameKind::Operator, node as u32)
 }
 
 /// The frames of a stack, each followed by the operators that begin at it.
@@ -245,12 +315,14 @@ fn with_operators(frames: &[u32], begins: &[(usize, usize)]) -> Vec<Key> {
     stack
 }
 
-fn nodes(profile: &Profile, part: &Part, costs: &Costs<'_>, attempts: &[Attempt]) -> Vec<Node> {
-    let Some(plan) = part
-        .execution
-        .as_ref()
-        .and_then(|key| profile.plans.get(key))
-    else {
+fn nodes(
+    profile: &Profile,
+    part: &Part,
+    costs: &Costs<'_>,
+    rows: &Rows,
+    hot_lines: impl Fn(usize) -> Vec<HotLine>,
+) -> Vec<Node> {
+    let Some(plan) = part.plan(profile) else {
         return Vec::new();
     };
     let total = |share: &Share| (share.cost, share.waiting_ns());
@@ -264,21 +336,34 @@ fn nodes(profile: &Profile, part: &Part, costs: &Costs<'_>, attempts: &[Attempt]
             total.1 = total.1.saturating_add(waiting_ns);
         }
     }
-    let values = values(profile, part, attempts);
-    let node = |(at, node): (usize, &unfuse_postprocess::PlanNode)| Node {
-        id: node.id,
-        parent: node.parent,
-        operator: node.operator.clone(),
-        detail: node.detail.clone(),
-        codegen_stage: node.codegen_stage,
-        replanned: at >= plan.planned,
-        own: costs.nodes[at].cost,
-        own_range: costs.range(&costs.nodes[at]),
-        total: totals[at].0,
-        waits: costs.nodes[at].waits(),
-        total_waiting_ns: totals[at].1,
-        stages: costs.nodes[at].stages.iter().copied().collect(),
-        rows: rows(plan, at, &values),
+    let node = |(at, node): (usize, &PlanNode)| {
+        let (share, range) = (&costs.nodes[at], costs.range(&costs.nodes[at]));
+        let Operator { kind, passes, .. } = Operator::of(&node.operator);
+        let per_row = |rows: Option<i64>| {
+            let rows = rows.filter(|_| !passes);
+            per_row(share.cost, range, costs.total, rows)
+        };
+        Node {
+            id: node.id,
+            parent: node.parent,
+            operator: node.operator.clone(),
+            kind,
+            passes,
+            detail: node.detail.clone(),
+            codegen_stage: node.codegen_stage,
+            replanned: at >= plan.planned,
+            own: share.cost,
+            own_range: range,
+            total: totals[at].0,
+            waits: share.waits(),
+            total_waiting_ns: totals[at].1,
+            stages: share.stages.iter().copied().collect(),
+            rows: rows.out[at],
+            rows_in: rows.got[at],
+            ns_per_row_out: per_row(rows.out[at]),
+            ns_per_row_in: per_row(rows.got[at]),
+            hot_lines: hot_lines(at),
+        }
     };
     plan.nodes.iter().enumerate().map(node).collect()
 }
@@ -290,30 +375,9 @@ fn values(profile: &Profile, part: &Part, attempts: &[Attempt]) -> HashMap<i64, 
         let stage = profile
             .stages
             .get(&StageAttempt::new(&part.app, *stage, *attempt));
-        for (id, value) in stage.map_or(&[][..], |stage| &stage.values) {
-            let known = values.entry(*id).or_insert(*value);
-            *known = (*known).max(*value);
+        if let Some(stage) = stage {
+            add_values(&mut values, stage);
         }
     }
     values
-}
-
-fn rows(plan: &Plan, at: usize, values: &HashMap<i64, i64>) -> Option<i64> {
-    let metrics = plan.nodes[at].metrics.iter();
-    let mut rows = metrics.filter(|(_, name)| name == "number of output rows");
-    rows.find_map(|(id, _)| values.get(id).copied())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nested;
-
-    #[test]
-    fn a_pipeline_is_there_once() {
-        assert_eq!(
-            nested(&[(1, 8), (2, 5), (2, 4), (3, 5), (3, 4), (3, 2)]),
-            [8, 5, 4, 2]
-        );
-        assert_eq!(nested(&[(1, 8), (2, 5), (4, 9)]), [8, 5, 9]);
-    }
 }

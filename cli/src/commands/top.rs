@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use unfuse_postprocess::{By, Totals, notes};
+use unfuse_postprocess::{By, Profile, Selection, Time, notes};
+use unfuse_report::top::Top as Table;
+use unfuse_report::{Report, verdict};
 
 use super::{Input, Kind};
 use crate::output::{form, write_plain_to};
@@ -21,7 +23,10 @@ pub struct Top {
     /// Whose time: of threads that run, that wait, or both
     #[arg(long, value_enum, default_value = "cpu")]
     kind: Kind,
-    /// Print JSON: an array of objects, most samples first
+    /// A row for each run of a query, not one for all its runs
+    #[arg(long)]
+    runs: bool,
+    /// Print JSON: an array of objects, most samples first; with a row for each run
     #[arg(long)]
     json: bool,
     /// Rows to show (text only)
@@ -65,17 +70,17 @@ impl Top {
             By::Method
         };
         let by = self.by.map_or(usual, By::from);
-        let totals = Totals::of(&profile, selection, by);
+        let table = Table::of(&profile, selection, by);
+        let verdict = match (self.json, self.by) {
+            (false, None) => verdict(&profile, selection),
+            _ => String::new(),
+        };
         write_plain_to(None, form(self.json), |out| {
             if self.json {
-                serde_json::to_writer_pretty(&mut *out, &totals.rows)?;
+                serde_json::to_writer_pretty(&mut *out, &table.rows())?;
                 writeln!(out)?;
             } else {
-                write!(
-                    out,
-                    "{}",
-                    unfuse_report::top::render(&totals, by, selection.time, self.limit)
-                )?;
+                write!(out, "{verdict}{}", table.render(self.runs, self.limit))?;
                 for note in notes(&profile.processes) {
                     writeln!(out, "note: {note}")?;
                 }
@@ -89,5 +94,17 @@ impl Top {
             );
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What to say of the whole profile, with an empty line below it; nothing of a part of it.
+fn verdict(profile: &Profile, selection: Selection) -> String {
+    let is_part = selection.query.is_some() || selection.stage.is_some();
+    if is_part || selection.time != Time::Cpu {
+        return String::new();
+    }
+    match Report::of(profile).and_then(|report| report.summary_with_verdict()) {
+        Ok(summary) => verdict::render(&summary.verdict, verdict::COLUMNS, verdict::LINES) + "\n",
+        Err(error) => format!("unfuse: no verdict: {error}\n\n"),
     }
 }

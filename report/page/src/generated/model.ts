@@ -170,9 +170,14 @@ tasks: Tasks,
  */
 waiting_ns: number | null, 
 /**
- * Flame graph of operators.
+ * Flame graph of operators in the order of the plan: each below the operator that takes its rows, with the plan's root first,
+ * whatever the stage. Headings are roots.
  */
 operators: Flame, 
+/**
+ * Flame graph of operators in the order of the code: stages first, then operators as the code calls them.
+ */
+operators_by_code: Flame, 
 /**
  * Flame graph of all frames.
  */
@@ -181,6 +186,56 @@ frames: Flame,
  * Generated sources with samples, most first.
  */
 sources: Array<HotSource>, };
+
+/**
+ * A place in the page.
+ */
+export type Evidence = { 
+/**
+ * Position in the list of queries; none for a page about all queries.
+ */
+query: number | null, 
+/**
+ * The tab: `plan`, `stages`, `flame`, `source`, `contention`, `skew`.
+ */
+tab: string, 
+/**
+ * Index of the plan node.
+ */
+node: number | null, };
+
+/**
+ * Runs of one query: the same application name, description and plan.
+ */
+export type Family = { 
+/**
+ * What to call it, as [`QuerySummary::name`].
+ */
+name: string, 
+/**
+ * See [`unfuse_postprocess::Fingerprint`].
+ */
+fingerprint: string, 
+/**
+ * Positions of its runs in the list of queries, by start.
+ */
+runs: Array<number>, 
+/**
+ * How many of the runs failed.
+ */
+failed: number, 
+/**
+ * Shortest, median and longest run, ms; none where no run ended.
+ */
+duration_ms: [number, number, number] | null, 
+/**
+ * CPU time of the median run, ns.
+ */
+median_cpu_ns: number, 
+/**
+ * All runs.
+ */
+cost: Cost, };
 
 /**
  * A flame graph: frames in pre-order, widest sibling first, with what ends in each.
@@ -275,6 +330,35 @@ waits: Array<Wait>,
 stages: Array<number>, };
 
 /**
+ * A line of code where an operator's own CPU time was sampled.
+ */
+export type HotLine = { 
+/**
+ * Hash of the generated source; none for a line of a class that was not generated.
+ */
+hash: string | null, 
+/**
+ * `generated.java:212`, `TimSort.java:355`.
+ */
+place: string, 
+/**
+ * Line number, 0 where it is unknown.
+ */
+line: number, 
+/**
+ * Text of the line of generated code, empty where it is unknown; else the method. At most 120 characters.
+ */
+text: string, 
+/**
+ * The method that the line's samples are in most, if it is another one than that of the line.
+ */
+callee: string | null, 
+/**
+ * What was sampled there.
+ */
+cost: Cost, };
+
+/**
  * A generated source with samples of one query.
  */
 export type HotSource = { 
@@ -367,6 +451,11 @@ before_ns: number | null,
 after_ns: number | null, };
 
 /**
+ * Kinds of time.
+ */
+export type PartKind = "operators" | "tasks" | "waiting" | "unknown" | "scheduling" | "beside" | "idle";
+
+/**
  * Paths from culprits to the victim, strongest first; a column each.
  */
 export type Paths = { stage: Array<number>, resource: Array<number>, 
@@ -382,6 +471,23 @@ part: Array<number>, culprit: Array<number>, seconds: Array<number>,
  * How many were left out.
  */
 weak: number, };
+
+/**
+ * CPU time for each row, ns.
+ */
+export type PerRow = { 
+/**
+ * CPU time divided by rows.
+ */
+ns: number, 
+/**
+ * Lower bound, as of [`Node::own_range`].
+ */
+low: number, 
+/**
+ * Upper bound.
+ */
+high: number, };
 
 /**
  * CPU time of tasks by what the rule is worth that placed it, see [`unfuse_postprocess::Standing`].
@@ -421,6 +527,14 @@ parent: number | null,
  */
 operator: string, 
 /**
+ * What it does.
+ */
+kind: "scan" | "filter" | "project" | "aggregate" | "join" | "exchange" | "sort" | "window" | "generate" | "python" | "write" | "other", 
+/**
+ * Whether it hands rows on and does no work of its own.
+ */
+passes: boolean, 
+/**
  * The operator as the plan prints it.
  */
 detail: string, 
@@ -457,9 +571,25 @@ total_waiting_ns: number,
  */
 stages: Array<number>, 
 /**
- * Rows it put out.
+ * Rows it put out: by its metric, or as many as it got where the operator does not change the number.
  */
-rows: number | null, };
+rows: number | null, 
+/**
+ * Rows it got: those that its inputs put out.
+ */
+rows_in: number | null, 
+/**
+ * Its own CPU time for each row that it put out; none where these are unknown or 0.
+ */
+ns_per_row_out: PerRow | null, 
+/**
+ * Its own CPU time for each row that it got.
+ */
+ns_per_row_in: PerRow | null, 
+/**
+ * The lines where its own CPU time was sampled most, at most 3.
+ */
+hot_lines: Array<HotLine>, };
 
 /**
  * A line of the list.
@@ -474,9 +604,17 @@ app: number,
  */
 query: number | null, 
 /**
- * Text or call site.
+ * What to call it: one line of at most 100 characters, see [`unfuse_postprocess::query_name`].
+ */
+name: string, 
+/**
+ * Text or call site, whole.
  */
 description: string, 
+/**
+ * Index into the families; none for work outside queries.
+ */
+family: number | null, 
 /**
  * Start, ms since the epoch.
  */
@@ -581,6 +719,32 @@ slow_records: Array<SlowRecord>,
  * Results that took longest from the first input on, the slowest first.
  */
 slow_results: Array<SlowResult>, };
+
+/**
+ * A sentence of the verdict.
+ */
+export type Sentence = { 
+/**
+ * What it is about.
+ */
+kind: SentenceKind, 
+/**
+ * Plain text in one line.
+ */
+text: string, 
+/**
+ * Where the page shows more.
+ */
+evidence: Evidence | null, 
+/**
+ * The command that shows more.
+ */
+command: string | null, };
+
+/**
+ * What a sentence is about.
+ */
+export type SentenceKind = "time" | "certainty" | "operator" | "unusual" | "next";
 
 /**
  * Everything that is said.
@@ -939,6 +1103,14 @@ applications: Array<Application>,
  */
 queries: Array<Query>, 
 /**
+ * Queries with their runs, most CPU first.
+ */
+families: Array<Family>, 
+/**
+ * Where the time went, what is unusual, and what to look at next.
+ */
+verdict: Verdict, 
+/**
  * What is not in the numbers.
  */
 notes: Array<string>, 
@@ -1072,9 +1244,50 @@ runs: number,
 cpu_ns: number, };
 
 /**
- * What a stage's tasks are found to be.
+ * Where the time went, in numbers and in sentences.
  */
-export type Verdict = "even" | { "skewed": Cause } | "too-few";
+export type Verdict = { 
+/**
+ * What the parts add up to: `time of 2 slots and CPU time of other threads`.
+ */
+whole: string, 
+/**
+ * How much that is, ns.
+ */
+whole_ns: number, 
+/**
+ * How long the applications ran, ms.
+ */
+duration_ms: number, 
+/**
+ * Task slots, on average; none where unknown.
+ */
+slots: number | null, 
+/**
+ * Where it went, in the order of their kinds. They add up to the whole.
+ */
+parts: Array<VerdictPart>, 
+/**
+ * What to say of it, most important first.
+ */
+sentences: Array<Sentence>, };
+
+/**
+ * A part of the time.
+ */
+export type VerdictPart = { 
+/**
+ * What it is: `operators`, `disk read`, `JIT compilation` …
+ */
+name: string, 
+/**
+ * What kind of time it is.
+ */
+kind: PartKind, 
+/**
+ * How much, ns.
+ */
+ns: number, };
 
 /**
  * A query that was slowed down.

@@ -1,11 +1,16 @@
 //! What the page gets, as JSON. Times are whole ns or ms, as the names say; the page's types in
 //! `page/src/generated/model.ts` are made from these.
 
+mod comparison;
+mod verdict;
+
 use serde::Serialize;
 use ts_rs::TS;
 
-use unfuse_postprocess::Standing;
-use unfuse_postprocess::Weight;
+use unfuse_postprocess::{OperatorKind, Standing, Weight};
+
+pub use comparison::{Comparison, Pair, PairRow, Unmatched};
+pub use verdict::{Evidence, PartKind, Sentence, SentenceKind, Verdict, VerdictPart};
 
 /// Samples and CPU time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, TS)]
@@ -45,6 +50,10 @@ pub struct Summary {
     pub applications: Vec<Application>,
     /// Queries, most CPU first; work outside queries at the end.
     pub queries: Vec<QuerySummary>,
+    /// Queries with their runs, most CPU first.
+    pub families: Vec<Family>,
+    /// Where the time went, what is unusual, and what to look at next.
+    pub verdict: Verdict,
     /// What is not in the numbers.
     pub notes: Vec<String>,
     /// Whether there is a comparison.
@@ -82,8 +91,12 @@ pub struct QuerySummary {
     pub app: usize,
     /// SQL execution id; none for work outside queries.
     pub query: Option<i64>,
-    /// Text or call site.
+    /// What to call it: one line of at most 100 characters, see [`unfuse_postprocess::query_name`].
+    pub name: String,
+    /// Text or call site, whole.
     pub description: String,
+    /// Index into the families; none for work outside queries.
+    pub family: Option<usize>,
     /// Start, ms since the epoch.
     pub started_ms: Option<i64>,
     /// How long it ran; none where it did not end.
@@ -122,8 +135,11 @@ pub struct QueryDetail {
     pub tasks: Tasks,
     /// Time that its tasks waited, ns; none where waits were not recorded.
     pub waiting_ns: Option<u64>,
-    /// Flame graph of operators.
+    /// Flame graph of operators in the order of the plan: each below the operator that takes its rows, with the plan's root first,
+    /// whatever the stage. Headings are roots.
     pub operators: Flame,
+    /// Flame graph of operators in the order of the code: stages first, then operators as the code calls them.
+    pub operators_by_code: Flame,
     /// Flame graph of all frames.
     pub frames: Flame,
     /// Generated sources with samples, most first.
@@ -140,6 +156,13 @@ pub struct Node {
     pub parent: Option<usize>,
     /// Name.
     pub operator: String,
+    /// What it does.
+    #[ts(
+        type = "\"scan\" | \"filter\" | \"project\" | \"aggregate\" | \"join\" | \"exchange\" | \"sort\" | \"window\" | \"generate\" | \"python\" | \"write\" | \"other\""
+    )]
+    pub kind: OperatorKind,
+    /// Whether it hands rows on and does no work of its own.
+    pub passes: bool,
     /// The operator as the plan prints it.
     pub detail: String,
     /// Codegen stage it is fused into.
@@ -158,8 +181,63 @@ pub struct Node {
     pub total_waiting_ns: u64,
     /// Stages in which it has samples or waits.
     pub stages: Vec<i32>,
-    /// Rows it put out.
+    /// Rows it put out: by its metric, or as many as it got where the operator does not change the number.
     pub rows: Option<i64>,
+    /// Rows it got: those that its inputs put out.
+    pub rows_in: Option<i64>,
+    /// Its own CPU time for each row that it put out; none where these are unknown or 0.
+    pub ns_per_row_out: Option<PerRow>,
+    /// Its own CPU time for each row that it got.
+    pub ns_per_row_in: Option<PerRow>,
+    /// The lines where its own CPU time was sampled most, at most 3.
+    pub hot_lines: Vec<HotLine>,
+}
+
+/// CPU time for each row, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, TS)]
+pub struct PerRow {
+    /// CPU time divided by rows.
+    pub ns: f64,
+    /// Lower bound, as of [`Node::own_range`].
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+}
+
+/// A line of code where an operator's own CPU time was sampled.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
+pub struct HotLine {
+    /// Hash of the generated source; none for a line of a class that was not generated.
+    pub hash: Option<String>,
+    /// `generated.java:212`, `TimSort.java:355`.
+    pub place: String,
+    /// Line number, 0 where it is unknown.
+    pub line: u32,
+    /// Text of the line of generated code, empty where it is unknown; else the method. At most 120 characters.
+    pub text: String,
+    /// The method that the line's samples are in most, if it is another one than that of the line.
+    pub callee: Option<String>,
+    /// What was sampled there.
+    pub cost: Cost,
+}
+
+/// Runs of one query: the same application name, description and plan.
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+pub struct Family {
+    /// What to call it, as [`QuerySummary::name`].
+    pub name: String,
+    /// See [`unfuse_postprocess::Fingerprint`].
+    pub fingerprint: String,
+    /// Positions of its runs in the list of queries, by start.
+    pub runs: Vec<usize>,
+    /// How many of the runs failed.
+    pub failed: usize,
+    /// Shortest, median and longest run, ms; none where no run ended.
+    pub duration_ms: Option<[i64; 3]>,
+    /// CPU time of the median run, ns.
+    pub median_cpu_ns: u64,
+    /// All runs.
+    pub cost: Cost,
 }
 
 /// Bounds of a share, 0 to 1: with 95% certainty it lies between them, see [`unfuse_postprocess::Total::share_low`].
@@ -363,70 +441,4 @@ pub struct Source {
     pub text: String,
     /// Runs of lines with one innermost region: first line, last line, region id, whether it produces.
     pub regions: Vec<(u32, u32, i32, bool)>,
-}
-
-/// This profile beside another one, per query.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
-pub struct Comparison {
-    /// The other profile's directory.
-    pub before: String,
-    /// All samples of the other profile.
-    pub before_total: Cost,
-    /// Queries of both.
-    pub pairs: Vec<Pair>,
-    /// Queries of the other profile only.
-    pub only_before: Vec<Unmatched>,
-    /// Queries of this profile only.
-    pub only_after: Vec<Unmatched>,
-}
-
-/// A query of both profiles. Costs are means of its runs.
-#[derive(Debug, Clone, PartialEq, Serialize, TS)]
-pub struct Pair {
-    /// Text or call site.
-    pub description: String,
-    /// Fingerprint in this profile.
-    pub fingerprint: String,
-    /// Whether only the descriptions are equal and the plans differ.
-    pub replanned: bool,
-    /// Runs in the other profile.
-    pub before_runs: usize,
-    /// Runs in this profile.
-    pub after_runs: usize,
-    /// CPU time of a run before, ns.
-    pub before_ns: u64,
-    /// CPU time of a run after, ns.
-    pub after_ns: u64,
-    /// Operators and headings.
-    pub rows: Vec<PairRow>,
-}
-
-/// An operator or heading in both profiles.
-#[derive(Debug, Clone, PartialEq, Serialize, TS)]
-pub struct PairRow {
-    /// Name of the operator or heading.
-    pub name: String,
-    /// The operator as the plan prints it.
-    pub detail: String,
-    /// Whether it is a heading.
-    pub heading: bool,
-    /// Depth in the plan.
-    pub depth: usize,
-    /// Own CPU time of a run before, ns; none where that plan does not have it.
-    pub before_ns: Option<u64>,
-    /// And after.
-    pub after_ns: Option<u64>,
-}
-
-/// A query of one profile only.
-#[derive(Debug, Clone, PartialEq, Serialize, TS)]
-pub struct Unmatched {
-    /// Text or call site.
-    pub description: String,
-    /// Its fingerprint.
-    pub fingerprint: String,
-    /// How often it ran.
-    pub runs: usize,
-    /// CPU time of a run, ns.
-    pub cpu_ns: u64,
 }

@@ -1,0 +1,171 @@
+//! The lines of code where operators' own CPU time was sampled.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use unfuse_format::Frame;
+use unfuse_postprocess::{Attribution, Owner, Profile, generated_hash, method_name};
+
+use crate::model::{Cost, HotLine};
+use crate::text::shorten;
+
+/// Lines that are kept of an operator.
+const MOST: usize = 3;
+/// Characters that are kept of a line.
+const LONGEST: usize = 120;
+
+/// A line of generated code, by hash, or of another class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Place<'a> {
+    Generated(&'a str, u32),
+    /// By class, method, file and line; 0 where the line is unknown.
+    Class(&'a str, &'a str, &'a str, u32),
+}
+
+/// What was sampled in a line, and in which methods that it calls.
+#[derive(Debug, Default)]
+struct Line<'a> {
+    cost: Cost,
+    /// By class and method.
+    callees: HashMap<(&'a str, &'a str), (&'a Frame, u64)>,
+}
+
+/// The lines of each operator of a query.
+#[derive(Debug, Default)]
+pub(super) struct NodeLines<'a>(HashMap<usize, HashMap<Place<'a>, Line<'a>>>);
+
+impl<'a> NodeLines<'a> {
+    /// Adds samples at the innermost line of generated code that belongs to their operator; where it has none, at the innermost
+    /// line of Java, outside libraries if there is one.
+    pub(super) fn add(
+        &mut self,
+        profile: &'a Profile,
+        stack: i64,
+        attribution: &Attribution,
+        cost: Cost,
+    ) {
+        let Owner::Node(_, node) = attribution.owner else {
+            return;
+        };
+        let frames = profile.stacks.get(&stack).map_or(&[][..], Vec::as_slice);
+        let begin = attribution.begins.last().map_or(0, |(index, _)| *index);
+        let own = frames.get(begin..).unwrap_or_default();
+        let is_java = |frame: &&Arc<Frame>| !frame.class.is_empty();
+        let last = |wanted: &dyn Fn(&Arc<Frame>) -> bool| own.iter().rposition(wanted);
+        let at = last(&|frame| generated_hash(&frame.file).is_some())
+            .or_else(|| last(&|frame| is_java(&frame) && !is_library(&frame.class)))
+            .or_else(|| last(&|frame| is_java(&frame)));
+        let Some(at) = at else { return };
+        let line = self.0.entry(node).or_default();
+        let line = line.entry(place(&own[at])).or_default();
+        line.cost.add(cost);
+        if let Some(callee) = own[at + 1..].iter().rev().find(is_java) {
+            let key = (callee.class.as_str(), callee.method.as_str());
+            let (_, ns) = line.callees.entry(key).or_insert((callee, 0));
+            *ns = ns.saturating_add(cost.cpu_ns);
+        }
+    }
+
+    /// The lines of an operator with the most CPU time.
+    pub(super) fn of(&self, node: usize, texts: &LineTexts) -> Vec<HotLine> {
+        let lines = self.0.get(&node).into_iter().flatten();
+        let mut lines: Vec<_> = lines.collect();
+        lines.sort_by_key(|(place, line)| (Reverse(line.cost.cpu_ns), **place));
+        let lines = lines.into_iter().take(MOST);
+        lines
+            .map(|(place, line)| hot_line(*place, line, texts))
+            .collect()
+    }
+}
+
+/// Classes that anyone may call, which say less than their caller.
+fn is_library(class: &str) -> bool {
+    let libraries = ["java.", "jdk.", "sun.", "scala."];
+    libraries.iter().any(|begin| class.starts_with(begin))
+}
+
+fn place(frame: &Frame) -> Place<'_> {
+    match generated_hash(&frame.file) {
+        Some(hash) => Place::Generated(hash, frame.line),
+        None => Place::Class(&frame.class, &frame.method, &frame.file, frame.line),
+    }
+}
+
+fn hot_line(place: Place<'_>, line: &Line<'_>, texts: &LineTexts) -> HotLine {
+    let callee = line
+        .callees
+        .iter()
+        .max_by_key(|(name, (_, ns))| (*ns, Reverse(**name)));
+    // Where most is in the line itself, it calls nothing that matters.
+    let callee = callee.filter(|(_, (_, ns))| *ns > line.cost.cpu_ns / 2);
+    let simple = |class: &str| class.rsplit('.').next().unwrap_or(class).to_owned();
+    let (hash, place, number, text) = match place {
+        Place::Generated(hash, line) => {
+            let text = texts.of(hash, line).to_owned();
+            (Some(hash), format!("generated.java:{line}"), line, text)
+        }
+        Place::Class(class, method, file, line) => {
+            let place = match line {
+                0 => simple(class),
+                line => format!("{file}:{line}"),
+            };
+            let method = format!("{}.{method}", simple(class));
+            (None, place, line, shorten(&method, LONGEST))
+        }
+    };
+    HotLine {
+        text,
+        hash: hash.map(str::to_owned),
+        place: shorten(&place, LONGEST),
+        line: number,
+        callee: callee.map(|(_, (frame, _))| shorten(&method_name(frame), LONGEST)),
+        cost: line.cost,
+    }
+}
+
+/// Texts of the lines of generated code with samples.
+#[derive(Debug, Default)]
+pub(super) struct LineTexts(BTreeMap<String, BTreeMap<u32, String>>);
+
+impl LineTexts {
+    /// Of all lines with samples in a profile.
+    pub(super) fn of_profile(profile: &Profile) -> Self {
+        let frames = profile.stacks.values().flatten();
+        let lines = frames.filter_map(|frame| Some((generated_hash(&frame.file)?, frame.line)));
+        Self::read(profile, lines)
+    }
+
+    /// Of some lines.
+    pub(super) fn of_lines<'a>(
+        profile: &Profile,
+        lines: impl Iterator<Item = &'a HotLine>,
+    ) -> Self {
+        let line = |line: &'a HotLine| Some((line.hash.as_deref()?, line.line));
+        Self::read(profile, lines.filter_map(line))
+    }
+
+    /// Sources that cannot be read have no lines.
+    fn read<'a>(profile: &Profile, lines: impl Iterator<Item = (&'a str, u32)>) -> Self {
+        let mut wanted: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+        for (hash, line) in lines {
+            wanted.entry(hash).or_default().insert(line);
+        }
+        let lines = |(hash, wanted): (&str, BTreeSet<u32>)| {
+            let text = profile.source(hash).ok().flatten().unwrap_or_default();
+            let lines = (1..).zip(text.lines());
+            let lines = lines.filter(|(number, _)| wanted.contains(number));
+            let lines = lines.map(|(number, line)| (number, shorten(line, LONGEST)));
+            (hash.to_owned(), lines.collect())
+        };
+        Self(wanted.into_iter().map(lines).collect())
+    }
+
+    /// The text of a line; empty where it is unknown.
+    pub(super) fn of(&self, hash: &str, line: u32) -> &str {
+        let lines = self.0.get(hash);
+        lines
+            .and_then(|lines| lines.get(&line))
+            .map_or("", String::as_str)
+    }
+}

@@ -1,0 +1,292 @@
+//! What the rules of `rules/verdict.toml` measure.
+
+use serde::Deserialize;
+use unfuse_postprocess::{Profile, wilson};
+
+use super::operators::OperatorCost;
+use super::time::Slots;
+use crate::model::{Evidence, PartKind, Summary, VerdictPart};
+use crate::words;
+
+/// Runs of a query from which on one of them can be called slow.
+const FEWEST_RUNS: usize = 3;
+
+/// What a rule looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) enum Measure {
+    /// Half of the 95% interval of a share of one half, by the number of samples: 0 to 1.
+    #[serde(rename = "uncertainty")]
+    Uncertainty,
+    /// Part of the samples that the kernel dropped.
+    #[serde(rename = "lost samples")]
+    LostSamples,
+    /// Files that could not be read.
+    #[serde(rename = "unreadable files")]
+    UnreadableFiles,
+    /// Part of the whole in which tasks had their slot, without samples.
+    #[serde(rename = "unsampled")]
+    Unsampled,
+    /// Queries that failed.
+    #[serde(rename = "failed queries")]
+    FailedQueries,
+    /// Part of the tasks' time in attempts that failed.
+    #[serde(rename = "failed tasks")]
+    FailedTasks,
+    /// Queries with tasks or records that are slower than their like.
+    #[serde(rename = "slow tasks")]
+    SlowTasks,
+    /// Part of the whole: CPU time of the collector and what tasks waited for it.
+    #[serde(rename = "garbage collection")]
+    GarbageCollection,
+    /// Part of the whole: the reason that tasks waited for longest, other than garbage collection.
+    #[serde(rename = "longest wait")]
+    LongestWait,
+    /// Bytes spilled to disk, as part of the bytes read.
+    #[serde(rename = "spill")]
+    Spill,
+    /// Rows out for each row in, of an operator that costs enough to be named.
+    #[serde(rename = "row growth")]
+    RowGrowth,
+    /// Longest run of a query for each median run, where it has at least three.
+    #[serde(rename = "spread")]
+    Spread,
+    /// Part of the whole.
+    #[serde(rename = "JIT compilation")]
+    JitCompilation,
+    /// Part of the whole, its lower bound: CPU time of tasks for deserialization and for compiling generated code.
+    #[serde(rename = "task loading")]
+    TaskLoading,
+    /// Part of the whole: from a task's launch to its run, and after it.
+    #[serde(rename = "scheduling")]
+    Scheduling,
+    /// Part of the whole: slots without a task.
+    #[serde(rename = "idle")]
+    Idle,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Found {
+    /// What is compared with the rule's limit.
+    pub(super) value: f64,
+    /// What a sentence says of the value.
+    pub(super) shown: String,
+    /// As part of what the measure is of, 0 to 1.
+    pub(super) part: f64,
+    /// As time, ns.
+    pub(super) ns: u64,
+    /// What it is of, in words.
+    pub(super) subject: String,
+    /// Where the page shows it.
+    pub(super) evidence: Option<Evidence>,
+}
+
+/// Everything that rules can ask for.
+pub(super) struct Measures<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) summary: &'a Summary,
+    pub(super) slots: &'a Slots,
+    pub(super) parts: &'a [VerdictPart],
+    pub(super) whole_ns: u64,
+    /// Those that the verdict names.
+    pub(super) named: &'a [OperatorCost],
+}
+
+impl Measures<'_> {
+    /// The value of a measure; none where there is nothing to measure.
+    pub(super) fn of(&self, measure: Measure) -> Option<Found> {
+        match measure {
+            Measure::Uncertainty => self.uncertainty(),
+            Measure::LostSamples => self.lost_samples(),
+            Measure::UnreadableFiles => {
+                let files = self.profile.problems.len();
+                Some(count(files, words::count(files, "file", "files"), None))
+            }
+            Measure::Unsampled => self.part(PartKind::Unknown, ""),
+            Measure::FailedQueries => self.queries("query", |query| query.error.is_some(), "plan"),
+            Measure::FailedTasks => ratio(self.slots.failed_ns, self.slots.task_ns),
+            Measure::SlowTasks => self.queries("query", |query| query.skew, "skew"),
+            Measure::GarbageCollection => self.garbage_collection(),
+            Measure::LongestWait => self.longest_wait(),
+            Measure::Spill => {
+                let (spilled, read) = (self.slots.spilled_bytes, self.slots.read_bytes);
+                let subject = words::bytes(spilled);
+                ratio(spilled, read).map(|found| Found { subject, ..found })
+            }
+            Measure::RowGrowth => self.row_growth(),
+            Measure::Spread => self.spread(),
+            Measure::JitCompilation => self.part(PartKind::Beside, "JIT compilation"),
+            Measure::TaskLoading => self.task_loading(),
+            Measure::Scheduling => self.part(PartKind::Scheduling, ""),
+            Measure::Idle => self.part(PartKind::Idle, ""),
+        }
+    }
+
+    /// Parts of a kind, of all names or of one, as part of the whole.
+    fn part(&self, kind: PartKind, name: &str) -> Option<Found> {
+        let parts = self.parts.iter();
+        let parts =
+            parts.filter(|part| part.kind == kind && (name.is_empty() || part.name == name));
+        ratio(
+            parts.map(|part| part.ns).reduce(u64::saturating_add)?,
+            self.whole_ns,
+        )
+    }
+
+    fn uncertainty(&self) -> Option<Found> {
+        let samples = self.summary.total.samples;
+        let (low, high) = wilson(0.5, samples as f64);
+        let half = (high - low) / 2.0;
+        Some(Found {
+            value: half,
+            shown: format!("{:.0}", 100.0 * half),
+            subject: match samples {
+                0 => "no CPU samples".to_owned(),
+                _ => format!(
+                    "only {}",
+                    words::count(samples as usize, "CPU sample", "CPU samples")
+                ),
+            },
+            ..Found::default()
+        })
+    }
+
+    fn lost_samples(&self) -> Option<Found> {
+        let sum = |count: fn(&unfuse_format::ProcessRow) -> u64| {
+            let processes = self.profile.processes.iter();
+            processes.fold(0u64, |sum, process| sum.saturating_add(count(process)))
+        };
+        let lost = sum(|process| process.lost_samples);
+        ratio(lost, sum(|process| process.samples).saturating_add(lost))
+    }
+
+    fn queries(
+        &self,
+        one: &str,
+        is: impl Fn(&crate::model::QuerySummary) -> bool,
+        tab: &str,
+    ) -> Option<Found> {
+        let queries = self.summary.queries.iter().enumerate();
+        let found: Vec<usize> = queries
+            .filter(|(_, query)| is(query))
+            .map(|(at, _)| at)
+            .collect();
+        let first = found.first().copied()?;
+        let subject = match found[..] {
+            [only] => format!(
+                "The {one} “{}”",
+                words::name(&self.summary.queries[only].name)
+            ),
+            _ => words::count(found.len(), one, "queries"),
+        };
+        let evidence = Evidence {
+            query: Some(first),
+            tab: tab.to_owned(),
+            node: None,
+        };
+        Some(count(found.len(), subject, Some(evidence)))
+    }
+
+    fn garbage_collection(&self) -> Option<Found> {
+        let is_gc = |part: &&VerdictPart| is_gc(part);
+        let ns = self.parts.iter().filter(is_gc).map(|part| part.ns);
+        ratio(ns.reduce(u64::saturating_add)?, self.whole_ns)
+    }
+
+    fn longest_wait(&self) -> Option<Found> {
+        let waits = self
+            .parts
+            .iter()
+            .filter(|part| part.kind == PartKind::Waiting);
+        let known = waits.filter(|part| {
+            !is_gc(part) && !["other", "unknown", "unknown reasons"].contains(&part.name.as_str())
+        });
+        let longest = known.max_by_key(|part| part.ns)?;
+        let found = ratio(longest.ns, self.whole_ns)?;
+        let subject = words::waited_for(&longest.name);
+        Some(Found { subject, ..found })
+    }
+
+    fn row_growth(&self) -> Option<Found> {
+        let growth = |operator: &&OperatorCost| {
+            let (got, put) = (operator.rows_in?, operator.rows?);
+            (got > 0).then(|| put as f64 / got as f64)
+        };
+        let named = self
+            .named
+            .iter()
+            .filter_map(|operator| Some((growth(&operator)?, operator)));
+        let (value, operator) = named.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        Some(Found {
+            value,
+            shown: words::number(value),
+            subject: format!("{} (node {})", operator.operator, operator.id),
+            evidence: Some(operator.evidence_link()),
+            ..Found::default()
+        })
+    }
+
+    fn spread(&self) -> Option<Found> {
+        let families = self.summary.families.iter();
+        let several = families.filter(|family| family.runs.len() >= FEWEST_RUNS);
+        let spread = several.filter_map(|family| {
+            let [_, median, most] = family.duration_ms?;
+            (median > 0).then(|| (most as f64 / median as f64, family))
+        });
+        let (value, family) = spread.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        let slowest = family
+            .runs
+            .iter()
+            .copied()
+            .max_by_key(|at| self.summary.queries[*at].duration_ms)?;
+        Some(Found {
+            value,
+            shown: words::number(value),
+            subject: format!("“{}”", words::name(&family.name)),
+            evidence: Some(Evidence {
+                query: Some(slowest),
+                tab: "stages".to_owned(),
+                node: None,
+            }),
+            ..Found::default()
+        })
+    }
+
+    fn task_loading(&self) -> Option<Found> {
+        let names = ["deserialization", "compiling generated code"];
+        let parts = self
+            .parts
+            .iter()
+            .filter(|part| part.kind == PartKind::Tasks);
+        let parts = parts.filter(|part| names.contains(&part.name.as_str()));
+        let ns = parts.map(|part| part.ns).reduce(u64::saturating_add)?;
+        let total = self.summary.total;
+        let share = ns as f64 / total.cpu_ns.max(1) as f64;
+        let (low, _) = wilson(share.min(1.0), total.samples as f64);
+        let value = low * total.cpu_ns as f64 / self.whole_ns.max(1) as f64;
+        ratio(ns, self.whole_ns).map(|found| Found { value, ..found })
+    }
+}
+
+fn is_gc(part: &VerdictPart) -> bool {
+    let names = ["garbage collection", "GC or safepoint"];
+    names.contains(&part.name.as_str())
+}
+
+fn ratio(part: u64, whole: u64) -> Option<Found> {
+    (whole > 0).then(|| Found {
+        value: part as f64 / whole as f64,
+        part: part as f64 / whole as f64,
+        ns: part,
+        ..Found::default()
+    })
+}
+
+fn count(number: usize, subject: String, evidence: Option<Evidence>) -> Found {
+    Found {
+        value: number as f64,
+        subject,
+        evidence,
+        ..Found::default()
+    }
+}

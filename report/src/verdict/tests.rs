@@ -1,0 +1,6 @@
+use super::*;
+
+#[test]
+fn rules_are_read() {
+    assert!(RULES.len() > 10);
+}
