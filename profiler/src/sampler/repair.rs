@@ -8,7 +8,8 @@
 //! Three cases are less obvious. A library may hold the address of a frame further up in rbp: the kernel's chain then looks
 //! whole and leaves callers out. A few of HotSpot's own routines (SHA-512) use rbp for a table: the chain then ends after
 //! its leaf. And calls that have returned leave links in the stack, which lead to frames that are still there: where rbp
-//! is a frame of libjvm, a true link leads to that frame, and one of an earlier call leads past it.
+//! is a frame of libjvm, a true link leads to that frame, and one of an earlier call leads past it. Where the kernel's walk
+//! comes to libjvm through other native code (`clock_gettime` of libc and the vDSO), all links are those of earlier calls.
 
 use super::interpreted::TaggedFrames;
 use crate::maps::Maps;
@@ -53,12 +54,13 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
     };
     let first = stack.iter().position(|word| in_code(*word));
     let best = first.and_then(|first| view.best_chain(first, &in_code, &is_caller));
-    // The kernel has walked from a frame of libjvm: true callers that it left out lead to this frame.
     if let (Some(generated @ 2..), Some((from, _))) = (generated, &best)
-        && chain[1..generated].iter().all(|ip| maps.in_jvm(*ip))
-        && let Some(frame) = view.index(sample.frame_pointer)
-        && stack[frame + 1] == chain[1]
-        && !view.leads_to(*from, frame, &is_caller)
+        && let Some(entry) = view.entry(sample.frame_pointer, &chain[1..generated], maps)
+        && match entry {
+            // The kernel has walked from a frame of libjvm: true callers that it left out lead to this frame.
+            Entry::Jvm(frame) => !view.leads_to(*from, frame, &is_caller),
+            Entry::Native => true,
+        }
     {
         return Chain::Whole;
     }
@@ -114,6 +116,15 @@ fn left_out(mut callers: Vec<u64>, walked: &[u64], stack: &[u64]) -> Option<Vec<
     (!callers.is_empty()).then_some(callers)
 }
 
+/// Whose frame rbp points to.
+enum Entry {
+    /// That of libjvm, or of what it called, at an index of the copy.
+    Jvm(usize),
+    /// That of native code which libjvm called through other native code, as `clock_gettime` of libc calls the vDSO. It does not
+    /// call Java, so all links below libjvm's frames are those of earlier calls.
+    Native,
+}
+
 /// The copy of the stack by address.
 struct View<'a> {
     base: u64,
@@ -150,6 +161,27 @@ impl View<'_> {
             }
         }
         best.map(|(_, at, callers)| (at, callers))
+    }
+
+    /// What rbp belongs to where libjvm was called by generated code and called what runs now. `walked` are the return addresses
+    /// that the kernel found from rbp on, up to generated code.
+    fn entry(&self, frame_pointer: u64, walked: &[u64], maps: &Maps) -> Option<Entry> {
+        let native = walked.iter().rposition(|ip| !maps.in_jvm(*ip));
+        let native = native.map_or(0, |last| last + 1);
+        let first = self.index(frame_pointer)?;
+        let mut frame = first;
+        for ip in &walked[..native] {
+            if self.words[frame + 1] != *ip {
+                return None;
+            }
+            frame = self.index(self.words[frame])?;
+        }
+        let is_called_by_jvm = self.words.get(frame + 1) == walked.get(native);
+        is_called_by_jvm.then_some(if native == 0 {
+            Entry::Jvm(first)
+        } else {
+            Entry::Native
+        })
     }
 
     /// Whether links lead from one to another further up.
@@ -295,5 +327,23 @@ mod tests {
     fn callers_are_found_that_libjvm_called() {
         let complete = vec![native(), 0x1020, jvm(), 0x1010];
         assert_eq!(called_by_the_jvm(4), (Chain::Repaired, complete));
+    }
+
+    #[test]
+    fn links_of_earlier_calls_are_no_callers_of_the_clock() {
+        // rbp is the vDSO's frame at word 6; libc has saved rbp at word 8 and not changed it; libjvm's frame is at word 10.
+        let [vdso, libc, jvms, caller] = [6, 8, 10, 12].map(|word| STACK + 8 * word);
+        let whole = vec![native(), native(), jvm(), 0x1010, 0x1030];
+        for leads_to in [libc, jvms, caller] {
+            #[rustfmt::skip]
+            let stack = [
+                0, 0, leads_to, 0x1020, 0, 0,
+                jvms, native(), jvms, jvm(),
+                caller, jvm(), STACK + 8 * 14, 0x1010,
+                STACK + 4096, 0x1030,
+            ];
+            let found = repaired_from(vdso, whole.clone(), &stack);
+            assert_eq!(found, (Chain::Whole, whole.clone()), "{leads_to:#x}");
+        }
     }
 }
