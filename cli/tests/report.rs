@@ -119,12 +119,19 @@ fn a_profile_compared_with_itself_has_no_differences() {
     let comparison = after.comparison().expect("compared");
     assert!(comparison.only_before.is_empty() && comparison.only_after.is_empty());
     assert!(comparison.pairs.iter().any(|pair| pair.after_runs == 5));
+    let rows = comparison.pairs.iter().flat_map(|pair| &pair.rows);
+    assert!(
+        rows.filter_map(|row| row.after_ns_per_row)
+            .any(|ns| ns > 0.0)
+    );
     for pair in &comparison.pairs {
         assert_eq!(pair.before_ns, pair.after_ns);
         let own: u64 = pair.rows.iter().filter_map(|row| row.after_ns).sum();
         let rounding = pair.rows.len() as u64 + 1;
         assert!(own.abs_diff(pair.after_ns) <= rounding, "{pair:?}");
         assert!(pair.rows.iter().all(|row| row.before_ns == row.after_ns));
+        let mut rows = pair.rows.iter();
+        assert!(rows.all(|row| row.before_ns_per_row == row.after_ns_per_row));
     }
 }
 

@@ -309,10 +309,7 @@ fn key(
                 .query
                 .map_or_else(|| "no query".to_owned(), |q| format!("query {q}"));
             if let Some(query) = group.query {
-                let description = profile
-                    .descriptions
-                    .get(&ExecutionId::new(&*group.app, query));
-                key.detail = description.cloned().unwrap_or_default();
+                key.detail = profile.query_name(&ExecutionId::new(&*group.app, query));
             }
         }
         By::Thread => {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::Report;
 use crate::model::{Comparison, Pair, PairRow, QuerySummary, Unmatched};
-use crate::query::Costs;
-use unfuse_postprocess::normalised;
+use crate::query::{self, Costs};
+use unfuse_postprocess::{Operator, normalised};
 
 /// The runs of one query: positions in the list.
 type Runs = Vec<usize>;
@@ -22,6 +22,16 @@ struct Row {
     heading: bool,
     depth: usize,
     ns: u64,
+    /// Rows that it got, or else put out, in all runs; none where one does not say.
+    rows: Option<i64>,
+}
+
+impl Row {
+    /// CPU time for each row over so many runs, ns.
+    fn ns_per_row(&self, runs: usize) -> Option<f64> {
+        let rows = self.rows.filter(|rows| *rows > 0)?;
+        Some(self.ns as f64 * runs as f64 / rows as f64)
+    }
 }
 
 pub(super) fn compare(before: &Report<'_>, after: &Report<'_>) -> Comparison {
@@ -97,17 +107,26 @@ fn same_descriptions(
 
 fn pair(before: &Report<'_>, old: &Runs, after: &Report<'_>, new: &Runs, replanned: bool) -> Pair {
     let (old_rows, new_rows) = (rows(before, old), rows(after, new));
-    let old_ns: HashMap<RowKey, u64> = old_rows.iter().map(|r| (r.key.clone(), r.ns)).collect();
+    let old_by_key: HashMap<&RowKey, &Row> = old_rows.iter().map(|row| (&row.key, row)).collect();
     let mut all: Vec<PairRow> = Vec::new();
     for row in &new_rows {
         // Headings without samples are nothing, not missing.
         let nothing = row.heading.then_some(0);
-        let before = old_ns.get(&row.key).copied().or(nothing);
-        all.push(pair_row(row, before, Some(row.ns)));
+        let before = old_by_key.get(&row.key);
+        let ns = before.map(|before| before.ns).or(nothing);
+        let per_row = before.and_then(|before| before.ns_per_row(old.len()));
+        all.push(PairRow {
+            before_ns_per_row: per_row,
+            after_ns_per_row: row.ns_per_row(new.len()),
+            ..pair_row(row, ns, Some(row.ns))
+        });
     }
-    for row in old_rows {
+    for row in &old_rows {
         if !new_rows.iter().any(|other| other.key == row.key) {
-            all.push(pair_row(&row, Some(row.ns), row.heading.then_some(0)));
+            all.push(PairRow {
+                before_ns_per_row: row.ns_per_row(old.len()),
+                ..pair_row(row, Some(row.ns), row.heading.then_some(0))
+            });
         }
     }
     let first = &after.summary.queries[new[0]];
@@ -131,6 +150,8 @@ fn pair_row(row: &Row, before_ns: Option<u64>, after_ns: Option<u64>) -> PairRow
         depth: row.depth,
         before_ns,
         after_ns,
+        before_ns_per_row: None,
+        after_ns_per_row: None,
     }
 }
 
@@ -144,36 +165,40 @@ fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
         let plan = part.plan(report.profile);
         let mut depths: Vec<usize> = Vec::new();
         let mut seen: HashMap<String, usize> = HashMap::new();
-        let mut add = |name: &str, detail: &str, heading: bool, depth: usize, ns: u64| {
-            let text = normalised(&format!("{name}\n{detail}"));
-            let count = seen.entry(text.clone()).or_default();
-            let key = (text, *count);
-            *count += 1;
-            let at = *at.entry(key.clone()).or_insert_with(|| {
-                rows.push(Row {
-                    key,
-                    name: name.to_owned(),
-                    detail: detail.to_owned(),
-                    heading,
-                    depth,
-                    ns: 0,
+        let mut add =
+            |name: &str, detail: &str, heading: bool, depth: usize, ns: u64, count: Option<i64>| {
+                let text = normalised(&format!("{name}\n{detail}"));
+                let number = seen.entry(text.clone()).or_default();
+                let key = (text, *number);
+                *number += 1;
+                let at = *at.entry(key.clone()).or_insert_with(|| {
+                    rows.push(Row {
+                        key,
+                        name: name.to_owned(),
+                        detail: detail.to_owned(),
+                        heading,
+                        depth,
+                        ns: 0,
+                        rows: Some(0),
+                    });
+                    rows.len() - 1
                 });
-                rows.len() - 1
-            });
-            rows[at].ns = rows[at].ns.saturating_add(ns);
-        };
-        for (node, share) in plan
-            .map_or(&[][..], |plan| &plan.nodes)
-            .iter()
-            .zip(&costs.nodes)
-        {
+                let row = &mut rows[at];
+                row.ns = row.ns.saturating_add(ns);
+                row.rows = row.rows.zip(count).map(|(a, b)| a.saturating_add(b));
+            };
+        let counts = query::rows(report.profile, part);
+        let nodes = plan.map_or(&[][..], |plan| &plan.nodes);
+        for (at, (node, share)) in nodes.iter().zip(&costs.nodes).enumerate() {
             let depth = node.parent.map_or(0, |parent| depths[parent] + 1);
             depths.push(depth);
             let ns = share.cost.cpu_ns;
-            add(&node.operator, &node.detail, false, depth, ns);
+            let works = !Operator::of(&node.operator).passes;
+            let count = counts.got[at].or(counts.out[at]).filter(|_| works);
+            add(&node.operator, &node.detail, false, depth, ns, count);
         }
         for (name, share) in &costs.headings {
-            add(name, "", true, 0, share.cost.cpu_ns);
+            add(name, "", true, 0, share.cost.cpu_ns, None);
         }
     }
     for row in &mut rows {

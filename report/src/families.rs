@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use unfuse_format::ExecutionId;
 
 use crate::model::{Application, Cost, Family, QuerySummary};
-use unfuse_postprocess::{Fingerprint, Profile, median, query_name};
+use unfuse_postprocess::{Fingerprint, Profile, median};
 
 /// The family of a query, by its description and plan alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) fn families_of(profile: &Profile) -> HashMap<ExecutionId, QueryFamily
     for (number, runs) in families.into_values().enumerate() {
         let family = QueryFamily {
             number,
-            name: query_name(description(runs[0]), profile.plans.get(runs[0])),
+            name: profile.query_name(runs[0]),
             runs: runs.len(),
         };
         found.extend(runs.into_iter().map(|id| (id.clone(), family.clone())));

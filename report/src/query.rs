@@ -181,14 +181,11 @@ impl<'a> Analysis<'a> {
         for (group, attribution, cost) in &costs.stacks {
             lines.add(profile, group.stack, attribution, *cost);
         }
-        let attempts = attempts(profile, part);
-        let values = values(profile, part, &attempts);
-        let rows = part.plan(profile).map(|plan| Rows::of(plan, &values));
         Self {
             costs,
             lines,
-            attempts,
-            rows: rows.unwrap_or_default(),
+            attempts: attempts(profile, part),
+            rows: rows(profile, part),
         }
     }
 
@@ -366,6 +363,13 @@ fn nodes(
         }
     };
     plan.nodes.iter().enumerate().map(node).collect()
+}
+
+/// Rows of the query's operators.
+pub(super) fn rows(profile: &Profile, part: &Part) -> Rows {
+    let values = values(profile, part, &attempts(profile, part));
+    let rows = part.plan(profile).map(|plan| Rows::of(plan, &values));
+    rows.unwrap_or_default()
 }
 
 /// The accumulators of the query's stages. They only grow, so the greatest value is the last.

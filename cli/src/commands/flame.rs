@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use unfuse_postprocess::plain::Form;
-use unfuse_postprocess::{Order, flame_graph, folded, query_name};
+use unfuse_postprocess::{Order, flame_graph, folded};
 
 use super::{Depth, Input, Kind};
 use crate::output::write_plain_to;
@@ -66,11 +66,9 @@ impl Flame {
             (None, None) => value,
         };
         let subtitle = selection.query.and_then(|query| {
-            let (id, execution) = profile
-                .executions
-                .iter()
-                .find(|(id, _)| id.execution == query)?;
-            Some(query_name(&execution.description, profile.plans.get(id)))
+            let mut ids = profile.executions.keys();
+            let id = ids.find(|id| id.execution == query)?;
+            Some(profile.query_name(id))
         });
         write_plain_to(Some(&self.out), Form::Text, |out| {
             Ok(flame_graph(&folded, &title, subtitle.as_deref(), out)?)

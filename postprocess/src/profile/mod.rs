@@ -23,6 +23,7 @@ use crate::attribute::is_mapped;
 use crate::boundary::{self, Boundary};
 use crate::heading;
 use crate::plan::Plan;
+use crate::query_name::query_name;
 use crate::regions::RegionMap;
 use crate::wait_reason::WaitReason;
 
@@ -259,6 +260,13 @@ impl Profile {
 
     fn groups_and_waits(&self) -> impl Iterator<Item = &(Group, Weight)> {
         self.groups.iter().chain(&self.waits)
+    }
+
+    /// What to call a query, see [`query_name`].
+    pub fn query_name(&self, id: &ExecutionId) -> String {
+        let known = self.executions.get(id);
+        let description = known.map_or("", |execution| execution.description.as_str());
+        query_name(description, self.plans.get(id))
     }
 
     /// What the threads of a group of waits wait for.

@@ -56,6 +56,10 @@ pub struct PairRow {
     pub before_ns: Option<u64>,
     /// And after.
     pub after_ns: Option<u64>,
+    /// Own CPU time for each row that the operator got, or that it put out if it got none, ns; none where the rows are unknown.
+    pub before_ns_per_row: Option<f64>,
+    /// And after.
+    pub after_ns_per_row: Option<f64>,
 }
 
 /// A query of one profile only.

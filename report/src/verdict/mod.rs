@@ -399,14 +399,18 @@ fn place(summary: &Summary, operator: &OperatorCost) -> String {
 /// The line with the most CPU time, where that is a part worth a look.
 fn hottest(line: &HotLine, texts: &LineTexts, whole: Cost) -> String {
     let part = line.cost.cpu_ns as f64 / whole.cpu_ns.max(1) as f64;
-    let mut text = format!("; hottest line {}", line.place);
-    let code = line
-        .hash
-        .as_deref()
-        .map_or("", |hash| texts.of(hash, line.line));
-    if !code.is_empty() {
-        text += &format!(" `{}`", shorten(code, 40));
-    }
+    let code = match &line.hash {
+        Some(hash) => texts.of(hash, line.line),
+        None => line.text.as_str(),
+    };
+    let code = match code {
+        "" => String::new(),
+        code => format!(" `{}`", shorten(code, 40)),
+    };
+    let mut text = match line.line {
+        0 => format!("; hottest method{code}"),
+        _ => format!("; hottest line {}{code}", line.place),
+    };
     if let Some(callee) = &line.callee {
         text += &format!(", in {}", shorten(callee, 60));
     }

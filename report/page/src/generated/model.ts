@@ -448,7 +448,15 @@ before_ns: number | null,
 /**
  * And after.
  */
-after_ns: number | null, };
+after_ns: number | null, 
+/**
+ * Own CPU time for each row that the operator got, or that it put out if it got none, ns; none where the rows are unknown.
+ */
+before_ns_per_row: number | null, 
+/**
+ * And after.
+ */
+after_ns_per_row: number | null, };
 
 /**
  * Kinds of time.
