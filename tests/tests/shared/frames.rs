@@ -337,6 +337,26 @@ fn native_libraries() {
     }
 }
 
+/// What earlier calls left on the stack is no caller of the native code that libjvm calls.
+#[test]
+fn callers_of_the_clock() {
+    const NATIVE: &str = "sun.management.ThreadImpl.getThreadTotalCpuTime0";
+    for home in jdks() {
+        let ran = profiled(&home, &["-XX:+UseSerialGC"], "Leftovers", "500");
+        let all = ran.within(NATIVE);
+        let wrong = ran.samples(|stack| {
+            let mut callees = stack.iter().skip_while(|frame| *frame != NATIVE);
+            callees.any(|frame| frame.starts_with("Leftovers."))
+        });
+        eprintln!("{}: {wrong} of {all} have callers that returned", ran.what);
+        assert!(
+            all > 100.0 && wrong <= 0.02 * all,
+            "{}: {wrong} of {all}",
+            ran.what
+        );
+    }
+}
+
 #[test]
 fn exceptions_and_locks() {
     for home in jdks() {
