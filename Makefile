@@ -7,20 +7,24 @@ JAVA_SOURCES := spark-patches/pom.xml $(shell find spark-patches/src -type f 2>/
 PAGE := report/page/dist/page.html
 PAGE_SOURCES := report/page/build.mjs $(shell find report/page/src -type f 2>/dev/null)
 PAGE_PACKAGES := report/page/node_modules/.package-lock.json
+# Where the jars of the grammar checker are in Maven's local repository.
+GRAMMAR := tests/grammar/target/classpath
 UNFUSE := target/release/unfuse
 
 # Everything is compiled once, in release mode, with the same features (see profiler/format/Cargo.toml).
 # What a user gets; benchmarks and fuzz targets are not part of it.
 PROGRAM := --package unfuse-cli --package unfuse-agent
 
-.PHONY: help build demo test check spark test-java test-rust test-page test-loom test-miri test-alone test-shared lint bench clean
+.PHONY: help build demo test check spark test-java test-rust test-page test-loom test-miri test-alone test-shared lint grammar bench clean
 
 help:
 	@echo "make demo    profile a TPC-H query on local Spark and show the result"
 	@echo "make test    everything CI runs: format, lints, unit tests, end-to-end tests on real Spark"
+	@echo "make grammar the English of documents, messages and help texts"
 	@echo "make check   formats, lints and unit tests: minutes, for every day"
 	@echo "make test-miri  the code map's tests under miri (minutes; needs a nightly toolchain)"
 	@echo "make build   target/release/unfuse and target/release/libunfuse.so"
+	@echo "make examples   the examples in documents again, on real Spark (minutes)"
 	@echo "make bench   every page of docs/results again (takes hours)"
 
 build: tools $(JAR) $(PAGE)
@@ -42,6 +46,11 @@ lint: tools $(JAR) $(PAGE)
 	cargo fmt --all --check
 	cargo clippy --release --locked --quiet --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --quiet --no-deps --workspace --lib
+
+# The English of documents, messages and help texts, by LanguageTool and docs/style.md.
+grammar: $(GRAMMAR)
+	cd tests/grammar && python3 test_check.py -q
+	tests/grammar/check.py $(GRAMMAR) tests/grammar/target/classes
 
 # Spark and data of the end-to-end tests, in the user's cache directory.
 spark: build
@@ -93,6 +102,11 @@ unfuse-bench:
 bench: build unfuse-bench
 	target/release/unfuse-bench pages --again
 
+# The examples in documents, on real Spark (minutes); EXAMPLES="skew blame" runs these only.
+.PHONY: examples
+examples: build
+	docs/examples/record.py $(UNFUSE) $(EXAMPLES)
+
 # The event logs that tests read, of real runs. Only for changes of fixtures/job.py: times differ each time.
 .PHONY: event-logs
 event-logs: build
@@ -100,10 +114,14 @@ event-logs: build
 
 clean:
 	cargo clean
-	rm -rf spark-patches/target report/page/dist report/page/node_modules
+	rm -rf spark-patches/target tests/grammar/target report/page/dist report/page/node_modules
 
 $(JAR): $(JAVA_SOURCES) | tools
 	$(MVN) package -DskipTests
+	@touch $@
+
+$(GRAMMAR): tests/grammar/pom.xml $(shell find tests/grammar/src -type f 2>/dev/null) | tools
+	mvn -q -B -f tests/grammar/pom.xml compile
 	@touch $@
 
 $(PAGE): $(PAGE_SOURCES) $(PAGE_PACKAGES)
