@@ -4,13 +4,16 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use unfuse_format::{LiveMarker, ProcessRow, ProfileDir};
+use unfuse_format::{LiveMarker, ProcessRow, ProfileDir, SampleRow, Table};
 use unfuse_machine as machine;
 use unfuse_postprocess::{Profile, completeness};
 use unfuse_report::{Report, verdict};
 
 /// How long to wait for the writers after the command or the recording has ended.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Bytes of samples up to which a profile is read as soon as it is taken: of a larger one `unfuse top` says the verdict.
+const LARGEST: u64 = 256 << 20;
 
 /// Where a profile goes if nobody says: a directory of a new name in the current one.
 pub fn default_out() -> PathBuf {
@@ -49,7 +52,8 @@ pub fn tell(dir: &ProfileDir, out: &Path) {
         );
         return;
     }
-    let next = if processes.iter().any(|process| !process.app.is_empty()) {
+    let has_spark = processes.iter().any(|process| !process.app.is_empty());
+    let next = if has_spark {
         format!("unfuse top {out}   |   unfuse flame {out} -o flame.svg   |   unfuse source {out}")
     } else {
         format!("unfuse top {out}   |   unfuse flame {out} --level full -o flame.svg")
@@ -62,12 +66,20 @@ pub fn tell(dir: &ProfileDir, out: &Path) {
     } else {
         "; next: "
     };
+    if has_spark {
+        tell_verdict(dir);
+    }
     crate::say!("unfuse: profile in {out}{hint}{next}");
-    tell_verdict(dir);
 }
 
 /// Says where the time went, if the profile can be read and has samples.
 fn tell_verdict(dir: &ProfileDir) {
+    let samples = std::fs::read_dir(dir.path().join(SampleRow::NAME));
+    let files = samples.into_iter().flatten().flatten();
+    let bytes = files.filter_map(|file| Some(file.metadata().ok()?.len()));
+    if bytes.fold(0, u64::saturating_add) > LARGEST {
+        return;
+    }
     let Ok(profile) = Profile::open(dir.path()) else {
         return;
     };

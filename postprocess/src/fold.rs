@@ -4,12 +4,13 @@
 //! `file@Lline`, and an operator frame wherever an operator's code begins. The operator level
 //! ("Simplification") leaves the stage and the operators.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::attribute::Attributor;
+use crate::family::families;
 use crate::operator::{Operator, OperatorKind};
 use crate::profile::{Profile, Selection, Weight};
-use crate::stacks::{FrameKind, Level, Order, Stack, StackFrame};
+use crate::stacks::{FrameKind, Level, Nesting, Order, Stack, StackFrame};
 
 /// The folded stacks of a selection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,9 +26,21 @@ pub fn folded(profile: &Profile, selection: Selection, level: Level, order: Orde
     let mut sums: BTreeMap<String, Weight> = BTreeMap::new();
     let mut kinds = BTreeMap::new();
     let mut attributor = Attributor::new(profile);
+    let mut families = match order {
+        Order::Plan => families(profile),
+        Order::Code => HashMap::new(),
+    };
+    if selection.query.is_some() {
+        // Of them, one run is selected.
+        families.values_mut().for_each(|family| family.runs = 1);
+    }
+    let nesting = match order {
+        Order::Plan => Nesting::Plan(&families),
+        Order::Code => Nesting::Code,
+    };
     for (group, weight) in profile.selected(selection) {
         let mut parts = Vec::new();
-        for frame in Stack::of(&mut attributor, group, level, order).frames {
+        for frame in Stack::of(&mut attributor, group, level, nesting).frames {
             let name = clean(&frame.name);
             if frame.kind == FrameKind::Operator && !kinds.contains_key(&name) {
                 kinds.insert(name.clone(), Operator::of(frame.operator).kind);

@@ -14,7 +14,9 @@ use crate::totals::{By, Totals};
 pub struct History {
     /// See [`Fingerprint`].
     pub fingerprint: String,
-    /// Text or call site, as the last run says it.
+    /// What to call it, see [`crate::query_name()`].
+    pub name: String,
+    /// Text or call site, as the first run says it.
     pub description: String,
     /// Oldest first.
     pub runs: Vec<Run>,
@@ -60,16 +62,17 @@ pub struct Part {
 pub fn histories(profiles: &[Profile]) -> Vec<History> {
     let mut by_fingerprint: BTreeMap<String, History> = BTreeMap::new();
     // An application whose profile was given twice counts once.
-    let mut runs: BTreeMap<ExecutionId, (Fingerprint, String, Run)> = BTreeMap::new();
+    let mut runs: BTreeMap<ExecutionId, (Fingerprint, [String; 2], Run)> = BTreeMap::new();
     for profile in profiles {
         runs.extend(self::runs(profile));
     }
-    for (_, (fingerprint, description, run)) in runs {
+    for (_, (fingerprint, [name, description], run)) in runs {
         let fingerprint = fingerprint.to_string();
         by_fingerprint
             .entry(fingerprint.clone())
             .or_insert_with(|| History {
                 fingerprint,
+                name,
                 description,
                 runs: Vec::new(),
             })
@@ -84,7 +87,7 @@ pub fn histories(profiles: &[Profile]) -> Vec<History> {
     histories
 }
 
-fn runs(profile: &Profile) -> BTreeMap<ExecutionId, (Fingerprint, String, Run)> {
+fn runs(profile: &Profile) -> BTreeMap<ExecutionId, (Fingerprint, [String; 2], Run)> {
     let mut runs = BTreeMap::new();
     for (key, execution) in &profile.executions {
         let run = Run {
@@ -98,10 +101,8 @@ fn runs(profile: &Profile) -> BTreeMap<ExecutionId, (Fingerprint, String, Run)> 
             operators: Vec::new(),
         };
         let fingerprint = Fingerprint::of(&execution.description, profile.plans.get(key));
-        runs.insert(
-            key.clone(),
-            (fingerprint, execution.description.clone(), run),
-        );
+        let texts = [profile.query_name(key), execution.description.clone()];
+        runs.insert(key.clone(), (fingerprint, texts, run));
     }
     for row in Totals::of(profile, Selection::default(), By::Operator).rows {
         let Some(query) = row.query else { continue };
@@ -223,6 +224,7 @@ mod tests {
         failed.error = Some("killed".to_owned());
         let history = History {
             fingerprint: String::new(),
+            name: String::new(),
             description: String::new(),
             runs: vec![
                 run(1, 3.0, &[(1, 2.0), (2, 1.0)]),

@@ -6,11 +6,13 @@
 //! the owner. Where the thread waits, the reason is the leaf.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use unfuse_format::{Frame, FrameKind as CodeKind, SampleKind};
+use unfuse_format::{ExecutionId, Frame, FrameKind as CodeKind, SampleKind};
 
 use crate::attribute::{Attribution, Attributor, Owner};
+use crate::family::QueryFamily;
 use crate::plan::PlanNode;
 use crate::profile::Group;
 use crate::rule::Rule;
@@ -32,6 +34,15 @@ pub enum Order {
     Plan,
     /// As the code: an operator below the one whose code calls it. In a fused pipeline this is the way of a row: from the
     /// operator that produces it to the one that consumes it.
+    Code,
+}
+
+/// The order with what it needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Nesting<'a> {
+    /// [`Order::Plan`], with the runs of each query put together.
+    Plan(&'a HashMap<ExecutionId, QueryFamily>),
+    /// [`Order::Code`].
     Code,
 }
 
@@ -102,7 +113,7 @@ impl<'a> Stack<'a> {
         attributor: &mut Attributor<'p>,
         group: &'a Group,
         level: Level,
-        order: Order,
+        nesting: Nesting<'a>,
     ) -> Self {
         let (profile, attribution) = (attributor.profile(), attributor.of(group));
         let nodes = attribution
@@ -114,8 +125,11 @@ impl<'a> Stack<'a> {
             Owner::Node(_, at) => (nodes.get(at), None),
             Owner::Heading(heading) => (None, Some(heading)),
         };
-        let by_plan = node.is_some() && order == Order::Plan;
-        let mut frames = vec![scope(group, by_plan)];
+        let family = match (nesting, &attribution.execution) {
+            (Nesting::Plan(families), Some(execution)) => families.get(execution),
+            _ => None,
+        };
+        let mut frames = vec![family.map_or_else(|| scope(group), family_scope)];
         if let Some(heading) = owner.filter(|_| group.stage.is_some()) {
             frames.push(StackFrame::plain(FrameKind::Heading, heading.into()));
         }
@@ -125,9 +139,15 @@ impl<'a> Stack<'a> {
             nodes.map(StackFrame::operator)
         };
         match (&attribution.owner, level) {
-            (Owner::Node(execution, at), _) if by_plan => {
-                let plan = profile.plans.get(execution);
-                frames.extend(operators(plan.map_or_else(Vec::new, |plan| plan.path(*at))));
+            (Owner::Node(execution, at), _) if family.is_some() => {
+                let first = family.and_then(|family| profile.plans.get(&family.first));
+                // What was re-planned away is only in the plan of this run.
+                let first = first.filter(|plan| *at < plan.planned);
+                if let Some(plan) = first.or(profile.plans.get(execution)) {
+                    let path = plan.path(*at).into_iter();
+                    let nodes = path.filter_map(|at| plan.nodes.get(at));
+                    frames.extend(nodes.map(StackFrame::operator));
+                }
                 if level == Level::Full {
                     let begin = attribution.begins.last().map_or(0, |(index, _)| *index);
                     frames.extend(shown(&code[begin.min(code.len())..]));
@@ -198,10 +218,17 @@ fn shown(code: &[Arc<Frame>]) -> impl Iterator<Item = StackFrame<'_>> {
     code.map(|frame| StackFrame::code(frame))
 }
 
-/// The query with the stage, or without it where operators of several stages stand on one path.
-fn scope(group: &Group, by_plan: bool) -> StackFrame<'_> {
-    let name = match (group.query, group.stage.filter(|_| !by_plan)) {
-        (Some(query), None) if by_plan => format!("query {query}").into(),
+/// The query with its runs: operators of several stages stand on one path.
+fn family_scope(family: &QueryFamily) -> StackFrame<'_> {
+    let name = match family.runs {
+        1 => family.name.as_str().into(),
+        runs => format!("{} ({runs} runs)", family.name).into(),
+    };
+    StackFrame::plain(FrameKind::Scope, name)
+}
+
+fn scope(group: &Group) -> StackFrame<'_> {
+    let name = match (group.query, group.stage) {
         (Some(query), Some(stage)) => format!("query {query} stage {stage}").into(),
         (None, Some(stage)) => format!("stage {stage}").into(),
         _ => (*group.thread).into(),

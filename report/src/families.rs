@@ -1,58 +1,9 @@
 //! Runs of the same query as one.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-use unfuse_format::ExecutionId;
+use std::collections::HashMap;
 
 use crate::model::{Application, Cost, Family, QuerySummary};
-use unfuse_postprocess::{Fingerprint, Profile, median};
-
-/// The family of a query, by its description and plan alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct QueryFamily {
-    /// Families are numbered from 0.
-    pub(super) number: usize,
-    /// What to call it.
-    pub(super) name: String,
-    /// How many runs it has.
-    pub(super) runs: usize,
-}
-
-/// The family of each query of a profile.
-pub(super) fn families_of(profile: &Profile) -> HashMap<ExecutionId, QueryFamily> {
-    let processes = profile
-        .processes
-        .iter()
-        .filter(|process| !process.name.is_empty());
-    let apps: HashMap<&str, &str> = processes
-        .map(|process| (process.app.as_str(), process.name.as_str()))
-        .collect();
-    let mut families: BTreeMap<(&str, Fingerprint), Vec<&ExecutionId>> = BTreeMap::new();
-    let ids: BTreeSet<&ExecutionId> = profile
-        .executions
-        .keys()
-        .chain(profile.plans.keys())
-        .collect();
-    let description = |id| {
-        let known = profile.executions.get(id);
-        known.map_or("", |execution| execution.description.as_str())
-    };
-    for id in ids {
-        let fingerprint = Fingerprint::of(description(id), profile.plans.get(id));
-        let app = apps.get(id.app.as_str()).copied().unwrap_or_default();
-        families.entry((app, fingerprint)).or_default().push(id);
-    }
-    let mut found = HashMap::new();
-    for (number, runs) in families.into_values().enumerate() {
-        let family = QueryFamily {
-            number,
-            name: profile.query_name(runs[0]),
-            runs: runs.len(),
-        };
-        found.extend(runs.into_iter().map(|id| (id.clone(), family.clone())));
-    }
-    found
-}
+use unfuse_postprocess::median;
 
 /// The families of the queries, most CPU first; each query gets its family's position.
 pub(super) fn families(queries: &mut [QuerySummary], applications: &[Application]) -> Vec<Family> {

@@ -76,7 +76,7 @@ fn list(histories: &[History], limit: usize) -> String {
             last.cpu_s,
             change(last.cpu_s, usual),
             time(last.started_ms),
-            shorten(&history.description, 60),
+            shorten(&history.name, 60),
         );
     }
     if histories.len() > limit {
@@ -91,7 +91,7 @@ fn runs(history: &History, limit: usize) -> String {
     let mut text = format!(
         "{}  {}\n{} runs, median {usual:.2} s of CPU time\n\n",
         history.fingerprint,
-        shorten(&history.description, 100),
+        shorten(&history.name, 100),
         history.runs.len()
     );
     let skipped = history.runs.len().saturating_sub(limit);

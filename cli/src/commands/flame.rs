@@ -34,7 +34,7 @@ pub struct Flame {
 /// What stands below what.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum By {
-    /// As the plan reads, from its root down to the scans; stages are put together
+    /// As the plan reads, from its root down to the scans; the stages and runs of a query are put together
     Plan,
     /// As the code calls: stages, then operators from those that produce rows to those that consume them
     Code,

@@ -17,7 +17,7 @@ use self::shared::SharedTables;
 use super::{Span, title};
 use crate::attribute::Attributor;
 use crate::profile::{Group, Profile, Selection, Slice};
-use crate::stacks::{FrameKind, Level, Order, Stack};
+use crate::stacks::{FrameKind, Level, Nesting, Stack};
 
 /// Most samples that one row of the samples table becomes; a damaged row may hold any number.
 const MOST: u64 = 100_000;
@@ -94,7 +94,7 @@ fn frames<'a, 'p: 'a>(
     group: &'a Group,
     level: Level,
 ) -> Stack<'a> {
-    let mut stack = Stack::of(attributor, group, level, Order::Code);
+    let mut stack = Stack::of(attributor, group, level, Nesting::Code);
     if group.stage.is_none() && stack.frames.len() > 1 {
         stack.frames.retain(|frame| frame.kind != FrameKind::Scope);
     }

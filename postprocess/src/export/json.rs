@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::table::Table;
 use crate::attribute::Attributor;
 use crate::profile::{Profile, Selection};
-use crate::stacks::{Level, Order, Stack};
+use crate::stacks::{Level, Nesting, Stack};
 use crate::totals::{By, Total, Totals};
 
 /// Raised by every change that a reader has to know of; new fields keep it.
@@ -78,7 +78,7 @@ pub fn json(
     let samples = profile
         .selected(selection)
         .map(|(group, weight)| {
-            let stack = Stack::of(&mut attributor, group, level, Order::Code);
+            let stack = Stack::of(&mut attributor, group, level, Nesting::Code);
             let indices = stack.frames.into_iter().map(|frame| {
                 frames.index(Frame {
                     kind: frame.kind.name(),

@@ -17,7 +17,7 @@ use super::table::Table;
 use super::{Span, apps, index32, signed};
 use crate::attribute::Attributor;
 use crate::profile::{Group, Profile, Selection, Weight};
-use crate::stacks::{FrameKind, Level, Order, Stack, StackFrame};
+use crate::stacks::{FrameKind, Level, Nesting, Stack, StackFrame};
 
 /// Stack and attributes, which make a sample what it is.
 type Identity = (i32, Vec<i32>);
@@ -40,7 +40,7 @@ pub fn otlp(
         let mut samples: IndexMap<Identity, Weight> = IndexMap::new();
         let of_app = profile.selected(selection).filter(|(g, _)| *g.app == *app);
         for (group, weight) in of_app {
-            let stack = Stack::of(&mut attributor, group, level, Order::Code);
+            let stack = Stack::of(&mut attributor, group, level, Nesting::Code);
             let attributes = dictionary.sample_attributes(group, &stack.owner);
             let identity = (dictionary.stack(stack.frames), attributes);
             samples.entry(identity).or_default().add(weight);

@@ -13,7 +13,7 @@ use super::table::Table;
 use super::{Span, signed};
 use crate::attribute::Attributor;
 use crate::profile::{Group, Profile, Selection, generated_hash};
-use crate::stacks::{Level, Order, Stack, StackFrame};
+use crate::stacks::{Level, Nesting, Stack, StackFrame};
 
 /// Writes the samples of a selection: `samples` in counts and `cpu` in nanoseconds, which is what
 /// viewers show first. Labels: app, query, stage, operator, thread.
@@ -37,7 +37,7 @@ pub fn pprof(
     let samples = profile
         .selected(selection)
         .map(|(group, weight)| {
-            let stack = Stack::of(&mut attributor, group, level, Order::Code);
+            let stack = Stack::of(&mut attributor, group, level, Nesting::Code);
             Sample {
                 label: tables.labels(group, &stack.owner),
                 location_id: tables.locations(stack.frames),

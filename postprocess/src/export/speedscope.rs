@@ -10,7 +10,7 @@ use super::table::Table;
 use super::{apps, signed, title};
 use crate::attribute::Attributor;
 use crate::profile::{Profile, Selection, Weight};
-use crate::stacks::{FrameKind, Level, Order, Stack, StackFrame};
+use crate::stacks::{FrameKind, Level, Nesting, Stack, StackFrame};
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
@@ -73,7 +73,7 @@ pub fn speedscope(
     let mut parts: BTreeMap<Key, BTreeMap<Vec<StackFrame>, Weight>> = BTreeMap::new();
     let mut attributor = Attributor::new(profile);
     for (group, weight) in profile.selected(selection) {
-        let mut frames = Stack::of(&mut attributor, group, level, Order::Code).frames;
+        let mut frames = Stack::of(&mut attributor, group, level, Nesting::Code).frames;
         if group.stage.is_some() {
             // The profile is the stage.
             frames.retain(|frame| frame.kind != FrameKind::Scope);

@@ -2,13 +2,14 @@
 
 mod text;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 use unfuse_format::ExecutionId;
-use unfuse_postprocess::{By, Evidence, Operator, Profile, Selection, Time, Total, Totals};
+use unfuse_postprocess::{
+    By, Evidence, Operator, Profile, QueryFamily, Selection, Time, Total, Totals, families,
+};
 
-use crate::families::{QueryFamily, families_of};
 use crate::rows::{Rows, values_of};
 
 /// A table and what is known of the queries in it.
@@ -54,7 +55,7 @@ struct FamilyRow<'a> {
     first: &'a Total,
     family: Option<&'a QueryFamily>,
     /// Queries that are summed.
-    queries: Vec<Option<i64>>,
+    queries: HashSet<(&'a str, Option<i64>)>,
     samples: u64,
     cpu_seconds: f64,
     waits: u64,
@@ -69,7 +70,7 @@ impl Top {
     /// Sums a selection.
     pub fn of(profile: &Profile, selection: Selection, by: By) -> Self {
         let totals = Totals::of(profile, selection, by);
-        let families = families_of(profile);
+        let families = families(profile);
         let mut rows = HashMap::new();
         if by == By::Operator {
             let mut values = values_of(profile);
@@ -142,11 +143,11 @@ impl Top {
     /// The runs of each family that are in the table, those with the largest rows first.
     fn runs(&self) -> HashMap<usize, Vec<i64>> {
         let mut runs: HashMap<usize, Vec<i64>> = HashMap::new();
+        let mut known = HashSet::new();
         for total in self.totals.rows.iter().filter(|row| row.share > 0.0) {
             if let (Some(family), Some(query)) = (self.family(total), total.query) {
-                let runs = runs.entry(family.number).or_default();
-                if !runs.contains(&query) {
-                    runs.push(query);
+                if known.insert((total.app.as_str(), query)) {
+                    runs.entry(family.number).or_default().push(query);
                 }
             }
         }
@@ -197,7 +198,7 @@ impl<'a> FamilyRow<'a> {
         Self {
             first,
             family,
-            queries: Vec::new(),
+            queries: HashSet::new(),
             samples: 0,
             cpu_seconds: 0.0,
             waits: 0,
@@ -208,7 +209,7 @@ impl<'a> FamilyRow<'a> {
         }
     }
 
-    fn add(&mut self, total: &Total, rows: NodeRows) {
+    fn add(&mut self, total: &'a Total, rows: NodeRows) {
         self.samples = self.samples.saturating_add(total.samples);
         self.cpu_seconds += total.cpu_seconds;
         self.waits = self.waits.saturating_add(total.waits);
@@ -216,8 +217,7 @@ impl<'a> FamilyRow<'a> {
         self.share += total.share;
         self.evidence.add_all(total.evidence);
         // Of a node in several stages the rows count once.
-        if !self.queries.contains(&total.query) {
-            self.queries.push(total.query);
+        if self.queries.insert((&total.app, total.query)) {
             let rows = rows.got.or(rows.put);
             self.rows = self.rows.zip(rows).map(|(a, b)| a.saturating_add(b));
         }

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use unfuse_postprocess::{By, Time, Total, Totals};
+use unfuse_postprocess::{By, QueryFamily, Time, Total, Totals};
 
 use super::{FamilyRow, Top};
-use crate::families::QueryFamily;
 use crate::text::shorten;
 use crate::words;
 
