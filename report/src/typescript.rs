@@ -27,11 +27,12 @@ impl TypeVisitor for Declarations {
             return;
         }
         let name = T::ident(&self.config);
-        if self.by_name.contains_key(&name) {
-            return;
-        }
         let docs = T::docs().unwrap_or_default();
         let declaration = format!("{docs}export {}\n", T::decl(&self.config));
+        if let Some(known) = self.by_name.get(&name) {
+            assert_eq!(*known, declaration, "two types have the name {name}");
+            return;
+        }
         self.by_name.insert(name, declaration);
         T::visit_dependencies(self);
     }

@@ -1,7 +1,7 @@
 // Why tasks are slow, and what their data is measured by, in words; docs/skew.md says more of each.
 
 import { bytes, count } from "./format";
-import type { Cause, Measure, Verdict } from "./generated/model";
+import type { Cause, Measure, TaskVerdict } from "./generated/model";
 
 interface Words {
   name: string;
@@ -32,7 +32,8 @@ export const CAUSES: Record<Cause, Words> = {
 const RUNNING: Words = { name: "tasks still run", means: "they still run, for far longer than the others took" };
 
 /** Why a stage is slow. One that has no slow task yet waits for tasks that still run. */
-export const whySlow = (verdict: Verdict): Words => (typeof verdict === "object" ? CAUSES[verdict.skewed] : RUNNING);
+export const whySlow = (verdict: TaskVerdict): Words =>
+  typeof verdict === "object" ? CAUSES[verdict.skewed] : RUNNING;
 
 export const MEASURES: Record<Measure, { name: string; as: (amount: number) => string }> = {
   "read-records": { name: "Records read", as: count },

@@ -1,6 +1,6 @@
 // Generated source with the CPU time of its lines and their operators.
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { percent, plural, time } from "./format";
 import type { Detail, HotSource, Source } from "./generated/model";
 import { Empty, useLoaded } from "./parts";
@@ -25,7 +25,10 @@ export function CodeTab({ detail, source, query, route }: TabProps) {
       <div class="tools">
         <label>
           Generated class{" "}
-          <select value={hot.hash} onChange={(event) => go(changed(route, { source: event.currentTarget.value }))}>
+          <select
+            value={hot.hash}
+            onChange={(event) => go(changed(route, { source: event.currentTarget.value, line: null }))}
+          >
             {detail.sources.map((one, at) => (
               <option key={one.hash} value={one.hash}>
                 {at + 1}. {nameOf(detail, one)}: {time(one.cost.cpu_ns)} (
@@ -41,7 +44,14 @@ export function CodeTab({ detail, source, query, route }: TabProps) {
       ) : text instanceof Error ? (
         <Empty>The profile has no text of this class.</Empty>
       ) : (
-        <Code key={hot.hash} detail={detail} hot={hot} source={text} all={query.cost.cpu_ns} />
+        <Code
+          key={hot.hash}
+          detail={detail}
+          hot={hot}
+          source={text}
+          all={query.cost.cpu_ns}
+          line={Number(route.options.get("line") ?? 0)}
+        />
       )}
     </>
   );
@@ -60,7 +70,16 @@ interface Region {
   id: number;
 }
 
-function Code({ detail, hot, source, all }: { detail: Detail; hot: HotSource; source: Source; all: number }) {
+interface CodeProps {
+  detail: Detail;
+  hot: HotSource;
+  source: Source;
+  all: number;
+  /** The line to begin at, if it has samples. */
+  line: number;
+}
+
+function Code({ detail, hot, source, all, line: wanted }: CodeProps) {
   const [whole, setWhole] = useState(false);
   const lines = useMemo(() => source.text.split(/\r?\n/), [source]);
   const regions = useMemo(() => regionsOf(detail, hot, source, lines.length), [detail, hot, source]);
@@ -74,6 +93,7 @@ function Code({ detail, hot, source, all }: { detail: Detail; hot: HotSource; so
     row?.scrollIntoView({ block: "center" });
     row?.focus({ preventScroll: true });
   };
+  useEffect(() => jump(wanted), [wanted]);
   return (
     <>
       <div class="hottest" role="group" aria-label="Hottest lines">
@@ -92,9 +112,9 @@ function Code({ detail, hot, source, all }: { detail: Detail; hot: HotSource; so
         <table class="code" aria-label={`Source of ${source.class}`}>
           <thead>
             <tr>
-              <th class="number">CPU</th>
+              <th class="number wide">CPU</th>
               <th class="number">Share</th>
-              <th>Operator</th>
+              <th class="wide">Operator</th>
               <th class="number">Line</th>
               <th>{source.class}</th>
             </tr>
@@ -103,7 +123,9 @@ function Code({ detail, hot, source, all }: { detail: Detail; hot: HotSource; so
             {shown.map((range) =>
               range.cut ? (
                 <tr key={`cut-${range.from}`} class="cut">
-                  <td colSpan={3} />
+                  <td class="wide" />
+                  <td />
+                  <td class="wide" />
                   <td class="number">⋮</td>
                   <td>{plural(range.to - range.from + 1, "line")} without samples</td>
                 </tr>
@@ -121,12 +143,12 @@ function Code({ detail, hot, source, all }: { detail: Detail; hot: HotSource; so
                       tabIndex={cost ? -1 : undefined}
                       class={cost ? `hot h${Math.ceil(heat * 5)}` : ""}
                     >
-                      <td class="number" title={cost && plural(cost.samples, "sample")}>
+                      <td class="number wide" title={cost && plural(cost.samples, "sample")}>
                         {cost ? time(cost.cpu) : ""}
                       </td>
                       <td class="number muted">{cost ? percent(cost.cpu, all) : ""}</td>
                       <td
-                        class={`region ${region ? `r${region.id % 6}` : ""}`}
+                        class={`region wide ${region ? `r${region.id % 6}` : ""}`}
                         title={region && `${region.detail} (${region.produces ? "produces" : "consumes"} rows)`}
                       >
                         {region && region !== before ? `${region.produces ? "+" : "<"} ${region.operator}` : ""}

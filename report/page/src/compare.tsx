@@ -1,7 +1,8 @@
 // This profile beside another one.
 
-import { change, percent, plural, time } from "./format";
+import { change, perRow, percent, plural, time } from "./format";
 import type { Comparison, Pair, Unmatched } from "./generated/model";
+import { rest } from "./operators";
 import { Bar, Empty, arrows, useLoaded } from "./parts";
 import { type Route, go, link } from "./route";
 import type { DataSource } from "./source";
@@ -28,9 +29,10 @@ function All({ comparison }: { comparison: Comparison }) {
   const most = Math.max(1, ...comparison.pairs.flatMap((pair) => [pair.before_ns, pair.after_ns]));
   return (
     <section aria-label="Comparison" onKeyDown={arrows}>
+      <h1>What changed</h1>
       <p class="legend">
-        Before: <code>{comparison.before}</code>, {time(comparison.before_total.cpu_ns)} CPU in all. A query's runs are
-        told by description and plan; times are the mean of a run.
+        Before: <code>{comparison.before}</code>, {time(comparison.before_total.cpu_ns)} CPU in all. Runs with the same
+        description and plan are one query. Times are means of a run.
       </p>
       {comparison.pairs.length === 0 ? (
         <Empty>No query is in both profiles.</Empty>
@@ -39,16 +41,16 @@ function All({ comparison }: { comparison: Comparison }) {
           <thead>
             <tr>
               <th>Query</th>
-              <th class="number" title="Before → after">
+              <th class="number wide" title="Before → after">
                 Runs
               </th>
-              <th class="bars">
+              <th class="bars wide">
                 <span class="sr">Bars of before and after</span>
               </th>
               <th class="number">Before</th>
               <th class="number">After</th>
               <th class="number">Δ</th>
-              <th class="number">Δ%</th>
+              <th class="number wide">Δ%</th>
             </tr>
           </thead>
           <tbody>
@@ -66,10 +68,10 @@ function All({ comparison }: { comparison: Comparison }) {
                       </span>
                     )}
                   </td>
-                  <td class="number muted">
+                  <td class="number muted wide">
                     {pair.before_runs} → {pair.after_runs}
                   </td>
-                  <td class="bars">
+                  <td class="bars wide">
                     <Two before={pair.before_ns} after={pair.after_ns} of={most} />
                   </td>
                   <Delta before={pair.before_ns} after={pair.after_ns} />
@@ -116,6 +118,8 @@ function Only({ title, queries }: { title: string; queries: Unmatched[] }) {
 
 /** Operator by operator. */
 export function PairTable({ pair }: { pair: Pair }) {
+  const shown = pair.rows.filter((row) => row.before_ns || row.after_ns);
+  const idle = pair.rows.length - shown.length;
   const most = Math.max(1, ...pair.rows.flatMap((row) => [row.before_ns ?? 0, row.after_ns ?? 0]));
   return (
     <>
@@ -125,7 +129,7 @@ export function PairTable({ pair }: { pair: Pair }) {
         {pair.replanned && (
           <>
             <span class="gap" />
-            The plans differ; operators are told by their text.
+            The plans differ; operators are matched by their text.
           </>
         )}
       </p>
@@ -133,18 +137,21 @@ export function PairTable({ pair }: { pair: Pair }) {
         <thead>
           <tr>
             <th>Operator</th>
-            <th class="bars">
+            <th class="bars wide">
               <span class="sr">Bars of before and after</span>
             </th>
             <th class="number">Before</th>
             <th class="number">After</th>
             <th class="number">Δ self</th>
-            <th class="number">Δ%</th>
+            <th class="number wide">Δ%</th>
+            <th class="number wide" title="Its own CPU time for each row that it got, or put out if it got none">
+              CPU per row
+            </th>
           </tr>
         </thead>
         <tbody>
-          {pair.rows.map((row, at) => (
-            <tr key={at} class={row.before_ns || row.after_ns ? "" : "idle"} title={row.detail}>
+          {shown.map((row, at) => (
+            <tr key={at} title={row.detail}>
               <td class="operator">
                 <span class="indent" style={{ width: `${Math.min(row.depth, 30) * 14}px` }} />
                 {row.heading ? (
@@ -152,27 +159,32 @@ export function PairTable({ pair }: { pair: Pair }) {
                 ) : (
                   <>
                     <b>{row.name}</b>
-                    <span class="detail">
-                      {row.detail.startsWith(row.name) ? row.detail.slice(row.name.length) : row.detail}
-                    </span>
+                    <span class="detail">{rest({ operator: row.name, detail: row.detail })}</span>
                   </>
                 )}
               </td>
-              <td class="bars">
+              <td class="bars wide">
                 <Two before={row.before_ns ?? 0} after={row.after_ns ?? 0} of={most} />
               </td>
               <Delta before={row.before_ns} after={row.after_ns} />
+              <td class="number muted wide">
+                {row.before_ns_per_row !== null &&
+                  row.after_ns_per_row !== null &&
+                  `${perRow(row.before_ns_per_row)} → ${perRow(row.after_ns_per_row)}`}
+              </td>
             </tr>
           ))}
         </tbody>
         <tfoot>
           <tr>
             <td>All</td>
-            <td />
+            <td class="wide" />
             <Delta before={pair.before_ns} after={pair.after_ns} />
+            <td class="wide" />
           </tr>
         </tfoot>
       </table>
+      {idle > 0 && <p class="hint">{plural(idle, "operator")} without samples in both profiles: not shown.</p>}
     </>
   );
 }
@@ -197,7 +209,7 @@ function Delta({ before, after }: { before: number | null; after: number | null 
       {cell(before)}
       {cell(after)}
       <td class={`number strong ${delta > 0 ? "worse" : delta < 0 ? "better" : "faint"}`}>{change(delta)}</td>
-      <td class="number muted">{share && `${delta > 0 ? "+" : "−"}${share}`}</td>
+      <td class="number muted wide">{share && `${delta > 0 ? "+" : "−"}${share}`}</td>
     </>
   );
 }

@@ -1,6 +1,7 @@
 // The graph, level by level: what is chosen in one column narrows all others.
 
-import { count, seconds, share } from "./format";
+import { culpritName, resourceName } from "./culprits";
+import { count, plural, seconds, share } from "./format";
 import type { Paths, QueryContention } from "./generated/model";
 import { Bar, arrows } from "./parts";
 import { type Route, changed, go } from "./route";
@@ -14,6 +15,10 @@ const LEVELS: [Level, string, string][] = [
   ["part", "Because of which stage or operator", "Levels 4 and 5"],
   ["culprit", "Of whom", "Level 6"],
 ];
+function called(level: Level, text: string): string {
+  return level === "culprit" ? culpritName(text) : level === "resource" ? resourceName(text) : text;
+}
+
 /** Entries of a column; what is less is summed up. */
 const SHOWN = 12;
 
@@ -46,13 +51,13 @@ export function PathColumns({ found, whole, route }: { found: QueryContention; w
           sum(level, (row, s) => sums.set(paths[level][row]!, (sums.get(paths[level][row]!) ?? 0) + s));
           const entries = [...sums].sort((a, b) => b[1] - a[1]);
           const chosen = route.options.get(`at-${level}`);
-          const shown = entries.filter(([name], at) => at < SHOWN || names[name] === chosen);
+          const listed = entries.filter(([name], at) => at < SHOWN || names[name] === chosen);
           return (
             <div class="level" key={level} role="group" aria-label={title} onKeyDown={arrows}>
               <h3 title={`${number} of the graph`}>{title}</h3>
-              {shown.map(([name, s]) => {
+              {listed.map(([name, s]) => {
                 const text = names[name]!;
-                const told = level === "culprit" && name === found.own ? "its own other tasks" : text;
+                const shown = level === "culprit" && name === found.own ? "its own other tasks" : called(level, text);
                 return (
                   <button
                     type="button"
@@ -60,17 +65,17 @@ export function PathColumns({ found, whole, route }: { found: QueryContention; w
                     key={name}
                     class="entry"
                     aria-pressed={text === chosen}
-                    title={`${told}: ${seconds(s)}`}
+                    title={`${shown}: ${seconds(s)}`}
                     onClick={() => go(changed(route, { [`at-${level}`]: text === chosen ? null : text }))}
                   >
-                    <span class="what">{told}</span>
+                    <span class="what">{shown}</span>
                     <span class="part">{share(s / Math.max(whole, 1e-9))}</span>
                     <Bar part={s} of={whole} />
                   </button>
                 );
               })}
-              {entries.length > shown.length && (
-                <p class="hint">and {count(entries.length - shown.length)} with less</p>
+              {entries.length > listed.length && (
+                <p class="hint">and {count(entries.length - listed.length)} with less</p>
               )}
             </div>
           );
@@ -78,7 +83,8 @@ export function PathColumns({ found, whole, route }: { found: QueryContention; w
       </div>
       {paths.weak > 0 && (
         <p class="hint">
-          {count(paths.weak)} weaker paths are left out; <code>unfuse blame --graph json</code> has all.
+          {plural(paths.weak, "weaker path")} {paths.weak === 1 ? "is" : "are"} left out;{" "}
+          <code>unfuse blame --graph json</code> has all.
         </p>
       )}
     </>

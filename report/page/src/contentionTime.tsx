@@ -1,5 +1,6 @@
 // A victim's blocked time over its own time, stacked by who or what is to blame.
 
+import { culpritName, resourceName } from "./culprits";
 import { seconds, share } from "./format";
 import { arrowsAcross } from "./parts";
 import type { QueryContention } from "./generated/model";
@@ -76,7 +77,8 @@ export function ContentionTime(props: {
   const asked = Number(route.options.get("slice") ?? -1);
   const chosen = slices[asked] ? asked : -1;
   const own = found.victim.label;
-  const shown = (name: string) => (by === "culprit" && name === own ? "its own other tasks" : name);
+  const shown = (name: string) =>
+    by === "resource" ? resourceName(name) : name === own ? "its own other tasks" : culpritName(name);
   const at = (s: number) => `${s.toFixed(s < 100 ? 1 : 0)} s`;
   const title = (slice: number) => {
     const parts = slices[slice]!;
@@ -140,7 +142,7 @@ export function ContentionTime(props: {
       </div>
       <p class="legend">
         {legend.map(({ name, colour }) => (
-          <span class="entry" key={name} title={name}>
+          <span class="entry" key={name} title={shown(name)}>
             <span class={`key ${colour}`} /> {shown(name)}
           </span>
         ))}

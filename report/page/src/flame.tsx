@@ -3,7 +3,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ALL, type Box, type FlameTree, children, flameTree, layout } from "./flameTree";
 import { percent, plural, time } from "./format";
-import { type Detail, type FrameNames, HEADING, OPERATOR, STAGE } from "./generated/model";
+import { type Detail, type Flame, type FrameNames, HEADING, OPERATOR, STAGE } from "./generated/model";
+import { KINDS, brief, rest } from "./operators";
 import { Empty, useLoaded } from "./parts";
 import type { TabProps } from "./query";
 import { changed, go } from "./route";
@@ -14,29 +15,60 @@ const NARROWEST = 0.0012;
 
 interface Label {
   text: string;
+  /** What else fits into a wide frame. */
+  more?: string;
   title: string;
+  /** Class of its colour. */
   kind: string;
 }
 
+/** The graphs: operators in the order of the plan or of the code, or every frame. */
+const GRAPHS: Record<string, { name: string; title: string; of: (detail: Detail) => Flame }> = {
+  plan: {
+    name: "By plan",
+    title: "Each operator stands on the one that takes its rows, as in the plan",
+    of: (detail) => detail.operators,
+  },
+  code: {
+    name: "By code",
+    title: "Stages, and in them operators as their code calls each other",
+    of: (detail) => detail.operators_by_code,
+  },
+  frames: {
+    name: "All frames",
+    title: "Every method and function, with operators between",
+    of: (detail) => detail.frames,
+  },
+};
+
 export function FlameTab({ detail, source, route }: TabProps) {
-  const full = route.options.get("level") === "full";
+  const asked = route.options.get("level") === "full" ? "frames" : (route.options.get("order") ?? "plan");
+  const order = asked in GRAPHS ? asked : "plan";
+  const full = order === "frames";
   const names = useLoaded<FrameNames | null>(
     () => (full ? source.load("frames") : Promise.resolve(null)),
     [source, full],
   );
-  const flame = full ? detail.frames : detail.operators;
+  const flame = GRAPHS[order]!.of(detail);
   const tree = useMemo(() => flameTree(flame), [flame]);
   if (names instanceof Error) return <Empty>The frames cannot be read: {names.message}</Empty>;
   if (names === undefined) return <Empty>Unpacking …</Empty>;
   const levels = (
-    <div class="tools" role="group" aria-label="Level">
-      <a class="choice" href={changed(route, { level: null, zoom: null })} aria-current={!full}>
-        Operators
-      </a>
-      <a class="choice" href={changed(route, { level: "full", zoom: null })} aria-current={full}>
-        All frames
-      </a>
-      <Legend full={full} />
+    <div class="tools">
+      <span class="choices" role="group" aria-label="Order of the graph">
+        {Object.entries(GRAPHS).map(([name, { name: text, title }]) => (
+          <a
+            key={name}
+            class="choice"
+            title={title}
+            href={changed(route, { order: name === "plan" ? null : name, level: null, zoom: null })}
+            aria-current={name === order ? "true" : undefined}
+          >
+            {text}
+          </a>
+        ))}
+      </span>
+      <Legend detail={detail} flame={flame} full={full} />
     </div>
   );
   if (tree.size === 0)
@@ -46,50 +78,64 @@ export function FlameTab({ detail, source, route }: TabProps) {
         <Empty>Nothing was sampled.</Empty>
       </>
     );
-  const asked = Number(route.options.get("zoom") ?? ALL);
-  const zoom = Number.isInteger(asked) && asked >= 0 && asked < tree.size ? asked : ALL;
+  const at = Number(route.options.get("zoom") ?? ALL);
+  const zoom = Number.isInteger(at) && at >= 0 && at < tree.size ? at : ALL;
   const setZoom = (at: number) => go(changed(route, { zoom: at === ALL ? null : at }));
   return (
     <>
       {levels}
-      <Graph
-        key={full ? "full" : "operators"}
-        tree={tree}
-        label={(at) => labelOf(detail, names, tree, at)}
-        zoom={zoom}
-        setZoom={setZoom}
-      />
+      <Graph key={order} tree={tree} label={(at) => labelOf(detail, names, tree, at)} zoom={zoom} setZoom={setZoom} />
       <p class="hint">
-        <kbd>↑</kbd> <kbd>↓</kbd> <kbd>←</kbd> <kbd>→</kbd> choose <kbd>Enter</kbd> zoom <kbd>Esc</kbd> whole graph.
-        Widths are CPU time; of siblings the widest comes first.
+        {GRAPHS[order]!.title}. The width is CPU time; of neighbours the widest comes first. <kbd>↑</kbd> <kbd>↓</kbd>{" "}
+        <kbd>←</kbd> <kbd>→</kbd> choose <kbd>Enter</kbd> zoom <kbd>Esc</kbd> whole graph
       </p>
     </>
   );
 }
 
-function Legend({ full }: { full: boolean }) {
-  const kinds: [string, string][] = full
-    ? [
-        ["operator", "operator"],
-        ["generated", "generated code"],
-        ["java", "Java"],
-        ["interpreted", "interpreted"],
-        ["native", "native"],
-        ["kernel", "kernel"],
-      ]
-    : [
-        ["stage", "stage"],
-        ["operator", "operator"],
-        ["heading", "no operator"],
-      ];
+const FRAMES: [string, string][] = [
+  ["k-generated", "generated code"],
+  ["k-java", "Java"],
+  ["k-interpreted", "interpreted"],
+  ["k-native", "native"],
+  ["k-kernel", "kernel"],
+];
+
+/** The kinds that are in the graph. */
+function Legend({ detail, flame, full }: { detail: Detail; flame: Flame; full: boolean }) {
+  const operators = new Set<string>();
+  const other = new Set<number>();
+  flame.kind.forEach((kind, at) => {
+    if (kind === OPERATOR) operators.add(detail.nodes[flame.of[at]!]?.kind ?? "other");
+    else other.add(kind);
+  });
+  const kinds: [string, string][] = [
+    ...KINDS.filter(([kind]) => operators.has(kind)).map(([kind, name]): [string, string] => [`o-${kind}`, name]),
+    ...(other.has(STAGE) ? [["k-stage", "stage"] as [string, string]] : []),
+    ...(other.has(HEADING) ? [["k-heading", "no operator"] as [string, string]] : []),
+    ...(full ? FRAMES : []),
+  ];
   return (
     <span class="legend">
       {kinds.map(([kind, text]) => (
         <span key={kind}>
-          <span class={`key k-${kind}`} /> {text}
+          <span class={`key ${kind}`} /> {text}
         </span>
       ))}
     </span>
+  );
+}
+
+/** Seconds along the width. */
+function Axis({ ns }: { ns: number }) {
+  return (
+    <div class="seconds" aria-hidden="true">
+      {[0, 0.25, 0.5, 0.75, 1].map((part) => (
+        <span key={part} style={{ left: `${100 * part}%` }} class={part === 0 ? "first" : part === 1 ? "last" : ""}>
+          {time(part * ns)}
+        </span>
+      ))}
+    </div>
   );
 }
 
@@ -142,6 +188,7 @@ function Graph(props: { tree: FlameTree; label: (at: number) => Label; zoom: num
   return (
     <>
       <Told tree={tree} at={told} label={label(told)} />
+      <Axis ns={zoom === ALL ? tree.all.cpu : tree.cpu[zoom]!} />
       <div
         ref={graph}
         class="flame"
@@ -156,6 +203,7 @@ function Graph(props: { tree: FlameTree; label: (at: number) => Label; zoom: num
             key={box.at}
             box={box}
             label={label(box.at)}
+            ns={box.at === ALL ? tree.all.cpu : tree.cpu[box.at]!}
             around={box.row <= depth(tree, zoom) && zoom !== ALL && box.at !== zoom}
             current={box.at === current}
             enter={() => setHovered(box.at)}
@@ -172,6 +220,7 @@ const depth = (tree: FlameTree, at: number) => (at === ALL ? 0 : tree.flame.dept
 function Frame(props: {
   box: Box;
   label: Label;
+  ns: number;
   around: boolean;
   current: boolean;
   enter: () => void;
@@ -180,10 +229,10 @@ function Frame(props: {
   const { box, label } = props;
   return (
     <div
-      class={`frame k-${label.kind} ${props.around ? "around" : ""}`}
+      class={`frame ${label.kind} ${props.around ? "around" : ""}`}
       role="treeitem"
       aria-level={box.row + 1}
-      aria-label={label.text}
+      aria-label={[label.text, time(props.ns), label.more].filter(Boolean).join(" ")}
       aria-selected={props.current}
       data-frame={box.at}
       tabIndex={props.current ? 0 : -1}
@@ -191,7 +240,12 @@ function Frame(props: {
       onMouseEnter={props.enter}
       onClick={props.zoom}
     >
-      {box.width > 0.015 ? label.text : ""}
+      {box.width > 0.015 && (
+        <>
+          {label.text} {box.width > 0.06 && <b>{time(props.ns)}</b>}{" "}
+          {box.width > 0.2 && label.more && <span class="detail">{label.more}</span>}
+        </>
+      )}
     </div>
   );
 }
@@ -215,26 +269,27 @@ function Told({ tree, at, label }: { tree: FlameTree; at: number; label: Label }
 }
 
 function labelOf(detail: Detail, names: FrameNames | null, tree: FlameTree, at: number): Label {
-  if (at === ALL) return { text: "all", title: "all", kind: "all" };
+  if (at === ALL) return { text: "all", title: "all", kind: "k-all" };
   const of = tree.flame.of[at]!;
   switch (tree.flame.kind[at]) {
     case STAGE: {
       const stage = detail.stages[of];
       const text = stage ? `stage ${stageName(stage)}` : "stage";
-      return { text, title: stage?.name ? `${text}: ${stage.name}` : text, kind: "stage" };
+      return { text, title: stage?.name ? `${text}: ${stage.name}` : text, kind: "k-stage" };
     }
     case HEADING: {
       const text = `[${detail.headings[of]?.name ?? ""}]`;
-      return { text, title: text, kind: "heading" };
+      return { text, title: text, kind: "k-heading" };
     }
     case OPERATOR: {
       const node = detail.nodes[of];
-      const text = node?.detail || node?.operator || "";
-      return { text, title: `${text}${node ? ` (node ${node.id})` : ""}`, kind: "operator" };
+      if (!node) return { text: "operator", title: "operator", kind: "o-other" };
+      const title = `${brief(node.detail || node.operator)} (node ${node.id})`;
+      return { text: node.operator, more: rest(node), title, kind: `o-${node.kind}` };
     }
     default: {
       const text = names?.names[of] ?? "";
-      return { text: shortened(text), title: text, kind: names?.kinds[names.kind[of] ?? 0] || "unknown" };
+      return { text: shortened(text), title: text, kind: `k-${names?.kinds[names.kind[of] ?? 0] || "unknown"}` };
     }
   }
 }

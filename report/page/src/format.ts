@@ -17,6 +17,14 @@ export function time(ns: number): string {
 export const timeMs = (ms: number): string => time(ms * 1e6);
 export const seconds = (s: number): string => time(s * 1e9);
 
+/** What one row takes: `0.8 ns`, `120 ns`, `3.4 µs`. */
+export function perRow(ns: number): string {
+  const digits = (n: number) => n.toFixed(n < 9.95 ? 1 : 0);
+  if (ns < 0.05) return "<0.1 ns";
+  if (ns < 999.5) return `${digits(ns)} ns`;
+  return ns < 999_500 ? `${digits(ns / 1e3)} µs` : time(ns);
+}
+
 /** A difference, always with its sign. */
 export function change(ns: number): string {
   return ns === 0 ? "0" : `${ns > 0 ? "+" : "−"}${time(Math.abs(ns))}`;
@@ -63,3 +71,6 @@ export function clock(ms: number): string {
 
 export const plural = (n: number, what: string): string =>
   `${count(n)} ${n === 1 ? what : `${what}s`.replace(/([^aeiou])ys$/, "$1ies")}`;
+
+/** For a title: what is longer is on the query's own page. */
+export const clipped = (text: string): string => (text.length > 1000 ? `${text.slice(0, 1000)} …` : text);

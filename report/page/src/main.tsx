@@ -3,15 +3,16 @@
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { ComparisonView } from "./compare";
-import { ContentionView } from "./contention";
+import { ContentionView, NoContention } from "./contentionAll";
 import { moment, plural, time } from "./format";
-import { List, keyOf } from "./list";
+import { List, keyOf, titleOf } from "./list";
 import type { Summary } from "./generated/model";
-import { Empty, useLoaded } from "./parts";
+import { Empty, Notes, useLoaded } from "./parts";
 import { QueryView } from "./query";
-import { go, link, useRoute } from "./route";
-import { SkewView } from "./skew";
+import { type Route, go, link, useFreshView, useRoute } from "./route";
+import { NoSkew, SkewView } from "./skew";
 import { type DataSource, embedded, fetched } from "./source";
+import { VerdictView } from "./verdict";
 
 function Page({ source }: { source: DataSource }) {
   const route = useRoute();
@@ -20,10 +21,14 @@ function Page({ source }: { source: DataSource }) {
     window.addEventListener("keydown", globalKeys);
     return () => window.removeEventListener("keydown", globalKeys);
   }, []);
+  useFreshView(
+    summary && !(summary instanceof Error)
+      ? `${route.path.slice(0, 2).join("/")} ${route.options.get("runs") ?? ""}`
+      : "",
+  );
   useEffect(() => {
-    if (summary && !(summary instanceof Error))
-      document.title = `unfuse: ${summary.applications.map((app) => app.name || app.id).find(Boolean) ?? summary.profile}`;
-  }, [summary]);
+    if (summary && !(summary instanceof Error)) document.title = titleOfPage(summary, route);
+  }, [summary, route]);
   if (!summary) return null;
   if (summary instanceof Error) return <Empty>This report cannot be read: {summary.message}</Empty>;
   const [view, key] = route.path;
@@ -31,36 +36,61 @@ function Page({ source }: { source: DataSource }) {
   return (
     <>
       <Header summary={summary} view={view ?? ""} />
-      <main>
+      <main tabIndex={-1}>
         {query >= 0 ? (
           <QueryView key={query} source={source} summary={summary} at={query} route={route} />
         ) : view === "compare" && summary.compared ? (
           <ComparisonView source={source} route={route} />
-        ) : view === "contention" && summary.contention ? (
-          <ContentionView source={source} summary={summary} />
-        ) : view === "skew" && summary.skew ? (
-          <SkewView source={source} summary={summary} route={route} />
+        ) : view === "contention" ? (
+          summary.contention ? (
+            <ContentionView source={source} summary={summary} />
+          ) : (
+            <NoContention />
+          )
+        ) : view === "skew" ? (
+          summary.skew ? (
+            <SkewView source={source} summary={summary} route={route} />
+          ) : (
+            <NoSkew />
+          )
         ) : view === "query" ? (
           <Empty>
             This report has no such query. <a href="#/">All queries</a>
           </Empty>
         ) : (
-          <List summary={summary} route={route} />
+          <>
+            {!route.options.get("runs") && <VerdictView summary={summary} />}
+            <List summary={summary} route={route} />
+          </>
         )}
       </main>
       <footer>
-        {summary.notes.map((note) => (
-          <p key={note}>Note: {note}.</p>
-        ))}
+        <Notes of={summary.notes} />
         <p>unfuse {summary.unfuse}</p>
       </footer>
     </>
   );
 }
 
+/** What the browser's tab says: the place and the application. */
+function titleOfPage(summary: Summary, route: Route): string {
+  const app = summary.applications.map((app) => app.name || app.id).find(Boolean) ?? summary.profile;
+  const [view, key] = route.path;
+  const query = view === "query" ? summary.queries.find((query) => keyOf(query) === key) : undefined;
+  const place = query ? titleOf(query) : { contention: "Contention", skew: "Skew", compare: "Comparison" }[view ?? ""];
+  return [place, `unfuse: ${app}`].filter(Boolean).join(" - ");
+}
+
 function Header({ summary, view }: { summary: Summary; view: string }) {
   const apps = summary.applications;
-  const app = apps[0];
+  const app = apps.length === 1 ? apps[0] : undefined;
+  const views: [view: string, name: string, there: boolean][] = [
+    ["", "Queries", true],
+    ["contention", "Contention", true],
+    ["skew", "Skew", true],
+    ["compare", "Comparison", summary.compared],
+  ];
+  const current = views.some(([name]) => name === view) ? view : "";
   return (
     <header>
       <div class="brand">
@@ -68,40 +98,27 @@ function Header({ summary, view }: { summary: Summary; view: string }) {
           unfuse
         </a>
         <strong>{apps.length === 1 ? app?.name || app?.id || "JVM" : plural(apps.length, "application")}</strong>
-        {apps.length === 1 && app?.spark && <span class="muted">Spark {app.spark}</span>}
-        {apps.length === 1 && app && app.started_ms > 0 && <span class="muted">{moment(app.started_ms)}</span>}
-        <span class="muted path" title={summary.profile}>
-          <bdi>{summary.profile}</bdi>
-        </span>
       </div>
-      <div class="figures">
-        <span>
-          <b>{time(summary.total.cpu_ns)}</b> CPU
-        </span>
+      <nav aria-label="Views">
+        {views
+          .filter(([, , there]) => there)
+          .map(([name, text]) => (
+            <a key={name} href={link([name].filter(Boolean))} aria-current={current === name ? "page" : undefined}>
+              {text}
+            </a>
+          ))}
+      </nav>
+      <div class="facts">
+        {app?.spark && <span>Spark {app.spark}</span>}
+        {app && app.started_ms > 0 && <span>{moment(app.started_ms)}</span>}
+        <span>{time(summary.total.cpu_ns)} CPU</span>
         <span>
           {plural(summary.total.samples, "sample")}
-          {apps.length === 1 && app && app.rate_hz > 0 ? ` at ${app.rate_hz} Hz` : ""}
+          {app && app.rate_hz > 0 ? ` at ${app.rate_hz} Hz` : ""}
         </span>
-        <nav aria-label="Views">
-          <a href="#/" aria-current={["contention", "skew", "compare"].includes(view) ? undefined : "page"}>
-            Queries
-          </a>
-          {summary.contention && (
-            <a href={link(["contention"])} aria-current={view === "contention" ? "page" : undefined}>
-              Contention
-            </a>
-          )}
-          {summary.skew && (
-            <a href={link(["skew"])} aria-current={view === "skew" ? "page" : undefined}>
-              Skew
-            </a>
-          )}
-          {summary.compared && (
-            <a href={link(["compare"])} aria-current={view === "compare" ? "page" : undefined}>
-              Comparison
-            </a>
-          )}
-        </nav>
+        <span class="path" title={summary.profile}>
+          <bdi>{summary.profile}</bdi>
+        </span>
       </div>
     </header>
   );

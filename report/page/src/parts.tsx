@@ -1,7 +1,7 @@
 // Small things that all views use.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { count } from "./format";
 
 /** The result of a promise; `undefined` until it is there. */
@@ -35,9 +35,9 @@ export function Zero({ n, as }: { n: number; as: (n: number) => string }) {
 }
 
 /** What a row is about: a link, where it leads somewhere. */
-export function Name({ href, children }: { href: string | undefined; children: string }) {
+export function Name({ href, title, children }: { href: string | undefined; title?: string; children: string }) {
   return href ? (
-    <a data-row class="name" href={href} title={children}>
+    <a data-row class="name" href={href} title={title ?? children}>
       {children}
     </a>
   ) : (
@@ -105,15 +105,65 @@ export function SortHead(props: {
   now: string;
   go: (by: string) => void;
   title?: string;
+  /** Left out where the window is narrow. */
+  wide?: boolean;
   children: ComponentChildren;
 }) {
   const active = props.by === props.now;
   return (
-    <th class="number" aria-sort={active ? "descending" : "none"} title={props.title}>
+    <th class={`number ${props.wide ? "wide" : ""}`} aria-sort={active ? "descending" : "none"} title={props.title}>
       <button type="button" class="sort" onClick={() => props.go(props.by)}>
         {props.children}
         <span aria-hidden="true">{active ? " ▾" : ""}</span>
       </button>
     </th>
+  );
+}
+
+/** A command, and a button that copies it. */
+export function Copied({ text }: { text: string }) {
+  const [done, setDone] = useState(false);
+  const code = useRef<HTMLElement>(null);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // Without the right to write to it, what is selected can still be copied.
+      getSelection()?.selectAllChildren(code.current!);
+      document.execCommand("copy");
+    }
+    setDone(true);
+    setTimeout(() => setDone(false), 2000);
+  };
+  return (
+    <span class="command">
+      <code ref={code}>{text}</code>
+      <button type="button" onClick={copy} aria-label={`Copy the command ${text}`}>
+        {done ? "copied" : "copy"}
+      </button>
+      <span class="sr" role="status">
+        {done ? "copied" : ""}
+      </span>
+    </span>
+  );
+}
+
+/** A text of ours, with programs between backticks. */
+export function Marked({ children }: { children: string }) {
+  return <>{children.split("`").map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}</>;
+}
+
+/** What is not in the numbers; each note is on a page once. */
+export function Notes({ of, but = [] }: { of: string[]; but?: string[] }) {
+  return (
+    <>
+      {[...new Set(of)]
+        .filter((note) => !but.includes(note))
+        .map((note) => (
+          <p class="hint" key={note}>
+            Note: {note}.
+          </p>
+        ))}
+    </>
   );
 }

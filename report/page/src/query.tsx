@@ -4,8 +4,9 @@ import { CodeTab } from "./code";
 import { PairTable } from "./compare";
 import { ContentionTab } from "./contention";
 import { FlameTab } from "./flame";
-import { moment, percent, plural, time, timeMs } from "./format";
-import { keyOf, titleOf } from "./list";
+import { count, moment, percent, time, timeMs } from "./format";
+import { familyOf, runsOf } from "./families";
+import { keyOf, nameOf, titleOf } from "./list";
 import type { Detail, Query, Summary } from "./generated/model";
 import { Empty, useLoaded } from "./parts";
 import { PlanTab } from "./plan";
@@ -59,7 +60,7 @@ export function QueryView(props: { source: DataSource; summary: Summary; at: num
       <nav class="crumbs" aria-label="Place">
         <a href="#/">Queries</a> › {titleOf(query)}
       </nav>
-      <Head query={query} summary={summary} />
+      <Head query={query} summary={summary} tab={tab} />
       <div role="tablist" class="tabs" aria-label="Views of the query" onKeyDown={keys}>
         {tabs.map((name) => (
           <a
@@ -106,7 +107,7 @@ function Tab(props: TabProps & { name: string }) {
   }
 }
 
-function Head({ query, summary }: { query: Query; summary: Summary }) {
+function Head({ query, summary, tab }: { query: Query; summary: Summary; tab: string }) {
   const figures: [string, string, string][] = [
     ["CPU", time(query.cost.cpu_ns), "CPU time of all its threads, from samples"],
     ["of the profile", percent(query.cost.cpu_ns, summary.total.cpu_ns) || "0%", "Part of the profile's CPU time"],
@@ -123,8 +124,10 @@ function Head({ query, summary }: { query: Query; summary: Summary }) {
     <>
       <h1>
         {titleOf(query)}
-        {query.query !== null && <span class="description"> {query.description || "no description"}</span>}
+        {query.query !== null && <span class="description"> {nameOf(query)}</span>}
       </h1>
+      {query.query !== null && query.description !== nameOf(query) && <WholeText of={query.description} />}
+      <Runs query={query} summary={summary} tab={tab} />
       {query.error && (
         <pre class="error" role="alert">
           {query.error}
@@ -139,18 +142,47 @@ function Head({ query, summary }: { query: Query; summary: Summary }) {
         ))}
         <div>
           <dt>{query.stages === 1 ? "stage" : "stages"}</dt>
-          <dd>{query.stages}</dd>
+          <dd>{count(query.stages)}</dd>
         </div>
         <div>
-          <dt>tasks</dt>
-          <dd>{query.tasks}</dd>
+          <dt>{query.tasks === 1 ? "task" : "tasks"}</dt>
+          <dd>{count(query.tasks)}</dd>
         </div>
         <div>
           <dt>samples</dt>
-          <dd>{plural(query.cost.samples, "").trim().replace(/s$/, "")}</dd>
+          <dd>{count(query.cost.samples)}</dd>
         </div>
       </dl>
     </>
+  );
+}
+
+/** What the query's name was made from. */
+function WholeText({ of }: { of: string }) {
+  if (of.length <= 120 && !of.includes("\n")) return <p class="crumbs">{of}</p>;
+  return (
+    <details class="textof">
+      <summary>Text of the query</summary>
+      <pre>{of}</pre>
+    </details>
+  );
+}
+
+/** The other runs of the query. */
+function Runs({ query, summary, tab }: { query: Query; summary: Summary; tab: string }) {
+  const runs = runsOf(summary, query);
+  if (runs.length < 2) return null;
+  const at = runs.indexOf(query);
+  const to = (text: string, run: Query | undefined) => run && <a href={link(["query", keyOf(run), tab])}>{text}</a>;
+  return (
+    <nav class="runs" aria-label="Runs of the query">
+      <span>
+        Run {count(at + 1)} of {count(runs.length)}
+      </span>
+      {to("‹ previous run", runs[at - 1])}
+      {to("next run ›", runs[at + 1])}
+      <a href={link([], { runs: familyOf(query) })}>all runs</a>
+    </nav>
   );
 }
 

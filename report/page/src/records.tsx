@@ -53,9 +53,9 @@ function SlowRecords({ of }: { of: SlowRecord[] }) {
           <th class="number" title="Time of its task's code because of it">
             Took
           </th>
-          <th class="bars">Of its task</th>
+          <th class="bars wide">Of its task</th>
           <th
-            class="number"
+            class="number wide"
             title="How much sooner its stage would have ended without it, if no task had to wait for a slot"
           >
             Saves
@@ -67,7 +67,7 @@ function SlowRecords({ of }: { of: SlowRecord[] }) {
         {of.map((record, at) => (
           <tr key={at}>
             <td class="number strong">{seconds(record.seconds)}</td>
-            <td class="bars">
+            <td class="bars wide">
               {record.share_of_task !== null && (
                 <>
                   {share(record.share_of_task)}
@@ -75,7 +75,9 @@ function SlowRecords({ of }: { of: SlowRecord[] }) {
                 </>
               )}
             </td>
-            <td class="number">{record.saves_seconds !== null && <Zero n={record.saves_seconds} as={seconds} />}</td>
+            <td class="number wide">
+              {record.saves_seconds !== null && <Zero n={record.saves_seconds} as={seconds} />}
+            </td>
             <td>
               <Content of={record.at} />
               <span class="where">{where(record.at)}</span>
@@ -105,8 +107,8 @@ function SlowResults({ of }: { of: SlowResult[] }) {
           <th class="number" title="From the first input on, along the slowest way">
             Took
           </th>
-          <th class="bars">Of it, the slowest step</th>
-          <th class="number" title="Inputs that it came from, at most">
+          <th class="bars wide">Of it, the slowest step</th>
+          <th class="number wide" title="Inputs that it came from, at most">
             Inputs
           </th>
           <th>Result, and the slowest way to it</th>
@@ -132,11 +134,11 @@ function Result({ of }: { of: SlowResult }) {
   return (
     <tr>
       <td class="number strong">{seconds(of.seconds)}</td>
-      <td class="bars">
+      <td class="bars wide">
         {share(part)}
         <Bar part={part} of={1} kind="slow" />
       </td>
-      <td class="number">{count(of.inputs)}</td>
+      <td class="number wide">{count(of.inputs)}</td>
       <td>
         <Content of={of} />
         <span class="where">

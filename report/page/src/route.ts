@@ -1,6 +1,6 @@
 // What the page shows, kept in the URL's hash: `#/query/0-3/flame?level=full&zoom=17`.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Route {
   path: string[];
@@ -57,4 +57,24 @@ export function useRoute(): Route {
     return () => window.removeEventListener("hashchange", changed);
   }, []);
   return route;
+}
+
+/** Where each place was scrolled to when it was left. */
+const scrolled = new Map<string, number>();
+
+/** Begins another view at its top, or where it was left, and moves the focus into it: what had the focus is gone. */
+export function useFreshView(view: string): void {
+  const shown = useRef<string>(undefined);
+  useEffect(() => {
+    const keep = () => scrolled.set(location.hash, scrollY);
+    window.addEventListener("scroll", keep, { passive: true });
+    return () => window.removeEventListener("scroll", keep);
+  }, []);
+  useLayoutEffect(() => {
+    if (shown.current !== undefined && shown.current !== view) {
+      document.querySelector("main")?.focus({ preventScroll: true });
+      scrollTo(0, scrolled.get(location.hash) ?? 0);
+    }
+    shown.current = view;
+  }, [view]);
 }

@@ -2,9 +2,9 @@
 
 import { sure, whySlow } from "./causes";
 import { count, plural, seconds, timeMs } from "./format";
-import { keyOf, titleOf } from "./list";
+import { keyOf, nameOf, titleOf } from "./list";
 import type { Query, Skew, SkewedStage, Summary } from "./generated/model";
-import { Bar, Empty, arrows, useLoaded } from "./parts";
+import { Bar, Copied, Empty, Notes, arrows, useLoaded } from "./parts";
 import type { TabProps } from "./query";
 import { RecordLists } from "./records";
 import { type Route, changed, link } from "./route";
@@ -26,22 +26,37 @@ export function SkewView({ source, summary, route }: { source: DataSource; summa
   const left = all.skewed - all.findings.length;
   return (
     <section aria-label="Skew">
+      <h1>Which tasks are slow</h1>
       <Sentence of={all} />
       {all.findings.length > 0 && <Stages of={all.findings} to={place} queryOf={queryOf} />}
-      {left > 0 && <p class="hint">{count(left)} that would save less are not shown here, but with their queries.</p>}
+      {left > 0 && (
+        <p class="hint">
+          {plural(left, "stage")} that would save less {left === 1 ? "is" : "are"} shown with{" "}
+          {left === 1 ? "its" : "their"} queries only.
+        </p>
+      )}
       {all.records ? (
         <RecordLists of={all.records} route={route} />
       ) : (
-        <p class="hint">
-          Which records are slow is not known: <code>unfuse run --records -- COMMAND</code> runs the job again and
-          follows them.
-        </p>
+        <>
+          <p>This run did not follow records. To find out which records are slow, run the job again with:</p>
+          <Copied text="unfuse run --records -- COMMAND" />
+        </>
       )}
-      {all.notes.map((note) => (
-        <p class="hint" key={note}>
-          Note: {note}.
-        </p>
-      ))}
+      <Notes of={all.notes} but={summary.notes} />
+    </section>
+  );
+}
+
+/** Why there is no answer. */
+export function NoSkew() {
+  return (
+    <section aria-label="Skew">
+      <h1>Which tasks are slow</h1>
+      <p class="lead">
+        This profile has no finished tasks, so the report cannot say which are slow. If there is a record that could not
+        be read, a note below says so.
+      </p>
     </section>
   );
 }
@@ -49,9 +64,9 @@ export function SkewView({ source, summary, route }: { source: DataSource; summa
 export function SkewTab(props: TabProps) {
   if (props.query.skew) return <Found {...props} />;
   return (
-    <Empty>
-      None of its stages is found to wait for slow tasks. <a href={link(["skew"])}>Those of all queries</a>
-    </Empty>
+    <p class="lead">
+      None of its stages is found to wait for slow tasks. <a href={link(["skew"])}>Skew of all queries</a>
+    </p>
   );
 }
 
@@ -85,14 +100,18 @@ function Sentence({ of }: { of: Skew }) {
       ; {count(of.too_few)} {of.too_few === 1 ? "has" : "have"} too few tasks to say
     </>
   );
+  if (of.stages > 0 && of.too_few === of.stages)
+    return (
+      <p class="lead">All {plural(of.stages, "stage")} have too few tasks to say whether some of them are slow.</p>
+    );
   if (of.skewed === 0)
     return (
-      <p class="legend">
+      <p class="lead">
         None of {plural(of.stages, "stage")} waits for slow tasks{few}.
       </p>
     );
   return (
-    <p class="legend">
+    <p class="lead">
       <b>
         {count(of.skewed)} of {plural(of.stages, "stage")}
       </b>{" "}
@@ -118,7 +137,7 @@ function Stages({ of, chosen, to, queryOf }: StagesProps) {
         <tr>
           <th class="number">Stage</th>
           <th>Why it waits</th>
-          <th class="bars">
+          <th class="bars wide">
             <span class="sr">Bar of what it would save</span>
           </th>
           <th
@@ -127,24 +146,26 @@ function Stages({ of, chosen, to, queryOf }: StagesProps) {
           >
             Saves
           </th>
-          <th class="number" title="How long its tasks take on the slots it had">
+          <th class="number wide" title="How long its tasks take on the slots it had">
             Of
           </th>
           <th class="number" title="Probability that it is not chance">
             Sure
           </th>
-          <th class="number">Tasks</th>
-          <th class="number" title="The median of its tasks">
+          <th class="number wide">Tasks</th>
+          <th class="number wide" title="The median of its tasks">
             Typical
           </th>
-          <th class="number">Slowest</th>
+          <th class="number wide">Slowest</th>
         </tr>
       </thead>
       <tbody>
         {of.map((stage) => {
           const why = whySlow(stage.verdict);
           const query = queryOf?.(stage);
-          const place = queryOf ? [query && titleOf(query), ...new Set([stage.description, stage.name])] : [stage.name];
+          const place = queryOf
+            ? [query && titleOf(query), ...new Set([query ? nameOf(query) : stage.description, stage.name])]
+            : [stage.name];
           return (
             <tr key={`${stage.app} ${stage.stage}`} aria-selected={stage === chosen}>
               <td class="number strong">{stage.stage}</td>
@@ -162,15 +183,15 @@ function Stages({ of, chosen, to, queryOf }: StagesProps) {
                   {place.filter(Boolean).join(", ")}
                 </span>
               </td>
-              <td class="bars">
+              <td class="bars wide">
                 <Bar part={stage.saved_ms} whole={stage.stage_ms} of={most} kind="slow" />
               </td>
               <td class="number strong">{timeMs(stage.saved_ms)}</td>
-              <td class="number">{timeMs(stage.stage_ms)}</td>
+              <td class="number wide">{timeMs(stage.stage_ms)}</td>
               <td class="number">{sure(stage.sure)}</td>
-              <td class="number">{count(stage.counted)}</td>
-              <td class="number muted">{timeMs(stage.typical_ms)}</td>
-              <td class="number muted">{timeMs(stage.slowest_ms)}</td>
+              <td class="number wide">{count(stage.counted)}</td>
+              <td class="number muted wide">{timeMs(stage.typical_ms)}</td>
+              <td class="number muted wide">{timeMs(stage.slowest_ms)}</td>
             </tr>
           );
         })}

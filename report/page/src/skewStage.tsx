@@ -3,7 +3,7 @@
 import { CAUSES, MEASURES, sure, whySlow } from "./causes";
 import { bytes, change, count, plural, seconds, timeMs } from "./format";
 import type { CausePart, Records, SkewedStage, SlowTask, TaskTimes } from "./generated/model";
-import { Bar, arrows, arrowsAcross } from "./parts";
+import { Bar, Marked, arrows, arrowsAcross } from "./parts";
 import { Content } from "./records";
 import { type Route, changed, go, link } from "./route";
 
@@ -133,22 +133,25 @@ function SlowTasks({
           <tr>
             <th class="number">Slow task</th>
             <th>Because of</th>
-            <th class="bars">
+            <th class="bars wide">
               <span class="sr">Bar of what it took longer</span>
             </th>
             <th class="number" title="Than a typical task of the stage">
               Slower by
             </th>
-            <th class="number">Took</th>
+            <th class="number wide">Took</th>
             <th class="number" title="Probability that it is not chance, and for this reason">
               Sure
             </th>
             {measure && (
-              <th class="number" title="What it has of what the stage's data is measured by, and a typical task">
+              <th class="number wide" title="What it has of what the stage's data is measured by, and a typical task">
                 {measure.name}
               </th>
             )}
-            <th class="number" title="CPU time of its thread beyond a typical task's; Python workers are not in it">
+            <th
+              class="number wide"
+              title="CPU time of its thread beyond a typical task's; Python workers are not in it"
+            >
               More CPU
             </th>
           </tr>
@@ -173,14 +176,14 @@ function SlowTasks({
                   </span>
                   <ItsRecord of={task} records={records} stage={stage.stage} />
                 </td>
-                <td class="bars">
+                <td class="bars wide">
                   <Bar part={task.slower_ms} whole={task.duration_ms} of={most} kind="slow" />
                 </td>
                 <td class="number strong">{timeMs(task.slower_ms)}</td>
-                <td class="number">{timeMs(task.duration_ms)}</td>
+                <td class="number wide">{timeMs(task.duration_ms)}</td>
                 <td class="number">{sure(task.sure)}</td>
                 {measure && (
-                  <td class="number">
+                  <td class="number wide">
                     {task.amount && (
                       <>
                         {measure.as(task.amount[0])} <span class="muted">typical {measure.as(task.amount[1])}</span>
@@ -188,7 +191,7 @@ function SlowTasks({
                     )}
                   </td>
                 )}
-                <td class="number">{change(1e6 * task.slower_cpu_ms)}</td>
+                <td class="number wide">{change(1e6 * task.slower_cpu_ms)}</td>
               </tr>
             );
           })}
@@ -216,9 +219,4 @@ function ItsRecord({ of: task, records, stage }: { of: SlowTask; records: Record
       {seconds(record.seconds)} for <Content of={record.at} />
     </span>
   );
-}
-
-/** A text of ours, with programs between backticks. */
-function Marked({ children }: { children: string }) {
-  return <>{children.split("`").map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}</>;
 }

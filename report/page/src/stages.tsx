@@ -187,89 +187,93 @@ function TaskTable({ tasks, stages, only, route }: { tasks: Tasks; stages: Stage
           </a>
         )}
       </h2>
-      <table class="tasks">
-        <thead>
-          <tr>
-            <th class="number">Stage</th>
-            <th class="number">Task</th>
-            <th>Executor</th>
-            <th class="number">Launched</th>
-            <th class="bars">
-              <span class="sr">Duration bar</span>
-            </th>
-            <SortHead by="duration" now={sort} go={by}>
-              Duration
-            </SortHead>
-            <SortHead by="cpu" now={sort} go={by} title="CPU time of the task's thread, Spark's metric">
-              CPU
-            </SortHead>
-            <SortHead by="waiting" now={sort} go={by}>
-              Waiting
-            </SortHead>
-            <SortHead by="gc" now={sort} go={by}>
-              GC
-            </SortHead>
-            <SortHead by="read" now={sort} go={by} title="From input and shuffle">
-              Read
-            </SortHead>
-            <SortHead by="written" now={sort} go={by} title="To output and shuffle">
-              Written
-            </SortHead>
-            <th>State</th>
-          </tr>
-        </thead>
-        <tbody>
-          {order.slice(page * PAGE, (page + 1) * PAGE).map((at) => {
-            const status = tasks.statuses[tasks.status[at]!] ?? "";
-            return (
-              <tr key={at}>
-                <td class="number">{stageName(stages[tasks.stage[at]!]!)}</td>
-                <td class="number">
-                  {tasks.index[at]}
-                  {tasks.attempt[at]! > 0 ? `.${tasks.attempt[at]}` : ""}
-                </td>
-                <td class="muted">{tasks.executors[tasks.executor[at]!]}</td>
-                <td class="number muted" title={moment(tasks.launched_ms[at]!)}>
-                  {clock(tasks.launched_ms[at]!)}
-                </td>
-                <td class="bars">
-                  <span class="bar row">
-                    <span
-                      class="part"
-                      style={{ width: `${(100 * Math.min(tasks.cpu_ms[at]!, tasks.duration_ms[at]!)) / longest}%` }}
-                    />
-                    <span
-                      class="waiting"
-                      style={{ width: `${(100 * Math.max(0, tasks.duration_ms[at]! - tasks.cpu_ms[at]!)) / longest}%` }}
-                    />
-                  </span>
-                </td>
-                <td class="number strong">{timeMs(tasks.duration_ms[at]!)}</td>
-                <td class="number">{timeMs(tasks.cpu_ms[at]!)}</td>
-                <td class="number">
-                  <Zero n={tasks.waiting_ms[at]!} as={timeMs} />
-                </td>
-                <td class="number">
-                  <Zero n={tasks.gc_ms[at]!} as={timeMs} />
-                </td>
-                <td class="number">
-                  <Zero n={tasks.read_bytes[at]!} as={bytes} />
-                </td>
-                <td class="number">
-                  <Zero n={tasks.written_bytes[at]!} as={bytes} />
-                </td>
-                <td>
-                  {status === "SUCCESS" ? (
-                    <span class="muted">done</span>
-                  ) : (
-                    <span class={`badge ${/FAIL/i.test(status) ? "bad" : ""}`}>{status.toLowerCase()}</span>
-                  )}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Tasks">
+        <table class="tasks">
+          <thead>
+            <tr>
+              <th class="number">Stage</th>
+              <th class="number">Task</th>
+              <th>Executor</th>
+              <th class="number">Launched</th>
+              <th class="bars">
+                <span class="sr">Duration bar</span>
+              </th>
+              <SortHead by="duration" now={sort} go={by}>
+                Duration
+              </SortHead>
+              <SortHead by="cpu" now={sort} go={by} title="CPU time of the task's thread, Spark's metric">
+                CPU
+              </SortHead>
+              <SortHead by="waiting" now={sort} go={by}>
+                Waiting
+              </SortHead>
+              <SortHead by="gc" now={sort} go={by}>
+                GC
+              </SortHead>
+              <SortHead by="read" now={sort} go={by} title="From input and shuffle">
+                Read
+              </SortHead>
+              <SortHead by="written" now={sort} go={by} title="To output and shuffle">
+                Written
+              </SortHead>
+              <th>State</th>
+            </tr>
+          </thead>
+          <tbody>
+            {order.slice(page * PAGE, (page + 1) * PAGE).map((at) => {
+              const status = tasks.statuses[tasks.status[at]!] ?? "";
+              return (
+                <tr key={at}>
+                  <td class="number">{stageName(stages[tasks.stage[at]!]!)}</td>
+                  <td class="number">
+                    {tasks.index[at]}
+                    {tasks.attempt[at]! > 0 ? `.${tasks.attempt[at]}` : ""}
+                  </td>
+                  <td class="muted">{tasks.executors[tasks.executor[at]!]}</td>
+                  <td class="number muted" title={moment(tasks.launched_ms[at]!)}>
+                    {clock(tasks.launched_ms[at]!)}
+                  </td>
+                  <td class="bars">
+                    <span class="bar row">
+                      <span
+                        class="part"
+                        style={{ width: `${(100 * Math.min(tasks.cpu_ms[at]!, tasks.duration_ms[at]!)) / longest}%` }}
+                      />
+                      <span
+                        class="waiting"
+                        style={{
+                          width: `${(100 * Math.max(0, tasks.duration_ms[at]! - tasks.cpu_ms[at]!)) / longest}%`,
+                        }}
+                      />
+                    </span>
+                  </td>
+                  <td class="number strong">{timeMs(tasks.duration_ms[at]!)}</td>
+                  <td class="number">{timeMs(tasks.cpu_ms[at]!)}</td>
+                  <td class="number">
+                    <Zero n={tasks.waiting_ms[at]!} as={timeMs} />
+                  </td>
+                  <td class="number">
+                    <Zero n={tasks.gc_ms[at]!} as={timeMs} />
+                  </td>
+                  <td class="number">
+                    <Zero n={tasks.read_bytes[at]!} as={bytes} />
+                  </td>
+                  <td class="number">
+                    <Zero n={tasks.written_bytes[at]!} as={bytes} />
+                  </td>
+                  <td>
+                    {status === "SUCCESS" ? (
+                      <span class="muted">done</span>
+                    ) : (
+                      <span class={`badge ${/FAIL/i.test(status) ? "bad" : ""}`}>{status.toLowerCase()}</span>
+                    )}
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
       <Pages
         page={page}
         size={PAGE}

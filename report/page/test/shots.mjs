@@ -1,21 +1,82 @@
-// Screenshots of every view of a report, light and dark, to be looked at: node test/shots.mjs FILE DIR [HASH=NAME…]
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+// Pictures of a report, to be looked at. PROFILE is a profile directory or a report that exists.
+//
+//   node test/shots.mjs PROFILE DIR [QUERY]       every page of the report and of a query, at both widths, in both themes
+//   node test/shots.mjs --readme PROFILE OUT.png  the picture of the README; needs pngquant (Debian: of that name)
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { launch, watched } from "./browser.mjs";
+import { places } from "./places.mjs";
 
-const [file, dir, ...hashes] = process.argv.slice(2);
-mkdirSync(dir, { recursive: true });
-const browser = await launch();
-for (const colorScheme of ["light", "dark"]) {
-  const { page, wrong, close } = await watched(browser, { colorScheme });
-  for (const hash of hashes) {
-    const [place, name] = hash.split("=>");
-    await page.goto(`${pathToFileURL(file).href}${place}`);
-    await page.waitForTimeout(400);
-    await page.screenshot({ path: join(dir, `${name}-${colorScheme}.png`) });
-  }
-  if (wrong.length) console.error(wrong.join("\n"));
-  await close();
+/** Largest picture that is put into the repository, bytes. */
+const LARGEST = 200_000;
+const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
+const unfuse = process.env.UNFUSE ?? join(root, "target/release/unfuse");
+
+const readme = process.argv[2] === "--readme";
+const [profile, out, query] = process.argv.slice(readme ? 3 : 2);
+if (!profile || !out) throw new Error("say a profile or a report, and where the pictures go");
+
+const temporary = mkdtempSync(join(tmpdir(), "unfuse-shots-"));
+let file = profile;
+if (statSync(profile).isDirectory()) {
+  file = join(temporary, "report.html");
+  execFileSync(unfuse, ["report", profile, "-o", file], { stdio: ["ignore", "ignore", "inherit"] });
 }
-await browser.close();
+const browser = await launch();
+try {
+  if (readme) await pictureOfReadme();
+  else await picturesOfAll();
+} finally {
+  await browser.close();
+  rmSync(temporary, { recursive: true, force: true });
+}
+
+/** Opens a place and waits until its data is there. */
+async function open(page, place) {
+  await page.goto("about:blank");
+  await page.goto(pathToFileURL(file).href + place);
+  await page.waitForSelector("main h1");
+  await page.waitForFunction(() => !document.querySelector("main")?.textContent.includes("Unpacking"));
+}
+
+async function picturesOfAll() {
+  mkdirSync(out, { recursive: true });
+  for (const colorScheme of ["light", "dark"])
+    for (const width of [1280, 390]) {
+      const { page, wrong, close } = await watched(browser, { colorScheme, viewport: { width, height: 844 } });
+      await open(page, "#/");
+      const first = (await page.locator("table.list [data-row]").first().getAttribute("href")) ?? "";
+      const [app, number] = query ? ["0", query] : (/(\d+)-(\d+)/.exec(first)?.slice(1) ?? ["0", "0"]);
+      for (const [name, place] of Object.entries(places(number, app))) {
+        await open(page, place);
+        // The code is long; what is seen of it first says enough.
+        const path = join(out, `${name}-${width}-${colorScheme}.png`);
+        await page.screenshot({ path, fullPage: name !== "source" });
+      }
+      if (wrong.length) console.error(wrong.join("\n"));
+      await close();
+    }
+}
+
+/** The verdict and the first queries, without what differs from machine to machine. */
+async function pictureOfReadme() {
+  const options = { colorScheme: "light", deviceScaleFactor: 2, viewport: { width: 1100, height: 800 } };
+  const { page, close } = await watched(browser, options);
+  await open(page, "#/");
+  await page.evaluate(() => document.querySelector("header .path")?.remove());
+  const end = await page.evaluate(() => {
+    const rows = [...document.querySelectorAll("table.list tbody tr")].slice(0, 6);
+    return rows.at(-1)?.getBoundingClientRect().bottom ?? document.body.scrollHeight;
+  });
+  mkdirSync(dirname(out), { recursive: true });
+  await page.screenshot({ path: out, fullPage: true, clip: { x: 0, y: 0, width: 1100, height: Math.ceil(end) + 12 } });
+  await close();
+  // A palette of 256 colours makes it a third as large.
+  execFileSync("pngquant", ["--force", "--output", out, "256", out]);
+  const { size } = statSync(out);
+  console.log(`${out}: ${size} bytes`);
+  if (size > LARGEST) throw new Error(`${out} has ${size} bytes; at most ${LARGEST} are to be put into the repository`);
+}

@@ -29,6 +29,8 @@ const SLICES: usize = 40;
 const PATHS: usize = 1_000;
 /// Rows of each table.
 const ROWS: usize = 20;
+/// Pieces of advice on all queries; the page shows those that say the same as one.
+const RULES: usize = 500;
 /// Victims that the page has. Those with the most time of tasks count; `unfuse blame` answers for the others.
 const VICTIMS: usize = 200;
 /// Samples and rows of tasks that are read together, about.
@@ -347,7 +349,7 @@ impl Page {
         self.victims.sort_by(by_time);
         let by_part = |a: &Advice, b: &Advice| b.responsibility.total_cmp(&a.responsibility);
         self.suggestions.sort_by(by_part);
-        self.suggestions.truncate(ROWS);
+        self.suggestions.truncate(RULES);
         let [culprits, resources, hosts] = self.ranked;
         let all = Overview {
             victims: self.victims,

@@ -78,6 +78,7 @@ impl Cause {
 /// What a stage's tasks are found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
+#[ts(rename = "TaskVerdict")]
 pub enum Verdict {
     /// Alike, as far as it matters.
     Even,

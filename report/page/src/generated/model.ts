@@ -595,7 +595,7 @@ ns_per_row_out: PerRow | null,
  */
 ns_per_row_in: PerRow | null, 
 /**
- * The lines where its own CPU time was sampled most: at most 3, each with at least 1% of the query's CPU time.
+ * The lines where its own CPU time was sampled most, at most 3.
  */
 hot_lines: Array<HotLine>, };
 
@@ -826,7 +826,7 @@ description: string,
 /**
  * What it is.
  */
-verdict: Verdict, 
+verdict: TaskVerdict, 
 /**
  * How sure that is, 0 to 1; of skew only.
  */
@@ -1155,6 +1155,11 @@ ms: Array<number>,
  * Of it, what is beyond a typical task, ms; 0 of tasks that are not slow.
  */
 slower_ms: Array<number>, };
+
+/**
+ * What a stage's tasks are found to be.
+ */
+export type TaskVerdict = "even" | { "skewed": Cause } | "too-few";
 
 /**
  * Task attempts, a column each: they are many.

@@ -1,0 +1,20 @@
+// What culprits that are no queries, and resources, are called in sentences.
+
+const NAMES: Record<string, string> = {
+  "External-CPU": "processes outside Spark (CPU)",
+  "External-IO": "processes outside Spark (disks)",
+  "External-Network": "other network traffic",
+  GC_Q: "garbage collection",
+  JVM: "the JVM's own work",
+  Unknown: "unknown",
+};
+
+/** The name of a culprit; queries keep theirs. */
+export const culpritName = (name: string): string => NAMES[name] ?? name;
+
+const RESOURCES: Record<string, string> = { IO: "disks", CPU: "CPUs", slots: "task slots" };
+
+export const resourceName = (name: string): string => RESOURCES[name] ?? name;
+
+/** A text that begins with a culprit's name: `External-CPU 89%`. */
+export const worded = (text: string): string => text.replace(/^(External-\w+|GC_Q|JVM|Unknown)(?= \d)/, culpritName);
