@@ -67,9 +67,10 @@ impl<'a> NodeLines<'a> {
         }
     }
 
-    /// The lines of an operator with the most CPU time.
-    pub(super) fn of(&self, node: usize, texts: &LineTexts) -> Vec<HotLine> {
+    /// The lines of an operator with the most CPU time, of those with at least so much, ns.
+    pub(super) fn of(&self, node: usize, least: u64, texts: &LineTexts) -> Vec<HotLine> {
         let lines = self.0.get(&node).into_iter().flatten();
+        let lines = lines.filter(|(_, line)| line.cost.cpu_ns >= least);
         let mut lines: Vec<_> = lines.collect();
         lines.sort_by_key(|(place, line)| (Reverse(line.cost.cpu_ns), **place));
         let lines = lines.into_iter().take(MOST);

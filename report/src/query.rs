@@ -201,7 +201,7 @@ impl<'a> Analysis<'a> {
             evidence: share.evidence,
             rows: self.rows.out[at],
             rows_in: self.rows.got[at],
-            hot_lines: self.lines.of(at, &LineTexts::default()),
+            hot_lines: self.lines.of(at, 0, &LineTexts::default()),
         };
         Digest {
             sampled: self.costs.sampled.clone(),
@@ -259,8 +259,12 @@ pub(super) fn detail(
         stages::stage(*attempt, known, task_rows(attempt), cost)
     };
     let operators = by_plan(profile, part, costs, &headings);
+    // Lines of less than a percent of the query are not worth their room.
+    let least = costs.total.cpu_ns / 100;
     QueryDetail {
-        nodes: nodes(profile, part, costs, rows, |node| lines.of(node, texts)),
+        nodes: nodes(profile, part, costs, rows, |node| {
+            lines.of(node, least, texts)
+        }),
         headings,
         placed: costs.placed,
         stages: attempts.iter().map(stage).collect(),

@@ -189,7 +189,7 @@ pub struct Node {
     pub ns_per_row_out: Option<PerRow>,
     /// Its own CPU time for each row that it got.
     pub ns_per_row_in: Option<PerRow>,
-    /// The lines where its own CPU time was sampled most, at most 3.
+    /// The lines where its own CPU time was sampled most: at most 3, each with at least 1% of the query's CPU time.
     pub hot_lines: Vec<HotLine>,
 }
 

@@ -145,10 +145,10 @@ impl Top {
         let mut runs: HashMap<usize, Vec<i64>> = HashMap::new();
         let mut known = HashSet::new();
         for total in self.totals.rows.iter().filter(|row| row.share > 0.0) {
-            if let (Some(family), Some(query)) = (self.family(total), total.query) {
-                if known.insert((total.app.as_str(), query)) {
-                    runs.entry(family.number).or_default().push(query);
-                }
+            if let (Some(family), Some(query)) = (self.family(total), total.query)
+                && known.insert((total.app.as_str(), query))
+            {
+                runs.entry(family.number).or_default().push(query);
             }
         }
         runs

@@ -135,7 +135,7 @@ pub(crate) fn verdict(
         ));
     }
     sentences.extend(unusual.iter().map(|(rule, found)| rule.sentence(found)));
-    sentences.extend(next_sentences(summary, &named, &unusual));
+    sentences.extend(next_sentences(summary, &operators, &named, &unusual));
     verdict.sentences = sentences;
     Ok(verdict)
 }
@@ -355,6 +355,10 @@ fn operator_sentences(
                     ),
                 )
             }],
+            None if total.samples > 0 => vec![sentence(
+                SentenceKind::Operator,
+                "No SQL operator used CPU time.".to_owned(),
+            )],
             None => Vec::new(),
         };
     }
@@ -420,6 +424,7 @@ fn hottest(line: &HotLine, texts: &LineTexts, whole: Cost) -> String {
 /// Commands that show more: of the operator that costs most, and of what is unusual.
 fn next_sentences(
     summary: &Summary,
+    operators: &[OperatorCost],
     named: &[OperatorCost],
     unusual: &[&(&'static Rule, Found)],
 ) -> Vec<Sentence> {
@@ -441,6 +446,15 @@ fn next_sentences(
             ..sentence(
                 SentenceKind::Next,
                 format!("See the lines of {}", shorten(&operator.operator, 40)),
+            )
+        });
+    }
+    if operators.is_empty() && summary.total.samples > 0 {
+        next.push(Sentence {
+            command: Some(format!("unfuse top {dir} --by line")),
+            ..sentence(
+                SentenceKind::Next,
+                "See the lines that used most".to_owned(),
             )
         });
     }

@@ -319,7 +319,44 @@ fn a_profile_without_spark_has_its_cpu_time() {
         sentences(&verdict, SentenceKind::Time)[0],
         "The JVMs used 4.0 s of CPU time: 75% CPU of other threads (outside tasks 75%), 25% JIT compilation."
     );
-    assert!(sentences(&verdict, SentenceKind::Operator).is_empty());
+    assert_eq!(
+        sentences(&verdict, SentenceKind::Operator),
+        ["No SQL operator used CPU time."]
+    );
+}
+
+#[test]
+fn a_job_without_sql_has_its_tasks() {
+    let mut made = Made::new();
+    (made.executions, made.plans) = Default::default();
+    made.stages[0].execution = None;
+    made.samples.clear();
+    made.cpu(
+        7,
+        &[
+            "org.apache.spark.rdd.MapPartitionsRDD.compute",
+            "my.Job.parse",
+        ],
+        19 * S,
+    );
+    made.wait(7, &["my.Job.parse", "java.io.FileInputStream.readBytes"], S);
+    let verdict = verdict(made);
+    assert_eq!(
+        sentences(&verdict, SentenceKind::Time)[0],
+        "The application ran 10 s on 2 slots: 95% CPU in other work of tasks (user code 95%), 5% waiting (disk read 5%)."
+    );
+    assert_eq!(
+        sentences(&verdict, SentenceKind::Operator),
+        ["No SQL operator used CPU time."]
+    );
+    let command = verdict
+        .sentences
+        .last()
+        .and_then(|sentence| sentence.command.as_deref());
+    assert!(
+        command.is_some_and(|command| command.ends_with("--by line")),
+        "{command:?}"
+    );
 }
 
 #[test]

@@ -595,7 +595,7 @@ ns_per_row_out: PerRow | null,
  */
 ns_per_row_in: PerRow | null, 
 /**
- * The lines where its own CPU time was sampled most, at most 3.
+ * The lines where its own CPU time was sampled most: at most 3, each with at least 1% of the query's CPU time.
  */
 hot_lines: Array<HotLine>, };
 
