@@ -1,5 +1,8 @@
 # Commands for a fresh machine: `make demo` and `make test`. Both build what is missing.
 
+# Where make starts cargo first, cargo has the jar and the page made beside its crates (jvmti-agent/build.rs, report/build.rs).
+export UNFUSE_MAKE_PARTS := 1
+
 MVN := mvn -q -B -f spark-patches/pom.xml
 JAR := spark-patches/target/unfuse-spark.jar
 JAVA_SOURCES := spark-patches/pom.xml $(shell find spark-patches/src -type f 2>/dev/null)
@@ -15,7 +18,7 @@ UNFUSE := target/release/unfuse
 # What a user gets; benchmarks and fuzz targets are not part of it.
 PROGRAM := --package unfuse-cli --package unfuse-agent
 
-.PHONY: help build demo test check spark test-java test-rust test-page test-loom test-miri test-alone test-shared lint grammar bench clean
+.PHONY: help build demo dist test check spark test-java test-rust test-page test-loom test-miri test-alone test-shared lint grammar bench clean
 
 help:
 	@echo "make demo    profile a TPC-H query on local Spark and show the result"
@@ -25,13 +28,22 @@ help:
 	@echo "make test-miri  the code map's tests under miri (minutes; needs a nightly toolchain)"
 	@echo "make build   target/release/unfuse and target/release/libunfuse.so"
 	@echo "make examples   the examples in documents again, on real Spark (minutes)"
+	@echo "make dist    both in an archive below target/archives, with completions and manual pages"
 	@echo "make bench   every page of docs/results again (takes hours)"
 
-build: tools $(JAR) $(PAGE)
+# The programs without debug information, which is in a file beside each. What is there already is made anew first if it is
+# old; what is not, is made by build scripts while cargo compiles other crates.
+build: tools $(wildcard $(JAR) $(PAGE))
 	cargo build --release --locked --quiet $(PROGRAM)
+	@tests/split-debug.sh $(UNFUSE) target/release/libunfuse.so
 
-demo: build
-	$(UNFUSE) demo
+# Prints at the end how long each part took.
+demo: tools
+	@tests/demo.sh
+
+# An archive for another machine; debug information is in one of its own.
+dist: build
+	@tests/dist.sh
 
 # Runs every part even if one fails, and prints how long each took.
 test:
