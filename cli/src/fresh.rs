@@ -1,4 +1,4 @@
-//! A profile that has just been taken: where it is, and what to do with it.
+//! A new profile: where it is, and what to do with it.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use unfuse_report::{Report, verdict};
 /// How long to wait for the writers after the command or the recording has ended.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Bytes of samples up to which a profile is read as soon as it is taken: of a larger one `unfuse top` says the verdict.
+/// Bytes of samples up to which a profile is read as soon as it is recorded. For a larger one `unfuse top` prints the verdict.
 const LARGEST: u64 = 256 << 20;
 
-/// Where a profile goes if nobody says: a directory of a new name in the current one.
+/// Where a profile goes without `-o`: to a directory of a new name in the current one.
 pub fn default_out() -> PathBuf {
     let now = machine::local_time("%Y%m%d-%H%M%S");
     let name = format!("unfuse-{now}");
@@ -33,7 +33,7 @@ pub fn default_out() -> PathBuf {
         .unwrap_or_else(|| PathBuf::from(name))
 }
 
-/// Where the profile is and what to type next.
+/// Prints where the profile is and which commands show it.
 pub fn tell(dir: &ProfileDir, out: &Path) {
     let out = out.display();
     let processes = dir
@@ -42,13 +42,13 @@ pub fn tell(dir: &ProfileDir, out: &Path) {
         .unwrap_or_default();
     let failures = LiveMarker::failures(dir);
     if processes.is_empty() && !failures.is_empty() {
-        // The agent has said why.
+        // The agent has printed why.
         return;
     }
     if processes.is_empty() {
         crate::say!(
-            "unfuse: no JVM was profiled. The command must be java, or start Spark through spark-submit \
-             (pyspark, spark-sql and python with PySpark do); see `unfuse doctor`"
+            "unfuse: no JVM was profiled. The command must be java, or start Spark with spark-submit, as pyspark, spark-sql \
+             and python with PySpark do; `unfuse doctor` checks this machine"
         );
         return;
     }
@@ -72,7 +72,7 @@ pub fn tell(dir: &ProfileDir, out: &Path) {
     crate::say!("unfuse: profile in {out}{hint}{next}");
 }
 
-/// Says where the time went, if the profile can be read and has samples.
+/// Prints where the time went, if the profile can be read and has samples.
 fn tell_verdict(dir: &ProfileDir) {
     let samples = std::fs::read_dir(dir.path().join(SampleRow::NAME));
     let files = samples.into_iter().flatten().flatten();
@@ -93,7 +93,7 @@ fn tell_verdict(dir: &ProfileDir) {
     }
 }
 
-/// Says from when on the profile is complete, if not from its beginning.
+/// Prints from when on the profile is complete, if it is not from its beginning.
 pub fn tell_completeness(dir: &ProfileDir) {
     let processes = dir.read::<ProcessRow>().map(|read| read.rows);
     let last = processes

@@ -21,7 +21,7 @@ pub fn agent_flag(dir: &Path, rate: u32) -> Result<String> {
         let text = path.to_string_lossy();
         if text.contains([',', ' ', '"']) {
             bail!(
-                "{text}: a path with a comma, a space or a quote cannot be passed to the agent; choose another with --out"
+                "{text}: a path with a comma, a space or a quote cannot be passed to the agent; choose another with -o"
             );
         }
     }
@@ -37,11 +37,11 @@ pub fn agent_option(library: &Path, dir: &Path, rate: u32) -> String {
     )
 }
 
-/// Runs a command, a program and its arguments, to its end; none if it cannot be run, which is said.
+/// Runs a command, a program and its arguments, to its end. Prints why, and returns none, if it cannot run.
 pub fn run(command: &[OsString], agent: &str) -> Option<ExitStatus> {
     let (program, arguments) = command.split_first()?;
     let mut prepared = prepare(program, arguments, agent);
-    // Ctrl-C is the command's to handle; the profile is wanted all the more then.
+    // Ctrl-C ends the command, not unfuse, which still has to write the profile.
     let _ignored = [Signal::SIGINT, Signal::SIGQUIT].map(Ignored::new);
     let status = prepared
         .status()
@@ -49,7 +49,7 @@ pub fn run(command: &[OsString], agent: &str) -> Option<ExitStatus> {
     status.map_err(|e| crate::say!("unfuse: {e:#}")).ok()
 }
 
-/// The command with the agent added the way its kind takes it.
+/// The command with the agent, in the way that its program takes options of the JVM.
 fn prepare(program: &OsStr, arguments: &[OsString], agent: &str) -> Command {
     let mut command = Command::new(program);
     if Path::new(program).file_name() == Some(OsStr::new("java")) {
@@ -66,7 +66,7 @@ fn prepare(program: &OsStr, arguments: &[OsString], agent: &str) -> Command {
     command
 }
 
-/// The code of a command that has ended, as a shell gives it.
+/// The exit code of a command, as a shell returns it.
 pub fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status
         .code()

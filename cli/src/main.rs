@@ -1,30 +1,28 @@
-//! `unfuse`: takes Spark's fused pipelines apart.
+//! `unfuse`: which operator of a fused Spark pipeline uses the CPU, or waits.
 
 mod attach;
 mod commands;
-mod duration;
 mod fresh;
+mod help;
 mod launch;
+mod open;
 mod output;
 mod remote;
 mod setup;
 mod trial;
+mod when;
 
 use std::io;
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 /// Reading a profile is many small texts, made on one thread and dropped on another.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Which SQL operator, and which line of generated code, a Spark job's CPU time goes to.
-///
-/// Start with `unfuse demo`, or profile your own job: `unfuse run -- spark-submit job.py`, then
-/// `unfuse report` (a page for the browser), `unfuse top`, `unfuse flame` and `unfuse source` on the
-/// directory it prints.
+/// Profiler for Apache Spark: which SQL operator, and which line of generated code, uses the CPU or waits
 #[derive(Debug, Parser)]
 #[command(name = "unfuse", version, arg_required_else_help = true)]
 struct Cli {
@@ -32,6 +30,7 @@ struct Cli {
     command: Command,
 }
 
+// In the order of `unfuse --help`, see help/table.rs.
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(commands::run::Run),
@@ -41,20 +40,24 @@ enum Command {
     Flame(commands::flame::Flame),
     Source(commands::source::Source),
     History(commands::history::History),
+    Export(commands::export::Export),
     Blame(commands::blame::Blame),
     Skew(commands::skew::Skew),
     Impact(commands::impact::Impact),
     Size(commands::size::Size),
-    Export(commands::export::Export),
     Doctor(commands::doctor::Doctor),
     Demo(commands::demo::Demo),
     Setup(commands::setup::Setup),
+    Completions(commands::completions::Completions),
+    Man(commands::man::Man),
     Agent(commands::agent::Agent),
 }
 
 fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(tell_panic));
-    let result = match Cli::parse().command {
+    std::panic::set_hook(Box::new(report_panic));
+    let matches = help::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let result = match cli.command {
         Command::Run(run) => run.execute(),
         Command::Record(record) => record.execute(),
         Command::Report(report) => report.execute(),
@@ -62,14 +65,16 @@ fn main() -> ExitCode {
         Command::Flame(flame) => flame.execute(),
         Command::Source(source) => source.execute(),
         Command::History(history) => history.execute(),
+        Command::Export(export) => export.execute(),
         Command::Blame(blame) => blame.execute(),
         Command::Skew(skew) => skew.execute(),
         Command::Impact(impact) => impact.execute(),
         Command::Size(size) => size.execute(),
-        Command::Export(export) => export.execute(),
         Command::Doctor(doctor) => doctor.execute(),
         Command::Demo(demo) => demo.execute(),
         Command::Setup(setup) => setup.execute(),
+        Command::Completions(completions) => completions.execute(),
+        Command::Man(man) => man.execute(),
         Command::Agent(agent) => agent.execute(),
     };
     match result {
@@ -84,13 +89,14 @@ fn main() -> ExitCode {
 }
 
 /// A panic is a mistake of ours, or a damaged input that no check knows yet: one line says where.
-fn tell_panic(panic: &PanicHookInfo<'_>) {
+fn report_panic(panic: &PanicHookInfo<'_>) {
     let what = panic.payload_as_str().unwrap_or("no message");
     let place = panic
         .location()
         .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     say!(
-        "internal error at {place}: {what}. Please report it, with what was read if that may be shown"
+        "unfuse: internal error at {place}: {what}. Please report it with the output of `unfuse doctor --report`, and with \
+         the input if you may share it"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Where a command's result goes: standard output, or a file that is written whole or not at all.
+//! The result of a command: it goes to standard output, or to a file, which is written as a whole or not at all.
 //!
 //! A file has mode 0600 from its first byte, since a result holds what a profile holds: statements, source, records. It
 //! replaces what had its name. A link, a pipe or a device is written to only if it belongs to root or to the user:
@@ -64,12 +64,16 @@ const MOST_LINKS: usize = 16;
 /// What standard output is called. Opened by name, it could be one that only who started this may open.
 const STDOUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
+/// Whether a path stands for standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    STDOUT.iter().any(|name| path == Path::new(name))
+}
+
 /// Writes to a file, or to standard output where none is given or its name is. A file is written aside and then renamed.
 pub fn write_to(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    let is_stdout = |path: &Path| STDOUT.iter().any(|name| path == Path::new(name));
     let Some(path) = path.filter(|path| !is_stdout(path)) else {
         let mut out = BufWriter::new(io::stdout().lock());
         write(&mut out)?;
@@ -124,7 +128,7 @@ impl Place {
                 Kind::File => return Ok(Self::Name(directory, name)),
                 Kind::Directory => bail!("Is a directory"),
                 Kind::Link | Kind::Special if !is_ours => bail!(
-                    "it is a {} of another user (uid {}), which is not written to",
+                    "it is a {} of another user (uid {}); unfuse does not write to it",
                     if about.kind == Kind::Link {
                         "link"
                     } else {
@@ -151,7 +155,7 @@ fn open(path: &Path, flags: i32) -> Result<Place> {
         .custom_flags(flags)
         .open(path)?;
     if !is_trusted(Uid::from_raw(file.metadata()?.uid())) {
-        bail!("it belongs to another user, and is not written to");
+        bail!("it belongs to another user; unfuse does not write to it");
     }
     Ok(Place::Open(file))
 }

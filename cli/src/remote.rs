@@ -1,7 +1,7 @@
 //! Profiles on a file system of Hadoop: a mirror of them in the cache directory.
 //!
-//! Hadoop's own client does the reading: every file system that Spark can write to can be read, with the
-//! same configuration and credentials. It comes with every Spark.
+//! Hadoop's own client reads: it reads every file system that Spark can write to, with the same configuration and
+//! credentials, and comes with every Spark.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -26,13 +26,13 @@ pub fn is_uri(dir: &Path) -> bool {
     unfuse_format::is_uri(&dir.to_string_lossy())
 }
 
-/// The local directory of a profile: itself, or a mirror with everything that is there now. Only what is
-/// new is fetched, since files of a profile never change.
+/// The local directory of a profile: itself, or a mirror with everything that is there now. Only new files are fetched,
+/// since files of a profile never change.
 pub fn local(dir: &Path) -> Result<PathBuf> {
     local_without(dir, &[])
 }
 
-/// The same; of some tables nothing is fetched.
+/// The same without some tables.
 pub fn local_without(dir: &Path, tables: &[&str]) -> Result<PathBuf> {
     if !is_uri(dir) {
         return Ok(dir.to_owned());
@@ -62,7 +62,7 @@ fn update(uri: &str, mirror: &Directory, without: &[&str]) -> Result<()> {
     let there: Vec<(&str, &str)> = listing.lines().filter_map(member).collect();
     if !there.contains(&("", MANIFEST)) {
         bail!(
-            "{uri} is not an unfuse profile (it has no {MANIFEST}), or nothing has been written to it yet"
+            "{uri} is not an unfuse profile: it has no {MANIFEST}, or no JVM has written to it yet"
         );
     }
     let mut wanted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -77,7 +77,7 @@ fn update(uri: &str, mirror: &Directory, without: &[&str]) -> Result<()> {
             folder => format!("{uri}/{folder}"),
         };
         for names in names.chunks(AT_ONCE) {
-            // Fetched aside: an interrupted command leaves no half file.
+            // Fetched into another directory: an interrupted command leaves no incomplete file.
             let aside = tempfile::tempdir_in(mirror.path())
                 .with_context(|| format!("cannot write to {}", mirror.path().display()))?;
             let mut arguments = vec!["-get".to_owned()];
@@ -90,7 +90,7 @@ fn update(uri: &str, mirror: &Directory, without: &[&str]) -> Result<()> {
                 folder => mirror.create_folder(folder, Access::Private)?,
             };
             for name in names {
-                // What is there is whole, even if another file failed.
+                // Fetched files are complete, even if another one failed.
                 let _ = fs::rename(aside.path().join(name), to.path().join(name));
             }
             fetched?;
@@ -99,7 +99,7 @@ fn update(uri: &str, mirror: &Directory, without: &[&str]) -> Result<()> {
     forget_others(mirror, &there)
 }
 
-/// Removes what is there no more: another profile has taken the place.
+/// Removes files that the URI no longer has: another profile has replaced the one before.
 fn forget_others(mirror: &Directory, there: &[(&str, &str)]) -> Result<()> {
     for folder in fs::read_dir(mirror.path())?.flatten() {
         let Ok(files) = fs::read_dir(folder.path()) else {
@@ -107,7 +107,7 @@ fn forget_others(mirror: &Directory, there: &[(&str, &str)]) -> Result<()> {
         };
         let folder = folder.file_name();
         if folder.to_string_lossy().starts_with('.') {
-            // What another command fetches now.
+            // Another command is fetching these.
             continue;
         }
         for file in files.flatten() {
@@ -137,7 +137,7 @@ fn member(address: &str) -> Option<(&str, &str)> {
     (is_data && plain(folder) && plain(name)).then_some((folder, name))
 }
 
-/// What `hadoop fs` prints.
+/// The output of `hadoop fs`.
 fn hadoop(arguments: &[&str]) -> Result<Vec<u8>> {
     let mut command = client()?;
     let output = command
@@ -149,7 +149,7 @@ fn hadoop(arguments: &[&str]) -> Result<Vec<u8>> {
         let last = text.lines().rev().find(|line| !line.trim().is_empty());
         bail!(
             "{}",
-            last.unwrap_or("Hadoop's client failed without a word")
+            last.unwrap_or("Hadoop's client failed without a message")
         );
     }
     Ok(output.stdout)
@@ -168,8 +168,8 @@ fn client() -> Result<Command> {
         return Ok(command);
     }
     let jars = spark_jars(on_path("spark-submit")).context(
-        "Hadoop's client is needed to read this: put `hadoop` or `spark-submit` on the PATH, set SPARK_HOME, or \
-         run `unfuse setup --spark 4.3`",
+        "reading a URI needs Hadoop's client: put `hadoop` or `spark-submit` on the PATH, set SPARK_HOME, or run \
+         `unfuse setup --spark 4.3`",
     )?;
     let java = machine::javas()
         .into_iter()
@@ -213,6 +213,11 @@ fn spark_jars(submit: Option<PathBuf>) -> Option<PathBuf> {
     homes.iter().find_map(|home| jars_of(home))
 }
 
+/// The jars of the Spark that a spark-submit belongs to.
+pub fn jars_beside(submit: &Path) -> Option<PathBuf> {
+    jars_of(&two_up(submit)?)
+}
+
 fn two_up(program: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(program).ok()?;
     Some(real.parent()?.parent()?.to_owned())
@@ -235,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uris_are_told_from_paths() {
+    fn uris_are_no_paths() {
         for uri in ["hdfs://nn:8020/p", "s3a://bucket/p", "file:/tmp/p"] {
             assert!(is_uri(Path::new(uri)), "{uri}");
         }

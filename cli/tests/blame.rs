@@ -131,7 +131,7 @@ fn what_cannot_be_is_refused_with_its_row() {
     says(&["--user", "eve"], "no query has user eve");
     says(&["--window", "50..60"], "tasks ran for 1.0 s");
     says(&["--window", "soon"], "10..60");
-    says(&["--follow"], "CSV files do not grow");
+    says(&["--follow"], "this directory holds CSV files");
     for (rows, words) in [
         ("", "no rows"),
         (
@@ -421,7 +421,7 @@ fn a_profile_without_samples_is_one() {
     // Where there is nothing at all, that is said.
     let empty = ProfileDir::create(&tmp.path().join("empty")).expect("a profile");
     let refused = refusal(empty.path(), &[]);
-    assert!(refused.contains("no task was recorded"), "{refused}");
+    assert!(refused.contains("has no tasks"), "{refused}");
 }
 
 #[test]

@@ -271,10 +271,14 @@ fn what_cannot_be_answered_is_refused_with_what_can() {
         &shop(&["--cluster", "huge=1"]),
         "has no huge; it has small, large",
     );
-    says("predict", &shop(&["--cluster", "small"]), "is not TYPE=N");
+    says(
+        "predict",
+        &shop(&["--cluster", "small"]),
+        "TYPE=N is expected",
+    );
     let text = refusal(dir, &["predict", "job.toml", "--slots", "4"]);
     assert!(
-        text.contains("the runs had 2 to 6 iterations: say with --iterations"),
+        text.contains("the runs had 2 to 6 iterations: choose a number with --iterations"),
         "{text}"
     );
     fs::write(

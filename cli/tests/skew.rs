@@ -178,7 +178,7 @@ fn what_cannot_be_read_is_refused_with_what_to_do() {
     says(
         &file("other.json", b"{\"x\":1}\n"),
         &[],
-        "no task of Spark has ended in it",
+        "has no finished Spark task",
     );
     says(dir.path(), &[], "neither an event log nor a profile");
     says(
@@ -189,7 +189,7 @@ fn what_cannot_be_read_is_refused_with_what_to_do() {
     says(
         &log("causes-3.5"),
         &["--stage", "99"],
-        "has no tasks of stage 99; it has those of stages 0, 1, 2",
+        "has no tasks of stage 99; it has tasks of stages 0, 1, 2",
     );
 }
 
@@ -384,7 +384,9 @@ fn records_are_followed_by_a_job_that_is_named() {
 
     let says = refused(&profile, "/no/such/spark-submit");
     assert!(
-        says.contains("/no/such/spark-submit was not found; behind -- goes"),
+        says.contains(
+            "/no/such/spark-submit was not found; give spark-submit and its options after --"
+        ),
         "{says}"
     );
     let says = refused(&profile, &submit("fails", "echo no room >&2\nexit 3"));

@@ -49,7 +49,9 @@ pub use history::{History, Part, Run, histories, median};
 pub use notes::{completeness, notes};
 pub use operator::{Operator, OperatorKind};
 pub use plan::{Plan, PlanNode};
-pub use profile::{Execution, Group, Profile, Selection, Stage, Time, Weight, generated_hash};
+pub use profile::{
+    Execution, Group, Period, Profile, Selection, Stage, Time, Weight, generated_hash,
+};
 pub use query_name::{LONGEST_NAME, is_call_site, query_name};
 pub use regions::{Region, RegionKind, RegionMap};
 pub use rule::{BoundaryKind, Rule, Standing};

@@ -35,7 +35,8 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 use unfuse_format::{ExecutionId, FormatError, StageAttempt, TaskRow};
 use unfuse_postprocess::{
-    Execution, Fingerprint, Group, Plan, Profile, execution_of, generated_hash, notes, query_name,
+    Execution, Fingerprint, Group, Period, Plan, Profile, execution_of, generated_hash, notes,
+    query_name,
 };
 
 use lines::LineTexts;
@@ -235,6 +236,10 @@ impl<'a> Report<'a> {
 
     /// The summary with the verdict, by what each query adds to it.
     fn with_digests(&self, digests: Vec<Digest>) -> Result<Summary, FormatError> {
+        if self.profile.period() != Period::ALL {
+            // Slots and executors are known for the whole time only.
+            return Ok(self.summary.clone());
+        }
         let verdict = verdict::verdict(self.profile, &self.summary, &self.tasks, digests)?;
         Ok(Summary {
             verdict,

@@ -91,7 +91,7 @@ pub enum InputError {
     /// So many rows at the same time that an answer would take hours.
     #[error(
         "so many tasks run at the same time that their rows would be compared {0} times with stages, and {limit} times is the limit: \
-         ask about a part of the time (--window)", limit = crate::options::MOST_COMPARISONS
+         ask about a part of the time (--since, --until)", limit = crate::options::MOST_COMPARISONS
     )]
     TooMany(u64),
     /// Stages that wait for each other.

@@ -160,14 +160,28 @@ fn ask(program: PathBuf) -> Option<Java> {
     })
 }
 
-/// The local time in a strftime format.
+/// The local time now in a strftime format.
 pub fn local_time(format: &str) -> String {
-    Command::new("date")
-        .arg(format!("+{format}"))
-        .output()
+    date(&[format!("+{format}")]).unwrap_or_else(|| "profile".to_owned())
+}
+
+/// The local time of a moment, s since the epoch, in a strftime format.
+pub fn local_time_at(seconds: i64, format: &str) -> Option<String> {
+    date(&[format!("--date=@{seconds}"), format!("+{format}")])
+}
+
+/// The moment of a local time such as `2026-11-25 14:30:05`, or of one with its offset from UTC, s since the epoch.
+pub fn moment(local_time: &str) -> Option<i64> {
+    date(&[format!("--date={local_time}"), "+%s".to_owned()])?
+        .parse()
         .ok()
-        .and_then(|output| String::from_utf8(output.stdout).ok())
-        .map_or_else(|| "profile".to_owned(), |text| text.trim().to_owned())
+}
+
+/// What the program `date` prints; it knows the time zone.
+fn date(arguments: &[String]) -> Option<String> {
+    let output = Command::new("date").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
 }
 
 /// Runs a command to its end, quietly.

@@ -1,3 +1,5 @@
+//! `unfuse agent`: the options of the agent.
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -9,13 +11,14 @@ use crate::output::{form, write_plain_to};
 
 /// List the options of the agent
 ///
-/// They go behind the agent's path, -agentpath:/path/libunfuse.so=KEY=VALUE,…, or into
+/// Give them after the path of the agent, -agentpath:/path/libunfuse.so=KEY=VALUE,…, or with
 /// `unfuse run --agent-options KEY=VALUE,…`.
 #[derive(Debug, Args)]
 #[command(after_help = describe())]
 pub struct Agent {}
 
 impl Agent {
+    /// Prints the list.
     pub fn execute(&self) -> Result<ExitCode> {
         write_plain_to(None, form(false), |out| Ok(write!(out, "{}", describe())?))?;
         Ok(ExitCode::SUCCESS)

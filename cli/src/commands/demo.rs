@@ -1,9 +1,9 @@
-//! `unfuse demo`: everything once, from nothing to a report.
+//! `unfuse demo`: from nothing to a report.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -12,41 +12,95 @@ use unfuse_files::{Access, Directory};
 
 use crate::setup::{self, Spark};
 
-/// Rounds of the query; the first ones warm the JIT compilers up.
+/// Rounds of the query; the first ones warm up the JIT compilers.
 const ROUNDS: u64 = 8;
+/// Rows of the table: with its head and the notes it fits into ten lines or a little more.
+const ROWS: &str = "8";
 
-/// Generate TPC-H data, profile the scan-filter-join-aggregate query on local Spark, show the result
+/// Profile an example query on local Spark, and show the result
+///
+/// The first time it installs Spark and generates TPC-H data in the cache directory (`unfuse setup` does the same).
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// Where to put the profile and the report
-    #[arg(long, value_name = "DIR", default_value = "unfuse-demo")]
-    pub out: PathBuf,
+    /// Directory for the profile and the report
+    #[arg(
+        short,
+        long,
+        alias = "out",
+        value_name = "DIR",
+        default_value = "unfuse-demo"
+    )]
+    pub output: PathBuf,
     /// TPC-H scale factor
-    #[arg(long, default_value = "1")]
+    #[arg(long, default_value = "1", value_name = "SF")]
     pub scale: String,
+    /// Open the report in the browser
+    #[arg(long)]
+    pub open: bool,
+}
+
+/// How long each part took.
+struct Parts {
+    begun: Instant,
+    taken: Vec<(&'static str, Duration)>,
+}
+
+impl Parts {
+    /// Ends a part that began where the last one ended.
+    fn end(&mut self, name: &'static str) {
+        let before: Duration = self.taken.iter().map(|(_, took)| *took).sum();
+        self.taken.push((name, self.begun.elapsed() - before));
+    }
+
+    fn render(&self) -> String {
+        let seconds = |took: &Duration| took.as_secs_f64().round();
+        let parts: Vec<String> = self
+            .taken
+            .iter()
+            .map(|(name, took)| format!("{name} {} s", seconds(took)))
+            .collect();
+        format!("{} s: {}", seconds(&self.begun.elapsed()), parts.join(", "))
+    }
 }
 
 impl Demo {
-    /// Runs the demo: progress on a terminal, the top table on standard output.
+    /// Runs the demo: progress on a terminal, the table of `unfuse top` on standard output.
     pub fn execute(self) -> Result<ExitCode> {
         setup::require_java()?;
+        let mut parts = Parts {
+            begun: Instant::now(),
+            taken: Vec::new(),
+        };
         let bar = ProgressBar::new(ROUNDS + 3)
             .with_style(ProgressStyle::with_template("{spinner} [{bar:24}] {msg}")?);
         bar.enable_steady_tick(Duration::from_millis(120));
         bar.set_message("installing PySpark (first time only)");
         let spark = Spark::V4_3.install()?;
+        parts.end("Spark");
         bar.inc(1);
         bar.set_message(format!(
             "generating TPC-H data, scale factor {}",
             self.scale
         ));
         let data = setup::tpch(&spark, &self.scale)?;
+        parts.end("data");
         bar.inc(1);
-        let profile = self.out.join("profile");
-        let out = Directory::create(&self.out, Access::Private).with_context(|| {
+        let profile = self.profile(&spark, &data, &bar)?;
+        bar.finish_and_clear();
+        parts.end("query");
+        self.show(&profile)?;
+        parts.end("report");
+        crate::say!("unfuse: demo took {}", parts.render());
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Profiles the query; returns the directory of the profile.
+    fn profile(&self, spark: &Path, data: &Path, bar: &ProgressBar) -> Result<PathBuf> {
+        let profile = self.output.join("profile");
+        let out = Directory::create(&self.output, Access::Private).with_context(|| {
             format!(
-                "cannot write to {}; choose another with --out",
-                self.out.display()
+                "cannot write to {}; choose another directory with -o",
+                self.output.display()
             )
         })?;
         if profile.exists() {
@@ -54,27 +108,22 @@ impl Demo {
                 .with_context(|| format!("cannot replace {}", profile.display()))?;
         }
         out.write("query.py", include_bytes!("../../assets/demo.py"))?;
-        let script = self.out.join("query.py");
         bar.set_message("starting Spark");
-        let mut child = setup::inside(&spark, &mut Command::new(std::env::current_exe()?))
-            .args(["run", "--out"])
+        let mut child = setup::inside(spark, &mut Command::new(std::env::current_exe()?))
+            .args(["run", "--output"])
             .arg(&profile)
             .arg("--")
-            .arg(setup::program(&spark, "spark-submit"))
+            .arg(setup::program(spark, "spark-submit"))
             .args(["--master", "local[2]", "--driver-memory", "3g"])
-            .args([
-                "--conf",
-                "spark.ui.enabled=false",
-                "--conf",
-                "spark.log.level=ERROR",
-            ])
-            .arg(&script)
-            .arg(&data)
+            .args(["--conf", "spark.ui.enabled=false"])
+            .args(["--conf", "spark.log.level=ERROR"])
+            .arg(self.output.join("query.py"))
+            .arg(data)
             .arg(ROUNDS.to_string())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        // Read aside, so that a talkative Spark never fills the pipe and waits.
+        // Read on another thread, so that a Spark that writes much never fills the pipe and waits.
         let stderr = child.stderr.take().context("stderr is piped")?;
         let errors =
             std::thread::spawn(move || std::io::read_to_string(stderr).unwrap_or_default());
@@ -86,36 +135,39 @@ impl Demo {
         }
         let status = child.wait()?;
         let errors = errors.join().unwrap_or_default();
-        bar.finish_and_clear();
         if !status.success() {
+            bar.finish_and_clear();
             bail!("Spark failed ({status}):\n{errors}");
         }
-        self.show(&profile)
+        Ok(profile)
     }
 
-    fn show(&self, profile: &std::path::Path) -> Result<ExitCode> {
-        let page = self.out.join("report.html");
+    fn show(&self, profile: &Path) -> Result<()> {
+        let page = self.output.join("report.html");
         let this = std::env::current_exe()?;
-        let top = Command::new(&this).arg("top").arg(profile).status()?;
-        let report = Command::new(&this)
-            .arg("report")
+        let top = Command::new(&this)
+            .arg("top")
             .arg(profile)
-            .arg("-o")
-            .arg(&page)
-            .stderr(Stdio::null())
+            .args(["--limit", ROWS])
             .status()?;
-        if !top.success() || !report.success() {
-            bail!("the profile in {} could not be shown", profile.display());
+        let mut report = Command::new(&this);
+        report.arg("report").arg(profile).arg("-o").arg(&page);
+        if self.open {
+            report.arg("--open");
+        } else {
+            report.stderr(Stdio::null());
         }
-        let page = std::path::absolute(&page)?;
+        if !top.success() || !report.status()?.success() {
+            bail!("cannot show the profile in {}", profile.display());
+        }
         println!(
             "\nreport: file://{}   (open it in a browser)",
-            page.display()
+            std::path::absolute(&page)?.display()
         );
         println!(
             "next: unfuse flame {0} -o flame.svg   |   unfuse source {0}",
             profile.display()
         );
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }

@@ -12,23 +12,23 @@ use unfuse_postprocess::{Level, Order, Profile, Selection, export, folded};
 use super::{Depth, Input};
 use crate::output::{write_plain_to, write_to};
 
-/// Write the profile in another format
+/// Write the profile in the format of another tool
 ///
-/// Every format has the same stacks: the stage, then every frame, with an operator as a frame of its own
-/// where its code begins.
+/// Every format has the same stacks: first the stage, then every frame, with an operator as a frame of its own where its
+/// code begins.
 #[derive(Debug, Args)]
 pub struct Export {
     #[command(flatten)]
     input: Input,
-    /// The format, by what opens it
+    /// The format
     #[arg(long, value_enum)]
     format: Format,
-    /// Operators only, or every frame with the operators between
+    /// Which frames
     #[arg(long, value_enum, default_value = "full")]
     level: Depth,
     /// The file to write [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    #[arg(short, long, alias = "out", value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -43,7 +43,7 @@ enum Format {
     Otlp,
     /// JSON for the Firefox Profiler: drop it on profiler.firefox.com
     Firefox,
-    /// unfuse's own JSON for programs, see docs/export.schema.json
+    /// JSON of unfuse for programs, see docs/export.schema.json
     Json,
 }
 
@@ -56,15 +56,15 @@ impl Format {
 impl Export {
     /// Writes the file.
     pub fn execute(self) -> Result<ExitCode> {
-        if self.format.is_binary() && self.out.is_none() && io::stdout().is_terminal() {
-            bail!("this format is binary and no text for a terminal; name a file with -o FILE");
+        if self.format.is_binary() && self.output.is_none() && io::stdout().is_terminal() {
+            bail!("this format is binary: write it to a file with -o FILE");
         }
         let (profile, selection) = self.input.open()?;
         let written = |out: &mut dyn Write| {
             let level = self.level.into();
             Ok(write(self.format, &profile, selection, level, out)?)
         };
-        let out = self.out.as_deref();
+        let out = self.output.as_deref();
         match self.format {
             Format::Pprof | Format::Otlp => write_to(out, written)?,
             Format::Folded => write_plain_to(out, Form::Text, written)?,

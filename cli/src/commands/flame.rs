@@ -11,32 +11,31 @@ use unfuse_postprocess::{Order, flame_graph, folded};
 use super::{Depth, Input, Kind};
 use crate::output::write_plain_to;
 
-/// Write an interactive flame graph (SVG, for a browser)
+/// Write an interactive flame graph (SVG, for the browser)
 #[derive(Debug, Args)]
 pub struct Flame {
     #[command(flatten)]
     input: Input,
-    /// Whose time: of threads that run, that wait, or both
+    /// Which time
     #[arg(long, value_enum, default_value = "cpu")]
     kind: Kind,
-    /// Operators only, or every frame with the operators between
+    /// Which frames
     #[arg(long, value_enum, default_value = "operator")]
     level: Depth,
-    /// What stands below an operator: the operators whose rows it takes, or those that its code calls [default: plan; code with
-    /// --level full]
+    /// What stands below an operator [default: plan; code with --level full]
     #[arg(long, value_enum)]
     order: Option<By>,
     /// The SVG to write
-    #[arg(short, long, value_name = "FILE")]
-    out: PathBuf,
+    #[arg(short, long, alias = "out", value_name = "FILE")]
+    output: PathBuf,
 }
 
-/// What stands below what.
+/// What stands below an operator.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum By {
-    /// As the plan reads, from its root down to the scans; the stages and runs of a query are put together
+    /// The operators that it reads rows from, as in the plan; the stages and runs of a query are put together
     Plan,
-    /// As the code calls: stages, then operators from those that produce rows to those that consume them
+    /// The operators that its code calls, by stage
     Code,
 }
 
@@ -53,8 +52,8 @@ impl Flame {
         let seconds = ns.fold(0u64, u64::saturating_add) as f64 / 1e9;
         let time = match self.kind {
             Kind::Cpu => "CPU time",
-            Kind::OffCpu => "waiting",
-            Kind::Wall => "CPU time and waiting",
+            Kind::OffCpu => "wait time",
+            Kind::Wall => "CPU time and wait time",
         };
         let value = format!("{seconds:.2} s {time}");
         let title = match (selection.query, selection.stage) {
@@ -70,12 +69,12 @@ impl Flame {
             let id = ids.find(|id| id.execution == query)?;
             Some(profile.query_name(id))
         });
-        write_plain_to(Some(&self.out), Form::Text, |out| {
+        write_plain_to(Some(&self.output), Form::Text, |out| {
             Ok(flame_graph(&folded, &title, subtitle.as_deref(), out)?)
         })?;
         crate::say!(
             "unfuse: wrote {} (open it in a browser)",
-            self.out.display()
+            self.output.display()
         );
         Ok(ExitCode::SUCCESS)
     }

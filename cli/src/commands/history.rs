@@ -1,4 +1,4 @@
-//! `unfuse history`: the same query over days.
+//! `unfuse history`: the runs of a query over days.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,19 +13,19 @@ use super::open;
 use crate::output::print;
 use crate::remote;
 
-/// List queries with their runs, or compare the runs of one query over days and profiles
+/// List queries, or compare the runs of one query over days and profiles
 #[derive(Debug, Args)]
 pub struct History {
-    /// The query, or the beginning of its fingerprint; all queries are listed without
+    /// The query: its fingerprint, or the beginning of it [default: list all queries]
     #[arg(value_name = "FINGERPRINT")]
     fingerprint: Option<String>,
-    /// Profile directories or their URIs, or local directories that hold some
+    /// Profile directories, their URIs, or local directories that contain profiles
     #[arg(long = "in", value_name = "DIR", num_args = 1.., default_value = ".")]
     dirs: Vec<PathBuf>,
-    /// Print JSON: the query's runs with their operators, or an array of queries
+    /// Print JSON: the runs of the query with their operators, or an array of queries
     #[arg(long)]
     json: bool,
-    /// Rows to show (text only); of runs the latest
+    /// Rows to print (text only); of runs the latest
     #[arg(long, default_value_t = 40, value_name = "N")]
     limit: usize,
 }
@@ -52,7 +52,7 @@ impl History {
                 .map(|dir| dir.display().to_string())
                 .collect();
             bail!(
-                "no profile in {}; name profile directories with --in",
+                "no profile in {}; name a profile directory with --in",
                 dirs.join(", ")
             );
         }
@@ -60,7 +60,7 @@ impl History {
     }
 }
 
-/// The profile that a directory is, or those in it.
+/// The directory itself if it is a profile, else the profiles in it.
 fn found(dir: &Path) -> Result<Vec<PathBuf>> {
     if remote::is_uri(dir) || ProfileDir::is_at(dir) {
         return Ok(vec![dir.to_owned()]);

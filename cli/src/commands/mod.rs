@@ -1,13 +1,15 @@
-//! One module a command; each is a clap `Args` with an `execute`.
+//! A module for each command: a clap `Args` with an `execute`.
 
 pub mod agent;
 pub mod blame;
+pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod export;
 pub mod flame;
 pub mod history;
 pub mod impact;
+pub mod man;
 pub mod record;
 pub mod report;
 pub mod run;
@@ -24,36 +26,40 @@ use clap::{Args, ValueEnum};
 use unfuse_postprocess::{Level, Profile, Selection, Time};
 
 use crate::remote;
+use crate::when::{Times, recorded};
 use unfuse_report::text::list;
 
 /// Which profile, and which part of it.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// The profile directory that `unfuse run` printed, or its URI on a file system of Hadoop
+    /// The profile directory that `unfuse run` printed, or its URI (hdfs://…, s3a://…)
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Only this query (Spark SQL execution id)
+    /// Only this query: the id of a Spark SQL execution
     #[arg(long, value_name = "N")]
     query: Option<i64>,
     /// Only this stage
     #[arg(long, value_name = "N")]
     stage: Option<i32>,
+    #[command(flatten)]
+    times: Times,
 }
 
 impl Input {
-    /// Reads the profile, says on stderr what had to be left out, and checks the selection.
+    /// Reads the profile, reports on stderr what it leaves out, and checks the selection.
     fn open(&self) -> Result<(Profile, Selection)> {
         self.open_for(Time::Cpu)
     }
 
     /// The same for the time of threads that run or wait.
     fn open_for(&self, time: Time) -> Result<(Profile, Selection)> {
+        let dir = remote::local(&self.dir)?;
         let selection = Selection {
             query: self.query,
             stage: self.stage,
             time,
+            period: self.times.period(&dir)?,
         };
-        let dir = remote::local(&self.dir)?;
         let profile = Profile::open_selected(&dir, selection)?;
         if profile.selected(selection).next().is_none() {
             bail!("{}", self.why_nothing(&dir, time)?);
@@ -77,25 +83,32 @@ impl Input {
             return Ok(format!("{dir}: {ONLY_WAITS}"));
         }
         let (queries, stages) = (list(&profile.queries()), list(&profile.stage_ids()));
+        if !self.times.is_all() {
+            return Ok(format!(
+                "{dir} has no samples of that time, query and stage; it was recorded {}, with samples of queries {queries} \
+                 and stages {stages}",
+                recorded(&profile.processes)
+            ));
+        }
         Ok(format!(
-            "{dir} has no samples for that query and stage; it has queries {queries} and stages {stages}"
+            "{dir} has no samples of that query and stage; it has samples of queries {queries} and stages {stages}"
         ))
     }
 }
 
-const NO_WAITS: &str = "no waits were recorded: they are with perf_event only (`unfuse doctor` checks this machine), \
-     not with the agent's option waits=off, and not by versions of unfuse before this one";
+const NO_WAITS: &str = "the profile has no waits. Recording them needs perf_event (`unfuse doctor` checks this machine) \
+     and the agent's option waits=on, which is the default";
 
 /// As of a JVM that ended when its first sample was due.
 const ONLY_WAITS: &str =
-    "the profile has no samples of this kind, only waits: `--kind off-cpu` shows them";
+    "the profile has no samples of CPU time, only waits: `--kind off-cpu` shows them";
 
-/// Whose time to show.
+/// Which time to show.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Kind {
     /// CPU time
     Cpu,
-    /// The time that threads wait: for disks, other machines, locks, a CPU …
+    /// Wait time: for disks, the network, locks, a CPU …
     OffCpu,
     /// Both
     Wall,
@@ -114,7 +127,9 @@ impl From<Kind> for Time {
 /// How much of a stack to write.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Depth {
+    /// Operators only
     Operator,
+    /// Every frame, with the operators between them
     Full,
 }
 
@@ -127,14 +142,14 @@ impl From<Depth> for Level {
     }
 }
 
-/// Reads a profile and says on stderr what had to be left out.
+/// Reads a profile and reports on stderr what it leaves out.
 fn open(dir: &Path) -> Result<Profile> {
     let profile = Profile::open(&remote::local(dir)?)?;
     say_problems(&profile);
     Ok(profile)
 }
 
-/// Says on stderr what had to be left out of a profile.
+/// Reports on stderr what was left out of a profile.
 fn say_problems(profile: &Profile) {
     for problem in &profile.problems {
         crate::say!("unfuse: {problem}");
@@ -146,16 +161,16 @@ fn say_problems(profile: &Profile) {
 
 fn why_empty(profile: &Profile) -> &'static str {
     if profile.processes.is_empty() && !profile.failures.is_empty() {
-        "the profile is empty: the JVM could not be profiled"
+        "the profile is empty: the agent could not profile the JVM"
     } else if profile.processes.is_empty() {
-        "the profile is empty: no JVM has written to it. Was the command run by `unfuse run`, or java \
-         started with -agentpath? `unfuse doctor` checks this machine"
+        "the profile is empty: no JVM has written to it. Start the command with `unfuse run`, or java with -agentpath; \
+         `unfuse doctor` checks this machine"
     } else if !profile.failures.is_empty() {
-        "the profile has no samples: they could not be written"
+        "the profile has no samples: the writer could not write them"
     } else if profile.processes.iter().all(|process| process.rate_hz == 0) {
-        "the profile has no samples: it was taken with rate 0"
+        "the profile has no samples: it was recorded with --rate 0"
     } else {
-        "the profile has no samples: the JVM ran too shortly, or did no work on the profiled threads. \
+        "the profile has no samples: the JVM ended too soon, or the profiled threads did no work. \
          Try a higher --rate or --agent-options threads=all; `unfuse doctor` checks this machine"
     }
 }

@@ -1,4 +1,4 @@
-//! `unfuse record`: a JVM that runs already, for a while.
+//! `unfuse record`: a JVM that is already running.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,44 +9,50 @@ use clap::Args;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use unfuse_files::Directory;
-use unfuse_format::{FormatError, ProfileDir};
+use unfuse_format::{FormatError, ProfileDir, units};
 use unfuse_machine as machine;
 use unfuse_profiler::attach::{Recorder, Recording};
 use unfuse_profiler::{Config, LaunchError, Threads};
 
 use crate::attach::Jvm;
-use crate::duration::duration;
 use crate::fresh::{PATIENCE, default_out, tell, tell_completeness};
 
 /// How long the JVM gets to compile its hot methods again before samples count.
 const WARM_UP: Duration = Duration::from_secs(1);
+/// The shortest recording.
+const LEAST: Duration = Duration::from_millis(1);
+/// The longest recording.
+const MOST: Duration = Duration::from_secs(7 * 86_400);
 
-/// Profile a JVM that runs already, for a while, and leave it as it was
+/// Profile a JVM that is already running
+///
+/// The agent leaves the JVM after the recording. Needs perf_event (`unfuse doctor` checks it). docs/attach.md says what such
+/// a profile lacks.
 #[derive(Debug, Args)]
 pub struct Record {
-    /// The JVM's process id
+    /// Process id of the JVM
     #[arg(long, value_name = "PID")]
     pid: u32,
-    /// How long, such as 30s, 500ms or 2m; Ctrl-C ends it before
-    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = duration)]
+    /// How long to record, such as 30s or 5m; Ctrl-C ends it earlier
+    #[arg(long = "for", value_name = "DURATION", default_value = "30s", value_parser = recording)]
     duration: Duration,
     /// Samples a second of CPU time, for each thread
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rate: u32,
     /// Profile directory [default: unfuse-DATE-TIME in this directory]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Do not make the JVM compile its code again: code of before has methods, but no lines, then
+    #[arg(short, long, alias = "out", value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Do not have the JVM compile its code again; code that it compiled before has no lines in the profile then
     #[arg(long)]
     keep_code: bool,
 }
 
 impl Record {
-    /// Records, and says where the profile is.
+    /// Records, and prints where the profile is.
     pub fn execute(self) -> Result<ExitCode> {
         let jvm = Jvm::find(self.pid)?;
         let library = std::fs::canonicalize(machine::agent_library()?)?;
-        let out = self.out.clone().unwrap_or_else(default_out);
+        let out = self.output.clone().unwrap_or_else(default_out);
         // Blocked from here on: Ctrl-C ends the recording, not the clean-up.
         let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
         signals.thread_block()?;
@@ -74,18 +80,18 @@ impl Record {
         };
         recording.wait(self.duration, &stop);
         if !recording.finish(PATIENCE) {
-            crate::say!("unfuse: {} is still being written", out.display());
+            crate::say!("unfuse: the writer is still writing to {}", out.display());
         }
         if let Some(failure) = recording.failure() {
             crate::say!("unfuse: {failure}");
         }
         match recording.detach() {
             _ if recording.jvm_has_ended() => {
-                crate::say!("unfuse: JVM {} ended before the time was over", self.pid);
+                crate::say!("unfuse: JVM {} ended before the recording did", self.pid);
             }
             Ok(()) => {}
             Err(e) => crate::say!(
-                "unfuse: the agent has not left JVM {} in time ({e})",
+                "unfuse: the agent did not detach from JVM {} in time ({e})",
                 self.pid
             ),
         }
@@ -105,13 +111,16 @@ impl Record {
         let recorder =
             Recorder::new(config, dir, self.pid, jvm.owner()).map_err(|e| match e {
                 LaunchError::PerfDenied(e) => anyhow::anyhow!(
-                    "perf_event_open is not allowed here ({e}), and a running JVM can be sampled in no other \
-                     way; `unfuse doctor` says how to allow it"
+                    "the kernel denies perf_event_open ({e}), which a recording needs; `unfuse doctor` says how to \
+                     allow it"
                 ),
                 e => anyhow::anyhow!("{e}"),
             })?;
         if library.to_string_lossy().contains('\0') {
-            bail!("{}: not a path the JVM could load", library.display());
+            bail!(
+                "the JVM cannot load {}: the path has a zero byte",
+                library.display()
+            );
         }
         let mut options = recorder.option();
         if self.keep_code {
@@ -125,6 +134,15 @@ impl Record {
         }
         handshake.go().with_context(profiling)
     }
+}
+
+/// How long a recording lasts.
+fn recording(text: &str) -> Result<Duration, String> {
+    let duration = units::parse_duration(text)?;
+    if (LEAST..=MOST).contains(&duration) {
+        return Ok(duration);
+    }
+    Err("a duration from 1ms to 7d is expected, such as 30s".to_owned())
 }
 
 /// The profile directory, which may be a new one.

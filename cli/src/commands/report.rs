@@ -1,4 +1,4 @@
-//! `unfuse report`: everything a profile says, as one page for the browser.
+//! `unfuse report`: everything in a profile, as one page for the browser.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,25 +6,43 @@ use std::process::ExitCode;
 use anyhow::{Error, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use unfuse_postprocess::{Profile, Selection};
 
-use super::{open, why_empty};
-use crate::output::write_to;
+use super::{say_problems, why_empty};
+use crate::open;
+use crate::output::{is_stdout, write_to};
+use crate::remote;
+use crate::when::{Times, recorded};
 
-/// Write one HTML page: queries by cost, plans with time bars, stages, flame graphs, source, contention, skew
+/// Write the report: one HTML page for the browser
+///
+/// It has queries by cost, plans with time bars, stages, flame graphs, generated code, contention and skew, and needs no
+/// network and no other file.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// The profile directory that `unfuse run` printed, or its URI on a file system of Hadoop
+    /// The profile directory that `unfuse run` printed, or its URI (hdfs://…, s3a://…)
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// The page to write, - for stdout; it needs no network and no other file
-    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
-    out: PathBuf,
-    /// Only this Spark application, of the several that a profile may hold
+    /// The page to write, or - for standard output
+    #[arg(
+        short,
+        long,
+        alias = "out",
+        value_name = "FILE",
+        default_value = "report.html"
+    )]
+    output: PathBuf,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+    /// Only this Spark application; a profile may have several
     #[arg(long, value_name = "ID", conflicts_with = "against")]
     app: Option<String>,
-    /// Compare with this profile: it is what was before
+    /// Compare with this earlier profile
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
+    #[command(flatten)]
+    times: Times,
 }
 
 impl Report {
@@ -34,26 +52,17 @@ impl Report {
         let bar = ProgressBar::new(0)
             .with_style(ProgressStyle::with_template("{spinner} [{bar:24}] {msg}")?);
         bar.set_message(format!("reading {}", self.dir.display()));
-        let mut profile = open(&self.dir)?;
-        if let Some(app) = &self.app {
-            profile.keep_application(app);
-            if profile.groups.is_empty() && profile.executions.is_empty() {
-                bail!(
-                    "{}: no profile of application {app}; a running one appears after some seconds",
-                    self.dir.display()
-                );
-            }
-        }
-        if profile.groups.is_empty() && profile.executions.is_empty() {
-            bail!("{}: {}", self.dir.display(), why_empty(&profile));
-        }
+        let profile = self.read()?;
         let mut report = unfuse_report::Report::of(&profile)?;
         if let Some(before) = &self.against {
             bar.set_message(format!("reading {}", before.display()));
-            let before = open(before)?;
+            let before = super::open(before)?;
             report = report.against(&unfuse_report::Report::of(&before)?);
         }
-        bar.set_message("who slowed whom down");
+        if !self.times.is_all() {
+            report = report.with_note(PART_OF_TIME.to_owned());
+        }
+        bar.set_message("analysing contention");
         let parts = |done: usize, all: usize| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
@@ -63,7 +72,7 @@ impl Report {
             Ok(None) => {}
             Err(error) => report = report.with_note(missing("contention", &error.into())),
         }
-        bar.set_message("which tasks are slow");
+        bar.set_message("analysing skew");
         match unfuse_report::skew::skew(profile.path(), self.app.as_deref(), report.summary()) {
             Ok(Some(skew)) => report = report.with_skew(skew),
             Ok(None) => {}
@@ -72,23 +81,65 @@ impl Report {
         bar.set_position(0);
         bar.set_length(report.summary().queries.len() as u64);
         bar.set_message("writing");
-        write_to(Some(&self.out), |mut out| {
+        write_to(Some(&self.output), |mut out| {
             Ok(report.write_html(&mut out, &|| bar.inc(1))?)
         })?;
         bar.finish_and_clear();
-        if self.out.as_os_str() != "-" {
+        if is_stdout(&self.output) {
+            if self.open {
+                crate::say!("unfuse: --open needs a file; choose one with -o FILE");
+            }
+        } else if self.open {
+            open::page(&self.output);
+        } else {
             crate::say!(
-                "unfuse: wrote {} (open it in a browser)",
-                self.out.display()
+                "unfuse: wrote {} (open it in a browser, or add --open)",
+                self.output.display()
             );
         }
         Ok(ExitCode::SUCCESS)
     }
+
+    /// Reads the part of the profile that is asked for.
+    fn read(&self) -> Result<Profile> {
+        let dir = remote::local(&self.dir)?;
+        let selection = Selection {
+            period: self.times.period(&dir)?,
+            ..Selection::default()
+        };
+        let mut profile = Profile::open_selected(&dir, selection)?;
+        say_problems(&profile);
+        let is_empty =
+            |profile: &Profile| profile.groups.is_empty() && profile.executions.is_empty();
+        let shown = self.dir.display();
+        if let Some(app) = &self.app {
+            profile.keep_application(app);
+            if is_empty(&profile) {
+                bail!(
+                    "{shown} has no application {app}; one that is running appears after some seconds"
+                );
+            }
+        }
+        if is_empty(&profile) && !self.times.is_all() {
+            bail!(
+                "{shown} has nothing of that time; it was recorded {}",
+                recorded(&profile.processes)
+            );
+        }
+        if is_empty(&profile) {
+            bail!("{shown}: {}", why_empty(&profile));
+        }
+        Ok(profile)
+    }
 }
 
-/// Says that a part cannot be told, and why; the others can.
+/// What the numbers of a report with --since or --until count.
+const PART_OF_TIME: &str = "this report is about a part of the time (--since, --until): CPU time, waits, queries, stages and \
+     tasks are of that part; contention and skew count the whole stages that ran in it, and there is no verdict";
+
+/// Reports that a part is missing, and why.
 fn missing(what: &str, error: &Error) -> String {
-    let note = format!("the report says nothing of {what}: {error:#}");
+    let note = format!("the report has no {what}: {error:#}");
     crate::say!("unfuse: {note}");
     note
 }

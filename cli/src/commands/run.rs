@@ -13,31 +13,33 @@ use crate::fresh::{PATIENCE, default_out, tell};
 use crate::launch::{agent_flag, exit_code, run};
 use crate::remote;
 
-/// Run a spark-submit, pyspark, spark-sql, python or java command under the profiler
+/// Profile a spark-submit, pyspark, spark-sql, python or java command
+///
+/// The exit code is that of the command. Next, look at the profile: `unfuse report DIR`, `unfuse top DIR`.
 #[derive(Debug, Args)]
 pub struct Run {
     /// Samples a second of CPU time, for each thread
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub rate: u32,
-    /// Profile directory, or its URI on a file system of Hadoop [default: unfuse-DATE-TIME in this directory]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Delete the oldest of the profile beyond this size, such as 2GB: for jobs that never end
-    #[arg(long, value_name = "SIZE", value_parser = Retention::parse_size)]
+    /// Profile directory, or its URI (hdfs://…, s3a://…) [default: unfuse-DATE-TIME in this directory]
+    #[arg(short, long, alias = "out", value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Delete the oldest samples when the profile exceeds this size, such as 2GB; for jobs that never end
+    #[arg(long, value_name = "SIZE", value_parser = Retention::size_limit)]
     pub keep: Option<u64>,
-    /// Delete what is older, such as 12h or 7d
-    #[arg(long, value_name = "AGE", value_parser = Retention::parse_age)]
+    /// Delete samples that are older than this, such as 12h or 7d
+    #[arg(long, value_name = "DURATION", value_parser = Retention::age_limit)]
     pub keep_for: Option<Duration>,
-    /// Profile the driver only; executor processes are started without the agent
+    /// Profile the driver only; executors start without the agent
     #[arg(long)]
     pub driver_only: bool,
-    /// Follow records through the tasks, to find the slow ones (`unfuse skew`): with the content of the slowest, or without
+    /// Follow records through the tasks; `unfuse skew` shows the slow ones
     #[arg(long, value_name = "CONTENT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     pub records: Option<Records>,
-    /// More options for the agent, as in -agentpath (key=value,…)
-    #[arg(long, value_name = "OPTIONS")]
+    /// More options for the agent, see `unfuse help agent`
+    #[arg(long, value_name = "KEY=VALUE,…")]
     pub agent_options: Option<String>,
-    /// The command
+    /// The command and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -45,20 +47,20 @@ pub struct Run {
 /// What is kept of records that are followed.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Records {
-    /// Times and places, and the beginning of the slowest ones' content
+    /// With the beginning of the slowest records' contents
     On,
-    /// Times and places only
+    /// Without contents
     Redacted,
 }
 
 impl Run {
-    /// Runs the command; the exit code is the command's own.
+    /// Runs the command, and returns its exit code.
     pub fn execute(self) -> Result<ExitCode> {
-        let out = self.out.clone().unwrap_or_else(default_out);
+        let out = self.output.clone().unwrap_or_else(default_out);
         if remote::is_uri(&out) {
             if self.keep.is_some() || self.keep_for.is_some() {
                 bail!(
-                    "--keep and --keep-for hold for local directories, not for {}: leave them out, or choose a directory with --out",
+                    "--keep and --keep-for need a local directory, and {} is a URI: leave them out, or choose a directory with -o",
                     out.display()
                 );
             }
@@ -71,12 +73,12 @@ impl Run {
         };
         if !dir.is_there() {
             let out = out.display();
-            crate::say!("unfuse: {out} was deleted while the command ran; there is no profile");
+            crate::say!("unfuse: there is no profile: {out} was deleted while the command ran");
             return Ok(exit_code(status));
         }
         if !LiveMarker::wait_for_all(&dir, PATIENCE) {
             crate::say!(
-                "unfuse: a profiled process is still running; {} grows until it ends",
+                "unfuse: a profiled process is still running and writes to {} until it ends",
                 out.display()
             );
         }
@@ -84,7 +86,7 @@ impl Run {
         Ok(exit_code(status))
     }
 
-    /// The same where Spark's processes copy their profile to a file system of Hadoop.
+    /// The same where Spark's processes copy their profile to a URI.
     fn execute_far(&self, uri: &Path) -> Result<ExitCode> {
         let Some(status) = self.run(uri)? else {
             return Ok(ExitCode::from(127));

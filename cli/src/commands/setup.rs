@@ -7,22 +7,24 @@ use clap::Args;
 
 use crate::setup::{self, Spark};
 
-/// Install a pinned PySpark and TPC-H or TPC-DS data into the cache directory (what `demo` does by itself)
+/// Install the Spark and the data that the demo and the tests use
+///
+/// They go into the cache directory, ~/.cache/unfuse or what XDG_CACHE_HOME names. `unfuse demo` installs what it needs by itself.
 #[derive(Debug, Args)]
 pub struct Setup {
-    /// Which Spark; may be given several times
+    /// Version of Spark; may be given several times
     #[arg(long = "spark", value_name = "VERSION", default_value = "4.3")]
     pub sparks: Vec<Spark>,
-    /// TPC-H scale factors to generate
+    /// TPC-H data of this scale factor; 1 is 350 MiB
     #[arg(long, value_name = "SF")]
     pub tpch: Vec<String>,
-    /// TPC-DS scale factors to generate
+    /// TPC-DS data of this scale factor; 1 is 350 MiB
     #[arg(long, value_name = "SF")]
     pub tpcds: Vec<String>,
 }
 
 impl Setup {
-    /// Installs and prints, a line each, where it is.
+    /// Installs, and prints a line for each directory.
     pub fn execute(self) -> Result<ExitCode> {
         setup::require_java()?;
         for spark in &self.sparks {

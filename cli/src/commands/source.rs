@@ -5,21 +5,22 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use unfuse_format::counted;
 use unfuse_postprocess::plain::{self, Form};
 use unfuse_postprocess::{Annotated, AnnotatedLine, annotated};
 
 use super::Input;
 use crate::output::write_plain_to;
 
-/// Cold lines shown around hot ones.
+/// Lines without samples that are printed around a line with samples.
 const CONTEXT: usize = 4;
 
-/// Show generated source with the share of samples of each line and its operator
+/// Show generated code, with operator and share of samples beside each line
 #[derive(Debug, Args)]
 pub struct Source {
     #[command(flatten)]
     input: Input,
-    /// Show every line; cold stretches are cut out otherwise
+    /// Print every line, also those far from lines with samples
     #[arg(long)]
     all: bool,
 }
@@ -30,7 +31,9 @@ impl Source {
         let (profile, selection) = self.input.open()?;
         let sources = annotated(&profile, selection)?;
         if sources.is_empty() {
-            bail!("no sample of the selection is in generated code; try `unfuse top --by method`");
+            bail!(
+                "no sample is in generated code; `unfuse top DIR --by method` lists methods instead"
+            );
         }
         write_plain_to(None, Form::Text, |out| {
             for source in &sources {
@@ -64,7 +67,7 @@ impl Source {
                 continue;
             }
             if cut > 0 {
-                writeln!(out, "{:>9}  {:<24} … {cut} lines without samples", "", "")?;
+                writeln!(out, "{:>9}  {:<24} … {}", "", "", without_samples(cut))?;
                 cut = 0;
                 before = None;
             }
@@ -89,11 +92,15 @@ impl Source {
             )?;
         }
         if cut > 0 {
-            writeln!(out, "{:>9}  {:<24} … {cut} lines without samples", "", "")?;
+            writeln!(out, "{:>9}  {:<24} … {}", "", "", without_samples(cut))?;
         }
         writeln!(out)?;
         Ok(())
     }
+}
+
+fn without_samples(lines: usize) -> String {
+    format!("{} without samples", counted(lines, "line"))
 }
 
 fn is_near_hot(lines: &[AnnotatedLine], index: usize) -> bool {

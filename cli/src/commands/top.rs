@@ -1,35 +1,35 @@
-//! `unfuse top`: who uses the CPU, and who waits.
+//! `unfuse top`: what uses the CPU, and what waits.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use unfuse_postprocess::{By, Profile, Selection, Time, notes};
+use unfuse_postprocess::{By, Period, Profile, Selection, Time, notes};
 use unfuse_report::top::Top as Table;
 use unfuse_report::{Report, verdict};
 
 use super::{Input, Kind};
 use crate::output::{form, write_plain_to};
 
-/// Show which operators, lines or methods use the CPU, or wait
+/// List operators, lines or methods by CPU time or wait time
 #[derive(Debug, Args)]
 pub struct Top {
     #[command(flatten)]
     input: Input,
-    /// What to sum by [default: operator; method where no Spark was profiled]
+    /// What a row stands for [default: operator; method if the profile is not of Spark]
     #[arg(long, value_enum)]
     by: Option<Column>,
-    /// Whose time: of threads that run, that wait, or both
+    /// Which time
     #[arg(long, value_enum, default_value = "cpu")]
     kind: Kind,
-    /// A row for each run of a query, not one for all its runs
+    /// Print a row for each run of a query, not one for all its runs
     #[arg(long)]
     runs: bool,
-    /// Print JSON: an array of objects, most samples first; with a row for each run
+    /// Print JSON: an array of objects, most samples first, with a row for each run
     #[arg(long)]
     json: bool,
-    /// Rows to show (text only)
+    /// Rows to print (text only)
     #[arg(long, default_value_t = 40, value_name = "N")]
     limit: usize,
 }
@@ -99,7 +99,8 @@ impl Top {
 
 /// What to say of the whole profile, with an empty line below it; nothing of a part of it.
 fn verdict(profile: &Profile, selection: Selection) -> String {
-    let is_part = selection.query.is_some() || selection.stage.is_some();
+    let is_part =
+        selection.query.is_some() || selection.stage.is_some() || selection.period != Period::ALL;
     if is_part || selection.time != Time::Cpu {
         return String::new();
     }

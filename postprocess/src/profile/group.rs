@@ -103,6 +103,36 @@ pub(crate) struct Slice {
     pub(crate) group: Group,
 }
 
+/// A part of a profile's time: from a moment to before another, ns since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    /// The first moment, ns since the epoch.
+    pub start_ns: i64,
+    /// The first moment after it, ns since the epoch.
+    pub end_ns: i64,
+}
+
+impl Period {
+    /// All time.
+    pub const ALL: Self = Self {
+        start_ns: i64::MIN,
+        end_ns: i64::MAX,
+    };
+
+    /// Whether something that lasted so long, ms since the epoch, has a part in it. What has no start or no end may have one.
+    pub fn overlaps_ms(self, start_ms: Option<i64>, end_ms: Option<i64>) -> bool {
+        let ns = |ms: i64| ms.saturating_mul(1_000_000);
+        start_ms.is_none_or(|ms| ns(ms) < self.end_ns)
+            && end_ms.is_none_or(|ms| ns(ms) >= self.start_ns)
+    }
+}
+
+impl Default for Period {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
 /// Which part of a profile is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Selection {
@@ -112,6 +142,8 @@ pub struct Selection {
     pub stage: Option<i32>,
     /// The time of threads that run, that wait, or both.
     pub time: Time,
+    /// Only samples of this time. It holds for what is read: the samples of a profile in memory have no times.
+    pub period: Period,
 }
 
 impl Selection {

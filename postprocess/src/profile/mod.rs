@@ -16,7 +16,7 @@ use unfuse_format::{
 };
 
 pub(crate) use self::group::Slice;
-pub use self::group::{Group, Selection, Time, Weight};
+pub use self::group::{Group, Period, Selection, Time, Weight};
 pub(crate) use self::texts::TextTable;
 
 use crate::attribute::is_mapped;
@@ -77,6 +77,8 @@ pub(crate) type Landmark = (usize, Option<&'static Boundary>);
 #[derive(Debug)]
 pub struct Profile {
     dir: ProfileDir,
+    /// The time that was read.
+    period: Period,
     /// Samples of threads that ran, by group.
     pub groups: Vec<(Group, Weight)>,
     /// Waits by group; those of Spark's threads that had no task are not among them.
@@ -116,8 +118,11 @@ impl Profile {
         Self::open_selected(root, Selection::default())
     }
 
-    /// Reads a profile, but of its samples only those of the selected query and stage; some of other queries and stages may be
-    /// among them. Segments that hold none of them are not read, so damage in them is not noticed.
+    /// Reads a profile, but of its samples only those of the selected query, stage and time; some of other queries and stages
+    /// may be among them. Segments that hold none of them are not read, so damage in them is not noticed. Executions and
+    /// stages that ran at another time are left out.
+    ///
+    /// A row of samples spans a few seconds at most. It counts where it begins.
     ///
     /// # Errors
     /// As for `open`.
@@ -126,7 +131,7 @@ impl Profile {
         let mut problems = Vec::new();
         let processes = latest(rows::<ProcessRow>(&dir, &mut problems)?);
         let stages = joined::stages(rows::<StageRow>(&dir, &mut problems)?);
-        let bounds = stage_bounds(selection, &stages);
+        let bounds = bounds(selection, &stages);
         let samples = samples::Source {
             dir: &dir,
             processes: &processes,
@@ -171,7 +176,9 @@ impl Profile {
             problems,
             failures: LiveMarker::failures(&dir),
             dir,
+            period: selection.period,
         };
+        profile.keep_period();
         profile.read_regions();
         Ok(profile)
     }
@@ -219,7 +226,7 @@ impl Profile {
             stages: &self.stages,
             by_time: self.is_by_time(),
         };
-        let mut slices = samples.slices(&stage_bounds(selection, &self.stages))?;
+        let mut slices = samples.slices(&bounds(selection, &self.stages))?;
         slices.retain(|slice| selection.holds(&slice.group));
         slices.sort_by(|a, b| {
             let key = |slice: &Slice| (slice.start_ns, slice.end_ns, slice.group.stack);
@@ -236,10 +243,42 @@ impl Profile {
         Ok(self.dir.read::<T>()?.rows)
     }
 
-    /// Every finished task attempt. They are many and few questions need them, so they are read when
-    /// asked for.
+    /// Every finished task attempt of the time that was read. They are many and few questions need them, so they are read
+    /// when asked for.
+    ///
+    /// # Errors
+    /// The tasks cannot be read.
     pub fn tasks(&self) -> Result<Vec<TaskRow>, FormatError> {
-        Ok(self.dir.read::<TaskRow>()?.rows)
+        let mut tasks = self.dir.read::<TaskRow>()?.rows;
+        if self.period != Period::ALL {
+            tasks.retain(|task| {
+                let (start, end) = (task.launched_ms, task.finished_ms);
+                self.period.overlaps_ms(Some(start), Some(end))
+            });
+        }
+        Ok(tasks)
+    }
+
+    /// The part of the time that was read.
+    pub fn period(&self) -> Period {
+        self.period
+    }
+
+    /// Forgets executions and stages that ran at another time than the one that was read.
+    fn keep_period(&mut self) {
+        let period = self.period;
+        if period == Period::ALL {
+            return;
+        }
+        self.executions
+            .retain(|_, run| period.overlaps_ms(run.started_ms, run.ended_ms));
+        self.stages
+            .retain(|_, run| period.overlaps_ms(run.submitted_ms, run.completed_ms));
+        let executions = &self.executions;
+        self.plans.retain(|id, _| executions.contains_key(id));
+        self.generated.retain(|id, _| executions.contains_key(id));
+        self.descriptions
+            .retain(|id, _| executions.contains_key(id));
     }
 
     /// The profile's directory.
@@ -323,8 +362,15 @@ pub fn generated_hash(file: &str) -> Option<&str> {
 }
 
 /// Bounds that the samples of a selection keep.
-fn stage_bounds(selection: Selection, stages: &HashMap<StageAttempt, Stage>) -> Bounds {
+fn bounds(selection: Selection, stages: &HashMap<StageAttempt, Stage>) -> Bounds {
     let mut bounds = Bounds::ALL;
+    let period = selection.period;
+    if period != Period::ALL {
+        bounds = bounds.and(
+            "start_ns",
+            period.start_ns..=period.end_ns.saturating_sub(1),
+        );
+    }
     if let Some(query) = selection.query {
         let of_query = stages
             .iter()

@@ -41,7 +41,7 @@ pub enum FormatError {
     },
     /// The directory cannot be made or written to.
     #[error(
-        "cannot write the profile to {path}: {source}; choose another directory with --out (or dir=) or make this one writable"
+        "cannot write the profile to {path}: {source}; choose another directory with -o (or dir=) or make this one writable"
     )]
     Unwritable {
         /// The directory or file.
@@ -50,7 +50,7 @@ pub enum FormatError {
         source: io::Error,
     },
     /// The directory is not one to write to.
-    #[error("cannot write the profile: {0} (with --out or dir=)")]
+    #[error("cannot write the profile: {0} (with -o or dir=)")]
     Refused(DirectoryError),
     /// Any other failing file operation.
     #[error("{path}: {source}")]

@@ -29,6 +29,7 @@
 
 mod bounds;
 mod columns;
+mod count;
 mod describe;
 mod dir;
 mod error;
@@ -43,10 +44,12 @@ mod room;
 mod segment;
 mod tables;
 mod thrift;
+pub mod units;
 mod words;
 
 pub use bounds::Bounds;
 pub use columns::{Columns, Numbers, Texts};
+pub use count::counted;
 pub use describe::describe_tables;
 pub use dir::{FORMAT_VERSION, MANIFEST, ProfileDir, is_uri};
 pub use error::{FormatError, Problem};

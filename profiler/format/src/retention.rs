@@ -15,10 +15,14 @@ use std::time::{Duration, SystemTime};
 
 use unfuse_files::{Directory, Kind};
 
-use crate::{Lifetime, LiveMarker, ProfileDir, TableId};
+use crate::{Lifetime, LiveMarker, ProfileDir, TableId, units};
 
 /// Into how many generations the limits are cut.
 const GENERATIONS: u32 = 10;
+/// The least that a profile is kept within.
+const LEAST_BYTES: u64 = 64 << 10;
+/// The least that samples are kept for.
+const LEAST_AGE: Duration = Duration::from_secs(10);
 
 /// Tables whose segments live so long.
 fn tables(lifetime: Lifetime) -> impl Iterator<Item = TableId> {
@@ -48,48 +52,28 @@ impl Retention {
             || self.age.is_some_and(|limit| age >= limit / GENERATIONS)
     }
 
-    /// A size such as `2GB`, `500M` or `1.5g`, in powers of 1024.
+    /// A limit of the size such as `2GB`, bytes.
     ///
     /// # Errors
-    /// What is expected.
-    pub fn parse_size(text: &str) -> Result<u64, String> {
-        let wrong = || "a size such as 500MB or 2GB is expected".to_owned();
-        let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
-        let unit = unit.to_ascii_lowercase();
-        let shift = match unit.trim_end_matches('b').trim_end_matches('i') {
-            "k" => 10,
-            "m" => 20,
-            "g" => 30,
-            "t" => 40,
-            _ => return Err(wrong()),
-        };
-        let bytes = number * (1u64 << shift) as f64;
-        if !(64.0 * 1024.0..1e18).contains(&bytes) {
-            return Err("a size of at least 64KB is expected".to_owned());
+    /// It is no size, or too small for a profile.
+    pub fn size_limit(text: &str) -> Result<u64, String> {
+        let bytes = units::parse_size(text)?;
+        if bytes < LEAST_BYTES {
+            return Err("a size of at least 64KB is expected, such as 2GB".to_owned());
         }
-        Ok(bytes as u64)
+        Ok(bytes)
     }
 
-    /// An age such as `7d`, `12h`, `30m` or `90s`.
+    /// A limit of the age such as `7d`.
     ///
     /// # Errors
-    /// What is expected.
-    pub fn parse_age(text: &str) -> Result<Duration, String> {
-        let wrong = || "an age such as 12h or 7d is expected".to_owned();
-        let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
-        let seconds = number
-            * match unit {
-                "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3600.0,
-                "d" => 86_400.0,
-                "w" => 7.0 * 86_400.0,
-                _ => return Err(wrong()),
-            };
-        if !(10.0..=1e10).contains(&seconds) {
-            return Err("an age of at least 10s is expected".to_owned());
+    /// It is no duration, or too short.
+    pub fn age_limit(text: &str) -> Result<Duration, String> {
+        let age = units::parse_duration(text)?;
+        if age < LEAST_AGE {
+            return Err("a duration of at least 10s is expected, such as 7d".to_owned());
         }
-        Ok(Duration::from_secs_f64(seconds))
+        Ok(age)
     }
 
     /// Deletes what is beyond the limits; returns the bytes freed. Several writers may do this at once.
@@ -119,12 +103,6 @@ impl Retention {
         }
         freed
     }
-}
-
-fn number_and_unit(text: &str) -> Option<(f64, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let number = text[..end].parse().ok()?;
-    Some((number, &text[end..]))
 }
 
 /// The names of a writer's segments in one of its generations.
@@ -295,19 +273,19 @@ mod tests {
 
     #[test]
     fn sizes_and_ages_are_read() {
-        assert_eq!(Retention::parse_size("2GB"), Ok(2 << 30));
-        assert_eq!(Retention::parse_size("1.5g"), Ok(3 << 29));
-        assert_eq!(Retention::parse_size("500MiB"), Ok(500 << 20));
+        assert_eq!(Retention::size_limit("2GB"), Ok(2 << 30));
+        assert_eq!(Retention::size_limit("1.5g"), Ok(3 << 29));
+        assert_eq!(Retention::size_limit("500MiB"), Ok(500 << 20));
         assert_eq!(
-            Retention::parse_age("7d"),
+            Retention::age_limit("7d"),
             Ok(Duration::from_secs(7 * 86_400))
         );
-        assert_eq!(Retention::parse_age("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(Retention::age_limit("90s"), Ok(Duration::from_secs(90)));
         for wrong in ["", "2", "GB", "-1GB", "2XB", "1KB", "1.2.3GB", "9e9GB", "é"] {
-            assert!(Retention::parse_size(wrong).is_err(), "{wrong}");
+            assert!(Retention::size_limit(wrong).is_err(), "{wrong}");
         }
         for wrong in ["", "7", "d", "-1d", "7 d", "1s", "7days", "99999999999d"] {
-            assert!(Retention::parse_age(wrong).is_err(), "{wrong}");
+            assert!(Retention::age_limit(wrong).is_err(), "{wrong}");
         }
     }
 

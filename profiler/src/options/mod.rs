@@ -176,8 +176,8 @@ mod tests {
         assert!(Options::parse("tasks=3").complaints[0].contains("a fraction such as 1/10"));
         let options = Options::parse("keep=2,keep_for=soon");
         assert_eq!(options.config.retention, Retention::default());
-        assert!(options.complaints[0].contains("keep=2: a size such as 500MB"));
-        assert!(options.complaints[1].contains("keep_for=soon: an age such as 12h"));
+        assert!(options.complaints[0].contains("keep=2: a size of at least 64KB"));
+        assert!(options.complaints[1].contains("keep_for=soon: a duration such as 30s"));
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(of("heartbeat=off"), None);
         for wrong in [
             "heartbeat=1ms",
-            "heartbeat=2",
+            "heartbeat=0",
             "heartbeat=s",
             "heartbeat=",
             "heartbeat=99h",

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use unfuse_format::{Retention, is_uri};
+use unfuse_format::{Retention, is_uri, units};
 
 use super::{Options, Records, Regions, Tab};
 use crate::config::{SampleSource, Threads};
@@ -116,18 +116,18 @@ pub const OPTIONS: &[AgentOption] = &[
         meaning: "How large the profile directory may become; the oldest samples are deleted first. Local directories only.",
         otherwise: NOTHING_DELETED,
         set: |options, value| {
-            options.config.retention.bytes = Some(Retention::parse_size(value)?);
+            options.config.retention.bytes = Some(Retention::size_limit(value)?);
             Ok(())
         },
     },
     AgentOption {
         name: "keep_for",
-        values: "an age such as `12h` or `7d`",
+        values: "a duration such as `12h` or `7d`",
         default: "no limit",
         meaning: "How old samples may become before they are deleted. Local directories only.",
         otherwise: NOTHING_DELETED,
         set: |options, value| {
-            options.config.retention.age = Some(Retention::parse_age(value)?);
+            options.config.retention.age = Some(Retention::age_limit(value)?);
             Ok(())
         },
     },
@@ -215,7 +215,7 @@ pub const OPTIONS: &[AgentOption] = &[
     },
     AgentOption {
         name: "heartbeat",
-        values: "a time from `100ms` to `10m`, or `off`",
+        values: "a duration from `100ms` to `10m`, or `off`",
         default: "`2s`",
         meaning: "How often the resources that tasks and the host use are recorded, for `unfuse blame`.",
         otherwise: DEFAULT,
@@ -296,22 +296,19 @@ fn number(value: &str, range: RangeInclusive<u32>, expected: &str) -> Result<u32
     number.ok_or_else(|| format!("{expected} is expected"))
 }
 
+/// The times that may pass between heartbeats.
+const HEARTBEATS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
+
 /// A time between heartbeats; none for `off`.
 fn heartbeat(text: &str) -> Result<Option<Duration>, String> {
     if text == "off" {
         return Ok(None);
     }
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "ms" => Some(1),
-        "s" => Some(1000),
-        "m" => Some(60_000),
-        _ => None,
-    };
-    let ms = unit.and_then(|unit| digits.parse::<u64>().ok()?.checked_mul(unit));
-    ms.filter(|ms| (100..=600_000).contains(ms))
-        .map(|ms| Some(Duration::from_millis(ms)))
+    units::parse_duration(text)
+        .ok()
+        .filter(|duration| HEARTBEATS.contains(duration))
+        .map(Some)
         .ok_or_else(|| {
-            "a time such as 2s or 500ms, from 100ms to 10m, or off is expected".to_owned()
+            "a duration such as 2s or 500ms, from 100ms to 10m, or off is expected".to_owned()
         })
 }

@@ -6,11 +6,21 @@ use unfuse_contention::Span;
 
 use crate::ReportError;
 
-/// `FROM..TO` in seconds since the first task, either of which may be left out; negative numbers count from the end.
+/// A part of the time. It is parsed from `FROM..TO` in seconds since the first task, either of which may be left out;
+/// negative numbers count from the end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
-    from: Option<f64>,
-    to: Option<f64>,
+    from: Option<Edge>,
+    to: Option<Edge>,
+}
+
+/// Where a window begins or ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Edge {
+    /// So many seconds after the first task began, or if negative, before the last one ended.
+    Relative(f64),
+    /// Ns since the epoch.
+    Absolute(i64),
 }
 
 impl FromStr for Window {
@@ -24,7 +34,7 @@ impl FromStr for Window {
         let bound = |text: &str| match text.trim().trim_end_matches('s') {
             "" => Ok(None),
             number => match number.parse::<f64>() {
-                Ok(seconds) if seconds.abs() < 1e9 => Ok(Some(seconds)),
+                Ok(seconds) if seconds.abs() < 1e9 => Ok(Some(Edge::Relative(seconds))),
                 _ => Err(wrong()),
             },
         };
@@ -36,16 +46,33 @@ impl FromStr for Window {
 }
 
 impl Window {
+    /// From a time to another, ns since the epoch.
+    pub fn between(start_ns: Option<i64>, end_ns: Option<i64>) -> Self {
+        Self {
+            from: start_ns.map(Edge::Absolute),
+            to: end_ns.map(Edge::Absolute),
+        }
+    }
+
+    /// From some time before the last task ended to another, s.
+    pub fn before_end(start_s: Option<f64>, end_s: Option<f64>) -> Self {
+        let edge = |seconds: f64| Edge::Relative(-seconds.min(1e9));
+        Self {
+            from: start_s.map(edge),
+            to: end_s.map(edge),
+        }
+    }
+
     /// The span, where tasks ran from `origin_ns` to `end_ns`.
     ///
     /// # Errors
     /// If no task ran in it.
     pub fn span(self, origin_ns: i64, end_ns: i64) -> Result<Span, ReportError> {
-        let at = |seconds: f64| {
-            let origin = if seconds.is_sign_negative() {
-                end_ns
-            } else {
-                origin_ns
+        let at = |edge: Edge| {
+            let (origin, seconds) = match edge {
+                Edge::Absolute(ns) => return ns,
+                Edge::Relative(seconds) if seconds.is_sign_negative() => (end_ns, seconds),
+                Edge::Relative(seconds) => (origin_ns, seconds),
             };
             // At most some 30 years away from a time of this century; what begins later has nothing in it.
             origin.saturating_add((seconds * 1e9) as i64).max(0)
@@ -72,6 +99,32 @@ mod tests {
         let window: Window = text.parse().map_err(ReportError::Refused)?;
         let span = window.span(100 * S, 200 * S)?;
         Ok((span.start / S, span.end / S))
+    }
+
+    #[test]
+    fn times_of_the_clock_are_taken_as_they_are() {
+        let span = |window: Window| {
+            window
+                .span(100 * S, 200 * S)
+                .map(|span| (span.start / S, span.end / S))
+        };
+        assert_eq!(
+            span(Window::between(Some(120 * S), None)).unwrap(),
+            (120, 200)
+        );
+        assert_eq!(
+            span(Window::between(None, Some(150 * S))).unwrap(),
+            (100, 150)
+        );
+        assert!(span(Window::between(Some(200 * S), None)).is_err());
+        assert_eq!(
+            span(Window::before_end(Some(60.0), Some(30.0))).unwrap(),
+            (140, 170)
+        );
+        assert_eq!(
+            span(Window::before_end(Some(60.0), Some(0.0))).unwrap(),
+            (140, 200)
+        );
     }
 
     #[test]

@@ -183,7 +183,7 @@ fn of_query(text: &mut String, query: &Query, top: usize) {
     if query.operators.len() > top {
         let _ = writeln!(
             text,
-            "        … {} more operators (--top)",
+            "        … {} more operators (--limit)",
             query.operators.len() - top
         );
     }

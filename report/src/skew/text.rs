@@ -85,7 +85,7 @@ fn overview(text: &mut String, answer: &Answer) {
         );
     }
     if answer.untold > 0 {
-        let _ = writeln!(text, "{:36}… {} more (--top)", "", answer.untold);
+        let _ = writeln!(text, "{:36}… {} more (--limit)", "", answer.untold);
     }
     text.push('\n');
 }
@@ -152,7 +152,7 @@ fn about(text: &mut String, told: &Told, top: usize) {
     if finding.tasks.len() > top {
         let _ = writeln!(
             text,
-            "{:35}… {} more (--top)",
+            "{:35}… {} more (--limit)",
             "",
             finding.tasks.len() - top
         );

@@ -87,7 +87,7 @@ fn every_run_gets_what_its_scheme_says_and_nothing_is_left() {
     let output = child.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("a bandwidth here, not a frequency"), "{said}");
+    assert!(said.contains("a bandwidth, not a frequency"), "{said}");
     assert_eq!(left_behind(pid), Vec::<PathBuf>::new());
     let logs = logs(&out);
     assert_eq!(logs.len(), 9, "8 schemes and a warm-up");
@@ -128,7 +128,7 @@ fn every_run_gets_what_its_scheme_says_and_nothing_is_left() {
     // A table is never written over.
     let again = measure(&out, &["--", "true"]).output().expect("it starts");
     assert!(!again.status.success());
-    assert!(String::from_utf8_lossy(&again.stderr).contains("is there already"));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("exists already"));
 }
 
 /// A measurement whose command sleeps, and has begun to.
@@ -201,7 +201,7 @@ fn a_command_that_fails_is_told_and_what_was_measured_is_kept() {
         said.contains("exit code 7") && said.contains("the disk is full"),
         "{said}"
     );
-    assert!(said.contains("the runs before it are kept"), "{said}");
+    assert!(said.contains("earlier runs are kept"), "{said}");
     assert_eq!(
         fs::read_to_string(out.join("runs.csv"))
             .expect("a table")
@@ -244,7 +244,7 @@ fn a_dry_run_changes_nothing() {
         "in memory",
         "10485760",
         "mount namespace",
-        "a bandwidth here",
+        "a bandwidth, not",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

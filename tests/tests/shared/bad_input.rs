@@ -125,7 +125,7 @@ fn selections_that_are_not_there_and_places_that_cannot_be_written() {
     let profile = small_profile(dir.path());
     fails(
         unfuse().arg("top").arg(&profile).args(["--query", "77"]),
-        &["no samples for that query", "queries none"],
+        &["no samples of that query", "queries none"],
     );
     fails(
         unfuse()

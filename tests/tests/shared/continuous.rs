@@ -115,7 +115,7 @@ fn limits_of_a_profile_on_a_file_system_of_hadoop_are_refused() {
     for (flag, value) in [("--keep", "1MB"), ("--keep-for", "1h")] {
         check_refused(
             &[flag, value, "--out", "hdfs://nowhere/p"],
-            "hold for local directories",
+            "need a local directory",
         );
     }
 }

@@ -214,7 +214,7 @@ fn binary_formats_stay_off_terminals() {
             .output()
             .expect("python3 runs");
         let said = String::from_utf8_lossy(&output.stdout);
-        assert!(said.contains("name a file with -o FILE"), "{said}");
+        assert!(said.contains("write it to a file with -o FILE"), "{said}");
         assert!(!output.status.success());
     }
 }

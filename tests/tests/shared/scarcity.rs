@@ -167,7 +167,10 @@ fn one_line_says_why_nothing_is_profiled() {
     let top = unfuse().arg("top").arg(&profile).output().expect("it runs");
     let text = said(&top);
     assert!(text.contains("File too large"), "{text}");
-    assert!(text.contains("the JVM could not be profiled"), "{text}");
+    assert!(
+        text.contains("the agent could not profile the JVM"),
+        "{text}"
+    );
 }
 
 #[test]

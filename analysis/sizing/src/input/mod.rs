@@ -108,7 +108,7 @@ fn sources_in(path: &Path) -> Result<Vec<PathBuf>, SizingError> {
     if sources.is_empty() {
         return Err(failed(
             "is a directory without event logs and profiles; submit jobs with spark.eventLog.enabled=true and give \
-             spark.eventLog.dir, or with `unfuse run --out DIR` and give DIR"
+             spark.eventLog.dir, or with `unfuse run -o DIR` and give DIR"
                 .into(),
         ));
     }

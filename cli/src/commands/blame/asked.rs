@@ -7,10 +7,15 @@ use unfuse_report::blame;
 /// What tasks wait for.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum What {
+    /// Time on a CPU
     Cpu,
+    /// Memory of executors
     Memory,
+    /// Reading and writing disks
     Io,
+    /// Sending and receiving data
     Network,
+    /// Room for tasks
     Slots,
 }
 
@@ -29,15 +34,15 @@ impl From<What> for Resource {
 /// What to rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Rank {
-    /// Queries and processes
+    /// Queries, and processes outside Spark
     Culprit,
     /// Their stages
     Stage,
-    /// Their operators, as far as CPU time goes
+    /// Their operators, by CPU time
     Operator,
-    /// CPU, memory, IO, network, slots
+    /// CPU, memory, IO, network and slots
     Resource,
-    /// Ways of waiting
+    /// Reasons of waits
     Kind,
     /// Hosts
     Host,
@@ -59,7 +64,7 @@ impl From<Rank> for blame::Rank {
 /// Which of a victim's stages count.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Stages {
-    /// Those on the critical path
+    /// Those on its critical path
     Critical,
     /// All
     All,
@@ -74,10 +79,12 @@ impl From<Stages> for VictimStages {
     }
 }
 
-/// How a stage's blocked time is shared out.
+/// How the blocked time of a stage is divided.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Sharing {
+    /// By the blame summed over all time windows (equation 10 of the paper)
     Pooled,
+    /// In each time window by itself
     Window,
 }
 
@@ -93,7 +100,9 @@ impl From<Sharing> for Split {
 /// Where blocked times come from.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Blocked {
+    /// From context switches with their stacks
     Measured,
+    /// From Spark's metrics, as in the paper
     Paper,
 }
 

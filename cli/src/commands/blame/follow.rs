@@ -16,11 +16,11 @@ use crate::remote;
 /// How long a JVM may take from making its profile to writing to it.
 const BEGINNING: Duration = Duration::from_secs(5);
 
-/// Answers until no JVM writes to the profile any more.
+/// Answers again and again until no JVM writes to the profile.
 pub(super) fn follow(blame: &Blame) -> Result<ExitCode> {
     if is_csv(&blame.dir) {
         bail!(
-            "{}: CSV files do not grow; --follow is for the profile of an application that runs",
+            "{}: --follow needs the profile of a running application, and this directory holds CSV files",
             blame.dir.display()
         );
     }
@@ -35,18 +35,18 @@ pub(super) fn follow(blame: &Blame) -> Result<ExitCode> {
         }
         match blame.answer(&root) {
             Ok(()) => {}
-            Err(error) if running => crate::say!("unfuse: nothing to tell yet: {error:#}"),
+            Err(error) if running => crate::say!("unfuse: no answer yet: {error:#}"),
             Err(error) => return Err(error),
         }
         std::io::stdout().flush()?;
         if !running {
             return Ok(ExitCode::SUCCESS);
         }
-        std::thread::sleep(Duration::from_secs(blame.every));
+        std::thread::sleep(blame.every);
     }
 }
 
-/// Whether more is to come. Who writes elsewhere is not seen here; there a driver says in its last word that it ends.
+/// Whether the profile still grows. JVMs of other machines are not visible; of those the driver writes that it ends.
 fn is_running(blame: &Blame, root: &Path) -> Result<bool> {
     let dir = ProfileDir::open(root)?;
     if !remote::is_uri(&blame.dir) {

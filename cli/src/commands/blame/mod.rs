@@ -1,11 +1,13 @@
-//! `unfuse blame`: who slowed a query down.
+//! `unfuse blame`: which queries and processes slow a query down.
 
 mod asked;
 mod follow;
 mod input;
+mod when;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
@@ -15,30 +17,32 @@ use unfuse_postprocess::plain::Form;
 use unfuse_report::blame::{self, Answer, Found, Wanted, Window};
 
 use self::asked::{Blocked, GraphFormat, Rank, Sharing, Stages, What};
-use self::input::read;
+use self::input::{Part, read};
 use crate::output::{form, write_plain_to};
 use crate::remote;
+use crate::when::Times;
 
-/// Show who slows a query down: other queries, their stages and operators, or processes outside Spark
+/// Show which queries, stages, operators or other processes slow a query down
 ///
-/// Seconds in which the query's tasks could not go on are shared out among those who used the resource they waited for, on the same
-/// host at the same time. Without --victim all queries are victims, and the tables show who hurts the others most.
+/// unfuse divides the blocked time of the query's tasks among those that used the same resource of the same host at the same
+/// time. Without --victim every query is a victim, and the tables show which queries cost the others most.
 #[derive(Debug, Args)]
 pub struct Blame {
-    /// The profile directory that `unfuse run` printed, or its URI; or a directory with intervals.csv of any engine
-    /// (docs/contention.md)
+    /// The profile directory that `unfuse run` printed, or its URI; or a directory with intervals.csv, see docs/contention.md
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// The slow query: its Spark SQL execution id, or its name in CSV files
-    #[arg(long, value_name = "QUERY")]
+    /// The slow query: the id of its Spark SQL execution, or its name in CSV files
+    #[arg(long, visible_alias = "query", value_name = "QUERY")]
     victim: Option<String>,
-    /// Only this part of the time, in seconds since the first task: 10..60, 30.. or -60.. (the last minute)
-    #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true)]
+    #[command(flatten)]
+    times: Times,
+    /// Seconds since the first task, as before there was --since
+    #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true, hide = true, conflicts_with_all = ["since", "until"])]
     window: Option<Window>,
-    /// Only waits for these
+    /// Only waits for this resource; may be given several times
     #[arg(long, value_enum, value_name = "RESOURCE")]
     resource: Vec<What>,
-    /// Only on these hosts
+    /// Only on this host; may be given several times
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
     /// Only culprits of this user
@@ -50,16 +54,16 @@ pub struct Blame {
     /// What to rank
     #[arg(long, value_enum, default_value = "culprit")]
     by: Rank,
-    /// Rows to show
-    #[arg(long, value_name = "K", default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    top: usize,
-    /// Which of the victim's stages count
+    /// Rows to print
+    #[arg(long, alias = "top", value_name = "N", default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    limit: usize,
+    /// Which stages of the victim count
     #[arg(long, value_enum, default_value = "critical")]
     stages: Stages,
-    /// How a stage's blocked time is shared out: by blame summed over all windows (eq. 10 of the paper), or in each window
+    /// How the blocked time of a stage is divided
     #[arg(long, value_enum, default_value = "pooled")]
     split: Sharing,
-    /// Where blocked times come from: context switches with their stacks, or as in the paper, Spark's metrics and the rest
+    /// Where blocked times come from
     #[arg(long, value_enum, default_value = "measured")]
     blocked: Blocked,
     /// Print JSON
@@ -69,14 +73,14 @@ pub struct Blame {
     #[arg(long, value_enum, value_name = "FORMAT")]
     graph: Option<GraphFormat>,
     /// The file to write [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// Answer again and again while the application runs
-    #[arg(long, conflicts_with_all = ["graph", "out"])]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Answer again and again until the application ends
+    #[arg(long, conflicts_with_all = ["graph", "output"])]
     follow: bool,
-    /// Seconds between two answers with --follow
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
-    every: u64,
+    /// Time between two answers with --follow
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = when::interval)]
+    every: Duration,
 }
 
 impl Blame {
@@ -91,16 +95,20 @@ impl Blame {
 
     /// Answers from what is in a local directory now.
     fn answer(&self, root: &Path) -> Result<()> {
-        // A window begins with the first task of all, and names of hosts may be those of any task.
-        let victim = self.victim.as_deref();
-        let victim = victim.filter(|_| self.window.is_none() && self.host.is_empty());
-        let (input, workload) = read(root, &self.dir, self.blocked.into(), victim)?;
-        let wanted = self.wanted();
+        let (window, span) = self.window(root)?;
+        // A relative window begins with the first task of all, and names of hosts may be those of any task.
+        let is_whole = (window.is_some() && span.is_none()) || !self.host.is_empty();
+        let part = Part {
+            victim: self.victim.as_deref().filter(|_| !is_whole),
+            span: span.filter(|_| !is_whole),
+        };
+        let (input, workload) = read(root, &self.dir, self.blocked.into(), &part)?;
+        let wanted = self.wanted(window);
         let options = wanted.options(&workload, input.origin_ns)?;
         options.check(&workload)?;
         let graph = Graph::build(&workload, &options);
         let notes = || blame::notes(&workload, &graph, &input);
-        // These formats have no place for them.
+        // These formats have no place for notes.
         if let Some(GraphFormat::Graphml | GraphFormat::Cypher) = self.graph {
             for note in notes() {
                 crate::say!("note: {note}");
@@ -112,7 +120,7 @@ impl Blame {
             Some(GraphFormat::Graphml) => Form::Text,
             None => form(self.json),
         };
-        write_plain_to(self.out.as_deref(), form, |out| {
+        write_plain_to(self.output.as_deref(), form, |out| {
             let text = match self.graph {
                 Some(GraphFormat::Json) => graph.to_json(&notes()) + "\n",
                 Some(GraphFormat::Graphml) => graph.to_graphml(),
@@ -121,7 +129,7 @@ impl Blame {
                     let found = Found::of(&workload, &graph);
                     let answer = Answer::of(
                         &found,
-                        &wanted.question(&options, self.by.into(), self.top),
+                        &wanted.question(&options, self.by.into(), self.limit),
                         &input,
                     );
                     if self.json {
@@ -135,11 +143,11 @@ impl Blame {
         })
     }
 
-    fn wanted(&self) -> Wanted<'_> {
+    fn wanted(&self, window: Option<Window>) -> Wanted<'_> {
         Wanted {
             place: self.dir.display().to_string(),
             victim: self.victim.as_deref(),
-            window: self.window,
+            window,
             resources: self.resource.iter().map(|what| (*what).into()).collect(),
             hosts: &self.host,
             user: self.user.as_deref(),

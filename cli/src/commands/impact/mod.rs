@@ -21,28 +21,28 @@ const PROFILES: &str = "profiles";
 
 /// Show which resource limits a job: CPU, disk, network or memory
 ///
-/// From running times with slower and faster resources, each several times. `unfuse impact measure` makes such runs.
+/// The answer comes from running times of the job with slower and faster resources. `unfuse impact measure` makes such runs.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Impact {
-    /// A table of runs, CSV or TOML (docs/impact.md), or the directory that `unfuse impact measure` made
+    /// A table of runs (CSV or TOML, see docs/impact.md), or the directory that `unfuse impact measure` made
     #[arg(value_name = "TABLE", required_unless_present = "profiles")]
     table: Option<PathBuf>,
-    /// Profiles and the schemes they were taken at, for impact by operator: 1.2/HDD/1Gbps=DIR
+    /// Profiles with the schemes that they were recorded at, for impact by operator: 1.2/HDD/1Gbps=DIR
     #[arg(long, value_name = "SCHEME=DIR", num_args = 1.., value_delimiter = ',')]
     profiles: Vec<String>,
-    /// The scheme to compare with [default: the table's; the first row's or profile's]
+    /// The scheme to compare with [default: that of the table, else of the first row or profile]
     #[arg(long, value_name = "SCHEME")]
     base: Option<Scheme>,
-    /// Operators to show of each query (text only)
-    #[arg(long, default_value_t = 10, value_name = "N")]
-    top: usize,
+    /// Operators to print of each query (text only)
+    #[arg(long, alias = "top", default_value_t = 10, value_name = "N")]
+    limit: usize,
     /// Print JSON
     #[arg(long)]
     json: bool,
     /// The file to write [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    #[arg(short, long, alias = "out", value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -50,7 +50,7 @@ pub struct Impact {
 #[derive(Debug, Subcommand)]
 enum Command {
     Measure(measure::Measure),
-    /// What `measure` starts to restore settings
+    /// What `measure` starts, to restore settings
     #[command(hide = true)]
     Guard,
     #[command(hide = true)]
@@ -70,8 +70,8 @@ impl Impact {
             None => {}
         }
         let answer = self.answer()?;
-        print(self.out.as_deref(), self.json, &answer, || {
-            render(&answer, self.top)
+        print(self.output.as_deref(), self.json, &answer, || {
+            render(&answer, self.limit)
         })?;
         Ok(ExitCode::SUCCESS)
     }
@@ -89,7 +89,7 @@ impl Impact {
             };
             if measured && !file.exists() {
                 bail!(
-                    "{} holds no {RUNS}; give a table, a directory that `unfuse impact measure` made, or --profiles",
+                    "{} has no {RUNS}; give a table, a directory that `unfuse impact measure` made, or --profiles",
                     path.display()
                 );
             }

@@ -19,7 +19,7 @@ impl Profiles {
         let mut all = Vec::new();
         for text in texts {
             let Some((scheme, dir)) = text.split_once('=') else {
-                bail!("{text}: a profile is given with its scheme, such as 1.2/HDD/1Gbps=DIR");
+                bail!("--profiles {text}: SCHEME=DIR is expected, such as 1.2/HDD/1Gbps=DIR");
             };
             let scheme: Scheme = scheme.parse().map_err(anyhow::Error::msg)?;
             all.push((scheme, PathBuf::from(dir)));
@@ -68,7 +68,7 @@ impl Profiles {
             let profile = open(dir)?;
             if profile.waits.is_empty() {
                 bail!(
-                    "{}: it has no waits, and CPU time alone does not say how long an operator took (`unfuse doctor` checks this machine)",
+                    "{} has no waits, and how long an operator took needs them (`unfuse doctor` checks this machine)",
                     dir.display()
                 );
             }

@@ -1,10 +1,11 @@
-//! What every question has: a profile, a size and iterations; and where machines are bought.
+//! What every question has: a job profile, the size of the input, iterations, a model, and prices.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use unfuse_format::Retention;
+use unfuse_format::units;
 use unfuse_report::size::Job;
 use unfuse_report::text::list;
 use unfuse_sizing::{self as sizing, Market, Prices, Profile, Range, Tariff};
@@ -12,16 +13,16 @@ use unfuse_sizing::{self as sizing, Market, Prices, Profile, Range, Tariff};
 /// The job as it is asked about.
 #[derive(Debug, Args)]
 pub(super) struct Asked {
-    /// The profile that `unfuse size fit` wrote
+    /// The job profile that `unfuse size fit` wrote
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
-    /// Iterations of the job [default: as in the runs, if they were all the same]
+    /// Iterations of the job [default: as in the runs, if it was the same in all]
     #[arg(long, value_name = "N")]
     iterations: Option<f64>,
-    /// Input of the job, in bytes or such as 12GB [default: as in the runs, if it was always the same]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    size: Option<f64>,
-    /// The model to use [default: the one that predicted runs better that it had not seen]
+    /// Input of the job, such as 12GB [default: as in the runs, if it was the same in all]
+    #[arg(long, alias = "size", value_name = "SIZE", value_parser = units::parse_size)]
+    input_size: Option<u64>,
+    /// The model [default: the model with the lower error on held-out runs]
     #[arg(long, value_enum)]
     model: Option<Model>,
     /// Print JSON
@@ -49,10 +50,10 @@ impl From<Model> for sizing::Model {
 /// Where machines are bought.
 #[derive(Debug, Args)]
 pub(super) struct Shop {
-    /// The price table, TOML
+    /// The price table (TOML, see docs/sizing.md)
     #[arg(long, value_name = "FILE")]
     prices: PathBuf,
-    /// Spot prices; machines without one are left out
+    /// Use spot prices; machines without one are left out
     #[arg(long)]
     spot: bool,
 }
@@ -68,7 +69,8 @@ impl Asked {
             self.iterations,
             known.iterations,
         )?;
-        let bytes = chosen("bytes of input", "--size", self.size, known.bytes)?;
+        let bytes = self.input_size.map(|bytes| bytes as f64);
+        let bytes = chosen("bytes of input", "--input-size", bytes, known.bytes)?;
         let model = self.model.map(Into::into);
         Ok(Job::new(profile, model, iterations, bytes))
     }
@@ -80,7 +82,7 @@ fn chosen(what: &str, option: &str, said: Option<f64>, range: Range) -> Result<f
         Some(value) => Ok(value),
         None if range.is_point() => Ok(range.most),
         None => bail!(
-            "the runs had {:.0} to {:.0} {what}: say with {option} what you ask about",
+            "the runs had {:.0} to {:.0} {what}: choose a number with {option}",
             range.least,
             range.most
         ),
@@ -102,7 +104,7 @@ impl Shop {
         let without = prices.without(self.tariff());
         if !without.is_empty() {
             crate::say!(
-                "unfuse: left out, as without a spot price: {}",
+                "unfuse: machines without a spot price are left out: {}",
                 list(&without)
             );
         }
@@ -116,10 +118,11 @@ impl Shop {
     }
 }
 
-/// Bytes, or a size with a unit.
-fn size(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(bytes) => Ok(bytes),
-        Err(_) => Retention::parse_size(text).map(|bytes| bytes as f64),
+/// A deadline, after the start of the job.
+pub(super) fn deadline(text: &str) -> Result<Duration, String> {
+    let deadline = units::parse_duration(text)?;
+    if deadline.is_zero() {
+        return Err("a duration above 0 is expected".to_owned());
     }
+    Ok(deadline)
 }

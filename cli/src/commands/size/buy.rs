@@ -8,26 +8,25 @@ use clap::Args;
 use unfuse_postprocess::plain::Form;
 use unfuse_report::size::{Answer, Curve, draw_curve, render_curve, render_offer};
 
-use super::asked::{Asked, Shop};
-use crate::duration::duration;
+use super::asked::{Asked, Shop, deadline};
 use crate::output::{print, write_plain_to};
 
-/// The cheapest cluster that ends before a deadline
+/// Find the cheapest cluster that finishes before a deadline
 #[derive(Debug, Args)]
 pub(super) struct Cheapest {
     #[command(flatten)]
     asked: Asked,
     #[command(flatten)]
     shop: Shop,
-    /// Such as 90s or 10m
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// When the job must be finished, such as 90s or 10m after its start
+    #[arg(long, value_name = "DURATION", value_parser = deadline)]
     deadline: Duration,
-    /// The upper end of the interval must be before it, not only the estimate
+    /// The upper end of the interval must be before the deadline, not only the estimate
     #[arg(long)]
     sure: bool,
 }
 
-/// The fastest cluster on which the job costs no more than a budget
+/// Find the fastest cluster on which the job costs at most a budget
 #[derive(Debug, Args)]
 pub(super) struct Best {
     #[command(flatten)]
@@ -37,21 +36,21 @@ pub(super) struct Best {
     /// For one run of the job, in the currency of the price table
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     budget: f64,
-    /// It must end before, too, such as 90s or 10m
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// When the job must be finished, too, such as 90s or 10m after its start
+    #[arg(long, value_name = "DURATION", value_parser = deadline)]
     deadline: Option<Duration>,
 }
 
-/// All clusters that no other is both faster and cheaper than, with a plot
+/// List the clusters that are worth their price: no other one is both faster and cheaper
 #[derive(Debug, Args)]
 pub(super) struct CurveOf {
     #[command(flatten)]
     asked: Asked,
     #[command(flatten)]
     shop: Shop,
-    /// Draws cost against time, SVG
-    #[arg(short, long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    /// Also write a plot of cost against time (SVG)
+    #[arg(short, long, alias = "out", value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 impl Cheapest {
@@ -61,7 +60,7 @@ impl Cheapest {
         let (tariff, deadline) = (self.shop.tariff(), self.deadline.as_secs_f64());
         let answer = Answer::cheapest(&job, &market, tariff, deadline, self.sure);
         let answer = if self.sure {
-            answer.context("with --sure the upper ends of intervals count")?
+            answer.context("with --sure the upper end of the interval counts")?
         } else {
             answer?
         };
@@ -88,14 +87,14 @@ impl CurveOf {
         let job = self.asked.open()?;
         let market = self.shop.market(&job)?;
         let curve = Curve::new(&job, &market, self.shop.tariff())?;
-        if let Some(path) = &self.out {
+        if let Some(path) = &self.output {
             let svg = draw_curve(&curve)?;
             write_plain_to(Some(path), Form::Text, |out| {
                 Ok(out.write_all(svg.as_bytes())?)
             })?;
         }
         print(None, self.asked.json, &curve, || {
-            render_curve(&job, &curve, self.out.as_deref())
+            render_curve(&job, &curve, self.output.as_deref())
         })
     }
 }

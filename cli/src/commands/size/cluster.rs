@@ -16,7 +16,7 @@ pub(super) fn cluster(text: &str, prices: &Path) -> Result<(Cluster, f64)> {
             .split_once('=')
             .map(|(name, count)| (name.trim(), count.trim().parse::<u32>()));
         let Some((name, Ok(count))) = named else {
-            bail!("--cluster {text}: {part:?} is not TYPE=N, such as m5.xlarge=3");
+            bail!("--cluster {text}: TYPE=N is expected instead of {part:?}, such as m5.xlarge=3");
         };
         let Some(instance) = table
             .instances
@@ -36,7 +36,7 @@ pub(super) fn cluster(text: &str, prices: &Path) -> Result<(Cluster, f64)> {
         };
         if let Some(most) = instance.at_most.filter(|most| count > *most) {
             bail!(
-                "--cluster {text}: of {name} there are {most} at most, by {}",
+                "--cluster {text}: {} allows at most {most} of {name}",
                 prices.display()
             );
         }

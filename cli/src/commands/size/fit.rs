@@ -9,21 +9,27 @@ use unfuse_sizing::{self as sizing, Given, Profile};
 
 use crate::output::{print, write_to};
 
-/// Make a job's profile from the event logs or profile directories of some runs
+/// Make a job profile from event logs or profile directories of some runs
 #[derive(Debug, Args)]
 pub(super) struct Fit {
-    /// Event logs, profile directories that `unfuse run` wrote, or directories of either
+    /// Event logs, profile directories that `unfuse run` wrote, or directories that contain them
     #[arg(value_name = "LOG|DIR", required = true)]
     logs: Vec<PathBuf>,
-    /// Iterations and size of each run: a CSV file with the columns log (the name of the log or profile directory), iterations, bytes
+    /// Iterations and input of each run: a CSV file with the columns log (name of the event log or profile directory), iterations, bytes
     #[arg(long, value_name = "FILE")]
     runs: Option<PathBuf>,
-    /// Only runs of the application of this name
+    /// Only applications of this name
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
-    /// The profile to write
-    #[arg(short, long, value_name = "FILE", default_value = "sizing.toml")]
-    out: PathBuf,
+    /// The job profile to write
+    #[arg(
+        short,
+        long,
+        alias = "out",
+        value_name = "FILE",
+        default_value = "sizing.toml"
+    )]
+    output: PathBuf,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -57,9 +63,12 @@ impl Fit {
         };
         logs.notes.extend(profile.confounded());
         let toml = profile.to_toml()?;
-        write_to(Some(&self.out), |out| Ok(out.write_all(toml.as_bytes())?))
-            .context("the profile is not saved")?;
-        let saved_as = self.out.display().to_string();
+        write_to(
+            Some(&self.output),
+            |out| Ok(out.write_all(toml.as_bytes())?),
+        )
+        .context("cannot save the job profile")?;
+        let saved_as = self.output.display().to_string();
         let fitted = Fitted::new(&profile, saved_as, logs.left_out, logs.notes);
         print(None, self.json, &fitted, || render_fit(&fitted))
     }

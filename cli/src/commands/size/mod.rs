@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-/// Predict how long a job takes on another cluster, and find the cheapest cluster before a deadline
+/// Predict running times on other clusters, and find the cheapest cluster
 ///
-/// `unfuse size fit` makes a profile of the job from event logs or profile directories of some runs; the other commands answer from it. docs/sizing.md says
-/// which runs are wanted and what the models are.
+/// `unfuse size fit` makes a job profile from event logs or profile directories of some runs. The other commands answer from
+/// it. docs/sizing.md says which runs are needed and what the models are.
 #[derive(Debug, Args)]
 pub struct Size {
     #[command(subcommand)]

@@ -7,12 +7,11 @@ use anyhow::{Result, bail};
 use clap::Args;
 use unfuse_report::size::{Predicted, render_prediction};
 
-use super::asked::Asked;
+use super::asked::{Asked, deadline};
 use super::cluster::cluster;
-use crate::duration::duration;
 use crate::output::print;
 
-/// How long it takes on a number of slots or on a cluster, and whether that is before a deadline
+/// Predict the running time on a number of slots or on a cluster
 #[derive(Debug, Args)]
 pub(super) struct Predict {
     #[command(flatten)]
@@ -28,11 +27,11 @@ pub(super) struct Predict {
     /// Machines of the price table, such as m5.xlarge=3,c5.large=2
     #[arg(long, value_name = "TYPE=N,…", requires = "prices")]
     cluster: Option<String>,
-    /// The price table, TOML
+    /// The price table (TOML, see docs/sizing.md)
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// Says how likely it ends before, such as 90s or 10m
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Also print how likely the job ends before, such as 90s or 10m after its start
+    #[arg(long, value_name = "DURATION", value_parser = deadline)]
     deadline: Option<Duration>,
 }
 
@@ -45,7 +44,7 @@ impl Predict {
                 (Some(cluster), slots)
             }
             (_, _, Some(slots)) => (None, slots),
-            _ => bail!("say --slots N, or --cluster with --prices"),
+            _ => bail!("give --slots N, or --cluster with --prices"),
         };
         let deadline = self.deadline.map(|deadline| deadline.as_secs_f64());
         let predicted = Predicted::new(&job, cluster, slots, deadline)?;

@@ -1,4 +1,4 @@
-//! `unfuse skew`: which tasks take longer than their like, and why.
+//! `unfuse skew`: which tasks take longer than others of their stage, and why.
 
 mod log;
 mod spark;
@@ -20,33 +20,35 @@ use self::spark::Job;
 use crate::output::print;
 use crate::remote;
 
-/// Show which stages wait for slow tasks, and why these are slow: more data, expensive records, garbage collection, a slow host …
+/// Show which stages wait for slow tasks, and why the tasks are slow
 ///
-/// It takes a profile directory or Spark's own event log, of an application that has ended or of one that runs. Stages come with
-/// what they would save if their slow tasks were like the others, the largest first. Of a run with `--records` it shows the slow
-/// records too: what is in them, where they are, and which results had to wait for them (docs/records.md).
+/// Causes are more data, expensive records, garbage collection, a slow host and others. Stages are sorted by the time that
+/// they would save if their slow tasks were like the others. The application may still be running. For a run with --records the
+/// answer includes the slow records: their contents, their places, and the results that waited for them (docs/records.md).
 #[derive(Debug, Args)]
 pub struct Skew {
-    /// The profile directory that `unfuse run` printed, or its URI; or an event log: a file, or a directory eventlog_v2_…
+    /// The profile directory that `unfuse run` printed, or its URI; or an event log of Spark: a file, or a directory eventlog_v2_…
     #[arg(value_name = "DIR|EVENT_LOG")]
     from: PathBuf,
-    /// Stages to show, and slow tasks of each
-    #[arg(long, value_name = "K", default_value_t = 5)]
-    top: usize,
-    /// Only this stage, skewed or not
+    /// Stages to print, and slow tasks of each
+    #[arg(long, alias = "top", value_name = "N", default_value_t = 5)]
+    limit: usize,
+    /// Only this stage, also if it has no slow tasks
     #[arg(long, value_name = "N")]
     stage: Option<i32>,
     /// Print JSON
     #[arg(long)]
     json: bool,
     /// The file to write [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// Read contents that the run did not keep from the input files that the profile names, where these are text files of
-    /// this machine. A profile of somebody else can name any file that you may read
+    #[arg(short, long, alias = "out", value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Read contents of records that the profile lacks from the input files
+    ///
+    /// Only from text files on this machine. The profile names the files, and a profile of another user can name any file that
+    /// you may read.
     #[arg(long)]
     read_inputs: bool,
-    /// Where records outgrow this machine, follow them by a Spark job: a spark-submit with its options
+    /// Follow the records with a Spark job, if they are too many for this machine: spark-submit with its options
     #[arg(last = true, value_name = "SPARK_SUBMIT")]
     spark_submit: Vec<OsString>,
 }
@@ -57,7 +59,7 @@ impl Skew {
         let (run, records) = self.read()?;
         if run.stages.is_empty() {
             bail!(
-                "{}: no task of Spark has ended in it{}",
+                "{} has no finished Spark task{}",
                 self.from.display(),
                 because(&run.notes)
             );
@@ -69,14 +71,16 @@ impl Skew {
             let mut known: Vec<i32> = run.stages.iter().map(|stage| stage.stage).collect();
             known.dedup();
             bail!(
-                "{} has no tasks of stage {number}; it has those of stages {}",
+                "{} has no tasks of stage {number}; it has tasks of stages {}",
                 self.from.display(),
                 list(&known)
             );
         }
         let one_stage = self.stage.is_some();
-        let answer = Answer::of(findings, records, self.top, one_stage, run.notes);
-        print(self.out.as_deref(), self.json, &answer, || render(&answer))?;
+        let answer = Answer::of(findings, records, self.limit, one_stage, run.notes);
+        print(self.output.as_deref(), self.json, &answer, || {
+            render(&answer)
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -91,7 +95,7 @@ impl Skew {
         }
         if !self.spark_submit.is_empty() {
             bail!(
-                "{} is an event log, which has no records for a Spark job to follow",
+                "{} is an event log, and only profiles have records that a Spark job can follow",
                 self.from.display()
             );
         }
@@ -108,7 +112,7 @@ impl Skew {
         let wanted = Wanted {
             app: None,
             stage: self.stage,
-            top: self.top,
+            top: self.limit,
         };
         // The whole chain of causes in one line.
         let by_job = job.map(|job| {

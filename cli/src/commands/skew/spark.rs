@@ -41,7 +41,9 @@ impl<'a> Job<'a> {
         let work = tempfile::Builder::new()
             .prefix("unfuse-skew-")
             .tempdir()
-            .context("cannot make a directory for the job; point TMPDIR to a disk with room")?;
+            .context(
+                "cannot create a directory for the job; set TMPDIR to a disk with free space",
+            )?;
         let path = |name: &str| work.path().join(name);
         let (script, plan, answer, log) = (
             path("unfuse_skew.py"),
@@ -69,7 +71,7 @@ impl<'a> Job<'a> {
         }
         let Ok(text) = fs::read(&answer) else {
             bail!(
-                "{} ended without an answer: the job's driver must run on this machine (--deploy-mode client)",
+                "{} wrote no answer: the driver of the job must run on this machine (--deploy-mode client)",
                 self.submit.to_string_lossy()
             );
         };
@@ -102,14 +104,14 @@ impl<'a> Job<'a> {
         let status = match status {
             Ok(status) => status,
             Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-                "{name} was not found; behind -- goes the spark-submit of a Spark with its options, such as /opt/spark/bin/spark-submit \
-                 --master yarn"
+                "{name} was not found; give spark-submit and its options after --, such as /opt/spark/bin/spark-submit --master \
+                 yarn"
             ),
             Err(error) => return Err(error).with_context(|| format!("cannot run {name}")),
         };
         if !status.success() {
             bail!(
-                "the Spark job failed ({status}):\n{}\nThe rest of what it said is in {}. It needs Spark 3.3 or newer in client mode, and \
+                "the Spark job failed ({status}):\n{}\nIts output is in {}. The job needs Spark 3.3 or newer in client mode, and \
                  executors that can read {}",
                 last_lines(log),
                 log.display(),

@@ -294,6 +294,16 @@ impl<'a> StageIndex<'a> {
         self.stages.iter().find_map(of_stage)
     }
 
+    /// The queries that had a stage in a span of time.
+    pub fn queries_within(&self, span: Span) -> BTreeSet<QueryId> {
+        let overlaps = |of: Span| of.start < span.end && of.end >= span.start;
+        self.extents()
+            .iter()
+            .filter(|extent| extent.span.is_none_or(overlaps))
+            .filter_map(|extent| extent.query)
+            .collect()
+    }
+
     /// The query that each SQL execution of an application is; with `None`, its work outside them.
     pub fn executions(&self) -> BTreeMap<(String, Option<i64>), QueryId> {
         let of_stage = |(stage, row): (&StageAttempt, &StageRow)| {

@@ -288,6 +288,6 @@ fn a_run_with_log_and_profile_counts_once() {
     fs::create_dir(&empty).expect("a directory");
     assert!(matches!(
         read(&[empty], &Given::default()),
-        Err(SizingError::File { why, .. }) if why.contains("unfuse run --out DIR")
+        Err(SizingError::File { why, .. }) if why.contains("unfuse run -o DIR")
     ));
 }

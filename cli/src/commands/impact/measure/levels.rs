@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anyhow::{Context, Result, bail};
-use unfuse_format::Retention;
+use unfuse_format::units;
 use unfuse_impact::Scheme;
 use unfuse_machine::cpufreq::Cpufreq;
 
@@ -75,12 +75,12 @@ impl Levels {
 
     fn check(&self, inputs: &[Input]) -> Result<()> {
         if inputs.is_empty() && self.disk != [Disk::AsIs] {
-            bail!("levels of the disk need --input: the files that the command reads");
+            bail!("levels of the disk need --input with the files that the command reads");
         }
         let is_host = |network: &Network| *network == Network::AsIs;
         if self.network.len() > 1 && self.network.iter().any(is_host) {
             bail!(
-                "network=host cannot be compared with others, which are private loopbacks; the fastest of these is network=loopback"
+                "network=host cannot be compared with the other levels, which are private loopbacks; the fastest of them is network=loopback"
             );
         }
         for (what, names) in [
@@ -97,7 +97,7 @@ impl Levels {
             distinct.sort();
             distinct.dedup();
             if distinct.len() < names.len() {
-                bail!("{what}={}: a level is there twice", names.join(","));
+                bail!("{what}={}: one level is given twice", names.join(","));
             }
         }
         Ok(())
@@ -148,9 +148,9 @@ struct Asked {
 
 impl Asked {
     fn add(&mut self, text: &str) -> Result<()> {
-        let known = "there are: cpu, disk, network, such as cpu=1,2";
+        let known = "the resources are cpu, disk and network, such as cpu=1,2";
         let Some((resource, levels)) = text.split_once('=') else {
-            bail!("--schemes {text}: not RESOURCE=LEVEL,…; {known}");
+            bail!("--schemes {text}: RESOURCE=LEVEL,… is expected; {known}");
         };
         let words: Vec<&str> = levels.split(',').map(str::trim).collect();
         let twice = match resource {
@@ -160,10 +160,10 @@ impl Asked {
                 .network
                 .replace(each(&words, Network::parse)?)
                 .is_some(),
-            _ => bail!("--schemes {text}: {resource:?} is not known; {known}"),
+            _ => bail!("--schemes {text}: {resource:?} is unknown; {known}"),
         };
         if twice {
-            bail!("--schemes {resource}=… is there twice");
+            bail!("--schemes {resource}=… is given twice");
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Cpu {
             .collect();
         let number = |word: &str| -> Result<f64> {
             let number: f64 = word.parse().with_context(|| {
-                format!("cpu={word}: a number of CPUs such as 0.5 or 2, or a frequency such as 2.4GHz is needed")
+                format!("cpu={word}: a number of CPUs such as 0.5 or 2, or a frequency such as 2.4GHz is expected")
             })?;
             if !(0.01..=100_000.0).contains(&number) {
                 bail!("cpu={word} is not possible");
@@ -208,7 +208,9 @@ impl Cpu {
         if frequencies.is_empty() {
             let values = each(words, number)?;
             if let Some(less) = values.iter().find(|value| **value < LEAST_CPUS) {
-                bail!("cpu={less} is too little: the kernel gives no less than {LEAST_CPUS} CPUs");
+                bail!(
+                    "cpu={less} is too little: the least that the kernel allows is {LEAST_CPUS} CPUs"
+                );
             }
             return Ok(Self::Bandwidth(values));
         }
@@ -230,17 +232,17 @@ impl Cpu {
     fn check(&self) -> Result<()> {
         let values = self.values();
         if values.len() < 2 {
-            bail!("every indicator needs two levels of the CPU at least, such as cpu=1,2");
+            bail!("at least two levels of the CPU are needed, such as cpu=1,2");
         }
         if values.windows(2).any(|pair| pair[0] >= pair[1]) {
-            bail!("levels of the CPU must rise, the base first, such as cpu=1,2");
+            bail!("levels of the CPU must rise, such as cpu=1,2");
         }
         let all = std::thread::available_parallelism().map_or(1, usize::from) as f64;
         if let (Self::Bandwidth(values), Some(last)) = (self, values.last())
             && *last > all
         {
             bail!(
-                "cpu={last}: this machine has {all}; all levels of {values:?} must be at most that"
+                "cpu={last}: this machine has {all} CPUs, and no level of {values:?} can be more"
             );
         }
         Ok(())
@@ -254,11 +256,11 @@ impl Disk {
             "ram" => Ok(Self::Ram),
             rate => rate
                 .strip_suffix("ps")
-                .and_then(|size| Retention::parse_size(size).ok())
+                .and_then(|size| units::parse_size(size).ok())
                 .filter(|bytes| *bytes > 0)
                 .map(Self::Rate)
                 .with_context(|| {
-                    format!("disk={word}: there are disk, ram, or a rate such as 50MBps")
+                    format!("disk={word}: disk, ram or a rate such as 50MBps is expected")
                 }),
         }
     }
@@ -285,7 +287,7 @@ impl Network {
             "host" => Ok(Self::AsIs),
             "loopback" => Ok(Self::Loopback),
             _ => rate().with_context(|| {
-                format!("network={word}: there are host, loopback, or a rate such as 100mbit")
+                format!("network={word}: host, loopback or a rate such as 100mbit is expected")
             }),
         }
     }

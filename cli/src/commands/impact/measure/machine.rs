@@ -30,7 +30,7 @@ pub(super) fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
         let files = storage::files(&path)?;
         let bytes = storage::bytes(&files)?;
         if bytes == 0 {
-            bail!("--input {}: it holds nothing to read", path.display());
+            bail!("--input {}: there is nothing to read in it", path.display());
         }
         Ok(Input { path, files, bytes })
     };
@@ -63,7 +63,7 @@ impl Machine {
             Cpu::Frequency(_) => (
                 if rated { Some(group?) } else { group.ok() },
                 Some(Cpufreq::find().context(
-                    "levels of the CPU by frequency cannot be set; by bandwidth they can: --schemes cpu=1,2",
+                    "the frequency of the CPU cannot be set; give bandwidths instead: --schemes cpu=1,2",
                 )?),
             ),
             Cpu::Bandwidth(_) => (
@@ -115,7 +115,7 @@ impl Machine {
         };
         let mut command = within(&trial)?;
         unfuse_machine::run(command.arg("true"))
-            .context("this machine or user cannot have what the schemes need; leave ram and loopbacks out of --schemes")
+            .context("this machine or user cannot create the namespaces that the schemes need; leave ram and loopbacks out of --schemes")
     }
 
     /// What is written to files of the kernel for a scheme.
@@ -181,7 +181,7 @@ impl Machine {
             std::fs::DirBuilder::new()
                 .mode(0o700)
                 .create(&self.copies)
-                .with_context(|| format!("cannot make {}", self.copies.display()))?;
+                .with_context(|| format!("cannot create {}", self.copies.display()))?;
             for (at, input) in self.inputs.iter().enumerate() {
                 storage::copy(&input.path, &self.copies.join(at.to_string()))?;
             }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use unfuse_format::counted;
 use unfuse_machine::cgroup::Setting;
 use unfuse_profiler::perf_event;
 
@@ -57,15 +58,15 @@ impl Plan {
         let order = self.order();
         let _ = writeln!(
             text,
-            "would run {} times ({} to warm up, {} schemes × {}):\n  {}",
-            order.len() + self.warm_up as usize,
+            "{} ({} to warm up, {} × {}) of this command:\n  {}",
+            counted(order.len() + self.warm_up as usize, "run"),
             self.warm_up,
-            self.schemes.len(),
+            counted(self.schemes.len(), "scheme"),
             self.repeat,
             words.join(" ")
         );
         if self.profile {
-            text.push_str("  each under the profiler, whose own work is in the times\n");
+            text.push_str("  each with the profiler; its overhead is part of the times\n");
         }
         let names: Vec<String> = order
             .iter()
@@ -73,14 +74,14 @@ impl Plan {
             .collect();
         let _ = writeln!(
             text,
-            "in this order (cpu/disk/network), the base {}:\n  {}",
+            "in this order (cpu/disk/network), with the base {}:\n  {}",
             names[0],
             names.join("  ")
         );
-        let _ = writeln!(text, "and write {0}/runs.csv, {0}/logs", self.out.display());
-        text.push_str("\nbefore the first run, and removed after the last:\n");
+        let _ = writeln!(text, "results: {0}/runs.csv, {0}/logs", self.out.display());
+        text.push_str("\nbefore the first run; undone after the last:\n");
         for dir in machine.group.iter().flat_map(|group| group.dirs()) {
-            let _ = writeln!(text, "  make the control group {}", dir.display());
+            let _ = writeln!(text, "  create the control group {}", dir.display());
         }
         let ram = self.levels.disk.contains(&Disk::Ram);
         for (at, input) in machine.inputs.iter().enumerate().filter(|_| ram) {
@@ -111,7 +112,7 @@ impl Plan {
         for (what, place) in &confinement.mounts {
             let _ = writeln!(
                 text,
-                "  the command sees {} at {} (mount namespace of its own)",
+                "  the command sees {} at {} (in its own mount namespace)",
                 what.display(),
                 place.display()
             );
@@ -120,43 +121,43 @@ impl Plan {
             for input in &machine.inputs {
                 let _ = writeln!(
                     text,
-                    "  give up cached pages of {} before each run",
+                    "  drop cached pages of {} before each run",
                     input.path.display()
                 );
             }
         }
         if let Some(loopback) = loopback(chosen.network) {
             let tc = loopback.shaping().map_or_else(
-                || "as fast as it goes".to_owned(),
+                || "without a limit".to_owned(),
                 |words| format!("tc {}", words.join(" ")),
             );
             let _ = writeln!(
                 text,
-                "  the command has no network but a loopback (network namespace of its own): {tc}; SPARK_LOCAL_IP=127.0.0.1"
+                "  the command has only a loopback (in its own network namespace): {tc}; SPARK_LOCAL_IP=127.0.0.1"
             );
         }
         Ok(())
     }
 }
 
-/// Why the processor will not tell how it got on, if it will not.
+/// Why the counters of the processor are not available, if they are not.
 pub(super) fn uncounted() -> Option<String> {
     let error = perf_event::Counters::open(0).err()?;
     Some(format!(
-        "instructions per cycle and stalls are not counted: the processor's counters (PMU) cannot be had here ({error})"
+        "instructions per cycle and stalls are not counted: the counters of the processor (PMU) are not available ({error})"
     ))
 }
 
-/// What the way in which the CPU is made slower means.
+/// What a level of the CPU means for the indicators.
 pub(super) fn caveat(levels: &Levels) -> &'static str {
     match levels.cpu {
         Cpu::Frequency(_) => {
-            "the CPU's speed is its frequency, as in the paper; all programs of this machine get it"
+            "the CPU level is a frequency, as in the paper; it holds for all programs of this machine"
         }
         Cpu::Bandwidth(_) => {
-            "the CPU's speed is a bandwidth here, not a frequency: stalls for memory take as much longer as computing \
-             does, so MRI shows little of them; and it holds for all threads together, so where fewer threads run than \
-             CPUs are left, nothing is slower and CRI is too small"
+            "the CPU level is a bandwidth, not a frequency. Stalls for memory slow down as much as computing does, so MRI \
+             shows little of them. The limit holds for all threads together: if fewer threads run than CPUs are left, \
+             nothing is slower, and CRI is too small"
         }
     }
 }

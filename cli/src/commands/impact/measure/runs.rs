@@ -37,12 +37,12 @@ pub(super) fn make(plan: &Plan, mut machine: Machine) -> Result<Option<u8>> {
     let table = plan.out.join(RUNS);
     if table.exists() {
         bail!(
-            "{} is there already; choose another directory with -o",
+            "{} exists already; choose another directory with -o",
             table.display()
         );
     }
     let out = Directory::create(&plan.out, Access::Private)
-        .context("the runs cannot be kept; choose another directory with -o")?;
+        .context("cannot write the runs; choose another directory with -o")?;
     let logs = out.create_folder(LOGS, Access::Private)?;
     stop::watch();
     let mut command = Command::new(std::env::current_exe()?);
@@ -118,7 +118,7 @@ impl<'a> Session<'a> {
                 Outcome::Stopped(signal) => {
                     self.bar.finish_and_clear();
                     crate::say!(
-                        "unfuse: stopped; settings are restored, the runs so far are in {}",
+                        "unfuse: stopped. The settings are restored; the runs so far are in {}",
                         self.plan.out.display()
                     );
                     return Ok(Some(signal));
@@ -133,8 +133,8 @@ impl<'a> Session<'a> {
             && (throttled as f64) < FELT * periods as f64
         {
             crate::say!(
-                "unfuse: at the base scheme the job was out of CPU in {:.0}% of its time only: it hardly used more than the \
-                 base has, so CRI is small whatever it does. A lower base would tell more: --schemes cpu=…",
+                "unfuse: at the base scheme the CPU limit held the job back in only {:.0}% of its time. CRI is small then for any \
+                 job. Choose a lower base: --schemes cpu=…",
                 100.0 * throttled as f64 / periods as f64
             );
         }
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
         let mut command = self.command(chosen, counts, output)?;
         let before = Counters::of(self.machine);
         let begun = Instant::now();
-        let child = command.spawn().context("the command cannot be started")?;
+        let child = command.spawn().context("cannot start the command")?;
         // Before it has started anything; where there is no PMU, that was said.
         let hardware = perf_event::Counters::open(child.id()).ok();
         let ended = wait(child)?;
@@ -223,7 +223,7 @@ impl<'a> Session<'a> {
         if self.plan.profile && counts {
             command.arg(std::env::current_exe()?);
             command
-                .args(["run", "--out"])
+                .args(["run", "--output"])
                 .arg(self.profile_dir(chosen))
                 .arg("--");
         }
@@ -263,7 +263,7 @@ impl<'a> Session<'a> {
         if !is_empty() && end_all(&dir) > 0 {
             self.bar.suspend(|| {
                 crate::say!(
-                    "unfuse: processes that outlived the command by {} s were ended",
+                    "unfuse: ended processes that ran {} s longer than the command",
                     PATIENCE.as_secs()
                 );
             });
@@ -335,13 +335,9 @@ fn failure(status: ExitStatus, scheme: &str, log: &Path, kept: bool) -> String {
         .filter(|line| !line.trim().is_empty())
         .collect();
     let last = lines[lines.len().saturating_sub(3)..].join("\n  ");
-    let kept = if kept {
-        "; the runs before it are kept"
-    } else {
-        ""
-    };
+    let kept = if kept { "; earlier runs are kept" } else { "" };
     format!(
-        "the command ended {how} at {scheme}{kept}. All it said is in {}, at last:\n  {last}",
+        "the command ended {how} at {scheme}{kept}. Its output is in {}, and ends with:\n  {last}",
         log.display()
     )
 }

@@ -24,7 +24,7 @@ impl Within {
     /// Only comes back if it cannot.
     pub fn execute(self) -> Result<ExitCode> {
         let confinement: Confinement = serde_json::from_str(&self.confinement)
-            .context("`unfuse impact within` is for `unfuse impact measure` to call")?;
+            .context("`unfuse impact within` is a part of `unfuse impact measure`")?;
         // Nobody would wait for the command any more.
         set_pdeathsig(Signal::SIGTERM)?;
         confinement.enter()?;

@@ -1,0 +1,60 @@
+//! Which part of the time `unfuse blame` is asked about, and how often.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use unfuse_contention::Span;
+use unfuse_format::units;
+use unfuse_report::blame::Window;
+
+use super::Blame;
+use super::input::is_csv;
+use crate::when::Moment;
+
+impl Blame {
+    /// The part of the time that is asked for, and if it is known before the profile is read, its span in ns since the epoch.
+    pub(super) fn window(&self, root: &Path) -> Result<(Option<Window>, Option<Span>)> {
+        if self.times.is_all() {
+            return Ok((self.window, None));
+        }
+        if is_csv(root) {
+            return Ok((Some(self.window_of_csv(root)?), None));
+        }
+        let period = self.times.period(root)?;
+        let window = Window::between(
+            self.times.since.is_some().then_some(period.start_ns),
+            self.times.until.is_some().then_some(period.end_ns),
+        );
+        let span = Span {
+            start: period.start_ns,
+            end: period.end_ns,
+        };
+        Ok((Some(window), Some(span)))
+    }
+
+    /// Times in CSV files count from any moment.
+    fn window_of_csv(&self, root: &Path) -> Result<Window> {
+        let seconds = |moment: &Option<Moment>| match moment {
+            None => Ok(None),
+            Some(Moment::BeforeEnd(duration)) => Ok(Some(duration.as_secs_f64())),
+            Some(Moment::OfDay(text) | Moment::At(text)) => bail!(
+                "{}: CSV files have no time of day; instead of {text} give how long before their end, such as 5m",
+                root.display()
+            ),
+        };
+        Ok(Window::before_end(
+            seconds(&self.times.since)?,
+            seconds(&self.times.until)?,
+        ))
+    }
+}
+
+/// The time between two answers.
+pub(super) fn interval(text: &str) -> Result<Duration, String> {
+    let interval = units::parse_duration(text)?;
+    if interval < Duration::from_secs(1) {
+        return Err("a duration of at least 1s is expected".to_owned());
+    }
+    Ok(interval)
+}
