@@ -159,6 +159,7 @@ fn top_and_flame_tell_cpu_time_waiting_and_both() {
     let text = run(&dir, &["top", "--kind", "off-cpu"]);
     assert!(text.contains("[shuffle fetch] Exchange"), "{text}");
     assert!(text.contains("waits  wait s"), "{text}");
+    assert!(!text.contains("ns/row"), "{text}");
     assert!(run(&dir, &["top"]).contains("cpu s  wait s"));
 
     let svg = tmp.path().join("waits.svg");

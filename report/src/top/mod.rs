@@ -72,7 +72,8 @@ impl Top {
         let totals = Totals::of(profile, selection, by);
         let families = families(profile);
         let mut rows = HashMap::new();
-        if by == By::Operator {
+        // Waits alone have no CPU time for rows.
+        if by == By::Operator && selection.time != Time::OffCpu {
             let mut values = values_of(profile);
             for total in totals.rows.iter().filter(|row| row.node_id.is_some()) {
                 let Some(id) = execution(total) else { continue };
