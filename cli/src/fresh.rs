@@ -4,13 +4,17 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use unfuse_format::{LiveMarker, ProcessRow, ProfileDir, SampleRow, Table};
+use unfuse_format::{LiveMarker, ProcessRow, ProfileDir, SampleRow, Table, units};
 use unfuse_machine as machine;
 use unfuse_postprocess::{Profile, completeness};
 use unfuse_report::{Report, verdict};
 
 /// How long to wait for the writers after the command or the recording has ended.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The shortest recording.
+const LEAST: Duration = Duration::from_millis(1);
+/// The longest recording.
+const MOST: Duration = Duration::from_secs(7 * 86_400);
 
 /// Bytes of samples up to which a profile is read as soon as it is recorded. For a larger one `unfuse top` prints the verdict.
 const LARGEST: u64 = 256 << 20;
@@ -91,6 +95,15 @@ fn tell_verdict(dir: &ProfileDir) {
         let text = verdict::render(&summary.verdict, verdict::COLUMNS, verdict::LINES);
         crate::say!("{}", text.trim_end());
     }
+}
+
+/// How long a recording lasts.
+pub fn recording(text: &str) -> Result<Duration, String> {
+    let duration = units::parse_duration(text)?;
+    if (LEAST..=MOST).contains(&duration) {
+        return Ok(duration);
+    }
+    Err("a duration from 1ms to 7d is expected, such as 30s".to_owned())
 }
 
 /// Prints from when on the profile is complete, if it is not from its beginning.

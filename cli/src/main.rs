@@ -7,6 +7,7 @@ mod help;
 mod launch;
 mod open;
 mod output;
+mod parts;
 mod remote;
 mod setup;
 mod trial;

@@ -104,7 +104,7 @@ pub fn write_to(
 enum Place {
     /// A name in a directory, for a regular file.
     Name(Directory, PathBuf),
-    /// A pipe, a device, or something that this process has open.
+    /// A pipe, a device, or an open file of this process.
     Open(File),
 }
 

@@ -250,7 +250,7 @@ impl JvmFiles {
     }
 }
 
-/// The file that tells the JVM that a SIGQUIT is not for a thread dump; dropping it removes the file.
+/// The file because of which the JVM does not answer a SIGQUIT with a thread dump. Dropping it removes the file.
 #[derive(Debug)]
 pub(super) struct Trigger {
     place: OwnedFd,

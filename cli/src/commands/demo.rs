@@ -3,13 +3,14 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_files::{Access, Directory};
 
+use crate::parts::Parts;
 use crate::setup::{self, Spark};
 
 /// Rounds of the query; the first ones warm up the JIT compilers.
@@ -39,38 +40,11 @@ pub struct Demo {
     pub open: bool,
 }
 
-/// How long each part took.
-struct Parts {
-    begun: Instant,
-    taken: Vec<(&'static str, Duration)>,
-}
-
-impl Parts {
-    /// Ends a part that began where the last one ended.
-    fn end(&mut self, name: &'static str) {
-        let before: Duration = self.taken.iter().map(|(_, took)| *took).sum();
-        self.taken.push((name, self.begun.elapsed() - before));
-    }
-
-    fn render(&self) -> String {
-        let seconds = |took: &Duration| took.as_secs_f64().round();
-        let parts: Vec<String> = self
-            .taken
-            .iter()
-            .map(|(name, took)| format!("{name} {} s", seconds(took)))
-            .collect();
-        format!("{} s: {}", seconds(&self.begun.elapsed()), parts.join(", "))
-    }
-}
-
 impl Demo {
     /// Runs the demo: progress on a terminal, the table of `unfuse top` on standard output.
     pub fn execute(self) -> Result<ExitCode> {
         setup::require_java()?;
-        let mut parts = Parts {
-            begun: Instant::now(),
-            taken: Vec::new(),
-        };
+        let mut parts = Parts::begin();
         let bar = ProgressBar::new(ROUNDS + 3)
             .with_style(ProgressStyle::with_template("{spinner} [{bar:24}] {msg}")?);
         bar.enable_steady_tick(Duration::from_millis(120));

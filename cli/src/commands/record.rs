@@ -9,20 +9,16 @@ use clap::Args;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use unfuse_files::Directory;
-use unfuse_format::{FormatError, ProfileDir, units};
+use unfuse_format::{FormatError, ProfileDir};
 use unfuse_machine as machine;
 use unfuse_profiler::attach::{Recorder, Recording};
 use unfuse_profiler::{Config, LaunchError, Threads};
 
 use crate::attach::Jvm;
-use crate::fresh::{PATIENCE, default_out, tell, tell_completeness};
+use crate::fresh::{PATIENCE, default_out, recording, tell, tell_completeness};
 
 /// How long the JVM gets to compile its hot methods again before samples count.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// The shortest recording.
-const LEAST: Duration = Duration::from_millis(1);
-/// The longest recording.
-const MOST: Duration = Duration::from_secs(7 * 86_400);
 
 /// Profile a JVM that is already running
 ///
@@ -134,15 +130,6 @@ impl Record {
         }
         handshake.go().with_context(profiling)
     }
-}
-
-/// How long a recording lasts.
-fn recording(text: &str) -> Result<Duration, String> {
-    let duration = units::parse_duration(text)?;
-    if (LEAST..=MOST).contains(&duration) {
-        return Ok(duration);
-    }
-    Err("a duration from 1ms to 7d is expected, such as 30s".to_owned())
 }
 
 /// The profile directory, which may be a new one.

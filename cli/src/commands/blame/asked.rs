@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 use unfuse_contention::{BlockedTime, Resource, Split, VictimStages};
-use unfuse_report::blame;
+use unfuse_report::blame::{self, Wanted, Window};
+
+use super::Blame;
 
 /// What tasks wait for.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -124,4 +126,21 @@ pub(super) enum GraphFormat {
     Graphml,
     /// For Neo4j
     Cypher,
+}
+
+impl Blame {
+    /// The question.
+    pub(super) fn wanted(&self, window: Option<Window>) -> Wanted<'_> {
+        Wanted {
+            place: self.dir.display().to_string(),
+            victim: self.victim.as_deref(),
+            window,
+            resources: self.resource.iter().map(|what| (*what).into()).collect(),
+            hosts: &self.host,
+            user: self.user.as_deref(),
+            pool: self.pool.as_deref(),
+            stages: self.stages.into(),
+            split: self.split.into(),
+        }
+    }
 }

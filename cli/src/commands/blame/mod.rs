@@ -14,7 +14,7 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use unfuse_contention::Graph;
 use unfuse_postprocess::plain::Form;
-use unfuse_report::blame::{self, Answer, Found, Wanted, Window};
+use unfuse_report::blame::{self, Answer, Found, Window};
 
 use self::asked::{Blocked, GraphFormat, Rank, Sharing, Stages, What};
 use self::input::{Part, read};
@@ -141,19 +141,5 @@ impl Blame {
             };
             Ok(out.write_all(text.as_bytes())?)
         })
-    }
-
-    fn wanted(&self, window: Option<Window>) -> Wanted<'_> {
-        Wanted {
-            place: self.dir.display().to_string(),
-            victim: self.victim.as_deref(),
-            window,
-            resources: self.resource.iter().map(|what| (*what).into()).collect(),
-            hosts: &self.host,
-            user: self.user.as_deref(),
-            pool: self.pool.as_deref(),
-            stages: self.stages.into(),
-            split: self.split.into(),
-        }
     }
 }
