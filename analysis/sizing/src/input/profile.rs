@@ -9,6 +9,7 @@ use unfuse_eventlog::{
 };
 use unfuse_format::{
     ApplicationRow, ExecutorRow, JobRow, ProcessRow, ProfileDir, StageRow, Table, TaskRow,
+    merge_stages,
 };
 
 use super::builder::Builder;
@@ -31,14 +32,14 @@ pub(super) struct Application {
 
 type Applications = BTreeMap<String, Application>;
 
-/// All applications of a profile by their ids, or why it says too little of them.
+/// All applications of a profile by their ids, or why the profile does not describe them.
 pub(super) fn applications(root: &Path) -> Result<Applications, String> {
     let dir = ProfileDir::open(root).map_err(|error| error.to_string())?;
     let mut notes = Vec::new();
     let mut found = Applications::new();
     // Jobs before their stages and tasks.
     each(&dir, &mut notes, |row: ApplicationRow| {
-        of(&mut found, &row.app).application(row);
+        entry(&mut found, &row.app).application(row);
     })?;
     if found.is_empty() {
         return Err(
@@ -48,16 +49,16 @@ pub(super) fn applications(root: &Path) -> Result<Applications, String> {
         );
     }
     each(&dir, &mut notes, |row: ExecutorRow| {
-        of(&mut found, &row.app).executor(row);
+        entry(&mut found, &row.app).executor(row);
     })?;
     each(&dir, &mut notes, |row: JobRow| {
-        of(&mut found, &row.app).job(row);
+        entry(&mut found, &row.app).job(row);
     })?;
-    each(&dir, &mut notes, |row: StageRow| {
-        of(&mut found, &row.app).stage(row);
-    })?;
+    for (id, row) in merge_stages(rows(&dir, &mut notes)?) {
+        entry(&mut found, &id.app).stage(row);
+    }
     each(&dir, &mut notes, |row: TaskRow| {
-        of(&mut found, &row.app).task(row);
+        entry(&mut found, &row.app).task(row);
     })?;
     let mut lost: BTreeMap<String, u64> = BTreeMap::new();
     each(&dir, &mut notes, |row: ProcessRow| {
@@ -75,7 +76,7 @@ pub(super) fn applications(root: &Path) -> Result<Applications, String> {
     Ok(found)
 }
 
-fn of<'a>(found: &'a mut Applications, app: &str) -> &'a mut Application {
+fn entry<'a>(found: &'a mut Applications, app: &str) -> &'a mut Application {
     found.entry(app.to_owned()).or_default()
 }
 
@@ -85,10 +86,15 @@ fn each<T: Table>(
     notes: &mut Vec<String>,
     take: impl FnMut(T),
 ) -> Result<(), String> {
+    rows(dir, notes)?.into_iter().for_each(take);
+    Ok(())
+}
+
+/// The rows of a table in the order in which they were written.
+fn rows<T: Table>(dir: &ProfileDir, notes: &mut Vec<String>) -> Result<Vec<T>, String> {
     let read = dir.read::<T>().map_err(|error| error.to_string())?;
     notes.extend(read.problems.iter().map(ToString::to_string));
-    read.rows.into_iter().for_each(take);
-    Ok(())
+    Ok(read.rows)
 }
 
 impl Application {
@@ -167,12 +173,6 @@ impl Application {
     }
 
     fn stage(&mut self, row: StageRow) {
-        // Spark shares one description of a stage among its events, so a row of its submission may have its end already;
-        // RDDs are only there.
-        let event = match row.rdds.is_empty() {
-            true => Event::StageCompleted,
-            false => Event::StageSubmitted,
-        };
         let rdd = |name: &String| Rdd {
             rdd: 0,
             name: name.clone(),
@@ -195,7 +195,7 @@ impl Application {
                 .collect(),
             tasks: row.tasks.max(0).unsigned_abs(),
             rdds: row.rdds.iter().map(rdd).collect(),
-            // By the ids under which they ran, of another job too; what a job waits for is told by when it starts.
+            // By the ids under which they ran, of another job too; when a job starts shows what it waited for.
             parents: parents
                 .filter(|parent| self.share_a_job(*parent, row.stage))
                 .collect(),
@@ -208,7 +208,8 @@ impl Application {
             },
             name: row.name,
         };
-        self.builder.add(event(info));
+        // The merged row has what both events of a log say.
+        self.builder.add(Event::StageCompleted(info));
     }
 
     fn share_a_job(&self, stage: i32, other: i32) -> bool {
