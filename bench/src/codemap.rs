@@ -103,9 +103,9 @@ impl Ranges for Skip {
     }
 }
 
-struct Sorted(RwLock<Vec<(u64, u64)>>);
+struct SortedRanges(RwLock<Vec<(u64, u64)>>);
 
-impl Ranges for Sorted {
+impl Ranges for SortedRanges {
     fn insert(&self, slot: u64, _: u64) {
         let mut ranges = self.0.write().expect("no writer panics");
         let range = (slot * SIZE, slot * SIZE + SIZE - 0x40);
@@ -287,7 +287,7 @@ impl Codemap {
                 let map = CodeMap::create(1 << 30)?;
                 runs[0].push(run(&Ours(map), count));
                 runs[1].push(run(&Skip(SkipMap::new()), count));
-                runs[2].push(run(&Sorted(RwLock::default()), count));
+                runs[2].push(run(&SortedRanges(RwLock::default()), count));
             }
             for (structure, runs) in STRUCTURES.iter().zip(&runs) {
                 rows(&mut body, count, structure, runs);

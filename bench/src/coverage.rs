@@ -10,7 +10,7 @@ use unfuse_postprocess::{By, Profile, Selection, Standing, Total, Totals};
 
 use crate::event_log::executions;
 use crate::page::{ATTRIBUTION, Figure, Measuring};
-use crate::session::Failed;
+use crate::session::RefusedQuery;
 use crate::spark::{Setup, Spark, Tool, Work, tpch_queries};
 
 /// How much of the tasks' CPU time of the TPC-H and TPC-DS queries lands on plan nodes
@@ -29,7 +29,7 @@ pub struct Coverage {
 
 /// One query.
 #[derive(Default)]
-struct Covered {
+struct QueryCoverage {
     /// CPU time of its tasks by Spark's own account (`executorCpuTime`), s.
     spark_s: f64,
     /// And of their deserialization (`executorDeserializeCpuTime`), s.
@@ -86,9 +86,9 @@ impl Coverage {
         &self,
         spark: &Spark,
         texts: BTreeMap<String, String>,
-        queries: &mut BTreeMap<String, Covered>,
+        queries: &mut BTreeMap<String, QueryCoverage>,
         outside: &mut BTreeMap<String, f64>,
-    ) -> Result<Vec<Failed>> {
+    ) -> Result<Vec<RefusedQuery>> {
         let work = Work {
             warm_up: 0,
             rounds: 1,
@@ -112,7 +112,7 @@ impl Coverage {
             covered.deserialize_s += execution.deserialize_cpu_s;
             names.insert(execution.id, name.to_owned());
         }
-        for row in Totals::of(&profile, Selection::default(), By::Operator).rows {
+        for row in Totals::new(&profile, Selection::default(), By::Operator).rows {
             if let Some(name) = row.query.and_then(|query| names.get(&query)) {
                 queries.entry(name.clone()).or_default().add(&row);
             } else {
@@ -129,7 +129,7 @@ impl Coverage {
                 query: Some(*query),
                 ..Selection::default()
             };
-            for row in Totals::of(&profile, selection, By::Rule).rows {
+            for row in Totals::new(&profile, selection, By::Rule).rows {
                 queries.entry(name.clone()).or_default().add_rule(&row);
             }
         }
@@ -138,11 +138,11 @@ impl Coverage {
 
     fn body(
         &self,
-        queries: &BTreeMap<String, Covered>,
+        queries: &BTreeMap<String, QueryCoverage>,
         outside: &BTreeMap<String, f64>,
-        failed: &[Failed],
+        failed: &[RefusedQuery],
     ) -> String {
-        let mut all = Covered::default();
+        let mut all = QueryCoverage::default();
         queries.values().for_each(|covered| all.merge(covered));
         let mut body = format!(
             "{} queries, scale factor {}, local[2], Spark 4.3, {} Hz, each run once, cold. Shares are of the samples \
@@ -191,8 +191,8 @@ impl Coverage {
 }
 
 /// Sums over all queries; they are exact for this one run.
-fn figures(queries: &BTreeMap<String, Covered>) -> Vec<Figure> {
-    let mut all = Covered::default();
+fn figures(queries: &BTreeMap<String, QueryCoverage>) -> Vec<Figure> {
+    let mut all = QueryCoverage::default();
     queries.values().for_each(|covered| all.merge(covered));
     let above = queries
         .values()
@@ -239,7 +239,7 @@ fn figures(queries: &BTreeMap<String, Covered>) -> Vec<Figure> {
     ]
 }
 
-impl Covered {
+impl QueryCoverage {
     fn add(&mut self, row: &Total) {
         self.samples += row.samples;
         self.sampled_s += row.cpu_seconds;

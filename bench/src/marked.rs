@@ -95,7 +95,7 @@ fn nowhere() -> String {
 
 /// What `unfuse export --format json` says of a query.
 #[derive(Deserialize)]
-struct Exported {
+struct ExportedQuery {
     frames: Vec<Frame>,
     samples: Vec<Sample>,
 }
@@ -115,7 +115,7 @@ struct Sample {
 
 /// The samples in one marked function.
 #[derive(Default)]
-struct Landed {
+struct FunctionSamples {
     /// Time that the operator waited for Python workers, s.
     waited_s: f64,
     /// CPU time of the function by its own account, s.
@@ -179,7 +179,7 @@ impl Marked {
     }
 
     /// What landed where, by way and function.
-    fn run(&self, spark: &Spark, queries: &[Query]) -> Result<BTreeMap<String, Landed>> {
+    fn run(&self, spark: &Spark, queries: &[Query]) -> Result<BTreeMap<String, FunctionSamples>> {
         let functions = queries.iter().map(|query| query.mark.clone());
         let setup = Setup {
             marks: Some(Marks {
@@ -197,7 +197,7 @@ impl Marked {
         let bar = ProgressBar::new((self.ways().count() * queries.len()) as u64).with_style(
             ProgressStyle::with_template("[{bar:24}] {pos} of {len}, {msg}, {elapsed}")?,
         );
-        let mut landed: BTreeMap<String, Landed> = BTreeMap::new();
+        let mut landed: BTreeMap<String, FunctionSamples> = BTreeMap::new();
         for (way, settings) in self.ways() {
             for (key, value) in settings {
                 session.ask("set", &format!("SET {key}={value}"), 0)?;
@@ -213,7 +213,7 @@ impl Marked {
                             landed.entry(name.clone()).or_default().spent_s += spent;
                         }
                         Answer::Took(_) => {}
-                        Answer::Failed(why) => bail!("{} failed: {}", why.query, why.reason),
+                        Answer::Refused(why) => bail!("{} failed: {}", why.query, why.reason),
                     }
                 }
                 bar.inc(1);
@@ -247,7 +247,7 @@ impl Marked {
         Ok(landed)
     }
 
-    fn body(&self, queries: &[Query], landed: &BTreeMap<String, Landed>) -> String {
+    fn body(&self, queries: &[Query], landed: &BTreeMap<String, FunctionSamples>) -> String {
         let mut body = format!(
             "Each query calls one marked Java function of about 50 µs in one operator of its plan; TPC-H SF 1, local[2], \
              Spark {}, {} Hz, {} runs of each query. *spent*: CPU time that the function measured by itself. *operator ÷ spent*: \
@@ -311,8 +311,8 @@ impl Query {
     }
 }
 
-impl Landed {
-    fn add(&mut self, query: &Query, exported: &Exported) {
+impl FunctionSamples {
+    fn add(&mut self, query: &Query, exported: &ExportedQuery) {
         let class = format!("Marks${}.", query.mark);
         for sample in &exported.samples {
             if query.is_of(&sample.operator) {
@@ -335,7 +335,7 @@ impl Landed {
             time: Time::OffCpu,
             ..selection
         };
-        let waits = Totals::of(profile, selection, By::Operator).rows;
+        let waits = Totals::new(profile, selection, By::Operator).rows;
         self.waited_s += waits
             .iter()
             .filter(|row| {
@@ -380,10 +380,10 @@ fn key(way: &str, query: &Query) -> String {
 }
 
 /// Of each way: the share that is right of all samples, and of the function with the lowest.
-fn figures(queries: &[Query], landed: &BTreeMap<String, Landed>) -> Vec<Figure> {
+fn figures(queries: &[Query], landed: &BTreeMap<String, FunctionSamples>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (way, _) in WAYS {
-        let of: Vec<(&Query, &Landed)> = queries
+        let of: Vec<(&Query, &FunctionSamples)> = queries
             .iter()
             .filter(|query| query.mark != PYTHON)
             .filter_map(|query| Some((query, landed.get(&key(way, query))?)))

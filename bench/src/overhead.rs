@@ -167,7 +167,7 @@ impl Overhead {
                     let turn = (first + turn) % count;
                     bar.set_message(format!("{query} with {}", contenders[turn].name));
                     match sessions[turn].ask(query, sql, round)? {
-                        Answer::Failed(why) => bail!("{} failed: {}", why.query, why.reason),
+                        Answer::Refused(why) => bail!("{} failed: {}", why.query, why.reason),
                         Answer::Took(_) if round < 0 => {}
                         Answer::Took(took) => contenders[turn].runs[run]
                             .entry(query.clone())
@@ -221,6 +221,22 @@ impl Overhead {
             ];
             return Ok(tools.map(with).into());
         }
+        let tools = self.tools()?;
+        let tools = tools.into_iter().map(|(name, tool)| (name, tool, false));
+        let attached = ("recorded before".to_owned(), Tool::None, true);
+        Ok(tools
+            .chain(self.attach.then_some(attached))
+            .map(|(name, tool, attach)| Contender {
+                name,
+                tool,
+                attach,
+                runs: Vec::new(),
+            })
+            .collect())
+    }
+
+    /// What runs beside a query in turn, each with its name in the results.
+    fn tools(&self) -> Result<Vec<(String, Tool)>> {
         let mut tools = vec![("without".to_owned(), Tool::None)];
         if self.breakdown {
             let flags = |flags: &[&str]| Tool::Other {
@@ -271,17 +287,7 @@ impl Overhead {
                 tools::dataflint(jar)?,
             ));
         }
-        let tools = tools.into_iter().map(|(name, tool)| (name, tool, false));
-        let attached = ("recorded before".to_owned(), Tool::None, true);
-        Ok(tools
-            .chain(self.attach.then_some(attached))
-            .map(|(name, tool, attach)| Contender {
-                name,
-                tool,
-                attach,
-                runs: Vec::new(),
-            })
-            .collect())
+        Ok(tools)
     }
 
     /// What the results are called after.

@@ -29,23 +29,34 @@ pub fn bars(path: &Path, title: &str, bars: &[Bar]) -> Result<()> {
     draw(path, title, bars).map_err(|e| anyhow!("cannot draw {}: {e}", path.display()))
 }
 
-fn draw(path: &Path, title: &str, bars: &[Bar]) -> Result<(), Box<dyn std::error::Error>> {
-    let names = |of: fn(&Bar) -> &String| {
-        let mut names: Vec<&String> = Vec::new();
-        for bar in bars {
-            if !names.contains(&of(bar)) {
-                names.push(of(bar));
-            }
+/// Names in the order in which they first come.
+fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
+    let mut known = Vec::new();
+    for name in names {
+        if !known.contains(&name) {
+            known.push(name);
         }
-        names
-    };
-    let (groups, series) = (names(|bar| &bar.group), names(|bar| &bar.series));
-    let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
-    let top = bars
-        .iter()
-        .map(|bar| bar.value + finite(bar.error))
-        .fold(0.1, f64::max)
-        .min(120.0);
+    }
+    known
+}
+
+/// 0 for what is no number.
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
+
+/// The end of the scale.
+fn top(bars: &[Bar]) -> f64 {
+    let ends = bars.iter().map(|bar| bar.value + finite(bar.error));
+    ends.fold(0.1, f64::max).min(120.0)
+}
+
+fn draw(path: &Path, title: &str, bars: &[Bar]) -> Result<(), Box<dyn std::error::Error>> {
+    let (groups, series) = (
+        distinct(bars.iter().map(|bar| &bar.group)),
+        distinct(bars.iter().map(|bar| &bar.series)),
+    );
+    let top = top(bars);
     let height = 60 + 44 * groups.len() as u32 + 60;
     let root = SVGBackend::new(path, (900, height)).into_drawing_area();
     root.fill(&WHITE)?;

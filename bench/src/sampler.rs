@@ -149,7 +149,7 @@ impl Sampler {
         if !jvm.wait()?.success() {
             bail!("the JVM failed");
         }
-        let totals = Totals::of(&Profile::open(profile)?, Selection::default(), By::Method);
+        let totals = Totals::new(&Profile::open(profile)?, Selection::default(), By::Method);
         // The whole run's samples, scaled to the time that was looked at.
         let samples = totals.samples as f64 * (wall_s / begun.elapsed().as_secs_f64()).min(1.0);
         Ok(Use {

@@ -22,7 +22,7 @@ pub const NOWHERE: &str = "noop";
 
 /// A running JVM.
 pub struct Session {
-    child: Guarded,
+    child: ChildGuard,
     job: BufReader<UnixStream>,
     dir: PathBuf,
 }
@@ -34,7 +34,7 @@ pub enum Answer {
     /// It ended.
     Took(Round),
     /// Spark refused it.
-    Failed(Failed),
+    Refused(RefusedQuery),
 }
 
 /// One query in one round.
@@ -52,7 +52,7 @@ pub struct Round {
 
 /// A query that Spark refused.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Failed {
+pub struct RefusedQuery {
     /// Name of the query.
     pub query: String,
     /// The first line of what Spark said.
@@ -84,7 +84,7 @@ impl Session {
             .stderr(log)
             .spawn()
             .context("cannot run spark-submit")?;
-        let mut child = Guarded(child);
+        let mut child = ChildGuard(child);
         let job = loop {
             match listener.accept() {
                 Ok((job, _)) => break job,
@@ -154,9 +154,9 @@ impl Session {
 }
 
 /// A process that does not outlive an error.
-pub struct Guarded(pub Child);
+pub struct ChildGuard(pub Child);
 
-impl Drop for Guarded {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         // It has ended where it was waited for.
         let _ = self.0.kill();

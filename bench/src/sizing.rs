@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Args;
 use unfuse_machine::run;
-use unfuse_sizing::{Given, Logs, Model, Point, Profile, Range, Run, read};
+use unfuse_sizing::{GivenValues, Logs, Model, Point, Profile, Range, Run, read};
 
 use crate::page::{Figure, Measuring, slug};
 use crate::spark::{Spark, Tool};
@@ -181,10 +181,10 @@ fn logs_of(dir: &Path) -> Result<Logs> {
     if empty {
         return Ok(Logs::default());
     }
-    Ok(read(&[dir.to_owned()], &Given::default())?)
+    Ok(read(&[dir.to_owned()], &GivenValues::default())?)
 }
 
-/// Whether a run was at a point; sizes are told to the jobs in their own units.
+/// Whether a run was at a point; jobs take sizes in their own units.
 fn is_at(run: &Run, [slots, size, iterations]: [u32; 3]) -> bool {
     let near = |a: f64, b: u32| (a / f64::from(b) - 1.0).abs() < 0.01;
     near(run.at.slots, slots) && near(run.at.bytes, size) && near(run.at.iterations, iterations)
@@ -242,6 +242,21 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
             of(|guess| guess.width),
         );
     }
+    tell_repeated(job, &profile, &held, details);
+    if profile.runs.len() + held.len() < wanted {
+        let _ = writeln!(
+            details,
+            "Only {} of its {wanted} runs were made in the time.\n",
+            profile.runs.len() + held.len()
+        );
+    }
+    tell_held_out(&profile, &held, details)?;
+    details.push('\n');
+    Ok(figures)
+}
+
+/// How much the times of one run differ that was made several times.
+fn tell_repeated(job: &Job, profile: &Profile, held: &[Run], details: &mut String) {
     let repeated: Vec<f64> = held
         .iter()
         .filter(|run| job.held_out.first().is_some_and(|point| is_at(run, *point)))
@@ -259,15 +274,12 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
             preparations(&profile.runs),
         );
     }
-    if profile.runs.len() + held.len() < wanted {
-        let _ = writeln!(
-            details,
-            "Only {} of its {wanted} runs were made in the time.\n",
-            profile.runs.len() + held.len()
-        );
-    }
+}
+
+/// A row for each run that was held out, with what both models predict.
+fn tell_held_out(profile: &Profile, held: &[Run], details: &mut String) -> Result<()> {
     details.push_str("| held out: slots | size | iterations | T_Rec, s | closed form, s | interval | replay, s | interval |\n|---|---|---|---|---|---|---|---|\n");
-    for run in &held {
+    for run in held {
         let closed = profile.predict(&run.at, Some(Model::ClosedForm))?;
         let replay = profile.predict(&run.at, Some(Model::Replay))?;
         let Point {
@@ -287,13 +299,12 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
             replay.high
         );
     }
-    details.push('\n');
-    Ok(figures)
+    Ok(())
 }
 
 /// The shortest and longest preparation.
 fn preparations(runs: &[Run]) -> String {
-    let range = Range::of(runs.iter().map(|run| run.phases.preparation));
+    let range = Range::from_values(runs.iter().map(|run| run.phases.preparation));
     format!("{:.1} to {:.1} s", range.least, range.most)
 }
 

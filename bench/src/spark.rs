@@ -11,7 +11,7 @@ use serde::Serialize;
 use unfuse_machine::{run, said};
 
 use crate::random::Random;
-use crate::session::{Answer, Failed, Session};
+use crate::session::{Answer, RefusedQuery, Session};
 
 /// A Spark and data to run on.
 pub struct Spark {
@@ -102,7 +102,7 @@ pub enum Tool {
 /// What a run left.
 pub struct Run {
     /// Queries that failed.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<RefusedQuery>,
     /// The profile, if unfuse made one.
     pub profile: PathBuf,
     /// Spark's event log.
@@ -235,7 +235,7 @@ impl Spark {
             // None of them shall always come last, when the JVM is warmest.
             random.shuffle(&mut queries);
             for (query, sql) in &queries {
-                if let Answer::Failed(why) = session.ask(query, sql, round)? {
+                if let Answer::Refused(why) = session.ask(query, sql, round)? {
                     failed.push(why);
                 }
             }
@@ -356,7 +356,7 @@ impl Spark {
                 if recording.is_finished() {
                     break;
                 }
-                if let Answer::Failed(why) = session.ask(query, sql, i32::MIN)? {
+                if let Answer::Refused(why) = session.ask(query, sql, i32::MIN)? {
                     bail!("{} failed: {}", why.query, why.reason);
                 }
             }

@@ -90,7 +90,7 @@ fn tell_verdict(dir: &ProfileDir) {
     if profile.groups.is_empty() {
         return;
     }
-    let summary = Report::of(&profile).and_then(|report| report.summary_with_verdict());
+    let summary = Report::new(&profile).and_then(|report| report.summary_with_verdict());
     if let Ok(summary) = summary {
         let text = verdict::render(&summary.verdict, verdict::COLUMNS, verdict::LINES);
         crate::say!("{}", text.trim_end());

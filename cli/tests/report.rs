@@ -10,7 +10,7 @@ use flate2::read::DeflateDecoder;
 use serde_json::Value;
 use unfuse_format::{
     ExecutionRow, ProfileDir, RecordInRow, RecordOutRow, RecordSourceKind, RecordSourceRow,
-    RecordTargetRow, RecordTextRow, SegmentWriter, StageRow, Table, TaskRow,
+    RecordTargetRow, RecordTextRow, SegmentWriter, StageRow, Table, TaskKey, TaskRow,
 };
 use unfuse_postprocess::Profile;
 use unfuse_report::{Cost, Flame, QueryDetail, Report};
@@ -42,7 +42,7 @@ fn own(detail: &QueryDetail) -> Cost {
 #[test]
 fn every_sum_is_the_profiles_total() {
     let profile = fixture();
-    let report = Report::of(&profile).expect("a report");
+    let report = Report::new(&profile).expect("a report");
     let summary = report.summary();
     let groups = profile.groups.iter().map(|(_, weight)| Cost::from(*weight));
     assert_eq!(sum(groups), summary.total);
@@ -79,7 +79,7 @@ fn every_sum_is_the_profiles_total() {
 #[test]
 fn the_model_of_the_canonical_query() {
     let profile = fixture();
-    let report = Report::of(&profile).expect("a report");
+    let report = Report::new(&profile).expect("a report");
     let mut summary = report.summary().clone();
     summary.profile = "DIR".to_owned();
     insta::assert_snapshot!(
@@ -114,8 +114,8 @@ fn the_model_of_the_canonical_query() {
 #[test]
 fn a_profile_compared_with_itself_has_no_differences() {
     let profile = fixture();
-    let before = Report::of(&profile).expect("a report");
-    let after = Report::of(&profile).expect("a report").against(&before);
+    let before = Report::new(&profile).expect("a report");
+    let after = Report::new(&profile).expect("a report").against(&before);
     let comparison = after.comparison().expect("compared");
     assert!(comparison.only_before.is_empty() && comparison.only_after.is_empty());
     assert!(comparison.pairs.iter().any(|pair| pair.after_runs == 5));
@@ -261,15 +261,15 @@ fn slow_record(dir: &ProfileDir) {
 
 /// A record that a task was busy with, from a place in a file, with its content where that was kept.
 fn record(dir: &ProfileDir, task: i32, (file, offset): (&str, i64), ns: i64, text: Option<&str>) {
-    let (app, tap) = ("app-1".to_owned(), i64::from(task));
+    let (app, task_key) = ("app-1".to_owned(), TaskKey(i64::from(task)));
     write(
         dir,
         [RecordSourceRow {
             app: app.clone(),
             stage: 7,
-            task: tap,
+            task: task_key.0,
             partition: task,
-            tap,
+            task_key,
             kind: RecordSourceKind::File,
             name: "in.csv HadoopRDD[0]".to_owned(),
             count: 1,
@@ -286,9 +286,9 @@ fn record(dir: &ProfileDir, task: i32, (file, offset): (&str, i64), ns: i64, tex
         [RecordTargetRow {
             app,
             stage: 7,
-            task: tap,
+            task: task_key.0,
             partition: task,
-            tap,
+            task_key,
             link: "result".to_owned(),
             count: 1,
             ..RecordTargetRow::default()
@@ -297,7 +297,7 @@ fn record(dir: &ProfileDir, task: i32, (file, offset): (&str, i64), ns: i64, tex
     write(
         dir,
         [RecordInRow {
-            tap,
+            task_key,
             id: offset,
             ns,
             ..RecordInRow::default()
@@ -306,7 +306,7 @@ fn record(dir: &ProfileDir, task: i32, (file, offset): (&str, i64), ns: i64, tex
     write(
         dir,
         [RecordOutRow {
-            tap,
+            task_key,
             ns,
             count: 1,
             ..RecordOutRow::default()
@@ -315,7 +315,7 @@ fn record(dir: &ProfileDir, task: i32, (file, offset): (&str, i64), ns: i64, tex
     write(
         dir,
         [RecordTextRow {
-            tap,
+            task_key,
             output: -1,
             ns,
             text: text.map(str::to_owned),

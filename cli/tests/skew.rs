@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json as json_of};
 use unfuse_format::{
     ProfileDir, RecordInRow, RecordOutRow, RecordSourceKind, RecordSourceRow, RecordTargetRow,
-    RecordTextRow, SegmentWriter, Table, TaskRow,
+    RecordTextRow, SegmentWriter, Table, TaskKey, TaskRow,
 };
 
 fn skew(from: &Path, arguments: &[&str]) -> Output {
@@ -226,15 +226,15 @@ fn with_records(root: &Path) {
             ..TaskRow::default()
         },
     );
-    follow(&dir, 7, 0);
+    follow(&dir, TaskKey(7), 0);
 }
 
 /// What a task of the stage with the same number read and made: a record that took 2 s.
-fn follow(dir: &ProfileDir, tap: i64, number: i32) {
+fn follow(dir: &ProfileDir, task_key: TaskKey, number: i32) {
     write(
         dir,
         RecordSourceRow {
-            tap,
+            task_key,
             stage: number,
             task: number.into(),
             kind: RecordSourceKind::File,
@@ -247,7 +247,7 @@ fn follow(dir: &ProfileDir, tap: i64, number: i32) {
     write(
         dir,
         RecordTargetRow {
-            tap,
+            task_key,
             stage: number,
             task: number.into(),
             link: "result".to_owned(),
@@ -258,7 +258,7 @@ fn follow(dir: &ProfileDir, tap: i64, number: i32) {
     write(
         dir,
         RecordInRow {
-            tap,
+            task_key,
             ns: 2_000_000_000,
             ..RecordInRow::default()
         },
@@ -266,7 +266,7 @@ fn follow(dir: &ProfileDir, tap: i64, number: i32) {
     write(
         dir,
         RecordOutRow {
-            tap,
+            task_key,
             ns: 2_000_000_000,
             count: 1,
             ..RecordOutRow::default()
@@ -275,11 +275,11 @@ fn follow(dir: &ProfileDir, tap: i64, number: i32) {
 }
 
 /// That the content of that record was kept.
-fn keep(dir: &ProfileDir, tap: i64, content: &str) {
+fn keep(dir: &ProfileDir, task_key: TaskKey, content: &str) {
     write(
         dir,
         RecordTextRow {
-            tap,
+            task_key,
             output: -1,
             ns: 2_000_000_000,
             text: Some(content.to_owned()),
@@ -305,9 +305,9 @@ fn records_are_those_of_the_stage_that_was_asked_for() {
             ..TaskRow::default()
         },
     );
-    follow(&dir, 8, 1);
-    keep(&dir, 7, "of stage 0");
-    keep(&dir, 8, "of stage 1");
+    follow(&dir, TaskKey(8), 1);
+    keep(&dir, TaskKey(7), "of stage 0");
+    keep(&dir, TaskKey(8), "of stage 1");
     let told = |arguments: &[&str]| {
         let answer = json(&root, arguments);
         let records = &answer["records"];
@@ -354,8 +354,8 @@ fn a_record_saves_what_its_stage_would_end_sooner() {
             ..task(0, 11, 0, 9000)
         },
     );
-    follow(&dir, 7, 0);
-    keep(&dir, 7, "slow");
+    follow(&dir, TaskKey(7), 0);
+    keep(&dir, TaskKey(7), "slow");
     let answer = json(&root, &[]);
     let record = &answer["records"]["slow_records"][0];
     assert_eq!(record["at"]["content"], "slow", "{answer:#}");
@@ -364,10 +364,10 @@ fn a_record_saves_what_its_stage_would_end_sooner() {
 }
 
 /// What a job would answer of it.
-const ANSWER: &str = r#"{"results": 1, "inputs": 1, "unlinked": 0, "damaged": 0, "slowest": [{"tap": 7, "output": 0, "position": 0,
-    "base_ns": 0, "own_ns": 2000000000, "root": {"tap": 7, "source": 0, "position": 0}, "root_ns": 2000000000,
-    "peak": {"tap": 7, "source": 0, "position": 0}, "peak_ns": 2000000000, "lineage": 1}],
-    "records": [{"tap": 7, "source": 0, "position": 0, "id": 0, "ns": 2000000000}]}"#;
+const ANSWER: &str = r#"{"results": 1, "inputs": 1, "unlinked": 0, "damaged": 0, "slowest": [{"task_key": 7, "output": 0, "position": 0,
+    "base_ns": 0, "own_ns": 2000000000, "root": {"task_key": 7, "source": 0, "position": 0}, "root_ns": 2000000000,
+    "peak": {"task_key": 7, "source": 0, "position": 0}, "peak_ns": 2000000000, "lineage": 1}],
+    "records": [{"task_key": 7, "source": 0, "position": 0, "id": 0, "ns": 2000000000}]}"#;
 
 #[test]
 fn records_are_followed_by_a_job_that_is_named() {
@@ -408,7 +408,7 @@ fn records_are_followed_by_a_job_that_is_named() {
     let answers = submit(
         "answers",
         &format!(
-            "test \"$1 $2 $4\" = \"--master local file://{}\" && grep -q tap \"$5\" && cat > \"$6\" <<'END'\n{ANSWER}\nEND",
+            "test \"$1 $2 $4\" = \"--master local file://{}\" && grep -q task_key \"$5\" && cat > \"$6\" <<'END'\n{ANSWER}\nEND",
             profile.display()
         ),
     );

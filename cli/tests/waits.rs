@@ -197,7 +197,7 @@ fn the_report_has_the_waits_of_every_operator() {
     let tmp = tempfile::tempdir().expect("a directory");
     let dir = make(&tmp.path().join("profile"), &["cpu", "off-cpu"]);
     let profile = Profile::open(dir.path()).expect("a profile");
-    let report = Report::of(&profile).expect("a report");
+    let report = Report::new(&profile).expect("a report");
     let at = report
         .summary()
         .queries

@@ -1,5 +1,5 @@
 //! A JVM that shows profiles and is not profiled itself (`ui=only`), such as a History Server: it gets the
-//! Spark jar and is told where the profile is. Nothing is forked, and nothing is written.
+//! Spark jar and the path of the profile. Nothing is forked, and nothing is written.
 
 use std::ptr;
 use std::sync::OnceLock;

@@ -23,7 +23,7 @@ pub struct AnnotatedLine {
 
 /// A generated source.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Annotated {
+pub struct AnnotatedSource {
     /// Its hash.
     pub hash: String,
     /// The generated class.
@@ -40,7 +40,10 @@ pub struct Annotated {
 
 /// Every generated source with samples in the selection, most samples first. A sample counts at the
 /// line of its innermost generated frame.
-pub fn annotated(profile: &Profile, selection: Selection) -> Result<Vec<Annotated>, FormatError> {
+pub fn annotated(
+    profile: &Profile,
+    selection: Selection,
+) -> Result<Vec<AnnotatedSource>, FormatError> {
     let mut all = Weight::default();
     let mut hot: BTreeMap<&str, HashMap<u32, Weight>> = BTreeMap::new();
     let mut runs: BTreeMap<&str, Vec<ExecutionId>> = BTreeMap::new();
@@ -87,7 +90,7 @@ fn source(
     hot: &HashMap<u32, Weight>,
     executions: &[ExecutionId],
     of: Weight,
-) -> Annotated {
+) -> AnnotatedSource {
     let nodes = executions.iter().find_map(|execution| {
         let nodes = profile.generated.get(execution)?.get(hash)?;
         Some((profile.plans.get(execution)?, nodes.as_slice()))
@@ -110,7 +113,7 @@ fn source(
     let mut queries: Vec<i64> = executions.iter().map(|id| id.execution).collect();
     queries.dedup();
     let class = profile.classes.get(hash).cloned().unwrap_or_default();
-    Annotated {
+    AnnotatedSource {
         hash: hash.to_owned(),
         class,
         queries,

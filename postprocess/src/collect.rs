@@ -14,7 +14,7 @@ pub(crate) enum Collector {
 }
 
 /// The collector above the nodes that a stage updated, and whether all of them agree; none where nothing tells.
-pub(crate) fn of(plan: &Plan, accumulators: &HashSet<i64>) -> Option<(Collector, bool)> {
+pub(crate) fn collector(plan: &Plan, accumulators: &HashSet<i64>) -> Option<(Collector, bool)> {
     let (mut votes, mut by_shuffles) = (BTreeMap::new(), BTreeMap::new());
     let collectors = nearest(plan, &originals(plan));
     for at in (0..plan.nodes.len()).filter(|at| plan.updated(*at, accumulators, "")) {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn collector(updated: &[i64]) -> Option<(Collector, bool)> {
-        of(&plan(), &updated.iter().copied().collect())
+        super::collector(&plan(), &updated.iter().copied().collect())
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             parent: Some(10),
             ..plan.nodes[8].clone()
         });
-        let collector = of(&plan, &HashSet::from([8]));
+        let collector = super::collector(&plan, &HashSet::from([8]));
         assert_eq!(collector, Some((Collector::Node(7), true)));
     }
 }

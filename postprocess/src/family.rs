@@ -36,7 +36,7 @@ pub fn families(profile: &Profile) -> HashMap<ExecutionId, QueryFamily> {
     for id in ids {
         let known = profile.executions.get(id);
         let description = known.map_or("", |execution| execution.description.as_str());
-        let fingerprint = Fingerprint::of(description, profile.plans.get(id));
+        let fingerprint = Fingerprint::new(description, profile.plans.get(id));
         let app = apps.get(id.app.as_str()).copied().unwrap_or_default();
         runs.entry((app, fingerprint)).or_default().push(id);
     }

@@ -11,7 +11,7 @@ pub struct Fingerprint(u64);
 
 impl Fingerprint {
     /// Of a description and the plan's operators. Literals and numbers of partitions count.
-    pub fn of(description: &str, plan: Option<&Plan>) -> Self {
+    pub fn new(description: &str, plan: Option<&Plan>) -> Self {
         let mut hash = Fnv::default();
         hash.text(&normalised(description));
         let nodes = plan.map_or(&[][..], |plan| &plan.nodes[..plan.planned]);
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     fn runs_of_a_query_are_equal_and_other_queries_differ() {
-        let of = |details: &[&str]| Fingerprint::of("q", Some(&plan(details)));
+        let of = |details: &[&str]| Fingerprint::new("q", Some(&plan(details)));
         assert_eq!(of(&["a#1 = b#2", "c#3"]), of(&["a#7 = b#8", "c#9"]));
         assert_ne!(of(&["a#1 > 5"]), of(&["a#1 > 6"]));
         assert_ne!(of(&["a", "b"]), of(&["ab", ""]));
-        assert_ne!(Fingerprint::of("q", None), Fingerprint::of("r", None));
+        assert_ne!(Fingerprint::new("q", None), Fingerprint::new("r", None));
         // It is stored, so it must not change.
-        assert_eq!(Fingerprint::of("q", None).to_string(), "529a5ddc8ff586ef");
+        assert_eq!(Fingerprint::new("q", None).to_string(), "529a5ddc8ff586ef");
     }
 
     proptest! {

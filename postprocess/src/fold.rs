@@ -40,7 +40,7 @@ pub fn folded(profile: &Profile, selection: Selection, level: Level, order: Orde
     };
     for (group, weight) in profile.selected(selection) {
         let mut parts = Vec::new();
-        for frame in Stack::of(&mut attributor, group, level, nesting).frames {
+        for frame in Stack::new(&mut attributor, group, level, nesting).frames {
             let name = clean(&frame.name);
             if frame.kind == FrameKind::Operator && !kinds.contains_key(&name) {
                 kinds.insert(name.clone(), Operator::of(frame.operator).kind);

@@ -92,7 +92,7 @@ const RESULT: &str = "task: result rows";
 /// For samples whose code or callers the JVM had not described (yet).
 const UNDESCRIBED: &str = "jvm: code not described";
 
-/// What a sample's heading is told by.
+/// What decides a sample's heading, beside its frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// Whether its thread ran a task.
@@ -106,7 +106,7 @@ pub(crate) struct Place<'a> {
 }
 
 /// The heading for a sample that belongs to no plan node, with the rule that found it.
-pub(crate) fn of(place: Place<'_>, frames: &[Arc<Frame>]) -> (&'static str, Rule) {
+pub(crate) fn classify(place: Place<'_>, frames: &[Arc<Frame>]) -> (&'static str, Rule) {
     if !place.task {
         return (outside_tasks(place.thread, frames), Rule::OutsideTasks);
     }
@@ -253,7 +253,7 @@ mod tests {
             planned: false,
             ..TASK
         };
-        let heading = |text: &str| of(without_plan, &[frame(text)]).0;
+        let heading = |text: &str| classify(without_plan, &[frame(text)]).0;
         for group in &RULES.anywhere {
             for rule in &group.rules {
                 assert_eq!(heading(&rule.example), group.heading, "{}", rule.class);
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn work_beside_operators_has_headings() {
-        let in_task = |classes: &[&str]| of(TASK, &stack(classes));
+        let in_task = |classes: &[&str]| classify(TASK, &stack(classes));
         assert_eq!(in_task(&[RUNNER]), ("task: other", Rule::CatchAll));
         assert_eq!(
             in_task(&[RUNNER, "java.io.ObjectInputStream"]),
@@ -300,11 +300,11 @@ mod tests {
         for frame in &mut frames[..2] {
             Arc::make_mut(frame).method = "run".to_owned();
         }
-        assert_eq!(of(TASK, &frames).0, "task: other");
+        assert_eq!(classify(TASK, &frames).0, "task: other");
         Arc::make_mut(&mut frames[1]).method = "collectAccumulatorUpdates".to_owned();
-        assert_eq!(of(TASK, &frames), ("task: reporting", Rule::Heading));
+        assert_eq!(classify(TASK, &frames), ("task: reporting", Rule::Heading));
         Arc::make_mut(&mut frames[2]).class = "java.io.ObjectOutputStream".to_owned();
-        assert_eq!(of(TASK, &frames).0, "task: reporting");
+        assert_eq!(classify(TASK, &frames).0, "task: reporting");
     }
 
     #[test]
@@ -316,11 +316,11 @@ mod tests {
             "org.apache.spark.sql.execution.datasources.FileScanRDD",
         ] {
             let stack = stack(&[RUNNER, rdd, class, "java.lang.String"]);
-            assert_eq!(of(TASK, &stack).0, "unattributed", "{class}");
+            assert_eq!(classify(TASK, &stack).0, "unattributed", "{class}");
         }
         let mut generated = stack(&[RUNNER, rdd, "GeneratedClass$GeneratedIterator"]);
         Arc::make_mut(&mut generated[2]).file = "generated_0123.java".to_owned();
-        assert_eq!(of(TASK, &generated).0, "unattributed");
+        assert_eq!(classify(TASK, &generated).0, "unattributed");
     }
 
     #[test]
@@ -331,24 +331,24 @@ mod tests {
         };
         let footers = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$";
         let stack = stack(&[RUNNER, footers]);
-        assert_eq!(of(place, &stack).0, "task: reading input");
-        assert_eq!(of(TASK, &stack).0, "unattributed");
+        assert_eq!(classify(place, &stack).0, "task: reading input");
+        assert_eq!(classify(TASK, &stack).0, "unattributed");
     }
 
     #[test]
     fn only_rows_for_the_program_are_results() {
         let packs = stack(&[RUNNER, "org.apache.spark.sql.execution.SparkPlan$$Lambda"]);
-        assert_eq!(of(TASK, &packs).0, "task: collected rows");
+        assert_eq!(classify(TASK, &packs).0, "task: collected rows");
         let place = Place {
             results: true,
             ..TASK
         };
-        assert_eq!(of(place, &packs).0, "task: result rows");
+        assert_eq!(classify(place, &packs).0, "task: result rows");
     }
 
     #[test]
     fn a_job_without_sql_is_told_by_its_innermost_part() {
-        let in_task = |classes: &[&str]| of(TASK, &stack(classes)).0;
+        let in_task = |classes: &[&str]| classify(TASK, &stack(classes)).0;
         let sorter = "org.apache.spark.util.collection.ExternalSorter";
         let iterator = "scala.collection.Iterator$$anon$9";
         assert_eq!(in_task(&[RUNNER, sorter, iterator]), "task: shuffle write");
@@ -376,7 +376,7 @@ mod tests {
                 results: false,
                 thread,
             };
-            super::of(place, frames).0
+            super::classify(place, frames).0
         };
         let compiler = Frame {
             method: "JIT compilation".to_owned(),

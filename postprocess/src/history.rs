@@ -100,11 +100,11 @@ fn runs(profile: &Profile) -> BTreeMap<ExecutionId, (Fingerprint, [String; 2], R
             samples: 0,
             operators: Vec::new(),
         };
-        let fingerprint = Fingerprint::of(&execution.description, profile.plans.get(key));
+        let fingerprint = Fingerprint::new(&execution.description, profile.plans.get(key));
         let texts = [profile.query_name(key), execution.description.clone()];
         runs.insert(key.clone(), (fingerprint, texts, run));
     }
-    for row in Totals::of(profile, Selection::default(), By::Operator).rows {
+    for row in Totals::new(profile, Selection::default(), By::Operator).rows {
         let Some(query) = row.query else { continue };
         let Some((_, _, run)) = runs.get_mut(&ExecutionId::new(row.app, query)) else {
             continue;

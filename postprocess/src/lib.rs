@@ -38,7 +38,7 @@ mod totals;
 mod uncertainty;
 mod wait_reason;
 
-pub use annotate::{Annotated, AnnotatedLine, annotated};
+pub use annotate::{AnnotatedLine, AnnotatedSource, annotated};
 pub use attribute::{Attribution, Attributor, Owner, execution_of};
 pub use collect::is_subquery;
 pub use family::{QueryFamily, families};

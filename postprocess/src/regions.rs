@@ -41,7 +41,7 @@ pub(crate) type Place = u32;
 
 /// A region that was opened, and the place around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Opened {
+struct OpenRegion {
     region: Region,
     around: Place,
 }
@@ -50,7 +50,7 @@ struct Opened {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegionMap {
     /// Every region in the order of their begin markers; place `n` is entry `n - 1`.
-    opened: Vec<Opened>,
+    opened: Vec<OpenRegion>,
     lines: Vec<Place>,
     /// Lines (from 0) of helpers outside all regions, which have those of their call sites.
     by_call_site: HashSet<usize>,
@@ -110,7 +110,7 @@ impl RegionMap {
         })
     }
 
-    fn opened(&self, place: Place) -> Option<Opened> {
+    fn opened(&self, place: Place) -> Option<OpenRegion> {
         let index = (place as usize).checked_sub(1)?;
         self.opened.get(index).copied()
     }
@@ -147,7 +147,7 @@ impl RegionMap {
             if &marker[1] == "Begin" {
                 let around = innermost(open);
                 if open.len() < DEEPEST {
-                    self.opened.push(Opened { region, around });
+                    self.opened.push(OpenRegion { region, around });
                     open.push(self.opened.len() as Place);
                 }
             } else if let Some(at) = open
@@ -249,7 +249,7 @@ mod tests {
         ] {
             let map = RegionMap::parse(&source);
             let bytes =
-                map.opened.len() * size_of::<Opened>() + map.lines.len() * size_of::<Place>();
+                map.opened.len() * size_of::<OpenRegion>() + map.lines.len() * size_of::<Place>();
             assert!(bytes <= 4 * source.len(), "{bytes} of {}", source.len());
             assert!(map.line(DEEPEST as u32 - 1).len() <= DEEPEST);
         }

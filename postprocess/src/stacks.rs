@@ -109,13 +109,13 @@ pub(crate) struct Stack<'a> {
 
 impl<'a> Stack<'a> {
     /// The stack of a group.
-    pub(crate) fn of<'p: 'a>(
+    pub(crate) fn new<'p: 'a>(
         attributor: &mut Attributor<'p>,
         group: &'a Group,
         level: Level,
         nesting: Nesting<'a>,
     ) -> Self {
-        let (profile, attribution) = (attributor.profile(), attributor.of(group));
+        let (profile, attribution) = (attributor.profile(), attributor.attribute(group));
         let nodes = attribution
             .execution
             .as_ref()

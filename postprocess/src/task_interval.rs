@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use unfuse_format::{
-    Bounds, Columns, FormatError, Frame, ProfileDir, SampleKind, SampleRow, StageAttempt,
+    Bounds, Columns, FormatError, Frame, ProfileDir, SampleKind, SampleRow, StackId, StageAttempt,
 };
 
 use crate::profile::{Profile, TextTable};
@@ -48,7 +48,7 @@ impl TaskInterval {
 
 /// What stacks say of the tasks that have them, once for each stack.
 #[derive(Debug, Default)]
-pub struct StackMeanings(Mutex<HashMap<i64, StackMeaning>>);
+pub struct StackMeanings(Mutex<HashMap<StackId, StackMeaning>>);
 
 /// What a stack says of its task.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,7 @@ struct StackMeaning {
 }
 
 impl StackMeanings {
-    fn get(&self, profile: &Profile, stack: i64) -> StackMeaning {
+    fn get(&self, profile: &Profile, stack: StackId) -> StackMeaning {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(&stack) {
             return *known;
@@ -125,7 +125,7 @@ struct Segment<'a> {
     profile: &'a Profile,
     meanings: &'a StackMeanings,
     is_metered: &'a (dyn Fn(&str, i64) -> bool + Sync),
-    known: HashMap<i64, StackMeaning>,
+    known: HashMap<StackId, StackMeaning>,
     texts: TextTable,
     intervals: Vec<TaskInterval>,
 }
@@ -162,7 +162,8 @@ impl Segment<'_> {
             };
             let [app, host, executor] = texts
                 .get_or_insert_with(|| text_columns.map(|column| self.texts.get(column.get(row))));
-            let (profile, meanings, stack) = (self.profile, self.meanings, stacks.or_zero(row));
+            let (profile, meanings, stack) =
+                (self.profile, self.meanings, StackId(stacks.or_zero(row)));
             let known = self.known.entry(stack);
             let meaning = *known.or_insert_with(|| meanings.get(profile, stack));
             if !waits && !in_python && !meaning.for_memory {

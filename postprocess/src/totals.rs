@@ -161,7 +161,7 @@ struct Key {
 
 impl Totals {
     /// Sums a selection.
-    pub fn of(profile: &Profile, selection: Selection, by: By) -> Self {
+    pub fn new(profile: &Profile, selection: Selection, by: By) -> Self {
         let mut sums: BTreeMap<Key, Sums> = BTreeMap::new();
         let mut all = Sums::default();
         let mut stages = BTreeSet::new();
@@ -276,7 +276,7 @@ fn key(
         .map_or(&[][..], Vec::as_slice);
     match by {
         By::Operator => {
-            let attribution = attributor.of(group);
+            let attribution = attributor.attribute(group);
             if let Some(execution) = &attribution.execution {
                 let node = |at: &usize| Owner::Node(execution.clone(), *at);
                 others = attribution.also.iter().map(node).collect();
@@ -318,7 +318,7 @@ fn key(
         }
         By::Rule => {
             (key.query, key.stage) = (None, None);
-            let rule = attributor.of(group).rule;
+            let rule = attributor.attribute(group).rule;
             key.name = rule.to_string();
             key.rule = Some(rule);
         }

@@ -149,7 +149,7 @@ mod tests {
         frames.iter().map(|text| frame(text)).collect()
     }
 
-    fn of(frames: &[&str]) -> WaitReason {
+    fn classify(frames: &[&str]) -> WaitReason {
         WaitReason::of_stack(&stack(frames))
     }
 
@@ -186,49 +186,52 @@ mod tests {
     #[test]
     fn the_innermost_call_counts() {
         assert_eq!(
-            of(&[RUNNER, "my.Udf.call", "java.lang.Thread.sleep"]),
+            classify(&[RUNNER, "my.Udf.call", "java.lang.Thread.sleep"]),
             Sleep
         );
         assert_eq!(
-            of(&["my.Main.main", "java.lang.Thread.sleep0", "JVM_SleepNanos"]),
+            classify(&["my.Main.main", "java.lang.Thread.sleep0", "JVM_SleepNanos"]),
             Sleep
         );
-        assert_eq!(of(&["java.io.FileInputStream.readBytes", "read"]), DiskRead);
         assert_eq!(
-            of(&[
+            classify(&["java.io.FileInputStream.readBytes", "read"]),
+            DiskRead
+        );
+        assert_eq!(
+            classify(&[
                 "sun.nio.ch.FileChannelImpl.write",
                 "sun.nio.ch.UnixFileDispatcherImpl.pwrite0"
             ]),
             DiskWrite
         );
-        assert_eq!(of(&["sun.nio.ch.SocketDispatcher.read0"]), Network);
-        assert_eq!(of(&["my.Main.main", "java.lang.Object.wait0"]), Lock);
-        assert_eq!(of(&["my.Main.main"]), Other);
-        assert_eq!(of(&[]), Unknown);
+        assert_eq!(classify(&["sun.nio.ch.SocketDispatcher.read0"]), Network);
+        assert_eq!(classify(&["my.Main.main", "java.lang.Object.wait0"]), Lock);
+        assert_eq!(classify(&["my.Main.main"]), Other);
+        assert_eq!(classify(&[]), Unknown);
     }
 
     #[test]
     fn a_park_is_for_whoever_parks() {
         let fetch = "org.apache.spark.storage.ShuffleBlockFetcherIterator.next";
         let take = "java.util.concurrent.LinkedBlockingQueue.take";
-        assert_eq!(of(&[RUNNER, fetch, take, PARK]), ShuffleFetch);
+        assert_eq!(classify(&[RUNNER, fetch, take, PARK]), ShuffleFetch);
         let memory = "org.apache.spark.memory.ExecutionMemoryPool.acquireMemory";
-        assert_eq!(of(&[RUNNER, memory, "java.lang.Object.wait"]), Memory);
+        assert_eq!(classify(&[RUNNER, memory, "java.lang.Object.wait"]), Memory);
         let python = "org.apache.spark.api.python.BasePythonRunner$ReaderIterator.hasNext";
         let read = "sun.nio.ch.SocketDispatcher.read0";
-        assert_eq!(of(&[RUNNER, python, read]), Python);
+        assert_eq!(classify(&[RUNNER, python, read]), Python);
         let idle = "java.util.concurrent.ThreadPoolExecutor.getTask";
-        assert_eq!(of(&[idle, take, PARK]), Idle);
-        assert_eq!(of(&["my.Main.main", PARK, "Parker::park"]), Lock);
+        assert_eq!(classify(&[idle, take, PARK]), Idle);
+        assert_eq!(classify(&["my.Main.main", PARK, "Parker::park"]), Lock);
         // What is read from a file is, whoever reads.
         let file = "java.io.FileInputStream.readBytes";
-        assert_eq!(of(&[RUNNER, fetch, file]), DiskRead);
+        assert_eq!(classify(&[RUNNER, fetch, file]), DiskRead);
     }
 
     #[test]
     fn native_frames_show_pauses_and_monitors() {
         assert_eq!(
-            of(&[
+            classify(&[
                 "my.Main.main",
                 "SafepointBlob",
                 "SafepointSynchronize::block"
@@ -236,11 +239,11 @@ mod tests {
             Safepoint
         );
         assert_eq!(
-            of(&[RUNNER, "java.util.Arrays.copyOf", "VMThread::execute"]),
+            classify(&[RUNNER, "java.util.Arrays.copyOf", "VMThread::execute"]),
             Safepoint
         );
         let monitor = ["my.Main.main", "ObjectMonitor::enter", "__futex_wait"];
-        assert_eq!(of(&monitor), Lock);
+        assert_eq!(classify(&monitor), Lock);
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn totals(samples: &[(u64, u32, u32)]) -> Vec<Total> {
     };
     write(&dir, vec![stage]);
     let profile = Profile::open(dir.path()).expect("a profile");
-    Totals::of(&profile, Selection::default(), By::Operator).rows
+    Totals::new(&profile, Selection::default(), By::Operator).rows
 }
 
 /// Share of an operator and its bounds.

@@ -1,4 +1,4 @@
-//! The manager: small and idle, it forks the writer once and a sampler for each thread it is told of.
+//! The manager: small and idle, it forks the writer once, and a sampler for each thread that the JVM names.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

@@ -1,6 +1,6 @@
 //! Which tasks are profiled where only a part of them is.
 
-use crate::wire::TaskKey;
+use crate::wire::TaskAttempt;
 
 /// A fraction of all tasks: numerator of a 2³²th.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl TaskShare {
 
     /// The draw for a task: depends on nothing but the task and the JVM's seed, so that it follows no pattern in
     /// time or in the order of tasks, and every process draws the same.
-    pub(crate) fn draws(self, task: TaskKey, seed: u64) -> bool {
+    pub(crate) fn draws(self, task: TaskAttempt, seed: u64) -> bool {
         let mut hash = seed;
         for part in [
             u64::from(task.stage.cast_unsigned()),
@@ -85,8 +85,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn task(task: i64) -> TaskKey {
-        TaskKey {
+    fn task(task: i64) -> TaskAttempt {
+        TaskAttempt {
             stage: 3,
             stage_attempt: 0,
             task,

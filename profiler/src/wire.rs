@@ -13,7 +13,7 @@ use nix::sys::socket::{
 };
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use unfuse_format::{Frame, FrameKind};
+use unfuse_format::{Frame, FrameKind, StackId};
 
 /// Largest packet. Bounded by the socket's buffer, see [`packet_pair`].
 pub(crate) const MAX_PACKET: usize = 256 << 10;
@@ -41,7 +41,7 @@ pub enum ToManager {
 
 /// The Spark task a sample fell into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct TaskKey {
+pub struct TaskAttempt {
     pub stage: i32,
     pub stage_attempt: i32,
     pub task: i64,
@@ -122,7 +122,7 @@ pub struct WireStacks {
 /// A stack of pieces.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WireStack {
-    pub id: i64,
+    pub id: StackId,
     /// Places in [`WireStacks::pieces`], innermost first.
     pub pieces: Vec<u32>,
 }
@@ -130,8 +130,8 @@ pub struct WireStack {
 /// Samples with one stack and one task.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WireSamples {
-    pub task: Option<TaskKey>,
-    pub stack: i64,
+    pub task: Option<TaskAttempt>,
+    pub stack: StackId,
     /// Whether the thread was off its CPU.
     pub waiting: bool,
     pub first: u64,

@@ -161,7 +161,7 @@ fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
     let mut at: HashMap<RowKey, usize> = HashMap::new();
     for run in runs {
         let part = &report.parts[*run];
-        let costs = Costs::of(report.profile, part);
+        let costs = Costs::new(report.profile, part);
         let plan = part.plan(report.profile);
         let mut depths: Vec<usize> = Vec::new();
         let mut seen: HashMap<String, usize> = HashMap::new();

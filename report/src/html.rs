@@ -31,7 +31,7 @@ impl Block {
     ///
     /// # Errors
     /// If the data cannot be JSON.
-    pub fn of(data: &impl Serialize) -> io::Result<Self> {
+    pub fn new(data: &impl Serialize) -> io::Result<Self> {
         let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(3));
         let plain = Plain::new(&mut deflate, Form::Page);
         serde_json::to_writer(io::BufWriter::new(plain), data)?;
@@ -60,11 +60,11 @@ impl Report<'_> {
             self.details(progress)?.into_iter().unzip();
         let summary = self.with_digests(digests).map_err(io::Error::other)?;
         out.write_all(head.as_bytes())?;
-        Block::of(&summary)?.write(out, "summary")?;
+        Block::new(&summary)?.write(out, "summary")?;
         out.write_all(script.as_bytes())?;
-        Block::of(self.frame_names())?.write(out, "frames")?;
+        Block::new(self.frame_names())?.write(out, "frames")?;
         if let Some(comparison) = &self.comparison {
-            Block::of(comparison)?.write(out, "comparison")?;
+            Block::new(comparison)?.write(out, "comparison")?;
         }
         for (at, block) in details.iter().enumerate() {
             block.write(out, &format!("query-{at}"))?;
@@ -78,7 +78,7 @@ impl Report<'_> {
         }
         for hash in self.source_hashes() {
             if let Some(source) = self.source(hash).map_err(io::Error::other)? {
-                Block::of(&source)?.write(out, &format!("source-{hash}"))?;
+                Block::new(&source)?.write(out, &format!("source-{hash}"))?;
             }
         }
         out.write_all(end.as_bytes())
@@ -89,7 +89,7 @@ impl Report<'_> {
         // First, so that no worker waits for another one's.
         let texts = self.line_texts();
         let made = |part: &Part| {
-            let analysis = Analysis::of(self.profile, part);
+            let analysis = Analysis::new(self.profile, part);
             let digest = analysis.digest(self.profile, part);
             let detail = query::detail(
                 self.profile,
@@ -99,7 +99,7 @@ impl Report<'_> {
                 &self.names,
                 texts,
             );
-            let block = Block::of(&detail)?;
+            let block = Block::new(&detail)?;
             progress();
             Ok((block, digest))
         };

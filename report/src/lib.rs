@@ -97,9 +97,9 @@ impl<'a> Report<'a> {
     ///
     /// # Errors
     /// If the tasks cannot be read.
-    pub fn of(profile: &'a Profile) -> Result<Self, FormatError> {
+    pub fn new(profile: &'a Profile) -> Result<Self, FormatError> {
         let (tasks, names) = std::thread::scope(|scope| {
-            let names = scope.spawn(|| Names::of(profile));
+            let names = scope.spawn(|| Names::new(profile));
             let tasks = profile.tasks().map(by_stage);
             (
                 tasks,
@@ -209,7 +209,7 @@ impl<'a> Report<'a> {
     /// If the list is shorter.
     pub fn detail(&self, at: usize) -> QueryDetail {
         let (part, texts) = (&self.parts[at], self.line_texts());
-        let analysis = Analysis::of(self.profile, part);
+        let analysis = Analysis::new(self.profile, part);
         query::detail(
             self.profile,
             part,
@@ -230,7 +230,7 @@ impl<'a> Report<'a> {
     /// # Errors
     /// If tables of the profile cannot be read.
     pub fn summary_with_verdict(&self) -> Result<Summary, FormatError> {
-        let digest = |part: &Part| Analysis::of(self.profile, part).digest(self.profile, part);
+        let digest = |part: &Part| Analysis::new(self.profile, part).digest(self.profile, part);
         self.with_digests(self.parts.par_iter().map(digest).collect())
     }
 
@@ -360,7 +360,7 @@ fn summary(
         waiting_ns: (!rows.is_empty()).then(|| waiting.fold(0, u64::saturating_add)),
         stages: attempts.len(),
         tasks: rows.len(),
-        fingerprint: Fingerprint::of(&description, plan).to_string(),
+        fingerprint: Fingerprint::new(&description, plan).to_string(),
         name: query_name(&description, plan),
         description,
         family: None,

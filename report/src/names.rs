@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use unfuse_format::Frame;
+use unfuse_format::{Frame, StackId};
 
 use crate::model::FrameNames;
 use unfuse_postprocess::method_name;
@@ -12,15 +12,15 @@ use unfuse_postprocess::{Profile, generated_hash};
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) table: FrameNames,
-    stacks: HashMap<i64, Vec<u32>>,
+    stacks: HashMap<StackId, Vec<u32>>,
 }
 
 impl Names {
-    pub(super) fn of(profile: &Profile) -> Self {
+    pub(super) fn new(profile: &Profile) -> Self {
         let mut names = Self::default();
         let mut known = HashMap::new();
         // Sorted, so that the same profile gives the same numbers.
-        let ran: HashSet<i64> = profile.groups.iter().map(|(g, _)| g.stack).collect();
+        let ran: HashSet<StackId> = profile.groups.iter().map(|(g, _)| g.stack).collect();
         let stacks = profile.stacks.iter();
         let mut stacks: Vec<_> = stacks.filter(|(id, _)| ran.contains(id)).collect();
         stacks.sort_by_key(|(id, _)| **id);
@@ -35,7 +35,7 @@ impl Names {
     }
 
     /// The frames of a stack, root first.
-    pub(super) fn stack(&self, id: i64) -> &[u32] {
+    pub(super) fn stack(&self, id: StackId) -> &[u32] {
         self.stacks.get(&id).map_or(&[], Vec::as_slice)
     }
 

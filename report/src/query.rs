@@ -1,7 +1,7 @@
 //! One query: who does its work and who waits, in which stages, where in the code.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use unfuse_format::StageAttempt;
+use unfuse_format::{StackId, StageAttempt};
 
 use crate::flame::{Key, Tree};
 use crate::lines::{LineTexts, NodeLines};
@@ -65,7 +65,7 @@ pub(super) struct Costs<'a> {
 }
 
 impl<'a> Costs<'a> {
-    pub(super) fn of(profile: &'a Profile, part: &Part) -> Self {
+    pub(super) fn new(profile: &'a Profile, part: &Part) -> Self {
         let plan = part.plan(profile);
         let mut costs = Self {
             nodes: Vec::new(),
@@ -79,7 +79,7 @@ impl<'a> Costs<'a> {
         costs.nodes.resize_with(nodes, Share::default);
         let mut attributor = Attributor::new(profile);
         for (group, weight) in merged(&profile.groups, &part.groups) {
-            let attribution = attributor.of(group);
+            let attribution = attributor.attribute(group);
             let cost = Cost::from(weight);
             costs.total.add(cost);
             for other in &attribution.also {
@@ -96,7 +96,7 @@ impl<'a> Costs<'a> {
             costs.stacks.push((group, attribution, cost));
         }
         for (group, weight) in merged(&profile.waits, &part.waits) {
-            let owner = attributor.of(group).owner;
+            let owner = attributor.attribute(group).owner;
             let reason = profile.waiting(group);
             let share = costs.share(&owner, group);
             let ns = share.waits.entry(reason).or_default();
@@ -136,7 +136,7 @@ impl<'a> Costs<'a> {
 
 /// Groups of one stack in one stage attempt put together: which task thread it was makes no difference.
 fn merged<'a>(groups: &'a [(Group, Weight)], of: &[usize]) -> Vec<(&'a Group, Weight)> {
-    type Place<'a> = (Option<i32>, Option<i32>, i64, Option<&'a str>);
+    type Place<'a> = (Option<i32>, Option<i32>, StackId, Option<&'a str>);
     let mut places: HashMap<Place<'a>, usize> = HashMap::new();
     let mut merged: Vec<(&Group, Weight)> = Vec::new();
     for at in of {
@@ -175,8 +175,8 @@ pub(super) struct Analysis<'a> {
 }
 
 impl<'a> Analysis<'a> {
-    pub(super) fn of(profile: &'a Profile, part: &Part) -> Self {
-        let costs = Costs::of(profile, part);
+    pub(super) fn new(profile: &'a Profile, part: &Part) -> Self {
+        let costs = Costs::new(profile, part);
         let mut lines = NodeLines::default();
         for (group, attribution, cost) in &costs.stacks {
             lines.add(profile, group.stack, attribution, *cost);

@@ -1,7 +1,7 @@
 //! Generated sources: the texts, and what each query did in them.
 
 use std::collections::BTreeMap;
-use unfuse_format::ExecutionId;
+use unfuse_format::{ExecutionId, StackId};
 
 use crate::model::{Cost, HotSource, Source};
 use unfuse_postprocess::{Profile, generated_hash};
@@ -13,7 +13,7 @@ pub(super) struct HotLines<'a>(BTreeMap<&'a str, BTreeMap<u32, Cost>>);
 
 impl<'a> HotLines<'a> {
     /// A sample counts at the line of its innermost generated frame.
-    pub(super) fn add(&mut self, profile: &'a Profile, stack: i64, cost: Cost) {
+    pub(super) fn add(&mut self, profile: &'a Profile, stack: StackId, cost: Cost) {
         let frames = profile.stacks.get(&stack).map_or(&[][..], Vec::as_slice);
         let innermost = frames
             .iter()

@@ -29,89 +29,115 @@ pub(crate) struct Hostile {
 
 /// All profiles.
 pub(crate) fn make(dir: &Path) -> Vec<Hostile> {
-    let with = |name: &str, change: &dyn Fn(&Path)| {
-        let path = dir.join(name);
-        copy(&root().join("cli/tests/fixtures/canonical"), &path);
-        shorten(&path);
-        change(&path);
-        Hostile {
-            name: name.to_owned(),
-            path,
-            has_good_rows: true,
-        }
-    };
-    let segment = |table: &str, write: fn(&Path)| {
-        let table = table.to_owned();
-        move |profile: &Path| {
-            let folder = profile.join(&table);
-            fs::create_dir_all(&folder).expect("a folder");
-            write(&folder.join("evil-1-00000.parquet"));
-        }
-    };
-    let mut profiles = vec![
+    let mut profiles = with_segments(dir);
+    profiles.extend(with_files(dir));
+    profiles.extend(alone(dir));
+    profiles
+}
+
+/// The real profile, changed.
+fn beside(dir: &Path, name: &str, change: &dyn Fn(&Path)) -> Hostile {
+    let path = dir.join(name);
+    copy(&root().join("cli/tests/fixtures/canonical"), &path);
+    shorten(&path);
+    change(&path);
+    Hostile {
+        name: name.to_owned(),
+        path,
+        has_good_rows: true,
+    }
+}
+
+/// Adds a segment to a table of a profile.
+fn segment_of(table: &str, write: fn(&Path)) -> impl Fn(&Path) {
+    let table = table.to_owned();
+    move |profile: &Path| {
+        let folder = profile.join(&table);
+        fs::create_dir_all(&folder).expect("a folder");
+        write(&folder.join("evil-1-00000.parquet"));
+    }
+}
+
+/// A real profile with one hostile segment.
+fn with_segments(dir: &Path) -> Vec<Hostile> {
+    let with = |name: &str, change: &dyn Fn(&Path)| beside(dir, name, change);
+    vec![
         with(
             "many-rows",
-            &segment("samples", |path| parquet::many_rows(path, "count")),
+            &segment_of("samples", |path| parquet::many_rows(path, "count")),
         ),
         with(
             "many-tasks",
-            &segment("tasks", |path| parquet::many_rows(path, "launched_ms")),
+            &segment_of("tasks", |path| parquet::many_rows(path, "launched_ms")),
         ),
         with(
             "long-texts",
-            &segment("samples", |path| {
+            &segment_of("samples", |path| {
                 parquet::long_text_in_each_row(path, "thread")
             }),
         ),
         with(
             "long-plans",
-            &segment("executions", |path| {
+            &segment_of("executions", |path| {
                 parquet::long_text_in_each_row(path, "description")
             }),
         ),
         with(
             "endless-list",
-            &segment("stacks", parquet::one_endless_list),
+            &segment_of("stacks", parquet::one_endless_list),
         ),
         with(
             "lying-page",
-            &segment("samples", |path| parquet::lying_page(path, "count")),
+            &segment_of("samples", |path| parquet::lying_page(path, "count")),
         ),
         with(
             "endless-footer",
-            &segment("stacks", parquet::endless_footer),
+            &segment_of("stacks", parquet::endless_footer),
         ),
-        with("deep-schema", &segment("stacks", parquet::deep_schema)),
-        with("endless-group", &segment("stacks", parquet::endless_group)),
+        with("deep-schema", &segment_of("stacks", parquet::deep_schema)),
+        with(
+            "endless-group",
+            &segment_of("stacks", parquet::endless_group),
+        ),
         with(
             "endless-booleans",
-            &segment("samples", parquet::endless_booleans),
+            &segment_of("samples", parquet::endless_booleans),
         ),
-        with("many-booleans", &segment("samples", parquet::many_booleans)),
+        with(
+            "many-booleans",
+            &segment_of("samples", parquet::many_booleans),
+        ),
         with(
             "endless-row-groups",
-            &segment("samples", parquet::endless_row_groups),
+            &segment_of("samples", parquet::endless_row_groups),
         ),
         with(
             "shared-pages",
-            &segment("samples", |path| parquet::shared_pages(path, "count")),
+            &segment_of("samples", |path| parquet::shared_pages(path, "count")),
         ),
         with(
             "pages-of-nothing",
-            &segment("samples", |path| parquet::pages_of_nothing(path, "count")),
+            &segment_of("samples", |path| parquet::pages_of_nothing(path, "count")),
         ),
         with(
             "no-parquet",
-            &segment("samples", |path| {
+            &segment_of("samples", |path| {
                 fs::write(path, "PAR1 no").expect("written")
             }),
         ),
         with(
             "wrong-columns",
-            &segment("stages", |path| {
+            &segment_of("stages", |path| {
                 parquet::long_text_in_each_row(path, "stage")
             }),
         ),
+    ]
+}
+
+/// A real profile with texts, links and names that lead elsewhere.
+fn with_files(dir: &Path) -> Vec<Hostile> {
+    let with = |name: &str, change: &dyn Fn(&Path)| beside(dir, name, change);
+    vec![
         with("sources", &sources),
         with("links", &|profile| links(profile, dir)),
         with(NAMES_FILE, &|profile| names_file(profile, &secret(dir))),
@@ -120,7 +146,11 @@ pub(crate) fn make(dir: &Path) -> Vec<Hostile> {
             pipe(&at);
             names_file(profile, &at);
         }),
-    ];
+    ]
+}
+
+/// Profiles with nothing else in them.
+fn alone(dir: &Path) -> Vec<Hostile> {
     let only = |name: &str, change: &dyn Fn(&Path)| {
         let path = dir.join(name);
         fs::create_dir(&path).expect("a directory");
@@ -132,7 +162,7 @@ pub(crate) fn make(dir: &Path) -> Vec<Hostile> {
             has_good_rows: false,
         }
     };
-    profiles.extend([
+    vec![
         only("extremes", &|profile| tables(profile, Values::Extreme)),
         only("names", &|profile| tables(profile, Values::Sane)),
         only("overlapping-tasks", &overlapping),
@@ -145,8 +175,7 @@ pub(crate) fn make(dir: &Path) -> Vec<Hostile> {
             let file = fs::File::create(profile.join("unfuse.json")).expect("created");
             file.set_len(3 << 30).expect("a sparse file");
         }),
-    ]);
-    profiles
+    ]
 }
 
 /// Every command that reads a profile.
@@ -275,11 +304,11 @@ fn pipe(at: &Path) {
 /// Two records that were read from the first lines of a file of who opens the profile. Of one the content was kept, or the
 /// other would not be looked for even where that is asked for.
 fn names_file(profile: &Path, file: &Path) {
-    const TAP: i64 = 7;
+    const TASK_KEY: TaskKey = TaskKey(7);
     let dir = ProfileDir::open(profile).expect("a profile");
     let mut sources = SegmentWriter::<RecordSourceRow>::new(&dir, "evil-1");
     sources.push(RecordSourceRow {
-        tap: TAP,
+        task_key: TASK_KEY,
         kind: RecordSourceKind::File,
         name: "in.txt HadoopRDD[0]".to_owned(),
         count: 2,
@@ -293,7 +322,7 @@ fn names_file(profile: &Path, file: &Path) {
     sources.flush().expect("written");
     let mut targets = SegmentWriter::<RecordTargetRow>::new(&dir, "evil-1");
     targets.push(RecordTargetRow {
-        tap: TAP,
+        task_key: TASK_KEY,
         link: "result".to_owned(),
         count: 1,
         ..RecordTargetRow::default()
@@ -304,14 +333,14 @@ fn names_file(profile: &Path, file: &Path) {
     for (position, text) in [(0, None), (1, Some("kept"))] {
         let ns = 1_000_000_000;
         read.push(RecordInRow {
-            tap: TAP,
+            task_key: TASK_KEY,
             position,
             id: position * (SECRET.len() as i64 + 1),
             ns,
             ..RecordInRow::default()
         });
         texts.push(RecordTextRow {
-            tap: TAP,
+            task_key: TASK_KEY,
             output: -1,
             position,
             ns,
@@ -323,7 +352,7 @@ fn names_file(profile: &Path, file: &Path) {
     texts.flush().expect("written");
     let mut made = SegmentWriter::<RecordOutRow>::new(&dir, "evil-1");
     made.push(RecordOutRow {
-        tap: TAP,
+        task_key: TASK_KEY,
         ns: 2_000_000_000,
         count: 2,
         ..RecordOutRow::default()

@@ -6,17 +6,24 @@ use std::path::{Path, PathBuf};
 use crate::check::Case;
 use crate::{NAME, jobs};
 
-pub(crate) fn cases(dir: &Path) -> Vec<Case> {
-    let file = |name: &str, text: &str| {
-        let path = dir.join(name);
-        fs::write(&path, text).expect("written");
-        path
-    };
+fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, text).expect("written");
+    path
+}
+
+/// TOML that nests without an end.
+fn deep() -> String {
+    format!("a = {}", "[".repeat(1 << 20))
+}
+
+/// Tables of runs.
+fn runs(dir: &Path) -> Vec<PathBuf> {
     let toml_name = toml_text(NAME);
-    let deep = format!("a = {}", "[".repeat(1 << 20));
     let dotted = format!("{}x = 1", "a.".repeat(1 << 20));
-    let runs = [
+    vec![
         file(
+            dir,
             "names.csv",
             &format!(
                 "workload,cpu,seconds\n\"{0}\",1,2\n\"{0}\",2,1\n",
@@ -24,38 +31,50 @@ pub(crate) fn cases(dir: &Path) -> Vec<Case> {
             ),
         ),
         file(
+            dir,
             "extremes.csv",
             "cpu,seconds\n1e308,1e308\n1e-308,1e-308\n1,NaN\n",
         ),
-        file("infinite.csv", "cpu,seconds\ninf,1\n1,inf\n"),
-        file("wrong.csv", &format!("cpu,seconds,{NAME}\n1,2,3\n")),
-        file("deep.toml", &deep),
-        file("dotted.toml", &dotted),
+        file(dir, "infinite.csv", "cpu,seconds\ninf,1\n1,inf\n"),
+        file(dir, "wrong.csv", &format!("cpu,seconds,{NAME}\n1,2,3\n")),
+        file(dir, "deep.toml", &deep()),
+        file(dir, "dotted.toml", &dotted),
         file(
+            dir,
             "names.toml",
             &format!(
                 "[base]\ncpu = 1\ndisk = {toml_name}\n[[runs]]\ncpu = 1\nseconds = [1, 2]\nworkload = {toml_name}\n"
             ),
         ),
         PathBuf::from("/dev/zero"),
-    ];
-    let prices = [
-        file("deep-prices.toml", &deep),
-        file("many-prices.toml", &prices(10_000, 1)),
-        file("some-prices.toml", &prices(1_500, 1)),
+    ]
+}
+
+/// Tables of prices.
+fn price_lists(dir: &Path) -> Vec<PathBuf> {
+    vec![
+        file(dir, "deep-prices.toml", &deep()),
+        file(dir, "many-prices.toml", &prices(10_000, 1)),
+        file(dir, "some-prices.toml", &prices(1_500, 1)),
         file(
+            dir,
             "scarce-prices.toml",
             &prices(1_500, 3).replace("spot", "at_most = 700\nspot"),
         ),
         file(
+            dir,
             "names-prices.toml",
             &prices(2, 4)
                 .replace("type1", "x\\u001b[2Jx")
                 .replace("USD", "\\u009b31m"),
         ),
-        file("extreme-prices.toml", &prices(2, u32::MAX)),
+        file(dir, "extreme-prices.toml", &prices(2, u32::MAX)),
         PathBuf::from("/dev/zero"),
-    ];
+    ]
+}
+
+/// Profiles of jobs.
+fn profiles(dir: &Path) -> Vec<PathBuf> {
     let good = jobs::profile(dir, "job");
     let numbers = |number: &str| {
         let changed = |line: &str| match line.split_once(" = ") {
@@ -66,28 +85,37 @@ pub(crate) fn cases(dir: &Path) -> Vec<Case> {
         };
         good.lines().map(changed).collect::<String>()
     };
-    let profiles = [
-        file("good.toml", &good),
-        file("names-sizing.toml", &jobs::profile(dir, NAME)),
-        file("large-sizing.toml", &numbers("1e308")),
-        file("small-sizing.toml", &numbers("1e-308")),
-        file("negative-sizing.toml", &numbers("-1.0")),
-        file("whole-sizing.toml", &numbers(&i64::MAX.to_string())),
-        file("tasks-sizing.toml", &good.replace(", 1]", ", 4294967295]")),
+    vec![
+        file(dir, "good.toml", &good),
+        file(dir, "names-sizing.toml", &jobs::profile(dir, NAME)),
+        file(dir, "large-sizing.toml", &numbers("1e308")),
+        file(dir, "small-sizing.toml", &numbers("1e-308")),
+        file(dir, "negative-sizing.toml", &numbers("-1.0")),
+        file(dir, "whole-sizing.toml", &numbers(&i64::MAX.to_string())),
         file(
+            dir,
+            "tasks-sizing.toml",
+            &good.replace(", 1]", ", 4294967295]"),
+        ),
+        file(
+            dir,
             "cycle-sizing.toml",
             &good.replace("after = []", "after = [0]"),
         ),
-        file("deep-sizing.toml", &deep),
-        file("newer-sizing.toml", "version = 4000000000\n"),
-    ];
+        file(dir, "deep-sizing.toml", &deep()),
+        file(dir, "newer-sizing.toml", "version = 4000000000\n"),
+    ]
+}
+
+pub(crate) fn cases(dir: &Path) -> Vec<Case> {
+    let price_lists = price_lists(dir);
     let mut cases = Vec::new();
-    for path in &runs {
+    for path in &runs(dir) {
         add(&mut cases, path, &[&["impact"], &["impact", "--json"]]);
         add(&mut cases, path, &[&["size", "fit", "/nowhere", "--runs"]]);
     }
-    for profile in &profiles {
-        for prices in &prices {
+    for profile in &profiles(dir) {
+        for prices in &price_lists {
             let (profile, prices) = (text(profile), text(prices));
             let shop = ["--prices", &prices, "--iterations", "1", "--size", "1000"];
             for question in [

@@ -16,14 +16,14 @@ random.seed(seed)
 TYPES = {
     "tasks": "app varchar, stage int, attempt int, task bigint, index int, executor varchar, host varchar, launched bigint,"
     " finished bigint, status varchar, run_ms bigint",
-    "record_sources": "app varchar, stage int, attempt int, task bigint, partition int, tap bigint, source int, kind varchar,"
+    "record_sources": "app varchar, stage int, attempt int, task bigint, partition int, task_key bigint, source int, kind varchar,"
     ' "by" varchar, links varchar[], rdd int, name varchar, source_partition int, count bigint, read_ns bigint, timed boolean,'
     " output int, files varchar[], file_starts bigint[], file_positions bigint[]",
-    "record_targets": "app varchar, stage int, attempt int, task bigint, partition int, tap bigint, output int, link varchar,"
+    "record_targets": "app varchar, stage int, attempt int, task bigint, partition int, task_key bigint, output int, link varchar,"
     " combined boolean, count bigint, write_ns bigint, unowned_ns bigint",
-    "records_in": "tap bigint, source int, position bigint, id bigint, ns bigint",
-    "records_out": "tap bigint, output int, position bigint, key bigint, whole bigint, ns bigint, alone_ns bigint, source int, first bigint, count bigint",
-    "record_texts": "tap bigint, source int, output int, position bigint, ns bigint, began_ns bigint, ended_ns bigint, text varchar, cut boolean",
+    "records_in": "task_key bigint, source int, position bigint, id bigint, ns bigint",
+    "records_out": "task_key bigint, output int, position bigint, key bigint, whole bigint, ns bigint, alone_ns bigint, source int, first bigint, count bigint",
+    "record_texts": "task_key bigint, source int, output int, position bigint, ns bigint, began_ns bigint, ended_ns bigint, text varchar, cut boolean",
 }
 rows = {table: [] for table in TYPES}
 tasks = 0
@@ -48,12 +48,12 @@ def target(link, combined=False, shape="map"):
 def task(app, stage, partition, sources, targets, attempt=0):
     global tasks
     tasks += 1
-    tap = random.randint(-(2**63), 2**63 - 1)
+    task_key = random.randint(-(2**63), 2**63 - 1)
     of = {"app": app, "stage": stage, "attempt": attempt, "task": tasks}
     rows["tasks"].append(
         dict(of, index=partition, executor="1", host="h", launched=1000, finished=3000, status="SUCCESS", run_ms=2000)
     )
-    of = dict(of, partition=partition, tap=tap)
+    of = dict(of, partition=partition, task_key=task_key)
     counts = []
     for number, what in enumerate(sources):
         count = random.randint(0, 250)
@@ -70,11 +70,11 @@ def task(app, stage, partition, sources, targets, attempt=0):
             else:
                 # Some were made by nobody.
                 read = random.choice([0, key(), key(), key(), 999])
-            rows["records_in"].append({"tap": tap, "source": number, "position": position, "id": read, "ns": ns()})
+            rows["records_in"].append({"task_key": task_key, "source": number, "position": position, "id": read, "ns": ns()})
     for number, what in enumerate(targets):
         last = number == len(targets) - 1
         own = [at for at, each in enumerate(sources) if each["output"] == number or (each["output"] < 0 and last)]
-        made = outputs(tap, number, what, {at: counts[at] for at in own}, partition)
+        made = outputs(task_key, number, what, {at: counts[at] for at in own}, partition)
         rows["record_targets"].append(
             dict(of, output=number, link=what["link"], combined=what["combined"], count=made, write_ns=5, unowned_ns=7)
         )
@@ -82,12 +82,12 @@ def task(app, stage, partition, sources, targets, attempt=0):
         if counts and counts[0]:
             position = random.randrange(counts[0])
             rows["record_texts"].append(
-                {"tap": tap, "source": 0, "output": -1, "position": position, "ns": ns(), "began_ns": 1, "ended_ns": 2,
-                 "text": f"text {tap} {position}", "cut": False}
+                {"task_key": task_key, "source": 0, "output": -1, "position": position, "ns": ns(), "began_ns": 1, "ended_ns": 2,
+                 "text": f"text {task_key} {position}", "cut": False}
             )
 
 
-def outputs(tap, number, what, counts, partition):
+def outputs(task_key, number, what, counts, partition):
     """Each output comes from what was read since the one before it, of each source; if nothing was, from the same."""
     seen, ranges, made = dict.fromkeys(counts, 0), {}, 0
     again = False
@@ -112,7 +112,7 @@ def outputs(tap, number, what, counts, partition):
             ids.update(key=0, whole=5000 + 100 * partition + made)
         for at, (first, count) in sorted(ranges.items()):
             rows["records_out"].append(
-                dict(ids, tap=tap, output=number, position=made, source=at, first=first, count=count)
+                dict(ids, task_key=task_key, output=number, position=made, source=at, first=first, count=count)
             )
         made += 1
     return made
@@ -153,8 +153,10 @@ for table, types in TYPES.items():
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.writelines(json.dumps(row) + "\n" for row in part)
             file.flush()
+            # Half of a profile is as it was written before 2026-11-26, when the key had another name.
+            select = "*" if number % 2 or "task_key" not in types else "* exclude (task_key), task_key as tap"
             columns = ", ".join(f"{name}: '{kind}'" for name, kind in (column.split() for column in types.split(", ")))
             duckdb.sql(
-                f"copy (select * from read_json('{file.name}', format='newline_delimited', columns={{{columns}}}))"
+                f"copy (select {select} from read_json('{file.name}', format='newline_delimited', columns={{{columns}}}))"
                 f" to '{profile}/{table}/made-1-{number:05}.parquet' (format parquet)"
             )

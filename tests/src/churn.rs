@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use unfuse_format::{Frame, ProfileDir, SampleKind, SampleRow, StackRow};
+use unfuse_format::{Frame, ProfileDir, SampleKind, SampleRow, StackId, StackRow};
 
 use crate::{compile, is, run, samples, top, unfuse};
 
@@ -122,7 +122,7 @@ impl Churned {
             .collect();
         let dir = ProfileDir::open(profile).expect("a profile");
         let stacks = dir.read::<StackRow>().expect("stacks").rows;
-        let frames: HashMap<i64, Vec<Arc<Frame>>> = stacks
+        let frames: HashMap<StackId, Vec<Arc<Frame>>> = stacks
             .into_iter()
             .map(|row| (row.stack, row.frames))
             .collect();

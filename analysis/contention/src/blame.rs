@@ -12,7 +12,7 @@ use crate::{
 /// A level-3 vertex: a victim stage that waited in one way on one host.
 pub(crate) type Victim = (StageId, Kind, HostId);
 
-/// Blocked seconds of each victim, and who they are put down to (levels 3 and 4), in order.
+/// Blocked seconds of each victim, and the culprits they are attributed to (levels 3 and 4), in order.
 #[derive(Default)]
 pub(crate) struct Seconds {
     pub(crate) by_victim: Vec<(Victim, Vec<(Source, f64)>)>,
@@ -70,8 +70,8 @@ pub(crate) fn each_wait(
     options: &Options,
     mut tell: impl FnMut(&Wait<'_>),
 ) -> Vec<Note> {
-    let usual = UsualRates::of(workload);
-    let collects = Collections::of(workload);
+    let usual = UsualRates::new(workload);
+    let collects = Collections::new(workload);
     let mut notes = BTreeMap::new();
     let mut rates = Vec::new();
     let Some(life) = lives(workload, victims).into_values().reduce(Span::hull) else {
@@ -86,7 +86,7 @@ pub(crate) fn each_wait(
             continue;
         }
         note(&mut notes, &cell);
-        let users = Users::of(workload, &cell);
+        let users = Users::new(workload, &cell);
         for victim in cell.tasks.iter().filter(of_victims) {
             for (kind, blocked) in victim.blocked.iter().filter(|(_, blocked)| **blocked > 0.0) {
                 let units = match kind {
@@ -185,7 +185,7 @@ struct User {
 }
 
 impl Users {
-    fn of(workload: &Workload, cell: &Cell) -> Users {
+    fn new(workload: &Workload, cell: &Cell) -> Users {
         let mut stages: BTreeMap<StageId, f64> = BTreeMap::new();
         for task in &cell.tasks {
             *stages.entry(task.stage).or_default() += task.units;
@@ -250,7 +250,7 @@ struct Collections(BTreeSet<HostId>);
 
 impl Collections {
     /// Hosts of which it is known when garbage was collected. The serial collector has no threads of its own.
-    fn of(workload: &Workload) -> Collections {
+    fn new(workload: &Workload) -> Collections {
         let known = workload.tables().known.iter();
         let collected = known.filter(|row| row.process == KnownProcess::Gc);
         Collections(collected.map(|row| row.host).collect())
@@ -274,7 +274,7 @@ impl Collections {
 struct UsualRates(BTreeMap<(TaskId, Resource), (f64, f64)>);
 
 impl UsualRates {
-    fn of(workload: &Workload) -> UsualRates {
+    fn new(workload: &Workload) -> UsualRates {
         let mut rates: BTreeMap<(TaskId, Resource), (f64, f64)> = BTreeMap::new();
         for row in workload
             .tables()

@@ -32,9 +32,9 @@ pub enum CapacityBasis {
     Unknown,
 }
 
-/// Who is to blame in one window.
+/// Who used what a cell's victim waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Blamed {
+pub enum CellCulprit {
     /// A task that ran at the same time.
     Task(TaskId),
     /// A known process.
@@ -112,7 +112,7 @@ impl Cell {
     ///
     /// Weights (footnote 4) share the same sum out by use ÷ weight, instead of by use: the slowdown is a
     /// measured fact that no weight changes. Known processes and the unknown have weight 1.
-    pub fn blame(&self, workload: &Workload, victim: &TaskUse) -> Vec<(Blamed, f64)> {
+    pub fn blame(&self, workload: &Workload, victim: &TaskUse) -> Vec<(CellCulprit, f64)> {
         self.terms(workload, victim, self.ratp(victim.units))
     }
 
@@ -124,21 +124,21 @@ impl Cell {
         workload: &Workload,
         victim: &TaskUse,
         kind: Kind,
-    ) -> Vec<(Blamed, f64)> {
+    ) -> Vec<(CellCulprit, f64)> {
         let blocked = victim.blocked.get(&kind).copied().unwrap_or(0.0);
-        self.terms(workload, victim, Ratp::of(blocked, victim.units))
+        self.terms(workload, victim, Ratp::new(blocked, victim.units))
     }
 
     fn ratp(&self, units: f64) -> Ratp {
-        Ratp::of(self.span.seconds(), units)
+        Ratp::new(self.span.seconds(), units)
     }
 
-    fn terms(&self, workload: &Workload, victim: &TaskUse, ratp: Ratp) -> Vec<(Blamed, f64)> {
+    fn terms(&self, workload: &Workload, victim: &TaskUse, ratp: Ratp) -> Vec<(CellCulprit, f64)> {
         let others = self.tasks.iter().filter(|task| task.task != victim.task);
-        let mut used: Vec<(Blamed, f64, f64)> = others
+        let mut used: Vec<(CellCulprit, f64, f64)> = others
             .map(|task| {
                 (
-                    Blamed::Task(task.task),
+                    CellCulprit::Task(task.task),
                     task.units,
                     workload.weight(task.stage.query),
                 )
@@ -147,9 +147,9 @@ impl Cell {
         used.extend(
             self.known
                 .iter()
-                .map(|(process, units)| (Blamed::Known(*process), *units, 1.0)),
+                .map(|(process, units)| (CellCulprit::Known(*process), *units, 1.0)),
         );
-        used.push((Blamed::Unknown, self.unknown, 1.0));
+        used.push((CellCulprit::Unknown, self.unknown, 1.0));
         let total: f64 = used.iter().map(|(_, units, _)| units).sum();
         let weighed: f64 = used.iter().map(|(_, units, weight)| units / weight).sum();
         let scale = if weighed > 0.0 { total / weighed } else { 0.0 };

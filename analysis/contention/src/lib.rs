@@ -66,7 +66,7 @@ mod timeline;
 mod windows;
 mod workload;
 
-pub use cell::{Blamed, CapacityBasis, Cell, TaskUse};
+pub use cell::{CapacityBasis, Cell, CellCulprit, TaskUse};
 pub use critical_path::critical_path;
 pub use culprit::{Culprit, Source};
 pub use error::InputError;

@@ -21,7 +21,7 @@ pub enum VictimStages {
 
 impl VictimStages {
     /// Those of a query.
-    pub fn of(self, workload: &Workload, query: QueryId) -> Vec<StageId> {
+    pub fn select(self, workload: &Workload, query: QueryId) -> Vec<StageId> {
         match self {
             VictimStages::CriticalPath => critical_path(workload, query),
             VictimStages::All => workload.stages_of(query).map(|stage| stage.id).collect(),
@@ -96,7 +96,7 @@ impl Options {
     pub(crate) fn victim_stages(&self, workload: &Workload) -> BTreeSet<StageId> {
         let victims = self.victims_of(workload).into_iter();
         victims
-            .flat_map(|query| self.stages.of(workload, query))
+            .flat_map(|query| self.stages.select(workload, query))
             .collect()
     }
 

@@ -6,7 +6,7 @@ pub struct Ratp(f64);
 
 impl Ratp {
     /// Eqs. 1 and 2, and with blocked seconds for δt eq. 7: `seconds` spent on `units`.
-    pub fn of(seconds: f64, units: f64) -> Ratp {
+    pub fn new(seconds: f64, units: f64) -> Ratp {
         Ratp(if units > 0.0 {
             seconds / units
         } else {
@@ -16,7 +16,7 @@ impl Ratp {
 
     /// Eqs. 3 and 11, RATP*: the least a host with this capacity (units a second) can take.
     pub fn ideal(capacity: f64) -> Ratp {
-        Ratp::of(1.0, capacity)
+        Ratp::new(1.0, capacity)
     }
 
     /// Seconds a unit.

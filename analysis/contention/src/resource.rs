@@ -52,7 +52,7 @@ impl Resource {
 }
 
 /// The kind of waiting (res' of the paper's explanations): finer than the resource. Consumption counts for
-/// the resource, since reads and writes share a disk; blocked time is told apart by kind.
+/// the resource, since reads and writes share a disk; blocked time is kept by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// Waiting for a lock or monitor (counts as CPU, section 5.2).
@@ -162,7 +162,7 @@ pub enum KnownProcess {
 }
 
 impl KnownProcess {
-    /// The process that a resource's use outside all tasks is put down to; memory and slots are Spark's own.
+    /// The process that a resource's use outside all tasks is attributed to; memory and slots are Spark's own.
     pub fn external(resource: Resource) -> Option<KnownProcess> {
         match resource {
             Resource::Cpu => Some(KnownProcess::ExternalCpu),

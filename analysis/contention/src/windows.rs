@@ -40,7 +40,7 @@ pub(crate) fn cells_during(
     all_windows(workload, within)
         .into_iter()
         .flat_map(move |(host, windows)| {
-            let mut here = Here::of(workload, host, rows.remove(&host).unwrap_or_default());
+            let mut here = HostSweep::new(workload, host, rows.remove(&host).unwrap_or_default());
             windows
                 .into_iter()
                 .filter(move |window| life.is_none_or(|life| window.intersection(life).is_some()))
@@ -84,7 +84,7 @@ pub(crate) fn comparisons(workload: &Workload, within: Option<Span>) -> u64 {
 }
 
 /// What went on at a host, from one window to the next.
-struct Here<'a> {
+struct HostSweep<'a> {
     workload: &'a Workload,
     host: HostId,
     rows: Sweep<(&'a Interval, &'a Task)>,
@@ -92,22 +92,26 @@ struct Here<'a> {
     idle: Sweep<&'a Idle>,
 }
 
-impl<'a> Here<'a> {
-    fn of(workload: &'a Workload, host: HostId, rows: Vec<(&'a Interval, &'a Task)>) -> Here<'a> {
+impl<'a> HostSweep<'a> {
+    fn new(
+        workload: &'a Workload,
+        host: HostId,
+        rows: Vec<(&'a Interval, &'a Task)>,
+    ) -> HostSweep<'a> {
         let tables = workload.tables();
         let known = of_host(&tables.known, host, |row| row.host);
         let idle = of_host(&tables.idle, host, |row| row.host);
-        Here {
+        HostSweep {
             workload,
             host,
-            rows: Sweep::of(rows, |(row, _)| row.span),
-            known: Sweep::of(known.iter(), |row| row.span),
-            idle: Sweep::of(idle.iter(), |row| row.span),
+            rows: Sweep::new(rows, |(row, _)| row.span),
+            known: Sweep::new(known.iter(), |row| row.span),
+            idle: Sweep::new(idle.iter(), |row| row.span),
         }
     }
 
     fn cells(&mut self, window: Span) -> Vec<Cell> {
-        let mut cells: BTreeMap<(Resource, Executor), Measured> = BTreeMap::new();
+        let mut cells: BTreeMap<(Resource, Executor), CellMeasurement> = BTreeMap::new();
         for ((row, task), part) in self.rows.during(window) {
             let resource = row.kind.resource();
             let contending = (resource, task.executor.contending(resource));
@@ -128,7 +132,7 @@ impl<'a> Here<'a> {
                 cell.idle += row.units * part;
             }
         }
-        let close = |((resource, executor), measured): ((Resource, Executor), Measured)| {
+        let close = |((resource, executor), measured): ((Resource, Executor), CellMeasurement)| {
             let used = measured.used();
             let possible = (measured.idle > 0.0).then(|| (used + measured.idle) / window.seconds());
             let nominal = self.workload.capacity(self.host, executor, resource);
@@ -156,7 +160,7 @@ struct Sweep<Row> {
 }
 
 impl<Row: Copy> Sweep<Row> {
-    fn of(rows: impl IntoIterator<Item = Row>, span: fn(Row) -> Span) -> Sweep<Row> {
+    fn new(rows: impl IntoIterator<Item = Row>, span: fn(Row) -> Span) -> Sweep<Row> {
         let mut ahead: Vec<(usize, Row)> = rows.into_iter().enumerate().collect();
         ahead.retain(|(_, row)| span(*row).start < span(*row).end);
         ahead.sort_by_key(|(_, row)| Reverse(span(*row).start));
@@ -189,14 +193,14 @@ fn of_host<Row>(rows: &[Row], host: HostId, of: impl Fn(&Row) -> HostId) -> &[Ro
 
 /// What was measured in a cell, before it is known who used the rest.
 #[derive(Default)]
-struct Measured {
+struct CellMeasurement {
     tasks: Vec<TaskUse>,
     known: BTreeMap<KnownProcess, f64>,
     /// What could have been used beside that.
     idle: f64,
 }
 
-impl Measured {
+impl CellMeasurement {
     /// Rows come by task.
     fn add(&mut self, row: &Interval, stage: StageId, part: f64) {
         if self.tasks.last().is_none_or(|last| last.task != row.task) {

@@ -21,7 +21,7 @@ pub fn is_event_log(path: &Path) -> bool {
 }
 
 /// The files of a log.
-pub(crate) fn of(path: &Path) -> Result<Files, EventLogError> {
+pub(crate) fn find(path: &Path) -> Result<Files, EventLogError> {
     let failed = |source| EventLogError::Io {
         path: path.to_owned(),
         source,
@@ -91,7 +91,7 @@ mod tests {
         for name in names {
             fs::write(dir.path().join(name), "").unwrap();
         }
-        let files = of(dir.path()).unwrap();
+        let files = find(dir.path()).unwrap();
         let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
         (files.paths.iter().map(name).collect(), files.missing)
     }
@@ -125,15 +125,15 @@ mod tests {
     fn links_and_pipes_are_no_files_of_a_log() {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("events_1_a")).unwrap();
-        assert!(matches!(of(dir.path()), Err(EventLogError::NoEvents(_))));
+        assert!(matches!(find(dir.path()), Err(EventLogError::NoEvents(_))));
     }
 
     #[test]
     fn a_directory_of_something_else_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(matches!(of(dir.path()), Err(EventLogError::NoEvents(_))));
+        assert!(matches!(find(dir.path()), Err(EventLogError::NoEvents(_))));
         assert!(!is_event_log(dir.path()));
         let gone = dir.path().join("gone");
-        assert!(matches!(of(&gone), Err(EventLogError::Io { .. })));
+        assert!(matches!(find(&gone), Err(EventLogError::Io { .. })));
     }
 }

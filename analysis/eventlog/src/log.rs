@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use unfuse_files::open_given;
 
-use crate::codec::{self, Budget, Sniffed, Text};
+use crate::codec::{self, Budget, FileStart, Text};
 use crate::json::{self, Names};
 use crate::lines::{self, Line};
 use crate::{Damage, Event, EventLogError, files};
@@ -35,8 +35,8 @@ impl EventLog {
     /// # Errors
     /// If it is not there, has no byte, or is no event log.
     pub fn open(path: &Path) -> Result<Self, EventLogError> {
-        let files = files::of(path)?;
-        let mut log = Self::of(files.paths.into());
+        let files = files::find(path)?;
+        let mut log = Self::new(files.paths.into());
         log.damage.missing_files = files.missing;
         log.next_file().map_err(|error| match error {
             EventLogError::Empty(_) => EventLogError::Empty(path.to_owned()),
@@ -53,7 +53,7 @@ impl EventLog {
         reader: impl Read + Send + 'static,
         name: &Path,
     ) -> Result<Self, EventLogError> {
-        let mut log = Self::of(VecDeque::new());
+        let mut log = Self::new(VecDeque::new());
         log.begin_with(reader, name.to_owned())?;
         Ok(log)
     }
@@ -68,7 +68,7 @@ impl EventLog {
         self.bytes
     }
 
-    fn of(files: VecDeque<PathBuf>) -> Self {
+    fn new(files: VecDeque<PathBuf>) -> Self {
         Self {
             files,
             current: None,
@@ -93,9 +93,9 @@ impl EventLog {
         path: PathBuf,
     ) -> Result<(), EventLogError> {
         match codec::text(reader, &self.budget) {
-            Ok(Sniffed::Text(text)) => self.current = Some((text, path, 0)),
-            Ok(Sniffed::Empty) => return Err(EventLogError::Empty(path)),
-            Ok(Sniffed::Unknown) => return Err(EventLogError::NotAnEventLog(path)),
+            Ok(FileStart::Text(text)) => self.current = Some((text, path, 0)),
+            Ok(FileStart::Empty) => return Err(EventLogError::Empty(path)),
+            Ok(FileStart::Unknown) => return Err(EventLogError::NotAnEventLog(path)),
             Err(source) => return Err(EventLogError::Io { path, source }),
         }
         Ok(())

@@ -71,8 +71,8 @@ pub struct Missing {
 
 impl Analysis {
     /// Computes everything.
-    pub fn of(runs: &Runs) -> Analysis {
-        let means = Means::of(runs);
+    pub fn new(runs: &Runs) -> Analysis {
+        let means = Means::from_runs(runs);
         let base = runs.base();
         let mut notes = Vec::new();
         let upgrades = upgrades(runs, &means, &mut notes);

@@ -78,7 +78,7 @@ pub enum TableError {
     #[error("{}: no rows; it needs a row for each run, with the columns {}", .0.display(), crate::COLUMNS)]
     Empty(PathBuf),
     /// It is known which workload cannot be.
-    #[error("{}{}: {reason}", path.display(), of(workload))]
+    #[error("{}{}: {reason}", path.display(), for_workload(workload))]
     Impossible {
         /// The file.
         path: PathBuf,
@@ -89,7 +89,7 @@ pub enum TableError {
     },
 }
 
-fn of(workload: &str) -> String {
+fn for_workload(workload: &str) -> String {
     match workload {
         "" => String::new(),
         name => format!(", workload {name}"),

@@ -31,7 +31,7 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// At least one value.
-    pub(crate) fn of(values: &[f64]) -> Self {
+    pub(crate) fn from_values(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_mean_of_a_sample_has_students_interval() {
-        let samples = [Sample::of(&[1.0, 2.0, 3.0])];
+        let samples = [Sample::from_values(&[1.0, 2.0, 3.0])];
         let interval = Estimate::mean(&samples, 0).interval(&samples, 1).unwrap();
         // 4.303 / √3
         assert!((interval.high - 2.0 - 2.484).abs() < 1e-3, "{interval:?}");
@@ -143,7 +143,10 @@ mod tests {
 
     #[test]
     fn a_ratio_has_the_slopes_of_its_derivative() {
-        let samples = [Sample::of(&[6.0, 6.0]), Sample::of(&[3.0, 3.0])];
+        let samples = [
+            Sample::from_values(&[6.0, 6.0]),
+            Sample::from_values(&[3.0, 3.0]),
+        ];
         let ratio = Estimate::mean(&samples, 0).over(&Estimate::mean(&samples, 1));
         assert_eq!(
             (ratio.value, ratio.slopes.as_slice()),
@@ -155,7 +158,10 @@ mod tests {
 
     #[test]
     fn one_repetition_has_no_interval() {
-        let samples = [Sample::of(&[6.0]), Sample::of(&[3.0, 4.0])];
+        let samples = [
+            Sample::from_values(&[6.0]),
+            Sample::from_values(&[3.0, 4.0]),
+        ];
         assert!(Estimate::mean(&samples, 0).interval(&samples, 1).is_none());
         // Without influence it does not matter.
         assert!(Estimate::mean(&samples, 1).interval(&samples, 1).is_some());

@@ -43,12 +43,12 @@ pub(crate) struct Means<'a> {
 }
 
 impl<'a> Means<'a> {
-    pub(crate) fn of(runs: &'a Runs) -> Self {
+    pub(crate) fn from_runs(runs: &'a Runs) -> Self {
         let schemes: Vec<&Scheme> = runs.schemes().collect();
         let seconds = schemes.iter().map(|scheme| runs.seconds_at(scheme));
         Self {
             runs,
-            samples: seconds.map(|values| Sample::of(&values)).collect(),
+            samples: seconds.map(|values| Sample::from_values(&values)).collect(),
             schemes,
         }
     }

@@ -32,7 +32,7 @@
 //!         run(2.4, "SSD", 24.0), run(2.4, "SSD", 23.0),
 //!     ],
 //! )?;
-//! let analysis = Analysis::of(&runs);
+//! let analysis = Analysis::new(&runs);
 //! let disk = analysis.indicator(Resource::Disk).unwrap();
 //! assert!((disk.value - 0.52).abs() < 0.01); // CRI rises from 0.43 to 0.94
 //! assert_eq!(analysis.verdict, Verdict::Likely(vec![Resource::Disk, Resource::Cpu]));

@@ -16,13 +16,13 @@ mod buckets;
 mod error;
 mod places;
 mod propagate;
-mod reach;
+mod record_path;
 pub mod spark;
 mod stream;
-mod taps;
+mod traces;
 
 pub use error::ProvenanceError;
 pub use places::{Places, RecordPlace, Texts};
-pub use propagate::{Noted, Options, Outcome, SlowOutput, propagate};
-pub use reach::{Reach, RecordRef, SEVERAL};
-pub use taps::{Tap, Taps};
+pub use propagate::{InputRecord, Options, Outcome, SlowOutput, propagate};
+pub use record_path::{RecordPath, RecordRef, SEVERAL};
+pub use traces::{TaskTrace, TaskTraces};

@@ -1,4 +1,4 @@
-//! Where records are, what is in them, and which code was busy with them.
+//! Where records are, what is in them, and which code processed them.
 
 mod samples;
 
@@ -8,7 +8,7 @@ use unfuse_format::{
     Bounds, FormatError, ProfileDir, RecordSourceKind, RecordSourceRow, RecordTextRow,
 };
 
-use crate::{Noted, RecordRef, SlowOutput, Taps};
+use crate::{InputRecord, RecordRef, SlowOutput, TaskTraces};
 
 /// A record that a task read, as a person finds it again.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -59,8 +59,8 @@ pub struct Places {
 /// What was kept of slow records, read once.
 pub struct Texts<'a> {
     dir: &'a ProfileDir,
-    taps: &'a Taps,
-    /// With the place of the task attempt; only of those that count.
+    traces: &'a TaskTraces,
+    /// Each with the index of its task attempt in `traces`; only those of attempts that count.
     rows: Vec<(u32, RecordTextRow)>,
 }
 
@@ -69,14 +69,14 @@ impl<'a> Texts<'a> {
     ///
     /// # Errors
     /// If the profile cannot be read.
-    pub fn read(dir: &'a ProfileDir, taps: &'a Taps) -> Result<Self, FormatError> {
-        let places = taps.places();
+    pub fn read(dir: &'a ProfileDir, traces: &'a TaskTraces) -> Result<Self, FormatError> {
+        let indices = traces.indices();
         let rows = dir.read_as::<RecordTextRow, _>(&Bounds::ALL, |rows| {
-            let known = |row: RecordTextRow| Some((*places.get(&row.tap)?, row));
+            let known = |row: RecordTextRow| Some((*indices.get(&row.task_key)?, row));
             rows.into_iter().filter_map(known).collect()
         })?;
         let rows = rows.rows;
-        Ok(Self { dir, taps, rows })
+        Ok(Self { dir, traces, rows })
     }
 
     /// The slowest records that tasks read, by the time they took there, the slowest first.
@@ -84,10 +84,10 @@ impl<'a> Texts<'a> {
         let mut slowest: Vec<(i64, RecordRef)> = self
             .rows
             .iter()
-            .filter_map(|(tap, text)| {
-                let at = RecordRef::new(*tap, text.source, text.position);
+            .filter_map(|(trace, text)| {
+                let at = RecordRef::new(*trace, text.source, text.position);
                 // What another thread read has no times.
-                self.taps.source(at).filter(|source| source.timed)?;
+                self.traces.source(at).filter(|source| source.timed)?;
                 Some((text.ns, at))
             })
             .collect();
@@ -99,13 +99,13 @@ impl<'a> Texts<'a> {
     /// The content of outputs, or the beginning, each with whether there is more; kept of those that took longest after they were made.
     pub fn contents(&self, of: &[SlowOutput]) -> Vec<Option<(String, bool)>> {
         let mut texts = HashMap::new();
-        for (tap, text) in &self.rows {
+        for (trace, text) in &self.rows {
             if let Some(content) = &text.text {
-                texts.insert((*tap, text.output, text.position), (content, text.cut));
+                texts.insert((*trace, text.output, text.position), (content, text.cut));
             }
         }
         let content = |output: &SlowOutput| {
-            let (content, cut) = texts.get(&(output.tap, output.output, output.position))?;
+            let (content, cut) = texts.get(&(output.trace, output.output, output.position))?;
             Some(((*content).clone(), *cut))
         };
         of.iter().map(content).collect()
@@ -115,22 +115,22 @@ impl<'a> Texts<'a> {
     ///
     /// # Errors
     /// If the profile cannot be read.
-    pub fn places(&self, of: &BTreeMap<RecordRef, Noted>) -> Result<Places, FormatError> {
+    pub fn places(&self, of: &BTreeMap<RecordRef, InputRecord>) -> Result<Places, FormatError> {
         let mut places: BTreeMap<RecordRef, RecordPlace> = BTreeMap::new();
         for (at, noted) in of {
-            if let Some(source) = self.taps.source(*at) {
+            if let Some(source) = self.traces.source(*at) {
                 places.insert(*at, place(source, *at, *noted));
             }
         }
-        for (tap, text) in &self.rows {
-            let at = RecordRef::new(*tap, text.source, text.position);
+        for (trace, text) in &self.rows {
+            let at = RecordRef::new(*trace, text.source, text.position);
             if let Some(place) = places.get_mut(&at) {
                 place.text = text.text.clone();
                 place.cut = text.cut;
                 place.busy = Some((text.began_ns, text.ended_ns));
             }
         }
-        let in_python = samples::look(self.dir, self.taps, &mut places)?;
+        let in_python = samples::look(self.dir, self.traces, &mut places)?;
         Ok(Places {
             of: places,
             in_python,
@@ -138,7 +138,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-fn place(source: &RecordSourceRow, at: RecordRef, noted: Noted) -> RecordPlace {
+fn place(source: &RecordSourceRow, at: RecordRef, noted: InputRecord) -> RecordPlace {
     let parts = source
         .file_positions
         .iter()

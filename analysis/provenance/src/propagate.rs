@@ -6,20 +6,20 @@ mod task;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use unfuse_format::{ProfileDir, RecordInRow, RecordOutRow};
+use unfuse_format::{ProfileDir, RecordInRow, RecordOutRow, TaskKey};
 
 use crate::buckets::{Buckets, bucket_of};
-use crate::reach::Merging;
+use crate::record_path::MergedPath;
 use crate::stream::Segments;
-use crate::taps::LinkNumbers;
-use crate::{ProvenanceError, Reach, RecordRef, Taps};
-use links::{Found, Linked, Links, Wanted};
-use task::{Made, Records};
+use crate::traces::LinkNumbers;
+use crate::{ProvenanceError, RecordPath, RecordRef, TaskTraces};
+use links::{Links, Lookup, Match, Upstream};
+use task::{OutputRecord, Records};
 
 /// What to look for, and how.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How many of the slowest outputs to tell.
+    /// How many of the slowest outputs to find.
     pub top: usize,
     /// Records to look up besides those that the slowest outputs name.
     pub records: Vec<RecordRef>,
@@ -40,26 +40,26 @@ impl Default for Options {
 /// One record of the program's results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlowOutput {
-    /// The task attempt that made it, by its place in [`Taps`].
-    pub tap: u32,
+    /// The task attempt that made it, by its index in [`TaskTraces`].
+    pub trace: u32,
     /// The output of the task.
     pub output: i32,
     /// Its position there.
     pub position: i64,
     /// The slowest way to it.
-    pub reach: Reach,
+    pub path: RecordPath,
 }
 
-/// What a task noted of a record as it read it.
+/// A record as the task that read it recorded it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Noted {
-    /// What it is told by; of text files the offset of its line, bytes.
+pub struct InputRecord {
+    /// Its identity; in text files the offset of its line, bytes.
     pub id: i64,
-    /// Time of the task's code because of it, ns.
+    /// Time that the task's code spent on it, ns.
     pub ns: i64,
 }
 
-/// What came of it.
+/// The slowest outputs of a run and the records that they came from.
 #[derive(Debug, Default, PartialEq)]
 pub struct Outcome {
     /// The slowest outputs, the slowest first.
@@ -68,24 +68,27 @@ pub struct Outcome {
     pub results: u64,
     /// Records that inputs of the program had.
     pub inputs: u64,
-    /// Records behind a shuffle or a cache of which it is not known who made them.
+    /// Records behind a shuffle or a cache whose task is unknown.
     pub unlinked: u64,
     /// Records that tasks read and that are not in the tables.
     pub missing: u64,
     /// The records that were asked for, and those that the slowest outputs name.
-    pub records: BTreeMap<RecordRef, Noted>,
+    pub records: BTreeMap<RecordRef, InputRecord>,
     /// Segments that could not be read.
     pub damaged: usize,
 }
 
 impl Outcome {
-    /// The records to look up, nothing noted yet.
-    pub(crate) fn wanted(slowest: &[SlowOutput], options: &Options) -> BTreeMap<RecordRef, Noted> {
+    /// The records to look up, without their data yet.
+    pub(crate) fn wanted(
+        slowest: &[SlowOutput],
+        options: &Options,
+    ) -> BTreeMap<RecordRef, InputRecord> {
         let named = slowest
             .iter()
-            .flat_map(|slow| [slow.reach.root, slow.reach.peak]);
+            .flat_map(|slow| [slow.path.root, slow.path.peak]);
         let wanted = named.chain(options.records.iter().copied());
-        wanted.map(|at| (at, Noted::default())).collect()
+        wanted.map(|at| (at, InputRecord::default())).collect()
     }
 }
 
@@ -100,29 +103,29 @@ const MOST_BUCKETS: usize = 128;
 /// If the profile cannot be read, or there is no room for intermediate results.
 pub fn propagate(
     dir: &ProfileDir,
-    taps: &Taps,
+    traces: &TaskTraces,
     options: &Options,
 ) -> Result<Outcome, ProvenanceError> {
-    let levels = taps.levels();
+    let levels = traces.levels();
     let last = levels.iter().flatten().max().copied().unwrap_or(0);
-    let rows: i64 = taps
+    let rows: i64 = traces
         .all
         .iter()
-        .flat_map(|tap| &tap.targets)
+        .flat_map(|trace| &trace.targets)
         .fold(0, |sum: i64, row| sum.saturating_add(row.count.max(0)));
     let buckets = (usize::try_from(rows).unwrap_or(0) / ROWS + 1).min(MOST_BUCKETS);
-    let inputs = Segments::of(dir, &taps.order)?;
-    let outputs = Segments::of(dir, &taps.order)?;
+    let inputs = Segments::new(dir, &traces.order)?;
+    let outputs = Segments::new(dir, &traces.order)?;
     let mut run = Run {
         inputs: &inputs,
         outputs: &outputs,
         options,
-        numbers: LinkNumbers::of(taps),
+        numbers: LinkNumbers::new(traces),
         links: Links::new(buckets, options.memory / 3),
         heap: BinaryHeap::new(),
         outcome: Outcome::default(),
         read: 0,
-        taps,
+        traces,
     };
     for level in 0..=last {
         run.level(&levels, level)?;
@@ -132,29 +135,33 @@ pub fn propagate(
     slowest.sort_by(|a, b| b.cmp(a));
     outcome.slowest = slowest.into_iter().map(|slow| slow.0).collect();
     outcome.records = Outcome::wanted(&outcome.slowest, options);
-    look_up(&inputs, taps, &mut outcome.records);
+    look_up(&inputs, traces, &mut outcome.records);
     outcome.damaged = inputs.damaged() + outputs.damaged();
-    outcome.missing = taps.records().saturating_sub(run.read);
+    outcome.missing = traces.records().saturating_sub(run.read);
     Ok(outcome)
 }
 
-/// What was noted of records.
-fn look_up(inputs: &Segments<RecordInRow>, taps: &Taps, records: &mut BTreeMap<RecordRef, Noted>) {
-    let mut numbers: Vec<(usize, i64, u32)> = records
+/// Fills in the data of records.
+fn look_up(
+    inputs: &Segments<RecordInRow>,
+    traces: &TaskTraces,
+    records: &mut BTreeMap<RecordRef, InputRecord>,
+) {
+    let mut tasks: Vec<(usize, TaskKey, u32)> = records
         .keys()
         .filter_map(|at| {
-            let number = taps.number(*at)?;
-            Some((*taps.order.get(&number)?, number, at.tap))
+            let key = traces.key(*at)?;
+            Some((*traces.order.get(&key)?, key, at.trace))
         })
         .collect();
-    numbers.sort_unstable();
-    numbers.dedup();
+    tasks.sort_unstable();
+    tasks.dedup();
     let mut inputs = inputs.groups();
-    for (_, number, tap) in numbers {
-        for row in inputs.take(number) {
-            let at = RecordRef::new(tap, row.source, row.position);
+    for (_, key, trace) in tasks {
+        for row in inputs.take(key) {
+            let at = RecordRef::new(trace, row.source, row.position);
             if let Some(noted) = records.get_mut(&at) {
-                *noted = Noted {
+                *noted = InputRecord {
                     id: row.id,
                     ns: row.ns,
                 };
@@ -173,7 +180,7 @@ struct Run<'a> {
     outcome: Outcome,
     /// Records of tasks that were looked at.
     read: u64,
-    taps: &'a Taps,
+    traces: &'a TaskTraces,
 }
 
 /// Ordered by how slow it is.
@@ -186,8 +193,8 @@ impl Ord for BySlowness {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let key = |slow: &SlowOutput| {
             (
-                slow.reach.ns(),
-                Reverse((slow.tap, slow.output, slow.position)),
+                slow.path.ns(),
+                Reverse((slow.trace, slow.output, slow.position)),
             )
         };
         key(&self.0).cmp(&key(&other.0))
@@ -201,9 +208,10 @@ impl PartialOrd for BySlowness {
 }
 
 /// A task attempt, and which of its outputs are made at this level.
-struct Due {
-    place: u32,
-    number: i64,
+struct DueTask {
+    /// Its index in [`TaskTraces`].
+    trace: u32,
+    key: TaskKey,
     outputs: Vec<i32>,
     /// Tasks of one group are looked at together.
     group: usize,
@@ -217,14 +225,14 @@ impl Run<'_> {
         let mut outputs = self.outputs.groups();
         let mut group = (
             usize::MAX,
-            HashMap::<(u32, i32), HashMap<i64, Linked>>::new(),
+            HashMap::<(u32, i32), HashMap<i64, Upstream>>::new(),
         );
         for due in &due {
             if group.0 != due.group {
                 group = (due.group, HashMap::new());
                 for row in found.rows(due.group)? {
-                    let row: Found = row?;
-                    let of_source = group.1.entry((row.place, row.source)).or_default();
+                    let row: Match = row?;
+                    let of_source = group.1.entry((row.trace, row.source)).or_default();
                     // Of a source of several shuffles, each may have something.
                     of_source
                         .entry(row.position)
@@ -232,35 +240,35 @@ impl Run<'_> {
                         .or_insert(row.linked);
                 }
             }
-            let rows = inputs.take(due.number);
-            let made = outputs.take(due.number);
-            let found = |source| group.1.remove(&(due.place, source)).unwrap_or_default();
+            let rows = inputs.take(due.key);
+            let made = outputs.take(due.key);
+            let found = |source| group.1.remove(&(due.trace, source)).unwrap_or_default();
             self.task(due, &rows, &made, found)?;
         }
         Ok(())
     }
 
     /// Task attempts with outputs at a level, in the order of the tables.
-    fn due(&self, levels: &[Vec<u32>], level: u32) -> (Vec<Due>, usize) {
-        let mut due: Vec<Due> = Vec::new();
-        for (place, (tap, levels)) in (0..).zip(self.taps.all.iter().zip(levels)) {
-            let targets = tap.targets.iter().zip(levels);
+    fn due(&self, levels: &[Vec<u32>], level: u32) -> (Vec<DueTask>, usize) {
+        let mut due: Vec<DueTask> = Vec::new();
+        for (index, (trace, levels)) in (0..).zip(self.traces.all.iter().zip(levels)) {
+            let targets = trace.targets.iter().zip(levels);
             let outputs: Vec<i32> = targets
                 .filter(|(_, at)| **at == level)
                 .map(|(target, _)| target.output)
                 .collect();
-            if let Some(target) = tap.targets.first().filter(|_| !outputs.is_empty()) {
-                due.push(Due {
-                    place,
-                    number: target.tap,
+            if let Some(target) = trace.targets.first().filter(|_| !outputs.is_empty()) {
+                due.push(DueTask {
+                    trace: index,
+                    key: target.task_key,
                     outputs,
                     group: 0,
                 });
             }
         }
-        due.sort_by_key(|due| self.taps.order.get(&due.number).copied());
-        let read = |due: &Due| {
-            let sources = &self.taps.all[due.place as usize].sources;
+        due.sort_by_key(|due| self.traces.order.get(&due.key).copied());
+        let read = |due: &DueTask| {
+            let sources = &self.traces.all[due.trace as usize].sources;
             let counts = sources.iter().map(|source| source.count.max(0));
             counts.fold(0, i64::saturating_add)
         };
@@ -278,22 +286,22 @@ impl Run<'_> {
     }
 
     /// What was made at lower levels and is read at this one.
-    fn find(&mut self, due: &[Due], groups: usize) -> Result<Buckets<Found>, ProvenanceError> {
+    fn find(&mut self, due: &[DueTask], groups: usize) -> Result<Buckets<Match>, ProvenanceError> {
         let third = self.options.memory / 3;
         let mut found = Buckets::new(groups, third);
         let mut wanted = Buckets::new(self.links.buckets(), third);
         let mut any = false;
         let mut inputs = self.inputs.groups();
         for due in due {
-            let tap = &self.taps.all[due.place as usize];
+            let trace = &self.traces.all[due.trace as usize];
             let linked = |source: &&unfuse_format::RecordSourceRow| {
-                !source.links.is_empty() && due.outputs.contains(&tap.output_of(source))
+                !source.links.is_empty() && due.outputs.contains(&trace.output_of(source))
             };
-            if !tap.sources.iter().any(|source| linked(&source)) {
+            if !trace.sources.iter().any(|source| linked(&source)) {
                 continue;
             }
-            for row in inputs.take(due.number) {
-                let source = tap
+            for row in inputs.take(due.key) {
+                let source = trace
                     .sources
                     .iter()
                     .find(|source| source.source == row.source);
@@ -305,11 +313,11 @@ impl Run<'_> {
                     let Some(link) = self.numbers.get(&source.app, link) else {
                         continue;
                     };
-                    let row = Wanted {
+                    let row = Lookup {
                         link,
                         id: row.id,
                         group: due.group,
-                        place: due.place,
+                        trace: due.trace,
                         source: row.source,
                         position: row.position,
                     };
@@ -325,52 +333,52 @@ impl Run<'_> {
 
     fn task(
         &mut self,
-        due: &Due,
+        due: &DueTask,
         rows: &[RecordInRow],
         made: &[RecordOutRow],
-        found: impl FnMut(i32) -> HashMap<i64, Linked>,
+        found: impl FnMut(i32) -> HashMap<i64, Upstream>,
     ) -> Result<(), ProvenanceError> {
-        let tap = &self.taps.all[due.place as usize];
-        let records = Records::of(due.place, tap, rows, found);
+        let trace = &self.traces.all[due.trace as usize];
+        let records = Records::new(due.trace, trace, rows, found);
         self.outcome.inputs += records.inputs(&due.outputs);
         self.outcome.unlinked += records.unlinked(&due.outputs);
         self.read += records.read(&due.outputs);
-        for target in &tap.targets {
+        for target in &trace.targets {
             if !due.outputs.contains(&target.output) {
                 continue;
             }
             let link = self.numbers.get(&target.app, &target.link);
-            let mut merged: BTreeMap<i64, Merging> = BTreeMap::new();
+            let mut merged: BTreeMap<i64, MergedPath> = BTreeMap::new();
             for record in records.made(target.output, made) {
-                let Made {
+                let OutputRecord {
                     position,
                     key,
                     whole,
-                    reach,
+                    path,
                 } = record;
                 match link {
                     None => self.result(SlowOutput {
-                        tap: due.place,
+                        trace: due.trace,
                         output: target.output,
                         position,
-                        reach,
+                        path,
                     }),
                     Some(_) if target.combined => {
                         merged
                             .entry(key)
-                            .and_modify(|values| values.add(&reach))
-                            .or_insert_with(|| Merging::of(reach));
+                            .and_modify(|values| values.add(&path))
+                            .or_insert_with(|| MergedPath::new(path));
                     }
                     Some(link) => {
                         for id in [key, whole].into_iter().filter(|id| *id != 0) {
-                            self.links.put(link, id, &reach)?;
+                            self.links.put(link, id, &path)?;
                         }
                     }
                 }
             }
             if let Some(link) = link {
                 for (key, values) in merged {
-                    self.links.put(link, key, &values.reach())?;
+                    self.links.put(link, key, &values.path())?;
                 }
             }
         }
@@ -387,9 +395,9 @@ impl Run<'_> {
 }
 
 impl RecordRef {
-    pub(crate) fn new(tap: u32, source: i32, position: i64) -> Self {
+    pub(crate) fn new(trace: u32, source: i32, position: i64) -> Self {
         Self {
-            tap,
+            trace,
             source,
             position,
         }

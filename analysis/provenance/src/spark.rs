@@ -1,15 +1,15 @@
 //! The same on Spark, for tables that outgrow one machine.
 //!
-//! What grows with tasks stays here: which attempts count, what each of them read and made, and on which level. The job ([`JOB`]) is told so
-//! ([`Plan`]) and does what grows with records; it leaves an [`Answer`], which is an [`Outcome`] with other names for records.
+//! What grows with tasks stays here: which attempts count, what each of them read and made, and on which level. The job ([`JOB`]) reads it
+//! as a [`Plan`] and does what grows with records; it leaves an [`Answer`], which is an [`Outcome`] with other names for records.
 
 use std::collections::HashMap;
-use unfuse_format::RecordSourceKind;
+use unfuse_format::{RecordSourceKind, TaskKey};
 
 use serde::{Deserialize, Serialize};
 
-use crate::taps::LinkNumbers;
-use crate::{Noted, Options, Outcome, Reach, RecordRef, SlowOutput, Taps};
+use crate::traces::LinkNumbers;
+use crate::{InputRecord, Options, Outcome, RecordPath, RecordRef, SlowOutput, TaskTraces};
 
 /// The job, in Python, for `spark-submit`. It takes the profile's URI, the file with the [`Plan`] and the one for the [`Answer`], both JSON.
 pub const JOB: &str = include_str!("spark/job.py");
@@ -17,7 +17,7 @@ pub const JOB: &str = include_str!("spark/job.py");
 /// The tables that the job reads; all others it does not need.
 pub const TABLES: [&str; 2] = ["records_in", "records_out"];
 
-/// What the job is told.
+/// What the job reads.
 #[derive(Debug, Serialize)]
 pub struct Plan {
     top: usize,
@@ -25,13 +25,13 @@ pub struct Plan {
     rows: i64,
     sources: Vec<Source>,
     targets: Vec<Target>,
-    records: Vec<Named>,
+    records: Vec<RecordKey>,
 }
 
 /// What a task attempt that counts read.
 #[derive(Debug, Serialize)]
 struct Source {
-    tap: i64,
+    task_key: TaskKey,
     source: i32,
     level: u32,
     /// Shuffle latency of all its records, ns; 0 if it is no shuffle.
@@ -44,7 +44,7 @@ struct Source {
 /// What it made.
 #[derive(Debug, Serialize)]
 struct Target {
-    tap: i64,
+    task_key: TaskKey,
     output: i32,
     level: u32,
     /// None of results.
@@ -52,18 +52,18 @@ struct Target {
     combined: bool,
 }
 
-/// A record, by what tables call it.
+/// A record, by the key of the task attempt that read it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Named {
-    tap: i64,
+struct RecordKey {
+    task_key: TaskKey,
     source: i32,
     position: i64,
 }
 
 impl Plan {
     /// For the task attempts of a profile.
-    pub fn of(taps: &Taps, options: &Options) -> Self {
-        let numbers = LinkNumbers::of(taps);
+    pub fn new(traces: &TaskTraces, options: &Options) -> Self {
+        let numbers = LinkNumbers::new(traces);
         let mut plan = Self {
             top: options.top,
             rows: 0,
@@ -71,22 +71,22 @@ impl Plan {
             targets: Vec::new(),
             records: Vec::new(),
         };
-        for (tap, levels) in taps.all.iter().zip(taps.levels()) {
-            let levels: HashMap<i32, u32> = tap
+        for (trace, levels) in traces.all.iter().zip(traces.levels()) {
+            let levels: HashMap<i32, u32> = trace
                 .targets
                 .iter()
                 .map(|target| target.output)
                 .zip(levels)
                 .collect();
-            for source in &tap.sources {
+            for source in &trace.sources {
                 // What goes into no output has no part in anything.
-                let Some(level) = levels.get(&tap.output_of(source)) else {
+                let Some(level) = levels.get(&trace.output_of(source)) else {
                     continue;
                 };
                 let links = source.links.iter();
                 plan.rows = plan.rows.saturating_add(source.count.max(0));
                 plan.sources.push(Source {
-                    tap: source.tap,
+                    task_key: source.task_key,
                     source: source.source,
                     level: *level,
                     shuffle_ns: match source.kind {
@@ -99,10 +99,10 @@ impl Plan {
                         .collect(),
                 });
             }
-            for target in &tap.targets {
+            for target in &trace.targets {
                 plan.rows = plan.rows.saturating_add(target.count.max(0));
                 plan.targets.push(Target {
-                    tap: target.tap,
+                    task_key: target.task_key,
                     output: target.output,
                     level: levels.get(&target.output).copied().unwrap_or(0),
                     link: numbers.get(&target.app, &target.link),
@@ -111,8 +111,8 @@ impl Plan {
             }
         }
         let records = options.records.iter().filter_map(|at| {
-            Some(Named {
-                tap: taps.number(*at)?,
+            Some(RecordKey {
+                task_key: traces.key(*at)?,
                 source: at.source,
                 position: at.position,
             })
@@ -122,7 +122,7 @@ impl Plan {
     }
 }
 
-/// What the job says.
+/// What the job writes.
 #[derive(Debug, Deserialize)]
 pub struct Answer {
     results: u64,
@@ -137,14 +137,14 @@ pub struct Answer {
 
 #[derive(Debug, Deserialize)]
 struct Slow {
-    tap: i64,
+    task_key: TaskKey,
     output: i32,
     position: i64,
     base_ns: i64,
     own_ns: i64,
-    root: Named,
+    root: RecordKey,
     root_ns: i64,
-    peak: Named,
+    peak: RecordKey,
     peak_ns: i64,
     lineage: u64,
 }
@@ -152,25 +152,25 @@ struct Slow {
 #[derive(Debug, Deserialize)]
 struct Row {
     #[serde(flatten)]
-    at: Named,
+    at: RecordKey,
     id: i64,
     ns: i64,
 }
 
 impl Answer {
-    /// With records as [`Taps`] has them. What names others is no answer to the plan, and left out.
-    pub fn outcome(&self, taps: &Taps, options: &Options) -> Outcome {
-        let places = taps.places();
-        let at = |named: Named| {
-            let tap = *places.get(&named.tap)?;
-            Some(RecordRef::new(tap, named.source, named.position))
+    /// Its outcome, with records as [`TaskTraces`] has them. Records of other tasks than the plan's are left out.
+    pub fn outcome(&self, traces: &TaskTraces, options: &Options) -> Outcome {
+        let indices = traces.indices();
+        let at = |named: RecordKey| {
+            let trace = *indices.get(&named.task_key)?;
+            Some(RecordRef::new(trace, named.source, named.position))
         };
         let slowest = self.slowest.iter().filter_map(|slow| {
             Some(SlowOutput {
-                tap: *places.get(&slow.tap)?,
+                trace: *indices.get(&slow.task_key)?,
                 output: slow.output,
                 position: slow.position,
-                reach: Reach {
+                path: RecordPath {
                     base_ns: slow.base_ns,
                     own_ns: slow.own_ns,
                     root: at(slow.root)?,
@@ -184,7 +184,7 @@ impl Answer {
         let slowest: Vec<SlowOutput> = slowest.collect();
         let mut records = Outcome::wanted(&slowest, options);
         for row in &self.records {
-            let noted = Noted {
+            let noted = InputRecord {
                 id: row.id,
                 ns: row.ns,
             };
@@ -199,7 +199,7 @@ impl Answer {
             unlinked: self.unlinked,
             missing: self
                 .read
-                .map_or(0, |read| taps.records().saturating_sub(read)),
+                .map_or(0, |read| traces.records().saturating_sub(read)),
             records,
             damaged: self.damaged,
         }

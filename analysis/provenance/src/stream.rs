@@ -4,30 +4,30 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use unfuse_format::{FormatError, ProfileDir, RecordInRow, RecordOutRow, Table};
+use unfuse_format::{FormatError, ProfileDir, RecordInRow, RecordOutRow, Table, TaskKey};
 
 /// Rows of a table that belong to one task attempt.
-pub(crate) trait OfTap: Table {
-    fn tap(&self) -> i64;
+pub(crate) trait TaskRows: Table {
+    fn task_key(&self) -> TaskKey;
 }
 
-impl OfTap for RecordInRow {
-    fn tap(&self) -> i64 {
-        self.tap
+impl TaskRows for RecordInRow {
+    fn task_key(&self) -> TaskKey {
+        self.task_key
     }
 }
 
-impl OfTap for RecordOutRow {
-    fn tap(&self) -> i64 {
-        self.tap
+impl TaskRows for RecordOutRow {
+    fn task_key(&self) -> TaskKey {
+        self.task_key
     }
 }
 
 /// The segments of a table, and of which task attempts each is: it is read again only for these.
 pub(crate) struct Segments<'a, T> {
     dir: &'a ProfileDir,
-    /// Of task attempts, as in [`Taps`](crate::Taps).
-    order: &'a HashMap<i64, usize>,
+    /// Of task attempts, as in [`TaskTraces`](crate::TaskTraces).
+    order: &'a HashMap<TaskKey, usize>,
     paths: Vec<PathBuf>,
     /// The first and the last task attempt of those that were read, by their order.
     spans: RefCell<Vec<Option<(usize, usize)>>>,
@@ -35,10 +35,10 @@ pub(crate) struct Segments<'a, T> {
     of: std::marker::PhantomData<T>,
 }
 
-impl<'a, T: OfTap> Segments<'a, T> {
-    pub(crate) fn of(
+impl<'a, T: TaskRows> Segments<'a, T> {
+    pub(crate) fn new(
         dir: &'a ProfileDir,
-        order: &'a HashMap<i64, usize>,
+        order: &'a HashMap<TaskKey, usize>,
     ) -> Result<Self, FormatError> {
         let paths = dir.segments::<T>()?;
         Ok(Self {
@@ -74,7 +74,9 @@ impl<'a, T: OfTap> Segments<'a, T> {
         });
         // One of nobody is passed over from now on.
         let nobody = (usize::MAX, 0);
-        let orders = rows.iter().filter_map(|row| self.order.get(&row.tap()));
+        let orders = rows
+            .iter()
+            .filter_map(|row| self.order.get(&row.task_key()));
         let span = orders.fold(nobody, |(first, last), at| (first.min(*at), last.max(*at)));
         self.spans.borrow_mut()[segment] = Some(span);
         rows
@@ -88,12 +90,12 @@ pub(crate) struct Groups<'a, T> {
     rows: std::iter::Peekable<std::vec::IntoIter<T>>,
 }
 
-impl<T: OfTap> Groups<'_, T> {
+impl<T: TaskRows> Groups<'_, T> {
     /// The task attempt of the next row, unless all that is left is of later ones than the wanted.
-    fn peek(&mut self, wanted: usize) -> Option<i64> {
+    fn peek(&mut self, wanted: usize) -> Option<TaskKey> {
         loop {
             if let Some(row) = self.rows.peek() {
-                return Some(row.tap());
+                return Some(row.task_key());
             }
             let span = *self.of.spans.borrow().get(self.next)?;
             match span {
@@ -108,8 +110,8 @@ impl<T: OfTap> Groups<'_, T> {
     }
 
     /// The rows of a task attempt, if they come now; what comes before it is passed over.
-    pub(crate) fn take(&mut self, tap: i64) -> Vec<T> {
-        let Some(wanted) = self.of.order.get(&tap).copied() else {
+    pub(crate) fn take(&mut self, key: TaskKey) -> Vec<T> {
+        let Some(wanted) = self.of.order.get(&key).copied() else {
             return Vec::new();
         };
         let mut taken = Vec::new();

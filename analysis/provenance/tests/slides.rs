@@ -5,9 +5,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use unfuse_format::{
     ProfileDir, RecordIdentity, RecordInRow, RecordOutRow, RecordSourceKind, RecordSourceRow,
-    RecordTargetRow, SegmentWriter, Table,
+    RecordTargetRow, SegmentWriter, Table, TaskKey,
 };
-use unfuse_provenance::{Options, Outcome, SEVERAL, Taps, propagate};
+use unfuse_provenance::{Options, Outcome, SEVERAL, TaskTraces, propagate};
 
 const MS: i64 = 1_000_000;
 
@@ -31,7 +31,7 @@ struct Task {
     shuffle_ms: i64,
 }
 
-/// A record: what it is told by as it is read, as it is made (0 for a result), and its time.
+/// A record: its id as it is read, its id as it is made (0 for a result), and its time.
 type Record = (i64, i64, i64);
 
 impl Run {
@@ -49,12 +49,12 @@ impl Run {
     }
 
     fn task(&mut self, task: &Task, records: &[Record]) {
-        let tap = tap(task.stage, task.partition);
+        let task_key = task_key(task.stage, task.partition);
         let count = records.len() as i64;
         self.sources.push(RecordSourceRow {
             stage: task.stage,
             partition: task.partition,
-            tap,
+            task_key,
             kind: if task.from.is_some() {
                 RecordSourceKind::Shuffle
             } else {
@@ -71,7 +71,7 @@ impl Run {
         self.targets.push(RecordTargetRow {
             stage: task.stage,
             partition: task.partition,
-            tap,
+            task_key,
             link: task.to.to_owned(),
             combined: task.combined,
             count,
@@ -79,14 +79,14 @@ impl Run {
         });
         for (position, (id, key, ms)) in (0..).zip(records) {
             self.inputs.push(RecordInRow {
-                tap,
+                task_key,
                 position,
                 id: *id,
                 ns: ms * MS,
                 ..RecordInRow::default()
             });
             self.outputs.push(RecordOutRow {
-                tap,
+                task_key,
                 position,
                 key: *key,
                 ns: ms * MS,
@@ -101,24 +101,24 @@ impl Run {
         self.follow(None, memory).1
     }
 
-    fn follow(self, app: Option<&str>, memory: usize) -> (Taps, Outcome) {
+    fn follow(self, app: Option<&str>, memory: usize) -> (TaskTraces, Outcome) {
         write(&self.dir, self.sources);
         write(&self.dir, self.targets);
         write(&self.dir, self.inputs);
         write(&self.dir, self.outputs);
-        let taps = Taps::read(&self.dir, app).expect("task attempts");
+        let traces = TaskTraces::read(&self.dir, app).expect("task attempts");
         let options = Options {
             memory,
             ..Options::default()
         };
-        let outcome = propagate(&self.dir, &taps, &options).expect("an outcome");
-        (taps, outcome)
+        let outcome = propagate(&self.dir, &traces, &options).expect("an outcome");
+        (traces, outcome)
     }
 }
 
 /// Numbers say nothing of the order: here those of the first stage are the last.
-fn tap(stage: i32, partition: i32) -> i64 {
-    i64::from(10_000 - stage * 1000 - partition)
+fn task_key(stage: i32, partition: i32) -> TaskKey {
+    TaskKey(i64::from(10_000 - stage * 1000 - partition))
 }
 
 fn write<T: Table>(dir: &ProfileDir, rows: Vec<T>) {
@@ -179,13 +179,13 @@ fn the_expensive_input_is_that_of_the_slowest_path() {
         .map(|slow| {
             (
                 slow.position,
-                slow.reach.ns() / MS,
-                slow.reach.root.position + 1,
+                slow.path.ns() / MS,
+                slow.path.root.position + 1,
             )
         })
         .collect();
     assert_eq!(told, [(0, 120, 5), (1, 100, 2), (2, 100, 6)]);
-    assert!(outcome.slowest.iter().all(|slow| slow.reach.lineage == 2));
+    assert!(outcome.slowest.iter().all(|slow| slow.path.lineage == 2));
     assert_eq!(
         (outcome.results, outcome.inputs, outcome.unlinked),
         (3, 6, 0)
@@ -217,7 +217,7 @@ fn a_shuffle_counts_by_how_much_was_read() {
             .slowest
             .iter()
             .find(|slow| slow.position == position);
-        found.expect("an output").reach
+        found.expect("an output").path
     };
     // Before: both values of the key in the task in which it took longest.
     assert_eq!((of(0).own_ns, of(0).base_ns), (40 * MS, 10 * MS));
@@ -233,7 +233,7 @@ fn ranges_of_records() {
     run.task(&first(0, 0), &[(0, 1, 10), (0, 2, 90), (0, 3, 5)]);
     // One output of all three, and two of the last one alone.
     let range = |position, first, count, ms| RecordOutRow {
-        tap: tap(0, 0),
+        task_key: task_key(0, 0),
         position,
         key: 7 + position,
         ns: ms * MS,
@@ -247,13 +247,7 @@ fn ranges_of_records() {
     let told: Vec<_> = outcome
         .slowest
         .iter()
-        .map(|slow| {
-            (
-                slow.position,
-                slow.reach.ns() / MS,
-                slow.reach.root.position,
-            )
-        })
+        .map(|slow| (slow.position, slow.path.ns() / MS, slow.path.root.position))
         .collect();
     assert_eq!(told, [(0, 90, 1), (1, 4, 2), (2, 1, 2)]);
 }
@@ -264,7 +258,7 @@ fn a_slow_function_behind_a_sort_is_found() {
     let mut run = Run::new();
     run.task(&first(0, 0), &[(0, 1, 10), (0, 2, 90), (0, 3, 5)]);
     let of_all = |position, ms| RecordOutRow {
-        tap: tap(0, 0),
+        task_key: task_key(0, 0),
         position,
         ns: ms * MS,
         alone_ns: ms * MS,
@@ -275,15 +269,15 @@ fn a_slow_function_behind_a_sort_is_found() {
     run.targets[0].link = "result".to_owned();
     let outcome = run.propagate(1 << 20);
     let slowest = &outcome.slowest[0];
-    let reach = slowest.reach;
-    assert_eq!((slowest.position, reach.ns() / MS), (2, 790));
+    let path = slowest.path;
+    assert_eq!((slowest.position, path.ns() / MS), (2, 790));
     // The way begins with the slowest record; what took most is no record.
-    assert_eq!((reach.root.position, reach.root_ns / MS), (1, 90));
-    assert_eq!((reach.peak.position, reach.peak_ns / MS), (SEVERAL, 700));
-    assert_eq!(outcome.slowest[1].reach.ns() / MS, 92);
+    assert_eq!((path.root.position, path.root_ns / MS), (1, 90));
+    assert_eq!((path.peak.position, path.peak_ns / MS), (SEVERAL, 700));
+    assert_eq!(outcome.slowest[1].path.ns() / MS, 92);
 }
 
-/// Of ways that took as long one is told, in whatever order tables have them.
+/// Of equally long ways the same one is chosen, in whatever order tables have them.
 #[test]
 fn the_first_of_equally_slow_inputs_is_told() {
     for swapped in [false, true] {
@@ -294,9 +288,9 @@ fn the_first_of_equally_slow_inputs_is_told() {
             run.task(&first(0, partition), &records);
         }
         run.task(&last(0, 0), &[(1, 0, 5)]);
-        let (taps, outcome) = run.follow(None, 1 << 20);
-        let root = outcome.slowest[0].reach.root;
-        let partition = taps.source(root).map(|source| source.partition);
+        let (traces, outcome) = run.follow(None, 1 << 20);
+        let root = outcome.slowest[0].path.root;
+        let partition = traces.source(root).map(|source| source.partition);
         // Task attempts come in the order of their numbers.
         assert_eq!((partition, root.position), (Some(1), 0));
     }
@@ -325,14 +319,14 @@ fn of_attempts_at_a_task_one_counts() {
     // The second one is a later attempt.
     run.sources[1].task = 9;
     run.targets[1].task = 9;
-    run.sources[1].tap = 77;
-    run.targets[1].tap = 77;
-    run.inputs[1].tap = 77;
-    run.outputs[1].tap = 77;
+    run.sources[1].task_key = TaskKey(77);
+    run.targets[1].task_key = TaskKey(77);
+    run.inputs[1].task_key = TaskKey(77);
+    run.outputs[1].task_key = TaskKey(77);
     run.task(&last(0, 0), &[(1, 0, 1)]);
-    let (taps, outcome) = run.follow(None, 1 << 20);
-    assert_eq!(taps.repeated, 1);
-    assert_eq!(outcome.slowest[0].reach.ns(), 11 * MS);
+    let (traces, outcome) = run.follow(None, 1 << 20);
+    assert_eq!(traces.repeated, 1);
+    assert_eq!(outcome.slowest[0].path.ns(), 11 * MS);
 }
 
 #[test]
@@ -346,16 +340,16 @@ fn of_an_application_only_its_own_tasks_count() {
     run.task(&result(1), &[(0, 0, 10)]);
     run.sources[1].app = "app-2".to_owned();
     run.targets[1].app = "app-2".to_owned();
-    let (taps, outcome) = run.follow(Some("app-2"), 1 << 20);
-    assert_eq!((outcome.results, taps.repeated), (1, 0));
-    assert_eq!(outcome.slowest[0].reach.ns(), 10 * MS);
+    let (traces, outcome) = run.follow(Some("app-2"), 1 << 20);
+    assert_eq!((outcome.results, traces.repeated), (1, 0));
+    assert_eq!(outcome.slowest[0].path.ns(), 10 * MS);
 }
 
 #[test]
 fn a_profile_without_records_is_told() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = ProfileDir::create(&home.path().join("profile")).expect("a profile");
-    let error = Taps::read(&dir, None).expect_err("no records");
+    let error = TaskTraces::read(&dir, None).expect_err("no records");
     assert!(
         error.to_string().contains("unfuse run --records"),
         "{error}"
@@ -392,9 +386,9 @@ proptest! {
         prop_assert_eq!(outcome.slowest.len(), read.len());
         for slow in &outcome.slowest {
             let (key, _, ms) = read[slow.position as usize];
-            prop_assert_eq!(slow.reach.ns(), (slowest[key as usize].unwrap_or(0) + ms) * MS);
+            prop_assert_eq!(slow.path.ns(), (slowest[key as usize].unwrap_or(0) + ms) * MS);
         }
-        let lineage: u64 = outcome.slowest.iter().map(|slow| slow.reach.lineage).sum();
+        let lineage: u64 = outcome.slowest.iter().map(|slow| slow.path.lineage).sum();
         prop_assert_eq!(lineage, tasks.iter().map(|records| records.len() as u64).sum::<u64>());
     }
 }

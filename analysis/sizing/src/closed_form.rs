@@ -52,7 +52,7 @@ impl ClosedForm {
     /// # Errors
     /// [`SizingError::MissingRuns`] if they do not tell the factors apart.
     pub fn fit(runs: &[&Run]) -> Result<Self, SizingError> {
-        let ranges = Ranges::of(runs.iter().map(|run| &run.at));
+        let ranges = Ranges::from_points(runs.iter().map(|run| &run.at));
         let iterative = !ranges.iterations.is_point();
         missing(runs.len(), &ranges)?;
         let mut form = Self {
@@ -115,7 +115,7 @@ impl ClosedForm {
 
     /// How far a point is from what the runs say; see [`least_squares::leverage`].
     pub(crate) fn leverage(&self, runs: &[Run], at: &Point) -> f64 {
-        let iterative = !Range::of(runs.iter().map(|run| run.at.iterations)).is_point();
+        let iterative = !Range::from_values(runs.iter().map(|run| run.at.iterations)).is_point();
         let rows: Vec<Vec<f64>> = runs
             .iter()
             .map(|run| self.row(&run.at, iterative))

@@ -61,7 +61,7 @@ pub(crate) fn fit(
         }
         add_products(&mut normal, &row);
     }
-    // Of factors that cannot be told apart, the smallest.
+    // Of factors that the runs cannot separate, the smallest.
     for (at, row) in normal.iter_mut().enumerate() {
         row[at] += 1e-10;
     }

@@ -45,10 +45,11 @@ mod validation;
 pub use category::Category;
 pub use closed_form::{ClosedForm, Terms};
 pub use cluster::{
-    Cluster, Instance, Market, Offer, Prices, Relaxed, Tariff, Time, best, cheapest, curve, relaxed,
+    Cluster, Instance, Market, Offer, Prices, RelaxedOptimum, Tariff, Time, best, cheapest, curve,
+    relaxed,
 };
 pub use error::SizingError;
-pub use input::{Given, LeftOut, Logs, read};
+pub use input::{GivenValues, LeftOut, Logs, read};
 pub use point::{Point, Range, Ranges};
 pub use prediction::{Chance, Prediction};
 pub use profile::{Baselines, Model, Profile, UnitTask};

@@ -71,7 +71,7 @@ pub(crate) fn points<'a>(all: impl Iterator<Item = &'a Point>) -> usize {
 
 impl Range {
     /// Of some values; of none it is empty.
-    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+    pub fn from_values(values: impl Iterator<Item = f64>) -> Self {
         let none = Self {
             least: f64::INFINITY,
             most: f64::NEG_INFINITY,
@@ -96,11 +96,11 @@ impl Range {
 
 impl Ranges {
     /// Of some points.
-    pub fn of<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Self {
+    pub fn from_points<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Self {
         Self {
-            slots: Range::of(points.clone().map(|point| point.slots)),
-            iterations: Range::of(points.clone().map(|point| point.iterations)),
-            bytes: Range::of(points.map(|point| point.bytes)),
+            slots: Range::from_values(points.clone().map(|point| point.slots)),
+            iterations: Range::from_values(points.clone().map(|point| point.iterations)),
+            bytes: Range::from_values(points.map(|point| point.bytes)),
         }
     }
 

@@ -94,7 +94,7 @@ impl Profile {
         let all: Vec<&Run> = runs.iter().collect();
         let closed = ClosedForm::fit(&all)?;
         let replay = Replay::fit(&all)?;
-        let validation = Validation::of(&runs);
+        let validation = Validation::new(&runs);
         Ok(Self {
             version: VERSION,
             application: runs
@@ -102,7 +102,7 @@ impl Profile {
                 .map_or_else(String::new, |run| run.application.clone()),
             category: main_category(&runs),
             model: validation.better(),
-            baselines: Baselines::of(&runs, &closed),
+            baselines: Baselines::new(&runs, &closed),
             units: units(&runs),
             closed,
             validation,
@@ -113,7 +113,7 @@ impl Profile {
 
     /// What the runs cover.
     pub fn ranges(&self) -> Ranges {
-        Ranges::of(self.runs.iter().map(|run| &run.at))
+        Ranges::from_points(self.runs.iter().map(|run| &run.at))
     }
 
     /// What the runs cannot tell apart, as they changed it together only (weak scaling): a sentence for each pair, with the run
@@ -244,7 +244,7 @@ impl Profile {
 }
 
 impl Baselines {
-    fn of(runs: &[Run], closed: &ClosedForm) -> Self {
+    fn new(runs: &[Run], closed: &ClosedForm) -> Self {
         let least = runs.iter().map(|run| run.at.key()).min();
         let single: Vec<&Run> = runs
             .iter()

@@ -67,7 +67,7 @@ impl Stage {
 impl Times {
     /// Of the tasks' seconds, in launch order. Many tasks become some: the longest, which decide when a stage ends,
     /// are kept as they are, the others become means of neighbours.
-    pub fn of(seconds: &[f64]) -> Self {
+    pub fn from_seconds(seconds: &[f64]) -> Self {
         if seconds.len() <= ALL {
             return Self(seconds.iter().map(|s| (rounded(*s), 1)).collect());
         }
@@ -126,7 +126,7 @@ impl Times {
         each
     }
 
-    /// Whether all are times, and no more than [`Times::of`] makes of a stage's tasks.
+    /// Whether all are times, and no more than [`Times::from_seconds`] makes of a stage's tasks.
     pub(crate) fn are_possible(&self) -> bool {
         self.0.len() <= ALL && self.0.iter().all(|(s, _)| s.is_finite() && *s >= 0.0)
     }

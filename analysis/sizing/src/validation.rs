@@ -34,7 +34,7 @@ pub struct HeldOut {
 
 impl Validation {
     /// Holds out each point in turn. Points that the others say nothing of (the only one with other slots) have no row.
-    pub fn of(runs: &[Run]) -> Self {
+    pub fn new(runs: &[Run]) -> Self {
         let mut points: BTreeMap<[i64; 3], Vec<&Run>> = BTreeMap::new();
         for run in runs {
             points.entry(run.at.key()).or_default().push(run);

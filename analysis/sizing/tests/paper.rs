@@ -223,15 +223,8 @@ fn estimates() -> Estimates {
     all
 }
 
-fn schedules(text: &mut String) {
-    let rows: Vec<Scheduled> = table(4);
-    assert_eq!(rows.len(), 50);
-    text.push_str(
-        "**Tables IV and VI.** Their estimates follow no sum of 1, n·iter and iter/n (equation 8 for one size), but K + b·iter/n²: both the division by \
-         n (equation 6) and another one, and no T_vs.\n\n\
-         | application | mode | estimates | equation 8, fitted: mean error | printed so | K, s | b, s | K + b·iter/n²: mean error | printed so |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
-    );
+/// K and b of K + b·iter/n² by application and mode; writes a row of the first table for each.
+fn formulas(text: &mut String) -> BTreeMap<(String, String), (f64, f64)> {
     let mut formulas: BTreeMap<(String, String), (f64, f64)> = BTreeMap::new();
     for ((application, mode), all) in estimates() {
         let runs: Vec<Run> = all
@@ -254,6 +247,19 @@ fn schedules(text: &mut String) {
         );
         formulas.insert((application, mode), (constant, shared));
     }
+    formulas
+}
+
+fn schedules(text: &mut String) {
+    let rows: Vec<Scheduled> = table(4);
+    assert_eq!(rows.len(), 50);
+    text.push_str(
+        "**Tables IV and VI.** Their estimates follow no sum of 1, n·iter and iter/n (equation 8 for one size), but K + b·iter/n²: both the division by \
+         n (equation 6) and another one, and no T_vs.\n\n\
+         | application | mode | estimates | equation 8, fitted: mean error | printed so | K, s | b, s | K + b·iter/n²: mean error | printed so |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    let formulas = formulas(text);
     // Of one type of machine objective 9 is n·T.
     let cheapest = |row: &Scheduled| {
         let (constant, shared) = formulas[&(row.application.clone(), row.mode.clone())];

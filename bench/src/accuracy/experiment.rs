@@ -15,11 +15,11 @@ pub const OPERATORS: [&str; 4] = ["scan", "filter", "join", "aggregate"];
 /// The query that no other stands for.
 pub const REFERENCE: &str = "reference";
 
-/// The queries, and whose samples are told apart.
+/// The queries, and the operators whose samples are counted.
 pub struct Experiment {
     /// The queries' names and texts; those that are no reference are named after the column that they put work into.
     pub queries: BTreeMap<String, String>,
-    /// Operators whose samples are told apart.
+    /// Operators whose samples are counted.
     pub columns: Vec<String>,
     /// Whether it is the canonical one: its columns are [`OPERATORS`], and its largest stage counts, not all.
     pub canonical: bool,
@@ -144,7 +144,7 @@ impl Experiment {
                 stage: Some(*stage),
                 ..Selection::default()
             };
-            let totals = Totals::of(profile, selection, By::Operator);
+            let totals = Totals::new(profile, selection, By::Operator);
             all += totals.samples as f64;
             for row in totals.rows.iter().filter(|row| !row.heading) {
                 let at = self.column(&row.operator).unwrap_or(self.columns.len());

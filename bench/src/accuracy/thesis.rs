@@ -28,13 +28,13 @@ pub struct Thesis {
     pub mlss_overhead: f64,
     /// CPU time that it adds to an operator, s.
     added_s: BTreeMap<String, f64>,
-    published: Vec<Published>,
+    published: Vec<PublishedError>,
 }
 
 /// Published mean |E| of a profiler.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Published {
+struct PublishedError {
     profiler: String,
     /// By operator, %.
     error: BTreeMap<String, f64>,

@@ -252,37 +252,25 @@ struct Progress {
     begun: i64,
 }
 
-/// Slots are given to users in turn, as a fair scheduler does; tasks take half a second to eight.
-fn simulate(cluster: Cluster) -> Tables {
-    let mut random = Random(7);
-    let mut tables = Tables::default();
-    for host in 0..cluster.hosts {
-        let id = HostId(host);
-        tables.hosts.push(Host {
-            id,
-            name: format!("worker-{host}"),
-        });
-        for (resource, per_second) in [
-            (Resource::Cpu, f64::from(cluster.slots)),
-            (Resource::Network, 1.25e9),
-        ] {
-            tables.capacities.push(Capacity {
-                host: id,
-                executor: Executor::default(),
-                resource,
-                per_second,
-            });
-        }
-    }
-    let mut users: Vec<Progress> = (0..cluster.users)
-        .map(|_| Progress {
+impl Progress {
+    /// At the begin of the work.
+    fn new(cluster: Cluster) -> Self {
+        Self {
             query: 0,
             stage: 0,
             waiting: cluster.tasks,
             running: 0,
             begun: 0,
-        })
-        .collect();
+        }
+    }
+}
+
+/// Slots are given to users in turn, as a fair scheduler does; tasks take half a second to eight.
+fn simulate(cluster: Cluster) -> Tables {
+    let mut random = Random(7);
+    let mut tables = Tables::default();
+    add_hosts(&mut tables, cluster);
+    let mut users: Vec<Progress> = (0..cluster.users).map(|_| Progress::new(cluster)).collect();
     let id = |user: usize, query: u64| QueryId(user as u64 * cluster.queries + query);
     let mut free: Vec<u32> = (0..cluster.hosts * cluster.slots).collect();
     let mut running: BinaryHeap<Reverse<(i64, u32, usize)>> = BinaryHeap::new();
@@ -344,15 +332,7 @@ fn simulate(cluster: Cluster) -> Tables {
         progress.begun = now;
         progress.stage += 1;
         if progress.stage == cluster.stages {
-            tables.queries.push(Query {
-                id: query,
-                name: query.0.to_string(),
-                application: String::new(),
-                label: format!("query {}", query.0),
-                user: format!("user{user}"),
-                pool: format!("user{user}"),
-                weight: 1.0,
-            });
+            tables.queries.push(query_row(query, user));
             progress.stage = 0;
             progress.query += 1;
         }
@@ -361,6 +341,39 @@ fn simulate(cluster: Cluster) -> Tables {
         }
     }
     tables
+}
+
+fn add_hosts(tables: &mut Tables, cluster: Cluster) {
+    for host in 0..cluster.hosts {
+        let id = HostId(host);
+        tables.hosts.push(Host {
+            id,
+            name: format!("worker-{host}"),
+        });
+        for (resource, per_second) in [
+            (Resource::Cpu, f64::from(cluster.slots)),
+            (Resource::Network, 1.25e9),
+        ] {
+            tables.capacities.push(Capacity {
+                host: id,
+                executor: Executor::default(),
+                resource,
+                per_second,
+            });
+        }
+    }
+}
+
+fn query_row(id: QueryId, user: usize) -> Query {
+    Query {
+        id,
+        name: id.0.to_string(),
+        application: String::new(),
+        label: format!("query {}", id.0),
+        user: format!("user{user}"),
+        pool: format!("user{user}"),
+        weight: 1.0,
+    }
 }
 
 /// A task that computes, reads, fetches and holds memory.

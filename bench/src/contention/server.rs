@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use unfuse_contention::Span;
 
-use crate::session::{Guarded, complete, last_words};
+use crate::session::{ChildGuard, complete, last_words};
 use crate::spark::{Spark, Tool};
 
 /// How long a server may take to come up.
@@ -82,7 +82,7 @@ pub type Times = BTreeMap<String, Span>;
 
 /// A running server.
 pub struct Server {
-    child: Guarded,
+    child: ChildGuard,
     port: u16,
     dir: PathBuf,
     jars: PathBuf,
@@ -123,7 +123,7 @@ impl Server {
             .spawn()
             .context("cannot run spark-submit")?;
         let mut server = Self {
-            child: Guarded(child),
+            child: ChildGuard(child),
             port,
             dir,
             jars,
@@ -182,7 +182,7 @@ impl Server {
             .stderr(File::create(self.dir.join("client"))?)
             .spawn()
             .context("cannot run java")?;
-        let mut client = Guarded(client);
+        let mut client = ChildGuard(client);
         let lines = BufReader::new(client.0.stdout.take().context("it is piped")?).lines();
         let mut times = Times::new();
         let mut failed = Vec::new();

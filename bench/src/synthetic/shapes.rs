@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use unfuse_format::{
-    CodegenRow, Frame, FrameKind, Metric, PlanRow, ProfileDir, RegionNode, SourceRow, StackRow,
+    CodegenRow, Frame, FrameKind, Metric, PlanRow, ProfileDir, RegionNode, SourceRow, StackId,
+    StackRow,
 };
 
 use super::{APP, HOSTILE, STACKS, Tables};
@@ -39,8 +40,8 @@ fn hash(shape: usize, codegen_stage: i32) -> String {
     format!("{shape:08x}{codegen_stage:08x}")
 }
 
-pub(super) fn stack_id(shape: usize, number: usize) -> i64 {
-    (shape * 1000 + number) as i64 + 1
+pub(super) fn stack_id(shape: usize, number: usize) -> StackId {
+    StackId((shape * 1000 + number) as i64 + 1)
 }
 
 /// The operators of a codegen stage, by region.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use unfuse_format::{
     Frame, FrameKind, ProfileDir, RecordIdentity, RecordInRow, RecordOutRow, RecordSourceKind,
-    RecordSourceRow, RecordTargetRow, RecordTextRow, SampleKind, SampleRow, SegmentWriter,
-    StackRow, Table,
+    RecordSourceRow, RecordTargetRow, RecordTextRow, SampleKind, SampleRow, SegmentWriter, StackId,
+    StackRow, Table, TaskKey,
 };
 
 use super::{APP, HOST, TASKS};
@@ -13,7 +13,7 @@ use super::{APP, HOST, TASKS};
 /// The task that is slow.
 const SLOW: i32 = 5;
 /// The stack of its slow record.
-const STACK: i64 = 1 << 40;
+const STACK: StackId = StackId(1 << 40);
 /// Where the slow record is in its file, bytes.
 const OFFSET: i64 = 1_696_227;
 
@@ -79,7 +79,7 @@ impl Records {
             stage,
             task,
             partition: SLOW,
-            tap: task,
+            task_key: TaskKey(task),
             kind: RecordSourceKind::File,
             by: RecordIdentity::Position,
             name: "/data/sales.csv HadoopRDD[1] at textFile".into(),
@@ -96,46 +96,12 @@ impl Records {
             stage,
             task,
             partition: SLOW,
-            tap: task,
+            task_key: TaskKey(task),
             link: "result".into(),
             count: TEXTS.len() as i64,
             ..RecordTargetRow::default()
         });
-        for (position, (read, made)) in (0..).zip(TEXTS) {
-            let ns = if position == 0 {
-                slower_ms * 1_000_000
-            } else {
-                1000
-            };
-            self.inputs.push(RecordInRow {
-                tap: task,
-                source: 0,
-                position,
-                id: OFFSET + 40 * position,
-                ns,
-            });
-            self.outputs.push(RecordOutRow {
-                tap: task,
-                position,
-                ns,
-                first: position,
-                count: 1,
-                ..RecordOutRow::default()
-            });
-            for (source, output, text) in [(0, -1, read), (-1, 0, made)] {
-                self.texts.push(RecordTextRow {
-                    tap: task,
-                    source,
-                    output,
-                    position,
-                    ns,
-                    began_ns,
-                    ended_ns: began_ns + ns,
-                    text: Some((*text).into()),
-                    cut: false,
-                });
-            }
-        }
+        self.records(TaskKey(task), began_ns, slower_ms);
         self.samples.push(SampleRow {
             app: APP.into(),
             host: HOST.into(),
@@ -153,6 +119,45 @@ impl Records {
             count: slower_ms.unsigned_abs() / 5,
             weight_ns: slower_ms.unsigned_abs() * 1_000_000,
         });
+    }
+
+    /// The records of a task, of which the first one is slow.
+    fn records(&mut self, task_key: TaskKey, began_ns: i64, slower_ms: i64) {
+        for (position, (read, made)) in (0..).zip(TEXTS) {
+            let ns = if position == 0 {
+                slower_ms * 1_000_000
+            } else {
+                1000
+            };
+            self.inputs.push(RecordInRow {
+                task_key,
+                source: 0,
+                position,
+                id: OFFSET + 40 * position,
+                ns,
+            });
+            self.outputs.push(RecordOutRow {
+                task_key,
+                position,
+                ns,
+                first: position,
+                count: 1,
+                ..RecordOutRow::default()
+            });
+            for (source, output, text) in [(0, -1, read), (-1, 0, made)] {
+                self.texts.push(RecordTextRow {
+                    task_key,
+                    source,
+                    output,
+                    position,
+                    ns,
+                    began_ns,
+                    ended_ns: began_ns + ns,
+                    text: Some((*text).into()),
+                    cut: false,
+                });
+            }
+        }
     }
 
     pub(super) fn flush(&mut self) -> Result<(), unfuse_format::FormatError> {

@@ -114,7 +114,7 @@ impl Device {
     ///
     /// # Errors
     /// If it is on none: on a network, in memory, on several.
-    pub fn of(path: &Path) -> Result<Self> {
+    pub fn holding(path: &Path) -> Result<Self> {
         let metadata =
             fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         let number = (

@@ -53,11 +53,11 @@ impl Report {
             .with_style(ProgressStyle::with_template("{spinner} [{bar:24}] {msg}")?);
         bar.set_message(format!("reading {}", self.dir.display()));
         let profile = self.read()?;
-        let mut report = unfuse_report::Report::of(&profile)?;
+        let mut report = unfuse_report::Report::new(&profile)?;
         if let Some(before) = &self.against {
             bar.set_message(format!("reading {}", before.display()));
             let before = super::open(before)?;
-            report = report.against(&unfuse_report::Report::of(&before)?);
+            report = report.against(&unfuse_report::Report::new(&before)?);
         }
         if !self.times.is_all() {
             report = report.with_note(PART_OF_TIME.to_owned());

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use unfuse_format::counted;
 use unfuse_postprocess::plain::{self, Form};
-use unfuse_postprocess::{Annotated, AnnotatedLine, annotated};
+use unfuse_postprocess::{AnnotatedLine, AnnotatedSource, annotated};
 
 use super::Input;
 use crate::output::write_plain_to;
@@ -44,7 +44,7 @@ impl Source {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn print(&self, source: &Annotated, out: &mut dyn Write) -> Result<()> {
+    fn print(&self, source: &AnnotatedSource, out: &mut dyn Write) -> Result<()> {
         let share = |value: u64| 100.0 * value as f64 / source.of.value.max(1) as f64;
         let queries: Vec<String> = source.queries.iter().map(ToString::to_string).collect();
         writeln!(

@@ -104,7 +104,7 @@ fn verdict(profile: &Profile, selection: Selection) -> String {
     if is_part || selection.time != Time::Cpu {
         return String::new();
     }
-    match Report::of(profile).and_then(|report| report.summary_with_verdict()) {
+    match Report::new(profile).and_then(|report| report.summary_with_verdict()) {
         Ok(summary) => verdict::render(&summary.verdict, verdict::COLUMNS, verdict::LINES) + "\n",
         Err(error) => format!("unfuse: no verdict: {error}\n\n"),
     }

@@ -35,7 +35,7 @@ pub fn firefox(
     mut out: impl Write,
 ) -> io::Result<()> {
     let slices = profile.timeline(selection).map_err(io::Error::other)?;
-    let span = Span::of(profile, None);
+    let span = Span::new(profile, None);
     let first = slices.iter().map(|slice| slice.start_ns).min();
     let origin_ns = first.map_or(span.start_ns, |first| first.min(span.start_ns));
     let mut shared = SharedTables::new();
@@ -94,7 +94,7 @@ fn frames<'a, 'p: 'a>(
     group: &'a Group,
     level: Level,
 ) -> Stack<'a> {
-    let mut stack = Stack::of(attributor, group, level, Nesting::Code);
+    let mut stack = Stack::new(attributor, group, level, Nesting::Code);
     if group.stage.is_none() && stack.frames.len() > 1 {
         stack.frames.retain(|frame| frame.kind != FrameKind::Scope);
     }

@@ -78,7 +78,7 @@ pub fn json(
     let samples = profile
         .selected(selection)
         .map(|(group, weight)| {
-            let stack = Stack::of(&mut attributor, group, level, Nesting::Code);
+            let stack = Stack::new(&mut attributor, group, level, Nesting::Code);
             let indices = stack.frames.into_iter().map(|frame| {
                 frames.index(Frame {
                     kind: frame.kind.name(),
@@ -107,7 +107,7 @@ pub fn json(
         version: VERSION,
         writer: concat!("unfuse ", env!("CARGO_PKG_VERSION")),
         processes: processes(profile),
-        operators: Totals::of(profile, selection, By::Operator).rows,
+        operators: Totals::new(profile, selection, By::Operator).rows,
         frames: frames.into_values(),
         samples,
     };

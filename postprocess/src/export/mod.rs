@@ -33,7 +33,7 @@ struct Span {
 
 impl Span {
     /// Of one application, or of all.
-    fn of(profile: &Profile, app: Option<&str>) -> Self {
+    fn new(profile: &Profile, app: Option<&str>) -> Self {
         let processes = || {
             let all = profile.processes.iter();
             all.filter(|process| app.is_none_or(|app| process.app == app))

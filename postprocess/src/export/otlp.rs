@@ -40,14 +40,14 @@ pub fn otlp(
         let mut samples: IndexMap<Identity, Weight> = IndexMap::new();
         let of_app = profile.selected(selection).filter(|(g, _)| *g.app == *app);
         for (group, weight) in of_app {
-            let stack = Stack::of(&mut attributor, group, level, Nesting::Code);
+            let stack = Stack::new(&mut attributor, group, level, Nesting::Code);
             let attributes = dictionary.sample_attributes(group, &stack.owner);
             let identity = (dictionary.stack(stack.frames), attributes);
             samples.entry(identity).or_default().add(weight);
         }
         let cpu = dictionary.value_type("cpu", "nanoseconds");
         let counts = dictionary.value_type("samples", "count");
-        let span = Span::of(profile, Some(app));
+        let span = Span::new(profile, Some(app));
         let of = |sample_type, value: fn(&Weight) -> u64| proto::Profile {
             sample_type: Some(sample_type),
             samples: samples

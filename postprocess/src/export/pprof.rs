@@ -37,7 +37,7 @@ pub fn pprof(
     let samples = profile
         .selected(selection)
         .map(|(group, weight)| {
-            let stack = Stack::of(&mut attributor, group, level, Nesting::Code);
+            let stack = Stack::new(&mut attributor, group, level, Nesting::Code);
             Sample {
                 label: tables.labels(group, &stack.owner),
                 location_id: tables.locations(stack.frames),
@@ -45,7 +45,7 @@ pub fn pprof(
             }
         })
         .collect();
-    let span = Span::of(profile, None);
+    let span = Span::new(profile, None);
     let cpu = ValueType {
         r#type: tables.string("cpu"),
         unit: tables.string("nanoseconds"),

@@ -22,12 +22,12 @@ struct File<'a> {
     exporter: &'static str,
     name: String,
     active_profile_index: usize,
-    shared: Shared<'a>,
-    profiles: Vec<Sampled>,
+    shared: SharedFrames<'a>,
+    profiles: Vec<SampledProfile>,
 }
 
 #[derive(Serialize)]
-struct Shared<'a> {
+struct SharedFrames<'a> {
     frames: Vec<Frame<'a>>,
 }
 
@@ -43,7 +43,7 @@ struct Frame<'a> {
 /// One profile. Its samples are sorted by stack, not by time.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Sampled {
+struct SampledProfile {
     r#type: &'static str,
     name: String,
     unit: &'static str,
@@ -73,7 +73,7 @@ pub fn speedscope(
     let mut parts: BTreeMap<Key, BTreeMap<Vec<StackFrame>, Weight>> = BTreeMap::new();
     let mut attributor = Attributor::new(profile);
     for (group, weight) in profile.selected(selection) {
-        let mut frames = Stack::of(&mut attributor, group, level, Nesting::Code).frames;
+        let mut frames = Stack::new(&mut attributor, group, level, Nesting::Code).frames;
         if group.stage.is_some() {
             // The profile is the stage.
             frames.retain(|frame| frame.kind != FrameKind::Scope);
@@ -84,7 +84,7 @@ pub fn speedscope(
     }
     let several_apps = apps(profile, selection).len() > 1;
     let mut frames = Table::new();
-    let profiles: Vec<Sampled> = parts
+    let profiles: Vec<SampledProfile> = parts
         .into_iter()
         .map(|(key, stacks)| sampled(name(key, several_apps), stacks, &mut frames))
         .collect();
@@ -96,7 +96,7 @@ pub fn speedscope(
         exporter: concat!("unfuse ", env!("CARGO_PKG_VERSION")),
         name: title(profile),
         active_profile_index: most.unwrap_or(0),
-        shared: Shared {
+        shared: SharedFrames {
             frames: frames.into_values(),
         },
         profiles,
@@ -109,7 +109,7 @@ fn sampled<'a>(
     name: String,
     stacks: BTreeMap<Vec<StackFrame<'a>>, Weight>,
     frames: &mut Table<Frame<'a>>,
-) -> Sampled {
+) -> SampledProfile {
     let weights: Vec<i64> = stacks.values().map(|weight| signed(weight.ns)).collect();
     let samples = stacks.into_keys().map(|stack| {
         let indices = stack.into_iter().map(|frame| {
@@ -121,7 +121,7 @@ fn sampled<'a>(
         });
         indices.collect()
     });
-    Sampled {
+    SampledProfile {
         r#type: "sampled",
         name,
         unit: "nanoseconds",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unfuse_format::SampleKind;
+use unfuse_format::{SampleKind, StackId};
 
 /// Whose time is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Group {
     /// Thread name.
     pub thread: Arc<str>,
     /// Stack id.
-    pub stack: i64,
+    pub stack: StackId,
     /// Whether the thread ran or waited.
     pub kind: SampleKind,
 }

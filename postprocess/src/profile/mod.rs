@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use unfuse_format::{
     Bounds, CodegenRow, ExecutionId, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow,
-    Problem, ProcessRow, ProfileDir, SampleKind, SourceRow, StageAttempt, StageRow, Table, TaskRow,
+    Problem, ProcessRow, ProfileDir, SampleKind, SourceRow, StackId, StageAttempt, StageRow, Table,
+    TaskRow,
 };
 
 pub(crate) use self::group::Slice;
@@ -84,7 +85,7 @@ pub struct Profile {
     /// Waits by group; those of Spark's threads that had no task are not among them.
     pub waits: Vec<(Group, Weight)>,
     /// Frames of each stack, root first.
-    pub stacks: HashMap<i64, Vec<Arc<Frame>>>,
+    pub stacks: HashMap<StackId, Vec<Arc<Frame>>>,
     /// Every stage attempt that the driver reported.
     pub stages: HashMap<StageAttempt, Stage>,
     /// The last plan of each execution.
@@ -92,7 +93,7 @@ pub struct Profile {
     /// Plan nodes by region id, for each text an execution generated.
     pub generated: HashMap<ExecutionId, HashMap<String, Vec<usize>>>,
     /// Frames of each stack where an operator may begin, see [`landmarks`].
-    pub(crate) landmarks: HashMap<i64, Vec<Landmark>>,
+    pub(crate) landmarks: HashMap<StackId, Vec<Landmark>>,
     /// Regions of each generated text, by its hash.
     pub regions: HashMap<String, RegionMap>,
     /// Simple name of the class of each generated text, by its hash.
@@ -194,7 +195,7 @@ impl Profile {
         self.executions.retain(|id, _| id.app == app);
         self.processes.retain(|process| process.app == app);
         let groups = self.groups_and_waits();
-        let stacks: HashSet<i64> = groups.map(|(group, _)| group.stack).collect();
+        let stacks: HashSet<StackId> = groups.map(|(group, _)| group.stack).collect();
         self.stacks.retain(|id, _| stacks.contains(id));
         self.landmarks.retain(|id, _| stacks.contains(id));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use unfuse_format::{
-    Bounds, Columns, FormatError, Problem, ProcessRow, ProfileDir, SampleKind, SampleRow,
+    Bounds, Columns, FormatError, Problem, ProcessRow, ProfileDir, SampleKind, SampleRow, StackId,
     StageAttempt,
 };
 
@@ -144,7 +144,7 @@ struct Key {
 }
 
 /// Sums by stack. Rows of a stage follow each other mostly, so that its stacks stay in the processor's cache.
-type ByStack = HashMap<i64, Sum, ahash::RandomState>;
+type ByStack = HashMap<StackId, Sum, ahash::RandomState>;
 
 #[derive(Default)]
 struct Sum {
@@ -215,7 +215,7 @@ impl Sums {
             };
             last = Some((key, group));
             let sums = &mut self.groups[group].1;
-            let sum = sums.entry(stacks.or_zero(row)).or_default();
+            let sum = sums.entry(StackId(stacks.or_zero(row))).or_default();
             sum.add(counts.or_zero(row), weights.or_zero(row));
         }
         Ok(())

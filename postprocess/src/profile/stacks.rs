@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use unfuse_format::{FormatError, Frame, Problem, ProfileDir, StackRow};
+use unfuse_format::{FormatError, Frame, Problem, ProfileDir, StackId, StackRow};
 
 /// Stacks by id, frames root first.
-pub(super) type Stacks = HashMap<i64, Vec<Arc<Frame>>>;
+pub(super) type Stacks = HashMap<StackId, Vec<Arc<Frame>>>;
 
 /// Reads the stacks. Segments that cannot be read are added to `problems`.
 pub(super) fn read(dir: &ProfileDir, problems: &mut Vec<Problem>) -> Result<Stacks, FormatError> {
-    let known = RwLock::new(Known::default());
+    let known = RwLock::new(StackTable::default());
     let is_new = |id| {
         let known = known.read().unwrap_or_else(PoisonError::into_inner);
-        !known.stacks.contains_key(&id)
+        !known.stacks.contains_key(&StackId(id))
     };
     let take = |rows: Vec<StackRow>| {
         let mut known = known.write().unwrap_or_else(PoisonError::into_inner);
@@ -25,12 +25,12 @@ pub(super) fn read(dir: &ProfileDir, problems: &mut Vec<Problem>) -> Result<Stac
 }
 
 #[derive(Default)]
-struct Known {
+struct StackTable {
     stacks: Stacks,
     frames: HashSet<Arc<Frame>, ahash::RandomState>,
 }
 
-impl Known {
+impl StackTable {
     fn add(&mut self, row: StackRow) {
         if self.stacks.contains_key(&row.stack) {
             return;

@@ -9,10 +9,10 @@ use unfuse_files::{Access, Directory, Kind};
 
 use crate::bounds::Bounds;
 use crate::columns::Columns;
-use crate::parquet_rows::Wanted;
+use crate::parquet_rows::SegmentPart;
 use crate::room::Room;
 use crate::segment::{Read, fold_table, map_table, read_new, read_segment, read_table, segments};
-use crate::{FormatError, Problem, Table};
+use crate::{FormatError, Problem, Table, TableId};
 
 /// The version of the profile format this crate writes; it reads this one and older ones.
 pub const FORMAT_VERSION: u32 = 1;
@@ -246,10 +246,10 @@ impl ProfileDir {
         each: impl Fn(&[Columns]) -> Result<Vec<R>, String> + Sync,
     ) -> Result<Read<R>, FormatError> {
         let columns = Some(columns);
-        let wanted = Wanted {
+        let wanted = SegmentPart {
             columns,
             bounds,
-            ..Wanted::ALL
+            ..SegmentPart::ALL
         };
         map_table::<T, R>(self, wanted, each)
     }
@@ -267,10 +267,10 @@ impl ProfileDir {
         add: impl Fn(&mut A, &[Columns]) -> Result<(), String> + Sync,
     ) -> Result<Read<A>, FormatError> {
         let columns = Some(columns);
-        let wanted = Wanted {
+        let wanted = SegmentPart {
             columns,
             bounds,
-            ..Wanted::ALL
+            ..SegmentPart::ALL
         };
         fold_table::<T, A>(self, wanted, new, add)
     }
@@ -287,6 +287,16 @@ impl ProfileDir {
         take: impl Fn(Vec<T>) + Sync,
     ) -> Result<Vec<Problem>, FormatError> {
         read_new(self, id_column, is_new, take)
+    }
+
+    /// The folders with finished files, in an order in which a profile that is being read can be copied: generated sources and
+    /// what explains samples, then samples, and the rows on whole processes last.
+    pub fn folders_to_copy() -> Vec<&'static str> {
+        let is_late = |table: &TableId| matches!(table, TableId::Samples | TableId::Processes);
+        let (late, early): (Vec<TableId>, Vec<TableId>) =
+            TableId::ALL.iter().copied().partition(is_late);
+        let tables = early.into_iter().chain(late).map(TableId::name);
+        std::iter::once(SOURCES).chain(tables).collect()
     }
 
     /// The segments of a table, in the order of their names: those of a writer follow each other.

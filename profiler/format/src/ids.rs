@@ -1,5 +1,7 @@
 //! What rows refer to: applications, executions, stage attempts.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{ExecutionRow, IntervalRow, StageRow, TaskRow};
 
 /// A SQL execution of an application.
@@ -45,6 +47,31 @@ impl StageAttempt {
     /// Whether it is an attempt at this stage.
     pub fn is_of(&self, app: &str, stage: i32) -> bool {
         self.app == app && self.stage == stage
+    }
+}
+
+/// A distinct callchain: the hash of its frames.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct StackId(pub i64);
+
+/// A task attempt as one number, unique in a profile. Spark's numbers are unique in an application.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct TaskKey(pub i64);
+
+impl TaskKey {
+    /// The key of an application's task attempt: the FNV-1a hash of both.
+    pub fn new(app: &str, task: i64) -> Self {
+        let bytes = app.bytes().chain(task.to_le_bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        Self(hash.cast_signed())
     }
 }
 

@@ -5,9 +5,7 @@
 //! ```text
 //! DIR/unfuse.json              format version
 //! DIR/samples/HOST-PID-SEQ.parquet
-//! DIR/stacks/…  plans/…  stages/…  tasks/…  codegen/…  executions/…  processes/…
-//! DIR/applications/…  executors/…  jobs/…  source_index/…  intervals/…  hosts/…  cached/…
-//! DIR/record_sources/…  record_targets/…  record_texts/…  records_in/…  records_out/…
+//! DIR/stacks/…                 and so on: a folder for each table of [`TableId`]
 //! DIR/sources/HASH.java        the text handed to the compiler, named by its hash
 //! DIR/live/HOST-PID            held (flock) by a writer that is still at work
 //! DIR/records.waiting/         files of records that are not tables yet
@@ -17,11 +15,11 @@
 //! segment it was filling. Segments are plain Parquet: DuckDB, DataFusion and Spark read them too.
 //!
 //! ```
-//! use unfuse_format::{ProfileDir, SampleRow, SegmentWriter, Table};
+//! use unfuse_format::{ProfileDir, SampleRow, SegmentWriter, StackId, Table};
 //! # let tmp = tempfile::tempdir().unwrap();
 //! let dir = ProfileDir::create(&tmp.path().join("profile")).unwrap();
 //! let mut samples = SegmentWriter::<SampleRow>::new(&dir, "host-1");
-//! samples.push(SampleRow { stack: 7, count: 3, weight_ns: 15_000_000, ..Default::default() });
+//! samples.push(SampleRow { stack: StackId(7), count: 3, weight_ns: 15_000_000, ..Default::default() });
 //! samples.flush().unwrap();
 //! let read = dir.read::<SampleRow>().unwrap();
 //! assert_eq!(read.rows[0].count, 3);
@@ -53,7 +51,7 @@ pub use count::counted;
 pub use describe::describe_tables;
 pub use dir::{FORMAT_VERSION, MANIFEST, ProfileDir, is_uri};
 pub use error::{FormatError, Problem};
-pub use ids::{ExecutionId, StageAttempt};
+pub use ids::{ExecutionId, StackId, StageAttempt, TaskKey};
 pub use live::LiveMarker;
 pub use merge::{merge_executions, merge_stages};
 pub use retention::{Retention, first_generation, generation_name};

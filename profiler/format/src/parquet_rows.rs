@@ -28,7 +28,7 @@ const HEADER: u64 = 24;
 
 /// Which part of a segment is read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct SegmentPart<'a> {
     /// Columns; none for all.
     pub(crate) columns: Option<&'a [&'a str]>,
     /// Rows.
@@ -37,7 +37,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) selection: Option<&'a RowSelection>,
 }
 
-impl Wanted<'_> {
+impl SegmentPart<'_> {
     /// Everything.
     pub(crate) const ALL: Self = Self {
         columns: None,
@@ -49,7 +49,7 @@ impl Wanted<'_> {
 /// The rows of a file, or what is wrong with it. What they take in memory beyond what its size allows is taken from `room`.
 pub(crate) fn rows<T: Table>(
     file: File,
-    wanted: Wanted<'_>,
+    wanted: SegmentPart<'_>,
     room: &Room,
 ) -> Result<Vec<T>, String> {
     let read = || -> Result<Vec<T>, String> {
@@ -68,7 +68,7 @@ pub(crate) fn rows<T: Table>(
 /// The same without making rows of it.
 pub(crate) fn columns<T: Table>(
     file: File,
-    wanted: Wanted<'_>,
+    wanted: SegmentPart<'_>,
     room: &Room,
 ) -> Result<Vec<Columns>, String> {
     let batches = understood(|| read::<T>(file, wanted, room, 0))?;
@@ -105,7 +105,7 @@ fn without_panic_message<R>(run: impl FnOnce() -> R) -> std::thread::Result<R> {
 /// The batches of a file. Each of its rows takes `row_size` bytes beside its values.
 fn read<T: Table>(
     file: File,
-    wanted: Wanted<'_>,
+    wanted: SegmentPart<'_>,
     room: &Room,
     row_size: usize,
 ) -> Result<Vec<RecordBatch>, String> {

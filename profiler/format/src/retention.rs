@@ -234,7 +234,7 @@ fn survey(dir: &ProfileDir, at_work: &HashSet<String>) -> (u64, Vec<Unit>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Frame, SampleRow, SegmentWriter, StackRow};
+    use crate::{Frame, SampleRow, SegmentWriter, StackId, StackRow};
 
     fn dir(home: &tempfile::TempDir) -> ProfileDir {
         ProfileDir::create(&home.path().join("profile")).unwrap()
@@ -246,7 +246,7 @@ mod tests {
         let mut stacks = SegmentWriter::new(dir, writer);
         for tid in 0..50 {
             samples.push(SampleRow {
-                stack,
+                stack: StackId(stack),
                 tid,
                 thread: format!("{:x}", u64::from(tid).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
                 ..SampleRow::default()
@@ -254,7 +254,7 @@ mod tests {
         }
         if new_stack {
             stacks.push(StackRow {
-                stack,
+                stack: StackId(stack),
                 frames: vec![Frame::default().into()],
             });
         }
@@ -266,8 +266,8 @@ mod tests {
         let samples = dir.read::<SampleRow>().unwrap().rows;
         let stacks = dir.read::<StackRow>().unwrap().rows;
         (
-            samples.iter().map(|row| row.stack).collect(),
-            stacks.iter().map(|row| row.stack).collect(),
+            samples.iter().map(|row| row.stack.0).collect(),
+            stacks.iter().map(|row| row.stack.0).collect(),
         )
     }
 

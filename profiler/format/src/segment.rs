@@ -15,7 +15,7 @@ use unfuse_files::Directory;
 
 use crate::bounds::Bounds;
 use crate::columns::Columns;
-use crate::parquet_rows::{self, Wanted, rows};
+use crate::parquet_rows::{self, SegmentPart, rows};
 use crate::room::Room;
 use crate::{FormatError, Problem, ProfileDir, Table, TableId};
 
@@ -203,9 +203,9 @@ pub(crate) fn read_table<T: Table, R: Send>(
     bounds: &Bounds,
     each: impl Fn(Vec<T>) -> Vec<R> + Sync,
 ) -> Result<Read<R>, FormatError> {
-    let wanted = Wanted {
+    let wanted = SegmentPart {
         bounds,
-        ..Wanted::ALL
+        ..SegmentPart::ALL
     };
     let room = Room::default();
     collect::<T, R>(dir, |folder, name| {
@@ -220,7 +220,7 @@ pub(crate) fn read_table<T: Table, R: Send>(
 /// The folder of the table cannot be read.
 pub(crate) fn map_table<T: Table, R: Send>(
     dir: &ProfileDir,
-    wanted: Wanted<'_>,
+    wanted: SegmentPart<'_>,
     each: impl Fn(&[Columns]) -> Result<Vec<R>, String> + Sync,
 ) -> Result<Read<R>, FormatError> {
     let room = Room::default();
@@ -258,7 +258,7 @@ fn collect<T: Table, R: Send>(
 /// The folder of the table cannot be read.
 pub(crate) fn fold_table<T: Table, A: Send>(
     dir: &ProfileDir,
-    wanted: Wanted<'_>,
+    wanted: SegmentPart<'_>,
     new: impl Fn() -> A + Sync,
     add: impl Fn(&mut A, &[Columns]) -> Result<(), String> + Sync,
 ) -> Result<Read<A>, FormatError> {
@@ -313,9 +313,9 @@ pub(crate) fn read_new<T: Table>(
     let room = Room::default();
     let read_one = |folder: &Directory, name: &OsStr| {
         let open = || folder.open_file(name).map_err(|e| e.to_string());
-        let ids = Wanted {
+        let ids = SegmentPart {
             columns: Some(&[id_column]),
-            ..Wanted::ALL
+            ..SegmentPart::ALL
         };
         let mut new = Vec::new();
         for ids in parquet_rows::columns::<T>(open()?, ids, &room)? {
@@ -326,9 +326,9 @@ pub(crate) fn read_new<T: Table>(
             return Ok(());
         }
         let selection = RowSelection::from_filters(&[new.into()]);
-        let wanted = Wanted {
+        let wanted = SegmentPart {
             selection: Some(&selection),
-            ..Wanted::ALL
+            ..SegmentPart::ALL
         };
         take(rows(open()?, wanted, &room)?);
         Ok(())
@@ -400,7 +400,7 @@ pub(crate) fn read_segment<T: Table>(
     room: &Room,
 ) -> Result<Vec<T>, String> {
     let file = folder.open_file(name).map_err(|e| e.to_string())?;
-    rows(file, Wanted::ALL, room)
+    rows(file, SegmentPart::ALL, room)
 }
 
 /// The Arrow fields of a row type, worked out from its serde definition.

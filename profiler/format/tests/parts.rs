@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use unfuse_format::{Bounds, ProfileDir, SampleRow, SegmentWriter, StackRow};
+use unfuse_format::{Bounds, ProfileDir, SampleRow, SegmentWriter, StackId, StackRow, TableId};
 
 /// Three segments with the samples of stages 0 to 2, 3 to 5 and, without a stage, of none.
 fn profile() -> (tempfile::TempDir, ProfileDir) {
@@ -25,6 +25,15 @@ fn profile() -> (tempfile::TempDir, ProfileDir) {
         samples.flush().expect("written");
     }
     (home, dir)
+}
+
+#[test]
+fn every_folder_is_copied_and_processes_last() {
+    let folders = ProfileDir::folders_to_copy();
+    assert_eq!(folders.len(), 1 + TableId::ALL.len());
+    let position = |name: &str| folders.iter().position(|folder| *folder == name);
+    assert_eq!(position("processes"), Some(folders.len() - 1));
+    assert_eq!(position("samples"), Some(folders.len() - 2));
 }
 
 #[test]
@@ -101,7 +110,7 @@ fn rows_that_are_known_are_not_read() {
     for ids in [[1, 2], [2, 3], [1, 3]] {
         for stack in ids {
             stacks.push(StackRow {
-                stack,
+                stack: StackId(stack),
                 ..StackRow::default()
             });
         }
@@ -110,7 +119,7 @@ fn rows_that_are_known_are_not_read() {
     let read = Mutex::new(Vec::new());
     let take = |rows: Vec<StackRow>| {
         let mut read = read.lock().expect("not poisoned");
-        read.extend(rows.into_iter().map(|row| row.stack));
+        read.extend(rows.into_iter().map(|row| row.stack.0));
     };
     let problems = dir.read_new("stack", |id| id != 3, take);
     assert_eq!(problems.expect("a table").len(), 0);

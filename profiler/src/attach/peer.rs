@@ -16,7 +16,7 @@ use crate::identity::Identity;
 /// Bytes of a key.
 pub(super) const KEY_BYTES: usize = 16;
 
-/// What the agent is told of the recorder that has it loaded: `NAME:PID:KEY`.
+/// The recorder that loads the agent, as the agent gets it: `NAME:PID:KEY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Invitation {
     /// The name of the abstract socket.

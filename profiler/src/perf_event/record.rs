@@ -168,7 +168,7 @@ impl<'a> Cursor<'a> {
         self.take(8)?.try_into().ok().map(u64::from_ne_bytes)
     }
 
-    /// A switch has no fields of its own, but the ones by which samples are told too.
+    /// A switch has no fields of its own, only those that every record has.
     fn switch(&mut self, misc: u32) -> Option<Switch> {
         let _pid_and_tid = self.u64()?;
         let time = self.u64()?;

@@ -5,9 +5,11 @@ use std::os::fd::OwnedFd;
 
 use super::raw::RawSample;
 use super::waits::{Sum, WaitStack};
+use unfuse_format::StackId;
+
 use crate::recent::Recent;
 use crate::wire::{
-    Tally, TaskKey, ToWriter, WireFrame, WirePiece, WireSamples, WireStack, WireStacks,
+    Tally, TaskAttempt, ToWriter, WireFrame, WirePiece, WireSamples, WireStack, WireStacks,
     send_blocking,
 };
 use crate::writer::WINDOW_NS;
@@ -22,7 +24,7 @@ const STACK_BYTES: usize = 64 << 10;
 const REMEMBERED: usize = 8_192;
 
 /// Task, stack, and whether it waits there.
-type Key = (Option<TaskKey>, i64, bool);
+type Key = (Option<TaskAttempt>, StackId, bool);
 
 /// What one sampler has counted and not yet sent.
 pub(super) struct Outbox<'a> {
@@ -30,7 +32,7 @@ pub(super) struct Outbox<'a> {
     thread: String,
     to: &'a OwnedFd,
     sums: HashMap<Key, WireSamples>,
-    sent_stacks: Recent<i64>,
+    sent_stacks: Recent<StackId>,
     stacks: WireStacks,
     /// Places of pieces in `stacks`, by their hashes, and the bytes of it all.
     places: HashMap<u64, u32>,
@@ -81,7 +83,7 @@ impl<'a> Outbox<'a> {
     /// hashes.
     pub(super) fn stack<'p>(
         &mut self,
-        id: i64,
+        id: StackId,
         pieces: impl Iterator<Item = (u64, &'p WirePiece)>,
     ) {
         if !self.sent_stacks.insert(id) {
@@ -115,8 +117,8 @@ impl<'a> Outbox<'a> {
     /// Counts one sample, which stands for so much CPU time.
     pub(super) fn count(
         &mut self,
-        task: Option<TaskKey>,
-        stack: i64,
+        task: Option<TaskAttempt>,
+        stack: StackId,
         sample: &RawSample,
         weight_ns: u64,
     ) {
@@ -129,8 +131,8 @@ impl<'a> Outbox<'a> {
     /// Counts waits between two times, which stand for so much time.
     pub(super) fn count_waits(
         &mut self,
-        task: Option<TaskKey>,
-        stack: i64,
+        task: Option<TaskAttempt>,
+        stack: StackId,
         times: (u64, u64),
         waits: u64,
         weight_ns: u64,
@@ -239,8 +241,8 @@ mod tests {
                 let leaf = piece(&format!("leaf{id}"));
                 let pieces = [&leaf, &callers[0], &callers[1]];
                 let hashes = [1000 + id.cast_unsigned(), 1, 2];
-                outbox.stack(id, hashes.into_iter().zip(pieces));
-                outbox.count_waits(None, id, (1, 2), 1, 1);
+                outbox.stack(StackId(id), hashes.into_iter().zip(pieces));
+                outbox.count_waits(None, StackId(id), (1, 2), 1, 1);
             }
             assert!(outbox.send());
         });
@@ -254,7 +256,7 @@ mod tests {
                             .iter()
                             .map(|at| &*pieces[*at as usize][0].frame.method);
                         let names: Vec<&str> = names.collect();
-                        assert_eq!(names, [&format!("leaf{id}"), "caller", "root"]);
+                        assert_eq!(names, [&format!("leaf{}", id.0), "caller", "root"]);
                         known.insert(id);
                     }
                 }

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use unfuse_codemap::{CodeMap, Finding, Kind, Lookup, Resolution};
-use unfuse_format::{Frame, FrameKind, NO_CALLERS, UNDESCRIBED};
+use unfuse_format::{Frame, FrameKind, NO_CALLERS, StackId, UNDESCRIBED};
 
 use super::interpreted::{CALLERS_MISSING, INTERPRETER, TaggedFrames};
 use super::outbox::Outbox;
@@ -75,7 +75,7 @@ struct ChainEntry {
 #[derive(Clone, Copy)]
 pub(super) struct NamedChain {
     /// The id of its stack.
-    pub(super) stack: i64,
+    pub(super) stack: StackId,
     /// Whether the JVM has described all of its code.
     pub(super) is_described: bool,
 }
@@ -273,7 +273,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The id of the stack of the pieces at hand, which goes to the outbox if it is new there.
-    fn stack(&self, leaf: Leaf, outbox: &mut Outbox<'_>) -> i64 {
+    fn stack(&self, leaf: Leaf, outbox: &mut Outbox<'_>) -> StackId {
         let leaf = leaf.frame().map(|frame| WirePiece::from([frame]));
         let mut hasher = DefaultHasher::new();
         leaf.hash(&mut hasher);
@@ -281,7 +281,7 @@ impl<'a> Resolver<'a> {
         for piece in &self.chain {
             hasher.write_u64(piece.hash);
         }
-        let id = hasher.finish().cast_signed();
+        let id = StackId(hasher.finish().cast_signed());
         let leaf = leaf.iter().map(|leaf| (leaf_hash, leaf));
         let pieces = self.chain.iter().map(|piece| (piece.hash, &piece.frames));
         outbox.stack(id, leaf.chain(pieces));

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use unfuse_codemap::{CodeMap, MarkCursor, MarkKind};
 
 use crate::share::TaskShare;
-use crate::wire::TaskKey;
+use crate::wire::TaskAttempt;
 
 /// A task of the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Task {
-    pub(super) key: TaskKey,
+    pub(super) key: TaskAttempt,
     /// Whether it is one of those that are profiled.
     pub(super) drawn: bool,
 }
@@ -68,7 +68,7 @@ impl<'a> Timeline<'a> {
                 open.end = mark.time;
             }
             if mark.kind == MarkKind::Start {
-                let key = TaskKey {
+                let key = TaskAttempt {
                     stage: mark.stage,
                     stage_attempt: mark.stage_attempt,
                     task: mark.task,

@@ -95,7 +95,7 @@ impl Sum {
 /// Waits that have not been counted yet.
 #[derive(Debug)]
 pub(super) struct Waits {
-    /// The stack of the thread that leaves its CPU, until the switch is told.
+    /// The stack of the thread that leaves its CPU, until the record of the switch comes.
     leaving: Option<WaitStack>,
     /// The last CPU sample, in place of it.
     guess: Option<WaitStack>,

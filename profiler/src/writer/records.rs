@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 use unfuse_format::{
-    ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, RecordTextRow,
+    ProfileDir, RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, RecordTextRow, TaskKey,
 };
 
 use super::segments::RecordSegments;
@@ -155,16 +155,16 @@ impl Tables {
         if !is_plain(&task.file) {
             return None;
         }
-        let tap = tap(&task.app, task.task);
+        let task_key = TaskKey::new(&task.app, task.task);
         // Rows first: who finds a task's sources finds its records.
         if let Ok(waiting) = self.dir.records_waiting()
             && let Ok(file) = waiting.open_file(&task.file)
         {
-            self.rows(tap, BufReader::new(file));
+            self.rows(task_key, BufReader::new(file));
             let _ = waiting.remove(&task.file);
         }
         for (number, source) in (0..).zip(&task.sources) {
-            self.texts(tap, source, number, -1);
+            self.texts(task_key, source, number, -1);
             let Ok(row) = serde_json::from_value::<RecordSourceRow>(source.clone()) else {
                 continue;
             };
@@ -176,14 +176,14 @@ impl Tables {
                 attempt: task.attempt,
                 task: task.task,
                 partition: task.partition,
-                tap,
+                task_key,
                 source: number,
                 source_partition,
                 ..row
             });
         }
         for (number, output) in (0..).zip(&task.outputs) {
-            self.texts(tap, output, -1, number);
+            self.texts(task_key, output, -1, number);
             let Ok(row) = serde_json::from_value::<RecordTargetRow>(output.clone()) else {
                 continue;
             };
@@ -193,7 +193,7 @@ impl Tables {
                 attempt: task.attempt,
                 task: task.task,
                 partition: task.partition,
-                tap,
+                task_key,
                 output: number,
                 unowned_ns: task.unowned_ns,
                 ..row
@@ -202,11 +202,11 @@ impl Tables {
         Some(())
     }
 
-    fn texts(&mut self, tap: i64, of: &Value, source: i32, output: i32) {
+    fn texts(&mut self, task_key: TaskKey, of: &Value, source: i32, output: i32) {
         let texts = Vec::<Text>::deserialize(&of["texts"]).unwrap_or_default();
         for text in texts {
             self.segments.record_texts.push(RecordTextRow {
-                tap,
+                task_key,
                 source,
                 output,
                 position: text.position,
@@ -219,12 +219,12 @@ impl Tables {
         }
     }
 
-    fn rows(&mut self, tap: i64, file: impl Read) {
+    fn rows(&mut self, task_key: TaskKey, file: impl Read) {
         let mut ranges = Ranges::default();
         for block in Blocks::new(file) {
             match block {
                 Block::Input(row) => self.segments.records_in.push(RecordInRow {
-                    tap,
+                    task_key,
                     source: row.source,
                     position: row.position,
                     id: row.id,
@@ -233,7 +233,7 @@ impl Tables {
                 Block::Output(row) => {
                     for (source, range) in ranges.update(&row) {
                         self.segments.records_out.push(RecordOutRow {
-                            tap,
+                            task_key,
                             output: row.output,
                             position: row.position,
                             key: row.key,
@@ -286,14 +286,4 @@ pub fn take_records(bytes: &[u8]) -> RecordCounts {
 /// Whether the JVM may have given a file this name.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-}
-
-/// One number for a task attempt (FNV-1a of both).
-fn tap(app: &str, task: i64) -> i64 {
-    let bytes = app.bytes().chain(task.to_le_bytes());
-    bytes
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        })
-        .cast_signed()
 }

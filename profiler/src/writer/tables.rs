@@ -13,7 +13,7 @@ use super::python;
 use super::segments::{MOST_ROWS, Segments, flush};
 use crate::clock::EpochOffset;
 use crate::share::TaskShare;
-use crate::wire::TaskKey;
+use crate::wire::TaskAttempt;
 
 /// Rows of one table that are written before their time.
 const LARGE: usize = 50_000;
@@ -353,8 +353,8 @@ fn cpu_samples(rows: &[SampleRow]) -> u64 {
     cpu.map(|row| row.count).sum()
 }
 
-fn task_of(sample: &SampleRow) -> Option<TaskKey> {
-    Some(TaskKey {
+fn task_of(sample: &SampleRow) -> Option<TaskAttempt> {
+    Some(TaskAttempt {
         stage: sample.stage?,
         stage_attempt: sample.stage_attempt?,
         task: sample.task?,

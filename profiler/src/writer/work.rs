@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use unfuse_format::{Frame, FrameKind, ProfileDir, SampleKind, SampleRow, StackRow};
+use unfuse_format::{Frame, FrameKind, ProfileDir, SampleKind, SampleRow, StackId, StackRow};
 
 use super::Writer;
 use super::completeness::Completeness;
@@ -41,7 +41,7 @@ pub(super) struct Work {
     clock: EpochOffset,
     symbols: Symbols,
     /// Stacks written by this process.
-    stacks: Recent<i64>,
+    stacks: Recent<StackId>,
     events: Events,
     internal: InternalThreads,
     generations: Generations,

@@ -52,7 +52,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    fn of(workload: &Workload, options: &Options) -> Self {
+    fn new(workload: &Workload, options: &Options) -> Self {
         let hosts = options.hosts.iter();
         Self {
             all_stages: options.stages == VictimStages::All,
@@ -153,7 +153,7 @@ pub(super) struct Baselines {
 
 impl Answer {
     /// The answer to a question.
-    pub fn of(found: &Found<'_>, question: &Question<'_>, input: &Input) -> Self {
+    pub fn new(found: &Found<'_>, question: &Question<'_>, input: &Input) -> Self {
         let workload = found.workload;
         let notes = notes(workload, found.graph, input);
         let paths = found.paths(question);
@@ -181,7 +181,7 @@ impl Answer {
             partial: !notes.is_empty(),
             notes,
             waits_known: input.waits_known,
-            asked: Asked::of(workload, question.options),
+            asked: Asked::new(workload, question.options),
         }
     }
 }

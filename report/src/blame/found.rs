@@ -22,7 +22,7 @@ pub struct Found<'a> {
 
 impl<'a> Found<'a> {
     /// Looks for culprits of the graph's victims.
-    pub fn of(workload: &'a Workload, graph: &'a Graph) -> Self {
+    pub fn new(workload: &'a Workload, graph: &'a Graph) -> Self {
         let mut paths: BTreeMap<QueryId, Vec<Explanation>> = BTreeMap::new();
         for path in graph.explanations() {
             paths.entry(path.victim).or_default().push(path);
@@ -60,7 +60,7 @@ impl<'a> Found<'a> {
 /// What is said of a victim.
 pub(super) fn victim(found: &Found<'_>, question: &Question<'_>, query: QueryId) -> Victim {
     let workload = found.workload;
-    let stages: Vec<StageId> = question.options.stages.of(workload, query);
+    let stages: Vec<StageId> = question.options.stages.select(workload, query);
     let tasks = found.tasks.get(&query).into_iter().flatten();
     let tasks: Vec<f64> = tasks
         .filter(|(stage, _)| stages.contains(stage))

@@ -107,7 +107,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(&mut self, text: String) -> u32 {
+    fn intern(&mut self, text: String) -> u32 {
         let next = self.texts.len() as u32;
         *self.known.entry(text).or_insert_with_key(|text| {
             self.texts.push(text.clone());
@@ -309,7 +309,7 @@ impl Page {
         options: &Options,
     ) -> Result<Group, ReportError> {
         let (graph, times) = Graph::with_timelines(workload, options, SLICES);
-        let found = Found::of(workload, &graph);
+        let found = Found::new(workload, &graph);
         let everybody = question(options, None);
         let victims: Vec<Victim> = graph
             .victims()
@@ -322,7 +322,7 @@ impl Page {
             if let Some(at) = self.places.get(&victim.query) {
                 let query = QueryId(victim.query);
                 let of = self.of_query(&found, &simple, options, query, times.get(&query));
-                queries.push((*at, Block::of(&of)?));
+                queries.push((*at, Block::new(&of)?));
             }
         }
         Ok(Group {
@@ -361,7 +361,7 @@ impl Page {
             notes: self.notes.texts(),
         };
         Ok(Blocks {
-            all: Block::of(&all)?,
+            all: Block::new(&all)?,
             queries: self.queries,
         })
     }
@@ -380,7 +380,7 @@ impl Page {
         let mut names = Names::default();
         let mut places = BTreeMap::new();
         let mut culprit = |names: &mut Names, culprit: Culprit| {
-            let name = names.of(name_of(workload, culprit));
+            let name = names.intern(name_of(workload, culprit));
             if let Culprit::Query(query) = culprit
                 && let Some(at) = self.places.get(&query.0)
             {
@@ -394,16 +394,16 @@ impl Page {
             ..Paths::default()
         };
         for path in paths.iter().take(PATHS) {
-            columns.stage.push(names.of(path.stage.name()));
+            columns.stage.push(names.intern(path.stage.name()));
             columns
                 .resource
-                .push(names.of(path.resource.name().to_owned()));
-            columns.wait.push(names.of(format!(
+                .push(names.intern(path.resource.name().to_owned()));
+            columns.wait.push(names.intern(format!(
                 "{} on {}",
                 path.kind.name(),
                 workload.host_name(path.host)
             )));
-            columns.part.push(names.of(part(workload, path)));
+            columns.part.push(names.intern(part(workload, path)));
             columns.culprit.push(culprit(&mut names, path.culprit));
             columns.seconds.push(to_micros(path.seconds));
         }
@@ -414,7 +414,9 @@ impl Page {
             slices.bounds.push(seconds(slice.span.start));
             for ((resource, who), seconds) in &slice.seconds {
                 slices.slice.push(at as u32);
-                slices.resource.push(names.of(resource.name().to_owned()));
+                slices
+                    .resource
+                    .push(names.intern(resource.name().to_owned()));
                 slices.culprit.push(culprit(&mut names, *who));
                 slices.seconds.push(to_micros(*seconds));
             }

@@ -72,7 +72,7 @@ impl Answer {
     /// Those of the table.
     pub fn workloads(&mut self, table: &Table) -> Result<(), ReportError> {
         for (name, runs) in table.workloads()? {
-            let analysis = Analysis::of(&runs);
+            let analysis = Analysis::new(&runs);
             self.workloads.push(Workload { name, analysis });
         }
         Ok(())

@@ -133,7 +133,7 @@ impl Times {
                 node,
                 operator,
                 detail,
-                analysis: Analysis::of(&runs),
+                analysis: Analysis::new(&runs),
             });
         }
         let all: f64 = operators.iter().map(|o| at_base(&o.analysis)).sum();
@@ -142,7 +142,7 @@ impl Times {
         Ok(Query {
             fingerprint,
             description: self.description,
-            analysis: Some(Analysis::of(&whole)),
+            analysis: Some(Analysis::new(&whole)),
             operators,
         })
     }

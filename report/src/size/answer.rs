@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use unfuse_sizing::{
-    Chance, Cluster, Market, Model, Offer, Prediction, Relaxed, SizingError, Tariff, best,
+    Chance, Cluster, Market, Model, Offer, Prediction, RelaxedOptimum, SizingError, Tariff, best,
     cheapest, curve,
 };
 
@@ -40,7 +40,7 @@ pub struct Answer {
     pub deadline: Option<Chance>,
     /// The least cost with broken numbers of machines.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bound: Option<Relaxed>,
+    pub bound: Option<RelaxedOptimum>,
     /// What is doubtful.
     pub notes: Vec<String>,
 }

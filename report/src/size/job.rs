@@ -1,6 +1,8 @@
 //! The job that a question is about.
 
-use unfuse_sizing::{Market, Model, Point, Prediction, Profile, Relaxed, SizingError, relaxed};
+use unfuse_sizing::{
+    Market, Model, Point, Prediction, Profile, RelaxedOptimum, SizingError, relaxed,
+};
 
 /// A job with the work that it is asked to do.
 #[derive(Debug)]
@@ -49,7 +51,7 @@ impl Job {
         &self,
         market: &Market,
         deadline: f64,
-    ) -> Result<Option<Relaxed>, SizingError> {
+    ) -> Result<Option<RelaxedOptimum>, SizingError> {
         if self.model != Model::ClosedForm {
             return Ok(None);
         }

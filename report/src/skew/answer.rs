@@ -59,7 +59,7 @@ pub(super) struct Told {
 
 impl Answer {
     /// Of findings, those first that would save most.
-    pub fn of(
+    pub fn new(
         findings: Vec<Finding>,
         records: Option<Records>,
         top: usize,

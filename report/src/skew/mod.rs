@@ -11,7 +11,7 @@ mod text;
 use std::path::Path;
 
 use rayon::prelude::*;
-use unfuse_provenance::{Outcome, Taps};
+use unfuse_provenance::{Outcome, TaskTraces};
 use unfuse_skew::{Finding, Options, Run, Stage, detect};
 
 use crate::ReportError;
@@ -26,7 +26,7 @@ pub use text::render;
 
 /// Follows records elsewhere, where they outgrow this machine.
 pub type Propagate<'a> =
-    dyn Fn(&Taps, &unfuse_provenance::Options) -> Result<Outcome, ReportError> + 'a;
+    dyn Fn(&TaskTraces, &unfuse_provenance::Options) -> Result<Outcome, ReportError> + 'a;
 
 /// The run of a profile, or one application's part of it, and what its records say where they were followed.
 ///

@@ -38,7 +38,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    fn of(stage: &Stage, finding: &Finding) -> Self {
+    fn new(stage: &Stage, finding: &Finding) -> Self {
         let mut tasks = stage.tasks();
         tasks.sort_by_key(|task| (task.number(), task.task));
         let slow: HashMap<i64, &SlowTask> =
@@ -100,7 +100,7 @@ pub fn skew(
     let block = |(at, findings): (usize, Vec<Finding>)| {
         let its = |app: &str, stage| stages.get(&(app, stage)).and_then(|of| place(of)) == Some(at);
         let records = records.as_ref().map(|records| records.of_stages(its));
-        let mut answer = Answer::of(findings, records, usize::MAX, false, Vec::new());
+        let mut answer = Answer::new(findings, records, usize::MAX, false, Vec::new());
         if answer.findings.is_empty() && answer.records.as_ref().is_none_or(Records::is_empty) {
             return Ok(None);
         }
@@ -108,23 +108,23 @@ pub fn skew(
             let key = (told.finding.app.as_str(), told.finding.stage);
             told.times = stages
                 .get(&key)
-                .map(|stage| Times::of(stage, &told.finding));
+                .map(|stage| Times::new(stage, &told.finding));
         }
-        Ok::<_, ReportError>(Some((at, Block::of(&answer)?)))
+        Ok::<_, ReportError>(Some((at, Block::new(&answer)?)))
     };
     let queries: Vec<Option<(usize, Block)>> = of_queries
         .into_par_iter()
         .map(block)
         .collect::<Result<_, _>>()?;
 
-    let mut all = Answer::of(findings, records.clone(), STAGES, false, run.notes.clone());
+    let mut all = Answer::new(findings, records.clone(), STAGES, false, run.notes.clone());
     for told in &mut all.findings {
         // Each is told with its query.
         told.finding.tasks.clear();
         told.next = None;
     }
     Ok(Some(Blocks {
-        all: Block::of(&all)?,
+        all: Block::new(&all)?,
         queries: queries.into_iter().flatten().collect(),
     }))
 }

@@ -8,7 +8,8 @@ use ts_rs::TS;
 use unfuse_files::open_given;
 use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow};
 use unfuse_provenance::{
-    Options, Outcome, ProvenanceError, RecordPlace, RecordRef, SlowOutput, Taps, Texts, propagate,
+    Options, Outcome, ProvenanceError, RecordPlace, RecordRef, SlowOutput, TaskTraces, Texts,
+    propagate,
 };
 use unfuse_skew::{Run, Task};
 
@@ -125,7 +126,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn of(place: &RecordPlace) -> Self {
+    fn new(place: &RecordPlace) -> Self {
         Self {
             app: place.app.clone(),
             stage: place.stage,
@@ -262,14 +263,14 @@ pub(super) fn records(
     if job.is_none() && !dir.has::<RecordSourceRow>() {
         return Ok(None);
     }
-    let taps = match Taps::read(&dir, wanted.app) {
+    let traces = match TaskTraces::read(&dir, wanted.app) {
         // Those of another application were.
         Err(ProvenanceError::NoRecords(_)) if wanted.app.is_some() => return Ok(None),
-        taps => taps?,
+        traces => traces?,
     };
-    let texts = Texts::read(&dir, &taps)?;
+    let texts = Texts::read(&dir, &traces)?;
     let mut slowest = texts.slowest(usize::MAX);
-    let stage_of = |at: &RecordRef| taps.source(*at).map(|source| source.stage);
+    let stage_of = |at: &RecordRef| traces.source(*at).map(|source| source.stage);
     slowest.retain(|at| stage_of(at).is_some_and(|stage| wanted.is_of(stage)));
     slowest.truncate(wanted.top);
     let options = Options {
@@ -281,22 +282,22 @@ pub(super) fn records(
         ..Options::default()
     };
     let outcome = match job {
-        Some(propagate) => propagate(&taps, &options)?,
-        None => propagate(&dir, &taps, &options)?,
+        Some(propagate) => propagate(&traces, &options)?,
+        None => propagate(&dir, &traces, &options)?,
     };
     let places = texts.places(&outcome.records)?;
     let found = places.of;
     let contents = texts.contents(&outcome.slowest);
     let place = |at: &RecordRef| {
         let found = found.get(at);
-        found.map_or_else(Place::default, Place::of)
+        found.map_or_else(Place::default, Place::new)
     };
     let slow_records = slowest.iter().filter_map(|at| {
         let of = found.get(at)?;
-        Some(slow_record(of, Place::of(of), run))
+        Some(slow_record(of, Place::new(of), run))
     });
     let slow_results = outcome.slowest.iter().zip(contents).map(|(slow, content)| {
-        let result = slow_result(target(&taps, slow), slow, content, place);
+        let result = slow_result(target(&traces, slow), slow, content, place);
         SlowResult {
             // On several ways they come more than once.
             inputs: result.inputs.min(outcome.inputs),
@@ -306,14 +307,14 @@ pub(super) fn records(
     let records = Records {
         inputs: outcome.inputs,
         results: outcome.results,
-        tasks: taps.all.len(),
+        tasks: traces.all.len(),
         slow_records: slow_records.collect(),
         slow_results: slow_results
             .filter(|result| wanted.is_of(result.stage))
             .take(wanted.top)
             .collect(),
     };
-    let mut notes = notes(&taps, &outcome, places.in_python);
+    let mut notes = notes(&traces, &outcome, places.in_python);
     let waiting = dir.records_waiting().and_then(|folder| folder.names());
     let waiting = waiting.map_or(0, |names| names.len());
     if waiting > 0 {
@@ -324,9 +325,9 @@ pub(super) fn records(
     Ok(Some((records, notes)))
 }
 
-fn target<'a>(taps: &'a Taps, slow: &SlowOutput) -> Option<&'a RecordTargetRow> {
-    let tap = taps.all.get(usize::try_from(slow.tap).ok()?)?;
-    tap.targets.iter().find(|row| row.output == slow.output)
+fn target<'a>(traces: &'a TaskTraces, slow: &SlowOutput) -> Option<&'a RecordTargetRow> {
+    let trace = traces.all.get(usize::try_from(slow.trace).ok()?)?;
+    trace.targets.iter().find(|row| row.output == slow.output)
 }
 
 fn slow_result(
@@ -343,12 +344,12 @@ fn slow_result(
         position: slow.position,
         content,
         cut,
-        seconds: seconds(slow.reach.ns()),
-        inputs: slow.reach.lineage,
-        expensive_input: place(&slow.reach.root),
-        expensive_input_seconds: seconds(slow.reach.root_ns),
-        slowest_step: place(&slow.reach.peak),
-        slowest_step_seconds: seconds(slow.reach.peak_ns),
+        seconds: seconds(slow.path.ns()),
+        inputs: slow.path.lineage,
+        expensive_input: place(&slow.path.root),
+        expensive_input_seconds: seconds(slow.path.root_ns),
+        slowest_step: place(&slow.path.peak),
+        slowest_step_seconds: seconds(slow.path.peak_ns),
     }
 }
 
@@ -389,9 +390,9 @@ fn slow_record(of: &RecordPlace, at: Place, run: &Run) -> SlowRecord {
     }
 }
 
-fn notes(taps: &Taps, outcome: &Outcome, in_python: usize) -> Vec<String> {
+fn notes(traces: &TaskTraces, outcome: &Outcome, in_python: usize) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut sources = taps.all.iter().flat_map(|tap| &tap.sources);
+    let mut sources = traces.all.iter().flat_map(|trace| &trace.sources);
     if sources.any(|source| !source.timed) {
         notes.push(
             format!("records that go to a Python process are followed in the batches in which they go there: the time of a single one is not known, \
@@ -401,7 +402,7 @@ fn notes(taps: &Taps, outcome: &Outcome, in_python: usize) -> Vec<String> {
         notes.push(format!(
             "a Python process worked for {in_python} of the {} tasks that were followed: what it was given has the time until the next one \
              was asked for, not that of its work in Python, and {READ_AHEAD}",
-            taps.all.len()
+            traces.all.len()
         ));
     }
     if outcome.unlinked > 0 {
@@ -416,13 +417,13 @@ fn notes(taps: &Taps, outcome: &Outcome, in_python: usize) -> Vec<String> {
             outcome.missing
         ));
     }
-    if taps.repeated > 0 {
+    if traces.repeated > 0 {
         notes.push(format!(
             "{} task attempts that were repeated are left out",
-            taps.repeated
+            traces.repeated
         ));
     }
-    let damaged = taps.damaged + outcome.damaged;
+    let damaged = traces.damaged + outcome.damaged;
     if damaged > 0 {
         notes.push(format!(
             "{damaged} segments with records are damaged and left out"

@@ -69,7 +69,7 @@ struct FamilyRow<'a> {
 impl Top {
     /// Sums a selection.
     pub fn of(profile: &Profile, selection: Selection, by: By) -> Self {
-        let totals = Totals::of(profile, selection, by);
+        let totals = Totals::new(profile, selection, by);
         let families = families(profile);
         let mut rows = HashMap::new();
         // Waits alone have no CPU time for rows.

@@ -29,7 +29,7 @@ const ROW_MEANS: &str =
 /// Operators over all runs of their queries as text, at most `limit` rows.
 pub(super) fn render_families(top: &Top, limit: usize) -> String {
     let totals = &top.totals;
-    let columns = Columns::of(totals, top.time);
+    let columns = Columns::new(totals, top.time);
     let (rows, runs) = (top.family_rows(), top.runs());
     let has_rows = rows.iter().any(|row| row.ns_per_row().is_some());
     let (per_row, no_rows) = if has_rows {
@@ -143,7 +143,7 @@ fn name(row: &Total, by: By) -> String {
 /// Totals as text, at most `limit` rows.
 pub(super) fn render(totals: &Totals, by: By, time: Time, limit: usize) -> String {
     let mut text = String::new();
-    let columns = Columns::of(totals, time);
+    let columns = Columns::new(totals, time);
     let with_place = by == By::Operator;
     let place = if with_place {
         "query  stage  node  "
@@ -203,7 +203,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(totals: &Totals, time: Time) -> Self {
+    fn new(totals: &Totals, time: Time) -> Self {
         Self {
             cpu: time != Time::OffCpu,
             waiting: time != Time::Cpu || totals.waits > 0,

@@ -14,7 +14,7 @@ const S: u64 = 1_000_000_000;
 
 fn verdict(made: Made) -> Verdict {
     let (_home, profile) = made.open();
-    let report = Report::of(&profile).expect("a report");
+    let report = Report::new(&profile).expect("a report");
     report.summary_with_verdict().expect("a verdict").verdict
 }
 
@@ -120,116 +120,119 @@ fn nothing_stands_out_where_nothing_does() {
     );
 }
 
+type Change = fn(&mut Made);
+
+/// What the rules say, and a change to the profile that all are made of after which each applies.
+const RULES: [(&str, SentenceKind, Change); 13] = [
+    (
+        "The profile has only 1 CPU sample, so",
+        SentenceKind::Certainty,
+        |made| {
+            made.samples.clear();
+            made.cpu(7, SORT, 1);
+        },
+    ),
+    (
+        "The kernel dropped 50% of the samples",
+        SentenceKind::Certainty,
+        |made| {
+            made.processes[0].lost_samples = 2000;
+        },
+    ),
+    (
+        "For 10 s of the tasks' time, 50% of all, there are neither",
+        SentenceKind::Certainty,
+        |made| {
+            made.samples.clear();
+            made.cpu(7, SORT, 9 * S);
+            made.wait(7, DISK_READ, S);
+        },
+    ),
+    (
+        "The query “the query” failed.",
+        SentenceKind::Unusual,
+        |made| {
+            made.executions[0].error = Some("out of memory".to_owned());
+        },
+    ),
+    (
+        "Failed task attempts took 10 s, 50% of the tasks' time.",
+        SentenceKind::Unusual,
+        |made| {
+            made.tasks[0].status = "FAILED".to_owned();
+        },
+    ),
+    (
+        "Garbage collection took 4.0 s, 18% of all time.",
+        SentenceKind::Unusual,
+        |made| {
+            made.wait(7, PAUSE, 2 * S);
+            made.beside(COLLECTOR, 2 * S);
+        },
+    ),
+    (
+        "Tasks waited 4.0 s for reads from disk, 20% of all time.",
+        SentenceKind::Unusual,
+        |made| {
+            made.wait(7, DISK_READ, 4 * S);
+        },
+    ),
+    (
+        "Tasks spilled 3.0 GiB to disk, 300% of what they read.",
+        SentenceKind::Unusual,
+        |made| {
+            made.tasks[0].disk_spilled_bytes = 3 << 30;
+            made.tasks[1].input_bytes = 1 << 30;
+        },
+    ),
+    (
+        "Sort (node 0) put out 40 times as many rows as it got.",
+        SentenceKind::Unusual,
+        |made| {
+            made.stages[0]
+                .accumulators
+                .push(unfuse_format::Accumulator {
+                    id: 70,
+                    value: "40000".to_owned(),
+                });
+        },
+    ),
+    (
+        "The slowest run of “the query” took 3.0 times as long as the median.",
+        SentenceKind::Unusual,
+        |made| {
+            made.query(8, "the query", 9_000);
+            made.query(9, "the query", 27_000);
+        },
+    ),
+    (
+        "The JVM used 5.0 s of CPU time for JIT compilation, 20% of all time.",
+        SentenceKind::Unusual,
+        |made| {
+            made.beside(JIT, 5 * S);
+        },
+    ),
+    (
+        "Tasks used 4.0 s of CPU time to deserialize",
+        SentenceKind::Unusual,
+        |made| {
+            made.cpu(7, DESERIALIZATION, 4 * S);
+        },
+    ),
+    (
+        "The slots had no task for 20 s, 50% of all time.",
+        SentenceKind::Unusual,
+        |made| {
+            made.application[1].ended_ms = Some(20_000);
+        },
+    ),
+];
+
 /// Each rule applies to a profile that has what it is about, and not to the one that all are made of.
 #[test]
 fn every_rule_says_what_it_finds() {
-    type Change = fn(&mut Made);
-    let rules: [(&str, SentenceKind, Change); 13] = [
-        (
-            "The profile has only 1 CPU sample, so",
-            SentenceKind::Certainty,
-            |made| {
-                made.samples.clear();
-                made.cpu(7, SORT, 1);
-            },
-        ),
-        (
-            "The kernel dropped 50% of the samples",
-            SentenceKind::Certainty,
-            |made| {
-                made.processes[0].lost_samples = 2000;
-            },
-        ),
-        (
-            "For 10 s of the tasks' time, 50% of all, there are neither",
-            SentenceKind::Certainty,
-            |made| {
-                made.samples.clear();
-                made.cpu(7, SORT, 9 * S);
-                made.wait(7, DISK_READ, S);
-            },
-        ),
-        (
-            "The query “the query” failed.",
-            SentenceKind::Unusual,
-            |made| {
-                made.executions[0].error = Some("out of memory".to_owned());
-            },
-        ),
-        (
-            "Failed task attempts took 10 s, 50% of the tasks' time.",
-            SentenceKind::Unusual,
-            |made| {
-                made.tasks[0].status = "FAILED".to_owned();
-            },
-        ),
-        (
-            "Garbage collection took 4.0 s, 18% of all time.",
-            SentenceKind::Unusual,
-            |made| {
-                made.wait(7, PAUSE, 2 * S);
-                made.beside(COLLECTOR, 2 * S);
-            },
-        ),
-        (
-            "Tasks waited 4.0 s for reads from disk, 20% of all time.",
-            SentenceKind::Unusual,
-            |made| {
-                made.wait(7, DISK_READ, 4 * S);
-            },
-        ),
-        (
-            "Tasks spilled 3.0 GiB to disk, 300% of what they read.",
-            SentenceKind::Unusual,
-            |made| {
-                made.tasks[0].disk_spilled_bytes = 3 << 30;
-                made.tasks[1].input_bytes = 1 << 30;
-            },
-        ),
-        (
-            "Sort (node 0) put out 40 times as many rows as it got.",
-            SentenceKind::Unusual,
-            |made| {
-                made.stages[0]
-                    .accumulators
-                    .push(unfuse_format::Accumulator {
-                        id: 70,
-                        value: "40000".to_owned(),
-                    });
-            },
-        ),
-        (
-            "The slowest run of “the query” took 3.0 times as long as the median.",
-            SentenceKind::Unusual,
-            |made| {
-                made.query(8, "the query", 9_000);
-                made.query(9, "the query", 27_000);
-            },
-        ),
-        (
-            "The JVM used 5.0 s of CPU time for JIT compilation, 20% of all time.",
-            SentenceKind::Unusual,
-            |made| {
-                made.beside(JIT, 5 * S);
-            },
-        ),
-        (
-            "Tasks used 4.0 s of CPU time to deserialize",
-            SentenceKind::Unusual,
-            |made| {
-                made.cpu(7, DESERIALIZATION, 4 * S);
-            },
-        ),
-        (
-            "The slots had no task for 20 s, 50% of all time.",
-            SentenceKind::Unusual,
-            |made| {
-                made.application[1].ended_ms = Some(20_000);
-            },
-        ),
-    ];
     let usual = verdict(Made::new());
-    for (text, kind, change) in rules {
+    for (text, kind, change) in RULES {
         let mut made = Made::new();
         change(&mut made);
         let verdict = verdict(made);
@@ -263,12 +266,12 @@ fn tasks_that_wait_to_start_are_said() {
 #[test]
 fn slow_tasks_are_said_where_they_were_found() {
     let (_home, profile) = Made::new().open();
-    let block = || Block::of(&"skew").expect("a block");
+    let block = || Block::new(&"skew").expect("a block");
     let skew = Blocks {
         all: block(),
         queries: BTreeMap::from([(0, block())]),
     };
-    let report = Report::of(&profile).expect("a report").with_skew(skew);
+    let report = Report::new(&profile).expect("a report").with_skew(skew);
     let verdict = report.summary_with_verdict().expect("a verdict").verdict;
     assert_eq!(
         sentences(&verdict, SentenceKind::Unusual),
@@ -290,7 +293,7 @@ fn a_profile_with_unreadable_files_says_so() {
     let damaged = profile.path().join("samples/test-2-00000.parquet");
     std::fs::write(damaged, b"PAR1 and no more").expect("written");
     let profile = unfuse_postprocess::Profile::open(profile.path()).expect("a profile");
-    let report = Report::of(&profile).expect("a report");
+    let report = Report::new(&profile).expect("a report");
     let verdict = report.summary_with_verdict().expect("a verdict").verdict;
     let said = sentences(&verdict, SentenceKind::Certainty);
     assert_eq!(
@@ -372,7 +375,7 @@ fn names_are_bounded_whatever_the_query_says() {
         made.query(query, text, 100);
     }
     let (_home, profile) = made.open();
-    let report = Report::of(&profile).expect("a report");
+    let report = Report::new(&profile).expect("a report");
     let queries = &report.summary().queries;
     for query in queries {
         assert!(

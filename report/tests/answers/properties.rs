@@ -38,7 +38,7 @@ fn profiles() -> impl Strategy<Value = Made> {
 }
 
 fn check(profile: &Profile) -> Result<(), TestCaseError> {
-    let report = Report::of(profile).expect("a report");
+    let report = Report::new(profile).expect("a report");
     let summary = report.summary_with_verdict().expect("a verdict");
     let verdict = &summary.verdict;
     let sum: u64 = verdict.parts.iter().map(|part| part.ns).sum();

@@ -44,7 +44,7 @@ fn read(bytes: &[u8]) -> usize {
             continue;
         };
         for runs in workloads.values() {
-            let analysis = Analysis::of(runs);
+            let analysis = Analysis::new(runs);
             for scheme in &analysis.schemes {
                 assert!(
                     scheme.seconds.is_finite() && scheme.seconds > 0.0,

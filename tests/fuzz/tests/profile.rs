@@ -32,7 +32,7 @@ fn profile_edited() {
 fn the_surrounding_profile_has_answers() {
     let profile = Surrounding::new();
     let read = Profile::open(profile.tmp.path()).expect("a good profile");
-    let totals = Totals::of(&read, Selection::default(), By::Operator);
+    let totals = Totals::new(&read, Selection::default(), By::Operator);
     assert!(totals.rows.iter().any(|row| row.node_id.is_some()));
     assert!(
         !annotated(&read, Selection::default())
@@ -112,7 +112,7 @@ impl Surrounding {
             By::Thread,
             By::Rule,
         ] {
-            let _ = Totals::of(&read, all, by);
+            let _ = Totals::new(&read, all, by);
         }
         let _ = folded(&read, all, Level::Operator, Order::Plan);
         let _ = folded(&read, all, Level::Full, Order::Code);

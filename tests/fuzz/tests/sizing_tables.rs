@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bolero::check;
 use unfuse_fuzz::{Edited, TEST_TIME};
-use unfuse_sizing::{Given, Point, Profile};
+use unfuse_sizing::{GivenValues, Point, Profile};
 
 #[test]
 fn sizing_tables() {
@@ -31,13 +31,14 @@ fn the_corpus_has_a_profile_and_a_table() {
         "a profile with an answer"
     );
     assert!(corpus.iter().any(|bytes| {
-        Given::parse(bytes, Path::new("runs.csv")).is_ok_and(|of| of != Given::default())
+        GivenValues::parse(bytes, Path::new("runs.csv"))
+            .is_ok_and(|of| of != GivenValues::default())
     }));
 }
 
 /// A profile that is read is written as it was, and predicts a time or nothing. Gives whether it predicts.
 fn read(bytes: &[u8]) -> bool {
-    let _ = Given::parse(bytes, Path::new("runs.csv"));
+    let _ = GivenValues::parse(bytes, Path::new("runs.csv"));
     let Ok(profile) = Profile::parse(&String::from_utf8_lossy(bytes)) else {
         return false;
     };

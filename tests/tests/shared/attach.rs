@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use unfuse_format::{Frame, ProcessRow, ProfileDir, SampleKind, SampleRow, StackRow};
+use unfuse_format::{Frame, ProcessRow, ProfileDir, SampleKind, SampleRow, StackId, StackRow};
 use unfuse_tests::{HotTruth, check_hot, compile, is, jdks, of_main, run, samples, top, unfuse};
 
 /// The part of all samples that must be in the hot lines. Code that HotSpot's first compiler made, or that is interpreted
@@ -155,7 +155,7 @@ fn callers_are_complete() {
 struct Stacks {
     process: ProcessRow,
     samples: Vec<SampleRow>,
-    stacks: HashMap<i64, Vec<Arc<Frame>>>,
+    stacks: HashMap<StackId, Vec<Arc<Frame>>>,
 }
 
 impl Stacks {

@@ -158,7 +158,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn of(profile: &Path) -> Self {
+    fn read(profile: &Path) -> Self {
         let row = ask(
             profile,
             "with sampled as (select task, sum(weight_ns) as ns from 'DIR/samples/*.parquet'
@@ -185,7 +185,7 @@ fn a_part_of_the_tasks_stands_for_all_of_them() {
     many_tasks(&whole, "tasks=1");
     many_tasks(&part, "tasks=1/4");
 
-    let (all, some) = (Drawn::of(&whole), Drawn::of(&part));
+    let (all, some) = (Drawn::read(&whole), Drawn::read(&part));
     println!("{all:?}, {some:?}");
     assert!(some.tasks > 60.0, "{some:?}: too few to judge");
     assert_eq!(all.drawn, all.tasks);

@@ -15,7 +15,7 @@ struct Answers {
 }
 
 impl Answers {
-    fn of(profile: &Path) -> Self {
+    fn read(profile: &Path) -> Self {
         let export = ["export", "--format", "json"];
         let exported = run(unfuse().args(export).arg(profile)).stdout;
         Self {
@@ -42,6 +42,13 @@ impl Answers {
             rows.filter(|row| row["query"] == *id).cloned().collect()
         };
         self.ids(name).iter().map(of).collect()
+    }
+
+    /// The rows of the only execution of a name.
+    fn one(&self, name: &str) -> Vec<Value> {
+        let mut found = self.executions(name);
+        assert_eq!(found.len(), 1, "executions called {name}");
+        found.remove(0)
     }
 
     fn exported(&self, what: &str) -> &[Value] {
@@ -145,19 +152,13 @@ fn check(version: &str) {
     let profile = dir.path().join("profile");
     let options = ["--master", "local[2]", "--driver-memory", "3g"];
     // Often, so that little data is enough.
-    let how = ["--rate", "1000"];
-    let mut command = spark_submit_by(&how, &spark(version), &profile, &options);
+    let mut command = spark_submit_by(&["--rate", "1000"], &spark(version), &profile, &options);
     run(command
         .arg(root().join("tests/programs/plans.py"))
         .arg(tpch("0.2")));
-    let answers = Answers::of(&profile);
+    let answers = Answers::read(&profile);
 
     let of = |rows: &[Value], name: &str| samples(rows, |row| operator(row).contains(name));
-    let one = |name: &str| {
-        let mut found = answers.executions(name);
-        assert_eq!(found.len(), 1, "{version}: executions called {name}");
-        found.remove(0)
-    };
 
     let again = answers.executions("again");
     assert_eq!(again.len(), 2, "{version}: the same query twice is two");
@@ -165,7 +166,7 @@ fn check(version: &str) {
         assert!(of(rows, "HashAggregate") > 0, "{version}: {rows:?}");
     }
 
-    let subquery = one("subquery");
+    let subquery = answers.one("subquery");
     let scans: BTreeSet<i64> = subquery
         .iter()
         .filter(|row| operator(row).contains("Scan"))
@@ -176,20 +177,20 @@ fn check(version: &str) {
         "{version}: the subquery's scan is its own: {subquery:?}"
     );
 
-    let reused = one("reused");
+    let reused = answers.one("reused");
     assert!(
         of(&reused, "Exchange") > 0 && of(&reused, "Join") > 0,
         "{version}: {reused:?}"
     );
 
-    let interpreted = one("interpreted");
+    let interpreted = answers.one("interpreted");
     assert!(of(&interpreted, "Filter") > 0, "{version}: {interpreted:?}");
     assert!(
         of(&interpreted, "HashAggregate") > 0,
         "{version}: {interpreted:?}"
     );
 
-    let python = one("python");
+    let python = answers.one("python");
     let all = samples(&python, |_| true);
     assert!(
         2 * of(&python, "EvalPython") > all,
@@ -207,17 +208,43 @@ fn check(version: &str) {
     // Which of several projections of a stage a class without regions is of may be a guess.
     check_marks(&answers, "unfused", version, false);
 
-    let broadcast = one("broadcast");
+    check_packed_rows(&answers, version);
+    check_standing(&answers, version);
+
+    let rows = answers.by_operator.iter();
+    let without_query: Vec<Value> = rows
+        .filter(|row| row["query"].is_null() && row["stage"].is_i64())
+        .cloned()
+        .collect();
+    assert!(
+        of(&without_query, "task: Python") * 2 > samples(&without_query, |_| true),
+        "{version}: a job without SQL says what it does: {without_query:?}"
+    );
+    assert!(
+        samples(&answers.by_operator, |row| operator(row)
+            .starts_with("jvm: "))
+            > 0,
+        "{version}: the JVM's own work is told"
+    );
+}
+
+/// Rows that tasks pack for the driver belong to its broadcast, or are results.
+fn check_packed_rows(answers: &Answers, version: &str) {
+    let of = |rows: &[Value], name: &str| samples(rows, |row| operator(row).contains(name));
+    let broadcast = answers.one("broadcast");
     assert!(
         of(&broadcast, "BroadcastExchange") > 0,
         "{version}: rows of a broadcast are packed for its node: {broadcast:?}"
     );
-    let results = one("results");
+    let results = answers.one("results");
     assert!(
         of(&results, "task: result rows") > 0 && of(&results, "task: collected rows") == 0,
         "{version}: rows for the program are results: {results:?}"
     );
+}
 
+/// How much of the queries' time is proved.
+fn check_standing(answers: &Answers, version: &str) {
     // Some of them are short: a share of a few samples says nothing.
     let written = [
         "again",
@@ -243,29 +270,18 @@ fn check(version: &str) {
         proved * 100 >= 95 * (proved + guessed + unattributed),
         "{found}"
     );
+    let is_collected = |row: &Value| {
+        ["task: result rows", "task: collected rows"]
+            .iter()
+            .any(|heading| operator(row).contains(heading))
+    };
     for rows in written.iter().flat_map(|name| answers.executions(name)) {
         assert_eq!(
-            of(&rows, "task: result rows") + of(&rows, "task: collected rows"),
+            samples(&rows, is_collected),
             0,
             "{version}: what writes its result has no result rows: {rows:?}"
         );
     }
-
-    let rows = answers.by_operator.iter();
-    let without_query: Vec<Value> = rows
-        .filter(|row| row["query"].is_null() && row["stage"].is_i64())
-        .cloned()
-        .collect();
-    assert!(
-        of(&without_query, "task: Python") * 2 > samples(&without_query, |_| true),
-        "{version}: a job without SQL says what it does: {without_query:?}"
-    );
-    assert!(
-        samples(&answers.by_operator, |row| operator(row)
-            .starts_with("jvm: "))
-            > 0,
-        "{version}: the JVM's own work is told"
-    );
 }
 
 #[test]

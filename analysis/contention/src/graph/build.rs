@@ -94,14 +94,14 @@ struct Sums {
 impl Sums {
     fn new_node(&mut self, key: Key, victim: QueryId, seconds: f64) -> u32 {
         let mut impact = ByVictim::default();
-        *impact.of(victim) = seconds;
+        *impact.entry(victim) = seconds;
         self.nodes.push((key, impact));
         (self.nodes.len() - 1) as u32
     }
 
     fn node(&mut self, key: Key, victim: QueryId, seconds: f64) -> u32 {
         if let Some(at) = self.known_nodes.get(&key) {
-            *self.nodes[*at as usize].1.of(victim) += seconds;
+            *self.nodes[*at as usize].1.entry(victim) += seconds;
             return *at;
         }
         let at = self.new_node(key.clone(), victim, seconds);
@@ -111,13 +111,13 @@ impl Sums {
 
     fn new_edge(&mut self, from: u32, to: u32, victim: QueryId, seconds: f64) {
         let mut flow = ByVictim::default();
-        *flow.of(victim) = seconds;
+        *flow.entry(victim) = seconds;
         self.edges.push((from, to, flow));
     }
 
     fn edge(&mut self, from: u32, to: u32, victim: QueryId, seconds: f64) {
         if let Some(at) = self.known_edges.get(&(from, to)) {
-            *self.edges[*at as usize].2.of(victim) += seconds;
+            *self.edges[*at as usize].2.entry(victim) += seconds;
             return;
         }
         self.known_edges.insert((from, to), self.edges.len() as u32);
@@ -213,7 +213,7 @@ impl Sums {
             let (key, sums) = &self.nodes[*at as usize];
             Node {
                 key: key.clone(),
-                label: labels.of(workload, key),
+                label: labels.intern(workload, key),
                 impact: sums.map(|_, seconds| Impact {
                     seconds: *seconds,
                     responsibility: 0.0,
@@ -233,7 +233,7 @@ impl Sums {
 struct Labels(HashMap<Source, Arc<str>>);
 
 impl Labels {
-    fn of(&mut self, workload: &Workload, key: &Key) -> Arc<str> {
+    fn intern(&mut self, workload: &Workload, key: &Key) -> Arc<str> {
         match key {
             Key::Cause(.., source) => {
                 let label = self.0.entry(*source);

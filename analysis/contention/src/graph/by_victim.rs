@@ -21,7 +21,7 @@ impl<T> Default for ByVictim<T> {
 impl<T> ByVictim<T> {
     /// The value of one victim, if there is one.
     pub fn get(&self, victim: &QueryId) -> Option<&T> {
-        self.at(victim).ok().map(|at| &self.0[at].1)
+        self.search(victim).ok().map(|at| &self.0[at].1)
     }
 
     /// Victims and their values.
@@ -57,7 +57,7 @@ impl<T> ByVictim<T> {
         ByVictim(values.collect())
     }
 
-    fn at(&self, victim: &QueryId) -> Result<usize, usize> {
+    fn search(&self, victim: &QueryId) -> Result<usize, usize> {
         // Victims come in their order when values are added up.
         match self.0.last() {
             Some((last, _)) if last == victim => Ok(self.0.len() - 1),
@@ -69,8 +69,8 @@ impl<T> ByVictim<T> {
 
 impl<T: Default> ByVictim<T> {
     /// The value of one victim; a new one if there was none.
-    pub(super) fn of(&mut self, victim: QueryId) -> &mut T {
-        let at = self.at(&victim).unwrap_or_else(|at| {
+    pub(super) fn entry(&mut self, victim: QueryId) -> &mut T {
+        let at = self.search(&victim).unwrap_or_else(|at| {
             self.0.insert(at, (victim, T::default()));
             at
         });
@@ -102,7 +102,7 @@ mod tests {
     fn values_are_in_the_order_of_victims() {
         let mut values = ByVictim::default();
         for (victim, value) in [(5, 1), (9, 2), (2, 3), (5, 10), (9, 20)] {
-            *values.of(QueryId(victim)) += value;
+            *values.entry(QueryId(victim)) += value;
         }
         let found: Vec<_> = values
             .iter()

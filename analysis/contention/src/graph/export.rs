@@ -9,7 +9,7 @@ use crate::QueryId;
 
 /// The graph with what has to be said of it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ExportedGraph<'a> {
     nodes: &'a [Node],
     edges: &'a [Edge],
     capacities: &'a [Note],
@@ -19,7 +19,7 @@ struct Told<'a> {
 impl Graph {
     /// JSON: `nodes`, `edges` (by position in `nodes`), `capacities` ([`Graph::notes`]) and `notes`, sentences for people.
     pub fn to_json(&self, notes: &[String]) -> String {
-        let told = Told {
+        let told = ExportedGraph {
             nodes: &self.nodes,
             edges: &self.edges,
             capacities: &self.notes,

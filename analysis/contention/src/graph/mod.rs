@@ -18,7 +18,7 @@ use crate::{CapacityBasis, Culprit, Executor, HostId, Kind, QueryId, Resource, S
 /// A vertex. Variants are in the order of the levels, 0 to 6.
 ///
 /// The kind of waiting (res' of the explanations) has no level of its own in the paper although it is part of
-/// a path. It is told apart at level 3 here, so that level 2 stays the resource, and sums hold either way.
+/// a path. It is part of level 3 here, so that level 2 stays the resource, and sums hold either way.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Key {
     /// Level 0: a victim query.

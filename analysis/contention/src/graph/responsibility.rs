@@ -22,7 +22,7 @@ impl Graph {
                 let passed =
                     flow.factor * self.nodes[edge.to.0 as usize].impact[victim].responsibility;
                 let cause = &mut self.nodes[edge.from.0 as usize];
-                cause.impact.of(*victim).responsibility += passed;
+                cause.impact.entry(*victim).responsibility += passed;
             }
         }
         visited

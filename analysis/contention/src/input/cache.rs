@@ -7,7 +7,7 @@ use unfuse_format::CachedRow;
 use crate::Span;
 
 /// What the blocks of one RDD held on one executor.
-pub(super) struct Held {
+pub(super) struct CachedBlocks {
     pub(super) app: String,
     pub(super) executor: String,
     /// The stage that filled the cache.
@@ -17,7 +17,7 @@ pub(super) struct Held {
 }
 
 /// Each row holds until the next one of its RDD and executor, the last one until its application ends (`ends_ns`).
-pub(super) fn holders(rows: &[CachedRow], ends_ns: &BTreeMap<String, i64>) -> Vec<Held> {
+pub(super) fn holders(rows: &[CachedRow], ends_ns: &BTreeMap<String, i64>) -> Vec<CachedBlocks> {
     let mut by_holder: BTreeMap<(&str, &str, i32), Vec<&CachedRow>> = BTreeMap::new();
     for row in rows {
         by_holder
@@ -35,7 +35,7 @@ pub(super) fn holders(rows: &[CachedRow], ends_ns: &BTreeMap<String, i64>) -> Ve
             let end = ends_ns.get(app).copied().unwrap_or(0);
             let ends = starts.clone().skip(1).chain([end]);
             let spans = starts.zip(ends).zip(&rows);
-            Held {
+            CachedBlocks {
                 app: app.to_owned(),
                 executor: executor.to_owned(),
                 stage: rows.iter().find_map(|row| row.stage),

@@ -18,7 +18,7 @@ pub(super) type Processes = BTreeMap<(String, String, u32), Executor>;
 
 /// Adds capacities, what known processes used and heartbeats; scales what tasks read to what came from disks.
 ///
-/// What is outside is told for each whole row of a host: in the finer windows between them only a part of a row is known,
+/// What others used is computed for each whole row of a host: in the finer windows between them only a part of a row is known,
 /// which may be less or more than what tasks used there.
 pub(super) fn add(builder: &mut Builder, rows: &[HostRow], executors: &Processes) {
     let by_host = by_host(rows);
@@ -32,7 +32,7 @@ pub(super) fn add(builder: &mut Builder, rows: &[HostRow], executors: &Processes
     for (host, rows) in ids.into_iter().zip(by_host.values()) {
         let whole = one_after_the_other(rows);
         capacities(tables, host, rows, executors);
-        let jvms = Jvms::of(&whole, rows);
+        let jvms = Jvms::from_rows(&whole, rows);
         let of_tasks = of_tasks.entry(host).or_default();
         known(tables, of_tasks, host, &whole, &jvms);
     }
@@ -62,7 +62,7 @@ fn span(row: &HostRow) -> Span {
 pub(super) struct BusyCpus(BTreeMap<HostId, (Vec<Span>, Vec<f64>)>);
 
 impl BusyCpus {
-    pub(super) fn of(builder: &mut Builder, rows: &[HostRow]) -> Self {
+    pub(super) fn from_rows(builder: &mut Builder, rows: &[HostRow]) -> Self {
         let hosts = by_host(rows).into_iter().map(|(name, rows)| {
             let whole = one_after_the_other(&rows);
             let part = |row: &&HostRow| {
@@ -149,7 +149,7 @@ struct Jvms {
 }
 
 impl Jvms {
-    fn of(whole: &[&HostRow], rows: &[&HostRow]) -> Self {
+    fn from_rows(whole: &[&HostRow], rows: &[&HostRow]) -> Self {
         let windows: Vec<Span> = whole.iter().map(|row| span(row)).collect();
         let none = vec![0.0; windows.len()];
         let mut jvms = Self {
@@ -171,14 +171,14 @@ impl Jvms {
 }
 
 /// What tasks of a host used in each of its rows.
-struct Used {
+struct TaskUsage {
     cpu_s: Vec<f64>,
     read_bytes: Vec<f64>,
     fetched_bytes: Vec<f64>,
 }
 
-impl Used {
-    fn of(rows: &[Interval], windows: &[Span]) -> Self {
+impl TaskUsage {
+    fn from_rows(rows: &[Interval], windows: &[Span]) -> Self {
         let none = vec![0.0; windows.len()];
         let mut used = Self {
             cpu_s: none.clone(),
@@ -222,7 +222,7 @@ fn known(
     jvms: &Jvms,
 ) {
     let windows: Vec<Span> = whole.iter().map(|row| span(row)).collect();
-    let asked = Used::of(of_tasks, &windows);
+    let asked = TaskUsage::from_rows(of_tasks, &windows);
     let factors: Vec<f64> = asked
         .read_bytes
         .iter()

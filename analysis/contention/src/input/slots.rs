@@ -74,7 +74,7 @@ pub(super) fn add(builder: &mut Builder, pending: &Pending, busy: &BusyCpus) {
     for (stage, host, buckets) in waited(pending).into_iter().flat_map(by_host) {
         let clock = pending.clocks.get(&host).copied().unwrap_or(0);
         let mut waiting = Vec::new();
-        for (_, Waited { span, mut seconds }) in buckets {
+        for (_, SlotWait { span, mut seconds }) in buckets {
             let span = Span {
                 start: span.start + clock,
                 end: span.end + clock,
@@ -107,7 +107,7 @@ pub(super) fn add(builder: &mut Builder, pending: &Pending, busy: &BusyCpus) {
 
 /// What a stage waited for slots of a host in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Waited {
+struct SlotWait {
     /// From when it first did until it last did.
     span: Span,
     /// Slot seconds.
@@ -115,14 +115,14 @@ struct Waited {
 }
 
 /// What a stage waited for slots, by host: in each bucket in time.
-type ByHost = Vec<Vec<(i64, Waited)>>;
+type ByHost = Vec<Vec<(i64, SlotWait)>>;
 
 /// What others held while a stage had tasks to run, by host and bucket.
 fn waited(pending: &Pending) -> BTreeMap<StageId, ByHost> {
     let mut changes = pending.changes.clone();
     changes.sort_unstable();
     let mut waiting: BTreeMap<StageId, u32> = BTreeMap::new();
-    let mut running: BTreeMap<u32, Vec<Running>> = BTreeMap::new();
+    let mut running: BTreeMap<u32, Vec<RunningTasks>> = BTreeMap::new();
     let mut waited: BTreeMap<StageId, ByHost> = BTreeMap::new();
     let mut at = changes.first().map_or(0, |(at, _)| *at);
     for (next, change) in changes {
@@ -130,7 +130,7 @@ fn waited(pending: &Pending) -> BTreeMap<StageId, ByHost> {
             for (stage, tasks) in waiting.iter().filter(|(_, tasks)| **tasks > 0) {
                 let hosts = running.get(&application(stage.query));
                 let hosts = hosts.map_or(&[][..], Vec::as_slice);
-                let others = |running: &Running| running.of_others(stage.query);
+                let others = |running: &RunningTasks| running.of_others(stage.query);
                 let all: u32 = hosts.iter().map(others).sum();
                 if all == 0 {
                     continue;
@@ -165,7 +165,7 @@ fn waited(pending: &Pending) -> BTreeMap<StageId, ByHost> {
 }
 
 /// Adds that so many slots were waited for from `start` to `end`, which is not before what was added last.
-fn add_to(buckets: &mut Vec<(i64, Waited)>, start: i64, end: i64, slots: f64) {
+fn add_to(buckets: &mut Vec<(i64, SlotWait)>, start: i64, end: i64, slots: f64) {
     for (bucket, span) in in_buckets(start, end) {
         let seconds = slots * span.seconds();
         match buckets.last_mut() {
@@ -173,31 +173,31 @@ fn add_to(buckets: &mut Vec<(i64, Waited)>, start: i64, end: i64, slots: f64) {
                 waited.span = waited.span.hull(span);
                 waited.seconds += seconds;
             }
-            _ => buckets.push((bucket, Waited { span, seconds })),
+            _ => buckets.push((bucket, SlotWait { span, seconds })),
         }
     }
 }
 
 /// The tasks of a stage's application on a host. Hosts are numbered from 0.
 fn on_host(
-    running: &mut BTreeMap<u32, Vec<Running>>,
+    running: &mut BTreeMap<u32, Vec<RunningTasks>>,
     stage: StageId,
     host: HostId,
-) -> &mut Running {
+) -> &mut RunningTasks {
     let hosts = running.entry(application(stage.query)).or_default();
     let index = host.0 as usize;
-    hosts.resize_with(hosts.len().max(index + 1), Running::default);
+    hosts.resize_with(hosts.len().max(index + 1), RunningTasks::default);
     &mut hosts[index]
 }
 
 /// The tasks of an application that run on a host.
 #[derive(Default)]
-struct Running {
+struct RunningTasks {
     all: u32,
     of: BTreeMap<QueryId, u32>,
 }
 
-impl Running {
+impl RunningTasks {
     /// Slots that other queries hold.
     fn of_others(&self, query: QueryId) -> u32 {
         self.all - self.of.get(&query).copied().unwrap_or(0)
@@ -241,7 +241,7 @@ mod tests {
     const S: i64 = 1_000_000_000;
 
     /// What a query's stage waited for slots of the one host.
-    fn waits_of(query: u64, pending: &Pending) -> Vec<Waited> {
+    fn waits_of(query: u64, pending: &Pending) -> Vec<SlotWait> {
         let waited = waited(pending);
         let buckets = waited.get(&stage(query)).into_iter().flatten().flatten();
         buckets.map(|(_, wait)| *wait).collect()
@@ -336,7 +336,7 @@ mod tests {
             cpu_s,
             ..HostRow::default()
         };
-        let busy = BusyCpus::of(&mut builder, &[row(0, 2, 4.0), row(2, 4, 1.0)]);
+        let busy = BusyCpus::from_rows(&mut builder, &[row(0, 2, 4.0), row(2, 4, 1.0)]);
         assert_eq!(busy.part(HostId(7), Span { start: 0, end: S }), 0.0);
         add(&mut builder, &pending, &busy);
         let blocked = |kind| -> i64 {

@@ -21,7 +21,7 @@ fn examples_3_3_and_3_4() {
     let blame = cell.blame(&workload, victim);
     assert_eq!(
         blame.iter().map(|(who, _)| *who).collect::<Vec<_>>(),
-        [Blamed::Task(TaskId(2)), Blamed::Task(TaskId(3))]
+        [CellCulprit::Task(TaskId(2)), CellCulprit::Task(TaskId(3))]
     );
     close(blame[0].1, 2.0);
     close(blame[1].1, 4.0);
@@ -159,7 +159,7 @@ fn use_outside_tasks_is_external_and_the_rest_unknown() {
     let workload = Workload::new(tables).unwrap();
     let cell = &cells(&workload, None).next().unwrap();
     let blame = cell.blame(&workload, &cell.tasks[0]);
-    assert_eq!(blame[2].0, Blamed::Known(KnownProcess::ExternalIo));
+    assert_eq!(blame[2].0, CellCulprit::Known(KnownProcess::ExternalIo));
     close(blame[2].1, 1.0);
     close(blame[3].1, 2.0);
 }

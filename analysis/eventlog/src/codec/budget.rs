@@ -38,18 +38,18 @@ impl Budget {
 }
 
 /// A file of which the bytes are counted that were read.
-pub(super) struct Packed<R> {
+pub(super) struct CountedFile<R> {
     file: R,
     budget: Budget,
 }
 
-impl<R> Packed<R> {
+impl<R> CountedFile<R> {
     pub(super) fn new(file: R, budget: Budget) -> Self {
         Self { file, budget }
     }
 }
 
-impl<R: Read> Read for Packed<R> {
+impl<R: Read> Read for CountedFile<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(into)?;
         self.budget
@@ -61,12 +61,12 @@ impl<R: Read> Read for Packed<R> {
 }
 
 /// The text of such a file, as far as it may go.
-pub(super) struct Budgeted<T> {
+pub(super) struct BoundedText<T> {
     text: T,
     budget: Budget,
 }
 
-impl<T> Budgeted<T> {
+impl<T> BoundedText<T> {
     pub(super) fn new(text: T, budget: Budget) -> Self {
         Self { text, budget }
     }
@@ -77,7 +77,7 @@ impl<T> Budgeted<T> {
     }
 }
 
-impl<T: BufRead> BufRead for Budgeted<T> {
+impl<T: BufRead> BufRead for BoundedText<T> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.budget.check()?;
         self.text.fill_buf()
@@ -89,7 +89,7 @@ impl<T: BufRead> BufRead for Budgeted<T> {
     }
 }
 
-impl<T: BufRead> Read for Budgeted<T> {
+impl<T: BufRead> Read for BoundedText<T> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.budget.check()?;
         let read = self.text.read(into)?;

@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use self::blocks::Blocks;
 pub(crate) use self::budget::Budget;
-use self::budget::{Budgeted, Packed};
+use self::budget::{BoundedText, CountedFile};
 
 /// Bytes asked of the system at a time.
 const BUFFER: usize = 1 << 18;
@@ -21,7 +21,7 @@ const BUFFER: usize = 1 << 18;
 pub(crate) type Text = Box<dyn BufRead + Send>;
 
 /// What can be at a file's beginning.
-pub(crate) enum Sniffed {
+pub(crate) enum FileStart {
     /// Text, unpacked where need be.
     Text(Text),
     /// No byte.
@@ -35,28 +35,31 @@ pub(crate) enum Sniffed {
 ///
 /// # Errors
 /// If these cannot be read.
-pub(crate) fn text(file: impl Read + Send + 'static, budget: &Budget) -> io::Result<Sniffed> {
-    let mut file = Packed::new(file, budget.clone());
+pub(crate) fn text(file: impl Read + Send + 'static, budget: &Budget) -> io::Result<FileStart> {
+    let mut file = CountedFile::new(file, budget.clone());
     let mut head = Vec::new();
     file.by_ref().take(8).read_to_end(&mut head)?;
     if head.is_empty() {
-        return Ok(Sniffed::Empty);
+        return Ok(FileStart::Empty);
     }
-    let codec = Codec::of(&head);
+    let codec = Codec::detect(&head);
     let file = BufReader::with_capacity(BUFFER, io::Cursor::new(head).chain(file));
     let buffered = |reader: Box<dyn Read + Send>| -> Text {
         Box::new(BufReader::with_capacity(BUFFER, reader))
     };
     let text: Text = match codec {
-        Some(Codec::Plain) => return Ok(Sniffed::Text(Box::new(file))),
+        Some(Codec::Plain) => return Ok(FileStart::Text(Box::new(file))),
         Some(Codec::Zstd) => buffered(Box::new(zstd::Decoder::with_buffer(file)?)),
         Some(Codec::Gzip) => buffered(Box::new(flate2::bufread::MultiGzDecoder::new(file))),
         Some(Codec::Lz4Block) => Box::new(Blocks::new(file, lz4_block::Lz4Block::default())),
         Some(Codec::Snappy) => Box::new(Blocks::new(file, snappy::Snappy::default())),
         Some(Codec::Lzf) => Box::new(Blocks::new(file, lzf::Lzf::default())),
-        None => return Ok(Sniffed::Unknown),
+        None => return Ok(FileStart::Unknown),
     };
-    Ok(Sniffed::Text(Box::new(Budgeted::new(text, budget.clone()))))
+    Ok(FileStart::Text(Box::new(BoundedText::new(
+        text,
+        budget.clone(),
+    ))))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +75,8 @@ enum Codec {
 }
 
 impl Codec {
-    /// A beginning that is cut off within a magic number is told by what is there of it.
-    fn of(head: &[u8]) -> Option<Self> {
+    /// A beginning that is cut off within a magic number is recognised by what is there of it.
+    fn detect(head: &[u8]) -> Option<Self> {
         const MAGIC: [(Codec, &[u8]); 5] = [
             (Codec::Zstd, &[0x28, 0xb5, 0x2f, 0xfd]),
             (Codec::Gzip, &[0x1f, 0x8b]),

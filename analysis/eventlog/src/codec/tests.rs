@@ -33,12 +33,12 @@ fn gzip(text: &[u8], _: usize) -> Vec<u8> {
 fn unpack(packed: &[u8]) -> (Vec<u8>, bool) {
     let mut unpacked = Vec::new();
     match text(Cursor::new(packed.to_vec()), &Budget::default()) {
-        Ok(Sniffed::Text(mut text)) => {
+        Ok(FileStart::Text(mut text)) => {
             let all = text.read_to_end(&mut unpacked).is_ok();
             (unpacked, all)
         }
-        Ok(Sniffed::Empty) => (unpacked, true),
-        Ok(Sniffed::Unknown) | Err(_) => (unpacked, false),
+        Ok(FileStart::Empty) => (unpacked, true),
+        Ok(FileStart::Unknown) | Err(_) => (unpacked, false),
     }
 }
 
@@ -59,7 +59,7 @@ proptest! {
     fn what_was_packed_comes_out(text in some_text(), block in 1usize..3000) {
         for (codec, pack) in CODECS {
             let packed = pack(&text, block);
-            prop_assert_eq!(Codec::of(&packed), Some(codec));
+            prop_assert_eq!(Codec::detect(&packed), Some(codec));
             prop_assert_eq!(unpack(&packed), (text.clone(), true), "{:?}", codec);
         }
     }
@@ -114,7 +114,7 @@ fn files_of_a_log_share_what_they_may_unpack_to() {
     let packed = zstd(&vec![b'{'; text_of], text_of);
     let budget = Budget::default();
     let read = || {
-        let Ok(Sniffed::Text(text)) = text(Cursor::new(packed.clone()), &budget) else {
+        let Ok(FileStart::Text(text)) = text(Cursor::new(packed.clone()), &budget) else {
             panic!("a text");
         };
         io::copy(&mut { text }, &mut io::sink())
@@ -126,6 +126,6 @@ fn files_of_a_log_share_what_they_may_unpack_to() {
 #[test]
 fn what_spark_does_not_write_is_refused() {
     for text in ["a,b,c", "\u{feff}{", "PAR1", "[{}]"] {
-        assert!(Codec::of(text.as_bytes()).is_none(), "{text}");
+        assert!(Codec::detect(text.as_bytes()).is_none(), "{text}");
     }
 }

@@ -126,8 +126,8 @@ struct ExecutorInfo<'a> {
 impl Added<'_> {
     fn event(self, names: &mut Names) -> Event {
         Event::ExecutorAdded(ExecutorAdded {
-            executor: names.of(&self.executor),
-            host: names.of(&self.info.host),
+            executor: names.intern(&self.executor),
+            host: names.intern(&self.info.host),
             cores: self.info.cores,
             time_ms: self.time_ms,
         })
@@ -147,7 +147,7 @@ struct Removed<'a> {
 impl Removed<'_> {
     fn event(self, names: &mut Names) -> Event {
         Event::ExecutorRemoved(ExecutorRemoved {
-            executor: names.of(&self.executor),
+            executor: names.intern(&self.executor),
             reason: bounded(&self.reason),
             time_ms: self.time_ms,
         })

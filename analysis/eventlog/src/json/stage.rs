@@ -81,11 +81,11 @@ struct JobResult {
     #[serde(rename = "Result")]
     result: String,
     #[serde(rename = "Exception")]
-    exception: Option<Thrown>,
+    exception: Option<JobException>,
 }
 
 #[derive(Deserialize)]
-struct Thrown {
+struct JobException {
     #[serde(rename = "Message")]
     message: Option<String>,
 }

@@ -40,7 +40,7 @@ pub(super) struct End<'a> {
 impl End<'_> {
     pub(super) fn event(self, names: &mut Names) -> Event {
         Event::TaskEnd(Box::new(TaskEnd {
-            kind: names.of(&self.kind),
+            kind: names.intern(&self.kind),
             finished_ms: self.info.finished_ms,
             getting_result_ms: moment(self.info.getting_result_ms),
             outcome: self.reason.outcome(),
@@ -87,9 +87,9 @@ impl Info<'_> {
             // Spark writes -1 where it does not know.
             partition: self.partition.filter(|id| *id >= 0),
             attempt: self.attempt,
-            executor: names.of(&self.executor),
-            host: names.of(&self.host),
-            locality: names.of(&self.locality),
+            executor: names.intern(&self.executor),
+            host: names.intern(&self.host),
+            locality: names.intern(&self.locality),
             speculative: self.speculative,
             launched_ms: self.launched_ms,
         }

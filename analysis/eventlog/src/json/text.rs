@@ -74,7 +74,7 @@ impl Names {
     /// More are not kept, only handed out.
     const MOST: usize = 1 << 16;
 
-    pub(crate) fn of(&mut self, name: &str) -> Arc<str> {
+    pub(crate) fn intern(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.0.get(name) {
             return Arc::clone(known);
         }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn names_are_shared_and_long_texts_cut_at_a_character() {
         let mut names = Names::default();
-        assert!(Arc::ptr_eq(&names.of("a"), &names.of("a")));
+        assert!(Arc::ptr_eq(&names.intern("a"), &names.intern("a")));
         assert_eq!(bounded(&"ä".repeat(2000)).chars().count(), LONGEST / 2);
     }
 }

@@ -57,7 +57,7 @@ impl Job {
 
     fn analysis(self) -> Analysis {
         let base = scheme(1.2, "HDD", "1Gbps");
-        Analysis::of(&Runs::new(base, self.runs(|_| 1.0, 1)).expect("runs"))
+        Analysis::new(&Runs::new(base, self.runs(|_| 1.0, 1)).expect("runs"))
     }
 }
 

@@ -64,7 +64,7 @@ fn a_job_of_the_cpu_alone_has_cri_1_and_one_without_has_0() {
     assert!((value(&only(1.0, 0.0).analysis(), Resource::Cpu) - 1.0).abs() < 1e-12);
     let runs = [1.2, 2.4, 3.6].map(|cpu| run(scheme(cpu, "HDD", "1Gbps"), 100.0));
     let runs = Runs::new(scheme(1.2, "HDD", "1Gbps"), runs.into()).expect("runs");
-    assert_eq!(value(&Analysis::of(&runs), Resource::Cpu), 0.0);
+    assert_eq!(value(&Analysis::new(&runs), Resource::Cpu), 0.0);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn with_cri(cri: CriByScheme) -> Vec<Run> {
 }
 
 fn analysed(runs: Vec<Run>) -> Analysis {
-    Analysis::of(&Runs::new(scheme(1.2, "HDD", "1Gbps"), runs).expect("runs"))
+    Analysis::new(&Runs::new(scheme(1.2, "HDD", "1Gbps"), runs).expect("runs"))
 }
 
 const RESOURCES: [Resource; 4] = [
@@ -266,7 +266,7 @@ fn upgrading_shows_what_blocked_time_analysis_underestimates() {
         run(scheme(1.2, "SSD", "10Gbps"), 22.3),
     ];
     let runs = Runs::new(scheme(1.2, "HDD", "1Gbps"), runs).expect("runs");
-    let analysis = Analysis::of(&runs);
+    let analysis = Analysis::new(&runs);
     let upgraded = analysis
         .schemes
         .iter()

@@ -59,9 +59,9 @@ proptest! {
             other.scheme.cpu *= scale;
         }
         let mut base = base();
-        let one = Analysis::of(&Runs::new(base.clone(), runs).unwrap());
+        let one = Analysis::new(&Runs::new(base.clone(), runs).unwrap());
         base.cpu *= scale;
-        let other = Analysis::of(&Runs::new(base, others).unwrap());
+        let other = Analysis::new(&Runs::new(base, others).unwrap());
         prop_assert_eq!(&one.verdict, &other.verdict);
         for (a, b) in one.indicators.iter().zip(&other.indicators) {
             prop_assert!((a.value - b.value).abs() < 1e-6);
@@ -79,7 +79,7 @@ proptest! {
             ["a", "b"].into_iter().flat_map(move |disk| ["x", "y"].map(|network| scheme(cpu, disk, network)))
         });
         let runs = schemes.cycle().zip(&seconds).map(|(scheme, seconds)| run(scheme, *seconds));
-        let analysis = Analysis::of(&Runs::new(scheme(1.0, "a", "x"), runs.collect()).unwrap());
+        let analysis = Analysis::new(&Runs::new(scheme(1.0, "a", "x"), runs.collect()).unwrap());
         for indicator in &analysis.indicators {
             prop_assert!(indicator.value.is_finite());
             if let Some(interval) = indicator.interval {
@@ -110,7 +110,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
     for trial in 0..trials {
         let noise = |at: usize| 1.0 + 0.04 * normal(trial * 1000 + at as u64);
         let runs = Runs::new(base(), job.runs(noise, 3)).expect("runs");
-        let analysis = Analysis::of(&runs);
+        let analysis = Analysis::new(&runs);
         for indicator in &analysis.indicators {
             let interval = indicator.interval.expect("three repetitions");
             let true_value = value(&truth, indicator.resource);
@@ -137,7 +137,7 @@ fn values_outside_0_to_1_are_kept_and_explained() {
         for (cpu, times) in [1.0, 2.0].into_iter().zip(seconds) {
             runs.extend(times.map(|seconds| run(scheme(cpu, "d", "n"), seconds)));
         }
-        Analysis::of(&Runs::new(scheme(1.0, "d", "n"), runs).expect("runs"))
+        Analysis::new(&Runs::new(scheme(1.0, "d", "n"), runs).expect("runs"))
     };
     let slower = of([[10.0, 10.01], [12.0, 12.01]]);
     assert!((value(&slower, Resource::Cpu) + 0.4).abs() < 0.01);
@@ -176,7 +176,7 @@ fn suggestions_need_the_whole_interval_and_the_utilisation() {
         for run in &mut runs {
             run.utilisation.cpu = cpu;
         }
-        let analysis = Analysis::of(&Runs::new(scheme(1.0, "d", "n"), runs).expect("runs"));
+        let analysis = Analysis::new(&Runs::new(scheme(1.0, "d", "n"), runs).expect("runs"));
         analysis.suggestions.first().map(|s| s.text)
     };
     let says = |text: Option<&str>, words: &str| {
@@ -203,7 +203,7 @@ fn a_job_that_does_not_compute_has_a_note_on_what_helped() {
         runs.push(run(scheme(cpu, "d", network), seconds));
         runs.push(run(scheme(cpu, "d", network), seconds + 0.01));
     }
-    let analysis = Analysis::of(&Runs::new(scheme(1.0, "d", "slow"), runs).expect("runs"));
+    let analysis = Analysis::new(&Runs::new(scheme(1.0, "d", "slow"), runs).expect("runs"));
     assert_eq!(value(&analysis, Resource::Network), 0.0);
     assert_eq!(analysis.verdict, Verdict::Nothing);
     assert!(

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use unfuse_format::{Bounds, FormatError, Frame, ProfileDir, SampleKind, SampleRow, StackRow};
+use unfuse_format::{
+    Bounds, FormatError, Frame, ProfileDir, SampleKind, SampleRow, StackId, StackRow,
+};
 
 use super::RecordPlace;
-use crate::{RecordRef, Taps};
+use crate::{RecordRef, TaskTraces};
 
 /// What the writer calls the thread of Python processes.
 const PYTHON: &str = "Python worker";
@@ -15,10 +17,10 @@ const PYTHON: &str = "Python worker";
 /// a Python process work for them.
 pub(super) fn look(
     dir: &ProfileDir,
-    taps: &Taps,
+    traces: &TaskTraces,
     places: &mut BTreeMap<RecordRef, RecordPlace>,
 ) -> Result<usize, FormatError> {
-    let followed = taps.all.iter().flat_map(|tap| &tap.sources);
+    let followed = traces.all.iter().flat_map(|trace| &trace.sources);
     let followed: HashSet<(&str, i64)> = followed.map(|row| (&*row.app, row.task)).collect();
     let tasks: HashSet<i64> = places
         .values()
@@ -37,14 +39,14 @@ pub(super) fn look(
     })?;
     let python = samples.rows.iter().filter(|row| row.thread == PYTHON);
     let python: HashSet<(&str, Option<i64>)> = python.map(|row| (&*row.app, row.task)).collect();
-    let stacks: HashSet<i64> = samples.rows.iter().map(|row| row.stack).collect();
+    let stacks: HashSet<StackId> = samples.rows.iter().map(|row| row.stack).collect();
     let names = dir.read_as::<StackRow, _>(&Bounds::ALL, |rows| {
         let wanted = rows.into_iter().filter(|row| stacks.contains(&row.stack));
         wanted
             .map(|row| (row.stack, hot_line(&row.frames)))
             .collect()
     })?;
-    let names: HashMap<i64, Option<String>> = names.rows.into_iter().collect();
+    let names: HashMap<StackId, Option<String>> = names.rows.into_iter().collect();
     for place in places.values_mut() {
         let Some((from, to)) = place.busy else {
             continue;

@@ -4,55 +4,55 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Reach;
+use crate::RecordPath;
 use crate::buckets::{Buckets, bucket_of};
 
 /// A record on its way through a shuffle or a cache.
 #[derive(Serialize, Deserialize)]
-struct OnTheWay {
+struct SentRecord {
     link: u32,
     id: i64,
-    reach: Reach,
+    path: RecordPath,
 }
 
 /// A record that a task read, looked for by its id.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct Lookup {
     pub(super) link: u32,
     pub(super) id: i64,
     pub(super) group: usize,
-    pub(super) place: u32,
+    pub(super) trace: u32,
     pub(super) source: i32,
     pub(super) position: i64,
 }
 
 /// What it came from.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Found {
-    pub(super) place: u32,
+pub(super) struct Match {
+    pub(super) trace: u32,
     pub(super) source: i32,
     pub(super) position: i64,
-    pub(super) linked: Linked,
+    pub(super) linked: Upstream,
 }
 
 /// The records of one id: the slowest way to any, and how many were read for it.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Linked {
-    pub(super) reach: Reach,
+pub(super) struct Upstream {
+    pub(super) path: RecordPath,
     pub(super) count: u64,
 }
 
-impl Linked {
+impl Upstream {
     pub(super) fn or(self, other: Self) -> Self {
         Self {
-            reach: self.reach.or(&other.reach),
+            path: self.path.or(&other.path),
             count: self.count + other.count,
         }
     }
 }
 
 pub(super) struct Links {
-    on_the_way: Buckets<OnTheWay>,
+    on_the_way: Buckets<SentRecord>,
 }
 
 impl Links {
@@ -67,23 +67,23 @@ impl Links {
         self.on_the_way.len()
     }
 
-    pub(super) fn put(&mut self, link: u32, id: i64, reach: &Reach) -> std::io::Result<()> {
+    pub(super) fn put(&mut self, link: u32, id: i64, path: &RecordPath) -> std::io::Result<()> {
         let bucket = bucket_of(id, self.buckets());
-        let reach = *reach;
-        self.on_the_way.put(bucket, &OnTheWay { link, id, reach })
+        let path = *path;
+        self.on_the_way.put(bucket, &SentRecord { link, id, path })
     }
 
     /// Finds what is wanted.
     pub(super) fn meet(
         &mut self,
-        wanted: &mut Buckets<Wanted>,
-        found: &mut Buckets<Found>,
+        wanted: &mut Buckets<Lookup>,
+        found: &mut Buckets<Match>,
     ) -> std::io::Result<()> {
         for bucket in 0..self.buckets() {
-            let mut here: HashMap<(u32, i64), Linked> = HashMap::new();
+            let mut here: HashMap<(u32, i64), Upstream> = HashMap::new();
             for row in self.on_the_way.rows(bucket)? {
-                let OnTheWay { link, id, reach } = row?;
-                let one = Linked { reach, count: 1 };
+                let SentRecord { link, id, path } = row?;
+                let one = Upstream { path, count: 1 };
                 here.entry((link, id))
                     .and_modify(|before| *before = before.or(one))
                     .or_insert(one);
@@ -92,8 +92,8 @@ impl Links {
             for row in wanted.rows(bucket)? {
                 let row = row?;
                 if let Some(linked) = here.get(&(row.link, row.id)) {
-                    let of = Found {
-                        place: row.place,
+                    let of = Match {
+                        trace: row.trace,
                         source: row.source,
                         position: row.position,
                         linked: *linked,

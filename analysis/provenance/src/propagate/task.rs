@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use unfuse_format::{RecordInRow, RecordOutRow, RecordSourceKind, RecordSourceRow};
 
-use super::links::Linked;
-use crate::{Reach, RecordRef, SEVERAL, Tap};
+use super::links::Upstream;
+use crate::{RecordPath, RecordRef, SEVERAL, TaskTrace};
 
-/// What a task read, each record with the slowest way up to this task's end of it.
+/// The records that a task read, each with the slowest path through this task.
 pub(super) struct Records<'a> {
     sources: HashMap<i32, Source<'a>>,
-    tap: &'a Tap,
+    trace: &'a TaskTrace,
 }
 
 struct Source<'a> {
@@ -22,7 +22,7 @@ struct Source<'a> {
 
 struct Record {
     at: RecordRef,
-    before: Option<Reach>,
+    before: Option<RecordPath>,
     /// Time of functions, ns.
     ns: i64,
     /// Its part of the shuffle's latency, ns.
@@ -30,52 +30,52 @@ struct Record {
 }
 
 impl Record {
-    fn reach(&self) -> Reach {
-        self.reach_of(self.ns, 1)
+    fn path(&self) -> RecordPath {
+        self.path_with(self.ns, 1)
     }
 
     /// One of so many that it became, which took so long; the shuffle's latency is shared among them.
-    fn reach_of(&self, ns: i64, several: i64) -> Reach {
+    fn path_with(&self, ns: i64, several: i64) -> RecordPath {
         let own = ns.saturating_add(self.shuffle_ns / several.max(1));
         match &self.before {
             Some(before) => before.then(self.at, own),
-            None => Reach::of_input(self.at, own),
+            None => RecordPath::from_input(self.at, own),
         }
     }
 }
 
 /// A record that a task made.
-pub(super) struct Made {
+pub(super) struct OutputRecord {
     pub(super) position: i64,
     pub(super) key: i64,
     pub(super) whole: i64,
-    pub(super) reach: Reach,
+    pub(super) path: RecordPath,
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn of(
-        place: u32,
-        tap: &'a Tap,
+    pub(super) fn new(
+        index: u32,
+        trace: &'a TaskTrace,
         rows: &[RecordInRow],
-        mut found: impl FnMut(i32) -> HashMap<i64, Linked>,
+        mut found: impl FnMut(i32) -> HashMap<i64, Upstream>,
     ) -> Self {
         let mut of_source: HashMap<i32, Vec<&RecordInRow>> = HashMap::new();
         for row in rows {
             of_source.entry(row.source).or_default().push(row);
         }
         let mut sources: HashMap<i32, Source> = HashMap::new();
-        for row in &tap.sources {
+        for row in &trace.sources {
             let rows = of_source.remove(&row.source).unwrap_or_default();
-            let source = Source::of(place, row, &rows, &found(row.source));
+            let source = Source::new(index, row, &rows, &found(row.source));
             sources.insert(row.source, source);
         }
-        Self { sources, tap }
+        Self { sources, trace }
     }
 
     fn into(&self, outputs: &[i32]) -> impl Iterator<Item = &Source<'a>> {
         self.sources
             .values()
-            .filter(|source| outputs.contains(&self.tap.output_of(source.row)))
+            .filter(|source| outputs.contains(&self.trace.output_of(source.row)))
     }
 
     /// How many inputs of the program go into some outputs.
@@ -94,41 +94,41 @@ impl<'a> Records<'a> {
     }
 
     /// The records of an output.
-    pub(super) fn made(&self, output: i32, rows: &[RecordOutRow]) -> Vec<Made> {
+    pub(super) fn made(&self, output: i32, rows: &[RecordOutRow]) -> Vec<OutputRecord> {
         let rows: Vec<&RecordOutRow> = rows.iter().filter(|row| row.output == output).collect();
-        let mut made: Vec<Made> = Vec::new();
+        let mut made: Vec<OutputRecord> = Vec::new();
         // Of each source the last range that was summed up: records made of many share it.
-        let mut known: HashMap<i32, (i64, i64, Reach)> = HashMap::new();
+        let mut known: HashMap<i32, (i64, i64, RecordPath)> = HashMap::new();
         let shared = shared(&rows);
         for row in &rows {
             let Some(source) = self.sources.get(&row.source) else {
                 continue;
             };
             let several = shared.get(&(row.source, row.first));
-            let reach = match (known.get(&row.source), several) {
+            let path = match (known.get(&row.source), several) {
                 (_, Some(several)) => source.one_of(row, *several),
-                (Some((first, count, reach)), None)
+                (Some((first, count, path)), None)
                     if (*first, *count) == (row.first, row.count) =>
                 {
-                    Some(*reach)
+                    Some(*path)
                 }
                 _ => source.range(row),
             };
-            let Some(reach) = reach else { continue };
-            known.insert(row.source, (row.first, row.count, reach));
-            let reach = match row.count {
-                1 => reach,
-                _ => source.by_itself(&reach, row.alone_ns.max(0)),
+            let Some(path) = path else { continue };
+            known.insert(row.source, (row.first, row.count, path));
+            let path = match row.count {
+                1 => path,
+                _ => source.by_itself(&path, row.alone_ns.max(0)),
             };
             match made.last_mut() {
                 Some(last) if last.position == row.position => {
-                    last.reach = last.reach.or(&reach);
+                    last.path = last.path.or(&path);
                 }
-                _ => made.push(Made {
+                _ => made.push(OutputRecord {
                     position: row.position,
                     key: row.key,
                     whole: row.whole,
-                    reach,
+                    path,
                 }),
             }
         }
@@ -151,11 +151,11 @@ fn shared(rows: &[&RecordOutRow]) -> HashMap<(i32, i64), i64> {
 }
 
 impl<'a> Source<'a> {
-    fn of(
-        place: u32,
+    fn new(
+        trace: u32,
         row: &'a RecordSourceRow,
         rows: &[&RecordInRow],
-        found: &HashMap<i64, Linked>,
+        found: &HashMap<i64, Upstream>,
     ) -> Self {
         let mut records: Vec<Record> = Vec::new();
         let (mut unlinked, mut read) = (0, 0);
@@ -169,8 +169,8 @@ impl<'a> Source<'a> {
             counts.push(count);
             read += count;
             records.push(Record {
-                at: RecordRef::new(place, row.source, record.position),
-                before: linked.map(|linked| linked.reach),
+                at: RecordRef::new(trace, row.source, record.position),
+                before: linked.map(|linked| linked.path),
                 ns: record.ns.max(0),
                 shuffle_ns: 0,
             });
@@ -193,7 +193,7 @@ impl<'a> Source<'a> {
     }
 
     /// One of several that were made of the same records, with the time that it took by itself.
-    fn by_itself(&self, of_range: &Reach, ns: i64) -> Reach {
+    fn by_itself(&self, of_range: &RecordPath, ns: i64) -> RecordPath {
         let at = RecordRef {
             position: SEVERAL,
             ..self.records[0].at
@@ -202,11 +202,11 @@ impl<'a> Source<'a> {
     }
 
     /// One of several that a record became: its time is that since the one before it.
-    fn one_of(&self, row: &RecordOutRow, several: i64) -> Option<Reach> {
+    fn one_of(&self, row: &RecordOutRow, several: i64) -> Option<RecordPath> {
         let [record] = self.in_range(row)? else {
             return None;
         };
-        Some(record.reach_of(row.ns.max(0), several))
+        Some(record.path_with(row.ns.max(0), several))
     }
 
     /// The records of a range, if all are there: of a damaged profile some are missing.
@@ -222,12 +222,12 @@ impl<'a> Source<'a> {
 
     /// The slowest way over the records of a range. Reading them has no time of what is made of all of them: it would count as often as
     /// there are such records.
-    fn range(&self, row: &RecordOutRow) -> Option<Reach> {
+    fn range(&self, row: &RecordOutRow) -> Option<RecordPath> {
         match self.in_range(row)? {
-            [one] => Some(one.reach()),
+            [one] => Some(one.path()),
             records => {
-                let slowest = records.iter().map(Record::reach).reduce(|a, b| a.or(&b))?;
-                Some(Reach {
+                let slowest = records.iter().map(Record::path).reduce(|a, b| a.or(&b))?;
+                Some(RecordPath {
                     base_ns: slowest.ns(),
                     own_ns: 0,
                     ..slowest

@@ -19,12 +19,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import AnalysisException
 
 TABLES = {
-    "records_in": "tap long, source int, position long, id long, ns long",
-    "records_out": "tap long, output int, position long, key long, whole long, ns long, alone_ns long, source int, first long, count long",
+    "records_in": "task_key long, tap long, source int, position long, id long, ns long",
+    "records_out": "task_key long, tap long, output int, position long, key long, whole long, ns long, alone_ns long, source int, first long, count long",
 }
-SOURCES = "tap long, source int, shuffle_ns long, linked boolean, links array<int>"
-TARGETS = "tap long, output int, link int, combined boolean"
-RECORD = "struct<tap:bigint,source:int,position:bigint>"
+SOURCES = "task_key long, source int, shuffle_ns long, linked boolean, links array<int>"
+TARGETS = "task_key long, output int, link int, combined boolean"
+RECORD = "struct<task_key:bigint,source:int,position:bigint>"
 WAY = f"struct<slow:bigint,root:{RECORD},peak:{RECORD},base:bigint,root_ns:bigint,peak_ns:bigint>"
 
 # Lineage grows with each join of many with many. Whole numbers up to here are exact in doubles, whose sums do not overflow.
@@ -74,11 +74,11 @@ class Job:
     def answer(self):
         for level in sorted({target["level"] for target in self.plan["targets"]}):
             self.level(level)
-        self.slowest.sort(key=lambda row: (row.way.slow, row.tap, row.output, row.position))
+        self.slowest.sort(key=lambda row: (row.way.slow, row.task_key, row.output, row.position))
         slowest = [slow(row) for row in self.slowest[: self.plan["top"]]]
         named = self.plan["records"] + [row[name] for row in slowest for name in ("root", "peak")]
-        wanted = self.frame(named, "tap long, source int, position long").distinct()
-        records = self.tables["records_in"].join(F.broadcast(wanted), ["tap", "source", "position"])
+        wanted = self.frame(named, "task_key long, source int, position long").distinct()
+        records = self.tables["records_in"].join(F.broadcast(wanted), ["task_key", "source", "position"])
         return {
             "results": self.results,
             "inputs": self.inputs,
@@ -94,11 +94,13 @@ class Job:
         path = re.sub(r"([\\{}\[\]*?])", r"\\\1", f"{self.profile}/{name}")
         reader = self.spark.read.schema(TABLES[name]).option("pathGlobFilter", "*.parquet")
         try:
-            return reader.parquet(path)
+            table = reader.parquet(path)
+            # Profiles from before 2026-11-26 have the key under its old name.
+            return table.withColumn("task_key", F.coalesce("task_key", "tap")).drop("tap")
         except AnalysisException as error:
             # Nothing was written of it.
             if "PATH_NOT_FOUND" in str(error):
-                return self.frame([], TABLES[name])
+                return self.frame([], TABLES[name]).drop("tap")
             raise
 
     def frame(self, rows, schema):
@@ -109,12 +111,12 @@ class Job:
         of_level = lambda rows: [row for row in self.plan[rows] if row["level"] == level]
         sources, targets = of_level("sources"), of_level("targets")
         records, kept = self.records(sources)
-        made = self.made(self.tables["records_out"].join(F.broadcast(self.frame(targets, TARGETS)), ["tap", "output"]), records)
+        made = self.made(self.tables["records_out"].join(F.broadcast(self.frame(targets, TARGETS)), ["task_key", "output"]), records)
         made.persist(StorageLevel.DISK_ONLY)
         if any(target["link"] is None for target in targets):
             results = made.filter("link is null")
             self.results += results.count()
-            ordered = results.orderBy("way.slow", "tap", "output", "position")
+            ordered = results.orderBy("way.slow", "task_key", "output", "position")
             self.slowest += ordered.limit(self.plan["top"]).collect()
         links = {target["link"] for target in targets} - {None}
         if links:
@@ -127,10 +129,10 @@ class Job:
 
     def records(self, sources):
         """What the tasks of a level read, each record with the slowest way to it."""
-        read = self.tables["records_in"].join(F.broadcast(self.frame(sources, SOURCES)), ["tap", "source"])
+        read = self.tables["records_in"].join(F.broadcast(self.frame(sources, SOURCES)), ["task_key", "source"])
         read = read.withColumn("ns", F.greatest("ns", F.lit(0)))
         named = F.col("linked") & (F.col("id") != 0) & (F.size("links") > 0)
-        columns = ["tap", "source", "position", "ns", "shuffle_ns", "linked"]
+        columns = ["task_key", "source", "position", "ns", "shuffle_ns", "linked"]
         first = read.filter(~named).select(
             *columns, F.lit(None).cast(WAY).alias("before"), F.lit(1).cast("long").alias("count"), F.lit(1.0).alias("lineage")
         )
@@ -160,25 +162,25 @@ class Job:
 
     def made(self, rows, records):
         """What the tasks of a level made, each record once, with the slowest way to it."""
-        alike = Window.partitionBy("tap", "output").orderBy("position", "source")
+        alike = Window.partitionBy("task_key", "output").orderBy("position", "source")
         same = [F.lag(name).over(alike) == F.col(name) for name in ("count", "source", "first")]
         rows = rows.withColumn("again", F.coalesce(((F.col("count") == 1) & same[0] & same[1] & same[2]).cast("int"), F.lit(0)))
         # Into how many a record went that became several.
-        several = Window.partitionBy("tap", "output", "source", "first")
+        several = Window.partitionBy("task_key", "output", "source", "first")
         rows = rows.withColumn("several", 1 + F.sum("again").over(several))
-        rows = rows.join(ranges(rows, records), ["tap", "source", "first", "count"])
+        rows = rows.join(ranges(rows, records), ["task_key", "source", "first", "count"])
         # One of several: its time is that since the one before it, and the shuffle's is shared.
-        at = F.struct("tap", "source", F.col("first").alias("position"))
+        at = F.struct("task_key", "source", F.col("first").alias("position"))
         one_of = then(F.col("before"), at, F.greatest("ns", F.lit(0)) + F.expr("shuffle_ns div several"))
         # Reading them is not the time of what is made of all of them: it would count as often as there are such records.
         alone = F.greatest(F.coalesce("alone_ns", F.lit(0)), F.lit(0))
-        by_itself = F.struct("tap", "source", F.lit(-1).cast("long").alias("position"))
+        by_itself = F.struct("task_key", "source", F.lit(-1).cast("long").alias("position"))
         all_of = way(
             F.col("way.slow") - alone, "way.root", F.when(alone > F.col("way.peak_ns"), by_itself).otherwise(F.col("way.peak")),
             -F.col("way.slow"), "way.root_ns", F.greatest(alone, F.col("way.peak_ns")),
         )
         chosen = F.when(F.col("several") > 1, one_of).when(F.col("count") > 1, all_of).otherwise(F.col("way"))
-        by = ["tap", "output", "position", "key", "whole", "link", "combined"]
+        by = ["task_key", "output", "position", "key", "whole", "link", "combined"]
         return rows.withColumn("way", chosen).groupBy(*by).agg(F.min("way").alias("way"), lineage().alias("lineage"))
 
     def sent(self, made):
@@ -186,7 +188,7 @@ class Job:
         ids = F.explode(F.array("key", "whole")).alias("id")
         single = made.filter("not combined").select("link", ids, "way", "lineage")
         # Values of a key that a task merges before they are written: the functions of all, behind the slowest.
-        merged = made.filter("combined").groupBy("link", "tap", "output", F.col("key").alias("id")).agg(
+        merged = made.filter("combined").groupBy("link", "task_key", "output", F.col("key").alias("id")).agg(
             F.max("way.base").alias("base"),
             F.sum(-F.col("way.slow") - F.col("way.base")).alias("own"),
             F.min("way").alias("way"),
@@ -218,10 +220,10 @@ def no_way():
 
 def with_shuffle(records):
     """Records with the shuffle's latency in proportion to how many were written for each, and the way up to this stage's end."""
-    of_source = Window.partitionBy("tap", "source")
+    of_source = Window.partitionBy("task_key", "source")
     share = F.col("shuffle_ns").cast("double") * F.col("count") / F.sum("count").over(of_source)
     records = records.withColumn("shuffle_ns", F.round(share).cast("long"))
-    at = F.struct("tap", "source", "position")
+    at = F.struct("task_key", "source", "position")
     return records.withColumn("way", then(F.col("before"), at, F.col("ns") + F.col("shuffle_ns")))
 
 
@@ -229,19 +231,19 @@ def ranges(rows, records):
     """The slowest way over the records of each range. Ranges of a source are apart or the same: a task reads it once."""
     nothing = F.lit(None)
     marks = rows.select(
-        "tap", "source", F.col("first").alias("position"), F.lit(0).alias("is_record"), F.struct("first", "count").alias("range"),
+        "task_key", "source", F.col("first").alias("position"), F.lit(0).alias("is_record"), F.struct("first", "count").alias("range"),
         nothing.cast(WAY).alias("before"), nothing.cast(WAY).alias("way"),
         nothing.cast("long").alias("shuffle_ns"), nothing.cast("double").alias("lineage"),
     )
     records = records.select(
-        "tap", "source", "position", F.lit(1).alias("is_record"), nothing.cast("struct<first:bigint,count:bigint>").alias("range"),
+        "task_key", "source", "position", F.lit(1).alias("is_record"), nothing.cast("struct<first:bigint,count:bigint>").alias("range"),
         "before", "way", "shuffle_ns", "lineage",
     )
-    so_far = Window.partitionBy("tap", "source").orderBy("position", "is_record")
+    so_far = Window.partitionBy("task_key", "source").orderBy("position", "is_record")
     so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     both = marks.unionByName(records).withColumn("range", F.last("range", ignorenulls=True).over(so_far))
     inside = both.filter("is_record = 1 and position < range.first + range.count")
-    inside = inside.groupBy("tap", "source", F.col("range.first").alias("first"), F.col("range.count").alias("count"))
+    inside = inside.groupBy("task_key", "source", F.col("range.first").alias("first"), F.col("range.count").alias("count"))
     found = inside.agg(
         F.min("way").alias("way"),
         lineage().alias("lineage"),
@@ -278,7 +280,7 @@ def lineage():
 def slow(row):
     way = row.way
     return {
-        "tap": row.tap,
+        "task_key": row.task_key,
         "output": row.output,
         "position": row.position,
         "base_ns": way.base,

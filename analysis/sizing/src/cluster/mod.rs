@@ -8,4 +8,4 @@ mod relaxed;
 pub use self::market::{Cluster, Market};
 pub use self::prices::{Instance, Prices, Tariff};
 pub use self::questions::{Offer, Time, best, cheapest, curve};
-pub use self::relaxed::{Relaxed, relaxed};
+pub use self::relaxed::{RelaxedOptimum, relaxed};

@@ -18,7 +18,7 @@ use crate::least_squares::{is_solved, settings};
 
 /// The optimum with broken numbers of machines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Relaxed {
+pub struct RelaxedOptimum {
     /// How many of each type.
     pub machines: Vec<(String, f64)>,
     /// Their capacity.
@@ -45,10 +45,56 @@ pub fn relaxed(
     market: &Market,
     (constant, by_slot, shared): (f64, f64, f64),
     deadline: f64,
-) -> Result<Option<Relaxed>, SizingError> {
+) -> Result<Option<RelaxedOptimum>, SizingError> {
     let kinds = market.machines.len();
     let most = market.most;
-    // Shares of the largest capacity: y by type, u ≥ 1 / Σy, q ≥ (Σy)².
+    let scale = deadline.max(constant).max(1e-9);
+    let program = constraints(market, (constant, by_slot, shared), deadline, scale);
+    let per_slot = |machine: &super::market::Machine| machine.price / machine.capacity;
+    let least_price = market
+        .machines
+        .iter()
+        .map(per_slot)
+        .fold(f64::INFINITY, f64::min);
+    let unit_cost = least_price * most * scale;
+    let mut cost = program.row();
+    for (kind, machine) in market.machines.iter().enumerate() {
+        cost[kind] = constant * per_slot(machine) * most / unit_cost;
+    }
+    cost[kinds + 1] = by_slot * least_price * most * most / unit_cost;
+    // Where nothing depends on n, the fewest machines.
+    cost[..kinds].iter_mut().for_each(|factor| *factor += 1e-9);
+    let Some(found) = program.solve(&cost)? else {
+        return Ok(None);
+    };
+    let slots = found[..kinds].iter().sum::<f64>() * most;
+    let products: f64 = cost.iter().zip(&found).map(|(a, b)| a * b).sum();
+    let machines = market.machines.iter().zip(&found);
+    Ok(Some(RelaxedOptimum {
+        machines: machines
+            .map(|(machine, share)| {
+                (
+                    machine.name.clone(),
+                    (share * most / machine.capacity).max(0.0),
+                )
+            })
+            .collect(),
+        slots,
+        seconds: constant + by_slot * slots + shared / slots.max(f64::MIN_POSITIVE),
+        least_cost: (products * unit_cost + shared * least_price) / 3600.0,
+    }))
+}
+
+/// What a cluster has to meet, with times in units of `scale` s. The columns are shares of the market's largest capacity: y by
+/// type of machine, then u ≥ 1 / Σy, then q ≥ (Σy)².
+fn constraints(
+    market: &Market,
+    (constant, by_slot, shared): (f64, f64, f64),
+    deadline: f64,
+    scale: f64,
+) -> Program {
+    let kinds = market.machines.len();
+    let most = market.most;
     let (u, q) = (kinds, kinds + 1);
     let mut program = Program {
         columns: kinds + 2,
@@ -62,7 +108,6 @@ pub fn relaxed(
         row
     };
     let mut at_most: Vec<(Vec<f64>, f64)> = Vec::new();
-    let scale = deadline.max(constant).max(1e-9);
     let mut time = all(by_slot * most / scale, &program);
     time[u] = shared / most / scale;
     at_most.push((time, (deadline - constant) / scale));
@@ -94,40 +139,7 @@ pub fn relaxed(
     program.push(all(-2.0, &program), 0.0);
     program.push(program.unit(q, -1.0), -1.0);
     program.cones.push(SecondOrderConeT(3));
-
-    let per_slot = |machine: &super::market::Machine| machine.price / machine.capacity;
-    let least_price = market
-        .machines
-        .iter()
-        .map(per_slot)
-        .fold(f64::INFINITY, f64::min);
-    let unit_cost = least_price * most * scale;
-    let mut cost = program.row();
-    for (kind, machine) in market.machines.iter().enumerate() {
-        cost[kind] = constant * per_slot(machine) * most / unit_cost;
-    }
-    cost[q] = by_slot * least_price * most * most / unit_cost;
-    // Where nothing depends on n, the fewest machines.
-    cost[..kinds].iter_mut().for_each(|factor| *factor += 1e-9);
-    let Some(found) = program.solve(&cost)? else {
-        return Ok(None);
-    };
-    let slots = found[..kinds].iter().sum::<f64>() * most;
-    let products: f64 = cost.iter().zip(&found).map(|(a, b)| a * b).sum();
-    let machines = market.machines.iter().zip(&found);
-    Ok(Some(Relaxed {
-        machines: machines
-            .map(|(machine, share)| {
-                (
-                    machine.name.clone(),
-                    (share * most / machine.capacity).max(0.0),
-                )
-            })
-            .collect(),
-        slots,
-        seconds: constant + by_slot * slots + shared / slots.max(f64::MIN_POSITIVE),
-        least_cost: (products * unit_cost + shared * least_price) / 3600.0,
-    }))
+    program
 }
 
 impl Program {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use unfuse_eventlog::{Event, Outcome, Stage as StageInfo, TaskEnd};
 
-use super::Given;
+use super::GivenValues;
 use crate::{Category, Phases, Point, Run};
 
 /// What has been seen of a run.
@@ -132,7 +132,7 @@ impl Builder {
     }
 
     /// The run with notes, or why there is none to fit.
-    pub fn finish(self, path: &Path, given: &Given) -> Result<(Run, Vec<String>), String> {
+    pub fn finish(self, path: &Path, given: &GivenValues) -> Result<(Run, Vec<String>), String> {
         let started = self
             .started_ms
             .ok_or("it does not say when the application started")?;
@@ -146,7 +146,7 @@ impl Builder {
         }
         let mut notes = cancelled;
         let slots = self.slots(&mut notes)?;
-        let values = given.of(path);
+        let values = given.values(path);
         let iterations = match values.iterations {
             Some(iterations) => iterations,
             None => self.property("spark.unfuse.iterations")?.unwrap_or(1.0),

@@ -13,7 +13,7 @@ const LARGEST: u64 = 64 << 20;
 
 /// Iterations and bytes by the file name of the log or profile directory.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Given(BTreeMap<String, Values>);
+pub struct GivenValues(BTreeMap<String, Values>);
 
 /// Of one run; what is not said comes from its log or profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,7 +32,7 @@ struct Row {
     bytes: Option<f64>,
 }
 
-impl Given {
+impl GivenValues {
     /// Reads the table.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Given {
     /// The same from the table's bytes; the path is for errors.
     ///
     /// # Errors
-    /// As [`Given::read`].
+    /// As [`GivenValues::read`].
     pub fn parse(text: &[u8], path: &Path) -> Result<Self, SizingError> {
         let wrong = |why: String| SizingError::File {
             file: path.display().to_string(),
@@ -93,7 +93,7 @@ impl Given {
         Ok(Self(given))
     }
 
-    pub(super) fn of(&self, source: &Path) -> Values {
+    pub(super) fn values(&self, source: &Path) -> Values {
         let named = file_name(source).and_then(|name| self.0.get(&name));
         named.copied().unwrap_or_default()
     }

@@ -52,7 +52,7 @@ impl Builder {
                 class,
                 unit,
                 after,
-                times: Times::of(&seconds),
+                times: Times::from_seconds(&seconds),
             });
         }
         stages

@@ -18,7 +18,7 @@ use unfuse_eventlog::{EventLog, is_event_log};
 use unfuse_format::ProfileDir;
 
 use self::builder::Builder;
-pub use self::given::Given;
+pub use self::given::GivenValues;
 use crate::{Run, SizingError};
 
 /// What logs and profiles were good for.
@@ -48,7 +48,7 @@ type Found = Result<(Run, Option<String>, Vec<String>), String>;
 ///
 /// # Errors
 /// If a path is not there, or a directory holds none.
-pub fn read(paths: &[PathBuf], given: &Given) -> Result<Logs, SizingError> {
+pub fn read(paths: &[PathBuf], given: &GivenValues) -> Result<Logs, SizingError> {
     let mut logs = Logs::default();
     // Profiles have the logs of the same applications beside them.
     let mut seen: BTreeMap<String, (bool, String)> = BTreeMap::new();
@@ -117,7 +117,7 @@ fn sources_in(path: &Path) -> Result<Vec<PathBuf>, SizingError> {
 }
 
 /// The run of one log.
-fn of_log(path: &Path, given: &Given) -> Found {
+fn of_log(path: &Path, given: &GivenValues) -> Found {
     // Whoever tells it says the path.
     let without_path = |error: String| error.replacen(&path.display().to_string(), "it", 1);
     let mut log = EventLog::open(path).map_err(|error| without_path(error.to_string()))?;
@@ -132,7 +132,7 @@ fn of_log(path: &Path, given: &Given) -> Found {
 }
 
 /// The runs of a profile. One run has the directory's name; several have those of their applications in it.
-fn of_profile(root: &Path, given: &Given) -> Vec<(PathBuf, Found)> {
+fn of_profile(root: &Path, given: &GivenValues) -> Vec<(PathBuf, Found)> {
     let applications = match profile::applications(root) {
         Ok(applications) => applications,
         Err(why) => return vec![(root.to_owned(), Err(why))],

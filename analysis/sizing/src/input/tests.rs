@@ -6,7 +6,7 @@ use unfuse_eventlog::{
     Outcome, Stage as StageInfo, Task, TaskEnd, TaskMetrics,
 };
 
-use super::Given;
+use super::GivenValues;
 use super::builder::Builder;
 use crate::{Category, Run};
 
@@ -119,7 +119,7 @@ fn finish(mut events: Vec<Event>, end_ms: i64) -> Result<(Run, Vec<String>), Str
     for event in events {
         builder.add(event);
     }
-    builder.finish(Path::new("log"), &Given::default())
+    builder.finish(Path::new("log"), &GivenValues::default())
 }
 
 #[test]

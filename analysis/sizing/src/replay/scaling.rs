@@ -32,7 +32,7 @@ struct Growth {
 }
 
 /// The mean stage of one kind in one run.
-struct Seen {
+struct MeanStage {
     at: Point,
     work: f64,
     tasks: f64,
@@ -41,7 +41,7 @@ struct Seen {
 
 impl Scaling {
     pub(super) fn fit(runs: &[&Run], base_bytes: f64) -> Result<Self, SizingError> {
-        let mut seen: BTreeMap<&str, Vec<Seen>> = BTreeMap::new();
+        let mut seen: BTreeMap<&str, Vec<MeanStage>> = BTreeMap::new();
         let mut all = Vec::new();
         for run in runs {
             let mut kinds: BTreeMap<&str, (f64, f64, f64)> = BTreeMap::new();
@@ -53,7 +53,7 @@ impl Scaling {
                     sums.2 + stage.times.tasks() as f64,
                 );
             }
-            let mut total = Seen {
+            let mut total = MeanStage {
                 at: run.at,
                 work: 0.0,
                 tasks: 0.0,
@@ -63,7 +63,7 @@ impl Scaling {
                 total.work += work / stages;
                 total.tasks += tasks / stages;
                 total.stages += 1.0;
-                let own = Seen {
+                let own = MeanStage {
                     at: run.at,
                     work: work / stages,
                     tasks: tasks / stages,
@@ -110,10 +110,10 @@ impl Scaling {
         )
     }
 
-    fn growth(&self, rows: &[Seen]) -> Result<Growth, SizingError> {
+    fn growth(&self, rows: &[MeanStage]) -> Result<Growth, SizingError> {
         let mut growth = Growth::default();
-        let working: Vec<&Seen> = rows.iter().filter(|row| row.work > 0.0).collect();
-        let features = |row: &&Seen| {
+        let working: Vec<&MeanStage> = rows.iter().filter(|row| row.work > 0.0).collect();
+        let features = |row: &&MeanStage| {
             let crowded = self.crowded(row.at.slots);
             vec![crowded, crowded * row.at.bytes / self.base_bytes]
         };
@@ -123,7 +123,7 @@ impl Scaling {
             &mut growth.work,
             &least_squares::fit(&features, &works, &works)?,
         );
-        let with_tasks: Vec<&Seen> = rows.iter().filter(|row| row.tasks > 0.0).collect();
+        let with_tasks: Vec<&MeanStage> = rows.iter().filter(|row| row.tasks > 0.0).collect();
         let features: Vec<Vec<f64>> = with_tasks
             .iter()
             .map(|row| vec![1.0, row.at.bytes / self.base_bytes, row.at.slots])
@@ -137,7 +137,7 @@ impl Scaling {
     }
 
     /// Fits the crowding to what the work by size leaves.
-    fn crowd(&mut self, seen: &BTreeMap<&str, Vec<Seen>>) {
+    fn crowd(&mut self, seen: &BTreeMap<&str, Vec<MeanStage>>) {
         let mut sums = vec![(0.0, 0.0); self.crowding.len()];
         for (class, rows) in seen {
             let growth = &self.kinds[*class];

@@ -22,7 +22,7 @@ fn run(
             class: class.into(),
             unit: class.into(),
             after: stage.checked_sub(1).into_iter().collect(),
-            times: Times::of(&tasks),
+            times: Times::from_seconds(&tasks),
         });
     }
     let graph: Vec<(Vec<usize>, Vec<f64>)> = stages

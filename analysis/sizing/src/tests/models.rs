@@ -187,7 +187,7 @@ fn a_long_stage_keeps_its_work_and_its_longest_tasks() {
             }
         })
         .collect();
-    let times = Times::of(&seconds);
+    let times = Times::from_seconds(&seconds);
     assert_eq!(times.tasks(), 5000);
     assert!((times.sum() / seconds.iter().sum::<f64>() - 1.0).abs() < 1e-6);
     assert_eq!(times.each().fold(0.0, f64::max), 90.0);

@@ -30,7 +30,7 @@ const CAUSES: [Cause; 12] = [
 ];
 
 /// Each task's time beyond the typical one's, by cause; ms.
-pub(super) struct Explained {
+pub(super) struct Explanation {
     /// What goes with the data.
     pub(super) measure: Option<Measure>,
     amounts: Vec<f64>,
@@ -57,14 +57,19 @@ pub(super) struct Explained {
     chance_of_spill: f64,
 }
 
-impl Explained {
-    pub(super) fn of(tasks: &[&Task], chance: f64) -> Self {
-        let parts: Vec<Parts> = tasks.iter().map(|task| Parts::of(task)).collect();
+impl Explanation {
+    pub(super) fn new(tasks: &[&Task], chance: f64) -> Self {
+        let parts: Vec<Parts> = tasks.iter().map(|task| Parts::from_task(task)).collect();
         let column = |of: fn(&Parts) -> f64| parts.iter().map(of).collect::<Vec<f64>>();
         let work = column(|parts| parts.work);
         let counted: Vec<(Measure, Vec<f64>)> = Measure::ALL
             .into_iter()
-            .map(|measure| (measure, tasks.iter().map(|task| measure.of(task)).collect()))
+            .map(|measure| {
+                (
+                    measure,
+                    tasks.iter().map(|task| measure.value(task)).collect(),
+                )
+            })
             .filter(|(_, amounts): &(_, Vec<f64>)| amounts.iter().any(|amount| *amount > 0.0))
             .collect();
         let chosen = choose(&counted, &work);
@@ -138,12 +143,12 @@ impl Explained {
     fn take_groups_out(&mut self, tasks: &[&Task], most: f64) {
         let mut kinds: Vec<Groups> = [Cause::WarmUp, Cause::Host, Cause::Executor, Cause::Locality]
             .into_iter()
-            .filter_map(|cause| Groups::of(tasks, cause))
+            .filter_map(|cause| Groups::new(tasks, cause))
             .collect();
         let tried = kinds.iter().map(Groups::count).sum();
         loop {
             let rest = self.relative();
-            let ranks = Ranks::of(&rest);
+            let ranks = Ranks::from_values(&rest);
             let found = kinds
                 .iter()
                 .filter_map(|groups| groups.slower(&rest, &ranks, tried, most))

@@ -121,7 +121,7 @@ impl Measure {
         }
     }
 
-    pub(super) fn of(self, task: &Task) -> f64 {
+    pub(super) fn value(self, task: &Task) -> f64 {
         let amount = match self {
             Self::ReadRecords => task.read_records,
             Self::ReadBytes => task.read_bytes,

@@ -22,7 +22,7 @@ impl Slower {
     /// How much of what is left of each task is for the group, ms; `most` is how often chance may do what is not the group's.
     pub(super) fn parts(&self, rest: &[f64], expected: &[f64], most: f64) -> Vec<f64> {
         let relative: Vec<f64> = rest.iter().zip(expected).map(|(a, b)| a / b).collect();
-        let warm_up = WarmUp::of(&relative, &self.member, most);
+        let warm_up = WarmUp::new(&relative, &self.member, most);
         let of = |at: usize| match self.cause {
             _ if !self.member[at] => 0.0,
             Cause::WarmUp => warm_up.part(relative[at]) * expected[at],
@@ -42,7 +42,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// None if all tasks are in one group.
-    pub(super) fn of(tasks: &[&Task], cause: Cause) -> Option<Self> {
+    pub(super) fn new(tasks: &[&Task], cause: Cause) -> Option<Self> {
         match cause {
             Cause::Host => Self::named(tasks, cause, |task| &task.host),
             Cause::Executor => Self::named(tasks, cause, |task| &task.executor),

@@ -19,7 +19,7 @@ mod warm_up;
 
 use std::collections::HashSet;
 
-use self::causes::Explained;
+use self::causes::Explanation;
 pub use self::finding::{Cause, Finding, Hanging, Measure, Options, Part, SlowTask, Verdict};
 use self::hanging::hanging;
 use self::schedule::Schedule;
@@ -33,7 +33,7 @@ impl Stage {
     /// in the order in which they were launched.
     pub fn sooner_ms(&self, saved_ms: impl Fn(&Task) -> f64) -> f64 {
         let tasks = in_order(self);
-        Schedule::of(&tasks).sooner(|at| saved_ms(tasks[at]))
+        Schedule::new(&tasks).sooner(|at| saved_ms(tasks[at]))
     }
 }
 
@@ -48,7 +48,7 @@ fn in_order(stage: &Stage) -> Vec<&Task> {
 pub fn detect(stage: &Stage, options: &Options) -> Finding {
     let tasks = in_order(stage);
     let mut finding = Finding::about(stage, &tasks);
-    let schedule = Schedule::of(&tasks);
+    let schedule = Schedule::new(&tasks);
     finding.slots = schedule.slots;
     finding.stage_ms = schedule.length_ms;
     if tasks.len() < FEWEST {
@@ -56,7 +56,7 @@ pub fn detect(stage: &Stage, options: &Options) -> Finding {
         return finding;
     }
     finding.hanging = hanging(stage, &tasks, &finding, options);
-    let explained = Explained::of(&tasks, options.chance);
+    let explained = Explanation::new(&tasks, options.chance);
     finding.measure = explained.measure;
     let slow = explained.slow(options.chance);
     let without = |saved: &dyn Fn(usize) -> f64| {
@@ -99,7 +99,7 @@ pub fn detect(stage: &Stage, options: &Options) -> Finding {
 }
 
 /// Whether a task would be slow beyond chance, and cost enough, if only there were more tasks to compare it with.
-fn may_be_slow(explained: &Explained, schedule: &Schedule, options: &Options) -> bool {
+fn may_be_slow(explained: &Explanation, schedule: &Schedule, options: &Options) -> bool {
     let slow: HashSet<usize> = explained
         .slow_if_spread_known(options.chance)
         .into_iter()
@@ -112,7 +112,7 @@ fn may_be_slow(explained: &Explained, schedule: &Schedule, options: &Options) ->
     sooner > 0.0 && sooner >= options.worth * schedule.length_ms
 }
 
-fn slow_tasks(tasks: &[&Task], explained: &Explained, slow: &[usize]) -> Vec<SlowTask> {
+fn slow_tasks(tasks: &[&Task], explained: &Explanation, slow: &[usize]) -> Vec<SlowTask> {
     let typical_cpu = stats::median(tasks.iter().map(|task| cpu_ms(task)));
     let mut rows: Vec<SlowTask> = slow
         .iter()

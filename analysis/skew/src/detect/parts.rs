@@ -15,7 +15,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn of(task: &Task) -> Self {
+    pub(super) fn from_task(task: &Task) -> Self {
         let total = task.duration_ms();
         let mut left = (task.run_ms as f64).min(total);
         // Each is measured for itself, and together they may exceed what there was.
@@ -53,7 +53,7 @@ mod tests {
             shuffle_write_ns: 5_000_000,
             ..Task::default()
         };
-        let parts = Parts::of(&task);
+        let parts = Parts::from_task(&task);
         assert_eq!((parts.start, parts.gc, parts.fetch), (100.0, 300.0, 100.0));
         assert_eq!((parts.write, parts.work), (0.0, 0.0));
     }

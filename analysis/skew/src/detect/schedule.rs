@@ -15,7 +15,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    pub(super) fn of(tasks: &[&Task]) -> Self {
+    pub(super) fn new(tasks: &[&Task]) -> Self {
         let durations: Vec<f64> = tasks.iter().map(|task| task.duration_ms()).collect();
         let slots = slots(tasks);
         Self {

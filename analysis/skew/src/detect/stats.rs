@@ -57,7 +57,7 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    pub(super) fn of(values: &[f64]) -> Self {
+    pub(super) fn from_values(values: &[f64]) -> Self {
         let mut order: Vec<usize> = (0..values.len()).collect();
         order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
         let mut ranks = Self {
@@ -195,7 +195,7 @@ mod tests {
         let values: Vec<f64> = (0..20).map(f64::from).collect();
         let of_upper = |values: &[f64], from| {
             let group: Vec<u32> = (0..20).map(|i| u32::from(i < from)).collect();
-            Ranks::of(values).chances(&group, 1)[0]
+            Ranks::from_values(values).chances(&group, 1)[0]
         };
         assert!(of_upper(&values, 12) < 0.001);
         assert!((of_upper(&values, 19) - 1.0 / 20.0).abs() < 1e-9);
@@ -209,7 +209,7 @@ mod tests {
         // With ties, and with values that are in no group.
         let values: Vec<f64> = (0..90).map(|i| f64::from(i * 37 % 23)).collect();
         let group: Vec<u32> = (0..90).map(|i| i / 7 % 9).collect();
-        let ranks = Ranks::of(&values);
+        let ranks = Ranks::from_values(&values);
         for (number, chance) in (0..).zip(ranks.chances(&group, 8)) {
             let alone: Vec<u32> = group.iter().map(|of| u32::from(*of != number)).collect();
             assert_eq!(ranks.chances(&alone, 1), [chance]);

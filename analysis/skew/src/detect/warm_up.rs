@@ -18,7 +18,7 @@ pub(super) struct WarmUp {
 }
 
 impl WarmUp {
-    pub(super) fn of(relative: &[f64], is_first: &[bool], most: f64) -> Self {
+    pub(super) fn new(relative: &[f64], is_first: &[bool], most: f64) -> Self {
         let those = |first: bool| -> Vec<f64> {
             let values = relative.iter().zip(is_first);
             let values = values.filter(|(_, is)| **is == first);
@@ -91,7 +91,7 @@ mod tests {
         let later = (0..40).map(|at| f64::from(at % 5 - 2) / 200.0);
         let all: Vec<f64> = first.iter().copied().chain(later).collect();
         let is_first: Vec<bool> = (0..all.len()).map(|at| at < first.len()).collect();
-        let warm_up = WarmUp::of(&all, &is_first, 0.01);
+        let warm_up = WarmUp::new(&all, &is_first, 0.01);
         first.iter().map(|own| warm_up.part(*own)).collect()
     }
 

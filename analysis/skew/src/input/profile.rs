@@ -39,7 +39,7 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
     }
     let tasks = dir.read_as::<TaskRow, _>(&Bounds::ALL, |rows| {
         let mut names = Names::default();
-        let of = |row: TaskRow| (names.of(&row.app), row.stage, task(row, &mut names));
+        let of = |row: TaskRow| (names.intern(&row.app), row.stage, task(row, &mut names));
         rows.into_iter().map(of).collect()
     })?;
     run.notes
@@ -64,7 +64,7 @@ pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
             .map(|row| row.description.clone())
             .unwrap_or_default();
         stage.now_ms = now.get(&app).copied().unwrap_or(0);
-        stage.app = names.of(&app);
+        stage.app = names.intern(&app);
         stage.stage = number;
         stage.mark_first();
         if !stage.attempts.is_empty() {
@@ -86,7 +86,7 @@ fn read<T: Table>(dir: &ProfileDir, notes: &mut Vec<String>) -> Result<Vec<T>, F
 struct Names(HashMap<String, Arc<str>>);
 
 impl Names {
-    fn of(&mut self, name: &str) -> Arc<str> {
+    fn intern(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.0.get(name) {
             return Arc::clone(known);
         }
@@ -104,9 +104,9 @@ fn task(row: TaskRow, names: &mut Names) -> Task {
         index: row.index,
         partition: None,
         task: row.task,
-        executor: names.of(&row.executor),
-        host: names.of(&row.host),
-        locality: names.of(""),
+        executor: names.intern(&row.executor),
+        host: names.intern(&row.host),
+        locality: names.intern(""),
         first: false,
         succeeded: row.status == "SUCCESS",
         launched_ms: row.launched_ms,

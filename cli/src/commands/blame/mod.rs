@@ -126,8 +126,8 @@ impl Blame {
                 Some(GraphFormat::Graphml) => graph.to_graphml(),
                 Some(GraphFormat::Cypher) => graph.to_cypher(),
                 None => {
-                    let found = Found::of(&workload, &graph);
-                    let answer = Answer::of(
+                    let found = Found::new(&workload, &graph);
+                    let answer = Answer::new(
                         &found,
                         &wanted.question(&options, self.by.into(), self.limit),
                         &input,

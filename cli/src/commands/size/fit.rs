@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use unfuse_report::size::{Fitted, keep_application, render_fit};
-use unfuse_sizing::{self as sizing, Given, Profile};
+use unfuse_sizing::{self as sizing, GivenValues, Profile};
 
 use crate::output::{print, write_to};
 
@@ -40,7 +40,7 @@ impl Fit {
         let given = self
             .runs
             .as_deref()
-            .map(Given::read)
+            .map(GivenValues::read)
             .transpose()?
             .unwrap_or_default();
         let mut logs = sizing::read(&self.logs, &given)?;

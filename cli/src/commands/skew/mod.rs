@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use unfuse_eventlog::{EventLog, is_event_log};
-use unfuse_provenance::{Options, Taps};
+use unfuse_provenance::{Options, TaskTraces};
 use unfuse_report::ReportError;
 use unfuse_report::skew::{Answer, Propagate, Records, Wanted, judge, render, with_records};
 use unfuse_report::text::list;
@@ -77,7 +77,7 @@ impl Skew {
             );
         }
         let one_stage = self.stage.is_some();
-        let answer = Answer::of(findings, records, self.limit, one_stage, run.notes);
+        let answer = Answer::new(findings, records, self.limit, one_stage, run.notes);
         print(self.output.as_deref(), self.json, &answer, || {
             render(&answer)
         })?;
@@ -87,7 +87,7 @@ impl Skew {
     /// The run, and of one whose records were followed what these say.
     fn read(&self) -> Result<(Run, Option<Records>)> {
         if remote::is_uri(&self.from) || !is_event_log(&self.from) {
-            if let Some(job) = Job::of(&self.spark_submit, &self.from) {
+            if let Some(job) = Job::new(&self.spark_submit, &self.from) {
                 let root = remote::local_without(&self.from, &spark::TABLES)?;
                 return self.read_profile(&root, Some(&job));
             }
@@ -116,8 +116,8 @@ impl Skew {
         };
         // The whole chain of causes in one line.
         let by_job = job.map(|job| {
-            |taps: &Taps, options: &Options| {
-                let outcome = job.propagate(taps, options);
+            |traces: &TaskTraces, options: &Options| {
+                let outcome = job.propagate(traces, options);
                 outcome.map_err(|error| ReportError::Refused(format!("{error:#}")))
             }
         });

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use unfuse_provenance::spark::{Answer, JOB, Plan};
-use unfuse_provenance::{Options, Outcome, Taps};
+use unfuse_provenance::{Options, Outcome, TaskTraces};
 
 use super::log::last_lines;
 use crate::remote;
@@ -27,7 +27,7 @@ pub(super) struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// None if no command is given.
-    pub(super) fn of(command: &'a [OsString], profile: &'a Path) -> Option<Self> {
+    pub(super) fn new(command: &'a [OsString], profile: &'a Path) -> Option<Self> {
         let (submit, options) = command.split_first()?;
         Some(Self {
             submit,
@@ -37,7 +37,7 @@ impl<'a> Job<'a> {
     }
 
     /// Runs the job to its end.
-    pub(super) fn propagate(&self, taps: &Taps, options: &Options) -> Result<Outcome> {
+    pub(super) fn propagate(&self, traces: &TaskTraces, options: &Options) -> Result<Outcome> {
         let work = tempfile::Builder::new()
             .prefix("unfuse-skew-")
             .tempdir()
@@ -54,7 +54,7 @@ impl<'a> Job<'a> {
         fs::write(&script, JOB)?;
         serde_json::to_writer(
             std::io::BufWriter::new(File::create(&plan)?),
-            &Plan::of(taps, options),
+            &Plan::new(traces, options),
         )?;
         let mut command = Command::new(self.submit);
         command
@@ -77,7 +77,7 @@ impl<'a> Job<'a> {
         };
         let answer: Answer =
             serde_json::from_slice(&text).context("the job's answer is damaged")?;
-        Ok(answer.outcome(taps, options))
+        Ok(answer.outcome(traces, options))
     }
 
     /// As Spark is told.

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array};
 
+use crate::TaskKey;
+
 /// Derives what every row type has.
 macro_rules! row_type {
     ($(#[$attribute:meta])* pub struct $row:ident { $($fields:tt)* }) => {
@@ -91,7 +93,7 @@ macro_rules! numbers {
     (
         $(#[doc = $doc:expr])*
         pub struct $row:ident in $id:ident {
-            $( $(#[doc = $column_doc:expr])* pub $column:ident : $type:ty ),* $(,)?
+            $( $(#[doc = $column_doc:expr])* pub $column:ident $(was $old:ident)? : $type:ty ),* $(,)?
         }
     ) => {
         row_type! {
@@ -103,7 +105,7 @@ macro_rules! numbers {
             const ID: $crate::TableId = $crate::TableId::$id;
             const DOC: &'static [&'static str] = &[$($doc),*];
             const COLUMNS: &'static [$crate::Column] = columns!($( [$($column_doc)*] $column ),*);
-            const RENAMED: &'static [(&'static str, &'static str)] = &[];
+            const RENAMED: &'static [(&'static str, &'static str)] = renamed!($( $column $($old)? ),*);
             const DELTAS: bool = true;
 
             by_serde!(fields);
@@ -152,6 +154,12 @@ pub(super) trait Number: Sized {
 impl Number for i32 {
     fn column(values: impl Iterator<Item = Self>) -> ArrayRef {
         Arc::new(Int32Array::from_iter_values(values))
+    }
+}
+
+impl Number for TaskKey {
+    fn column(values: impl Iterator<Item = Self>) -> ArrayRef {
+        i64::column(values.map(|key| key.0))
     }
 }
 

@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn columns_of_numbers_are_those_that_serde_finds() {
         let row = RecordInRow {
-            tap: 1,
+            task_key: crate::TaskKey(1),
             source: 2,
             position: 3,
             id: -4,
@@ -210,7 +210,7 @@ mod tests {
         };
         same(&[row, RecordInRow::default()]);
         let row = RecordOutRow {
-            tap: 1,
+            task_key: crate::TaskKey(1),
             output: 2,
             position: 3,
             key: -4,

@@ -1,6 +1,6 @@
 //! Records that were followed through a run (`records=on`).
 
-use crate::{RecordIdentity, RecordSourceKind};
+use crate::{RecordIdentity, RecordSourceKind, TaskKey};
 
 table! {
     /// A partition of a source, a shuffle or a cached RDD that a task read, in a run with `records=on`; successful task attempts only.
@@ -15,8 +15,8 @@ table! {
         pub task: i64,
         /// Index of the task's partition in its stage.
         pub partition: i32,
-        /// The task attempt as one number, unique in the profile; the rows of records refer to it.
-        pub tap: i64,
+        /// The task attempt as one number, unique in the profile; the other tables of records refer to it.
+        pub task_key was tap: TaskKey,
         /// Number among the sources of the task.
         pub source: i32,
         /// `file`, `other` (made in place, a database …), `shuffle` or `cached`.
@@ -63,8 +63,8 @@ table! {
         pub task: i64,
         /// Index of the task's partition in its stage.
         pub partition: i32,
-        /// The task attempt as one number, as in `record_sources`.
-        pub tap: i64,
+        /// The task attempt, as in `record_sources`.
+        pub task_key was tap: TaskKey,
         /// Number among the outputs of the task.
         pub output: i32,
         /// `result`, `shuffle ID` or `cache RDD`.
@@ -83,8 +83,8 @@ table! {
 numbers! {
     /// A record that a task read.
     pub struct RecordInRow in RecordsIn {
-        /// The task attempt.
-        pub tap: i64,
+        /// The task attempt, as in `record_sources`.
+        pub task_key was tap: TaskKey,
         /// The source.
         pub source: i32,
         /// Position in the source, from 0.
@@ -99,8 +99,8 @@ numbers! {
 numbers! {
     /// A record that a task wrote, once for each source that it came from.
     pub struct RecordOutRow in RecordsOut {
-        /// The task attempt.
-        pub tap: i64,
+        /// The task attempt, as in `record_sources`.
+        pub task_key was tap: TaskKey,
         /// The output.
         pub output: i32,
         /// Position in the output, from 0.
@@ -126,8 +126,8 @@ numbers! {
 table! {
     /// One of the slowest records of a source or an output of a task.
     pub struct RecordTextRow in RecordTexts {
-        /// The task attempt.
-        pub tap: i64,
+        /// The task attempt, as in `record_sources`.
+        pub task_key was tap: TaskKey,
         /// The source; -1 for a record of an output.
         pub source: i32,
         /// The output; -1 for a record of a source.

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use crate::{FrameKind, SampleKind};
+use crate::{FrameKind, SampleKind, StackId};
 
 table! {
     /// Samples of one thread in one time window that share stage attempt, task attempt and stack.
@@ -33,7 +33,7 @@ table! {
         /// `cpu`, or `off-cpu` for waits: then `count` counts waits and `weight_ns` is the time waited.
         pub kind: SampleKind,
         /// The callchain, see `stacks`.
-        pub stack: i64,
+        pub stack: StackId,
         /// Number of samples or waits.
         pub count: u64,
         /// CPU time or waiting time that they stand for, ns.
@@ -46,7 +46,7 @@ table! {
     /// occur in several segments.
     pub struct StackRow in Stacks {
         /// Hash of the frames.
-        pub stack: i64,
+        pub stack: StackId,
         /// Frames, root first.
         pub frames: Vec<Arc<Frame>> => Frame,
     }
@@ -58,7 +58,7 @@ impl StackRow {
         let mut hasher = DefaultHasher::new();
         frames.hash(&mut hasher);
         Self {
-            stack: hasher.finish().cast_signed(),
+            stack: StackId(hasher.finish().cast_signed()),
             frames: frames.into_iter().map(Arc::new).collect(),
         }
     }

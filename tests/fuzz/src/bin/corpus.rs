@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use unfuse_format::{
     CodegenRow, ExecutionRow, Frame, FrameKind, PlanRow, ProcessRow, ProfileDir, SampleRow,
-    SegmentWriter, SourceRow, StackRow, StageRow, Table,
+    SegmentWriter, SourceRow, StackId, StackRow, StageRow, Table,
 };
 use unfuse_fuzz::corpus_dir;
 use unfuse_profiler::wire::{
-    self, Tally, TaskKey, ToManager, ToWriter, WireFrame, WireSamples, WireStack, WireStacks,
+    self, Tally, TaskAttempt, ToManager, ToWriter, WireFrame, WireSamples, WireStack, WireStacks,
 };
 use unfuse_sizing::{Category, Phases, Point, Profile, Run, Stage, Times};
 
@@ -150,19 +150,19 @@ fn messages() {
     let stacks = ToWriter::Stacks(WireStacks {
         pieces: vec![piece.into()],
         stacks: vec![WireStack {
-            id: -7,
+            id: StackId(-7),
             pieces: vec![0, 0],
         }],
     });
     save("stacks", wire::encode(&stacks));
-    let task = Some(TaskKey {
+    let task = Some(TaskAttempt {
         stage: STAGE,
         stage_attempt: 0,
         task: 12,
     });
     let row = WireSamples {
         task,
-        stack: -7,
+        stack: StackId(-7),
         waiting: true,
         first: 1,
         last: 2,
@@ -213,7 +213,7 @@ fn segments(recorded: &Path) {
         samples.iter().any(|sample| sample.stack == row.stack)
     });
     // One more in a source whose text is up to the target.
-    let stack = 1;
+    let stack = StackId(1);
     let frame = Frame {
         file: "generated_anything.java".to_owned(),
         line: 1,
@@ -394,7 +394,7 @@ fn sizing() {
                     class: "step".to_owned(),
                     unit: "step".to_owned(),
                     after: Vec::new(),
-                    times: Times::of(&tasks),
+                    times: Times::from_seconds(&tasks),
                 }],
             });
         }

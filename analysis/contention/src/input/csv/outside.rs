@@ -1,7 +1,7 @@
 //! What hosts used beyond all tasks.
 //!
-//! Told for each whole row of a host, as for profiles: in the finer windows between them only a part of a row is known, which may
-//! be less or more than what tasks used there. A task's burst would be put down to others.
+//! It is computed for each whole row of a host, as for profiles: in the finer windows between them only a part of a row is
+//! known, which may be less or more than what tasks used there. A task's burst would be attributed to others.
 
 use std::collections::BTreeMap;
 use std::path::Path;

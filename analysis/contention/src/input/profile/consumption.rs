@@ -6,7 +6,7 @@ use unfuse_format::IntervalRow;
 use unfuse_postprocess::{TaskInterval, WaitReason};
 
 use super::Reader;
-use super::recorded::Recorded;
+use super::recorded::RecordedRows;
 use crate::input::BlockedTime;
 use crate::{Kind, Resource, Span, TaskId};
 
@@ -14,7 +14,7 @@ use crate::{Kind, Resource, Span, TaskId};
 const LONGEST_SAMPLE: i64 = 20_000_000;
 
 /// Where blocked times are taken from in the end.
-pub(super) enum Blocked {
+pub(super) enum BlockedTimeSource {
     Measured,
     Paper,
     /// No waits were recorded.
@@ -23,7 +23,11 @@ pub(super) enum Blocked {
 
 impl Reader<'_> {
     /// Measured waits, if there are any.
-    pub(super) fn possible(&mut self, recorded: &Recorded, blocked: BlockedTime) -> Blocked {
+    pub(super) fn possible(
+        &mut self,
+        recorded: &RecordedRows,
+        blocked: BlockedTime,
+    ) -> BlockedTimeSource {
         if recorded.intervals.is_empty() {
             self.builder.notes.push(
                 "no task reported what it used: recorded with heartbeat=off, or by an earlier version; CPU time is that of \
@@ -33,8 +37,8 @@ impl Reader<'_> {
         }
         if self.index.hosts.is_empty() {
             self.builder.notes.push(
-                "the hosts' own counters were not recorded (heartbeat=off, or an earlier version): processes outside Spark \
-                 cannot be told from the unknown"
+                "the hosts' own counters were not recorded (heartbeat=off, or an earlier version): what processes outside Spark \
+                 used counts as unknown"
                     .to_owned(),
             );
         }
@@ -51,7 +55,7 @@ impl Reader<'_> {
             .collect();
         if !uncounted.is_empty() {
             self.builder.notes.push(format!(
-                "the counters of {} were not recorded: processes outside Spark cannot be told from the unknown there",
+                "the counters of {} were not recorded: what processes outside Spark used there counts as unknown",
                 uncounted.join(", ")
             ));
         }
@@ -75,16 +79,16 @@ impl Reader<'_> {
                  metrics, and for the CPU what they and running leave of the wall time"
                     .to_owned(),
             );
-            return Blocked::Substitute;
+            return BlockedTimeSource::Substitute;
         }
         match blocked {
-            BlockedTime::Measured => Blocked::Measured,
-            BlockedTime::Paper => Blocked::Paper,
+            BlockedTime::Measured => BlockedTimeSource::Measured,
+            BlockedTime::Paper => BlockedTimeSource::Paper,
         }
     }
 
     /// What tasks got. Samples say it of the CPU where no meter did.
-    pub(super) fn used(&mut self, recorded: &Recorded) {
+    pub(super) fn used(&mut self, recorded: &RecordedRows) {
         let mut metered: BTreeSet<TaskId> = BTreeSet::new();
         for row in &recorded.intervals {
             let task = self.known_task(&row.app, row.task);
@@ -119,7 +123,7 @@ impl Reader<'_> {
 
     /// Blocked times as the kernel and the stacks have them. Where most waits have no stack, Spark's metrics tell of disks
     /// and the network.
-    pub(super) fn measured(&mut self, recorded: &Recorded) {
+    pub(super) fn measured(&mut self, recorded: &RecordedRows) {
         let seconds = |of: fn(WaitReason) -> bool| -> f64 {
             let intervals = recorded.sampled.iter();
             let waits = intervals.filter(|interval| interval.waiting.is_some_and(of));
@@ -161,7 +165,7 @@ impl Reader<'_> {
 
     /// Blocked times by section 5.2: what Spark measures, and for the CPU the rest of the wall time, which the paper takes
     /// with the time that the task ran. Locks are not among Spark's metrics and stay measured.
-    pub(super) fn as_in_the_paper(&mut self, recorded: &Recorded, without_running: bool) {
+    pub(super) fn as_in_the_paper(&mut self, recorded: &RecordedRows, without_running: bool) {
         let mut locks: BTreeMap<TaskId, f64> = BTreeMap::new();
         for interval in &recorded.sampled {
             if blocked_for(interval) == Some(Kind::Lock) {

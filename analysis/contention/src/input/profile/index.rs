@@ -179,14 +179,14 @@ fn insert(sums: &mut ByStage, stage: StageAttempt, activity: Activity) {
 }
 
 /// The rows that an answer needs.
-pub(super) enum Needed {
+pub(super) enum RowsNeeded {
     /// All.
     All,
     /// Those of these stages.
     Stages(BTreeSet<StageAttempt>),
 }
 
-impl Needed {
+impl RowsNeeded {
     /// Whether the rows of a stage are needed.
     pub(super) fn holds(&self, stage: &StageAttempt) -> bool {
         match self {
@@ -367,7 +367,7 @@ impl<'a> StageIndex<'a> {
     }
 
     /// The stages that ran while some victims did.
-    pub(super) fn needed(&self, victims: &BTreeSet<QueryId>) -> Needed {
+    pub(super) fn needed(&self, victims: &BTreeSet<QueryId>) -> RowsNeeded {
         let mut spans = Spans::new();
         for extent in self.extents() {
             if let Some((query, span)) = extent.query.zip(extent.span)
@@ -380,7 +380,7 @@ impl<'a> StageIndex<'a> {
             .extents()
             .iter()
             .filter(|extent| self.is_beside(extent, &spans));
-        Needed::Stages(beside.map(|extent| extent.stage.clone()).collect())
+        RowsNeeded::Stages(beside.map(|extent| extent.stage.clone()).collect())
     }
 
     /// Whether rows of a stage can share windows with tasks that ran in spans.
@@ -448,7 +448,7 @@ impl<'a> StageIndex<'a> {
     /// The part of each stage's CPU time that each operator took.
     pub(super) fn operator_shares(&self) -> &OperatorShares {
         self.operators.get_or_init(|| {
-            let totals = Totals::of(self.profile, Selection::default(), By::Operator);
+            let totals = Totals::new(self.profile, Selection::default(), By::Operator);
             let mut wholes: HashMap<(String, i32), f64> = HashMap::new();
             let mut parts = OperatorShares::new();
             for row in totals.rows {

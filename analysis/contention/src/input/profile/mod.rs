@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use unfuse_format::{ExecutionId, FormatError, StageAttempt, StageRow};
 use unfuse_postprocess::Profile;
 
-use self::consumption::Blocked;
-use self::index::Needed;
+use self::consumption::BlockedTimeSource;
+use self::index::RowsNeeded;
 pub use self::index::StageIndex;
-use self::recorded::Recorded;
+use self::recorded::RecordedRows;
 use super::{BlockedTime, Builder, Input, cache, hosts, position, slots};
 use crate::workload::WEIGHTS;
 use crate::{Executor, HostId, Kind, OperatorShare, Query, QueryId, Span, Stage, StageId, TaskId};
@@ -49,8 +49,8 @@ impl StageIndex<'_> {
         blocked: BlockedTime,
         victims: Option<&BTreeSet<QueryId>>,
     ) -> Result<Input, FormatError> {
-        let needed = victims.map_or(Needed::All, |victims| self.needed(victims));
-        let recorded = Recorded::read(self, &needed)?;
+        let needed = victims.map_or(RowsNeeded::All, |victims| self.needed(victims));
+        let recorded = RecordedRows::read(self, &needed)?;
         let mut builder = Builder::default();
         for name in &self.host_names {
             builder.host(name);
@@ -79,14 +79,14 @@ impl StageIndex<'_> {
 }
 
 /// The number of an application, and a task attempt's id in it.
-type TaskKey = (u32, i64);
+type AppTask = (u32, i64);
 
 struct Reader<'a> {
     index: &'a StageIndex<'a>,
-    needed: &'a Needed,
+    needed: &'a RowsNeeded,
     builder: Builder,
     stages: BTreeMap<StageAttempt, StageId>,
-    tasks: HashMap<TaskKey, TaskId>,
+    tasks: HashMap<AppTask, TaskId>,
     /// By application and id.
     executors: BTreeMap<(String, String), Executor>,
     /// Stages of which it is not known when they began.
@@ -96,21 +96,21 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn input(mut self, recorded: &Recorded, blocked: BlockedTime) -> Input {
+    fn input(mut self, recorded: &RecordedRows, blocked: BlockedTime) -> Input {
         self.queries_and_stages(recorded);
         self.tasks(recorded);
         let blocked = self.possible(recorded, blocked);
         self.used(recorded);
         match blocked {
-            Blocked::Measured => self.measured(recorded),
-            Blocked::Paper => self.as_in_the_paper(recorded, false),
-            Blocked::Substitute => self.as_in_the_paper(recorded, true),
+            BlockedTimeSource::Measured => self.measured(recorded),
+            BlockedTimeSource::Paper => self.as_in_the_paper(recorded, false),
+            BlockedTimeSource::Substitute => self.as_in_the_paper(recorded, true),
         }
         for held in cache::holders(&self.index.cached, &self.index.ends_ns) {
             self.cached(&held);
         }
         let waiting = self.pending();
-        let busy = hosts::BusyCpus::of(&mut self.builder, &self.index.hosts);
+        let busy = hosts::BusyCpus::from_rows(&mut self.builder, &self.index.hosts);
         slots::add(&mut self.builder, &waiting, &busy);
         let jvms = self.jvms();
         hosts::add(&mut self.builder, &self.index.hosts, &jvms);
@@ -121,16 +121,16 @@ impl Reader<'_> {
         self.builder.finish()
     }
 
-    fn task_key(&self, app: &str, task: i64) -> TaskKey {
+    fn app_task(&self, app: &str, task: i64) -> AppTask {
         (application(self.index.query_id(app, None)), task)
     }
 
     /// The task of a row, which [`Reader::tasks`] has seen.
     fn known_task(&self, app: &str, task: i64) -> TaskId {
-        self.tasks[&self.task_key(app, task)]
+        self.tasks[&self.app_task(app, task)]
     }
 
-    fn queries_and_stages(&mut self, recorded: &Recorded) {
+    fn queries_and_stages(&mut self, recorded: &RecordedRows) {
         for (key, row) in &self.index.stages {
             self.add_query(&key.app, row);
             self.add_stage(key, row);
@@ -223,7 +223,7 @@ impl Reader<'_> {
     }
 
     /// Tasks that did anything, each on the host where it did it.
-    fn tasks(&mut self, recorded: &Recorded) {
+    fn tasks(&mut self, recorded: &RecordedRows) {
         let mut homes: HashMap<(&str, &str), &str> = HashMap::new();
         for process in &self.index.profile.processes {
             homes.insert((&process.app, &process.executor), &process.host);
@@ -243,7 +243,7 @@ impl Reader<'_> {
             let home = homes.get(&(row.app.as_str(), row.executor.as_str()));
             let stage = (row.app.as_str(), row.stage, row.attempt);
             let host = home.map_or(row.host.as_str(), |home| *home);
-            let known = self.tasks.contains_key(&self.task_key(&row.app, row.task));
+            let known = self.tasks.contains_key(&self.app_task(&row.app, row.task));
             let task = self.task(stage, row.task, host, &row.executor);
             if !known {
                 // Nothing is known of what it did, but that it was there.
@@ -263,7 +263,7 @@ impl Reader<'_> {
         host: &str,
         executor: &str,
     ) -> TaskId {
-        let key = self.task_key(app, task);
+        let key = self.app_task(app, task);
         if let Some(task) = self.tasks.get(&key) {
             return *task;
         }
@@ -297,7 +297,7 @@ impl Reader<'_> {
     }
 
     /// How far each host's clock is from the driver's, by when tasks begin there and are launched here.
-    fn compare_clocks(&mut self, recorded: &Recorded, begins: &BTreeMap<TaskId, i64>) {
+    fn compare_clocks(&mut self, recorded: &RecordedRows, begins: &BTreeMap<TaskId, i64>) {
         let mut apart: BTreeMap<HostId, Vec<i64>> = BTreeMap::new();
         for row in &recorded.tasks {
             let task = self.known_task(&row.app, row.task);
@@ -326,7 +326,7 @@ impl Reader<'_> {
         }
     }
 
-    fn cached(&mut self, held: &cache::Held) {
+    fn cached(&mut self, held: &cache::CachedBlocks) {
         let stage = held.stage.and_then(|stage| {
             let mut attempts = self.stages.range(StageAttempt::new(&held.app, stage, 0)..);
             let (key, id) = attempts.next()?;

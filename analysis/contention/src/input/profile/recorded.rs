@@ -5,20 +5,20 @@ use std::collections::{HashMap, HashSet};
 use unfuse_format::{Bounds, FormatError, IntervalRow, ProfileDir, Table, TaskRow};
 use unfuse_postprocess::TaskInterval;
 
-use super::index::{Needed, StageIndex};
+use super::index::{RowsNeeded, StageIndex};
 use super::possible;
 
 /// Rows as they were read.
-pub(super) struct Recorded {
+pub(super) struct RecordedRows {
     pub(super) tasks: Vec<TaskRow>,
     pub(super) intervals: Vec<IntervalRow>,
     pub(super) sampled: Vec<TaskInterval>,
     pub(super) notes: Vec<String>,
 }
 
-impl Recorded {
+impl RecordedRows {
     /// Reads them.
-    pub(super) fn read(index: &StageIndex<'_>, needed: &Needed) -> Result<Self, FormatError> {
+    pub(super) fn read(index: &StageIndex<'_>, needed: &RowsNeeded) -> Result<Self, FormatError> {
         let bounds = needed.bounds();
         let mut notes = index.notes.clone();
         let mut tasks: Vec<TaskRow> = read(&index.dir, &bounds, &mut notes)?;

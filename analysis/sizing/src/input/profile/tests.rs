@@ -7,7 +7,7 @@ use unfuse_format::{
     Table, TaskRow,
 };
 
-use crate::{Category, Given, Logs, SizingError, read};
+use crate::{Category, GivenValues, Logs, SizingError, read};
 
 fn write<T: Table>(dir: &Path, rows: Vec<T>) {
     let dir = ProfileDir::create(dir).expect("a profile");
@@ -142,12 +142,12 @@ fn example() -> (TempDir, PathBuf) {
     (home, dir)
 }
 
-fn logs(paths: &[PathBuf], given: &Given) -> Logs {
+fn logs(paths: &[PathBuf], given: &GivenValues) -> Logs {
     read(paths, given).expect("something to read")
 }
 
 fn left_out(dir: &Path) -> String {
-    let logs = logs(&[dir.to_owned()], &Given::default());
+    let logs = logs(&[dir.to_owned()], &GivenValues::default());
     assert!(logs.runs.is_empty(), "{:?}", logs.runs);
     logs.left_out[0].why.clone()
 }
@@ -155,7 +155,7 @@ fn left_out(dir: &Path) -> String {
 #[test]
 fn a_run_is_read() {
     let (_home, dir) = example();
-    let logs = logs(std::slice::from_ref(&dir), &Given::default());
+    let logs = logs(std::slice::from_ref(&dir), &GivenValues::default());
     let [run] = &logs.runs[..] else {
         panic!("{logs:?}");
     };
@@ -232,7 +232,7 @@ fn profiles_are_found_and_named() {
     tables(&other);
     let table = home.path().join("runs.csv");
     fs::write(&table, "log,iterations,bytes\nrun-2,5,\nb,,70\n").expect("written");
-    let given = Given::read(&table).expect("a table");
+    let given = GivenValues::read(&table).expect("a table");
     fs::remove_file(table).expect("deleted");
     let whole = logs(&[home.path().to_owned()], &given);
     let at: Vec<(f64, f64)> = whole
@@ -274,7 +274,7 @@ fn a_run_with_log_and_profile_counts_once() {
         "ApplicationEnd\",\"Timestamp\":9000",
     ];
     fs::write(&log, text.map(event).concat()).expect("written");
-    let both = logs(&[dir.clone(), log.clone()], &Given::default());
+    let both = logs(&[dir.clone(), log.clone()], &GivenValues::default());
     assert_eq!(both.runs.len(), 1, "{both:?}");
     assert_eq!(both.left_out[0].log, log.display().to_string());
     assert!(
@@ -287,7 +287,7 @@ fn a_run_with_log_and_profile_counts_once() {
     let empty = home.path().join("empty");
     fs::create_dir(&empty).expect("a directory");
     assert!(matches!(
-        read(&[empty], &Given::default()),
+        read(&[empty], &GivenValues::default()),
         Err(SizingError::File { why, .. }) if why.contains("unfuse run -o DIR")
     ));
 }

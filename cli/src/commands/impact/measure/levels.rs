@@ -50,7 +50,7 @@ pub(super) enum Network {
 
 impl Levels {
     /// From `RESOURCE=LEVEL,…`, and for what is not named from the machine.
-    pub(super) fn of(texts: &[String], inputs: &[Input]) -> Result<Self> {
+    pub(super) fn parse(texts: &[String], inputs: &[Input]) -> Result<Self> {
         let mut asked = Asked::default();
         for text in texts {
             asked.add(text)?;

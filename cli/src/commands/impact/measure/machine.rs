@@ -71,8 +71,10 @@ impl Machine {
                 None,
             ),
         };
-        let devices: Result<Vec<Device>> =
-            inputs.iter().map(|input| Device::of(&input.path)).collect();
+        let devices: Result<Vec<Device>> = inputs
+            .iter()
+            .map(|input| Device::holding(&input.path))
+            .collect();
         let mut devices = match devices {
             Ok(devices) => devices,
             Err(error) if rated => return Err(error.context("reading cannot be limited")),

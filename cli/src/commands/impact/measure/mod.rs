@@ -60,7 +60,7 @@ impl Measure {
     /// Measures and prints the answer.
     pub fn execute(self) -> Result<ExitCode> {
         let inputs = machine::inputs(&self.input)?;
-        let levels = Levels::of(&self.schemes, &inputs)?;
+        let levels = Levels::parse(&self.schemes, &inputs)?;
         let machine = Machine::find(&levels, inputs)?;
         let plan = Plan {
             schemes: levels.schemes(),

@@ -160,14 +160,14 @@ impl<'a> Session<'a> {
             .create_file(&name)
             .with_context(|| format!("cannot write {}", log.display()))?;
         let mut command = self.command(chosen, counts, output)?;
-        let before = Counters::of(self.machine);
+        let before = Counters::read(self.machine);
         let begun = Instant::now();
         let child = command.spawn().context("cannot start the command")?;
         // Before it has started anything; where there is no PMU, that was said.
         let hardware = perf_event::Counters::open(child.id()).ok();
         let ended = wait(child)?;
         let took = begun.elapsed();
-        let after = Counters::of(self.machine);
+        let after = Counters::read(self.machine);
         self.clear();
         let status = match ended {
             Ended::Stopped(signal) => return Ok(Outcome::Stopped(signal)),
@@ -309,7 +309,7 @@ struct Counters {
 }
 
 impl Counters {
-    fn of(machine: &Machine) -> Self {
+    fn read(machine: &Machine) -> Self {
         let group = machine.group.as_ref();
         Self {
             cpu: group.and_then(|group| group.used()),

@@ -1,4 +1,4 @@
-//! What is known of a record once all before it is known.
+//! The path to a record: its latency, and where that comes from.
 
 use std::cmp::Reverse;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// A record that a task read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordRef {
-    /// The task attempt, by its place in [`Taps`](crate::Taps).
-    pub tap: u32,
+    /// The task attempt, by its place in [`TaskTraces`](crate::TaskTraces).
+    pub trace: u32,
     /// The source of it.
     pub source: i32,
     /// The record's position there, from 0; [`SEVERAL`] where it is what was made of several.
@@ -18,9 +18,9 @@ pub struct RecordRef {
 /// The position of what was made of several records.
 pub const SEVERAL: i64 = -1;
 
-/// How long a record took until it was made, by the slowest of the ways to it.
+/// The slowest way from an input of the program to a record, with its latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reach {
+pub struct RecordPath {
     /// End-to-end latency of what it came from, ns: the largest.
     pub base_ns: i64,
     /// Its latency in the stage that made it, ns.
@@ -29,7 +29,7 @@ pub struct Reach {
     pub root: RecordRef,
     /// Time at that input, ns.
     pub root_ns: i64,
-    /// The step of the way that took most.
+    /// The step that took the most time.
     pub peak: RecordRef,
     /// Its time, ns.
     pub peak_ns: i64,
@@ -37,14 +37,14 @@ pub struct Reach {
     pub lineage: u64,
 }
 
-impl Reach {
+impl RecordPath {
     /// End-to-end latency, ns.
     pub fn ns(&self) -> i64 {
         self.base_ns.saturating_add(self.own_ns)
     }
 
     /// An input of the program that took so long.
-    pub(crate) fn of_input(at: RecordRef, own_ns: i64) -> Self {
+    pub(crate) fn from_input(at: RecordRef, own_ns: i64) -> Self {
         Self {
             base_ns: 0,
             own_ns,
@@ -105,16 +105,16 @@ impl Reach {
 }
 
 /// Values of a key that a task merges before they are written: the functions of all, behind the slowest.
-pub(crate) struct Merging {
+pub(crate) struct MergedPath {
     /// The slowest of them by itself: that one is responsible.
-    slowest: Reach,
+    slowest: RecordPath,
     base_ns: i64,
     own_ns: i64,
     lineage: u64,
 }
 
-impl Merging {
-    pub(crate) fn of(first: Reach) -> Self {
+impl MergedPath {
+    pub(crate) fn new(first: RecordPath) -> Self {
         Self {
             slowest: first,
             base_ns: first.base_ns,
@@ -123,7 +123,7 @@ impl Merging {
         }
     }
 
-    pub(crate) fn add(&mut self, value: &Reach) {
+    pub(crate) fn add(&mut self, value: &RecordPath) {
         if value.rank() < self.slowest.rank() {
             self.slowest = *value;
         }
@@ -132,8 +132,8 @@ impl Merging {
         self.lineage = self.lineage.saturating_add(value.lineage);
     }
 
-    pub(crate) fn reach(&self) -> Reach {
-        Reach {
+    pub(crate) fn path(&self) -> RecordPath {
+        RecordPath {
             base_ns: self.base_ns,
             own_ns: self.own_ns,
             lineage: self.lineage,

@@ -2,29 +2,29 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow};
+use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow, TaskKey};
 
 use crate::{ProvenanceError, RecordRef};
 
-/// Application, stage and partition.
-type Place = (String, i32, i32);
+/// A task: application, stage and partition.
+type Task = (String, i32, i32);
 /// Attempts at the stage and at the task.
 type Rank = (i32, i64);
 
 /// A task attempt.
 #[derive(Debug, Clone, Default)]
-pub struct Tap {
-    /// What it read, by the number of the source.
+pub struct TaskTrace {
+    /// What it read, by the key of the source.
     pub sources: Vec<RecordSourceRow>,
-    /// What it made, by the number of the output.
+    /// What it made, by the key of the output.
     pub targets: Vec<RecordTargetRow>,
 }
 
-impl Tap {
-    /// What tables call it.
-    fn number(&self) -> Option<i64> {
-        let of_target = self.targets.first().map(|row| row.tap);
-        of_target.or(self.sources.first().map(|row| row.tap))
+impl TaskTrace {
+    /// Its key in the tables.
+    fn key(&self) -> Option<TaskKey> {
+        let of_target = self.targets.first().map(|row| row.task_key);
+        of_target.or(self.sources.first().map(|row| row.task_key))
     }
 
     /// The output that the records of a source go into.
@@ -40,6 +40,15 @@ impl Tap {
         of_target.or(self.sources.first().map(|row| row.app.as_str()))
     }
 
+    /// The task that it is an attempt at.
+    fn task(&self) -> Option<Task> {
+        let of_target = self.targets.first();
+        let of_source = self.sources.first();
+        of_target
+            .map(|row| (row.app.clone(), row.stage, row.partition))
+            .or(of_source.map(|row| (row.app.clone(), row.stage, row.partition)))
+    }
+
     /// Which attempt of its task this is: later ones count more.
     fn rank(&self) -> Rank {
         let (attempt, task) = (
@@ -50,20 +59,20 @@ impl Tap {
     }
 }
 
-/// All that count: of attempts at the same task (speculative ones, those of a stage that was run again) the last.
+/// The task attempts that count: of several at the same task (speculative ones, those of a stage that was run again) the last.
 #[derive(Debug, Default)]
-pub struct Taps {
-    /// In the order of their numbers.
-    pub all: Vec<Tap>,
+pub struct TaskTraces {
+    /// Ordered by their keys.
+    pub all: Vec<TaskTrace>,
     /// Attempts that were left out for others.
     pub repeated: usize,
     /// Segments that could not be read.
     pub damaged: usize,
-    /// Their numbers in the order in which the writers wrote them; the same in all tables.
-    pub(crate) order: HashMap<i64, usize>,
+    /// The position of each key in the order in which the writers wrote them; the same in all tables.
+    pub(crate) order: HashMap<TaskKey, usize>,
 }
 
-impl Taps {
+impl TaskTraces {
     /// Those of an application, or of all.
     ///
     /// # Errors
@@ -71,79 +80,78 @@ impl Taps {
     pub fn read(dir: &ProfileDir, app: Option<&str>) -> Result<Self, ProvenanceError> {
         let sources = dir.read::<RecordSourceRow>()?;
         let targets = dir.read::<RecordTargetRow>()?;
-        let mut found: BTreeMap<i64, Tap> = BTreeMap::new();
+        let mut found: BTreeMap<TaskKey, TaskTrace> = BTreeMap::new();
         let mut order = HashMap::new();
         for row in sources.rows {
             let next = order.len();
-            order.entry(row.tap).or_insert(next);
-            found.entry(row.tap).or_default().sources.push(row);
+            order.entry(row.task_key).or_insert(next);
+            found.entry(row.task_key).or_default().sources.push(row);
         }
         for row in targets.rows {
-            found.entry(row.tap).or_default().targets.push(row);
+            found.entry(row.task_key).or_default().targets.push(row);
         }
         if let Some(app) = app {
-            found.retain(|_, tap| tap.app() == Some(app));
+            found.retain(|_, trace| trace.app() == Some(app));
         }
-        let mut last: BTreeMap<Place, (i64, Rank)> = BTreeMap::new();
-        for (number, tap) in &mut found {
-            tap.sources.sort_by_key(|row| row.source);
-            tap.targets.sort_by_key(|row| row.output);
-            let Some(place) = place(tap) else { continue };
-            let rank = tap.rank();
-            let best = last.entry(place).or_insert((*number, rank));
+        let mut last: BTreeMap<Task, (TaskKey, Rank)> = BTreeMap::new();
+        for (key, trace) in &mut found {
+            trace.sources.sort_by_key(|row| row.source);
+            trace.targets.sort_by_key(|row| row.output);
+            let Some(task) = trace.task() else { continue };
+            let rank = trace.rank();
+            let best = last.entry(task).or_insert((*key, rank));
             if rank > best.1 {
-                *best = (*number, rank);
+                *best = (*key, rank);
             }
         }
         let of_tasks = found.len();
-        let mut taps = Self {
+        let mut traces = Self {
             damaged: sources.problems.len() + targets.problems.len(),
             order,
             ..Self::default()
         };
-        let mut numbers: Vec<i64> = last.into_values().map(|(number, _)| number).collect();
-        numbers.sort_unstable();
-        for number in numbers {
-            if let Some(tap) = found.remove(&number) {
-                taps.all.push(tap);
+        let mut keys: Vec<TaskKey> = last.into_values().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        for key in keys {
+            if let Some(trace) = found.remove(&key) {
+                traces.all.push(trace);
             }
         }
-        taps.repeated = of_tasks - taps.all.len();
-        if taps.all.is_empty() {
+        traces.repeated = of_tasks - traces.all.len();
+        if traces.all.is_empty() {
             return Err(ProvenanceError::NoRecords(dir.path().display().to_string()));
         }
-        Ok(taps)
+        Ok(traces)
     }
 
-    /// The places of task attempts by their numbers.
-    pub(crate) fn places(&self) -> HashMap<i64, u32> {
-        let numbers = self.all.iter().map(Tap::number).zip(0..);
-        numbers
-            .filter_map(|(number, place)| Some((number?, place)))
+    /// The index of each task attempt in `all`, by its key.
+    pub(crate) fn indices(&self) -> HashMap<TaskKey, u32> {
+        let keys = self.all.iter().map(TaskTrace::key).zip(0..);
+        keys.filter_map(|(key, index)| Some((key?, index)))
             .collect()
     }
 
     /// How many records were read that went into something.
     pub(crate) fn records(&self) -> u64 {
-        let of_tap = |tap: &Tap| {
-            let has = |output: i32| tap.targets.iter().any(|row| row.output == output);
-            let sources = tap.sources.iter().filter(|row| has(tap.output_of(row)));
+        let of_trace = |trace: &TaskTrace| {
+            let has = |output: i32| trace.targets.iter().any(|row| row.output == output);
+            let sources = trace.sources.iter().filter(|row| has(trace.output_of(row)));
             sources.fold(0, |sum: u64, row| {
                 sum.saturating_add(u64::try_from(row.count).unwrap_or(0))
             })
         };
-        self.all.iter().map(of_tap).fold(0, u64::saturating_add)
+        self.all.iter().map(of_trace).fold(0, u64::saturating_add)
     }
 
-    /// How records are named in the tables.
-    pub(crate) fn number(&self, record: RecordRef) -> Option<i64> {
-        self.all.get(usize::try_from(record.tap).ok()?)?.number()
+    /// The key of the task attempt that read a record.
+    pub(crate) fn key(&self, record: RecordRef) -> Option<TaskKey> {
+        self.all.get(usize::try_from(record.trace).ok()?)?.key()
     }
 
     /// The source that a record was read from.
     pub fn source(&self, record: RecordRef) -> Option<&RecordSourceRow> {
-        let tap = self.all.get(usize::try_from(record.tap).ok()?)?;
-        tap.sources.iter().find(|row| row.source == record.source)
+        let trace = self.all.get(usize::try_from(record.trace).ok()?)?;
+        trace.sources.iter().find(|row| row.source == record.source)
     }
 
     /// Of each task attempt and output, how many links are before it. Each link belongs to one application.
@@ -152,15 +160,15 @@ impl Taps {
         let mut levels: Vec<Vec<u32>> = self
             .all
             .iter()
-            .map(|tap| vec![0; tap.targets.len()])
+            .map(|trace| vec![0; trace.targets.len()])
             .collect();
         // As many rounds as there are links one after the other; what is damaged may go round in circles.
-        for _ in 0..=LinkNumbers::of(self).0.len() {
+        for _ in 0..=LinkNumbers::new(self).0.len() {
             let mut changed = false;
-            for (tap, levels) in self.all.iter().zip(&mut levels) {
-                for (target, level) in tap.targets.iter().zip(levels.iter_mut()) {
-                    let sources = tap.sources.iter();
-                    let own = sources.filter(|source| tap.output_of(source) == target.output);
+            for (trace, levels) in self.all.iter().zip(&mut levels) {
+                for (target, level) in trace.targets.iter().zip(levels.iter_mut()) {
+                    let sources = trace.sources.iter();
+                    let own = sources.filter(|source| trace.output_of(source) == target.output);
                     let before = own
                         .flat_map(|source| source.links.iter().map(|link| (&source.app, link)))
                         .filter_map(|(app, link)| of_link.get(&(app.clone(), link.clone())))
@@ -186,30 +194,21 @@ impl Taps {
 pub(crate) struct LinkNumbers(HashMap<(String, String), u32>);
 
 impl LinkNumbers {
-    pub(crate) fn of(taps: &Taps) -> Self {
-        let mut numbers = HashMap::new();
-        for target in taps.all.iter().flat_map(|tap| &tap.targets) {
+    pub(crate) fn new(traces: &TaskTraces) -> Self {
+        let mut keys = HashMap::new();
+        for target in traces.all.iter().flat_map(|trace| &trace.targets) {
             if target.link != "result" {
-                let next = numbers.len() as u32;
+                let next = keys.len() as u32;
                 let key = (target.app.clone(), target.link.clone());
-                numbers.entry(key).or_insert(next);
+                keys.entry(key).or_insert(next);
             }
         }
-        Self(numbers)
+        Self(keys)
     }
 
-    /// None for results, and for what nobody wrote.
+    /// None for results, and for links that no task wrote to.
     pub(crate) fn get(&self, app: &str, link: &str) -> Option<u32> {
         let key = (app.to_owned(), link.to_owned());
         self.0.get(&key).copied()
     }
-}
-
-/// The task that an attempt was at.
-fn place(tap: &Tap) -> Option<Place> {
-    let of_target = tap.targets.first();
-    let of_source = tap.sources.first();
-    of_target
-        .map(|row| (row.app.clone(), row.stage, row.partition))
-        .or(of_source.map(|row| (row.app.clone(), row.stage, row.partition)))
 }

@@ -1,0 +1,80 @@
+//! The figures of the page.
+
+use std::collections::BTreeMap;
+
+use super::differences::Differences;
+use super::shapes::{Variant, Work};
+use crate::page::{Figure, slug};
+use crate::stats;
+
+/// The ranges that hold the truth and, for each setting and kind of work, the largest part at other operators, and how far the altered operator's
+/// growth is from what was added.
+pub(super) fn figures(measured: &BTreeMap<&str, BTreeMap<Variant, Differences>>) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (setting, variants) in measured {
+        let held = variants.values().fold((0, 0), |(held, all), differences| {
+            (held + differences.held.0, all + differences.held.1)
+        });
+        let (share, [low, high]) = stats::share(held.0 as f64, held.1 as f64);
+        figures.push(
+            Figure::new(
+                &slug(&format!("{setting}_held")),
+                &format!("regions={setting}: ranges that hold the truth"),
+                100.0 * share,
+                "%",
+                1,
+            )
+            .within(Some([100.0 * low, 100.0 * high])),
+        );
+        for work in [Work::Dependent, Work::Independent] {
+            let most = variants
+                .iter()
+                .filter(|(variant, _)| variant.work == work)
+                .filter_map(|(variant, differences)| Some((variant, differences.most(variant)?)))
+                .max_by(|a, b| a.1.1.0.total_cmp(&b.1.1.0));
+            let parts = variants.iter().filter(|(variant, _)| variant.work == work);
+            let parts = parts.filter_map(|(variant, differences)| {
+                let values = differences.operators.get(variant.operator())?;
+                Some((variant, differences.part(values)))
+            });
+            let furthest =
+                parts.max_by(|(_, a), (_, b)| (a.0 - 1.0).abs().total_cmp(&(b.0 - 1.0).abs()));
+            if let Some((variant, (share, half))) = furthest {
+                figures.push(
+                    Figure::new(
+                        &slug(&format!("{setting}_{}_altered", work.name())),
+                        &format!(
+                            "regions={setting}: {} work at the operator that was altered, the furthest from 100% ({} of {})",
+                            work.name(),
+                            variant.place,
+                            variant.shape
+                        ),
+                        100.0 * share,
+                        "% of the added time",
+                        1,
+                    )
+                    .within(Some([100.0 * (share - half), 100.0 * (share + half)])),
+                );
+            }
+            let Some((variant, (name, (share, half)))) = most else {
+                continue;
+            };
+            figures.push(
+                Figure::new(
+                    &slug(&format!("{setting}_{}", work.name())),
+                    &format!(
+                        "regions={setting}: {} work at an operator that was not altered, the most ({} of {}, at {name})",
+                        work.name(),
+                        variant.place,
+                        variant.shape
+                    ),
+                    100.0 * share,
+                    "% of the added time",
+                    1,
+                )
+                .within(Some([100.0 * (share - half), 100.0 * (share + half)])),
+            );
+        }
+    }
+    figures
+}

@@ -1,0 +1,232 @@
+//! The operators of a stage: which of them a line of generated code or a boundary frame belongs to.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+
+use unfuse_format::Frame;
+
+use crate::boundary::{self, Boundary};
+use crate::collect::{self, Collector};
+use crate::plan::Plan;
+use crate::regions::{RegionKind, RegionMap};
+use crate::rule::{BoundaryKind, Rule};
+
+/// Lines between two descriptions that are looked at.
+const MOST_LINES: u32 = 4096;
+
+/// The operators of a line of generated code.
+pub(super) enum Operators {
+    /// The operators that begin there, from the producer to the consumer whose code it is.
+    Begin(Vec<usize>, Rule),
+    /// That of its caller, which is of the same codegen stage.
+    OfCaller,
+    /// Unknown: the execution has no such text.
+    Unknown,
+}
+
+/// A boundary, by its address, with the node that it is reached from and whether a boundary led there.
+type Taking = (*const Boundary, Option<(usize, bool)>);
+
+/// The node that a boundary hands over to, and the rule that found it.
+pub(super) type Taken = Option<(usize, Rule)>;
+
+/// The plan and what of it runs in the stage.
+#[derive(Debug)]
+pub(super) struct Context<'a> {
+    pub(super) plan: &'a Plan,
+    /// Those that the stage updated.
+    pub(super) accumulators: Option<&'a HashSet<i64>>,
+    /// Plan nodes by region id, for each text.
+    pub(super) generated: Option<&'a HashMap<String, Vec<usize>>>,
+    pub(super) regions: &'a HashMap<String, RegionMap>,
+    /// The nodes that boundaries handed over to so far: they are few, and every stack needs them.
+    pub(super) taken: Vec<(Taking, Taken)>,
+    pub(super) collector: OnceCell<Option<(Collector, bool)>>,
+}
+
+impl Context<'_> {
+    /// The operators that begin at a line: those around it since the innermost one that produces, which
+    /// is how a row passes them, from the producer up to the consumer whose code it is.
+    pub(super) fn operators_at(&self, hash: &str, line: u32, current: Option<usize>) -> Operators {
+        let Some(nodes) = self.generated.and_then(|texts| texts.get(hash)) else {
+            return Operators::Unknown;
+        };
+        let map = self.regions.get(hash);
+        let mut chain = Vec::new();
+        let outwards = map.map(|map| map.outwards(line));
+        for region in outwards.into_iter().flatten() {
+            chain.extend(nodes.get(region.id as usize).copied());
+            if region.kind == RegionKind::Produce {
+                break;
+            }
+        }
+        chain.reverse();
+        if !chain.is_empty() {
+            let by_call_site = map.is_some_and(|map| map.is_by_call_site(line));
+            return Operators::Begin(
+                chain,
+                if by_call_site {
+                    Rule::CallSite
+                } else {
+                    Rule::Region
+                },
+            );
+        }
+        // A helper outside all regions: its caller's, if that is of this stage too.
+        if current.is_some_and(|current| nodes.contains(&current)) {
+            return Operators::OfCaller;
+        }
+        let first = nodes.get(1).or(nodes.first());
+        Operators::Begin(first.copied().into_iter().collect(), Rule::CodegenStage)
+    }
+
+    /// Collects the operators other than `owner` that code between two described lines may be of: that of the first, and where the
+    /// second stands further down, those of all lines between them.
+    pub(super) fn between(
+        &self,
+        hash: &str,
+        (before, line): (u32, u32),
+        owner: usize,
+        into: &mut Vec<usize>,
+    ) {
+        let nodes = self.generated.and_then(|texts| texts.get(hash));
+        let (Some(nodes), Some(map)) = (nodes, self.regions.get(hash)) else {
+            return;
+        };
+        let is_near = (before..before.saturating_add(MOST_LINES)).contains(&line);
+        let last = if is_near { line } else { before };
+        for line in before..=last {
+            let region = map.innermost(line);
+            let node = region.and_then(|region| nodes.get(region.id as usize));
+            if let Some(node) = node.filter(|node| **node != owner && !into.contains(node)) {
+                into.push(*node);
+            }
+        }
+    }
+
+    /// The node that a boundary frame hands over to, `None` to leave things as they are.
+    pub(super) fn take_over(
+        &mut self,
+        boundary: &'static Boundary,
+        frame: &Frame,
+        current: Option<(usize, Rule)>,
+    ) -> Taken {
+        let from = current.map(|(node, rule)| {
+            let by_boundary = matches!(rule, Rule::Boundary(_) | Rule::Metrics(_));
+            (node, by_boundary)
+        });
+        // Each class has a node of its own.
+        if *boundary == Boundary::NamedAsClass {
+            return self.find(boundary, frame, from);
+        }
+        let taking = (std::ptr::from_ref(boundary), from);
+        if let Some((_, taken)) = self.taken.iter().find(|(known, _)| *known == taking) {
+            return *taken;
+        }
+        let taken = self.find(boundary, frame, from);
+        self.taken.push((taking, taken));
+        taken
+    }
+
+    fn find(&self, boundary: &Boundary, frame: &Frame, from: Option<(usize, bool)>) -> Taken {
+        let kind = boundary.kind();
+        match boundary {
+            // Where no scan runs, readers' classes do something else, such as footers of files.
+            Boundary::Source(names) => {
+                self.nearest(kind, from, |operator| {
+                    names.iter().any(|name| operator.starts_with(name.as_str()))
+                })
+                .filter(|(at, _)| self.accumulators.is_none_or(HashSet::is_empty) || self.runs(*at))
+            }
+            Boundary::Node(names) => self.nearest(kind, from, |operator| {
+                names.iter().any(|name| operator.contains(name.as_str()))
+            }),
+            Boundary::Mapped => self
+                .nearest(kind, from, |operator| boundary::MAPPING.contains(&operator))
+                .filter(|(at, _)| self.plan.nodes[*at].codegen_stage.is_none()),
+            Boundary::NamedAsClass => {
+                let operator = boundary::operator_of(&frame.class)?;
+                self.nearest(kind, from, |other| other == operator)
+            }
+            Boundary::ExchangeRead => self
+                .nearest(kind, from, |operator| operator.contains("Exchange"))
+                .filter(|(at, _)| from.is_some() || self.updated(*at, "records read")),
+            Boundary::ExchangeWrite => {
+                let writes = |at: &usize| {
+                    self.plan.nodes[*at].operator.contains("Exchange")
+                        && (self.updated(*at, "shuffle records written")
+                            || self.updated(*at, "shuffle bytes written"))
+                };
+                let at = (0..self.plan.nodes.len()).find(writes)?;
+                Some((at, Rule::Metrics(kind)))
+            }
+            Boundary::Collect => match (from, self.collector()?) {
+                (None, (Collector::Node(at), true)) => Some((at, Rule::Metrics(kind))),
+                (None, (Collector::Node(at), false)) => Some((at, Rule::OneOfSeveral(kind))),
+                _ => None,
+            },
+        }
+    }
+
+    /// The collector of the stage's rows, and whether it is certain.
+    pub(super) fn collector(&self) -> Option<(Collector, bool)> {
+        *self
+            .collector
+            .get_or_init(|| collect::collector(self.plan, self.accumulators?))
+    }
+
+    /// The current node if it is one of those wanted, else the nearest below it, else the only or the
+    /// deepest one that runs in this stage.
+    fn nearest(
+        &self,
+        kind: BoundaryKind,
+        from: Option<(usize, bool)>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Taken {
+        let wanted = |at: &usize| wanted(&self.plan.nodes[*at].operator);
+        if let Some((current, by_boundary)) = from {
+            let below = self.plan.below(current);
+            let below: Vec<usize> = below.into_iter().filter(wanted).collect();
+            let running = below.iter().copied().filter(|at| self.runs(*at));
+            let running: Vec<usize> = running.collect();
+            if wanted(&current) {
+                // An operator that is not fused may have got its rows from another one of its kind.
+                let again = by_boundary && kind == BoundaryKind::Operator && !running.is_empty();
+                let rule = if again {
+                    Rule::OneOfSeveral(kind)
+                } else {
+                    Rule::Boundary(kind)
+                };
+                return Some((current, rule));
+            }
+            if let Some(found) = choose(kind, &running, &below) {
+                return Some(found);
+            }
+            if let Some(first) = below.first() {
+                return Some((*first, Rule::OneOfSeveral(kind)));
+            }
+        }
+        let all: Vec<usize> = (0..self.plan.nodes.len()).rev().filter(wanted).collect();
+        let running: Vec<usize> = all.iter().copied().filter(|at| self.runs(*at)).collect();
+        choose(kind, &running, &all)
+    }
+
+    fn runs(&self, at: usize) -> bool {
+        self.updated(at, "")
+    }
+
+    fn updated(&self, at: usize, metric: &str) -> bool {
+        self.accumulators
+            .is_some_and(|accumulators| self.plan.updated(at, accumulators, metric))
+    }
+}
+
+/// The first node that runs. Not every operator has metrics, so the only one of its kind is taken without.
+fn choose(kind: BoundaryKind, running: &[usize], all: &[usize]) -> Taken {
+    match (running, all) {
+        (_, [only]) => Some((*only, Rule::Boundary(kind))),
+        ([only], _) => Some((*only, Rule::Metrics(kind))),
+        ([first, ..], _) => Some((*first, Rule::OneOfSeveral(kind))),
+        ([], _) => None,
+    }
+}
