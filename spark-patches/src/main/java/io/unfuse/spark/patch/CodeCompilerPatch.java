@@ -49,46 +49,28 @@ final class CodeCompilerPatch implements Patch {
             String descriptor,
             MethodVisitor next,
             Runnable applied) {
-        return new MethodVisitor(Opcodes.ASM9, next) {
+        return new Insertion(next, applied) {
             @Override
-            public void visitMethodInsn(
-                    int opcode,
-                    String called,
-                    String method,
-                    String parameters,
-                    boolean isInterface) {
+            boolean replaceCall(String called, String method, String parameters) {
                 if (called.equals(EVALUATOR)
                         && method.equals("cook")
                         && parameters.equals("(Ljava/lang/String;Ljava/lang/String;)V")) {
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            TAP,
-                            "cook",
-                            "(L" + EVALUATOR + ";Ljava/lang/String;Ljava/lang/String;)V",
-                            false);
-                    applied.run();
-                } else if (called.equals(JAVA_COMPILER)
+                    call(TAP, "cook", "(L" + EVALUATOR + ";Ljava/lang/String;Ljava/lang/String;)V");
+                    return true;
+                }
+                if (called.equals(JAVA_COMPILER)
                         && method.equals("getTask")
                         && descriptor.startsWith("(" + CODE_AND_COMMENT)
                         && (access & Opcodes.ACC_STATIC) == 0) {
                     // The text alone would not do: its hash must be that of Spark's body, the
                     // method's first parameter.
-                    super.visitVarInsn(Opcodes.ALOAD, 1);
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            TAP,
-                            "task",
-                            "(L"
-                                    + JAVA_COMPILER
-                                    + ";"
-                                    + parameters.substring(1, parameters.indexOf(')'))
-                                    + "Ljava/lang/Object;"
-                                    + parameters.substring(parameters.indexOf(')')),
-                            false);
-                    applied.run();
-                } else {
-                    super.visitMethodInsn(opcode, called, method, parameters, isInterface);
+                    mv.visitVarInsn(Opcodes.ALOAD, 1);
+                    int end = parameters.indexOf(')');
+                    String arguments = "L" + JAVA_COMPILER + ";" + parameters.substring(1, end);
+                    call(TAP, "task", "(" + arguments + OBJECT + parameters.substring(end));
+                    return true;
                 }
+                return false;
             }
         };
     }

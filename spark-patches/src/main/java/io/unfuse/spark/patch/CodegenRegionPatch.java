@@ -20,6 +20,8 @@ import java.util.regex.Pattern;
 final class CodegenRegionPatch implements Patch {
     private static final String TRAIT = "org/apache/spark/sql/execution/CodegenSupport";
 
+    private static final String REGIONS = "io/unfuse/spark/patch/Regions";
+
     /** After the context, a sequence; which one depends on Scala's version. */
     private static final Pattern TAKES_COLUMNS =
             Pattern.compile("^\\(L[^;]+/CodegenContext;Lscala/collection/[^;]*Seq;");
@@ -43,36 +45,22 @@ final class CodegenRegionPatch implements Patch {
             return next;
         }
         boolean hasColumns = name.equals("consume") && TAKES_COLUMNS.matcher(descriptor).find();
-        return new MethodVisitor(Opcodes.ASM9, next) {
+        return new Insertion(next, applied) {
             @Override
             public void visitCode() {
                 super.visitCode();
                 if (hasColumns) {
-                    super.visitVarInsn(Opcodes.ALOAD, 0);
-                    super.visitVarInsn(Opcodes.ALOAD, 2);
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            "io/unfuse/spark/patch/Regions",
-                            "outputs",
-                            "(Ljava/lang/Object;Ljava/lang/Object;)V",
-                            false);
+                    mv.visitVarInsn(Opcodes.ALOAD, 0);
+                    mv.visitVarInsn(Opcodes.ALOAD, 2);
+                    call(REGIONS, "outputs", "(" + OBJECT + OBJECT + ")V");
                 }
             }
 
             @Override
-            public void visitInsn(int opcode) {
-                if (opcode == Opcodes.ARETURN) {
-                    super.visitVarInsn(Opcodes.ALOAD, 0);
-                    super.visitInsn(Opcodes.SWAP);
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            "io/unfuse/spark/patch/Regions",
-                            name,
-                            "(Ljava/lang/Object;Ljava/lang/String;)Ljava/lang/String;",
-                            false);
-                    applied.run();
-                }
-                super.visitInsn(opcode);
+            void beforeReturn() {
+                mv.visitVarInsn(Opcodes.ALOAD, 0);
+                mv.visitInsn(Opcodes.SWAP);
+                call(REGIONS, name, "(" + OBJECT + "Ljava/lang/String;)Ljava/lang/String;");
             }
         };
     }

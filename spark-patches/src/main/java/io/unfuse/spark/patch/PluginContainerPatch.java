@@ -31,25 +31,13 @@ final class PluginContainerPatch implements Patch {
         if (!name.equals("apply")) {
             return next;
         }
-        return new MethodVisitor(Opcodes.ASM9, next) {
+        return new Insertion(next, applied) {
             @Override
-            public void visitMethodInsn(
-                    int opcode,
-                    String called,
-                    String method,
-                    String parameters,
-                    boolean isInterface) {
-                super.visitMethodInsn(opcode, called, method, parameters, isInterface);
+            void afterCall(String called, String method, String parameters) {
                 if (method.equals("loadExtensions")) {
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            "io/unfuse/spark/UnfusePlugin",
-                            "addTo",
-                            "(Ljava/lang/Object;)Ljava/lang/Object;",
-                            false);
-                    super.visitTypeInsn(
-                            Opcodes.CHECKCAST, Type.getReturnType(parameters).getInternalName());
-                    applied.run();
+                    call("io/unfuse/spark/UnfusePlugin", "addTo", "(" + OBJECT + ")" + OBJECT);
+                    String list = Type.getReturnType(parameters).getInternalName();
+                    mv.visitTypeInsn(Opcodes.CHECKCAST, list);
                 }
             }
         };

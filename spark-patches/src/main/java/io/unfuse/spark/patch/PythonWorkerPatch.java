@@ -26,20 +26,11 @@ final class PythonWorkerPatch implements Patch {
         if (!name.equals("createPythonWorker") || (access & Opcodes.ACC_SYNCHRONIZED) == 0) {
             return next;
         }
-        return new MethodVisitor(Opcodes.ASM9, next) {
+        return new Insertion(next, applied) {
             @Override
-            public void visitInsn(int opcode) {
-                if (opcode == Opcodes.ARETURN) {
-                    super.visitInsn(Opcodes.DUP);
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            "io/unfuse/spark/events/PythonWorkers",
-                            "obtained",
-                            "(Ljava/lang/Object;)V",
-                            false);
-                    applied.run();
-                }
-                super.visitInsn(opcode);
+            void beforeReturn() {
+                mv.visitInsn(Opcodes.DUP);
+                call("io/unfuse/spark/events/PythonWorkers", "obtained", "(" + OBJECT + ")V");
             }
         };
     }

@@ -50,56 +50,34 @@ final class RecordPatch implements Patch {
         }
     }
 
-    /** The tap is told when the method begins, and gets what it returns. */
+    /** {@link RecordTap} learns of the method's begin, and gets what it returns. */
     private static MethodVisitor ofRdd(MethodVisitor next, String what, Runnable applied) {
-        return new MethodVisitor(Opcodes.ASM9, next) {
+        return new Insertion(next, applied) {
             @Override
             public void visitCode() {
                 super.visitCode();
-                super.visitVarInsn(Opcodes.ALOAD, 2);
-                super.visitMethodInsn(
-                        Opcodes.INVOKESTATIC, TAP, "begin" + what, "(Ljava/lang/Object;)V", false);
-                applied.run();
+                mv.visitVarInsn(Opcodes.ALOAD, 2);
+                call(TAP, "begin" + what, "(" + OBJECT + ")V");
             }
 
             @Override
-            public void visitInsn(int opcode) {
-                if (opcode == Opcodes.ARETURN) {
-                    super.visitVarInsn(Opcodes.ALOAD, 0);
-                    super.visitVarInsn(Opcodes.ALOAD, 1);
-                    super.visitVarInsn(Opcodes.ALOAD, 2);
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            TAP,
-                            "end" + what,
-                            "(Ljava/lang/Object;Ljava/lang/Object;Ljava/lang/Object;Ljava/lang/Object;)Ljava/lang/Object;",
-                            false);
-                    super.visitTypeInsn(Opcodes.CHECKCAST, ITERATOR);
-                }
-                super.visitInsn(opcode);
+            void beforeReturn() {
+                mv.visitVarInsn(Opcodes.ALOAD, 0);
+                mv.visitVarInsn(Opcodes.ALOAD, 1);
+                mv.visitVarInsn(Opcodes.ALOAD, 2);
+                call(TAP, "end" + what, "(" + OBJECT + OBJECT + OBJECT + OBJECT + ")" + OBJECT);
+                mv.visitTypeInsn(Opcodes.CHECKCAST, ITERATOR);
             }
         };
     }
 
     private static MethodVisitor ofResult(MethodVisitor next, Runnable applied) {
-        return new MethodVisitor(Opcodes.ASM9, next) {
+        return new Insertion(next, applied) {
             @Override
-            public void visitMethodInsn(
-                    int opcode,
-                    String called,
-                    String method,
-                    String parameters,
-                    boolean isInterface) {
-                super.visitMethodInsn(opcode, called, method, parameters, isInterface);
+            void afterCall(String called, String method, String parameters) {
                 if (method.equals("iterator") && parameters.equals(OF_RDD)) {
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            TAP,
-                            "result",
-                            "(Ljava/lang/Object;)Ljava/lang/Object;",
-                            false);
-                    super.visitTypeInsn(Opcodes.CHECKCAST, ITERATOR);
-                    applied.run();
+                    call(TAP, "result", "(" + OBJECT + ")" + OBJECT);
+                    mv.visitTypeInsn(Opcodes.CHECKCAST, ITERATOR);
                 }
             }
         };
@@ -110,56 +88,32 @@ final class RecordPatch implements Patch {
      * of Spark 4.
      */
     private static MethodVisitor ofShuffle(MethodVisitor next, Runnable applied) {
-        return new MethodVisitor(Opcodes.ASM9, next) {
+        return new Insertion(next, applied) {
             @Override
-            public void visitMethodInsn(
-                    int opcode,
-                    String called,
-                    String method,
-                    String parameters,
-                    boolean isInterface) {
+            void beforeCall(String called, String method, String parameters) {
                 if (method.equals("write") && parameters.equals("(L" + ITERATOR + ";)V")) {
-                    super.visitVarInsn(Opcodes.ALOAD, 2);
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            TAP,
-                            "shuffle",
-                            "(Ljava/lang/Object;Ljava/lang/Object;)Ljava/lang/Object;",
-                            false);
-                    super.visitTypeInsn(Opcodes.CHECKCAST, ITERATOR);
-                    applied.run();
+                    mv.visitVarInsn(Opcodes.ALOAD, 2);
+                    call(TAP, "shuffle", "(" + OBJECT + OBJECT + ")" + OBJECT);
+                    mv.visitTypeInsn(Opcodes.CHECKCAST, ITERATOR);
                 }
-                super.visitMethodInsn(opcode, called, method, parameters, isInterface);
             }
         };
     }
 
     private static MethodVisitor ofMerge(MethodVisitor next, Runnable applied) {
-        return new MethodVisitor(Opcodes.ASM9, next) {
+        return new Insertion(next, applied) {
             @Override
-            public void visitMethodInsn(
-                    int opcode,
-                    String called,
-                    String method,
-                    String parameters,
-                    boolean isInterface) {
+            void beforeCall(String called, String method, String parameters) {
                 if (called.equals("org/apache/spark/Aggregator")
                         && method.startsWith("combine")
                         && parameters.startsWith(
                                 "(L" + ITERATOR + ";Lorg/apache/spark/TaskContext;)")) {
                     // The iterator is below the context.
-                    super.visitInsn(Opcodes.SWAP);
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            TAP,
-                            "merged",
-                            "(Ljava/lang/Object;)Ljava/lang/Object;",
-                            false);
-                    super.visitTypeInsn(Opcodes.CHECKCAST, ITERATOR);
-                    super.visitInsn(Opcodes.SWAP);
-                    applied.run();
+                    mv.visitInsn(Opcodes.SWAP);
+                    call(TAP, "merged", "(" + OBJECT + ")" + OBJECT);
+                    mv.visitTypeInsn(Opcodes.CHECKCAST, ITERATOR);
+                    mv.visitInsn(Opcodes.SWAP);
                 }
-                super.visitMethodInsn(opcode, called, method, parameters, isInterface);
             }
         };
     }

@@ -28,22 +28,13 @@ final class WholeStageCodegenPatch implements Patch {
         if (!name.equals("doCodeGen") || !descriptor.equals("()Lscala/Tuple2;")) {
             return next;
         }
-        return new MethodVisitor(Opcodes.ASM9, next) {
+        return new Insertion(next, applied) {
             @Override
-            public void visitInsn(int opcode) {
-                if (opcode == Opcodes.ARETURN) {
-                    super.visitInsn(Opcodes.DUP);
-                    super.visitVarInsn(Opcodes.ALOAD, 0);
-                    super.visitInsn(Opcodes.SWAP);
-                    super.visitMethodInsn(
-                            Opcodes.INVOKESTATIC,
-                            "io/unfuse/spark/patch/CodegenTap",
-                            "generated",
-                            "(Ljava/lang/Object;Ljava/lang/Object;)V",
-                            false);
-                    applied.run();
-                }
-                super.visitInsn(opcode);
+            void beforeReturn() {
+                mv.visitInsn(Opcodes.DUP);
+                mv.visitVarInsn(Opcodes.ALOAD, 0);
+                mv.visitInsn(Opcodes.SWAP);
+                call("io/unfuse/spark/patch/CodegenTap", "generated", "(" + OBJECT + OBJECT + ")V");
             }
         };
     }
