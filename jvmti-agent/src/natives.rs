@@ -1,4 +1,4 @@
-//! The native methods of `io.unfuse.spark.Native`. HotSpot finds them in agent libraries by name.
+//! The native methods of `io.unfuse.spark.common.Native`. HotSpot finds them in agent libraries by name.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64) {
 
 /// `void taskStart(int stage, int stageAttempt, long taskAttemptId)`
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_unfuse_spark_Native_taskStart(
+pub extern "system" fn Java_io_unfuse_spark_common_Native_taskStart(
     _: EnvUnowned<'_>,
     _: JClass<'_>,
     stage: jint,
@@ -46,13 +46,16 @@ pub extern "system" fn Java_io_unfuse_spark_Native_taskStart(
 
 /// `void taskEnd()`
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_unfuse_spark_Native_taskEnd(_: EnvUnowned<'_>, _: JClass<'_>) {
+pub extern "system" fn Java_io_unfuse_spark_common_Native_taskEnd(
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
+) {
     mark(MarkKind::End, 0, 0, 0);
 }
 
 /// `boolean event(byte[] json)`
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_unfuse_spark_Native_event<'caller>(
+pub extern "system" fn Java_io_unfuse_spark_common_Native_event<'caller>(
     mut env: EnvUnowned<'caller>,
     _: JClass<'caller>,
     json: JByteArray<'caller>,
@@ -73,7 +76,7 @@ pub extern "system" fn Java_io_unfuse_spark_Native_event<'caller>(
 
 /// `void flush(int millis)`
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_unfuse_spark_Native_flush(
+pub extern "system" fn Java_io_unfuse_spark_common_Native_flush(
     _: EnvUnowned<'_>,
     _: JClass<'_>,
     millis: jint,
@@ -84,7 +87,7 @@ pub extern "system" fn Java_io_unfuse_spark_Native_flush(
 
 /// `boolean deliver(int millis, boolean last)`
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_unfuse_spark_Native_deliver(
+pub extern "system" fn Java_io_unfuse_spark_common_Native_deliver(
     _: EnvUnowned<'_>,
     _: JClass<'_>,
     millis: jint,
@@ -101,7 +104,7 @@ pub extern "system" fn Java_io_unfuse_spark_Native_deliver(
 
 /// `void log(String line)`
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_unfuse_spark_Native_log<'caller>(
+pub extern "system" fn Java_io_unfuse_spark_common_Native_log<'caller>(
     mut env: EnvUnowned<'caller>,
     _: JClass<'caller>,
     line: JString<'caller>,

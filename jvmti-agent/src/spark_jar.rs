@@ -29,9 +29,10 @@ const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
 /// Ms between heartbeats; read by `TaskMeter`.
 const HEARTBEAT_PROPERTY: &str = "unfuse.heartbeat.millis";
 
-/// Where the profile goes and from where; read by `SegmentShipper`.
+/// Where the profile goes, from where, and its folders; read by `SegmentShipper`.
 const URI_PROPERTY: &str = "unfuse.uri";
 const SPOOL_PROPERTY: &str = "unfuse.spool";
+const FOLDERS_PROPERTY: &str = "unfuse.folders";
 
 /// Where files of records wait, and whether contents stay out of them; read by `RecordTap`.
 const RECORDS_PROPERTY: &str = "unfuse.records";
@@ -143,6 +144,7 @@ fn properties(agent: &Agent) -> Option<Vec<Property>> {
     if let Some(shipped) = agent.session.shipped() {
         properties.push((URI_PROPERTY, shipped.uri.clone()));
         properties.push((SPOOL_PROPERTY, shipped.spool.to_str()?.to_owned()));
+        properties.push((FOLDERS_PROPERTY, shipped.folders().join(",")));
     }
     if let Some(records) = agent.options.records
         && let Some(waiting) = records_waiting(agent)

@@ -28,6 +28,13 @@ pub struct Shipment {
     pub spool: PathBuf,
 }
 
+impl Shipment {
+    /// Its folders, in the order in which they are to be copied.
+    pub fn folders(&self) -> Vec<&'static str> {
+        ProfileDir::folders_to_copy()
+    }
+}
+
 /// The running profiler as the JVM sees it. Nothing here waits for anyone.
 pub struct Session {
     map: CodeMap,
@@ -190,7 +197,7 @@ impl Session {
         wait_for(done, until);
     }
 
-    /// A number and the event by which the writer is told to write what it has; `last` says that the JVM
+    /// A number, and the event that asks the writer to write what it has; `last` says that the JVM
     /// ends now.
     pub fn order_flush(&self, last: bool) -> (u64, String) {
         let number = self.status().order_flush();

@@ -1,7 +1,9 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.common.Agent;
+import io.unfuse.spark.common.Json;
+import io.unfuse.spark.common.ScalaSeq;
 import io.unfuse.spark.events.ExecutionListener;
-import io.unfuse.spark.events.Json;
 import io.unfuse.spark.events.PythonWorkers;
 import io.unfuse.spark.events.TaskMeter;
 import io.unfuse.spark.records.RecordTap;

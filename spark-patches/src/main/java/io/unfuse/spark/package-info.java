@@ -1,5 +1,2 @@
-/**
- * The Spark plugin, which starts what the other packages do, and the way to the agent, which they
- * share.
- */
+/** The Spark plugin, which starts what the other packages do. */
 package io.unfuse.spark;

@@ -1,5 +1,8 @@
 package io.unfuse.spark;
 
+import io.unfuse.spark.common.Recorder;
+import io.unfuse.spark.common.ScalaSeq;
+
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;

@@ -1,6 +1,7 @@
 package io.unfuse.spark.events;
 
-import io.unfuse.spark.Agent;
+import io.unfuse.spark.common.Agent;
+import io.unfuse.spark.common.Json;
 
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;

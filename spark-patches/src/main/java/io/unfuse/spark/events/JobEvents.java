@@ -1,6 +1,7 @@
 package io.unfuse.spark.events;
 
-import io.unfuse.spark.ScalaSeq;
+import io.unfuse.spark.common.Json;
+import io.unfuse.spark.common.ScalaSeq;
 
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;

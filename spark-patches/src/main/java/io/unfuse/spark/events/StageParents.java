@@ -1,6 +1,6 @@
 package io.unfuse.spark.events;
 
-import io.unfuse.spark.ScalaSeq;
+import io.unfuse.spark.common.ScalaSeq;
 
 import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.StageInfo;

@@ -1,6 +1,6 @@
 package io.unfuse.spark.patch;
 
-import io.unfuse.spark.ScalaSeq;
+import io.unfuse.spark.common.ScalaSeq;
 
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.CodegenSupport;

@@ -1,6 +1,6 @@
 package io.unfuse.spark.patch;
 
-import io.unfuse.spark.Agent;
+import io.unfuse.spark.common.Agent;
 
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;

@@ -1,7 +1,7 @@
 package io.unfuse.spark.patch;
 
-import io.unfuse.spark.Agent;
-import io.unfuse.spark.ScalaSeq;
+import io.unfuse.spark.common.Agent;
+import io.unfuse.spark.common.ScalaSeq;
 
 import org.apache.spark.sql.catalyst.expressions.codegen.Block;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeBlock;

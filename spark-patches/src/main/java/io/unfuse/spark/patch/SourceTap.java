@@ -1,7 +1,7 @@
 package io.unfuse.spark.patch;
 
-import io.unfuse.spark.Agent;
-import io.unfuse.spark.events.Json;
+import io.unfuse.spark.common.Agent;
+import io.unfuse.spark.common.Json;
 
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.codehaus.commons.compiler.CompileException;

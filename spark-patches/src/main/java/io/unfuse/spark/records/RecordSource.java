@@ -1,7 +1,7 @@
 package io.unfuse.spark.records;
 
-import io.unfuse.spark.ScalaSeq;
-import io.unfuse.spark.events.Json;
+import io.unfuse.spark.common.Json;
+import io.unfuse.spark.common.ScalaSeq;
 
 import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;

@@ -1,6 +1,6 @@
 package io.unfuse.spark.records;
 
-import io.unfuse.spark.Agent;
+import io.unfuse.spark.common.Agent;
 
 import org.apache.spark.Partition;
 import org.apache.spark.SparkConf;

@@ -1,7 +1,7 @@
 package io.unfuse.spark.records;
 
-import io.unfuse.spark.Agent;
-import io.unfuse.spark.events.Json;
+import io.unfuse.spark.common.Agent;
+import io.unfuse.spark.common.Json;
 
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkEnv;

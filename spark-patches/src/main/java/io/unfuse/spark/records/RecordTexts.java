@@ -1,6 +1,6 @@
 package io.unfuse.spark.records;
 
-import io.unfuse.spark.events.Json;
+import io.unfuse.spark.common.Json;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Comparator;

@@ -1,6 +1,6 @@
 package io.unfuse.spark.ship;
 
-import io.unfuse.spark.Agent;
+import io.unfuse.spark.common.Agent;
 
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
@@ -20,7 +20,6 @@ import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.util.Arrays;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
 
@@ -39,35 +38,13 @@ public final class SegmentShipper implements Runnable {
     /** Set by the agent: this JVM's spool. */
     static final String SPOOL_PROPERTY = "unfuse.spool";
 
+    /** Set by the agent: the profile's folders in the order in which they are to be copied. */
+    static final String FOLDERS_PROPERTY = "unfuse.folders";
+
     private static final String MANIFEST = "unfuse.json";
 
     /** In a spool: where its files go. */
     private static final String TARGET = "target.uri";
-
-    /** Samples after what explains them, and the word on the whole process last. */
-    private static final List<String> FOLDERS =
-            Arrays.asList(
-                    "sources",
-                    "source_index",
-                    "codegen",
-                    "applications",
-                    "executors",
-                    "jobs",
-                    "plans",
-                    "executions",
-                    "stages",
-                    "stacks",
-                    "tasks",
-                    "cached",
-                    "intervals",
-                    "hosts",
-                    "records_in",
-                    "records_out",
-                    "record_texts",
-                    "record_targets",
-                    "record_sources",
-                    "samples",
-                    "processes");
 
     /** Stores where a file appears when it is complete, and renaming copies it. */
     private static final Set<String> STORES =
@@ -107,6 +84,7 @@ public final class SegmentShipper implements Runnable {
     private final Object identity;
 
     private final Path target;
+    private final String[] folders;
     private final Configuration conf;
     private final Set<Path> made = new HashSet<>();
     private FileSystem files;
@@ -120,10 +98,11 @@ public final class SegmentShipper implements Runnable {
     /** Somebody has waited in vain since the last round that was done: guarded by this. */
     private boolean inVain;
 
-    SegmentShipper(File spool, String target, Configuration conf) {
+    SegmentShipper(File spool, String target, String[] folders, Configuration conf) {
         this.spool = spool;
         identity = identity(spool);
         this.target = new Path(target);
+        this.folders = folders;
         this.conf = conf;
     }
 
@@ -131,13 +110,14 @@ public final class SegmentShipper implements Runnable {
     public static synchronized void start(Supplier<Configuration> conf) {
         String uri = System.getProperty(URI_PROPERTY);
         String spool = System.getProperty(SPOOL_PROPERTY);
-        if (uri == null || spool == null || running != null) {
+        String folders = System.getProperty(FOLDERS_PROPERTY);
+        if (uri == null || spool == null || folders == null || running != null) {
             return;
         }
         Configuration settings = new Configuration(conf.get());
         // Hadoop's own hook would close what ours still needs.
         settings.setBoolean("fs.automatic.close", false);
-        running = new SegmentShipper(new File(spool), uri, settings);
+        running = new SegmentShipper(new File(spool), uri, folders.split(","), settings);
         Thread thread = new Thread(running, "unfuse-shipper");
         thread.setDaemon(true);
         thread.start();
@@ -272,7 +252,7 @@ public final class SegmentShipper implements Runnable {
                 throw error;
             }
         }
-        for (String folder : FOLDERS) {
+        for (String folder : folders) {
             File[] finished =
                     new File(from, folder)
                             .listFiles(

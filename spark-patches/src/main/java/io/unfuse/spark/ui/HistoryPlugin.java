@@ -1,6 +1,6 @@
 package io.unfuse.spark.ui;
 
-import io.unfuse.spark.ScalaSeq;
+import io.unfuse.spark.common.ScalaSeq;
 
 import org.apache.spark.SparkConf;
 import org.apache.spark.scheduler.SparkListener;

@@ -1,6 +1,6 @@
 package io.unfuse.spark.ui;
 
-import io.unfuse.spark.Agent;
+import io.unfuse.spark.common.Agent;
 
 import org.apache.spark.SparkContext;
 import org.apache.spark.ui.SparkUI;

@@ -5,7 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-import io.unfuse.spark.ScalaSeq;
+import io.unfuse.spark.common.Json;
+import io.unfuse.spark.common.ScalaSeq;
 
 import org.apache.spark.sql.execution.SparkPlanInfo;
 import org.junit.jupiter.api.Test;

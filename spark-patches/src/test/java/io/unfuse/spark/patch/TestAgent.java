@@ -1,6 +1,6 @@
 package io.unfuse.spark.patch;
 
-import io.unfuse.spark.Recorder;
+import io.unfuse.spark.common.Recorder;
 
 import java.io.FileOutputStream;
 import java.io.IOException;

@@ -29,6 +29,7 @@ class SegmentShipperTest {
         return new SegmentShipper(
                 dir.resolve(spool).toFile(),
                 dir.resolve(target).toUri().toString(),
+                new String[] {"sources", "samples", "processes"},
                 new Configuration());
     }
 

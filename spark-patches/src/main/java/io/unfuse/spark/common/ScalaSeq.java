@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.common;
 
 import java.lang.reflect.Method;
 import java.util.ArrayList;

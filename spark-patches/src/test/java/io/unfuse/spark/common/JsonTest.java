@@ -1,4 +1,4 @@
-package io.unfuse.spark.events;
+package io.unfuse.spark.common;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.common;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;

@@ -1,6 +1,4 @@
-package io.unfuse.spark;
-
-import io.unfuse.spark.events.Json;
+package io.unfuse.spark.common;
 
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -73,7 +71,7 @@ public final class Agent {
         link = other;
     }
 
-    static void taskStart(int stage, int stageAttempt, long taskAttemptId) {
+    public static void taskStart(int stage, int stageAttempt, long taskAttemptId) {
         Link agent = link;
         if (agent == null) {
             return;
@@ -85,7 +83,7 @@ public final class Agent {
         }
     }
 
-    static void taskEnd() {
+    public static void taskEnd() {
         Link agent = link;
         if (agent == null) {
             return;

@@ -1,4 +1,4 @@
-package io.unfuse.spark;
+package io.unfuse.spark.common;
 
 /**
  * The functions the agent library exports to Java. HotSpot finds them in the agent by itself, so

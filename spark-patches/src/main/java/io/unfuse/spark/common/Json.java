@@ -1,4 +1,4 @@
-package io.unfuse.spark.events;
+package io.unfuse.spark.common;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;

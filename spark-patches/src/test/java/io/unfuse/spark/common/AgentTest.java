@@ -1,16 +1,14 @@
-package io.unfuse.spark;
+package io.unfuse.spark.common;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.unfuse.spark.events.Json;
+import io.unfuse.spark.SparkUnderTest;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-import java.util.Arrays;
 import java.util.Collections;
 
 class AgentTest {
@@ -81,25 +79,5 @@ class AgentTest {
         assertEquals(
                 Collections.singletonList("[123]"),
                 SparkUnderTest.run("select count(*) from facts where id < 123"));
-    }
-
-    @Test
-    void ourPluginComesAfterTheUsersAndOnce() throws Exception {
-        Object theirs = ScalaSeq.fromList(Collections.singletonList(new UserPlugin()));
-        Object both = UnfusePlugin.addTo(theirs);
-        assertEquals(Arrays.asList(UserPlugin.class, UnfusePlugin.class), classes(both));
-        assertSame(both, UnfusePlugin.addTo(both));
-        assertEquals(
-                Collections.singletonList(UnfusePlugin.class),
-                classes(UnfusePlugin.addTo(ScalaSeq.fromList(Collections.emptyList()))));
-        assertEquals("not a sequence", UnfusePlugin.addTo("not a sequence"));
-    }
-
-    private static java.util.List<Class<?>> classes(Object plugins) throws Exception {
-        java.util.List<Class<?>> classes = new java.util.ArrayList<>();
-        for (Object plugin : ScalaSeq.toList(plugins)) {
-            classes.add(plugin.getClass());
-        }
-        return classes;
     }
 }
