@@ -56,6 +56,7 @@ lint: tools $(JAR) $(PAGE)
 	cd report/page && npx --no-install tsc && npx --no-install prettier --log-level warn --check "src/**/*" "test/*.mjs" "*.mjs"
 	$(MVN) com.spotify.fmt:fmt-maven-plugin:check
 	cargo fmt --all --check
+	python3 tests/lint.py
 	cargo clippy --release --locked --quiet --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --quiet --no-deps --workspace --lib
 

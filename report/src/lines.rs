@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use unfuse_format::Frame;
+use unfuse_format::{Frame, StackId};
 use unfuse_postprocess::{Attribution, Owner, Profile, generated_hash, method_name};
 
 use crate::model::{Cost, HotLine};
@@ -41,7 +41,7 @@ impl<'a> NodeLines<'a> {
     pub(super) fn add(
         &mut self,
         profile: &'a Profile,
-        stack: i64,
+        stack: StackId,
         attribution: &Attribution,
         cost: Cost,
     ) {
