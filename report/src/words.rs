@@ -1,5 +1,7 @@
 //! Numbers and names in sentences.
 
+use unfuse_format::counted;
+
 use crate::text::shorten;
 
 /// `340 ms`, `3.4 s`, `92 s`, `14 min`, `2 h 13 min`.
@@ -25,7 +27,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     for unit in ["bytes", "KiB", "MiB", "GiB"] {
         if value < 1024.0 {
             return if unit == "bytes" {
-                count(bytes as usize, "byte", "bytes")
+                count(bytes as usize, "byte")
             } else {
                 format!("{value:.1} {unit}")
             };
@@ -36,12 +38,8 @@ pub(crate) fn bytes(bytes: u64) -> String {
 }
 
 /// `1 run`, `8 runs`, `12,000 runs`.
-pub(crate) fn count(number: usize, one: &str, several: &str) -> String {
-    format!(
-        "{} {}",
-        thousands(number),
-        if number == 1 { one } else { several }
-    )
+pub(crate) fn count(number: usize, one: &str) -> String {
+    counted(thousands(number), one)
 }
 
 /// With a comma between thousands.
@@ -158,8 +156,8 @@ mod tests {
             [1, 2048, 3_435_973_837].map(bytes),
             ["1 byte", "2.0 KiB", "3.2 GiB"]
         );
-        assert_eq!(count(1, "run", "runs"), "1 run");
-        assert_eq!(count(12_000, "run", "runs"), "12,000 runs");
+        assert_eq!(count(1, "run"), "1 run");
+        assert_eq!(count(12_000, "run"), "12,000 runs");
         assert_eq!([0.001, 0.48].map(percent), ["less than 1%", "48%"]);
         assert_eq!(shell("a/b-1"), "a/b-1");
         assert_eq!(shell("it's $HOME"), r"'it'\''s $HOME'");

@@ -103,7 +103,7 @@ fn names<'a>(
         }
         let runs = match more {
             [] => String::new(),
-            _ => format!("  ({})", words::count(more.len() + 1, "run", "runs")),
+            _ => format!("  ({})", words::count(more.len() + 1, "run")),
         };
         let name = shorten(&family.name, 80);
         known.push((family.number, format!("query {query}: {name}{runs}\n")));
@@ -119,10 +119,7 @@ fn names<'a>(
 fn more(rows: usize, limit: usize) -> String {
     match rows.saturating_sub(limit) {
         0 => String::new(),
-        more => format!(
-            "        … {} (--limit)\n",
-            words::count(more, "more row", "more rows")
-        ),
+        more => format!("        … {} (--limit)\n", words::count(more, "more row")),
     }
 }
 

@@ -100,7 +100,7 @@ impl Measures<'_> {
             Measure::LostSamples => self.lost_samples(),
             Measure::UnreadableFiles => {
                 let files = self.profile.problems.len();
-                Some(count(files, words::count(files, "file", "files"), None))
+                Some(count(files, words::count(files, "file"), None))
             }
             Measure::Unsampled => self.part(PartKind::Unknown, ""),
             Measure::FailedQueries => self.queries("query", |query| query.error.is_some(), "plan"),
@@ -142,10 +142,7 @@ impl Measures<'_> {
             shown: format!("{:.0}", 100.0 * half),
             subject: match samples {
                 0 => "no CPU samples".to_owned(),
-                _ => format!(
-                    "only {}",
-                    words::count(samples as usize, "CPU sample", "CPU samples")
-                ),
+                _ => format!("only {}", words::count(samples as usize, "CPU sample")),
             },
             ..Found::default()
         })
@@ -177,7 +174,7 @@ impl Measures<'_> {
                 "The {one} “{}”",
                 words::name(&self.summary.queries[only].name)
             ),
-            _ => words::count(found.len(), one, "queries"),
+            _ => words::count(found.len(), one),
         };
         let evidence = Evidence {
             query: Some(first),

@@ -258,13 +258,10 @@ fn time_sentence(verdict: &Verdict, summary: &Summary) -> String {
         (1, None) => format!("The application ran {time}"),
         (several, Some(slots)) => format!(
             "{} ran {time} in all on {}",
-            words::count(several, "application", "applications"),
+            words::count(several, "application"),
             slots_text(slots)
         ),
-        (several, None) => format!(
-            "{} ran {time} in all",
-            words::count(several, "application", "applications")
-        ),
+        (several, None) => format!("{} ran {time} in all", words::count(several, "application")),
     };
     if texts.is_empty() {
         return format!("{ran}; nothing was sampled.");
@@ -275,7 +272,7 @@ fn time_sentence(verdict: &Verdict, summary: &Summary) -> String {
 fn slots_text(slots: f64) -> String {
     let whole = slots.round();
     if (slots - whole).abs() < 0.05 * slots {
-        words::count(whole.max(1.0) as usize, "slot", "slots")
+        words::count(whole.max(1.0) as usize, "slot")
     } else {
         format!("{slots:.1} slots on average")
     }
@@ -391,7 +388,7 @@ fn place(summary: &Summary, operator: &OperatorCost) -> String {
     let family = &summary.families[operator.family];
     let runs = match family.runs.len() {
         1 => String::new(),
-        several => format!(", {}", words::count(several, "run", "runs")),
+        several => format!(", {}", words::count(several, "run")),
     };
     let (name, id) = (shorten(&family.name, 40), operator.id);
     format!(
