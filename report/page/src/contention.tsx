@@ -145,8 +145,8 @@ function Simpler(props: {
       )}
       {blamed !== undefined && wrong.length > 0 && (
         <Why>
-          Who runs longest beside a query need not use what it waits for: the overlaps point at another query than the
-          blame does.
+          The query with the longest overlap need not use what this one waits for: here, the overlaps name another query
+          than the blame does.
         </Why>
       )}
       <Why>

@@ -102,7 +102,7 @@ function Sentence({ of }: { of: Skew }) {
   );
   if (of.stages > 0 && of.too_few === of.stages)
     return (
-      <p class="lead">All {plural(of.stages, "stage")} have too few tasks to say whether some of them are slow.</p>
+      <p class="lead">None of {plural(of.stages, "stage")} has enough tasks to say whether some of them are slow.</p>
     );
   if (of.skewed === 0)
     return (

@@ -136,7 +136,7 @@ function SlowTasks({
             <th class="bars wide">
               <span class="sr">Bar of what it took longer</span>
             </th>
-            <th class="number" title="Than a typical task of the stage">
+            <th class="number" title="What it took beyond a typical task of the stage">
               Slower by
             </th>
             <th class="number wide">Took</th>

@@ -3,9 +3,9 @@
 //   node test/shots.mjs PROFILE DIR [QUERY]       every page of the report and of a query, at both widths, in both themes
 //   node test/shots.mjs --readme PROFILE OUT.png  the picture of the README; needs pngquant (Debian: of that name)
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { launch, watched } from "./browser.mjs";
 import { places } from "./places.mjs";
@@ -22,8 +22,10 @@ if (!profile || !out) throw new Error("say a profile or a report, and where the 
 const temporary = mkdtempSync(join(tmpdir(), "unfuse-shots-"));
 let file = profile;
 if (statSync(profile).isDirectory()) {
+  // Below a short name, as commands in the picture have it.
   file = join(temporary, "report.html");
-  execFileSync(unfuse, ["report", profile, "-o", file], { stdio: ["ignore", "ignore", "inherit"] });
+  symlinkSync(resolve(profile), join(temporary, "profile"));
+  execFileSync(unfuse, ["report", "profile", "-o", file], { cwd: temporary, stdio: ["ignore", "ignore", "inherit"] });
 }
 const browser = await launch();
 try {
@@ -72,7 +74,7 @@ async function pictureOfReadme() {
     return rows.at(-1)?.getBoundingClientRect().bottom ?? document.body.scrollHeight;
   });
   mkdirSync(dirname(out), { recursive: true });
-  await page.screenshot({ path: out, fullPage: true, clip: { x: 0, y: 0, width: 1100, height: Math.ceil(end) + 12 } });
+  await page.screenshot({ path: out, fullPage: true, clip: { x: 0, y: 0, width: 1100, height: Math.ceil(end) + 4 } });
   await close();
   // A palette of 256 colours makes it a third as large.
   execFileSync("pngquant", ["--force", "--output", out, "256", out]);

@@ -103,7 +103,7 @@ onPage("skew: all skewed stages, and of each its tasks, records and what to do",
 
 onPage("skew: where nothing is skewed, a sentence says so", async (page) => {
   await page.goto(url("canonical.html", "#/skew"));
-  await page.waitForSelector("text=/stages? (waits|have too few)/");
+  await page.waitForSelector("text=/None of \\d+ stages (waits|has)/");
   assert.match(await page.locator("main").innerText(), /unfuse run --records -- COMMAND/);
   await page.goto(url("canonical.html", "#/query/0-3/skew"));
   await page.waitForSelector("text=None of its stages is found to wait for slow tasks");
