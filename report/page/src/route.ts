@@ -66,6 +66,8 @@ const scrolled = new Map<string, number>();
 export function useFreshView(view: string): void {
   const shown = useRef<string>(undefined);
   useEffect(() => {
+    // The browser would do it before the view is there, as far as the one before reaches.
+    history.scrollRestoration = "manual";
     const keep = () => scrolled.set(location.hash, scrollY);
     window.addEventListener("scroll", keep, { passive: true });
     return () => window.removeEventListener("scroll", keep);

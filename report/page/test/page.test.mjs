@@ -203,12 +203,16 @@ onPage("nothing can be loaded", async (page) => {
 onPage("another view begins at its top with the focus in it, and back leads to where it was left", async (page) => {
   await page.goto(url("day.html", "#/?runs=all"));
   await page.waitForSelector("table.list tbody tr");
-  await page.locator("[data-row]").nth(40).scrollIntoViewIfNeeded();
-  await page.evaluate(() => scrollBy(0, 200));
-  await page.waitForFunction(() => scrollY > 200);
-  await page.waitForTimeout(100);
-  const left = await page.evaluate(() => scrollY);
-  await page.locator("[data-row]").nth(40).click();
+  await page.evaluate(() => scrollBy(0, 400));
+  const left = await page.evaluate(async () => {
+    for (let frames = 0; frames < 3; frames++) await new Promise(requestAnimationFrame);
+    return scrollY;
+  });
+  assert.ok(left > 200);
+  await page
+    .locator("[data-row]")
+    .nth(40)
+    .evaluate((row) => row.click());
   await page.waitForSelector("table.plan tbody tr");
   assert.equal(await page.evaluate(() => scrollY), 0);
   assert.match(await page.title(), /^Query \d+ - unfuse: /);
