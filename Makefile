@@ -23,7 +23,7 @@ PROGRAM := --package unfuse-cli --package unfuse-agent
 help:
 	@echo "make demo    profile a TPC-H query on local Spark and show the result"
 	@echo "make test    everything CI runs: format, lints, unit tests, end-to-end tests on real Spark"
-	@echo "make grammar the English of documents, messages and help texts"
+	@echo "make grammar the English of documents, messages and help texts; part of make lint"
 	@echo "make check   formats, lints and unit tests: minutes, for every day"
 	@echo "make test-miri  the code map's tests under miri (minutes; needs a nightly toolchain)"
 	@echo "make build   target/release/unfuse and target/release/libunfuse.so"
@@ -52,7 +52,7 @@ test:
 check:
 	@tests/parts.sh lint test-rust
 
-lint: tools $(JAR) $(PAGE)
+lint: tools $(JAR) $(PAGE) grammar
 	cd report/page && npx --no-install tsc && npx --no-install prettier --log-level warn --check "src/**/*" "test/*.mjs" "*.mjs"
 	$(MVN) com.spotify.fmt:fmt-maven-plugin:check
 	cargo fmt --all --check

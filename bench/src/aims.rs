@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::page::Figure;
+use crate::page::{Figure, after_number};
 
 /// All aims.
 pub static AIMS: LazyLock<Vec<Aim>> = LazyLock::new(|| {
@@ -83,7 +83,7 @@ impl Aim {
             Limit::AtMost(limit) => ("at most", limit),
             Limit::AtLeast(limit) => ("at least", limit),
         };
-        format!("{words} {limit} {unit}").trim_end().to_owned()
+        format!("{words} {limit}{}", after_number(unit))
     }
 }
 

@@ -274,8 +274,7 @@ impl Codemap {
             "{} runs, each structure in turn; means over the runs, the longest of all. Look-ups are of random addresses while \
              another thread does nothing, inserts and unloads a range every 100 µs (*paced*), or does so without a pause (*busy*). \
              The code map finds the record *at a time* and the described pc in it, the others only the range. Percentiles are of \
-             look-ups that are timed one by one, less the time of reading the clock; where more threads are runnable than the \
-             machine has CPUs, the longest hold the time in which the reader had none.\n\n\
+             look-ups that are timed one by one, without the time to read the clock; if more threads are runnable than the machine has CPUs, the longest include time in which the reader had no CPU.\n\n\
              | ranges | structure | insert, ns | writer | look-up, ns | median | 99% | 99.9% | longest | insert and unload, ns |\n\
              |---|---|---|---|---|---|---|---|---|---|\n",
             self.runs

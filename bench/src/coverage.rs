@@ -156,8 +156,7 @@ impl Coverage {
         }
         body += &all.rules();
         body += &all.cpu();
-        body += "## By query\n\n*proved*: a line, a call or a class on the stack, and nothing else in the plan, says which \
-                 plan node it is; *guessed*: on a plan node, maybe the wrong one.\n\n\
+        body += "## By query\n\n*proved*: a line, a call or a class on the stack, and nothing else in the plan, identifies the plan node; *guessed*: on a plan node that may be the wrong one.\n\n\
                  | query | CPU, s | ÷ executorCpuTime | ÷ with deserialization | proved, % | guessed, % | \
                  under headings, % | unattributed, % | headings |\n|---|---|---|---|---|---|---|---|---|\n";
         for (name, covered) in queries {

@@ -98,7 +98,7 @@ impl Impact {
             }
         }
         let body = format!(
-            "Jobs on Spark 4.3 (local[2]), from the start of `spark-submit` to its end, so that starting a JVM is in all times and computes. Each ran \
+            "Jobs on Spark 4.3 (local[2]), from the start of `spark-submit` to its end, so all times include the start of a JVM, which computes. Each ran \
              {} times at every scheme, in turns, after one run to warm up. The CPU has 1 or 2 CPUs' bandwidth; inputs \
              ({} MiB) come from a disk limited to {} or from memory. Intervals hold at 95%.\n\n\
              | job | CRI | DRI | bottleneck found | known |\n|---|---|---|---|---|\n{table}\n\
@@ -203,7 +203,7 @@ fn found(verdict: &Value) -> String {
         Value::String(one) => format!("{one} ({certainty})"),
         Value::Array(several) => {
             let names: Vec<&str> = several.iter().filter_map(Value::as_str).collect();
-            format!("{} (not told apart)", names.join(" or "))
+            format!("{} (not separated)", names.join(" or "))
         }
         _ => certainty,
     }

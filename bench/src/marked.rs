@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
+use unfuse_format::counted;
 use unfuse_machine::java_release;
 use unfuse_postprocess::{By, Level, Profile, Selection, Time, Totals, WaitReason, export};
 
@@ -250,12 +251,14 @@ impl Marked {
     fn body(&self, queries: &[Query], landed: &BTreeMap<String, FunctionSamples>) -> String {
         let mut body = format!(
             "Each query calls one marked Java function of about 50 µs in one operator of its plan; TPC-H SF 1, local[2], \
-             Spark {}, {} Hz, {} runs of each query. *spent*: CPU time that the function measured by itself. *operator ÷ spent*: \
+             Spark {}, {} Hz, {} of each query. *spent*: CPU time that the function measured by itself. *operator ÷ spent*: \
              CPU time that the operator got, over that; below 1, work of the function is missing from its operator. *in it*: samples with \
              the function on the stack; below 1, the compiler inlined the function and describes its code as that of a caller. *right*: \
-             those of them that were given to the operator that calls the function, with Wilson's 95% interval. \
-             A Python function runs in a process of its own, where nothing samples it: its operator shows the time as waiting.\n\n",
-            self.spark, self.rate, self.runs
+             those of them that were attributed to the operator that calls the function, with Wilson's 95% interval. \
+             A Python function runs in another process, which is not sampled: its operator shows the time as waiting.\n\n",
+            self.spark,
+            self.rate,
+            counted(self.runs, "run")
         );
         for (way, settings) in self.ways() {
             let settings: Vec<String> = settings

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use unfuse_format::counted;
 
 use crate::accuracy::LINEITEMS;
 use crate::accuracy::thesis::THESIS;
@@ -346,12 +347,13 @@ impl Overhead {
 
     fn body(&self, contenders: &[Contender]) -> String {
         let mut body = format!(
-            "TPC-H SF 1, local[2], Spark 4.3; {} runs. In each, a JVM of every tool is up, and they take turns query by query: {} \
-             rounds to warm up, {} that count. A ratio is with ÷ {} of the same round; medians over the rounds, \
-             the geometric mean over queries, and over runs with its 95% confidence interval. CPU is the JVM's and that of \
-             the profiler's processes; the share of the latter stands beside it.\n\n\
+            "TPC-H SF 1, local[2], Spark 4.3; {}. In each run the JVMs of all tools are up at the same time, and take turns query by query: {} \
+             to warm up, {} that count. A ratio is with ÷ {} in the same round. Figures are medians over the rounds, then geometric means over queries and over runs, with a 95% confidence interval over the runs. CPU time is that of the JVM and of the profiler's processes; a column has the latter's share.\n\n\
              | with | wall, ratio | CPU, ratio | processes beside, % of the JVM's CPU |\n|---|---|---|---|\n",
-            self.runs, self.warm_up, self.rounds, contenders[0].name
+            counted(self.runs, "run"),
+            counted(self.warm_up, "round"),
+            self.rounds,
+            contenders[0].name
         );
         for contender in &contenders[1..] {
             let ratio =
@@ -371,7 +373,7 @@ impl Overhead {
         if self.mlss {
             let _ = writeln!(
                 body,
-                "\nThe thesis found that methods for all operators add {} % of CPU time (SF 10, Spark 2.4.5). Here `lineitem` is there {} \
+                "\nThe thesis found that methods for all operators add {}% of CPU time (SF 10, Spark 2.4.5). Here `lineitem` is there {} \
                  times over, and CPU is of the whole JVM. The query is that of `unfuse-bench accuracy --thesis`.",
                 THESIS.mlss_overhead, self.lineitems
             );

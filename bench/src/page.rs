@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats;
 
+pub(crate) use render::after_number;
 pub use render::{aim_and_verdict, index};
 
 /// All measurements of a page.
@@ -203,7 +204,7 @@ impl Measuring {
             load: load(),
             partial: false,
             note: cfg!(debug_assertions)
-                .then(|| "Made with a debug build: its times say nothing.".to_owned()),
+                .then(|| "Made with a debug build: its times are meaningless.".to_owned()),
             figures: Vec::new(),
             body: Vec::new(),
         };

@@ -41,7 +41,7 @@ struct Job {
 const JOBS: [Job; 2] = [
     Job {
         name: "waiting",
-        about: "tasks that wait as for a service, every seventh four times as long; slots beyond the machine's cores are as good as others",
+        about: "tasks that wait as for a service, every seventh four times as long; slots beyond the machine's cores work as well as others",
         fitted: &[
             [4, 1, 2],
             [8, 4, 6],
@@ -60,7 +60,7 @@ const JOBS: [Job; 2] = [
     },
     Job {
         name: "query",
-        about: "a query with a join and two aggregations over TPC-H's lineitem, over and over; its tasks want a CPU each",
+        about: "a query with a join and two aggregations over TPC-H's lineitem, repeated; each of its tasks needs a CPU",
         fitted: &[
             [1, 4, 1],
             [2, 16, 4],
@@ -223,7 +223,7 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
         let in_turn = profile.validation.mean_error(model);
         let _ = writeln!(
             body,
-            "| {} | {} | {} | {model}{} | {:.1} % | {} | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {inside} of {} | {:.2} |",
+            "| {} | {} | {} | {model}{} | {:.1}% | {} | {:.1}% | {:.1}% | {:.1}% | {:.1}% | {inside} of {} | {:.2} |",
             job.name,
             profile.runs.len(),
             held.len(),
@@ -233,7 +233,7 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
                 ""
             },
             100.0 * profile.fit_error(model),
-            in_turn.map_or_else(|| "-".to_owned(), |error| format!("{:.1} %", 100.0 * error)),
+            in_turn.map_or_else(|| "-".to_owned(), |error| format!("{:.1}%", 100.0 * error)),
             100.0 * of(|guess| guess.error),
             stats::mean_and_half_width(&by_point).0,
             100.0 * worst,

@@ -88,8 +88,7 @@ impl Skew {
             "{} trials of each program on {} lines, local[2], Spark 4.3: a line chosen at random takes 1 to {} s longer. *Found*: the \
              expensive input of the slowest result is that line; with one slow line and one answer, precision and recall of naming it \
              are both the share of trials found. *Inputs by provenance alone*: all those that the slowest result came from. Times are of runs \
-             without a slow line over those of Spark alone: *whole* from the start of `spark-submit` to its end and until nobody writes to the \
-             profile any more, so with starting the JVM and with making tables of what was recorded; *job* is the part inside Spark. With tasks \
+             without a slow line over those of Spark alone: *whole* from the start of `spark-submit` to its end and until the profile is complete, so with starting the JVM and with making tables of what was recorded; *job* is the part inside Spark. With tasks \
              noted only (`rate=0`) is enough to detect skew. Detecting skewed stages itself is not measured here. Geometric means.\n\n\
              | program | found | first among slow records | inputs by provenance alone | records followed: whole | job | tasks noted: whole | job | `unfuse skew`, s |\n\
              |---|---|---|---|---|---|---|---|---|\n",

@@ -159,9 +159,8 @@ impl Soak {
              a hidden one in a new thread, runs each for 25 ms, drops them and sleeps for 50 ms (the thread lives a second longer); {} Hz, {} minutes: {} \
              pieces of code came and {} went. Everything is read every {} s. The slope is that of the least-squares \
              line after the first quarter, with its 95% confidence interval, through the means of {PIECES} pieces of \
-             the time. *Not told* means that the interval holds 0: so long a run does not tell growth up to the interval's upper end from \
-             none. The profile directory grows with what is sampled. What the map \
-             has handed out never falls: it is the most blocks of each size there have been at once.\n\n\
+             the time. *Not shown* means that the interval contains 0: growth up to the upper end of the \
+             interval cannot be separated from no growth in this time. The profile directory grows with what is sampled. The memory that the map has handed out never falls: it is the largest number of blocks of each size at one time.\n\n\
              | what | at the first quarter | at the end | slope, a minute | it |\n|---|---|---|---|---|\n",
             self.rate,
             self.minutes,
@@ -292,7 +291,7 @@ impl Curve {
         } else if line.slope < -line.half_width {
             "shrinks"
         } else {
-            "not told"
+            "not shown"
         }
     }
 

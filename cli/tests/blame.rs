@@ -445,7 +445,7 @@ w1,2,1,c,cpu,1000000000,2000000000,1,0
         advice("1,dash,1\n2,etl,2\n"),
         [
             "give pool dash, in which query 1 runs, a weight above 2 (fairscheduler.xml, with \
-             spark.scheduler.mode=FAIR): query 2 in pool etl has as much right to resources and uses it all along"
+             spark.scheduler.mode=FAIR): query 2 in pool etl has the same weight and uses resources all the time"
         ]
     );
     assert_eq!(

@@ -257,13 +257,13 @@ fn what_cannot_be_answered_is_refused_with_what_can() {
     says(
         "best",
         &shop(&["--budget", "0.00001"]),
-        "nothing can be had for 0.0000 USD. The cheapest is",
+        "no cluster costs 0.0000 USD or less. The cheapest is",
     );
     says("best", &shop(&["--budget", "-1"]), "budget");
     says(
         "predict",
         &["--slots", "40"],
-        "40 slots are 5.0 times beyond the runs of the profile (2 to 8)",
+        "40 slots are 5.0 times outside the runs of the profile (2 to 8)",
     );
     says("predict", &["--slots", "0"], "slots must be above zero");
     says(
@@ -334,7 +334,7 @@ fn logs_that_do_not_suffice_are_told() {
     says(&["no-log"], &["no-log is left out"]);
     says(
         &["logs", "--app", "other"],
-        &["no run is of application other; there are: job"],
+        &["no run of application other; the applications are: job"],
     );
     log(&dir.join("logs/other"), "other", 4, 2, 1, End::Well);
     says(&["logs"], &["runs of 2 applications: job, other"]);
@@ -343,7 +343,7 @@ fn logs_that_do_not_suffice_are_told() {
         ("log,iterations\nrun-2-2-1,-3\n", "row 1: -3 cannot be"),
         (
             "log,iterations\nrun-2-2-1,3\nrun-2-2-1,4\n",
-            "row 2: run-2-2-1 is there twice",
+            "row 2: run-2-2-1 occurs twice",
         ),
         (
             "log,rounds\nrun-2-2-1,3\n",

@@ -116,13 +116,13 @@ fn a_stage_that_waits_for_a_task_that_runs_still_is_told() {
     with_a_hanging_task(&log);
     let says = text(&skew(&log, &[]));
     for words in [
-        "1 of 1 stages wait for a task that runs still, for much longer than others took.\n",
+        "In 1 of 1 stage a task still runs, for much longer than the others took.\n",
         "Task 42 has been running for 3595 s on executor 1 of host-1, 35",
-        "times as long as a typical one that ended took. Its cause is not known before it ends.",
+        "times as long as a typical task took. Its cause is unknown until it ends.",
     ] {
         assert!(says.contains(words), "{words}: {says}");
     }
-    assert!(!says.contains("None of"), "{says}");
+    assert!(!says.contains("No slow tasks"), "{says}");
     let answer = json(&log, &[]);
     assert_eq!(
         (&answer["skewed"], &answer["hanging"]),

@@ -1,6 +1,6 @@
-//! What is not in the numbers.
+//! Notes on what the numbers do not contain.
 
-use unfuse_format::ProcessRow;
+use unfuse_format::{ProcessRow, counted};
 
 /// A sentence for each thing that was lost in some process.
 pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
@@ -10,7 +10,7 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
             .fold(0, |sum, process| sum.saturating_add(count(process)))
     };
     let brief_s = sum(|p| p.brief_ns) as f64 / 1e9;
-    let brief = format!("threads ended before they could be sampled; they used {brief_s:.1} s");
+    let brief = format!("ended too early to be sampled, after {brief_s:.1} s of CPU time in total");
     let brief_threads = if brief_s < 0.05 {
         0
     } else {
@@ -18,52 +18,58 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
     };
     let unended = |process: &ProcessRow| u64::from(process.ended == Some(false));
     let waiting_ns = sum(|p| p.waiting_ns);
-    // Of few of them nobody need know.
+    // A smaller part is not worth a note.
     let percent = |ns: u64| {
         let percent = ns.saturating_mul(100).checked_div(waiting_ns);
         percent.filter(|percent| *percent >= 5).unwrap_or(0)
     };
-    [
+    let counts = [
         (
             sum(unended),
-            "JVMs did not finish their profiles: they still run, or were killed and lack what was not yet written or copied",
+            "JVM",
+            "did not finish recording: still running, or killed before the last data was written or copied",
         ),
-        (brief_threads, brief.as_str()),
-        (sum(|p| p.lost_samples), "samples were lost by the kernel"),
+        (brief_threads, "thread", brief.as_str()),
+        (sum(|p| p.lost_samples), "sample", "lost by the kernel"),
         (
             sum(|p| p.lost_ranges),
-            "compiled methods did not fit into the code map (agent option map=MiB)",
+            "compiled method",
+            "did not fit into the code map (agent option map=MiB)",
         ),
         (
             sum(|p| p.lost_marks),
-            "task marks were overwritten before they were read",
+            "task mark",
+            "lost: overwritten before a sampler read it",
         ),
         (
             sum(|p| p.lost_events),
-            "events (plans, stages, sources) were lost",
+            "event",
+            "lost (plans, stages, sources)",
         ),
         (
             sum(|p| p.broken_chains),
-            "callchains ended before their Java callers",
+            "callchain",
+            "ended before reaching Java callers",
         ),
+    ];
+    let parts = [
         (
             percent(sum(|p| p.guessed_ns)),
-            "% of the waiting is shown where its thread was last seen running: context switches cannot be sampled \
-             here (kernel.perf_event_paranoid above 1)",
+            "is shown where its thread was last seen running: context switches cannot be sampled here \
+             (kernel.perf_event_paranoid above 1)",
         ),
         (
             percent(sum(|p| p.stackless_ns)),
-            "% of the waiting has no stack, so that its operator is not known",
+            "has no stack, so its operator is unknown",
         ),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| match what.strip_prefix('%') {
-        Some(what) => format!("{count}%{what}"),
-        None => format!("{count} {what}"),
-    })
-    .chain(processes.iter().filter_map(completeness))
-    .collect()
+    ];
+    let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
+    let parts = parts.into_iter().filter(|(percent, _)| *percent > 0);
+    counts
+        .map(|(count, what, how)| format!("{} {how}", counted(count, what)))
+        .chain(parts.map(|(percent, how)| format!("{percent}% of the waiting time {how}")))
+        .chain(processes.iter().filter_map(completeness))
+        .collect()
 }
 
 /// From when on the recording of a JVM that ran before is complete; `None` where all of it is, or that is not known.
@@ -76,7 +82,7 @@ pub fn completeness(process: &ProcessRow) -> Option<String> {
     let percent = 100.0 * incomplete as f64 / all.max(1) as f64;
     Some(format!(
         "the recording of JVM {} is complete from {:.1} s on; {incomplete} of its {all} samples ({percent:.1}%) are in code \
-         that the JVM had not described, or have callers that are not known",
+         that the JVM had not described, or have unknown callers",
         process.pid,
         from_ns as f64 / 1e9,
     ))
@@ -95,7 +101,7 @@ mod tests {
         // Older profiles do not say.
         assert!(notes(&[process(None), process(Some(true))]).is_empty());
         let said = notes(&[process(Some(false)), process(Some(true))]);
-        assert!(said[0].starts_with("1 JVMs did not finish"), "{said:?}");
+        assert!(said[0].starts_with("1 JVM did not finish"), "{said:?}");
     }
 
     #[test]

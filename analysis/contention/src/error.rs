@@ -33,7 +33,7 @@ pub enum InputError {
         /// Its end.
         end: i64,
     },
-    /// NaN, infinite, negative, zero where that has no meaning, or so small or large that no quotient can be told.
+    /// NaN, infinite, negative, zero where that has no meaning, or so small or large that no quotient can be computed.
     #[error("{what}: {value:?} is not a possible amount; it must be {possible}")]
     Amount {
         /// The row.
@@ -43,7 +43,7 @@ pub enum InputError {
         /// What it could be.
         possible: &'static str,
     },
-    /// Something was used in no time, so no rate can be told.
+    /// Something was used in no time, so there is no rate.
     #[error("{what}: units or blocked time in an empty span")]
     EmptySpan {
         /// The row.
@@ -75,7 +75,7 @@ pub enum InputError {
     #[error("no host {}", .0.0)]
     NoHost(HostId),
     /// Two rows for one thing.
-    #[error("{0} is there twice")]
+    #[error("{0} occurs twice")]
     Twice(String),
     /// Two capacities.
     #[error("host {} has two capacities for {}", .0.0, .1.name())]
@@ -90,8 +90,8 @@ pub enum InputError {
     },
     /// So many rows at the same time that an answer would take hours.
     #[error(
-        "so many tasks run at the same time that their rows would be compared {0} times with stages, and {limit} times is the limit: \
-         ask about a part of the time (--since, --until)", limit = crate::options::MOST_COMPARISONS
+        "too many tasks run at the same time: {0} comparisons of rows with stages are needed, and {limit} are allowed. Select a part of \
+         the time (--since, --until)", limit = crate::options::MOST_COMPARISONS
     )]
     TooMany(u64),
     /// Stages that wait for each other.

@@ -64,12 +64,11 @@ pub(crate) fn suggestions(
         let (section, text) = match (resource, high, low) {
             (Resource::Cpu, true, _) if idle => (
                 "5.1",
-                "low CPU utilisation and high CRI: CPU cores are not fully used. Give the job more, or more even, tasks",
+                "low CPU utilisation and high CRI: CPU cores are not fully used. Give the job more tasks, or more even ones",
             ),
             (Resource::Cpu, true, _) => (
                 "6",
-                "CRI is above 0.5: by the paper faster disks or networks need not be tried, though only measuring them \
-                 rules them out",
+                "CRI is above 0.5: according to the paper, faster disks or networks need not be tried. Only a measurement rules them out",
             ),
             (Resource::Cpu, _, true) if busy => (
                 "5.1",

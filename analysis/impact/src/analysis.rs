@@ -95,8 +95,7 @@ impl Analysis {
             Verdict::Sure(Resource::Memory) | Verdict::OfMeasured(Resource::Memory)
         ) {
             notes.push(
-                "MRI is what neither CPU, disk nor network explains: waits for locks, for time or for other machines \
-                 count as memory's"
+                "MRI is the part that neither CPU, disk nor network explains: waits for locks, timers or other machines count as memory"
                     .to_owned(),
             );
         }
@@ -106,7 +105,7 @@ impl Analysis {
         };
         if let Some(scheme) = runs.schemes().find(alike) {
             notes.push(format!(
-                "runs at {scheme} took the same time to the last digit, so intervals are too narrow: give times that are not rounded"
+                "runs at {scheme} took the same time to the last digit, so intervals are too narrow: give more digits"
             ));
         }
         notes.extend(savings(base, &indicators, &verdict, &means, &upgrades));
@@ -138,7 +137,7 @@ fn upgrades(runs: &Runs, means: &Means<'_>, notes: &mut Vec<String>) -> Vec<Sche
         Ok(_) => true,
         Err(lacking) => {
             notes.push(format!(
-                "runs on disk {} and network {} are left out: there is none at {lacking}",
+                "runs on disk {} and network {} are left out: there is no run at {lacking}",
                 scheme.disk, scheme.network
             ));
             false
@@ -256,7 +255,7 @@ fn missing(
             let mut why = "no runs on another disk and another network at once".to_owned();
             if let Some(rest) = means.mri(upgrades) {
                 why += &format!(
-                    "; memory and what was not changed are at most {:.2} together",
+                    "; memory and everything unchanged are at most {:.2} together",
                     rest.value
                 );
             }

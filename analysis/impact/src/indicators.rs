@@ -183,28 +183,30 @@ fn outside(resource: Resource, value: f64, interval: Option<Interval>) -> Option
     let bound = if value < 0.0 { 0.0 } else { 1.0 };
     match interval {
         None => {
-            return Some("single runs, so it may be chance: repeat them to find out".to_owned());
+            return Some("single runs, so it may be chance: repeat them".to_owned());
         }
         Some(interval) if (interval.low..=interval.high).contains(&bound) => {
-            return Some(format!("its interval holds {bound}, so it may be chance"));
+            return Some(format!(
+                "its interval contains {bound}, so it may be chance"
+            ));
         }
         Some(_) => {}
     }
     let why = match (resource, value < 0.0) {
         (Resource::Cpu, true) => {
             "more CPU made the job slower: something else changed with it (drift, other jobs on the machine), or its \
-             threads are in each other's way"
+             threads slow each other down"
         }
         (Resource::Cpu, false) => {
-            "the job gained more than the CPU did: caches or memory became faster too, or the slow runs were held up by \
-             something else, such as time-outs or other jobs on the machine"
+            "the job gained more than the CPU did: caches or memory became faster too, or something else delayed the slow runs, such as \
+             time-outs or other jobs on the machine"
         }
         (Resource::Disk | Resource::Network, true) => {
             "the upgrade made the job depend less on the CPU: it is slower than the base in some way, or takes memory \
              from the job"
         }
         (Resource::Disk | Resource::Network, false) => {
-            "it is a difference of two CRI, of which one lies outside 0 to 1"
+            "it is the difference of two CRI, and one of them is outside 0 to 1"
         }
         (Resource::Memory, true) => {
             "CRI with the best upgrades is above 1: the job gained more than the CPU did"

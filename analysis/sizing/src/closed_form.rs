@@ -162,7 +162,7 @@ fn missing(runs: usize, ranges: &Ranges) -> Result<(), SizingError> {
     let mut wanted = Vec::new();
     if ranges.slots.is_point() && runs > 0 {
         wanted.push(format!(
-            "runs with other numbers of slots than {:.0}, half and twice as many for a beginning",
+            "runs with other numbers of slots than {:.0}: begin with half and twice as many",
             ranges.slots.most
         ));
     }

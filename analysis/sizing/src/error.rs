@@ -9,10 +9,10 @@ pub enum SizingError {
     #[error("{0}")]
     MissingRuns(String),
     /// Runs of several jobs.
-    #[error("these are runs of {} applications: {}; a profile is of one, so choose with --app", .0.len(), .0.join(", "))]
+    #[error("these are runs of {} applications: {}; a profile describes one: choose it with --app", .0.len(), .0.join(", "))]
     SeveralApplications(Vec<String>),
     /// No run has this name.
-    #[error("no run is of application {wanted}; there are: {}", known.join(", "))]
+    #[error("no run of application {wanted}; the applications are: {}", known.join(", "))]
     NoApplication {
         /// The name asked for.
         wanted: String,
@@ -21,8 +21,8 @@ pub enum SizingError {
     },
     /// A question far outside the data.
     #[error(
-        "{value} {what} are {factor:.1} times beyond the runs of the profile ({least} to {most}): nobody knows \
-             whether the job behaves the same there. Add a run nearer to it and fit again"
+        "{value} {what} are {factor:.1} times outside the runs of the profile ({least} to {most}), where the job may behave \
+             differently. Add a run nearer to it and fit again"
     )]
     TooFar {
         /// Which variable.
@@ -38,7 +38,7 @@ pub enum SizingError {
     },
     /// A variable that was the same in all runs.
     #[error(
-        "all runs of the profile have {known} {what}, so nothing is known of {value}. Add runs with other values and fit again"
+        "all runs of the profile have {known} {what}, so {value} cannot be predicted. Add runs with other values and fit again"
     )]
     NeverVaried {
         /// Which variable.
@@ -59,7 +59,7 @@ pub enum SizingError {
     /// A deadline that no cluster meets.
     #[error(
         "no cluster meets a deadline of {deadline:.1} s. The best possible is {seconds:.1} s, with {cluster} \
-             ({cost}); clusters of {least:.0} to {most:.0} slots were tried, which is where the profile knows the job"
+             ({cost}); clusters of {least:.0} to {most:.0} slots were tried, the range of the profile"
     )]
     NoCluster {
         /// The deadline, s.
@@ -77,7 +77,7 @@ pub enum SizingError {
     },
     /// A budget for which nothing can be had.
     #[error(
-        "nothing can be had for {budget}. The cheapest is {cluster}, which takes {seconds:.1} s and costs {cost}"
+        "no cluster costs {budget} or less. The cheapest is {cluster}, which takes {seconds:.1} s and costs {cost}"
     )]
     NoBudget {
         /// The budget.
@@ -91,7 +91,7 @@ pub enum SizingError {
     },
     /// No offer of the prices fits into the range that the profile knows.
     #[error(
-        "no cluster of these machines has {least:.0} to {most:.0} slots, where the profile knows the job"
+        "no cluster of these machines has {least:.0} to {most:.0} slots, the range of the profile"
     )]
     NoMachines {
         /// Fewest slots.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use unfuse_format::counted;
 
 use crate::point::points;
 use crate::{Model, Point, Profile, Range, SizingError, Terms};
@@ -65,7 +66,7 @@ impl Profile {
             Some(spread) => (spread.max(of_fit), self.validation.points()),
             None => {
                 notes.push(
-                    "no run could be held out, so the interval is of the fit itself, and too narrow"
+                    "no run could be held out, so the interval shows only the error of the fit and is too narrow"
                         .into(),
                 );
                 (of_fit, points(self.runs.iter().map(|run| &run.at)))
@@ -75,7 +76,8 @@ impl Profile {
         let freedom = points.saturating_sub(1).max(1) as f64;
         if points < FEW {
             notes.push(format!(
-                "runs at {points} different points are few to tell how far predictions are off, so the interval is wide"
+                "the runs are at only {}, so the error of predictions is uncertain and the interval wide",
+                counted(points, "different point")
             ));
         }
         notes.extend(self.confounded());
@@ -85,8 +87,7 @@ impl Profile {
         if !(seconds.is_finite() && half.is_finite()) {
             // Only a profile that was edited by hand has such factors.
             return Err(SizingError::Amount {
-                what: "a predicted time (the profile has factors that cannot be: fit it again)"
-                    .into(),
+                what: "a predicted time (the profile has impossible factors: fit it again)".into(),
                 value: seconds + half,
             });
         }
@@ -160,7 +161,7 @@ impl Profile {
             }
             if beyond > 1.0 {
                 notes.push(format!(
-                    "{} {what} are beyond the runs of the profile ({} to {}), so the interval is {beyond:.1} times as wide",
+                    "{} {what} are outside the runs of the profile ({} to {}), so the interval is {beyond:.1} times as wide",
                     number(value), number(range.least), number(range.most)
                 ));
             }

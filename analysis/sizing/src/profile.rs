@@ -134,8 +134,8 @@ impl Profile {
             .map(|(a, b)| {
                 let (a, b) = (all[a].0, all[b].0);
                 format!(
-                    "{a} and {b} were changed together in all runs, so nothing tells what is due to which: add a run with the \
-                     least {a} and the most {b}, or the other way round"
+                    "{a} and {b} changed together in all runs, so their effects cannot be separated: add a run with the least {a} and the \
+                     most {b}, or the reverse"
                 )
             })
             .collect()
@@ -236,7 +236,7 @@ impl Profile {
             || !held.all(|row| row.seconds > 0.0)
         {
             return Err(format!(
-                "has values that cannot be (negative times, NaN, no runs, more than {MOST_TASKS} tasks in a run): fit it again"
+                "has impossible values (negative times, NaN, no runs, more than {MOST_TASKS} tasks in a run): fit it again"
             ));
         }
         Ok(profile)

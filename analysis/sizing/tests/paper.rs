@@ -190,10 +190,10 @@ fn steps(text: &mut String) {
          * T_comp is the sum of its parts (equation 6) in {} rows; T_Est is the sum of the four terms (equation 3) in {}. The \
          others are misprints or were not computed from the row.\n\
          * T_exec/n follows equation 5 in {} rows: it halves where n goes from 10 to 15 and from 15 to 20, and grows as 2, 3, 4, 6 with iterations 5 to 20.\n\
-         * T_commn/n follows equation 2, which has no iterations, in {} rows.\n\
-         * So no factors of equation 8 give these estimates: the best fit is {:.1} % from them on average, and prints {as_printed} rows \
-         as they are printed. To the recorded times equation 8 fits with {:.1} %.\n\
-         * The estimates are {:.1} % from the recorded times on average; figure 3(i) says 9.4 % for this application and mode.\n",
+         * T_commn/n follows equation 2, which has no iterations, in {} of 16 rows.\n\
+         * So no factors of equation 8 give these estimates: the best fit is {:.1}% from them on average, and prints {as_printed} rows \
+         as they are printed. To the recorded times equation 8 fits with {:.1}%.\n\
+         * The estimates are {:.1}% from the recorded times on average; figure 3(i) says 9.4% for this application and mode.\n",
         count(&rows, |row| agrees(sharing(row), row.sharing)),
         count(&rows, |row| agrees(computation(row), row.computation)),
         count(&rows, |row| agrees(total(row), row.estimated)),
@@ -239,7 +239,7 @@ fn formulas(text: &mut String) -> BTreeMap<(String, String), (f64, f64)> {
         let square_error = mean(all.iter().map(|row| (of(row) / row.2 - 1.0).abs()));
         let _ = writeln!(
             text,
-            "| {application} | {mode} | {} | {:.2} % | {as_printed} | {constant:.2} | {shared:.2} | {:.2} % | {} |",
+            "| {application} | {mode} | {} | {:.2}% | {as_printed} | {constant:.2} | {shared:.2} | {:.2}% | {} |",
             all.len(),
             100.0 * error,
             100.0 * square_error,
@@ -290,11 +290,11 @@ fn schedules(text: &mut String) {
     let in_time = count(&rows, |row| row.recorded <= row.deadline);
     let _ = writeln!(
         text,
-        "\n* The deadline was met in {in_time} of the {} recorded times of table IV, {:.0} %; the paper says about 98 %. Of the \
+        "\n* The deadline was met in {in_time} of the {} recorded times of table IV, {:.0}%; the paper says about 98%. Of the \
          estimates {} are not below the deadline, which the constraint T_Est < SLO asks for.\n\
          * {} of the {} cluster sizes are those that K + b·iter/n² makes the cheapest below the deadline (objective 9); {} are larger and {} smaller, some by rounding.\n\
          * The same question has two answers: {}.\n\
-         * The estimates of table IV are {:.1} % from the recorded times on average.\n",
+         * The estimates of table IV are {:.1}% from the recorded times on average.\n",
         rows.len(),
         100.0 * in_time as f64 / rows.len() as f64,
         count(&rows, |row| row.estimated >= row.deadline),
@@ -338,7 +338,7 @@ fn budgets(text: &mut String, formulas: &BTreeMap<(String, String), (f64, f64)>)
         text,
         "* Table VI names no price. By equation 9 its rows spend their budget at {:.3} to {:.3} $ an hour and node, in the middle {middle:.3}. With {:.3} \
          most rows, {best} of {}, are the largest cluster that the budget buys.\n\
-         * Its estimates are {:.1} % from the recorded times on average.\n",
+         * Its estimates are {:.1}% from the recorded times on average.\n",
         prices[0],
         prices[prices.len() - 1],
         f64::from(tenths) / 1000.0,
@@ -375,11 +375,11 @@ fn other(text: &mut String) {
     let errors = [0.019, 0.012, 0.036, 0.087, 0.020, 0.086, 0.094, 0.126];
     let average = mean(errors.iter().copied());
     let deviation = (errors.iter().map(|e| (e - average).powi(2)).sum::<f64>() / 7.0).sqrt();
-    // Student's t of 7 degrees of freedom, 95 %.
+    // Student's t of 7 degrees of freedom, 95%.
     let half = 2.365 * deviation / 8f64.sqrt();
     let _ = writeln!(
         text,
-        "**Figure 3(i).** The mean of the eight errors is {average:.3}, as printed. Its 95 % confidence interval is {:.3} to {:.3}; printed is 0.056 to 0.062.\n\n\
+        "**Figure 3(i).** The mean of the eight errors is {average:.3}, as printed. Its 95% confidence interval is {:.3} to {:.3}; printed is 0.056 to 0.062.\n\n\
          **Introduction.** 30 machines for 40 hours at 0.1403 $ are {:.2} $ (printed 168.45); 10 for 60 hours are {:.2} $ (printed 84.18).",
         average - half,
         average + half,

@@ -141,7 +141,7 @@ impl Calibration {
             "Added work is in the thesis's proportions to the reference's CPU time ({}). TPC-H SF 1 with \
              `lineitem` {lineitems} times over (a table of links to one file), {} of 10,000 suppliers and `l_commitdate > \
              {}`: the thesis's join takes 10,000 of 100,000 suppliers (SF 10). It does not give the date of its filter; that it adds 62 s to \
-             the filter and 29 s to the join suggests that about 47 % of the rows pass.\n\n\
+             the filter and 29 s to the join suggests that about 47% of the rows pass.\n\n\
              Altered are: in the filter the input of its predicate, `l_commitdate`; in the join the key of the streamed side, \
              `l_suppkey`, and a condition over columns of both tables (`l_suppkey`, `s_nationkey`), which no key of one side can have; \
              in the aggregate the grouping key, of columns of both tables. Spark 4.3 computes the grouping key once, in a projection \

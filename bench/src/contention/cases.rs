@@ -258,17 +258,16 @@ fn coarse(recorded: &Recorded) -> Result<Distances> {
 
 fn leaders(verdict: &Verdict) -> String {
     let leaders = verdict.leaders.iter();
-    let named = leaders.map(|(name, share)| format!("{name} {:.0} %", 100.0 * share));
+    let named = leaders.map(|(name, share)| format!("{name} {:.0}%", 100.0 * share));
     named.collect::<Vec<String>>().join(", ")
 }
 
 fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> String {
     let place = |place: Option<usize>| place.map_or_else(|| "-".to_owned(), |at| at.to_string());
     let mut body = format!(
-        "Six users with {} random queries each, who think before each for {} s in the mean, on a Thrift server of Spark 4.3 (TPC-DS \
-         SF {}, local[{}], a fair pool for each user); the victim, {}, is the first user's second query and has run once before. Each case has a server of its own for the run with and \
-         for the one without culprit, with the same queries; the order changes from run to run. Places are those among \
-         all that is blamed or overlaps in the time in which culprit and victim met. `-`: not named at all.\n\n\
+        "Six users with {} random queries each, who wait before each for {} s in the mean, on a Thrift server of Spark 4.3 (TPC-DS \
+         SF {}, local[{}], a fair pool for each user); the victim, {}, is the first user's second query and has run once before. Each case has one server for the run with the culprit and another one for the run without, with the same queries; the order changes from run to run. Places are those among \
+         all that is blamed or overlaps in the time in which culprit and victim met. `-`: not named.\n\n\
          | case | run | victim without culprit, s | with, s | ratio | blame for its resource: place | share | most blamed for it | all resources: place | share | \
          share in the control run | by overlap of queries: place | of tasks: place | others' queries that failed |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
@@ -278,7 +277,7 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
         let v = &outcome.verdict;
         let _ = writeln!(
             body,
-            "| {} | {} | {:.2} | {:.2} | {:.2} | {} | {:.0} % | {} | {} | {:.0} % | {:.0} % | {} | {} | {} |",
+            "| {} | {} | {:.2} | {:.2} | {:.2} | {} | {:.0}% | {} | {} | {:.0}% | {:.0}% | {} | {} | {} |",
             outcome.case.name(),
             outcome.run + 1,
             outcome.without_s,

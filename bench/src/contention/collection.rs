@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use unfuse_format::counted;
 
 use super::scenario::users;
 use super::server::{Server, Times};
@@ -52,11 +53,11 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         took.push(one_run(asked, spark, run as usize, &mut failed, &bar)?);
     }
     bar.finish_and_clear();
-    let counted: usize = took.iter().map(Vec::len).sum();
+    let rounds: usize = took.iter().map(Vec::len).sum();
     let mut body = format!(
         "Six users with {} queries each on TPC-DS SF {} (local[{}]), who do not think between them; time from the first query's start to \
          the last one's end. A server of each kind is up at the same time, and they take turns: {} rounds each, the first to warm \
-         up; {} runs, {counted} rounds that count. Rounds in which a query failed ({} did) do not. A ratio is of the same round: medians over \
+         up; {}, {rounds} rounds that count. Rounds in which a query failed ({} did) do not. A ratio is of the same round: medians over \
          the rounds of a run, geometric mean and 95% confidence interval over runs. The paper's figure 14 divides times at intervals of \
          2 s by those at 10 s, without samples, and says that this grows by 1.4% where five times as many queries run at once; the last row \
          is the same division at one concurrency.\n\n| time with | ÷ time with | ratio | rounds |\n|---|---|---|---|\n",
@@ -64,7 +65,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         asked.scale,
         asked.slots,
         ROUNDS,
-        asked.runs,
+        counted(asked.runs, "run"),
         failed.len()
     );
     let mut figures = Vec::new();

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_contention::{Culprit, baseline};
+use unfuse_format::counted;
 
 use super::judge::Recorded;
 use super::server::{Server, Statement, Times, User};
@@ -176,11 +177,12 @@ fn pair(
 
 fn body(asked: &Contention, slots: u32, pairs: &[Pair]) -> String {
     let mut body = format!(
-        "Queries of TPC-DS SF {} alone and beside one other query, on a Thrift server (local[{slots}], {} runs, each a server of its \
-         own, the mean of two runs alone). The slow-down is known, and there is one culprit: what do methods say of it? \
+        "Queries of TPC-DS SF {} alone and beside one other query, on a Thrift server (local[{slots}], {}, each a server of its \
+         own, the mean of two runs alone). The slow-down is known, and there is one culprit: which method finds it? \
          Blame and overlap of tasks are sums over tasks, so only their proportions can be compared with it.\n\n\
          | method | Pearson's r with the slow-down | Spearman's ρ | says of those that sleep, relative to the mean of all |\n|---|---|---|---|\n",
-        asked.scale, asked.runs
+        asked.scale,
+        counted(asked.runs, "run")
     );
     let slower: Vec<f64> = pairs
         .iter()

@@ -27,7 +27,7 @@ impl Page {
         if let Some(note) = &headline.note {
             let _ = writeln!(text, "\n{note}");
         }
-        text += "\n## Figures\n\nWith 95% confidence intervals. An aim is *met* or *missed* only if the whole interval says so.\n\n";
+        text += "\n## Figures\n\nIntervals are 95% confidence intervals. An aim is *met* or *missed* only if the whole interval is on one side of the limit.\n\n";
         text += "| figure | measured | aim | verdict |\n|---|---|---|---|\n";
         for figure in &headline.figures {
             let _ = writeln!(text, "{}", row(&self.name, figure));
@@ -72,7 +72,7 @@ fn row(page: &str, figure: &Figure) -> String {
     format!("| {} | {figure} | {aim} | {verdict} |", figure.what)
 }
 
-/// Aim of a figure with its source, and what the figure says of it.
+/// Aim of a figure with its source, and the verdict.
 pub fn aim_and_verdict(page: &str, figure: &Figure) -> (String, String) {
     match Aim::find(page, &figure.name) {
         Some(aim) => (
@@ -87,9 +87,9 @@ pub fn aim_and_verdict(page: &str, figure: &Figure) -> (String, String) {
 pub fn index(pages: &[Page]) -> String {
     let mut text = String::from(
         "<!-- Made from the pages' data and bench/aims.toml by `unfuse-bench pages --update`. -->\n\n# What was measured\n\n\
-         Every page says what it was made with and keeps all earlier measurements. `unfuse-bench pages` lists pages that are \
-         older than the code they measure; `make bench` makes all of them again. An aim is *met* or *missed* only if the whole \
-         95% confidence interval says so.\n\n\
+         Each page shows how it was made, and keeps all earlier measurements. `unfuse-bench pages` lists pages that are \
+         older than the code that they measure; `make bench` makes all of them again. An aim is *met* or *missed* only if the whole \
+         95% confidence interval is on one side of the limit.\n\n\
          | page | measured | commit | machine | other measurements |\n|---|---|---|---|---|\n",
     );
     for page in pages {
@@ -171,14 +171,21 @@ impl Measurement {
     }
 }
 
+/// A unit behind a number: with a space, except for per cent.
+pub(crate) fn after_number(unit: &str) -> String {
+    match unit {
+        "" => String::new(),
+        percent if percent.starts_with('%') => percent.to_owned(),
+        unit => format!(" {unit}"),
+    }
+}
+
 impl fmt::Display for Figure {
     /// Value, interval and unit: `1.081 (1.032 to 1.132)`, `232 ns (one measurement)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = self.digits;
         write!(f, "{:.digits$}", self.value)?;
-        if !self.unit.is_empty() {
-            write!(f, " {}", self.unit)?;
-        }
+        f.write_str(&after_number(&self.unit))?;
         match self.interval {
             None => f.write_str(" (no interval)"),
             Some([low, high]) if low == high => Ok(()),

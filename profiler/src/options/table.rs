@@ -35,7 +35,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "dir",
         values: "a directory, or a URI such as `hdfs://…` or `s3a://…`",
         default: "`unfuse-profile`",
-        meaning: "Where the profile is written. Files for a URI are written to a local spool and copied by Spark's plugin.",
+        meaning: "Where to write the profile. With a URI, files go to a local spool first, and Spark's plugin copies them.",
         otherwise: DEFAULT,
         set: |options, value| {
             let dir = expect(value, |value| !value.is_empty(), "a directory")?;
@@ -51,7 +51,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "spools",
         values: "a directory",
         default: "the directory for temporary files",
-        meaning: "Where the spools of profiles with a URI are made.",
+        meaning: "Where to make the spools of profiles with a URI.",
         otherwise: DEFAULT,
         set: |options, value| {
             let dir = expect(value, |value| !value.is_empty(), "a directory")?;
@@ -63,7 +63,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "rate",
         values: "0 to 10000",
         default: "200",
-        meaning: "Samples a second of CPU time, for each thread. 0 takes no samples and records only plans, stages and tasks.",
+        meaning: "Samples for each second of a thread's CPU time. 0 takes no samples and records only plans, stages and tasks.",
         otherwise: DEFAULT,
         set: |options, value| {
             options.config.rate_hz = number(value, 0..=10_000, "a number from 0 to 10000")?;
@@ -74,7 +74,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "waits",
         values: "`on`, `off`",
         default: "`on`",
-        meaning: "Whether the times in which threads wait are recorded too (perf_event only).",
+        meaning: "Whether to record how long threads wait (perf_event only).",
         otherwise: DEFAULT,
         set: |options, value| {
             options.config.waits = switch(value)?;
@@ -85,8 +85,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "threads",
         values: "`auto`, `all`, `task`",
         default: "`auto`",
-        meaning: "Which threads are sampled: all Java threads, those that run Spark tasks, or `auto`: all, until the JVM \
-                  runs Spark tasks, and from then on those that do.",
+        meaning: "Which threads to sample: `all` Java threads, or `task`: those that run Spark tasks. `auto` samples all threads until the JVM runs its first Spark task, then those that run tasks.",
         otherwise: DEFAULT,
         set: |options, value| {
             let choices = [
@@ -102,7 +101,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "tasks",
         values: "a fraction such as `1/10` or `0.1`",
         default: "`1`",
-        meaning: "The share of Spark's tasks that is sampled. They are drawn at random, and their samples count for the others.",
+        meaning: "The share of Spark's tasks to sample, drawn at random. Their samples also count for the other tasks.",
         otherwise: DEFAULT,
         set: |options, value| {
             options.config.tasks = TaskShare::parse(value)?;
@@ -113,7 +112,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "keep",
         values: "a size such as `2GB`",
         default: "no limit",
-        meaning: "How large the profile directory may become; the oldest samples are deleted first. Local directories only.",
+        meaning: "Maximum size of the profile directory; the oldest samples are deleted first. Local directories only.",
         otherwise: NOTHING_DELETED,
         set: |options, value| {
             options.config.retention.bytes = Some(Retention::size_limit(value)?);
@@ -124,7 +123,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "keep_for",
         values: "a duration such as `12h` or `7d`",
         default: "no limit",
-        meaning: "How old samples may become before they are deleted. Local directories only.",
+        meaning: "Maximum age of samples; older ones are deleted. Local directories only.",
         otherwise: NOTHING_DELETED,
         set: |options, value| {
             options.config.retention.age = Some(Retention::age_limit(value)?);
@@ -135,8 +134,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "source",
         values: "`auto`, `perf`, `timer`",
         default: "`auto`",
-        meaning: "How samples are taken: by perf_event, by a CPU timer of each thread, or `auto`: perf_event where the \
-                  kernel allows it.",
+        meaning: "How to take samples: by perf_event (`perf`), by a CPU timer of each thread (`timer`), or `auto`: by perf_event if the kernel allows it.",
         otherwise: DEFAULT,
         set: |options, value| {
             let choices = [
@@ -183,7 +181,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "executors",
         values: "`on`, `off`",
         default: "`off`; `on` by `unfuse run`",
-        meaning: "Whether executors that this driver starts get the agent too.",
+        meaning: "Whether the executors that this driver starts get the agent too.",
         otherwise: DEFAULT,
         set: |options, value| {
             options.executors = switch(value)?;
@@ -194,7 +192,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "spark",
         values: "`on`, `off`",
         default: "`on`",
-        meaning: "`off` leaves Spark's classes as they are: only Java methods are known, no operators and no tasks.",
+        meaning: "`off` changes no class of Spark: the profile has Java methods, but no operators and no tasks.",
         otherwise: DEFAULT,
         set: |options, value| {
             options.without_spark = !switch(value)?;
@@ -217,7 +215,7 @@ pub const OPTIONS: &[AgentOption] = &[
         name: "heartbeat",
         values: "a duration from `100ms` to `10m`, or `off`",
         default: "`2s`",
-        meaning: "How often the resources that tasks and the host use are recorded, for `unfuse blame`.",
+        meaning: "How often to record the use of resources by tasks and the host, for `unfuse blame`.",
         otherwise: DEFAULT,
         set: |options, value| {
             options.config.heartbeat = heartbeat(value)?;

@@ -26,7 +26,7 @@ fn advice(workload: &Workload, suggestion: &Suggestion) -> Advice {
         Suggestion::Move { culprit, host, .. } => (
             "move",
             format!(
-                "keep {} or {victim} away from {}: most of the harm is done there",
+                "keep {} or {victim} away from {}: most of the blocked time is there",
                 title(workload, *culprit),
                 workload.host_name(*host)
             ),
@@ -38,7 +38,7 @@ fn advice(workload: &Workload, suggestion: &Suggestion) -> Advice {
             "reprioritise",
             format!(
                 "give {}, in which {victim} runs, a weight above {weight} (fairscheduler.xml, with spark.scheduler.mode=FAIR): \
-                 {} in {} has as much right to resources and uses it all along",
+                 {} in {} has the same weight and uses resources all the time",
                 pool_of(workload, evidence.victim),
                 title(workload, *culprit),
                 pool_of(workload, *culprit)
@@ -94,11 +94,10 @@ fn pool_name(pool: &str) -> String {
 fn outside(process: KnownProcess) -> &'static str {
     match process {
         KnownProcess::Gc => {
-            "garbage collection stops the tasks: more heap or fewer objects help, scheduling of queries does not"
+            "garbage collection stops the tasks: more heap or fewer objects help; another order of the queries does not"
         }
         KnownProcess::Jvm => {
-            "the JVM's own work (JIT compilation, scheduling, the driver) takes the resource: it is less in a JVM that has \
-             run for a while"
+            "the JVM's own work (JIT compilation, scheduling, the driver) uses the resource; a JVM that has run for a while does less of it"
         }
         KnownProcess::ExternalCpu => "processes outside Spark use the CPUs: see `top` on the host",
         KnownProcess::ExternalIo => {

@@ -19,7 +19,7 @@ fn capacity_note(workload: &Workload, note: &Note) -> Option<String> {
         // Disks never say theirs, and slots are counted.
         CapacityBasis::Unknown if matches!(note.resource, Resource::Io | Resource::Slots) => None,
         CapacityBasis::Unknown => Some(format!(
-            "what {what} of {host} can do is not known; what was used counts as its capacity"
+            "the {what} capacity of {host} is unknown; the use counts as the capacity"
         )),
         CapacityBasis::Exceeded => {
             let times =

@@ -140,7 +140,7 @@ fn row(workload: &Workload, ranked: &Ranked, sum: &Sum) -> Row {
         seconds: sum.seconds,
         how: shares(how)
             .into_iter()
-            .map(|(what, share)| format!("{what} {:.0} %", 100.0 * share))
+            .map(|(what, share)| format!("{what} {:.0}%", 100.0 * share))
             .collect(),
         operators: match has_operators {
             true => shares(operators),

@@ -16,8 +16,7 @@ pub fn render(answer: &Answer, by: Rank) -> String {
         [one] if answer.one_victim => {
             let _ = writeln!(text, "{}", shorten(&one.label, WIDTH));
             if one.stages.is_empty() {
-                text +=
-                    "Nothing that it did was recorded, so it is not known what it waited for.\n";
+                text += "Nothing was recorded of this query, so its waits are unknown.\n";
                 notes(&mut text, answer);
                 return text;
             }
@@ -27,11 +26,11 @@ pub fn render(answer: &Answer, by: Rank) -> String {
     }
     ranking(&mut text, answer, by);
     if !answer.suggestions.is_empty() {
-        text += "\nWhat could be done (heuristics; whether it helps was not tried):\n";
+        text += "\nWhat may help (heuristics, not tried):\n";
         for advice in &answer.suggestions {
             let _ = writeln!(
                 text,
-                "  {:>3.0} %  {}",
+                "  {:>4.0}%  {}",
                 100.0 * advice.responsibility,
                 advice.text
             );
@@ -57,16 +56,17 @@ fn about(text: &mut String, victim: &Victim, asked: &Asked) {
         tasks => format!("{tasks} tasks"),
     };
     let stages = list(&victim.stages);
-    let tasks = match asked.all_stages {
-        true => format!("The {tasks} of all its stages ({stages})"),
-        false => format!("Of its stages {stages} decided how long; their {tasks}"),
+    let tasks = match (asked.all_stages, victim.stages.len()) {
+        (true, _) => format!("All its stages ({stages}): {tasks}"),
+        (false, 1) => format!("Its critical path is stage {stages}: {tasks}"),
+        (false, _) => format!("Its critical path is stages {stages}: {tasks}"),
     };
     let ran = format!(
-        "ran {:.1} s. {tasks} ran {:.1} s{}{}, and {} blocked for {:.1} s, {}. {}.",
+        "ran {:.1} s. {tasks} ran {:.1} s{}{} and {} blocked for {:.1} s ({}). {}.",
         victim.ran_seconds,
         victim.task_seconds,
+        if one_task { "" } else { " in total" },
         if asked.window { " in the window" } else { "" },
-        if one_task { "" } else { ", all added up" },
         if one_task { "was" } else { "were" },
         victim.blocked_seconds,
         waiting(asked),
@@ -92,31 +92,31 @@ fn paragraph(text: &mut String, words: &str) {
     text.push('\n');
 }
 
-/// What the blocked time is of.
+/// Which waits the blocked time is of.
 fn waiting(asked: &Asked) -> String {
     let what = match asked.resources.as_slice() {
-        [] => "slots included".to_owned(),
-        only => only.join(", "),
+        [] => "with waits for slots".to_owned(),
+        only => format!("waits for {}", only.join(", ")),
     };
     let on = match asked.hosts.as_slice() {
         [] => String::new(),
-        hosts => format!(" on {}", list(hosts)),
+        hosts => format!(", on {}", list(hosts)),
     };
-    format!("waiting for {what}{on}")
+    format!("{what}{on}")
 }
 
-/// Who the blocked time is put down to, as far as it shows in tenths of seconds.
+/// To whom the blocked time is attributed, as far as it shows in tenths of seconds.
 fn parts(victim: &Victim) -> String {
     let parts = [
         ("its own other tasks", victim.by_itself_seconds),
         ("garbage collection", victim.by_gc_seconds),
         ("the JVM's own work", victim.by_jvm_seconds),
-        ("nobody known", victim.by_unknown_seconds),
+        ("unknown", victim.by_unknown_seconds),
     ];
     let parts = parts.iter().filter(|(_, seconds)| *seconds >= 0.05);
-    let parts = parts.map(|(who, seconds)| format!(", {who} for {seconds:.1} s"));
+    let parts = parts.map(|(who, seconds)| format!(", {who} {seconds:.1} s"));
     format!(
-        "Others account for {:.1} s{}",
+        "Blocked by: others {:.1} s{}",
         victim.by_others_seconds,
         parts.collect::<String>()
     )
@@ -125,10 +125,10 @@ fn parts(victim: &Victim) -> String {
 fn overview(text: &mut String, victims: &[Victim]) {
     let _ = writeln!(
         text,
-        "  ran s  blocked s  by others  query, and who delayed it most"
+        "  ran s  blocked s  by others  query  <-  its main culprit"
     );
     for victim in victims.iter().filter(|victim| victim.blocked_seconds > 0.0) {
-        let culprit = victim.main_culprit.as_deref().unwrap_or("nobody else");
+        let culprit = victim.main_culprit.as_deref().unwrap_or("no other");
         let _ = writeln!(
             text,
             "{:>7.1}  {:>9.1}  {:>9.1}  {}  <-  {}",
@@ -144,24 +144,22 @@ fn overview(text: &mut String, victims: &[Victim]) {
 
 fn ranking(text: &mut String, answer: &Answer, by: Rank) {
     let whose = match (by, answer.one_victim) {
-        (Rank::Culprit, true) => "who made it wait",
-        (Rank::Culprit, false) => "who made others wait",
+        (Rank::Culprit, true) => "culprit",
+        (Rank::Culprit, false) => "culprit",
         (Rank::Stage, _) => "culprit stage",
         (Rank::Operator, _) => "culprit operator",
         (Rank::Resource, _) => "resource",
-        (Rank::Kind, _) => "kind of waiting",
+        (Rank::Kind, _) => "kind of wait",
         (Rank::Host, _) => "host",
     };
     let head = if answer.one_victim { "share" } else { "  DOR" };
     if answer.ranked.is_empty() {
         let blocked: f64 = answer.victims.iter().map(|v| v.blocked_seconds).sum();
         text.push_str(match (blocked > 0.0, answer.waits_known) {
-            (true, _) => "Of those who were asked for, nobody is to blame: others are.\n",
-            (false, true) => {
-                "Nobody is to blame: no task waited for anything in what was asked for.\n"
-            }
+            (true, _) => "None of the selected culprits is to blame: others are.\n",
+            (false, true) => "No task waited for anything in the selected part.\n",
             (false, false) => {
-                "What tasks waited for was not recorded, so nobody can be blamed and nobody is innocent.\n"
+                "This profile has no data about waits, so contention cannot be analysed.\n"
             }
         });
         return;
@@ -170,7 +168,7 @@ fn ranking(text: &mut String, answer: &Answer, by: Rank) {
     for row in &answer.ranked {
         // Of several victims the parts do not add up to 1.
         let share = match answer.one_victim {
-            true => format!("{:>5.1} %", 100.0 * row.responsibility),
+            true => format!("{:>6.1}%", 100.0 * row.responsibility),
             false => format!("{:>7.2}", row.responsibility),
         };
         let name = shorten(&row.name, WIDTH - 22);
@@ -192,7 +190,7 @@ fn details(text: &mut String, row: &Row) {
         let operators: Vec<String> = row
             .operators
             .iter()
-            .map(|(operator, share)| format!("{operator} {:.0} %", 100.0 * share))
+            .map(|(operator, share)| format!("{operator} {:.0}%", 100.0 * share))
             .collect();
         let line = format!("CPU by its operators: {}", operators.join(", "));
         let _ = writeln!(text, "{:22}{}", "", shorten(&line, WIDTH - 22));
@@ -202,11 +200,11 @@ fn details(text: &mut String, row: &Row) {
 fn compared(text: &mut String, baselines: &Baselines) {
     let first = |rows: &[(String, f64)]| {
         rows.first().map_or_else(
-            || "nobody".to_owned(),
+            || "none".to_owned(),
             |(name, seconds)| format!("{} ({seconds:.1} s)", shorten(name, 60)),
         )
     };
-    text.push_str("\nSimpler methods, to compare:\n");
+    text.push_str("\nSimpler methods, for comparison:\n");
     let _ = writeln!(
         text,
         "  longest overlap of queries:  {}",
@@ -219,7 +217,7 @@ fn compared(text: &mut String, baselines: &Baselines) {
     );
     let _ = writeln!(
         text,
-        "  blocked-time analysis:       {:.1} s of IO and network, whoever caused it",
+        "  blocked-time analysis:       {:.1} s of IO and network, from any cause",
         baselines.blocked_io_network
     );
 }

@@ -81,7 +81,7 @@ impl Window {
         let end = self.to.map_or(end_ns, at);
         if start >= end || start >= end_ns || end <= origin_ns {
             return Err(ReportError::Refused(format!(
-                "nothing is in that window: tasks ran for {:.1} s",
+                "no task ran in that window: tasks ran for {:.1} s",
                 (end_ns - origin_ns) as f64 / 1e9
             )));
         }

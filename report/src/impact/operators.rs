@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use unfuse_format::counted;
 use unfuse_impact::{Analysis, Counted, Run, Runs, Scheme, Utilisation};
 use unfuse_postprocess::{Profile, histories};
 
@@ -85,8 +86,8 @@ impl Answer {
         for (fingerprint, times) in queries.times {
             if times.failed > 0 {
                 self.notes.push(format!(
-                    "{} runs of query {fingerprint} failed and are left out",
-                    times.failed
+                    "{} of query {fingerprint} failed and count nowhere",
+                    counted(times.failed, "run")
                 ));
             }
             match times.query(fingerprint, base, queries.profiles) {
@@ -102,8 +103,10 @@ impl Answer {
         }
         if let Some(why) = lost.first() {
             let more = lost.len();
-            self.notes
-                .push(format!("{more} queries are left out, such as: {why}"));
+            self.notes.push(format!(
+                "{} left out, for example: {why}",
+                counted(more, "query")
+            ));
         }
         let seconds = |query: &Query| query.analysis.as_ref().map_or(0.0, at_base);
         self.queries
@@ -116,7 +119,7 @@ impl Times {
     fn query(self, fingerprint: String, base: &Scheme, profiles: usize) -> Result<Query, String> {
         if self.whole.len() < profiles {
             return Err(format!(
-                "{} ended in {} of {profiles} profiles only",
+                "{} ended only in {} of {profiles} profiles",
                 self.description,
                 self.whole.len()
             ));

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use unfuse_format::counted;
 use unfuse_impact::{Analysis, Indicator, Interval, Resource, Verdict};
 
 use super::answer::{Answer, Query, Workload};
@@ -57,7 +58,7 @@ fn of_workload(text: &mut String, workload: &Workload) {
     schemes(text, analysis);
     used(text, analysis);
     if !analysis.suggestions.is_empty() {
-        text.push_str("\nWhat the paper suggests (whether it helps was not tried):\n");
+        text.push_str("\nWhat the paper suggests (not tried):\n");
         for advice in &analysis.suggestions {
             let _ = writeln!(text, "  {} (section {})", advice.text, advice.section);
         }
@@ -125,7 +126,7 @@ fn used(text: &mut String, analysis: &Analysis) {
 
 /// As in table 1 of the paper.
 fn means(text: &mut String, workloads: &[Workload]) {
-    let _ = write!(text, "mean of {} workloads:", workloads.len());
+    let _ = write!(text, "mean of {}:", counted(workloads.len(), "workload"));
     for resource in Resource::ALL {
         let values: Vec<f64> = workloads
             .iter()
@@ -183,11 +184,11 @@ fn of_query(text: &mut String, query: &Query, top: usize) {
     if query.operators.len() > top {
         let _ = writeln!(
             text,
-            "        … {} more operators (--limit)",
-            query.operators.len() - top
+            "        … {} (--limit)",
+            counted(query.operators.len() - top, "more operator")
         );
     }
-    text.push_str("Times of operators are those of their tasks at the base scheme, running and waiting, added up.\n\n");
+    text.push_str("The time of an operator is the sum over its tasks at the base scheme, running and waiting.\n\n");
 }
 
 fn row(text: &mut String, analysis: &Analysis, resources: &[Resource], name: &str) {
@@ -205,7 +206,7 @@ fn row(text: &mut String, analysis: &Analysis, resources: &[Resource], name: &st
         Verdict::Sure(one) | Verdict::OfMeasured(one) => one.name().to_owned(),
         Verdict::Likely(several) => names(several, " or "),
         Verdict::Single(one) => format!("{}?", one.name()),
-        Verdict::Nothing => "not known".to_owned(),
+        Verdict::Nothing => "unknown".to_owned(),
     };
     let room = WIDTH.saturating_sub(32 + 23 * resources.len()).max(40);
     let _ = writeln!(text, "  {limit:<20}  {}", shorten(name, room));
@@ -223,15 +224,15 @@ fn verdict(analysis: &Analysis) -> String {
             )
         }
         Verdict::Likely(several) => format!(
-            "The bottleneck is one of {}; the runs do not tell them apart. More repetitions may.",
+            "The bottleneck is one of {}: these runs cannot separate them. More repetitions may.",
             names(several, ", ")
         ),
         Verdict::Single(one) => format!(
-            "The bottleneck may be the {}; with single runs nothing says whether by chance. Repeat them.",
+            "The bottleneck may be the {}. Single runs cannot exclude chance: repeat them.",
             one.name()
         ),
         Verdict::Nothing => {
-            "No bottleneck found: no indicator is surely above 0. More repetitions may show one."
+            "No bottleneck found: no indicator is above 0 with 95% certainty. More repetitions may show one."
                 .to_owned()
         }
     }

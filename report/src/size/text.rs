@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use unfuse_format::counted;
 use unfuse_sizing::{Model, Range, Tariff};
 
 use super::{Answer, Curve, Fitted, Job, Predicted};
@@ -85,8 +86,8 @@ fn unit_tasks(text: &mut String, fitted: &Fitted<'_>) {
     if fitted.unit_tasks.len() > UNITS {
         let _ = writeln!(
             text,
-            "           … {} more kinds",
-            fitted.unit_tasks.len() - UNITS
+            "           … {}",
+            counted(fitted.unit_tasks.len() - UNITS, "more kind")
         );
     }
 }
@@ -96,7 +97,8 @@ fn models(text: &mut String, fitted: &Fitted<'_>) {
     let held = fitted.validation.held_out.len();
     let _ = writeln!(
         text,
-        "\n  mean error of the fit   of {held} runs when held out"
+        "\n  mean error of the fit     of {}",
+        counted(held, "held-out run")
     );
     for fits in &fitted.models {
         let held_out = fits
@@ -122,14 +124,14 @@ pub fn render_prediction(job: &Job, predicted: &Predicted) -> String {
     let prediction = &predicted.prediction;
     let at = &prediction.at;
     let on = match &predicted.cluster {
-        Some(cluster) => format!("{cluster} ({} slots)", number(at.slots)),
-        None => format!("{} slots", number(at.slots)),
+        Some(cluster) => format!("{cluster} ({})", counted(number(at.slots), "slot")),
+        None => counted(number(at.slots), "slot"),
     };
     let _ = writeln!(
         text,
-        "{} with {} iterations over {} on {on}:",
+        "{} with {} over {} on {on}:",
         shorten(&job.profile.application, 40),
-        number(at.iterations),
+        counted(number(at.iterations), "iteration"),
         bytes(at.bytes)
     );
     let _ = writeln!(
@@ -147,7 +149,7 @@ pub fn render_prediction(job: &Job, predicted: &Predicted) -> String {
     if let Some(chance) = &predicted.deadline {
         let _ = writeln!(
             text,
-            "{} a deadline of {:.1} s: {} of being in time",
+            "{} a deadline of {:.1} s, with {} of being in time",
             if chance.in_time { "meets" } else { "misses" },
             chance.deadline,
             likelihood(chance.probability)
@@ -164,9 +166,9 @@ pub fn render_offer(job: &Job, answer: &Answer) -> String {
     let offer = &answer.offer.offer;
     let _ = writeln!(
         text,
-        "{} ({} slots{})",
+        "{} ({}{})",
         offer.cluster,
-        number(offer.slots),
+        counted(number(offer.slots), "slot"),
         tariff(answer.tariff)
     );
     let _ = writeln!(
@@ -184,7 +186,7 @@ pub fn render_offer(job: &Job, answer: &Answer) -> String {
     if let Some(chance) = &answer.deadline {
         let _ = writeln!(
             text,
-            "before {:.1} s with {}",
+            "ends before {:.1} s with {}",
             chance.deadline,
             likelihood(chance.probability)
         );
@@ -192,7 +194,7 @@ pub fn render_offer(job: &Job, answer: &Answer) -> String {
     if let Some(bound) = &answer.bound {
         let _ = writeln!(
             text,
-            "no cluster can cost less than {} {} (interior point, {:.2} slots)",
+            "lower bound of the cost: {} {} (interior point, {:.2} slots)",
             money(bound.least_cost),
             answer.currency,
             bound.slots
@@ -243,8 +245,9 @@ fn error_of(text: &mut String, job: &Job) {
         let rows = job.profile.validation.held_out.len();
         let _ = writeln!(
             text,
-            "note: of {rows} runs that it had not seen the {model} was {} off on average",
-            percent(error)
+            "note: the {model} was {} off on average, over {}",
+            percent(error),
+            counted(rows, "held-out run")
         );
     }
 }
@@ -281,20 +284,20 @@ fn bytes(value: f64) -> String {
         .find(|(shift, _)| value >= f64::from(1u32 << shift));
     match fits {
         Some((shift, unit)) => format!("{:.1} {unit}", value / f64::from(1u32 << shift)),
-        None => format!("{value:.0} bytes"),
+        None => counted(format!("{:.0}", value), "byte"),
     }
 }
 
 fn percent(part: f64) -> String {
-    format!("{:.1} %", 100.0 * part)
+    format!("{:.1}%", 100.0 * part)
 }
 
-/// Certainty is not to be had.
+/// Never certain: at most 99%.
 fn likelihood(probability: f64) -> String {
     match 100.0 * probability {
-        sure if sure > 99.0 => "a chance above 99 %".to_owned(),
-        never if never < 1.0 => "a chance below 1 %".to_owned(),
-        percent => format!("a chance of {percent:.0} %"),
+        sure if sure > 99.0 => "a chance above 99%".to_owned(),
+        never if never < 1.0 => "a chance below 1%".to_owned(),
+        percent => format!("a chance of {percent:.0}%"),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use unfuse_skew::{Cause, Finding, SlowTask, Verdict};
 
-/// For a stage that waits for a task that runs still, or is skewed, by its cause; `followed` if its records were.
+/// Advice by cause for a stage that is skewed or waits for a task that still runs; `followed` if its records were.
 pub(super) fn advice(finding: &Finding, followed: bool) -> Option<String> {
     if let Some(task) = finding.hanging.first() {
         return Some(format!(
-            "the thread dump of executor {} in Spark's UI shows what task {} does; spark.speculation would start a copy of it elsewhere",
+            "the thread dump of executor {} in Spark's UI shows what task {} does; spark.speculation would start a copy of it on another executor",
             task.executor, task.index
         ));
     }
@@ -26,32 +26,32 @@ pub(super) fn advice(finding: &Finding, followed: bool) -> Option<String> {
         Cause::Data => of_data(finding),
         Cause::Computation => format!("{records} {}", look(finding, task)),
         Cause::DataOrComputation => format!(
-            "see how much data it has, which Spark does not count here; or {records} {}",
+            "check how much data it has, which Spark does not count here; or {records} {}",
             look(finding, task)
         ),
         Cause::GarbageCollection => "give executors more memory, or let fewer tasks run at once in each (spark.executor.memory, \
              spark.executor.cores); `unfuse blame` shows whose allocations fill the heap"
             .into(),
-        Cause::FetchWait => "look at who else uses the network or disks of the hosts it fetches from: `unfuse blame`".into(),
+        Cause::FetchWait => "see with `unfuse blame` what else uses the network or disks of the hosts it fetches from".into(),
         Cause::ShuffleWrite => format!(
-            "look at the disk of {}: `unfuse blame --resource io` shows who else writes to it",
+            "check the disk of {}: `unfuse blame --resource io` shows what else writes to it",
             task.host
         ),
-        Cause::Spill => "more and so smaller partitions (spark.sql.shuffle.partitions), or more memory for each \
+        Cause::Spill => "use more, smaller partitions (spark.sql.shuffle.partitions), or more memory for each \
              (spark.executor.memory, spark.memory.fraction)"
             .into(),
-        Cause::WarmUp => "each stage pays for it once on each executor, so fewer and longer stages help (such as fewer jobs on more data), \
-             and keeping executors (spark.dynamicAllocation.executorIdleTimeout, minExecutors); it is no matter of records"
+        Cause::WarmUp => "each stage pays for it once on each executor: run fewer, longer stages (such as fewer jobs on more data), and keep executors \
+             (spark.dynamicAllocation.executorIdleTimeout, minExecutors); no record causes it"
             .into(),
         Cause::Host => format!(
-            "look at the host {}: its disks, its clock rate, who else runs there; `unfuse blame --host {}` shows it",
+            "check the host {}: its disks, its clock rate, and what else runs there (`unfuse blame --host {}`)",
             task.host, task.host
         ),
         Cause::Executor => format!(
-            "look at executor {} on {}: its memory, its garbage collection, its cores",
+            "check executor {} on {}: its memory, its garbage collection, its cores",
             task.executor, task.host
         ),
-        Cause::Locality => "let tasks wait for a place beside their data (spark.locality.wait), or spread it over more hosts".into(),
+        Cause::Locality => "let tasks wait longer for a slot near their data (spark.locality.wait), or spread the data over more hosts".into(),
         Cause::Start => "large closures, broadcasts or results make tasks slow to start and to end; the first tasks of a new \
              executor load classes"
             .into(),
@@ -64,7 +64,7 @@ const DEBUGGING_RUN: &str =
 
 /// What that run has found.
 const SLOW_RECORDS: &str =
-    "look at its slow records, and whether they can be mended, left out or done with less work.";
+    "look at its slow records: can they be corrected, left out or processed with less work?";
 
 /// Where the time shows in a profile.
 fn look(finding: &Finding, task: &SlowTask) -> String {
@@ -84,11 +84,11 @@ fn look(finding: &Finding, task: &SlowTask) -> String {
 fn of_data(finding: &Finding) -> String {
     if finding.sql.is_some() {
         "adaptive execution splits large partitions of joins (spark.sql.adaptive.skewJoin.enabled, …skewedPartitionFactor, \
-         …skewedPartitionThresholdInBytes); of other shuffles, salt the key that has most rows, or aggregate before"
+         …skewedPartitionThresholdInBytes); for other shuffles, salt the key with the most rows, or aggregate before"
             .into()
     } else {
-        "cut the large partitions: salt the key that has most records, or aggregate before the shuffle; of files, use a format \
-         that can be split, and smaller ones"
+        "split the large partitions: salt the key with the most records, or aggregate before the shuffle; for files, use a format \
+         that can be split, and smaller files"
             .into()
     }
 }

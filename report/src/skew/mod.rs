@@ -46,11 +46,11 @@ pub fn with_records(
             Some(records)
         }
         Ok(None) => None,
-        // Who starts a job wants to know.
+        // A user who starts a job wants to know.
         Err(error) if job.is_some() => return Err(error),
-        // Tasks can be told without.
+        // Tasks can be shown without them.
         Err(error) => {
-            let note = format!("nothing is told of records: {error}");
+            let note = format!("records are not shown: {error}");
             run.notes.push(note);
             None
         }

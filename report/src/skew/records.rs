@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_files::open_given;
-use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow};
+use unfuse_format::{ProfileDir, RecordSourceRow, RecordTargetRow, counted};
 use unfuse_provenance::{
     Options, Outcome, ProvenanceError, RecordPlace, RecordRef, SlowOutput, TaskTraces, Texts,
     propagate,
@@ -22,7 +22,8 @@ const LONGEST: u64 = 300;
 const LINES: usize = 3;
 
 /// Of what passes through a Python process.
-const READ_AHEAD: &str = "as Python reads ahead, a result may be said to come from what was read a little after its own input";
+const READ_AHEAD: &str =
+    "Python reads ahead, so a result may be attributed to records read shortly after its own input";
 /// The slowest results of which those of one stage are told: they are followed before it is known which stage made them.
 const OF_ONE_STAGE: usize = 1000;
 
@@ -172,7 +173,10 @@ impl Place {
 /// The line of a file that begins at an offset, and whether it was cut.
 fn line_at(path: &Path, offset: i64) -> io::Result<(String, bool)> {
     let offset = u64::try_from(offset).map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidInput, "its record has no place in it")
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "its record has no position in it",
+        )
     })?;
     let mut file = open_given(path)?;
     file.seek(SeekFrom::Start(offset))?;
@@ -319,7 +323,8 @@ pub(super) fn records(
     let waiting = waiting.map_or(0, |names| names.len());
     if waiting > 0 {
         notes.push(format!(
-            "the records of {waiting} tasks are not in the tables yet: if the application has not been killed, ask again a little later"
+            "the records of {} are not in the tables yet: if the application was not killed, run this again in a minute",
+            counted(waiting, "task")
         ));
     }
     Ok(Some((records, notes)))
@@ -395,38 +400,38 @@ fn notes(traces: &TaskTraces, outcome: &Outcome, in_python: usize) -> Vec<String
     let mut sources = traces.all.iter().flat_map(|trace| &trace.sources);
     if sources.any(|source| !source.timed) {
         notes.push(
-            format!("records that go to a Python process are followed in the batches in which they go there: the time of a single one is not known, \
-             and {READ_AHEAD}"),
+            format!("records go to a Python process in batches, so the time of a single one is unknown. {READ_AHEAD}"),
         );
     } else if in_python > 0 {
         notes.push(format!(
-            "a Python process worked for {in_python} of the {} tasks that were followed: what it was given has the time until the next one \
-             was asked for, not that of its work in Python, and {READ_AHEAD}",
+            "a Python process worked for {in_python} of the {} followed tasks: a record there has the time until the next one was \
+             requested, not the time of its work in Python. {READ_AHEAD}",
             traces.all.len()
         ));
     }
     if outcome.unlinked > 0 {
         notes.push(format!(
-            "of {} records behind a shuffle or a cache it is not known what they came from: they count as inputs",
-            outcome.unlinked
+            "{} behind a shuffle or a cache have no known origin: they count as inputs",
+            counted(outcome.unlinked, "record")
         ));
     }
     if outcome.missing > 0 {
         notes.push(format!(
-            "{} records that tasks read are not in the profile: what they did and became is not known",
-            outcome.missing
+            "{} that tasks read are not in the profile: their effect is unknown",
+            counted(outcome.missing, "record")
         ));
     }
     if traces.repeated > 0 {
         notes.push(format!(
-            "{} task attempts that were repeated are left out",
-            traces.repeated
+            "{} left out, because the tasks were repeated",
+            counted(traces.repeated, "task attempt")
         ));
     }
     let damaged = traces.damaged + outcome.damaged;
     if damaged > 0 {
         notes.push(format!(
-            "{damaged} segments with records are damaged and left out"
+            "{} with records left out, because of damage",
+            counted(damaged, "segment")
         ));
     }
     notes

@@ -1,4 +1,4 @@
-//! What is said of records, for people.
+//! Slow records and results, as text for a terminal.
 
 use std::fmt::Write;
 
@@ -7,26 +7,29 @@ use unfuse_provenance::SEVERAL;
 use super::records::{Place, Records, SlowRecord, SlowResult};
 use super::text::{WIDTH, percent, seconds};
 use crate::text::shorten;
+use unfuse_format::counted;
 
-/// Where what is told of a record begins.
+/// The column in which the description of a record begins.
 const INDENT: usize = 32;
 
 pub(super) fn render(text: &mut String, records: &Records) {
     let _ = writeln!(
         text,
-        "Records: {} results of {} inputs, followed through {} tasks.",
-        records.results, records.inputs, records.tasks
+        "Records: {} from {}, followed through {}.",
+        counted(records.results, "result"),
+        counted(records.inputs, "input"),
+        counted(records.tasks, "task")
     );
     if !records.slow_records.is_empty() {
         text.push_str(
-            "\n      took  of its task    saves  slow records, each where it took longest\n",
+            "\n      took  of its task    saves  slow records, each in the stage where it took longest\n",
         );
     }
     for record in &records.slow_records {
         slow(text, record);
     }
     if !records.slow_results.is_empty() {
-        text.push_str("\n      took  slow results, each with the slowest way to it\n");
+        text.push_str("\n      took  slow results, each with its slowest path\n");
     }
     for result in &records.slow_results {
         way(text, result);
@@ -89,13 +92,8 @@ fn way(text: &mut String, result: &SlowResult) {
     let _ = writeln!(text, "{:12}{}", "", shorten(&step, WIDTH - 12));
     let input = &result.expensive_input;
     let from = format!(
-        "from {} {}, the slowest way with {}, {}",
-        result.inputs,
-        if result.inputs == 1 {
-            "input"
-        } else {
-            "inputs"
-        },
+        "from {}; the slowest path begins with {}, {}",
+        counted(result.inputs, "input"),
         content(input),
         place(input)
     );
@@ -124,10 +122,10 @@ fn place(at: &Place) -> String {
             let _ = write!(place, ", {file} row {row}");
         }
         (Some(file), None, Some(row)) => {
-            let _ = write!(place, ", {file} row {row} behind byte {}", at.file_start);
+            let _ = write!(place, ", {file} row {row} after byte {}", at.file_start);
         }
         _ if at.position == SEVERAL => {
-            let _ = write!(place, ", behind all that was read before");
+            let _ = write!(place, ", after everything it read");
         }
         _ => {
             let _ = write!(place, ", record {} of {}", at.position, from(at.kind));
@@ -138,8 +136,8 @@ fn place(at: &Place) -> String {
 
 fn from(kind: &str) -> &str {
     match kind {
-        "shuffle" => "what it read of a shuffle",
-        "cached" => "what it read of a cache",
+        "shuffle" => "what it read from a shuffle",
+        "cached" => "what it read from a cache",
         _ => "what it read",
     }
 }

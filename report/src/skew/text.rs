@@ -7,10 +7,11 @@ use unfuse_skew::{Finding, Hanging, Measure, SlowTask, Verdict};
 use super::answer::{Answer, Told, is_skewed};
 use super::records_text;
 use crate::text::shorten;
+use unfuse_format::counted;
 
 /// Columns of the text.
 pub(super) const WIDTH: usize = 110;
-/// Less of what is told of a task is not worth its room.
+/// A smaller part of a task's time is not shown.
 const LEAST: f64 = 0.01;
 
 /// The answer as text for a terminal.
@@ -33,45 +34,43 @@ pub fn render(answer: &Answer) -> String {
 
 fn overview(text: &mut String, answer: &Answer) {
     if answer.skewed == 0 && answer.hanging == 0 {
-        let _ = write!(
-            text,
-            "None of {} stages waits for slow tasks",
-            answer.stages
-        );
+        let _ = write!(text, "No slow tasks in {}", counted(answer.stages, "stage"));
     } else if answer.skewed == 0 {
         let _ = write!(
             text,
-            "{} of {} stages wait for a task that runs still, for much longer than others took",
-            answer.hanging, answer.stages
+            "In {} of {} a task still runs, for much longer than the others took",
+            answer.hanging,
+            counted(answer.stages, "stage")
         );
     } else {
         let _ = write!(
             text,
-            "{} of {} stages wait for slow tasks; alone, they would end {} sooner without",
+            "Slow tasks delay {} of {} by {} in total",
             answer.skewed,
-            answer.stages,
+            counted(answer.stages, "stage"),
             seconds(1e3 * answer.saved_seconds)
         );
     }
     if answer.skewed > 0 && answer.hanging > 0 {
         let _ = write!(
             text,
-            "; {} wait for a task that runs still, for much longer than others took",
+            "; in {} a task still runs, for much longer than the others took",
             answer.hanging
         );
     }
     match answer.too_few {
         0 => text.push_str(".\n"),
+        1 => text.push_str("; 1 has too few tasks to judge.\n"),
         few => {
-            let _ = writeln!(text, "; {few} have too few tasks to say.");
+            let _ = writeln!(text, "; {few} have too few tasks to judge.");
         }
     }
     if answer.findings.is_empty() {
         return;
     }
-    text.push_str("\n    saves  of         sure  stage  why, and where\n");
+    text.push_str("\n    saves  of         sure  stage  cause and place\n");
     for Told { finding, .. } in &answer.findings {
-        // What a task costs that runs still is not known.
+        // The cost of a task that still runs is unknown.
         let (saves, sure) = match is_skewed(finding) {
             true => (seconds(finding.saved_ms), percent(finding.sure)),
             false => ("-".to_owned(), "-".to_owned()),
@@ -95,10 +94,10 @@ fn about(text: &mut String, told: &Told, top: usize) {
     let head = format!("stage {}: {}", finding.stage, place(finding));
     let _ = writeln!(text, "{}", shorten(&head, WIDTH));
     let mut line = format!(
-        "  {}. {} tasks on {} slots took {}; a typical one {}, the slowest {}",
+        "  {}. {} on {} took {}; a typical task {}, the slowest {}",
         of_ended(finding),
-        finding.counted,
-        finding.slots,
+        counted(finding.counted, "task"),
+        counted(finding.slots, "slot"),
         seconds(finding.stage_ms),
         seconds(finding.typical_ms),
         seconds(finding.slowest_ms),
@@ -106,23 +105,23 @@ fn about(text: &mut String, told: &Told, top: usize) {
     if finding.uncounted > 0 {
         let _ = write!(
             line,
-            "; {} more attempts failed, were killed or done again",
-            finding.uncounted
+            "; {} failed, were killed or ran again",
+            counted(finding.uncounted, "more attempt")
         );
     }
     let _ = writeln!(text, "{line}.");
     if finding.running > 0 {
         let _ = writeln!(
             text,
-            "  {} tasks run still, the longest for {}.",
-            finding.running,
+            "  {} still running, the longest for {}.",
+            counted(finding.running, "task"),
             seconds(finding.longest_running_ms)
         );
     }
     for task in finding.hanging.iter().take(top) {
         let _ = writeln!(
             text,
-            "  {} on executor {} of {}, {:.0} times as long as a typical one that ended took. Its cause is not known before it ends.",
+            "  {} on executor {} of {}, {:.0} times as long as a typical task took. Its cause is unknown until it ends.",
             running(task),
             task.executor,
             task.host,
@@ -139,7 +138,7 @@ fn about(text: &mut String, told: &Told, top: usize) {
             .collect();
         let _ = writeln!(
             text,
-            "  Sooner without each cause alone: {}.",
+            "  Saved if one cause alone were removed: {}.",
             parts.join(", ")
         );
     }
@@ -220,8 +219,8 @@ fn why(finding: &Finding) -> String {
 fn of_ended(finding: &Finding) -> String {
     match finding.verdict {
         Verdict::Even if finding.tasks.is_empty() => "its tasks are alike".into(),
-        Verdict::Even => "slow tasks cost it little".into(),
-        Verdict::TooFew => "too few tasks to say whether any is slow".into(),
+        Verdict::Even => "slow tasks cost little".into(),
+        Verdict::TooFew => "too few tasks to judge".into(),
         Verdict::Skewed(cause) => cause.name().into(),
     }
 }
@@ -252,9 +251,9 @@ pub(super) fn seconds(ms: f64) -> String {
     }
 }
 
-/// Never quite sure.
+/// At most 99%, because a test is never certain.
 pub(super) fn percent(share: f64) -> String {
-    format!("{:.0} %", (100.0 * share).floor().min(99.0))
+    format!("{:.0}%", (100.0 * share).floor().min(99.0))
 }
 
 fn amount(measure: Measure, amount: f64) -> String {

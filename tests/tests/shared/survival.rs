@@ -100,7 +100,7 @@ fn ten_thousand_brief_threads_are_counted() {
     let text = String::from_utf8_lossy(&top.stdout).into_owned();
     let note = text.lines().find_map(|line| {
         line.strip_prefix("note: ")?
-            .split_once(" threads ended before they could be sampled; they used ")
+            .split_once(" threads ended too early to be sampled")
     });
     let (threads, _) = note.unwrap_or_else(|| panic!("no note: {text}"));
     let threads: u64 = threads.parse().expect("a number");

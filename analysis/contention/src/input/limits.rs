@@ -29,7 +29,7 @@ pub(super) fn apply(rows: &mut Vec<HostRow>) -> Vec<String> {
         if !rows.iter().all(contained) {
             notes.push(format!(
                 "profiled JVMs on {host} have CPU limits of their own, or some have none: the CPUs of the whole machine count as \
-                 the capacity, and waiting because of a limit as nobody's"
+                 the capacity, and waits because of a limit are attributed to no culprit"
             ));
             rows.iter_mut().for_each(|row| row.cpu_limit = None);
             continue;
@@ -47,8 +47,8 @@ pub(super) fn apply(rows: &mut Vec<HostRow>) -> Vec<String> {
         let group = group.split('#').next().unwrap_or_default();
         if throttled > WORTH_A_WORD {
             notes.push(format!(
-                "on {host} the CPU limit of {most} ({group}) was used up in {:.0}% of its periods: more CPUs in the limit would \
-                 shorten waiting for the CPU, whoever is blamed for it",
+                "on {host} the CPU limit of {most} ({group}) was used up in {:.0}% of its periods: a higher limit would \
+                 shorten the waits for the CPU, whichever culprit is blamed for them",
                 throttled * 100.0
             ));
         }

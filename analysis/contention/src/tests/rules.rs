@@ -90,7 +90,7 @@ fn a_title_is_a_label_without_its_description() {
         ("1000000003", "app-1 query 3: a", "app-1 query 3"),
         ("a: b", "query a: b: c", "query a: b"),
         ("a: b", "query a: b", "query a: b"),
-        ("999999999", "jobs of no query", "jobs of no query"),
+        ("999999999", "jobs without a query", "jobs without a query"),
     ] {
         query.name = name.into();
         query.label = label.into();

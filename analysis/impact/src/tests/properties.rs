@@ -153,7 +153,7 @@ fn values_outside_0_to_1_are_kept_and_explained() {
         chance.indicators[0]
             .outside
             .as_deref()
-            .is_some_and(|why| why.contains("holds 0, so it may be chance"))
+            .is_some_and(|why| why.contains("contains 0, so it may be chance"))
     );
     let faster = of([[10.0, 10.01], [4.0, 4.01]]);
     assert!(

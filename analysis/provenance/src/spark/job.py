@@ -184,7 +184,7 @@ class Job:
         return rows.withColumn("way", chosen).groupBy(*by).agg(F.min("way").alias("way"), lineage().alias("lineage"))
 
     def sent(self, made):
-        """What goes into shuffles and caches, by what it is told by there."""
+        """What goes into shuffles and caches, with what identifies it there."""
         ids = F.explode(F.array("key", "whole")).alias("id")
         single = made.filter("not combined").select("link", ids, "way", "lineage")
         # Values of a key that a task merges before they are written: the functions of all, behind the slowest.

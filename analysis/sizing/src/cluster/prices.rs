@@ -88,7 +88,7 @@ impl Prices {
         })?;
         if prices.instances.len() > MOST_INSTANCES {
             return Err(wrong(format!(
-                "has {} instances, and {MOST_INSTANCES} are the limit: leave out those that you would not take",
+                "has {} instances, and {MOST_INSTANCES} are the limit: remove those that you would not use",
                 prices.instances.len()
             )));
         }
@@ -101,14 +101,14 @@ impl Prices {
                 )));
             }
             if !names.insert(name) {
-                return Err(wrong(format!("{name} is there twice")));
+                return Err(wrong(format!("{name} occurs twice")));
             }
             if instance.slots == 0 {
                 return Err(wrong(format!("{name} has no slots")));
             }
             if !(instance.speed.is_finite() && (0.01..=100.0).contains(&instance.speed)) {
                 return Err(wrong(format!(
-                    "{name}: a speed of {} cannot be; it is 0.01 to 100",
+                    "{name}: a speed of {} is impossible; it must be 0.01 to 100",
                     instance.speed
                 )));
             }
@@ -118,7 +118,7 @@ impl Prices {
             {
                 if !(price.is_finite() && price > 0.0) {
                     return Err(wrong(format!(
-                        "{name}: a price of {price} cannot be; it must be above zero"
+                        "{name}: a price of {price} is impossible; it must be above zero"
                     )));
                 }
             }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use unfuse_eventlog::{Event, Outcome, Stage as StageInfo, TaskEnd};
+use unfuse_format::counted;
 
 use super::GivenValues;
 use crate::{Category, Phases, Point, Run};
@@ -135,10 +136,10 @@ impl Builder {
     pub fn finish(self, path: &Path, given: &GivenValues) -> Result<(Run, Vec<String>), String> {
         let started = self
             .started_ms
-            .ok_or("it does not say when the application started")?;
+            .ok_or("it has no start of the application")?;
         let ended = self
             .ended_ms
-            .ok_or("it has no end: the application was killed, or still runs")?;
+            .ok_or("it has no end of the application, which was killed or still runs")?;
         let cancelled = self.check()?;
         let seconds = ended.saturating_sub(started) as f64 / 1e3;
         if seconds <= 0.0 {
@@ -159,8 +160,9 @@ impl Builder {
         };
         if self.failed_tasks + self.failed_stages > 0 {
             notes.push(format!(
-                "{} tasks and {} stages failed and were tried again, so it took longer than it had to",
-                self.failed_tasks, self.failed_stages
+                "{} and {} failed and ran again, so the run took longer than necessary",
+                counted(self.failed_tasks, "task"),
+                counted(self.failed_stages, "stage")
             ));
         }
         let first_job = self
@@ -190,8 +192,8 @@ impl Builder {
         Ok((run, notes))
     }
 
-    /// Whether the application did what it should. Returns notes of jobs that were cancelled although it went on: adaptive
-    /// execution does so with what it needs no more.
+    /// Whether the application succeeded. Returns notes on jobs that were cancelled while it went on: adaptive execution
+    /// cancels jobs that it no longer needs.
     fn check(&self) -> Result<Vec<String>, String> {
         let mut notes = Vec::new();
         let last_well = self.jobs.iter().filter(|(_, job)| job.failure.is_none());
@@ -210,11 +212,11 @@ impl Builder {
         }
         if let Some((id, _)) = self.jobs.iter().find(|(_, job)| job.ended_ms.is_none()) {
             return Err(format!(
-                "job {id} has no end: it was killed, or events are lost"
+                "job {id} has no end: it was killed, or events were lost"
             ));
         }
         if self.stages.values().all(|attempt| attempt.tasks.is_empty()) {
-            return Err("no task ended well in it".into());
+            return Err("no task in it succeeded".into());
         }
         Ok(notes)
     }
@@ -239,14 +241,14 @@ impl Builder {
         }
         if sum <= 0.0 {
             return Err(
-                "it names no executor with cores while tasks ran, so the slots are not known"
+                "it names no executor with cores while tasks ran, so the number of slots is unknown"
                     .into(),
             );
         }
         let slots = sum / (to - from).max(1) as f64;
         if slots < 0.95 * most {
             notes.push(format!(
-                "executors came and went; it counts with {slots:.1} slots, the average while tasks ran"
+                "executors came and went; the run counts with {slots:.1} slots, the average while tasks ran"
             ));
         }
         Ok(slots)

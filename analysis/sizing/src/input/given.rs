@@ -66,7 +66,7 @@ impl GivenValues {
             for value in [row.iterations, row.bytes].into_iter().flatten() {
                 if !(value.is_finite() && value > 0.0) {
                     return Err(wrong(format!(
-                        "row {}: {value} cannot be; it must be above zero",
+                        "row {}: {value} is impossible; it must be above zero",
                         number + 1
                     )));
                 }
@@ -84,7 +84,7 @@ impl GivenValues {
             };
             if given.insert(name, values).is_some() {
                 return Err(wrong(format!(
-                    "row {}: {} is there twice",
+                    "row {}: {} occurs twice",
                     number + 1,
                     row.log
                 )));

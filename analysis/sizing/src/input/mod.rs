@@ -66,7 +66,10 @@ pub fn read(paths: &[PathBuf], given: &GivenValues) -> Result<Logs, SizingError>
                     let first = id.map_or(&this, |id| seen.entry(id).or_insert(this.clone()));
                     match first.0 == is_profile {
                         true => Ok((run, notes)),
-                        false => Err(format!("{} is of the same run, which counts once", first.1)),
+                        false => Err(format!(
+                            "{} is from the same run, which counts once",
+                            first.1
+                        )),
                     }
                 });
                 match fresh {
@@ -168,7 +171,7 @@ fn sizes(logs: &mut Logs) {
     logs.runs = with;
     logs.left_out.extend(without.drain(..).map(|run| LeftOut {
         log: run.log,
-        why: "it read no input, as the others did; say its size with --runs or spark.unfuse.bytes".into(),
+        why: "it read no input, unlike the others; give its size with --runs or spark.unfuse.bytes".into(),
     }));
     let mut unsized_applications = BTreeSet::new();
     for run in logs.runs.iter_mut().filter(|run| unknown(run)) {
@@ -177,7 +180,7 @@ fn sizes(logs: &mut Logs) {
     }
     logs.notes.extend(unsized_applications.into_iter().map(|application| {
         format!(
-            "no run of {application} read any input, so all count as of one size (1 byte); say other sizes with --runs or spark.unfuse.bytes"
+            "no run of {application} read any input, so all count as 1 byte; give other sizes with --runs or spark.unfuse.bytes"
         )
     }));
 }

@@ -8,7 +8,7 @@ use unfuse_eventlog::{
     Outcome, Properties, Rdd, Stage, Task, TaskEnd, TaskMetrics,
 };
 use unfuse_format::{
-    ApplicationRow, ExecutorRow, JobRow, ProcessRow, ProfileDir, StageRow, Table, TaskRow,
+    ApplicationRow, ExecutorRow, JobRow, ProcessRow, ProfileDir, StageRow, Table, TaskRow, counted,
     merge_stages,
 };
 
@@ -43,8 +43,8 @@ pub(super) fn applications(root: &Path) -> Result<Applications, String> {
     })?;
     if found.is_empty() {
         return Err(
-            "it does not say which jobs and executors there were: it was made by an older unfuse, or its driver was not \
-             profiled. Give the event logs of the runs, or profile them again"
+            "it has no jobs and executors: an older unfuse wrote it, or its driver was not profiled. Give the event logs of the runs, or \
+             profile them again"
                 .into(),
         );
     }
@@ -69,7 +69,10 @@ pub(super) fn applications(root: &Path) -> Result<Applications, String> {
     for (app, application) in &mut found {
         application.notes.clone_from(&notes);
         if let Some(events) = lost.get(app).filter(|events| **events > 0) {
-            let note = format!("{events} events were lost, so tasks may be missing");
+            let note = format!(
+                "{} lost, so tasks may be missing",
+                counted(*events, "event")
+            );
             application.notes.push(note);
         }
     }
@@ -101,12 +104,10 @@ impl Application {
     /// Whether it can be one run.
     pub fn check(&self) -> Result<(), String> {
         match self.starts {
-            0 => Err(
-                "the beginning of its tables is not there: it was deleted (keep, keep_for)".into(),
-            ),
+            0 => Err("the beginning of its tables was deleted (keep, keep_for)".into()),
             1 => Ok(()),
             times => Err(format!(
-                "its driver started {times} times, and the profile has all of them"
+                "its driver started {times} times, and the profile holds all these runs"
             )),
         }
     }

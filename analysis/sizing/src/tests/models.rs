@@ -118,7 +118,7 @@ fn far_outside_is_refused_and_near_outside_widened() {
     };
     assert!(
         refused(at(17.0, 4.0, 2e6))
-            .contains("17 slots are 2.1 times beyond the runs of the profile (2 to 8)")
+            .contains("17 slots are 2.1 times outside the runs of the profile (2 to 8)")
     );
     assert!(refused(at(0.0, 4.0, 2e6)).contains("slots must be above zero"));
     assert!(refused(at(4.0, f64::NAN, 2e6)).contains("iterations must be above zero"));
@@ -128,7 +128,7 @@ fn far_outside_is_refused_and_near_outside_widened() {
         .expect_err("a refusal")
         .to_string();
     assert!(
-        refused.contains("all runs of the profile have 3 iterations, so nothing is known of 6"),
+        refused.contains("all runs of the profile have 3 iterations, so 6 cannot be predicted"),
         "{refused}"
     );
 }

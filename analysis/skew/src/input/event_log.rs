@@ -161,7 +161,7 @@ impl Reader {
         }
         if !self.ended {
             notes.push(
-                "the log has no end of the application: it runs still, or its driver was killed"
+                "the log has no end of the application: it still runs, or its driver was killed"
                     .into(),
             );
         }

@@ -32,8 +32,8 @@ impl<K: Eq + Hash> Sizes<K> {
         }
         if !twice.is_empty() {
             run.notes.push(format!(
-                "partitions of repeated stages may count twice: of stages {} a part was done again, and nothing tells which \
-                 (event logs of Spark 3.3 and newer do)",
+                "partitions of repeated stages may count twice: a part of stages {} ran again, and the log does not say which part (event \
+                 logs of Spark 3.3 and newer do)",
                 twice.join(", ")
             ));
         }

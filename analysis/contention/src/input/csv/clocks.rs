@@ -28,9 +28,9 @@ pub(super) fn align(rows: &mut [IntervalRow], hosts: &mut [HostRow]) -> Option<S
     by_start.sort_by_key(|(_, span)| span.start);
     let (early, late, gap) = first_gap(&by_start)?;
     let note = format!(
-        "the times of hosts are apart ({early} ends {:.1} s before {late} begins): their clocks differ, or they worked one after \
-         the other. The times of each host count from its first row, and the order of what happened on different hosts is not \
-         known: how long queries ran and what overlapped is partial",
+        "the times of hosts do not overlap ({early} ends {:.1} s before {late} begins): their clocks differ, or they worked one after \
+         the other. The times of each host count from its first row. The order of events on different hosts is unknown, so running \
+         times and overlaps of queries are partial",
         gap as f64 / 1e9
     );
     // The latest, as nothing may begin before 0.

@@ -10,6 +10,8 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use unfuse_format::counted;
+
 pub use self::error::CsvError;
 use self::outside::Wholes;
 use self::rows::{HostRow, IntervalRow, QueryRow, StageRow, read, read_if_there};
@@ -55,7 +57,8 @@ pub fn from_csv(dir: &Path) -> Result<Input, CsvError> {
     let empty = rows.iter().filter(|row| row.start_ns == row.end_ns).count();
     if empty > 0 {
         reader.builder.notes.push(format!(
-            "{empty} intervals have no length and are left out: no rate can be told"
+            "{} without length left out: they have no rate",
+            counted(empty, "interval")
         ));
     }
     for (row, kind) in rows.into_iter().zip(kinds) {
@@ -66,7 +69,7 @@ pub fn from_csv(dir: &Path) -> Result<Input, CsvError> {
         reader.hosts(&hosts_path, &hosts, &resources)?;
     } else {
         reader.builder.notes.push(
-            "no hosts.csv: capacities are what was used, and no process outside the queries is seen"
+            "no hosts.csv: the capacity is what was used, and processes outside the queries are not seen"
                 .to_owned(),
         );
     }
@@ -148,8 +151,8 @@ impl Reader {
         let rows: Vec<StageRow> = read_if_there(path)?;
         if rows.is_empty() {
             self.builder.notes.push(
-                "no stages.csv: what reads from what is not known, so the longest stage of a query stands for its critical \
-                 path; `--stages all` counts all of them"
+                "no stages.csv: the dependencies of stages are unknown, so the longest stage of a query stands for its critical path; \
+                 `--stages all` counts all stages"
                     .to_owned(),
             );
         }
@@ -257,8 +260,9 @@ impl Reader {
         };
         let tasks = 1 + wrong.count();
         self.builder.notes.push(format!(
-            "{tasks} tasks were blocked for longer than they lived, as task {name} for {blocked:.1} s of {life:.1} s: of kinds of \
-             waiting at the same time {INTERVALS_CSV} should have one, so their blocked seconds are too many"
+            "{} blocked for longer than the task ran, for example task {name} for {blocked:.1} s of {life:.1} s: where waits \
+             overlap, {INTERVALS_CSV} should have one of them; these blocked seconds are too many",
+            counted(tasks, "task")
         ));
     }
 

@@ -74,7 +74,7 @@ impl Wholes {
         missing.extend(untold.map(|host| format!("all of {}", host.name)));
         if !missing.is_empty() {
             builder.notes.push(format!(
-                "{} has no rows for a part of the tasks' time ({}): no process outside the queries is seen then",
+                "{} has no rows for a part of the tasks' time ({}): processes outside the queries are not seen there",
                 path.display(),
                 missing.join(", ")
             ));
@@ -101,7 +101,7 @@ fn refuse_overlap(rows: &[Row], path: &Path) -> Result<(), CsvError> {
         };
         if second.start < first.end {
             let reason = format!(
-                "it overlaps row {} of the same host and resource, so what both tell of would count twice; leave one of them out",
+                "it overlaps row {} of the same host and resource, so their common time would count twice; leave one of them out",
                 a.min(b) + 1
             );
             return Err(CsvError::impossible(path, *a.max(b), reason));

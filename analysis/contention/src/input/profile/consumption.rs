@@ -30,14 +30,14 @@ impl Reader<'_> {
     ) -> BlockedTimeSource {
         if recorded.intervals.is_empty() {
             self.builder.notes.push(
-                "no task reported what it used: recorded with heartbeat=off, or by an earlier version; CPU time is that of \
-                 samples, and bytes and memory are not known"
+                "no task reported its use of resources (heartbeat=off, or an earlier version): CPU time is that of samples, and bytes and \
+                 memory are unknown"
                     .to_owned(),
             );
         }
         if self.index.hosts.is_empty() {
             self.builder.notes.push(
-                "the hosts' own counters were not recorded (heartbeat=off, or an earlier version): what processes outside Spark \
+                "the hosts' counters were not recorded (heartbeat=off, or an earlier version): what processes outside Spark \
                  used counts as unknown"
                     .to_owned(),
             );
@@ -67,16 +67,15 @@ impl Reader<'_> {
             .any(|process| process.task_fraction.is_some_and(|fraction| fraction < 1.0));
         if partial {
             self.builder.notes.push(
-                "waits of a part of the tasks were recorded (option tasks); each stands for several, so blocked times of \
-                 single stages are rough"
+                "only waits of a part of the tasks were recorded (option tasks); each stands for several, so blocked times of single stages \
+                 are rough"
                     .to_owned(),
             );
         }
         if blocked == BlockedTime::Measured && recorded.sampled.iter().all(|s| s.waiting.is_none())
         {
             self.builder.notes.push(
-                "no waits were recorded (they need perf_event, see `unfuse doctor`): blocked times are those of Spark's \
-                 metrics, and for the CPU what they and running leave of the wall time"
+                "no waits were recorded (they need perf_event, see `unfuse doctor`): blocked times are those of Spark's metrics. Blocked for the CPU is the wall time less those and less the running time"
                     .to_owned(),
             );
             return BlockedTimeSource::Substitute;
@@ -87,7 +86,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What tasks got. Samples say it of the CPU where no meter did.
+    /// What tasks used. Where no meter reported CPU time, samples do.
     pub(super) fn used(&mut self, recorded: &RecordedRows) {
         let mut metered: BTreeSet<TaskId> = BTreeSet::new();
         for row in &recorded.intervals {
@@ -113,16 +112,16 @@ impl Reader<'_> {
         }
         if !metered.is_empty() && !sampled.is_empty() {
             self.builder.notes.push(format!(
-                "{} tasks of {} did not report what they used: their CPU time is that of samples, and they are blamed for nothing \
-                 else",
+                "{} of {} tasks did not report their use of resources: their CPU time is that of samples, and they are blamed \
+                 for nothing else",
                 sampled.len(),
                 metered.len() + sampled.len()
             ));
         }
     }
 
-    /// Blocked times as the kernel and the stacks have them. Where most waits have no stack, Spark's metrics tell of disks
-    /// and the network.
+    /// Blocked times as the kernel and the stacks have them. Where most waits have no stack, Spark's metrics stand for
+    /// those for disks and the network.
     pub(super) fn measured(&mut self, recorded: &RecordedRows) {
         let seconds = |of: fn(WaitReason) -> bool| -> f64 {
             let intervals = recorded.sampled.iter();
@@ -135,8 +134,8 @@ impl Reader<'_> {
         let by_metrics = without_stack > all / 2.0;
         if by_metrics {
             self.builder.notes.push(
-                "most waits have no stack, as context switches cannot be sampled here (see `unfuse doctor`): waiting for disks and \
-                 the network is what Spark's metrics say"
+                "most waits have no stack, because context switches cannot be sampled here (see `unfuse doctor`): waits for disks and the \
+                 network are those of Spark's metrics"
                     .to_owned(),
             );
             for row in &recorded.intervals {
@@ -148,7 +147,7 @@ impl Reader<'_> {
             }
         } else if unknown > all / 10.0 {
             self.builder.notes.push(format!(
-                "{unknown:.1} s of {all:.1} s that tasks waited (not for a CPU) were for what is not known, and are not shared out"
+                "{unknown:.1} s of {all:.1} s in which tasks waited (not for a CPU) have no known cause, and are attributed to no culprit"
             ));
         }
         for interval in &recorded.sampled {

@@ -7,7 +7,7 @@ mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use unfuse_format::{ExecutionId, FormatError, StageAttempt, StageRow};
+use unfuse_format::{ExecutionId, FormatError, StageAttempt, StageRow, counted};
 use unfuse_postprocess::Profile;
 
 use self::consumption::BlockedTimeSource;
@@ -154,8 +154,8 @@ impl Reader<'_> {
         }
         if !lost.is_empty() {
             self.builder.notes.push(format!(
-                "{} stages are known by their tasks only, not their query: the driver's tables are not complete",
-                lost.len()
+                "{} have tasks but no known query: the driver's tables are not complete",
+                counted(lost.len(), "stage")
             ));
         }
         for key in lost {
@@ -184,7 +184,7 @@ impl Reader<'_> {
                     |text| format!("{of}query {execution}: {text}"),
                 )
             }
-            None => format!("{of}jobs of no query"),
+            None => format!("{of}jobs without a query"),
         };
         self.builder.query(Query {
             id: query,
@@ -426,7 +426,7 @@ impl Reader<'_> {
             .collect();
         if !running.is_empty() {
             self.builder.notes.push(format!(
-                "no end was recorded of {} {}: the answer for {} is partial",
+                "{} {} had not ended: the answer for {} is partial",
                 if running.len() == 1 {
                     "query"
                 } else {

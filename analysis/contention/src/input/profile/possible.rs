@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use unfuse_format::{CachedRow, HostRow, IntervalRow, StageAttempt, StageRow, TaskRow};
+use unfuse_format::{CachedRow, HostRow, IntervalRow, StageAttempt, StageRow, TaskRow, counted};
 use unfuse_postprocess::TaskInterval;
 
 use crate::workload::LATEST;
@@ -39,8 +39,9 @@ pub(super) fn keep_large(
 pub(super) fn note(left_out: usize) -> Option<String> {
     (left_out > 0).then(|| {
         format!(
-            "{left_out} rows are left out, as they cannot be: times before 1970 or after 2096, negative durations, or stages \
-             with negative numbers. The profile is damaged"
+            "{} left out, because of impossible values: times before 1970 or after 2096, negative durations, or stages with \
+             negative numbers. The profile is damaged",
+            counted(left_out, "row")
         )
     })
 }

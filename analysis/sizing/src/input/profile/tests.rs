@@ -280,7 +280,7 @@ fn a_run_with_log_and_profile_counts_once() {
     assert!(
         both.left_out[0]
             .why
-            .contains("run-1 is of the same run, which counts once"),
+            .contains("run-1 is from the same run, which counts once"),
         "{:?}",
         both.left_out
     );
