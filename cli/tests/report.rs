@@ -167,7 +167,7 @@ fn texts_of_a_query_are_nowhere_in_the_file_as_they_are() {
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("report.html"), "{said}");
     let text = std::fs::read_to_string(&page).expect("text");
-    assert!(text.contains("id=\"block-summary\"") && text.contains("id=\"block-query-0\""));
+    assert!(text.contains("id=\"block-summary\"") && text.contains("id=\"block-details-0\""));
     assert!(!text.contains("onerror="));
     let files = std::fs::read_dir(tmp.path()).expect("a directory").count();
     assert_eq!(

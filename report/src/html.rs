@@ -9,9 +9,10 @@ use flate2::write::DeflateEncoder;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::Report;
+use crate::bundle::{Bundle, Places, bundles};
 use crate::query::{self, Analysis};
 use crate::verdict::Digest;
-use crate::{Part, Report};
 use unfuse_postprocess::plain::{Form, Plain};
 
 /// The page without data; `build.mjs` of the page makes it.
@@ -56,8 +57,8 @@ impl Report<'_> {
     pub fn write_html(&self, out: &mut dyn Write, progress: &(dyn Fn() + Sync)) -> io::Result<()> {
         let (head, tail) = PAGE.split_once(FIRST).unwrap_or((PAGE, ""));
         let (script, end) = tail.split_once(REST).unwrap_or((tail, ""));
-        let (details, digests): (Vec<Block>, Vec<Digest>) =
-            self.details(progress)?.into_iter().unzip();
+        let bundles = self.bundles();
+        let (details, digests) = self.details(&bundles, progress)?;
         let summary = self.with_digests(digests).map_err(io::Error::other)?;
         out.write_all(head.as_bytes())?;
         Block::new(&summary)?.write(out, "summary")?;
@@ -66,8 +67,9 @@ impl Report<'_> {
         if let Some(comparison) = &self.comparison {
             Block::new(comparison)?.write(out, "comparison")?;
         }
-        for (at, block) in details.iter().enumerate() {
-            block.write(out, &format!("query-{at}"))?;
+        Block::new(&Places::new(&bundles))?.write(out, "places")?;
+        for (number, block) in details.iter().enumerate() {
+            block.write(out, &format!("details-{number}"))?;
         }
         for (name, blocks) in [("contention", &self.contention), ("skew", &self.skew)] {
             let Some(blocks) = blocks else { continue };
@@ -84,25 +86,47 @@ impl Report<'_> {
         out.write_all(end.as_bytes())
     }
 
-    /// The blocks of all queries, made on all cores, and what each query adds to the verdict.
-    fn details(&self, progress: &(dyn Fn() + Sync)) -> io::Result<Vec<(Block, Digest)>> {
+    /// Queries by the block that their details are in.
+    fn bundles(&self) -> Vec<Vec<usize>> {
+        let queries = self.summary.queries.iter().zip(&self.parts);
+        let queries: Vec<(&str, usize)> = queries
+            .map(|(query, part)| (&*query.fingerprint, query.tasks + part.groups.len()))
+            .collect();
+        bundles(&queries)
+    }
+
+    /// The blocks of all bundles, made on all cores, and what each query adds to the verdict.
+    fn details(
+        &self,
+        bundles: &[Vec<usize>],
+        progress: &(dyn Fn() + Sync),
+    ) -> io::Result<(Vec<Block>, Vec<Digest>)> {
         // First, so that no worker waits for another one's.
         let texts = self.line_texts();
-        let made = |part: &Part| {
-            let analysis = Analysis::new(self.profile, part);
-            let digest = analysis.digest(self.profile, part);
-            let detail = query::detail(
-                self.profile,
-                part,
-                &analysis,
-                &self.tasks,
-                &self.names,
-                texts,
-            );
-            let block = Block::new(&detail)?;
-            progress();
-            Ok((block, digest))
+        let made = |queries: &Vec<usize>| {
+            let mut bundle = Bundle::default();
+            let mut digests = Vec::new();
+            for at in queries {
+                let part = &self.parts[*at];
+                let analysis = Analysis::new(self.profile, part);
+                digests.push((*at, analysis.digest(self.profile, part)));
+                bundle.add(query::detail(
+                    self.profile,
+                    part,
+                    &analysis,
+                    &self.tasks,
+                    &self.names,
+                    texts,
+                ));
+                progress();
+            }
+            Ok((Block::new(&bundle)?, digests))
         };
-        self.parts.par_iter().map(made).collect()
+        let made = bundles.par_iter().map(made);
+        let (blocks, digests): (Vec<_>, Vec<_>) =
+            made.collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
+        let mut digests: Vec<(usize, Digest)> = digests.into_iter().flatten().collect();
+        digests.sort_by_key(|(at, _)| *at);
+        Ok((blocks, digests.into_iter().map(|(_, one)| one).collect()))
     }
 }

@@ -5,6 +5,7 @@
 //! be made side by side and are never all in memory.
 
 pub mod blame;
+mod bundle;
 mod compare;
 mod error;
 mod families;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ts_rs::{Config, TS, TypeVisitor};
 
+use crate::bundle::{Bundle, Places};
 use crate::model::{Comparison, FlameKind, FrameNames, QueryDetail, Source, Summary};
 use crate::{blame, skew};
 
@@ -47,6 +48,8 @@ fn declarations() -> String {
     };
     all.add::<Summary>();
     all.add::<QueryDetail>();
+    all.add::<Bundle>();
+    all.add::<Places>();
     all.add::<FrameNames>();
     all.add::<Source>();
     all.add::<Comparison>();

@@ -22,6 +22,10 @@ blocks = {
     for name, block in re.findall(r'<script type="application/octet-stream" id="block-([^"]+)">([^<]*)</script>', report)
 }
 summary = blocks.get("summary", {"applications": [], "queries": []})
+first = {"nodes": []}
+if summary["queries"]:
+    places = blocks["places"]
+    first = blocks[f"details-{places['bundle'][0]}"]["details"][places["at"][0]]
 nonce = re.search(r"'nonce-([^']+)'", headers.get("Content-Security-Policy", ""))
 print(
     json.dumps(
@@ -33,7 +37,7 @@ print(
             "frame_options": headers.get("X-Frame-Options"),
             "applications": [app["id"] for app in summary["applications"]],
             "queries": sum(query["query"] is not None for query in summary["queries"]),
-            "operators": [node["operator"] for node in blocks.get("query-0", {"nodes": []})["nodes"]],
+            "operators": [node["operator"] for node in first["nodes"]],
             "cpu_ns": summary["queries"][0]["cost"]["cpu_ns"] if summary["queries"] else 0,
             "text": "" if blocks else re.sub(r"<[^>]*>", "", report),
         }

@@ -1,10 +1,13 @@
 // Where the data comes from: blocks inside this page, or a server that has them as JSON files.
 
+import { detailOf } from "./bundle";
 import type {
+  Bundle,
   Comparison,
   Contention,
   Detail,
   FrameNames,
+  Places,
   QueryContention,
   Skew,
   Source,
@@ -28,12 +31,14 @@ export interface DataSource {
   load<N extends keyof Blocks & string>(name: N): Promise<Blocks[N]>;
 }
 
+type Load = (name: string) => Promise<unknown>;
+
 /** Blocks in `<script id="block-NAME">`: JSON, deflated, in base64. */
 export function embedded(page: Document): DataSource {
-  return remembering(async (name) => {
+  return from(async (name) => {
     const id = `block-${name}`;
-    // Blocks behind the script are still being read when it starts.
-    if (!page.getElementById(id) && page.readyState === "loading") await parsed(page);
+    // Blocks behind the script are still being read when it starts; one that nothing follows may not be whole.
+    if (!page.getElementById(id)?.nextSibling && page.readyState === "loading") await parsed(page);
     const text = page.getElementById(id)?.textContent;
     if (!text) throw new Error(`this report has no ${name}`);
     const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -44,7 +49,7 @@ export function embedded(page: Document): DataSource {
 
 /** `BASE/NAME.json`. */
 export function fetched(base: string): DataSource {
-  return remembering(async (name) => {
+  return from(async (name) => {
     const response = await fetch(`${base}/${encodeURIComponent(name)}.json`);
     if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`);
     return response.json();
@@ -53,20 +58,37 @@ export function fetched(base: string): DataSource {
 
 /** Blocks kept: going back must not unpack again what was just looked at. */
 const KEPT = 24;
+/** The same of blocks that several queries share, which are larger. */
+const SHARED_KEPT = 4;
 
-function remembering(load: (name: string) => Promise<unknown>): DataSource {
+function from(load: Load): DataSource {
+  return { load: remembering(KEPT, unbundling(load)) as DataSource["load"] };
+}
+
+/** Takes the details of a query out of the block that it shares with others. */
+function unbundling(load: Load): Load {
+  const shared = remembering(SHARED_KEPT, load);
+  return async (name) => {
+    const query = /^query-(\d+)$/.exec(name)?.[1];
+    if (query === undefined) return load(name);
+    const places = (await shared("places")) as Places;
+    const [number, at] = [places.bundle[Number(query)], places.at[Number(query)]];
+    if (number === undefined || at === undefined) throw new Error(`this report has no ${name}`);
+    return detailOf((await shared(`details-${number}`)) as Bundle, at);
+  };
+}
+
+function remembering(kept: number, load: Load): Load {
   const known = new Map<string, Promise<unknown>>();
-  return {
-    load(name) {
-      const found = known.get(name) ?? load(name);
-      known.delete(name);
-      known.set(name, found);
-      for (const oldest of known.keys()) {
-        if (known.size <= KEPT) break;
-        known.delete(oldest);
-      }
-      return found as Promise<never>;
-    },
+  return (name) => {
+    const found = known.get(name) ?? load(name);
+    known.delete(name);
+    known.set(name, found);
+    for (const oldest of known.keys()) {
+      if (known.size <= kept) break;
+      known.delete(oldest);
+    }
+    return found;
   };
 }
 

@@ -77,6 +77,40 @@ how: Array<string>,
 operators?: Array<[string, number]>, };
 
 /**
+ * Details of several queries.
+ */
+export type Bundle = { 
+/**
+ * Their details, without flame graphs.
+ */
+details: Array<Detail>, 
+/**
+ * The flame graphs of each: of operators by plan, of operators by code, of all frames.
+ */
+flames: Array<[Stacks, Stacks, Stacks]>, 
+/**
+ * The frames of all flame graphs.
+ */
+frames: BundleFrames, };
+
+/**
+ * Frames, each with its caller. Columns.
+ */
+export type BundleFrames = { 
+/**
+ * How far before the frame its caller is; 0 for roots.
+ */
+caller: Array<number>, 
+/**
+ * As in [`Flame`].
+ */
+kind: Array<number>, 
+/**
+ * As in [`Flame`].
+ */
+of: Array<number>, };
+
+/**
  * Why a task takes longer than its like.
  */
 export type Cause = "data" | "computation" | "data-or-computation" | "garbage-collection" | "fetch-wait" | "shuffle-write" | "spill" | "warm-up" | "host" | "executor" | "locality" | "start";
@@ -517,6 +551,19 @@ headings: Cost,
  * Not known whose.
  */
 unattributed: Cost, };
+
+/**
+ * Where the details of each query are. Columns, a position for each query of the list.
+ */
+export type Places = { 
+/**
+ * The bundle's number.
+ */
+bundle: Array<number>, 
+/**
+ * The position in it.
+ */
+at: Array<number>, };
 
 /**
  * A node of the plan.
@@ -991,6 +1038,27 @@ text: string,
  * Runs of lines with one innermost region: first line, last line, region id, whether it produces.
  */
 regions: Array<[number, number, number, boolean]>, };
+
+/**
+ * A flame graph as the stacks that end in it, in its order. Columns.
+ */
+export type Stacks = { 
+/**
+ * The innermost frame of each, an index into the bundle's frames.
+ */
+leaf: Array<number>, 
+/**
+ * CPU time in units.
+ */
+cpu: Array<number>, 
+/**
+ * The unit, ns.
+ */
+unit_ns: number, 
+/**
+ * Samples.
+ */
+samples: Array<number>, };
 
 /**
  * A stage attempt.
