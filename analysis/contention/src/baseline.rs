@@ -42,8 +42,13 @@ pub fn deep_overlap(
     within: Option<Span>,
 ) -> Overlaps {
     let mut overlaps = Overlaps::new();
+    let tasks = workload.tables().tasks.iter();
+    let of_victims = tasks.filter(|task| task.runs && victims.contains(&task.stage.query));
+    let Some(life) = of_victims.map(|task| task.span).reduce(Span::hull) else {
+        return overlaps;
+    };
     let mut changes = changes(workload);
-    for (host, windows) in all_windows(workload, within) {
+    for (host, windows) in all_windows(workload, within, Some(life)) {
         let changes = changes.remove(&host).unwrap_or_default();
         let mut changes = changes.into_iter().peekable();
         let mut running: BTreeMap<QueryId, i64> = BTreeMap::new();
@@ -72,8 +77,11 @@ pub fn blocked_time(
     let mut blocked: BTreeMap<QueryId, BTreeMap<Resource, f64>> = BTreeMap::new();
     for row in &workload.tables().intervals {
         let resource = row.kind.resource();
+        if !matches!(resource, Resource::Io | Resource::Network) {
+            continue;
+        }
         let query = workload.task_of(row).stage.query;
-        if matches!(resource, Resource::Io | Resource::Network) && victims.contains(&query) {
+        if victims.contains(&query) {
             let seconds = blocked.entry(query).or_default();
             // Blocked evenly, as far as anybody knows.
             let inside = row.span.within(within).map_or(0.0, Span::seconds);

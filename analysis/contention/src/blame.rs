@@ -1,6 +1,6 @@
 //! Blame of stages toward victim stages, over all windows (eqs. 9 and 10).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::timeline::lives;
 use crate::windows::cells_during;
@@ -70,7 +70,7 @@ pub(crate) fn each_wait(
     options: &Options,
     mut tell: impl FnMut(&Wait<'_>),
 ) -> Vec<Note> {
-    let usual = UsualRates::new(workload);
+    let usual = UsualRates::new(workload, victims);
     let collects = Collections::new(workload);
     let mut notes = BTreeMap::new();
     let mut rates = Vec::new();
@@ -270,18 +270,22 @@ impl Collections {
     }
 }
 
-/// What a task gets of a resource a second, when it gets something.
+/// The tasks of some stages.
+pub(crate) fn tasks_of(workload: &Workload, stages: &BTreeSet<StageId>) -> HashSet<TaskId> {
+    let tasks = workload.tables().tasks.iter();
+    let tasks = tasks.filter(|task| stages.contains(&task.stage));
+    tasks.map(|task| task.id).collect()
+}
+
+/// What a victim's task gets of a resource a second, when it gets something.
 struct UsualRates(BTreeMap<(TaskId, Resource), (f64, f64)>);
 
 impl UsualRates {
-    fn new(workload: &Workload) -> UsualRates {
+    fn new(workload: &Workload, victims: &BTreeSet<StageId>) -> UsualRates {
         let mut rates: BTreeMap<(TaskId, Resource), (f64, f64)> = BTreeMap::new();
-        for row in workload
-            .tables()
-            .intervals
-            .iter()
-            .filter(|row| row.units > 0.0)
-        {
+        let tasks = tasks_of(workload, victims);
+        let rows = workload.tables().intervals.iter();
+        for row in rows.filter(|row| row.units > 0.0 && tasks.contains(&row.task)) {
             let (units, seconds) = rates.entry((row.task, row.kind.resource())).or_default();
             *units += row.units;
             *seconds += row.span.seconds();

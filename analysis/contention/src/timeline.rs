@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::blame::{Shares, Victim, Wait};
+use crate::blame::{Shares, Victim, Wait, tasks_of};
 use crate::windows::spread;
 use crate::{Culprit, QueryId, Resource, Span, Split, StageId, Workload};
 
@@ -91,7 +91,9 @@ pub(crate) fn lives(workload: &Workload, stages: &BTreeSet<StageId>) -> BTreeMap
     let tables = workload.tables();
     let runs = tables.tasks.iter().filter(|task| task.runs);
     let runs = runs.map(|task| (task.stage, task.span));
+    let tasks = tasks_of(workload, stages);
     let waits = tables.intervals.iter().filter(|row| row.blocked_ns > 0);
+    let waits = waits.filter(|row| tasks.contains(&row.task));
     let waits = waits.map(|row| (workload.task_of(row).stage, row.span));
     let mut lives: BTreeMap<QueryId, Span> = BTreeMap::new();
     for (stage, span) in runs

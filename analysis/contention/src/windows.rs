@@ -12,7 +12,7 @@ use crate::{
 ///
 /// Waiting for a slot, which is no part of a task's life, adds its ends.
 pub fn windows(workload: &Workload, host: HostId) -> Vec<Span> {
-    all_windows(workload, None)
+    all_windows(workload, None, None)
         .remove(&host)
         .unwrap_or_default()
 }
@@ -32,20 +32,28 @@ pub(crate) fn cells_during(
     within: Option<Span>,
     life: Option<Span>,
 ) -> impl Iterator<Item = Cell> {
+    let windows = all_windows(workload, within, life);
+    let reached = windows.values().filter_map(|all| hull(all));
+    let reached = reached.reduce(Span::hull);
+    let is_near = move |span: Span| reached.is_some_and(|all| span.intersection(all).is_some());
     let mut rows: BTreeMap<HostId, Vec<(&Interval, &Task)>> = BTreeMap::new();
-    for row in &workload.tables().intervals {
+    let intervals = workload.tables().intervals.iter();
+    for row in intervals.filter(|row| is_near(row.span)) {
         let task = workload.task_of(row);
         rows.entry(task.host).or_default().push((row, task));
     }
-    all_windows(workload, within)
-        .into_iter()
-        .flat_map(move |(host, windows)| {
-            let mut here = HostSweep::new(workload, host, rows.remove(&host).unwrap_or_default());
-            windows
-                .into_iter()
-                .filter(move |window| life.is_none_or(|life| window.intersection(life).is_some()))
-                .flat_map(move |window| here.cells(window))
-        })
+    windows.into_iter().flat_map(move |(host, windows)| {
+        let rows = rows.remove(&host).unwrap_or_default();
+        let mut here = HostSweep::new(workload, host, rows, is_near);
+        windows
+            .into_iter()
+            .flat_map(move |window| here.cells(window))
+    })
+}
+
+/// From the first of some windows to the last.
+fn hull(windows: &[Span]) -> Option<Span> {
+    Some(windows.first()?.hull(*windows.last()?))
 }
 
 /// How often a row is compared with a stage that uses something in the same window: what an answer takes time in proportion to.
@@ -57,7 +65,7 @@ pub(crate) fn comparisons(workload: &Workload, within: Option<Span>) -> u64 {
         rows.push((row.span, task.stage));
     }
     let mut count = 0u64;
-    for (host, windows) in all_windows(workload, within) {
+    for (host, windows) in all_windows(workload, within, None) {
         let mut begin = rows.remove(&host).unwrap_or_default();
         let mut end = begin.clone();
         begin.sort_unstable_by_key(|(span, _)| Reverse(span.start));
@@ -93,10 +101,12 @@ struct HostSweep<'a> {
 }
 
 impl<'a> HostSweep<'a> {
+    /// Of the rows of tasks, and of other rows those whose span `is_near`.
     fn new(
         workload: &'a Workload,
         host: HostId,
         rows: Vec<(&'a Interval, &'a Task)>,
+        is_near: impl Fn(Span) -> bool,
     ) -> HostSweep<'a> {
         let tables = workload.tables();
         let known = of_host(&tables.known, host, |row| row.host);
@@ -105,8 +115,8 @@ impl<'a> HostSweep<'a> {
             workload,
             host,
             rows: Sweep::new(rows, |(row, _)| row.span),
-            known: Sweep::new(known.iter(), |row| row.span),
-            idle: Sweep::new(idle.iter(), |row| row.span),
+            known: Sweep::new(known.iter().filter(|row| is_near(row.span)), |row| row.span),
+            idle: Sweep::new(idle.iter().filter(|row| is_near(row.span)), |row| row.span),
         }
     }
 
@@ -238,9 +248,11 @@ pub(crate) fn spread(windows: &[Span], span: Span) -> impl Iterator<Item = (usiz
         .map(part)
 }
 
+/// The windows of every host, or those that reach into `life`, which does not cut them.
 pub(crate) fn all_windows(
     workload: &Workload,
     within: Option<Span>,
+    life: Option<Span>,
 ) -> BTreeMap<HostId, Vec<Span>> {
     let tables = workload.tables();
     let mut cuts: BTreeMap<HostId, Vec<i64>> = BTreeMap::new();
@@ -269,9 +281,25 @@ pub(crate) fn all_windows(
             cuts.entry(heartbeat.host).or_default().push(heartbeat.at);
         }
     }
-    cuts.into_iter()
-        .map(|(host, cuts)| (host, between(cuts, within)))
-        .collect()
+    let of_host = |(host, mut cuts): (HostId, Vec<i64>)| {
+        if let Some(life) = life {
+            keep_around(&mut cuts, life);
+        }
+        let mut windows = between(cuts, within);
+        windows.retain(|window| life.is_none_or(|life| window.intersection(life).is_some()));
+        (host, windows)
+    };
+    cuts.into_iter().map(of_host).collect()
+}
+
+/// Drops cuts that bound no window that reaches into `life`: many, where victims ran in a small part of the time.
+fn keep_around(cuts: &mut Vec<i64>, life: Span) {
+    let before = cuts.iter().filter(|cut| **cut <= life.start).max();
+    let after = cuts.iter().filter(|cut| **cut >= life.end).min();
+    let (first, last) = (before.copied(), after.copied());
+    cuts.retain(|cut| {
+        first.is_none_or(|first| *cut >= first) && last.is_none_or(|last| *cut <= last)
+    });
 }
 
 fn between(mut cuts: Vec<i64>, within: Option<Span>) -> Vec<Span> {

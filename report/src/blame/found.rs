@@ -1,6 +1,6 @@
 //! What there is to answer from, and what it says of one victim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_contention::{
     Culprit, Explanation, Graph, Key, KnownProcess, QueryId, Span, StageId, Workload,
@@ -16,7 +16,7 @@ pub struct Found<'a> {
     pub(super) graph: &'a Graph,
     /// Paths by victim, strongest first.
     paths: BTreeMap<QueryId, Vec<Explanation>>,
-    /// Stage and time of each task.
+    /// Stage and time of each task of the graph's victims.
     tasks: BTreeMap<QueryId, Vec<(StageId, Span)>>,
 }
 
@@ -28,9 +28,12 @@ impl<'a> Found<'a> {
             paths.entry(path.victim).or_default().push(path);
         }
         let mut tasks: BTreeMap<QueryId, Vec<(StageId, Span)>> = BTreeMap::new();
+        let victims: BTreeSet<QueryId> = graph.victims().collect();
         for task in workload.tables().tasks.iter().filter(|task| task.runs) {
-            let tasks = tasks.entry(task.stage.query).or_default();
-            tasks.push((task.stage, task.span));
+            if victims.contains(&task.stage.query) {
+                let tasks = tasks.entry(task.stage.query).or_default();
+                tasks.push((task.stage, task.span));
+            }
         }
         Self {
             workload,

@@ -58,15 +58,15 @@ impl Graph {
 }
 
 /// Shares of each stage's CPU by operator; `None` is what no operator is known to have taken.
-type Operators = BTreeMap<StageId, Vec<(Option<String>, f64)>>;
+type Operators<'a> = BTreeMap<StageId, Vec<(Option<&'a str>, f64)>>;
 
-fn operators(workload: &Workload) -> Operators {
+fn operators(workload: &Workload) -> Operators<'_> {
     let mut operators = Operators::new();
     for row in &workload.tables().operators {
         operators
             .entry(row.stage)
             .or_default()
-            .push((Some(row.operator.clone()), row.share));
+            .push((Some(&*row.operator), row.share));
     }
     for shares in operators.values_mut() {
         let sum: f64 = shares.iter().map(|(_, share)| share).sum();
@@ -134,7 +134,7 @@ impl Sums {
     }
 
     /// Adds what sources did to one stage in one way on one host, at all levels. To be called once for each of these.
-    fn paths(&mut self, operators: &Operators, victim: Victim, sources: &[(Source, f64)]) {
+    fn paths(&mut self, operators: &Operators<'_>, victim: Victim, sources: &[(Source, f64)]) {
         let (stage, kind, host) = victim;
         let query = stage.query;
         let seconds: f64 = sources.iter().map(|(_, seconds)| seconds).sum();
@@ -157,7 +157,7 @@ impl Sums {
     /// What is beyond a cause.
     fn causes(
         &mut self,
-        operators: &Operators,
+        operators: &Operators<'_>,
         (victim, kind): (QueryId, Kind),
         (cause, source): (u32, Source),
         seconds: f64,
@@ -175,7 +175,8 @@ impl Sums {
         };
         for (operator, share) in shares.iter().filter(|(_, share)| *share > 0.0) {
             let seconds = seconds * share;
-            let part = self.node(Key::CulpritStage(by, operator.clone()), victim, seconds);
+            let key = Key::CulpritStage(by, operator.map(str::to_owned));
+            let part = self.node(key, victim, seconds);
             self.new_edge(part, cause, victim, seconds);
             self.edge(culprit, part, victim, seconds);
         }
