@@ -33,7 +33,7 @@ impl Block {
     /// # Errors
     /// If the data cannot be JSON.
     pub fn new(data: &impl Serialize) -> io::Result<Self> {
-        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(3));
+        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(6));
         let plain = Plain::new(&mut deflate, Form::Page);
         serde_json::to_writer(io::BufWriter::new(plain), data)?;
         Ok(Self(STANDARD.encode(deflate.finish()?)))
