@@ -1,22 +1,64 @@
 #!/usr/bin/env bash
-# Runs targets of the Makefile in order and prints at the end how long each took, and which failed.
-# A part that fails does not stop the parts after it.
+# Runs targets of the Makefile in order. Targets joined by "+" run side by side, and the output of each is printed when it
+# has ended. At the end stand how long each took and the names of the tests that failed. A target that fails does not stop
+# those after it.
 set -u
 cd "$(dirname "$0")/.."
-report=()
-failed=0
-for part in "$@"; do
-    echo "== $part"
-    begun=$SECONDS
-    if make --no-print-directory "$part"; then
-        result=passed
-    else
-        result=FAILED
-        failed=1
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+
+# The tests that failed, by what cargo, Maven and Node print of them; where no test has failed, what make or cargo says.
+failures() {
+    awk '
+        function add(name) { if (!seen[name]++) names[++count] = name }
+        /^failures:$/ { listed = 1; next }
+        listed && /^    [^ ]/ { add(substr($0, 5)); next }
+        { listed = 0 }
+        /^ *not ok [0-9]+ - / { sub(/^ *not ok [0-9]+ - /, ""); add($0) }
+        /<<< (FAILURE|ERROR)!/ && !/Tests run:/ { sub(/^\[ERROR\] */, ""); sub(/ -- Time elapsed.*/, ""); add($0) }
+        /^(error|Diff in|\[warn\]|\[ERROR\]|make: \*\*\*)/ && !reason { reason = $0 }
+        END {
+            for (at = 1; at <= count; at++) print names[at]
+            if (!count && reason) print reason
+        }
+    ' "$1"
+}
+
+run() {
+    local begun=$SECONDS status=passed
+    make --no-print-directory "$1" || status=FAILED
+    local took=$((SECONDS - begun))
+    printf '%-12s %3d min %02d s  %s\n' "$1" $((took / 60)) $((took % 60)) "$status" > "$logs/$1.time"
+}
+
+for together in "$@"; do
+    IFS=+ read -ra parts <<< "$together"
+    if [ ${#parts[@]} = 1 ]; then
+        echo "== $together"
+        run "$together" 2>&1 | tee "$logs/$together.log"
+        continue
     fi
-    report+=("$(printf '%-12s %3d min %02d s  %s' "$part" $(((SECONDS - begun) / 60)) $(((SECONDS - begun) % 60)) "$result")")
+    for part in "${parts[@]}"; do
+        run "$part" > "$logs/$part.log" 2>&1 &
+    done
+    wait
+    for part in "${parts[@]}"; do
+        echo "== $part"
+        cat "$logs/$part.log"
+    done
 done
+
 echo "== time of each part"
-printf '%s\n' "${report[@]}"
+parts=(${@//+/ })
+for part in "${parts[@]}"; do
+    cat "$logs/$part.time"
+done
 printf '%-12s %3d min %02d s\n' all $((SECONDS / 60)) $((SECONDS % 60))
+failed=0
+for part in "${parts[@]}"; do
+    grep -q ' FAILED$' "$logs/$part.time" || continue
+    [ "$failed" = 1 ] || echo "== failed"
+    failed=1
+    failures "$logs/$part.log" | sed "s/^/$part: /"
+done
 exit "$failed"
