@@ -2,7 +2,8 @@
 
 Arguments: data directory, seconds, exit code [0], least number of rounds [1].
 
-If UNFUSE_TEST_STOP names a file, the program ends as soon as that file exists.
+If UNFUSE_TEST_STOP names a file, the program ends as soon as that file exists, or its directory does not: a test that failed
+has deleted it.
 """
 
 import os
@@ -26,8 +27,14 @@ queries = [
 end = time.time() + seconds
 rounds = 0
 stop = os.environ.get("UNFUSE_TEST_STOP")
+
+
+def is_stopped():
+    return stop and (os.path.exists(stop) or not os.path.exists(os.path.dirname(stop)))
+
+
 least = int(sys.argv[4]) if len(sys.argv) > 4 else 1
-while rounds < least or (time.time() < end and not (stop and os.path.exists(stop))):
+while rounds < least or (time.time() < end and not is_stopped()):
     for query in queries:
         spark.sql(query).write.format("noop").mode("overwrite").save()
     rounds += 1

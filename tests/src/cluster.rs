@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::processes::start;
-use crate::{BRIEF, spark_submit};
+use crate::{PATIENCE, archive_options, brief_driver, daemon_options, spark_submit};
 
 /// The processes; they end with it.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Cluster {
             .env("SPARK_HOME", home)
             .env("SPARK_LOCAL_IP", "127.0.0.1")
             .env("SPARK_DAEMON_MEMORY", "256m")
-            .env("SPARK_DAEMON_JAVA_OPTS", BRIEF.join(" "))
+            .env("SPARK_DAEMON_JAVA_OPTS", daemon_options(&self.spark))
             .env("TMPDIR", &self.spools)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -88,10 +88,15 @@ impl Cluster {
             "spark.scheduler.minRegisteredResourcesRatio=1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime=60s",
             &format!("spark.cores.max={executors}"),
+            &format!(
+                "spark.executor.extraJavaOptions={}",
+                archive_options(&self.spark)
+            ),
         ] {
             command.args(["--conf", setting]);
         }
         command
+            .args(brief_driver())
             .args(options)
             .env("SPARK_LOCAL_IP", "127.0.0.1")
             .env("TMPDIR", &self.spools);
@@ -136,7 +141,7 @@ pub fn executors(text: &str) -> Vec<i32> {
 /// # Panics
 /// If it is not after a long time.
 pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(90);
+    let until = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < until, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(100));

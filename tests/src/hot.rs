@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use unfuse_format::{ProcessRow, ProfileDir};
 
-use crate::{is, marked, samples, top};
+use crate::{PATIENCE, is, marked, samples, top};
 
 /// Standard deviations that a share of samples may be off; by chance one test in 15,000 is.
 const DEVIATIONS: f64 = 4.0;
@@ -61,7 +61,7 @@ impl HotTruth {
     /// Waits until the program has run for a second of CPU time: it is compiled then, however busy the machine is.
     ///
     /// # Panics
-    /// If it takes more than two minutes.
+    /// If it takes more than [`PATIENCE`].
     pub fn wait_until_warm(&self) {
         self.wait_for(Duration::from_secs(1));
     }
@@ -69,9 +69,9 @@ impl HotTruth {
     /// Waits until the program has had this much CPU time.
     ///
     /// # Panics
-    /// If it takes more than two minutes.
+    /// If it takes more than [`PATIENCE`].
     pub fn wait_for(&self, cpu: Duration) {
-        let until = Instant::now() + Duration::from_secs(120);
+        let until = Instant::now() + PATIENCE;
         loop {
             let last = self.entries().pop();
             if last.is_some_and(|[_, sum, mix]| i128::from(sum + mix) > cpu.as_nanos() as i128) {

@@ -1,5 +1,6 @@
 //! What the end-to-end tests share. They use the front door only: `unfuse`, built in release mode.
 
+mod archive;
 mod churn;
 mod cluster;
 mod consumers;
@@ -11,7 +12,9 @@ mod processes;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
+use archive::archive_options;
 use serde_json::Value;
 
 pub use churn::{Churned, Compared};
@@ -21,6 +24,9 @@ pub use hdfs::Hdfs;
 pub use hot::{HotTruth, check_hot, of_main};
 pub use jdk::{compile, compile_against, jdks};
 pub use processes::{Mark, signal, thread};
+
+/// How long tests wait for what must come about. Only a failure takes so long, however busy the machine is.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The built `unfuse`.
 ///
@@ -159,6 +165,11 @@ pub fn brief_driver() -> [String; 2] {
     ["--driver-java-options".to_owned(), BRIEF.join(" ")]
 }
 
+/// Options of the JVM of a daemon of an installed Spark.
+pub fn daemon_options(spark: &Path) -> String {
+    format!("{} {}", BRIEF.join(" "), archive_options(spark))
+}
+
 /// `unfuse skew … -- spark-submit` in an installed Spark: records are followed by a job there.
 pub fn skew_on_spark(spark: &Path, profile: &Path, how: &[&str]) -> Command {
     let mut command = unfuse_beside(spark);
@@ -168,18 +179,38 @@ pub fn skew_on_spark(spark: &Path, profile: &Path, how: &[&str]) -> Command {
     command
 }
 
-/// `unfuse` where programs of an installed Spark are found first.
+/// `unfuse` beside an installed Spark.
 fn unfuse_beside(spark: &Path) -> Command {
+    let mut command = unfuse();
+    with_archive(&mut command, spark);
+    command
+}
+
+/// Lets a command find the programs of an installed Spark first, whose JVMs use an archive of Spark's classes. The program
+/// with which spark-submit makes its command lines is a brief one.
+pub fn with_archive<'a>(command: &'a mut Command, spark: &Path) -> &'a mut Command {
+    in_spark(spark, command)
+        .env("SPARK_SUBMIT_OPTS", archive_options(spark))
+        .env("SPARK_LAUNCHER_OPTS", BRIEF.join(" "))
+}
+
+/// Undoes [`with_archive`], so that a test has the JVMs of most users.
+pub fn without_archive(command: &mut Command) -> &mut Command {
+    command
+        .env_remove("SPARK_SUBMIT_OPTS")
+        .env_remove("SPARK_LAUNCHER_OPTS")
+}
+
+/// Lets a command find the programs of an installed Spark first.
+fn in_spark<'a>(spark: &Path, command: &'a mut Command) -> &'a mut Command {
     let bin = spark.join("venv/bin");
     let mut path = bin.clone().into_os_string();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
-    let mut command = unfuse();
     command
         .env("PATH", path)
         .env("PYSPARK_PYTHON", bin.join("python"))
-        .env_remove("SPARK_HOME");
-    command
+        .env_remove("SPARK_HOME")
 }
 
 fn submit(command: &mut Command, spark: &Path, options: &[&str]) {
@@ -195,11 +226,16 @@ fn submit(command: &mut Command, spark: &Path, options: &[&str]) {
         .args(options);
 }
 
-/// Lets a job run the queries of `programs/queries.py` for so many seconds, at least once.
-pub fn queries<'a>(command: &'a mut Command, seconds: &str) -> &'a mut Command {
+/// Lets a job run the queries of `programs/queries.py` so many times, on TPC-H data of scale factor 1.
+pub fn queries<'a>(command: &'a mut Command, rounds: &str) -> &'a mut Command {
+    queries_for(command, "1", "0").args(["0", rounds])
+}
+
+/// Lets a job run the queries of `programs/queries.py` for so many seconds, at least once, on TPC-H data of a scale factor.
+pub fn queries_for<'a>(command: &'a mut Command, scale: &str, seconds: &str) -> &'a mut Command {
     command
         .arg(root().join("tests/programs/queries.py"))
-        .arg(tpch("1"))
+        .arg(tpch(scale))
         .arg(seconds)
 }
 
@@ -241,6 +277,11 @@ fn stamp(files: &[impl AsRef<Path>]) -> u32 {
     let bytes = files
         .iter()
         .flat_map(|file| std::fs::read(file).expect("the lock files are there"));
+    hash(bytes)
+}
+
+fn hash(bytes: impl IntoIterator<Item = u8>) -> u32 {
+    let bytes = bytes.into_iter();
     bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     }) as u32

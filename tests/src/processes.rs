@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use crate::PATIENCE;
+
 const MARK: &str = "UNFUSE_TEST_MARK";
 
 /// Marks a command, so that the processes that profile its JVMs can be told from all others: they are
@@ -47,7 +49,7 @@ impl Mark {
     /// # Panics
     /// If there is none after a long time.
     pub fn wait_for(&self, name: &str) -> i32 {
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + PATIENCE;
         loop {
             if let Some(pid) = self.running(name).first() {
                 return *pid;
@@ -63,7 +65,7 @@ impl Mark {
     /// If that does not come about.
     pub fn wait_for_samplers(&self, count: usize, wanted: impl Fn(&str) -> bool) {
         let java = self.wait_for("java");
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + PATIENCE;
         loop {
             let samplers = self.running("unfuse-s-").into_iter();
             let titles: HashSet<Vec<u8>> = samplers
@@ -90,7 +92,7 @@ impl Mark {
     /// # Panics
     /// If one stays.
     pub fn wait_for_end(&self) {
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + PATIENCE;
         loop {
             let left = self.running("");
             if left.is_empty() {

@@ -9,7 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use unfuse_tests::{check_private, root, run, spark, tpch, unfuse, wait_for};
+use unfuse_tests::{
+    PATIENCE, brief_driver, check_private, queries_for, run, spark, unfuse, wait_for, with_archive,
+};
 
 /// What a measurement leaves on the machine: its control groups and copies in memory.
 fn left_behind(pid: u32) -> Vec<PathBuf> {
@@ -170,7 +172,7 @@ fn being_killed_restores_everything() {
         let status = child.wait().expect("it ends");
         let begun = Instant::now();
         // Nobody waits for the guardian of what was killed.
-        while !left_behind(pid).is_empty() && begun.elapsed() < Duration::from_secs(30) {
+        while !left_behind(pid).is_empty() && begun.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(100));
         }
         assert_eq!(left_behind(pid), Vec::<PathBuf>::new(), "{signal}");
@@ -255,8 +257,7 @@ fn a_dry_run_changes_nothing() {
 fn a_spark_job_has_indicators_by_operator() {
     let dir = tempfile::tempdir().expect("a directory");
     let out = dir.path().join("out");
-    let bin = spark("4.3").join("venv/bin");
-    let path = std::env::var("PATH").unwrap_or_default();
+    let spark = spark("4.3");
     let mut command = measure(
         &out,
         &[
@@ -270,17 +271,12 @@ fn a_spark_job_has_indicators_by_operator() {
             "--",
         ],
     );
-    command
-        .env("PATH", format!("{}:{path}", bin.display()))
-        .env("PYSPARK_PYTHON", bin.join("python"))
-        .env_remove("SPARK_HOME")
-        .arg(bin.join("spark-submit"))
+    with_archive(&mut command, &spark)
+        .arg(spark.join("venv/bin/spark-submit"))
         .args(["--master", "local[2]", "--conf", "spark.ui.enabled=false"])
-        .arg(root().join("tests/programs/queries.py"))
-        .arg(tpch("1"))
-        // One round, however long it takes.
-        .arg("0");
-    run(&mut command);
+        .args(brief_driver());
+    // One round, however long it takes.
+    run(queries_for(&mut command, "0.2", "0"));
     let answer = run(unfuse().arg("impact").arg(&out).arg("--json"));
     let answer: Value = serde_json::from_slice(&answer.stdout).expect("JSON");
     let whole = &answer["workloads"][0]["indicators"];

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use unfuse_format::{Frame, ProcessRow, ProfileDir, SampleKind, SampleRow, StackId, StackRow};
-use unfuse_tests::{HotTruth, check_hot, compile, is, jdks, of_main, run, samples, top, unfuse};
+use unfuse_tests::{
+    HotTruth, PATIENCE, check_hot, compile, is, jdks, of_main, run, samples, top, unfuse,
+};
 
 /// The part of all samples that must be in the hot lines. Code that HotSpot's first compiler made, or that is interpreted
 /// still, has coarser ones; a busy machine has more of it.
@@ -88,6 +90,15 @@ impl Running {
             threads.iter().any(|tid| title == format!("unfuse-s-{tid}"))
         }));
         ours
+    }
+
+    /// Waits until a recorder has a sampler for one of its threads.
+    fn wait_until_recorded(&self) {
+        let until = Instant::now() + PATIENCE;
+        while !self.ours().iter().any(|name| name.starts_with("unfuse-s-")) {
+            assert!(Instant::now() < until, "nothing records it");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Ends it; what it printed.
@@ -253,11 +264,10 @@ fn a_killed_recorder_leaves_nothing_behind() {
         .recorder(&dir.path().join("killed"), &["--for", "60s"])
         .spawn()
         .expect("it runs");
-    std::thread::sleep(Duration::from_millis(2500));
-    assert!(!java.ours().is_empty(), "it records");
+    java.wait_until_recorded();
     recorder.kill().expect("a running recorder");
     recorder.wait().expect("a killed recorder");
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + PATIENCE;
     while !java.ours().is_empty() {
         assert!(Instant::now() < until, "{:?} stay behind", java.ours());
         std::thread::sleep(Duration::from_millis(50));
@@ -277,7 +287,8 @@ fn a_jvm_that_ends_gives_what_there_was() {
     let profile = dir.path().join("profile");
     let told = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(Duration::from_secs(6));
+            java.wait_until_recorded();
+            std::thread::sleep(Duration::from_secs(3));
             java.truth.stop();
         });
         java.record(&profile, &["--for", "60s"])
@@ -329,7 +340,7 @@ fn a_jvm_is_recorded_once_at_a_time() {
         .recorder(&profile, &["--for", "4s"])
         .spawn()
         .expect("it runs");
-    std::thread::sleep(Duration::from_millis(2500));
+    java.wait_until_recorded();
     refused(&java.pid(), "being profiled already", dir.path());
     assert!(first.wait().expect("it ends").success());
     check_hot(&profile, &java.truth, LINES, "the first");

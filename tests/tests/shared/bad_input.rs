@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use unfuse_tests::{agent, compile, jdks, run, top, unfuse};
+use unfuse_tests::{PATIENCE, agent, compile, jdks, run, top, unfuse};
 
 fn fails(command: &mut Command, says: &[&str]) {
     let output = command.output().expect("it runs");
@@ -214,7 +214,7 @@ fn perf_event_denied_falls_back_to_timers() {
         text.contains("perf_event_open is not allowed here"),
         "{text}"
     );
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + PATIENCE;
     while fs::read_dir(profile.join("live")).map_or(true, |mut live| live.next().is_some()) {
         assert!(Instant::now() < until, "the writer is still at work");
         std::thread::sleep(Duration::from_millis(50));

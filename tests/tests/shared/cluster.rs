@@ -4,10 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use unfuse_format::{ProfileDir, SampleRow};
 use unfuse_tests::{
-    Cluster, Hdfs, ask, ask_number, executors, is, pyspark, queries, run, samples, signal, spark,
-    top, unfuse, wait_for,
+    Cluster, Hdfs, ask, ask_number, executors, is, pyspark, queries, queries_for, run, samples,
+    signal, spark, top, unfuse, wait_for,
 };
+
+use crate::records::a_spark_job_follows_records_of_a_profile_on_hdfs;
 
 /// What must be on the plan.
 const FUSED: [&str; 3] = ["HashAggregate", "BroadcastHashJoin", "Scan parquet"];
@@ -79,49 +82,65 @@ fn assert_little_is_left(spools: &Path, profile: &Path) {
     assert!(left < 0.02 * copied, "{left} samples left, {copied} copied");
 }
 
-/// Whether samples of tasks in this process have been copied.
+/// Whether samples of tasks in this process have been copied. It is asked again and again, so it starts no program.
 fn has_task_samples(profile: &Path, pid: i32) -> bool {
-    let sql =
-        format!("select count(*) from 'DIR/*.parquet' where pid = {pid} and task is not null");
-    let samples = profile.join("samples");
-    let mut files = samples.read_dir().into_iter().flatten().flatten();
-    files.any(|file| file.path().extension().is_some_and(|end| end == "parquet"))
-        && ask_number(&samples, &sql) > 0.0
+    let samples = ProfileDir::open(profile).and_then(|dir| dir.read::<SampleRow>());
+    samples.is_ok_and(|samples| {
+        let mut rows = samples.rows.iter();
+        rows.any(|row| i64::from(row.pid) == i64::from(pid) && row.task.is_some())
+    })
 }
 
 fn uri(path: &Path) -> PathBuf {
     PathBuf::from(format!("file://{}", path.display()))
 }
 
+/// All of it on one cluster: starting one takes as long as a job.
 #[test]
-fn executors_of_two_workers_share_a_directory() {
+fn profiles_of_a_cluster_are_whole_wherever_they_go() {
     let dir = tempfile::tempdir().expect("a directory");
-    let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
-    let profile = dir.path().join("profile");
-    let mut command = cluster.submit(&profile, 2, &[]);
-    run(queries(&mut command, "10"));
+    let newest = spark("4.3");
+    let cluster = Cluster::start(&newest, 2, dir.path());
+    println!("segments are copied to a URI although an executor is killed");
+    to_a_uri_although_an_executor_is_killed(&cluster, dir.path());
+    println!("executors of two workers share a directory");
+    to_a_shared_directory(&cluster, dir.path());
+    println!("a profile on HDFS is written and read");
+    let hdfs = Hdfs::start(&newest, dir.path());
+    to_hdfs(&cluster, &hdfs, dir.path());
+    println!("a Spark job follows records of a profile on HDFS");
+    a_spark_job_follows_records_of_a_profile_on_hdfs(&hdfs, dir.path());
+}
+
+fn to_a_shared_directory(cluster: &Cluster, dir: &Path) {
+    let profile = dir.join("directory");
+    run(queries(&mut cluster.submit(&profile, 2, &[]), "2"));
     check(&profile, 2, 0.03);
 }
 
-#[test]
-fn segments_are_copied_to_a_uri_although_an_executor_is_killed() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
-    let profile = dir.path().join("profile");
+fn to_a_uri_although_an_executor_is_killed(cluster: &Cluster, dir: &Path) {
+    let (profile, stop) = (dir.join("uri"), dir.join("stop"));
     let mut command = cluster.submit(&uri(&profile), 2, &[]);
-    queries(&mut command, "20");
-    let job = command
+    let job = queries_for(&mut command, "1", "3600")
+        .env("UNFUSE_TEST_STOP", &stop)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("it runs");
     let of_ours = profile.display().to_string();
     wait_for("two executors", || executors(&of_ours).len() == 2);
-    let victim = executors(&of_ours)[0];
+    let before = executors(&of_ours);
+    let victim = before[0];
     wait_for("samples of its tasks", || {
         has_task_samples(&profile, victim)
     });
     signal(victim, "KILL");
+    wait_for("samples of tasks of another", || {
+        let now = executors(&of_ours).into_iter();
+        let mut others = now.filter(|pid| !before.contains(pid));
+        others.any(|pid| has_task_samples(&profile, pid))
+    });
+    fs::write(&stop, "").expect("the file that ends the queries");
     let output = job.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{text}");
@@ -131,16 +150,11 @@ fn segments_are_copied_to_a_uri_although_an_executor_is_killed() {
     assert_eq!(top(&uri(&profile), &[]), top(&profile, &[]));
 }
 
-#[test]
-fn a_profile_on_hdfs_is_written_and_read() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let hdfs = Hdfs::start(&spark("4.3"), dir.path());
-    let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
+fn to_hdfs(cluster: &Cluster, hdfs: &Hdfs, dir: &Path) {
     let profile = hdfs.uri("profile");
-    let mut command = cluster.submit(&profile, 2, &[]);
-    run(queries(&mut command, "10"));
+    run(queries(&mut cluster.submit(&profile, 2, &[]), "2"));
     // The mirror of this address goes to a cache of this test's own.
-    let cached = dir.path().join("cache");
+    let cached = dir.join("cache");
     let installed = pyspark(&spark("4.3"));
     let far = || {
         let mut command = unfuse();

@@ -5,7 +5,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use unfuse_tests::{
-    Churned, HotTruth, agent, check_hot, compile, is, jdks, marked, root, run, samples, top, unfuse,
+    Churned, HotTruth, PATIENCE, agent, check_hot, compile, is, jdks, marked, root, run, samples,
+    top, unfuse,
 };
 
 fn hot(home: &Path, options: &[&str], agent_options: &str, what: &str) {
@@ -178,7 +179,7 @@ fn a_killed_jvm_leaves_its_profile() {
     truth.wait_for(Duration::from_secs(2));
     java.kill().expect("a running JVM");
     java.wait().expect("a killed JVM");
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + PATIENCE;
     while std::fs::read_dir(profile.join("live")).is_ok_and(|mut live| live.next().is_some()) {
         assert!(Instant::now() < until, "the writer is still at work");
         std::thread::sleep(Duration::from_millis(50));

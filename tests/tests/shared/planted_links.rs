@@ -9,7 +9,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use unfuse_tests::{
-    HotTruth, Mark, agent, check_hot, compile, is, jdks, run, samples, thread, top, unfuse,
+    HotTruth, Mark, PATIENCE, agent, check_hot, compile, is, jdks, run, samples, thread, top,
+    unfuse,
 };
 
 /// `nobody` and its group.
@@ -62,7 +63,7 @@ impl Running {
         };
         // As it starts, a JVM removes what is in place of its socket, takes SIGQUIT, and then starts its compilers.
         let has_started = |pid| thread(pid as i32, "C1 CompilerThre").is_some();
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + PATIENCE;
         while !has_started(running.java.id()) {
             assert!(running.is_alive() && Instant::now() < until, "no JVM");
             std::thread::sleep(Duration::from_millis(20));
@@ -149,7 +150,7 @@ fn directories() -> (tempfile::TempDir, PathBuf) {
 
 /// Waits until a process has become one of nobody's that can open events at most.
 fn check_process(pid: u32, what: &str, permitted: u64) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + PATIENCE;
     loop {
         let has_ended = || !Path::new(&format!("/proc/{pid}")).exists();
         let is_nobodys = ids(pid, "Uid:") == [NOBODY; 4]

@@ -33,31 +33,17 @@ fn records(version: &str, case: &str, master: &str, records: &str) -> Ran {
     }
     fs::write(home.path().join("in.csv"), &input).expect("the input");
     let spark = spark(version);
-    let jars = pyspark(&spark).join("jars");
-    compile_against(
-        &jdks()[0],
-        "Records.java",
-        &jars.join("*").display().to_string(),
-        &home.path().join("classes"),
-    );
+    let jar = jar(&spark, home.path());
     let profile = home.path().join("profile");
-    // Of the sums, a test asks for the line of code that took the time.
-    let java: &[String] = match case {
-        "sums" => &[],
+    // A test asks for the line of code that took the time.
+    let java: &[String] = match (case, records) {
+        ("sums", "--records") => &[],
         _ => &brief_driver(),
     };
-    run(unfuse()
-        .arg("run")
-        .arg(records)
-        .arg("--out")
-        .arg(&profile)
-        .arg("--")
-        .arg(pyspark(&spark).join("bin/spark-submit"))
-        .args(["--master", master, "--class", "Records"])
+    let options = ["--master", master, "--class", "Records"];
+    run(spark_submit_by(&[records], &spark, &profile, &options)
         .args(java)
-        .arg("--driver-class-path")
-        .arg(home.path().join("classes"))
-        .arg("spark-internal")
+        .arg(jar)
         .arg(case)
         .arg(home.path().join("in.csv"))
         .arg(home.path().join("out")));
@@ -66,6 +52,19 @@ fn records(version: &str, case: &str, master: &str, records: &str) -> Ran {
         profile,
         input,
     }
+}
+
+/// `Records.java` as a jar: with a directory in its class path the JVM does not use its archive.
+fn jar(spark: &Path, dir: &Path) -> PathBuf {
+    let (classes, jar) = (dir.join("classes"), dir.join("records.jar"));
+    let jars = pyspark(spark).join("jars/*").display().to_string();
+    compile_against(&jdks()[0], "Records.java", &jars, &classes);
+    let files = fs::read_dir(&classes).expect("classes").flatten();
+    run(Command::new("python3")
+        .args(["-m", "zipfile", "-c"])
+        .arg(&jar)
+        .args(files.map(|file| file.path())));
+    jar
 }
 
 impl Ran {
@@ -261,16 +260,14 @@ fn a_spark_job_says_the_same_of_records_of_all_kinds() {
     }
 }
 
-#[test]
-fn a_spark_job_follows_records_of_a_profile_on_hdfs() {
-    let home = tempfile::tempdir().expect("a directory");
-    let near = home.path().join("profile");
+/// Called by the test that has an HDFS.
+pub(crate) fn a_spark_job_follows_records_of_a_profile_on_hdfs(hdfs: &Hdfs, home: &Path) {
+    let near = home.join("made-up");
     made_up(&near, "3");
     let here = run(unfuse().arg("skew").arg(&near).arg("--json"));
     let newest = spark("4.3");
-    let hdfs = Hdfs::start(&newest, home.path());
     let far = hdfs.put(&newest, &near);
-    let cached = home.path().join("cache");
+    let cached = home.join("cache-of-records");
     let there = run(skew_on_spark(&newest, &far, &["--json"]).env("XDG_CACHE_HOME", &cached));
     assert_eq!(answer(&there.stdout), answer(&here.stdout));
     // What only the job reads stayed where it was.

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use unfuse_tests::{Churned, Mark, agent, compile, is, jdks, root, run, samples, top, unfuse};
+use unfuse_tests::{
+    Churned, Mark, PATIENCE, agent, compile, is, jdks, root, run, samples, top, unfuse,
+};
 
 /// A directory with these compiled programs.
 fn programs(names: &[&str]) -> tempfile::TempDir {
@@ -50,7 +52,7 @@ fn said(output: &Output) -> String {
 }
 
 fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + PATIENCE;
     while !there() {
         assert!(Instant::now() < until, "{what}");
         std::thread::sleep(Duration::from_millis(50));

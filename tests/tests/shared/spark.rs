@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 use unfuse_tests::{
-    ask_number, brief_driver, queries, run, samples, spark, spark_submit, spark_submit_by, top,
-    unfuse,
+    ask_number, brief_driver, queries, queries_for, run, samples, spark, spark_submit,
+    spark_submit_by, top, unfuse, without_archive,
 };
+
+/// Options of a job that runs in threads.
+const LOCAL: [&str; 4] = ["--master", "local[2]", "--driver-memory", "3g"];
 
 /// Operators of the canonical query's fused stage that do work.
 const FUSED: [&str; 5] = [
@@ -18,21 +22,15 @@ const FUSED: [&str; 5] = [
     "Scan parquet",
 ];
 
-fn profile_queries(version: &str, profile: &Path, seconds: &str, options: &[&str]) {
-    profile_queries_by(&[], version, profile, seconds, options);
+/// Runs a job with options of `unfuse run`, and others of `spark-submit`.
+fn profile_queries(how: &[&str], profile: &Path, options: &[&str]) {
+    let options = [&LOCAL[..], options].concat();
+    let mut command = spark_submit_by(how, &spark("4.3"), profile, &options);
+    run_queries(queries(&mut command, "2"));
 }
 
-/// The same with options of `unfuse run`.
-fn profile_queries_by(
-    how: &[&str],
-    version: &str,
-    profile: &Path,
-    seconds: &str,
-    options: &[&str],
-) {
-    let home = spark(version);
-    let mut command = spark_submit_by(how, &home, profile, options);
-    let output = run(queries(&mut command, seconds));
+fn run_queries(command: &mut Command) {
+    let output = run(command);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
         text.starts_with("rounds "),
@@ -116,18 +114,20 @@ fn check_cpu_time(profile: &Path, what: &str) {
     assert!((0.97..1.05).contains(&(in_run / run)), "{found}");
 }
 
+/// A job without an archive of Spark's classes, as users run it.
+fn check_threads(version: &str, profile: &Path) {
+    let mut command = spark_submit(&spark(version), profile, &LOCAL);
+    run_queries(queries(without_archive(&mut command), "4"));
+    let what = format!("{version} local");
+    check_operators(profile, &what);
+    check_cpu_time(profile, &what);
+}
+
 #[test]
 fn spark_4_in_threads() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
-    profile_queries(
-        "4.3",
-        &profile,
-        "10",
-        &["--master", "local[2]", "--driver-memory", "3g"],
-    );
-    check_operators(&profile, "4.3 local");
-    check_cpu_time(&profile, "4.3 local");
+    check_threads("4.3", &profile);
 
     let svg = dir.path().join("flame.svg");
     run(unfuse().arg("flame").arg(&profile).arg("-o").arg(&svg));
@@ -165,15 +165,7 @@ fn spark_4_in_threads() {
 #[test]
 fn spark_3_5_in_threads() {
     let dir = tempfile::tempdir().expect("a directory");
-    let profile = dir.path().join("profile");
-    profile_queries(
-        "3.5",
-        &profile,
-        "10",
-        &["--master", "local[2]", "--driver-memory", "3g"],
-    );
-    check_operators(&profile, "3.5 local");
-    check_cpu_time(&profile, "3.5 local");
+    check_threads("3.5", &dir.path().join("profile"));
 }
 
 #[test]
@@ -187,7 +179,7 @@ fn spark_4_in_executor_processes() {
         "spark.executor.memory=1536m",
     ];
     let mut command = spark_submit(&spark("4.3"), &profile, &options);
-    run(queries(&mut command, "10").args(["0", "4"]));
+    run(queries(without_archive(&mut command), "4"));
     let rows = top(&profile, &[]);
     let stages = fused_stages(&rows);
     let inside = |row: &Value| {
@@ -233,8 +225,7 @@ fn exact_regions_have_operators_too() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
     let how = ["--agent-options", "regions=exact"];
-    let options = ["--master", "local[2]", "--driver-memory", "3g"];
-    profile_queries_by(&how, "4.3", &profile, "5", &options);
+    profile_queries(&how, &profile, &[]);
     check_operators(&profile, "regions=exact");
 }
 
@@ -243,15 +234,8 @@ fn exact_regions_have_operators_too() {
 fn the_jdk_compiler_has_operators_too() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
-    let options = [
-        "--master",
-        "local[2]",
-        "--driver-memory",
-        "3g",
-        "--conf",
-        "spark.sql.codegen.compiler=jdk",
-    ];
-    profile_queries("4.3", &profile, "5", &options);
+    let options = ["--conf", "spark.sql.codegen.compiler=jdk"];
+    profile_queries(&[], &profile, &options);
     check_operators(&profile, "JDK compiler");
 }
 
@@ -260,7 +244,7 @@ fn the_jobs_exit_code_comes_through() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
     let mut command = spark_submit(&spark("4.3"), &profile, &["--master", "local[2]"]);
-    queries(command.args(brief_driver()), "0").arg("7");
+    queries_for(command.args(brief_driver()), "0.2", "0").arg("7");
     let status = command.output().expect("it runs").status;
     assert_eq!(status.code(), Some(7));
     assert!(

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use unfuse_tests::{Mark, agent, compile, is, jdks, run, samples, signal, thread, top, unfuse};
+use unfuse_tests::{
+    Mark, PATIENCE, agent, compile, is, jdks, run, samples, signal, thread, top, unfuse,
+};
 
 /// A directory with the compiled programs, and where the profile goes.
 struct Place {
@@ -171,7 +173,7 @@ fn with_a_signal_for(
     let mark = Mark::on(&mut command, place.dir.path());
     let job = command.spawn().expect("it starts");
     let jvm = mark.wait_for("java");
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + PATIENCE;
     let sampler_of = |worker: &str| loop {
         if let Some(thread) = thread(jvm, worker) {
             break mark.wait_for(&format!("unfuse-s-{thread}"));

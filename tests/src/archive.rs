@@ -1,0 +1,60 @@
+//! Archives of Spark's classes (class-data sharing of the JVM). A JVM that maps one neither parses, verifies nor links these
+//! classes, which is a third of the CPU time of a short job. The JVM ignores an archive of another JVM or class path.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use crate::{BRIEF, cache, hash, in_spark, root, run, tpch};
+
+/// The Spark that has an archive. A JVM 17 crashes where an agent that sees classes loads one from an archive that its jar has
+/// in `META-INF/versions` only, and Spark 3.5's log4j-api has one.
+const ARCHIVED: &str = "spark-4.3-";
+
+/// Says nothing where an archive does not fit: tests read what programs print.
+const QUIET: &str = "-Xlog:cds*=off";
+
+/// The options with which a JVM of an installed Spark uses its archive, if it has one. Makes the archive if it is missing.
+///
+/// # Panics
+/// If the archive cannot be made.
+pub(crate) fn archive_options(spark: &Path) -> String {
+    let name = spark.file_name().expect("a name").to_string_lossy();
+    if !name.starts_with(ARCHIVED) {
+        return String::new();
+    }
+    static MADE: Mutex<BTreeMap<PathBuf, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let archive = made
+        .entry(spark.to_owned())
+        .or_insert_with(|| archive(spark, &name));
+    format!("-XX:SharedArchiveFile={} {QUIET}", archive.display())
+}
+
+/// The archive in the cache directory, which is named after the Spark and the JVM that it is for.
+fn archive(spark: &Path, name: &str) -> PathBuf {
+    let home = std::env::var_os("JAVA_HOME").map(PathBuf::from);
+    let java = home.map_or_else(|| "java".into(), |home| home.join("bin/java"));
+    let version = run(Command::new(java).arg("-version")).stderr;
+    let archive = cache().join(format!("{name}-{:08x}.jsa", hash(version)));
+    if archive.exists() {
+        return archive;
+    }
+    // Two that make it at the same time do not write to one file.
+    let unfinished = archive.with_extension(std::process::id().to_string());
+    let options = [
+        BRIEF.join(" "),
+        format!("-XX:ArchiveClassesAtExit={} {QUIET}", unfinished.display()),
+    ];
+    let mut job = Command::new(spark.join("venv/bin/spark-submit"));
+    run(in_spark(spark, &mut job)
+        .args(["--master", "local[2]", "--conf", "spark.ui.port=0"])
+        .args(["--driver-java-options", &options.join(" ")])
+        .arg(root().join("tests/programs/queries.py"))
+        .arg(tpch("0.2"))
+        .arg("0"));
+    fs::rename(&unfinished, &archive).expect("the JVM has written the archive");
+    archive
+}
