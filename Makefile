@@ -45,10 +45,10 @@ demo: tools
 dist: build
 	@tests/dist.sh
 
-# Runs every part even if one fails, and prints how long each took and which tests failed. Parts that measure nothing run
-# side by side.
+# Runs every part even if one fails, and prints how long each took and which tests failed. test-loom runs beside test-java:
+# neither measures anything, and they write to different directories.
 test:
-	@tests/parts.sh lint build spark test-rust+test-page test-java+test-loom test-shared test-alone
+	@tests/parts.sh lint build spark test-rust test-java+test-loom test-page test-shared test-alone
 
 check:
 	@tests/parts.sh lint test-rust
