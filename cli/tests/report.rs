@@ -444,7 +444,7 @@ fn records_that_cannot_be_read_are_a_note() {
     let all = block(&page, "skew");
     assert_eq!(all["skewed"], 1);
     let notes = all["notes"].to_string();
-    assert!(notes.contains("nothing is told of records"), "{notes}");
+    assert!(notes.contains("records are not shown"), "{notes}");
 }
 
 #[test]

@@ -326,9 +326,7 @@ fn logs_that_do_not_suffice_are_told() {
     let older = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/canonical");
     says(
         &[older],
-        &[
-            "canonical is left out: it does not say which jobs and executors there were: it was made by an older unfuse",
-        ],
+        &["canonical is left out: it has no jobs and executors: an older unfuse wrote it"],
     );
     fs::write(dir.join("no-log"), "hello\n").expect("a file");
     says(&["no-log"], &["no-log is left out"]);

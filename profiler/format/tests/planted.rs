@@ -71,7 +71,7 @@ fn a_directory_that_others_can_read_is_refused_unless_it_is_a_profile() {
         set_mode(&path, mode);
         let refused = ProfileDir::create(&path).expect_err("refused").to_string();
         assert!(
-            refused.contains("chmod go-rwx") && refused.contains("--out"),
+            refused.contains("chmod go-rwx") && refused.contains("-o or dir="),
             "{refused}"
         );
     }

@@ -1,7 +1,7 @@
 //! The verdict: where the time of the applications went, which operators cost most, what is unusual, and which command shows more.
 //!
-//! Numbers come first ([`time`], [`operators`]); what is said of them are rules with limits (`rules/verdict.toml`). A sentence about
-//! a share says its interval, and there is none where the interval does not support it.
+//! Numbers come first (`time`, `operators`); rules with limits decide what is said of them (`rules/verdict.toml`). A sentence
+//! about a share gives its interval, and is left out where the interval does not support it.
 
 mod measures;
 mod operators;

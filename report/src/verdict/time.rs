@@ -109,7 +109,7 @@ impl Slots {
             let span = span(app, rows.iter().filter(|row| is_of(&row.app)), &tasks);
             add(
                 &mut slots.duration_ms,
-                (span.1 - span.0).max(0).unsigned_abs(),
+                span.1.saturating_sub(span.0).max(0).unsigned_abs(),
             );
             tasks.iter().for_each(|task| slots.task(task));
             let cpus = cpus_of_a_task(rows.iter().filter(|row| is_of(&row.app)));

@@ -180,7 +180,10 @@ fn directories_that_others_can_change_are_refused() {
             (&group, "chmod go-rwx"),
             (&readable, "chmod go-rwx"),
         ] {
-            refuses(&mut host.record(user, dir), &["unfuse: ", says, "--out"]);
+            refuses(
+                &mut host.record(user, dir),
+                &["unfuse: ", says, "-o or dir="],
+            );
             assert_eq!(count(dir), 0, "{}", dir.display());
         }
         // What it says helps.

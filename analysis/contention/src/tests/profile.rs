@@ -187,6 +187,6 @@ fn stages_that_began_after_the_index_was_read_are_counted() {
     };
     write(&dir, "later", row);
     let input = index.input(BlockedTime::Measured, None).unwrap();
-    let is_counted = |note: &String| note.starts_with("1 stages are known by their tasks only");
+    let is_counted = |note: &String| note.starts_with("1 stage without a known query has tasks");
     assert!(input.notes.iter().any(is_counted), "{:?}", input.notes);
 }

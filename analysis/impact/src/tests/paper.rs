@@ -273,5 +273,5 @@ fn upgrading_shows_what_blocked_time_analysis_underestimates() {
         .find(|time| time.scheme.disk == "SSD");
     let saved = 1.0 - 1.0 / upgraded.expect("a scheme").speedup;
     assert!((saved - 0.777).abs() < 1e-9 && (saved / 0.486 - 1.6).abs() < 0.01);
-    assert!(analysis.notes[0].contains("there is none at 2.4/SSD/10Gbps"));
+    assert!(analysis.notes[0].contains("there is no run at 2.4/SSD/10Gbps"));
 }

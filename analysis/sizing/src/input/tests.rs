@@ -163,7 +163,7 @@ fn phases_slots_and_size_are_read() {
     assert!(
         notes
             .iter()
-            .any(|note| note.starts_with("1 tasks and 0 stages failed")),
+            .any(|note| note.starts_with("1 task and 0 stages failed")),
         "{notes:?}"
     );
 }
@@ -225,9 +225,9 @@ fn logs_that_are_no_run_say_why() {
     );
     says(
         whole(&[("spark.task.cpus", "4")]),
-        "the slots are not known",
+        "the number of slots is unknown",
     );
-    says(application(&[]), "no task ended well");
+    says(application(&[]), "no task in it succeeded");
     let without = |what: fn(&Event) -> bool| {
         let mut events = whole(&[]);
         events.retain(|event| !what(event));
@@ -243,7 +243,7 @@ fn logs_that_are_no_run_say_why() {
     );
     says(
         without(|event| matches!(event, Event::ApplicationStart(_))),
-        "when the application started",
+        "no start of the application",
     );
     assert!(
         finish(whole(&[]), 0)

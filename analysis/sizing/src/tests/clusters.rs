@@ -145,7 +145,7 @@ fn a_price_table_that_cannot_be_is_refused() {
         (one("on_demand = 1\nsped = 1"), "sped"),
         (
             one("on_demand = 1\n[[instance]]\nname = 'a'\nslots = 2\non_demand = 1"),
-            "a is there twice",
+            "a occurs twice",
         ),
         (
             says("currency = 'USD'\n[[instance]]\nname = 'a'\nslots = 0\non_demand = 1"),

@@ -159,9 +159,9 @@ fn a_profile_is_the_same_when_it_is_read_again() {
     assert_eq!(Profile::read(&path).expect("a profile"), profile);
     for (from, to, words) in [
         ("version = 1", "version = 9", "take a newer unfuse"),
-        ("preparation = ", "preparation = -", "values that cannot be"),
+        ("preparation = ", "preparation = -", "impossible values"),
         ("preparation = ", "other = ", "is no profile"),
-        ("seconds = ", "seconds = nan # ", "values that cannot be"),
+        ("seconds = ", "seconds = nan # ", "impossible values"),
     ] {
         std::fs::write(&path, text.replacen(from, to, 1)).expect("a file");
         let error = Profile::read(&path)

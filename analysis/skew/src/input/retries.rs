@@ -98,7 +98,7 @@ mod tests {
         let (counted, notes) = repeated(30);
         assert_eq!(counted, 70);
         assert!(
-            notes[0].contains("may count twice: of stages 7 a part"),
+            notes[0].contains("may count twice: a part of stages 7"),
             "{notes:?}"
         );
     }

@@ -154,8 +154,9 @@ impl Reader<'_> {
         }
         if !lost.is_empty() {
             self.builder.notes.push(format!(
-                "{} have tasks but no known query: the driver's tables are not complete",
-                counted(lost.len(), "stage")
+                "{} without a known query {} tasks: the driver's tables are not complete",
+                counted(lost.len(), "stage"),
+                if lost.len() == 1 { "has" } else { "have" }
             ));
         }
         for key in lost {

@@ -115,6 +115,6 @@ mod tests {
         let left_out = keep_large(&mut Vec::new(), &mut intervals, &mut Vec::new());
         assert_eq!(intervals, [interval(1)]);
         let note = note(3 + left_out).expect("a note");
-        assert!(note.starts_with("5 rows are left out"), "{note}");
+        assert!(note.starts_with("5 rows left out"), "{note}");
     }
 }
