@@ -338,7 +338,7 @@ fn logs_that_do_not_suffice_are_told() {
     says(&["logs"], &["runs of 2 applications: job, other"]);
     assert!(text(dir, &["fit", "logs", "--app", "job"]).contains("12 runs"));
     for (table, words) in [
-        ("log,iterations\nrun-2-2-1,-3\n", "row 1: -3 cannot be"),
+        ("log,iterations\nrun-2-2-1,-3\n", "row 1: -3 is impossible"),
         (
             "log,iterations\nrun-2-2-1,3\nrun-2-2-1,4\n",
             "row 2: run-2-2-1 occurs twice",
