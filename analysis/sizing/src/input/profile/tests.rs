@@ -215,7 +215,7 @@ fn profiles_that_are_no_run_say_why() {
         ended_ms: Some(9_000),
         ..ApplicationRow::default()
     });
-    assert!(left_out(&dir).contains("it has no start of the application"));
+    assert!(left_out(&dir).contains("the beginning of its tables was deleted"));
     fs::remove_dir_all(dir.join(ApplicationRow::NAME)).expect("deleted");
     assert!(left_out(&dir).contains("an older unfuse wrote it"));
     tables(&dir);
