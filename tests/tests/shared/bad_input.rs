@@ -136,7 +136,7 @@ fn selections_that_are_not_there_and_places_that_cannot_be_written() {
     );
     fails(
         unfuse().args(["run", "--out", "/proc/nowhere", "--", "java", "-version"]),
-        &["/proc/nowhere", "-o or dir="],
+        &["/proc/nowhere", "-o (or dir=)"],
     );
     fails(
         unfuse().arg("source").arg(&profile),
