@@ -242,7 +242,7 @@ fn a_dry_run_changes_nothing() {
         .arg(dir.path().join("ran"));
     let text = String::from_utf8_lossy(&run(&mut command).stdout).into_owned();
     for words in [
-        "would run 13 times",
+        "13 runs (1 to warm up",
         "in memory",
         "10485760",
         "mount namespace",
