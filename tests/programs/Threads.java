@@ -1,10 +1,11 @@
+import java.lang.management.ManagementFactory;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Many threads that do the work of {@link Hot}: `crowd THREADS ROUNDS` all at once when standard input ends, `brief THREADS
- * ROUNDS` at most 16 at a time, `until THREADS MILLISECONDS` for a time. The result is known (THREADS times ROUNDS), and so
+ * ROUNDS` at most 16 at a time, `until THREADS MILLISECONDS` until each has had this CPU time. The result is known (THREADS times ROUNDS), and so
  * is the exit code: 7.
  */
 public class Threads {
@@ -34,8 +35,9 @@ public class Threads {
                 try {
                     start.await();
                     if (args[0].equals("until")) {
-                        long end = System.nanoTime() + amount * 1_000_000;
-                        while (System.nanoTime() < end) {
+                        var cpu = ManagementFactory.getThreadMXBean();
+                        long end = cpu.getCurrentThreadCpuTime() + amount * 1_000_000;
+                        while (cpu.getCurrentThreadCpuTime() < end) {
                             rounds(1);
                         }
                     } else {

@@ -260,12 +260,12 @@ fn two_jvms_at_once_in_one_directory_and_in_two() {
         let of = |profile: &Path, thread: &str| {
             samples(&top(profile, &["--by", "thread"]), |row| is(row, thread))
         };
-        // The main thread of Threads only waits. Both work for three seconds, beside whatever else runs here.
+        // The main thread of Threads only waits. Both threads have three seconds of CPU time, however busy the machine is.
         let (main, worker) = (of(&first, "main"), of(&second, "worker-0"));
-        assert!(main > 50 && worker > 50, "{main} and {worker} samples");
+        assert!(main > 150 && worker > 150, "{main} and {worker} samples");
         if first != second {
             assert_eq!(of(&first, "worker-0"), 0);
-            assert!(of(&second, "main") * 4 < worker);
+            assert!(of(&second, "main") < 150);
         }
     }
 }
