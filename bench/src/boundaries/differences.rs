@@ -63,7 +63,7 @@ impl Differences {
     pub(super) fn part(&self, values: &[f64]) -> (f64, f64) {
         let (added, _) = stats::mean_and_half_width(&self.added);
         let share = stats::mean_and_half_width(values).0 / added;
-        // Of a ratio of means: what is left of each run when the ratio is taken out.
+        // The variance of a ratio of means comes from each run's residual from that ratio.
         let left: Vec<f64> = values
             .iter()
             .zip(&self.added)

@@ -40,41 +40,37 @@ pub(super) fn figures(measured: &BTreeMap<&str, BTreeMap<Variant, Differences>>)
             let furthest =
                 parts.max_by(|(_, a), (_, b)| (a.0 - 1.0).abs().total_cmp(&(b.0 - 1.0).abs()));
             if let Some((variant, (share, half))) = furthest {
-                figures.push(
-                    Figure::new(
-                        &slug(&format!("{setting}_{}_altered", work.name())),
-                        &format!(
-                            "regions={setting}: {} work at the operator that was altered, the furthest from 100% ({} of {})",
-                            work.name(),
-                            variant.place,
-                            variant.shape
-                        ),
-                        100.0 * share,
-                        "% of the added time",
-                        1,
-                    )
-                    .within(Some([100.0 * (share - half), 100.0 * (share + half)])),
-                );
-            }
-            let Some((variant, (name, (share, half)))) = most else {
-                continue;
-            };
-            figures.push(
-                Figure::new(
-                    &slug(&format!("{setting}_{}", work.name())),
+                figures.push(of_added_time(
+                    &format!("{setting}_{}_altered", work.name()),
                     &format!(
-                        "regions={setting}: {} work at an operator that was not altered, the most ({} of {}, at {name})",
+                        "regions={setting}: {} work at the operator that was altered, the furthest from 100% ({} of {})",
                         work.name(),
                         variant.place,
                         variant.shape
                     ),
-                    100.0 * share,
-                    "% of the added time",
-                    1,
-                )
-                .within(Some([100.0 * (share - half), 100.0 * (share + half)])),
-            );
+                    (share, half),
+                ));
+            }
+            let Some((variant, (name, (share, half)))) = most else {
+                continue;
+            };
+            figures.push(of_added_time(
+                &format!("{setting}_{}", work.name()),
+                &format!(
+                    "regions={setting}: {} work at an operator that was not altered, the most ({} of {}, at {name})",
+                    work.name(),
+                    variant.place,
+                    variant.shape
+                ),
+                (share, half),
+            ));
         }
     }
     figures
+}
+
+/// A share of the added time and half of its interval, both of 1.
+fn of_added_time(name: &str, title: &str, (share, half): (f64, f64)) -> Figure {
+    Figure::new(&slug(name), title, 100.0 * share, "% of the added time", 1)
+        .within(Some([100.0 * (share - half), 100.0 * (share + half)]))
 }

@@ -61,7 +61,7 @@ fn line(text: &mut String, what: &str, value: &str) {
     let _ = writeln!(text, "{what:<20} {value}");
 }
 
-/// What is known of this machine, without redaction.
+/// Facts about this machine as name and value, not yet redacted.
 fn facts() -> Vec<(&'static str, String)> {
     let unknown = || "unknown".to_owned();
     let system = uname().ok();
