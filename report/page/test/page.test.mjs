@@ -1,6 +1,6 @@
 // The page in real headless Chromium.
 import assert from "node:assert/strict";
-import { focused, hash, onPage, texts, url } from "./reports.mjs";
+import { eventually, focused, hash, onPage, texts, url } from "./reports.mjs";
 
 onPage("the list has the queries by cost, and work outside queries at its end", async (page) => {
   await page.goto(url("canonical.html", "#/?runs=all"));
@@ -11,7 +11,7 @@ onPage("the list has the queries by cost, and work outside queries at its end", 
   assert.match(rows.at(-1), /work outside queries/);
   // In the other order the first is the last one started.
   await page.getByRole("button", { name: "Started" }).click();
-  assert.match((await texts(page, "table.list tbody tr"))[0], /^6/);
+  await eventually(async () => assert.match((await texts(page, "table.list tbody tr"))[0], /^6/));
   assert.match(await hash(page), /sort=started/);
 });
 
@@ -51,9 +51,9 @@ onPage("the plan has self and total of every operator, and all adds up", async (
   const rows = await page.locator("tr[data-node]").count();
   await aggregate.focus();
   await page.keyboard.press("ArrowLeft");
-  assert.ok((await page.locator("tr[data-node]").count()) < rows);
+  await eventually(async () => assert.ok((await page.locator("tr[data-node]").count()) < rows));
   await page.keyboard.press("ArrowRight");
-  assert.equal(await page.locator("tr[data-node]").count(), rows);
+  await eventually(async () => assert.equal(await page.locator("tr[data-node]").count(), rows));
   await page.keyboard.press("Enter");
   assert.match(await page.locator("tr.more pre").innerText(), /_groupingexpression/);
 });
@@ -102,7 +102,7 @@ onPage("the source has hot lines with their operators", async (page) => {
   assert.match(await line.innerText(), /1\.10 s.*21\.4%.*254/s);
   const cut = await page.locator("table.code tbody tr").count();
   await page.getByLabel(/all 451 lines/).press("Space");
-  assert.ok((await page.locator("table.code tbody tr").count()) > cut);
+  await eventually(async () => assert.ok((await page.locator("table.code tbody tr").count()) > cut));
   assert.ok((await texts(page, "table.code .region")).some((text) => /[+<] BroadcastHashJoin/.test(text)));
 });
 

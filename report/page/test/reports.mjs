@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { launch, watched } from "./browser.mjs";
 
@@ -39,6 +40,17 @@ export function onPage(name, act, options) {
     assert.deepEqual(wrong, []);
     await close();
   });
+}
+
+/** Repeats `check` until it no longer throws, for 10 s at most: the page draws some time after its URL has changed. */
+export async function eventually(check) {
+  for (const end = Date.now() + 10_000; ; await setTimeout(20)) {
+    try {
+      return await check();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+  }
 }
 
 export const hash = (page) => page.evaluate(() => location.hash);

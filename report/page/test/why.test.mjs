@@ -1,6 +1,6 @@
 // Contention and skew in real headless Chromium.
 import assert from "node:assert/strict";
-import { hash, onPage, texts, url } from "./reports.mjs";
+import { eventually, hash, onPage, texts, url } from "./reports.mjs";
 
 const percents = async (locator) =>
   (await locator.allInnerTexts()).map((text) => parseFloat(text.match(/([\d.]+)%/)?.[1] ?? "0"));
@@ -43,12 +43,14 @@ onPage("contention: who made whom wait adds up, and each level narrows the other
   const share = (await percents(network.locator(".part").filter({ hasText: "%" })))[0];
   await network.click();
   await page.waitForFunction(() => /at-resource=network/.test(location.hash));
-  const waits = await texts(page, ".level:nth-child(3) .entry .what");
-  assert.ok(waits.length > 0 && waits.every((text) => /^network fetch on/.test(text)), `${waits}`);
+  await eventually(async () => {
+    const waits = await texts(page, ".level:nth-child(3) .entry .what");
+    assert.ok(waits.length > 0 && waits.every((text) => /^network fetch on/.test(text)), `${waits}`);
+  });
   const left = await percents(levels.nth(4).locator(".entry .part").filter({ hasText: "%" }));
   assert.ok(Math.abs(left.reduce((a, b) => a + b) - share) < 1, `${left} of ${share}`);
   await page.goBack();
-  assert.equal(await page.locator(".entry[aria-pressed=true]").count(), 0);
+  await page.locator(".entry[aria-pressed=true]").waitFor({ state: "detached" });
 });
 
 onPage("skew: all skewed stages, and of each its tasks, records and what to do", async (page) => {
@@ -92,8 +94,8 @@ onPage("skew: all skewed stages, and of each its tasks, records and what to do",
   assert.match(await page.locator(".slice").innerText(), /^Task 5 took .* more than a typical one/);
   assert.equal(await slow.getAttribute("aria-selected"), "true");
   await page.goBack();
-  assert.equal(await page.locator(".slice").count(), 0);
-  // The record is told with its place and what the code was at.
+  await page.locator(".slice").waitFor({ state: "detached" });
+  // The record stands there with its place and the code that it spent its time in.
   const record = page.getByRole("table", { name: "Slow records" }).locator("tbody tr").first();
   assert.match(await record.innerText(), /stage 13, partition 5, hdfs:\/\/data\/sales\.csv at byte 1696227/);
   assert.match(await record.innerText(), /100\.0% com\.example\.Daily/);
