@@ -28,9 +28,17 @@ const ROWS: usize = 200_000;
 /// How long rows wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
 
+/// What the thread is to do.
+enum Order {
+    /// Read the file that an event of the JVM names.
+    Read(Value),
+    /// Write all rows, then answer.
+    Flush(Sender<()>),
+}
+
 /// Hands files of records to the thread; it ends when this is dropped, after what it was handed.
 pub(super) struct Records {
-    to_thread: Option<Sender<Value>>,
+    to_thread: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
     lost: Arc<AtomicU64>,
 }
@@ -50,6 +58,15 @@ impl Records {
         self.lost.load(Ordering::Relaxed)
     }
 
+    /// Writes everything that was handed up to now; false if that takes longer than `patience`.
+    pub(super) fn flush(&self, patience: Duration) -> bool {
+        let Some(to_thread) = &self.to_thread else {
+            return true;
+        };
+        let (done, answer) = channel();
+        to_thread.send(Order::Flush(done)).is_err() || answer.recv_timeout(patience).is_ok()
+    }
+
     /// Waits until everything that was handed is written.
     pub(super) fn finish(&mut self) {
         drop(self.to_thread.take());
@@ -67,19 +84,19 @@ impl Records {
         clock: EpochOffset,
     ) {
         let to_thread = self.to_thread.get_or_insert_with(|| {
-            let (to_thread, events) = channel();
+            let (to_thread, orders) = channel();
             let tables = Tables::new(dir, writer, clock);
             let thread = std::thread::Builder::new().name("records".to_owned());
             let lost = Arc::clone(&self.lost);
             let serve = move || {
                 give_way();
-                tables.serve(&events, &lost);
+                tables.serve(&orders, &lost);
             };
             self.thread = thread.spawn(serve).ok();
             to_thread
         });
         // Without a thread the files stay where they are, and the tables end here.
-        let _ = to_thread.send(event);
+        let _ = to_thread.send(Order::Read(event));
     }
 }
 
@@ -128,14 +145,20 @@ impl Tables {
         }
     }
 
-    fn serve(mut self, events: &Receiver<Value>, lost: &AtomicU64) {
+    fn serve(mut self, orders: &Receiver<Order>, lost: &AtomicU64) {
         let mut flushed = Instant::now();
         loop {
-            match events.recv_timeout(FLUSH_EVERY) {
-                Ok(event) => {
+            match orders.recv_timeout(FLUSH_EVERY) {
+                Ok(Order::Read(event)) => {
                     if self.add(event).is_none() {
                         lost.fetch_add(1, Ordering::Relaxed);
                     }
+                }
+                Ok(Order::Flush(done)) => {
+                    self.segments.flush();
+                    flushed = Instant::now();
+                    // Nobody waits any longer for an answer that is late.
+                    let _ = done.send(());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
