@@ -28,7 +28,7 @@ help:
 	@echo "make test-miri  the code map's tests under miri (minutes; needs a nightly toolchain)"
 	@echo "make build   target/release/unfuse and target/release/libunfuse.so"
 	@echo "make examples   the examples in documents again, on real Spark (minutes)"
-	@echo "make dist    both in an archive below target/archives, with completions and manual pages"
+	@echo "make dist    what a release consists of, below target/archives (minutes)"
 	@echo "make bench   every page of docs/results again (takes hours)"
 
 # The programs without debug information, which is in a file beside each. What is there already is made anew first if it is
@@ -41,9 +41,9 @@ build: tools $(wildcard $(JAR) $(PAGE))
 demo: tools
 	@tests/demo.sh
 
-# An archive for another machine; debug information is in one of its own.
-dist: build
-	@tests/dist.sh
+# What a release consists of: archive, Debian package, list of crates, checksums. It runs on glibc 2.17.
+dist: tools $(JAR) $(PAGE)
+	@dist/make.sh
 
 # Runs every part even if one fails, and prints how long each took and which tests failed. test-loom runs beside test-java:
 # neither measures anything, and they write to different directories.

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_void};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use unfuse_codemap::{Sealing, memory_file};
 
 /// The Spark jar; empty where it was not built.
 pub(crate) static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
@@ -30,8 +30,7 @@ pub(crate) fn jar_path() -> Option<String> {
     if JAR.is_empty() {
         return None;
     }
-    let fd = memfd_create(c"unfuse-spark.jar", MFdFlags::MFD_CLOEXEC).ok()?;
-    let mut file = std::fs::File::from(fd);
+    let mut file = memory_file(c"unfuse-spark.jar", Sealing::Denied).ok()?;
     file.write_all(JAR).ok()?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // The class loader opens it when it first needs it, and may again: it stays open.

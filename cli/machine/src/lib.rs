@@ -30,10 +30,13 @@ use unfuse_files::{Access, Directory};
 
 pub use jdk::java_release;
 
+/// The file name of the agent's library.
+const LIBRARY: &str = "libunfuse.so";
+
 /// What a cache directory is needed for, and how another is chosen.
 const UNUSABLE: &str = "the cache directory cannot be used; XDG_CACHE_HOME says where another is";
 
-/// The agent's library: `UNFUSE_AGENT`, or `libunfuse.so` beside this program.
+/// The agent's library: `UNFUSE_AGENT`, or `libunfuse.so` beside this program or in `../lib/unfuse`.
 ///
 /// JVMs load it, those of root and of other users too where root asks for it. So root takes it only if nobody can
 /// change it but root and who could change this program as well.
@@ -50,7 +53,14 @@ pub fn agent_library() -> Result<PathBuf> {
             }
             path
         }
-        None => program.with_file_name("libunfuse.so"),
+        None => {
+            let beside = program.with_file_name(LIBRARY);
+            let installed = program.parent().and_then(Path::parent);
+            let installed = installed.map(|prefix| prefix.join("lib/unfuse").join(LIBRARY));
+            installed
+                .filter(|installed| !beside.is_file() && installed.is_file())
+                .unwrap_or(beside)
+        }
     };
     if library.is_file() {
         if geteuid().is_root() {
@@ -59,7 +69,7 @@ pub fn agent_library() -> Result<PathBuf> {
         return Ok(library);
     }
     bail!(
-        "libunfuse.so is not beside {}; build it (`make build`) or set UNFUSE_AGENT to its path",
+        "{LIBRARY} is neither beside {} nor in ../lib/unfuse; build it (`make build`) or set UNFUSE_AGENT to its path",
         program.display()
     )
 }

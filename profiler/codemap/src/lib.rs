@@ -29,6 +29,7 @@ mod index;
 mod list;
 mod map;
 mod marks;
+mod memory_file;
 #[cfg(all(test, loom))]
 mod models;
 mod range;
@@ -40,6 +41,7 @@ mod writer;
 
 pub use map::{CodeMap, Stats};
 pub use marks::{Mark, MarkCursor, MarkKind, Marks};
+pub use memory_file::{Sealing, memory_file};
 pub use range::{CodeRange, Frame, FrameRec, Kind, Method, PcRec};
 pub use reader::{Finding, Lookup, Reader, Resolution, Shape};
 pub use status::Status;

@@ -10,6 +10,8 @@ use std::os::fd::OwnedFd;
 #[cfg(not(loom))]
 use memmap2::{MmapOptions, MmapRaw};
 
+#[cfg(not(any(loom, miri)))]
+use crate::memory_file::{Sealing, memory_file};
 use crate::sync::AtomicU64;
 
 /// A mapping of its own, shared with forked processes.
@@ -26,10 +28,7 @@ impl SharedMapping {
 
     #[cfg(not(miri))]
     fn map(bytes: usize) -> io::Result<MmapRaw> {
-        use nix::sys::memfd::{MFdFlags, memfd_create};
-
-        let fd = memfd_create(c"unfuse-codemap", MFdFlags::MFD_CLOEXEC)?;
-        let file = std::fs::File::from(fd);
+        let file = memory_file(c"unfuse-codemap", Sealing::Denied)?;
         file.set_len(bytes as u64)?;
         MmapOptions::new().len(bytes).map_raw(&file)
     }
@@ -38,11 +37,9 @@ impl SharedMapping {
     #[cfg(not(miri))]
     pub(crate) fn create_sealed(bytes: usize) -> io::Result<(Self, OwnedFd)> {
         use nix::fcntl::{FcntlArg, fcntl};
-        use nix::sys::memfd::{MFdFlags, memfd_create};
 
         let bytes = bytes.next_multiple_of(4096);
-        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-        let file = File::from(memfd_create(c"unfuse-codemap", flags)?);
+        let file = memory_file(c"unfuse-codemap", Sealing::Allowed)?;
         file.set_len(bytes as u64)?;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals()))?;
         let mapping = MmapOptions::new().len(bytes).map_raw(&file)?;

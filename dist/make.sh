@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Makes what a release consists of below target/archives; what `make dist` does. The Spark jar and the page are there already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+glibc=2.17
+target=x86_64-unknown-linux-gnu
+archives=target/archives
+built="target/dist/$target/dist"
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+# Times in archives: equal sources make equal archives.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+
+venv=target/dist/venv
+if ! cmp -s dist/tools.lock "$venv/lock"; then
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/python" -m pip install --quiet --require-hashes -r dist/tools.lock
+    cp dist/tools.lock "$venv/lock"
+fi
+# Without `-z defs` the linker would leave a function that old systems lack for the JVM to stumble over.
+PATH="$PWD/$venv/bin:$PATH" RUSTFLAGS="-C link-arg=-Wl,-z,defs" cargo zigbuild --quiet --locked --profile dist \
+    --target "$target.$glibc" --target-dir target/dist --package unfuse-cli --package unfuse-agent
+tests/split-debug.sh "$built/unfuse" "$built/libunfuse.so"
+dist/check_symbols.sh "$glibc" "$built/unfuse" "$built/libunfuse.so"
+
+rm -rf "$archives"
+mkdir -p "$archives"
+
+# The files as they stand below a prefix such as /usr or /opt/unfuse.
+tree() {
+    install -D -m 755 "$built/unfuse" "$1/bin/unfuse"
+    install -D -m 755 "$built/libunfuse.so" "$1/lib/unfuse/libunfuse.so"
+    local share="$1/share"
+    mkdir -p "$share/bash-completion/completions" "$share/zsh/site-functions" "$share/fish/vendor_completions.d" "$share/man"
+    "$built/unfuse" completions bash >"$share/bash-completion/completions/unfuse"
+    "$built/unfuse" completions zsh >"$share/zsh/site-functions/_unfuse"
+    "$built/unfuse" completions fish >"$share/fish/vendor_completions.d/unfuse.fish"
+    "$built/unfuse" man "$share/man/man1" 2>/dev/null
+}
+
+name="unfuse-$version-linux-x86_64"
+tree "$archives/$name"
+cp LICENSE NOTICE README.md CHANGELOG.md "$archives/$name"
+tar_of() {
+    tar -C "$2" --owner=0 --group=0 --sort=name --mtime="@$SOURCE_DATE_EPOCH" -cf - "${@:3}" | gzip -9n >"$archives/$1"
+}
+tar_of "$name.tar.gz" "$archives" "$name"
+tar_of "$name-debug.tar.gz" "$built" unfuse.debug libunfuse.so.debug
+rm -r "${archives:?}/$name"
+
+deb="$archives/deb"
+tree "$deb/usr"
+gzip -9n "$deb/usr/share/man/man1/"*.1
+mv "$deb/usr/share/zsh/site-functions" "$deb/usr/share/zsh/vendor-completions"
+install -D -m 644 -t "$deb/usr/share/doc/unfuse" NOTICE README.md CHANGELOG.md
+install -D -m 644 LICENSE "$deb/usr/share/doc/unfuse/copyright"
+mkdir "$deb/DEBIAN"
+sed -e "s/@VERSION@/$version/" -e "s/@KIB@/$(du -sk "$deb/usr" | cut -f1)/" -e "s/@GLIBC@/$glibc/" dist/debian-control \
+    >"$deb/DEBIAN/control"
+dpkg-deb --root-owner-group --build "$deb" "$archives/unfuse_${version}_amd64.deb" >/dev/null
+rm -r "$deb"
+
+dist/sbom.py "$version" >"$archives/unfuse-$version.cdx.json"
+cp dist/Dockerfile "$archives"
+(cd "$archives" && sha256sum -- * >SHA256SUMS)
+ls -l "$archives" "$built/unfuse" "$built/libunfuse.so"
