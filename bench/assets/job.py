@@ -124,6 +124,7 @@ def run(name, sql, number, sink):
             "wall_s": wall,
             "jvm_cpu_s": now[0] - cpu[0],
             "beside_cpu_s": now[1] - cpu[1],
+            "beside_before_s": cpu[1],
             "marks": spent() if marks else {},
         }
     }

@@ -15,6 +15,7 @@ mod foreign;
 mod html_report;
 mod impact;
 mod marked;
+mod on_off;
 mod overhead;
 mod page;
 mod pages;
@@ -57,6 +58,7 @@ enum What {
     Contention(contention::Contention),
     Impact(impact::Impact),
     Marked(marked::Marked),
+    OnOff(on_off::OnOff),
     Pages(pages::Pages),
     Sampler(sampler::Sampler),
     Scale(scale::Scale),
@@ -76,6 +78,7 @@ fn main() -> Result<()> {
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
         What::Impact(impact) => impact.measure(&cli.results),
         What::Marked(marked) => marked.measure(&cli.results),
+        What::OnOff(on_off) => on_off.measure(&cli.results),
         What::Pages(pages) => pages.run(&cli.results),
         What::Report(report) => report.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),

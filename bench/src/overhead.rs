@@ -446,7 +446,7 @@ impl Contender {
 }
 
 impl Set {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Canonical => "canonical",
             Self::Six => "six",
@@ -455,7 +455,7 @@ impl Set {
         }
     }
 
-    fn sql(self) -> BTreeMap<String, String> {
+    pub fn sql(self) -> BTreeMap<String, String> {
         let one = |sql: &str| BTreeMap::from([(self.name().to_owned(), sql.to_owned())]);
         match self {
             Self::Canonical => one(&Canonical::REFERENCE.sql()),

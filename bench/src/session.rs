@@ -46,6 +46,8 @@ pub struct Round {
     pub jvm_cpu_s: f64,
     /// CPU time of the profiler's processes, s.
     pub beside_cpu_s: f64,
+    /// CPU time of these from their start to the query's, s.
+    pub beside_before_s: f64,
     /// CPU time of marked functions, s.
     pub marks: BTreeMap<String, f64>,
 }

@@ -6,6 +6,7 @@ use jni::EnvUnowned;
 use jni::objects::{JByteArray, JClass, JString, Reference};
 use jni::sys::{jboolean, jint, jlong};
 use unfuse_codemap::{Mark, MarkKind};
+use unfuse_profiler::RecordingState;
 use unfuse_profiler::clock::monotonic_ns;
 
 use crate::agent::with_agent;
@@ -14,6 +15,9 @@ use crate::{log, threads};
 
 fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64) {
     with_agent(|agent| {
+        if agent.session.recording() == RecordingState::Off {
+            return;
+        }
         let tid = nix::unistd::gettid().as_raw() as u32;
         if kind == MarkKind::Start {
             threads::task_thread(agent);
@@ -30,7 +34,7 @@ fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64) {
     });
 }
 
-// Marks are made for every task, so the first two natives do not look at their environment.
+// Marks are made for every task, so the first three natives do not look at their environment.
 
 /// `void taskStart(int stage, int stageAttempt, long taskAttemptId)`
 #[unsafe(no_mangle)]
@@ -51,6 +55,15 @@ pub extern "system" fn Java_io_unfuse_spark_common_Native_taskEnd(
     _: JClass<'_>,
 ) {
     mark(MarkKind::End, 0, 0, 0);
+}
+
+/// `int recording()`: 0 for everything, 1 without samples, 2 for nothing ([`RecordingState`])
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_unfuse_spark_common_Native_recording(
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
+) -> jint {
+    with_agent(|agent| agent.session.recording() as jint).unwrap_or(0)
 }
 
 /// `boolean event(byte[] json)`

@@ -65,9 +65,14 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
     ];
     let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
     let parts = parts.into_iter().filter(|(percent, _)| *percent > 0);
+    let paused_s = sum(|p| p.paused_ns) as f64 / 1e9;
+    let paused = (paused_s > 0.0).then(|| {
+        format!("recording was paused for {paused_s:.1} s (`unfuse pause`), summed over JVMs")
+    });
     counts
         .map(|(count, what, how)| format!("{} {how}", counted(count, what)))
         .chain(parts.map(|(percent, how)| format!("{percent}% of the waiting time {how}")))
+        .chain(paused)
         .chain(processes.iter().filter_map(completeness))
         .collect()
 }

@@ -25,6 +25,7 @@ pub mod maps;
 mod memory;
 mod names;
 pub mod options;
+mod pause;
 pub mod perf_event;
 mod process;
 mod recent;
@@ -41,8 +42,9 @@ pub mod wire;
 mod writer;
 
 pub use config::{Config, SampleSource, Threads};
-pub use error::LaunchError;
+pub use error::{LaunchError, PauseError};
 pub use launch::{Launch, launch};
+pub use pause::{RecordingState, set_recording};
 pub use session::{Session, Shipment};
 pub use share::TaskShare;
 pub use unfuse_format::{Retention, is_uri};

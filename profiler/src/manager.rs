@@ -1,5 +1,6 @@
 //! The manager: small and idle, it forks the writer once, and a sampler for each thread that the JVM names.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -12,9 +13,11 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use unfuse_codemap::CodeMap;
 
+use crate::clock::monotonic_ns;
 use crate::config::Config;
 use crate::identity::{Identity, raise_capabilities, retain_capabilities};
 use crate::interpreter::Layout;
+use crate::pause::{PauseListener, has_patience};
 use crate::process;
 use crate::sampler::{self, Access, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKind};
 use crate::samplers::{MOST_SAMPLERS, Samplers};
@@ -46,6 +49,15 @@ const ROUND: usize = 1024;
 struct Threads {
     samplers: Samplers,
     waiting: WaitingList,
+    follow: Follow,
+}
+
+/// Samplers that were asked to follow the recording state.
+#[derive(Clone, Copy)]
+struct Follow {
+    asked: Instant,
+    /// How often samplers have sent what they have when the last of these has.
+    sends: u64,
 }
 
 impl Threads {
@@ -102,15 +114,26 @@ impl Manager<'_> {
         let mut threads = Threads {
             samplers: Samplers::default(),
             waiting: WaitingList::new(Instant::now()),
+            follow: Follow {
+                asked: Instant::now(),
+                sends: 0,
+            },
         };
+        // Where the name is taken, the profiler cannot be paused.
+        let pauses = PauseListener::bind(self.jvm).ok();
         let mut messages = Messages::default();
         let mut received = Progress::All;
         loop {
-            let mut fds = [
+            let mut fds = vec![
                 PollFd::new(self.jvm_ends.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.from_jvm.as_fd(), PollFlags::POLLIN),
                 PollFd::new(child_ended.as_fd(), PollFlags::POLLIN),
             ];
+            fds.extend(
+                pauses
+                    .iter()
+                    .map(|pauses| PollFd::new(pauses.as_fd(), PollFlags::POLLIN)),
+            );
             let patience = match received {
                 Progress::Part => Some(Duration::ZERO),
                 _ => threads.waiting.patience(Instant::now()),
@@ -127,6 +150,9 @@ impl Manager<'_> {
             self.reap(writer, &mut threads);
             if ended || matches!(received, Progress::Closed) {
                 return;
+            }
+            if let Some(pauses) = &pauses {
+                self.listen_for_pauses(pauses, &mut threads);
             }
             let now = Instant::now();
             for _ in 0..ROUND {
@@ -148,6 +174,39 @@ impl Manager<'_> {
             }
         }
         Progress::Part
+    }
+
+    /// Serves one who pauses or resumes the profiler.
+    fn listen_for_pauses(&self, pauses: &PauseListener, threads: &mut Threads) {
+        let status = self.status();
+        let follow = Cell::new(threads.follow);
+        pauses.serve(
+            |state| {
+                status.set_recording(state, monotonic_ns());
+                let before = status.sends_done();
+                follow.set(Follow {
+                    asked: Instant::now(),
+                    sends: before + self.collect(threads),
+                });
+            },
+            || {
+                let Follow { asked, sends } = follow.get();
+                let settled = status.sends_done() >= sends || !has_patience(asked);
+                (status.recording(), settled)
+            },
+        );
+        threads.follow = follow.get();
+    }
+
+    /// Asks samplers to send what they have; returns how many. They look at the recording state then.
+    fn collect(&self, threads: &Threads) -> u64 {
+        let mut asked = 0;
+        for process in threads.samplers.at_work() {
+            let _ = kill(process, SEND_SIGNAL);
+            asked += 1;
+        }
+        self.status().ask_to_send(asked);
+        asked
     }
 
     fn obey(&self, message: ToManager, threads: &mut Threads) {
@@ -180,12 +239,7 @@ impl Manager<'_> {
                 }
             }
             ToManager::Collect => {
-                let mut asked = 0;
-                for process in threads.samplers.at_work() {
-                    let _ = kill(process, SEND_SIGNAL);
-                    asked += 1;
-                }
-                self.status().ask_to_send(asked);
+                self.collect(threads);
             }
             ToManager::TasksOnly => {
                 let (ends, dropped) = threads.samplers.tasks_only();

@@ -1,5 +1,6 @@
 //! What the JVM keeps of the running profiler.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -10,14 +11,21 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
 use unfuse_format::{FormatError, ProfileDir};
 
+use crate::clock::thread_cpu_ns;
 use crate::config::Config;
 use crate::names::LONGEST_THREAD_NAME;
+use crate::pause::RecordingState;
 use crate::status::{Counter, StatusWords};
 use crate::timer::TimerRings;
 use crate::wire::{ToManager, send_at_once};
 
 /// How long samplers may take to send what they have.
 const ANSWER: Duration = Duration::from_millis(500);
+
+thread_local! {
+    /// CPU time of this thread when it asked for a sampler, ns. One that Java used before under another name has had some.
+    static CPU_AT_START: Cell<u64> = const { Cell::new(0) };
+}
 
 /// A profile that is copied from a local directory to a URI.
 #[derive(Debug, Clone)]
@@ -118,6 +126,7 @@ impl Session {
         task: bool,
         period_ns: u64,
     ) -> Option<crate::timer::ThreadTimer> {
+        CPU_AT_START.set(thread_cpu_ns());
         let tid = nix::unistd::gettid().as_raw() as u32;
         let timer = match &self.timers {
             Some(rings) if period_ns > 0 => Some(rings.start(tid, period_ns)?),
@@ -158,7 +167,7 @@ impl Session {
     pub fn this_thread_ended(&self) {
         self.tell(&ToManager::Ended {
             tid: nix::unistd::gettid().as_raw() as u32,
-            cpu_ns: crate::clock::thread_cpu_ns(),
+            cpu_ns: thread_cpu_ns().saturating_sub(CPU_AT_START.get()),
         });
     }
 
@@ -208,6 +217,11 @@ impl Session {
     /// Waits until the writer has done so; whether it has.
     pub fn await_flush(&self, number: u64, until: Instant) -> bool {
         wait_for(|| self.status().flushed() >= number, until)
+    }
+
+    /// What is recorded now. Who asks the manager changes it ([`crate::set_recording`]).
+    pub fn recording(&self) -> RecordingState {
+        self.status().recording()
     }
 
     fn tell(&self, message: &ToManager) -> bool {

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use unfuse_codemap::{CodeMap, Status};
 
+use crate::pause::RecordingState;
+
 /// The places of the words.
 #[derive(Clone, Copy)]
 #[repr(usize)]
@@ -30,6 +32,9 @@ enum Word {
     SendsDone,
     FlushesOrdered,
     FlushesDone,
+    Recording,
+    PausedSince,
+    PausedNs,
 }
 
 /// What has failed; the word holds the errno of the last failure.
@@ -209,6 +214,28 @@ impl<'a> StatusWords<'a> {
 
     pub(crate) fn set_flushed(self, number: u64) {
         self.set(Word::FlushesDone, number);
+    }
+
+    /// What is recorded now.
+    pub(crate) fn recording(self) -> RecordingState {
+        RecordingState::from_word(self.get(Word::Recording))
+    }
+
+    /// Sets it from this time on, CLOCK_MONOTONIC ns. Only the manager does.
+    pub(crate) fn set_recording(self, state: RecordingState, now: u64) {
+        self.set(Word::PausedNs, self.paused_ns(now));
+        let since = if state == RecordingState::On { 0 } else { now };
+        self.set(Word::PausedSince, since);
+        self.set(Word::Recording, state.word());
+    }
+
+    /// How long the profiler was paused up to this time, ns.
+    pub(crate) fn paused_ns(self, now: u64) -> u64 {
+        let current = match self.get(Word::PausedSince) {
+            0 => 0,
+            since => now.saturating_sub(since),
+        };
+        self.get(Word::PausedNs) + current
     }
 
     /// The failure that the user should know of first.

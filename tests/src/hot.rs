@@ -72,14 +72,16 @@ impl HotTruth {
     /// If it takes more than [`PATIENCE`].
     pub fn wait_for(&self, cpu: Duration) {
         let until = Instant::now() + PATIENCE;
-        loop {
-            let last = self.entries().pop();
-            if last.is_some_and(|[_, sum, mix]| i128::from(sum + mix) > cpu.as_nanos() as i128) {
-                return;
-            }
+        while self.cpu() <= cpu {
             assert!(Instant::now() < until, "the program does not run");
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// CPU time that the program has had by now.
+    pub fn cpu(&self) -> Duration {
+        let last = self.entries().pop().unwrap_or_default();
+        Duration::from_nanos((last[1] + last[2]).cast_unsigned())
     }
 
     /// Times, and the CPU time of both until then. Empty where there is no file yet.

@@ -85,7 +85,7 @@ pub(super) fn is_from(connection: impl AsFd, pid: u32, owner: Identity) -> io::R
 }
 
 /// Root and the same user may. In a user namespace where root has no number, it shows as a user without one.
-fn may_profile(peer: &UnixCredentials) -> bool {
+pub(crate) fn may_profile(peer: &UnixCredentials) -> bool {
     let number = |path: &str| {
         let text = fs::read_to_string(path).ok()?;
         text.trim().parse::<u32>().ok()

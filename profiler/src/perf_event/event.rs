@@ -123,6 +123,14 @@ impl PerfEvent {
         }
     }
 
+    /// Stops sampling and recording switches, or goes on.
+    pub fn set_paused(&self, paused: bool) {
+        let switches = self.switches.as_ref().map(|switches| switches.fd.as_fd());
+        for event in [Some(self.fd.as_fd()), switches].into_iter().flatten() {
+            set_enabled(event, !paused);
+        }
+    }
+
     /// Whether the thread has ended. Its number may be given to another from then on, not before.
     pub(crate) fn thread_has_ended(&self) -> bool {
         let mut fds = [PollFd::new(self.fd.as_fd(), PollFlags::empty())];
@@ -172,6 +180,19 @@ impl Switches {
 fn set_period(event: BorrowedFd<'_>, period: u64) -> bool {
     // SAFETY: the descriptor is an event of ours; the kernel reads a u64 from the address given.
     unsafe { sys::ioctls::PERIOD(event.as_raw_fd(), &raw const period as u64) == 0 }
+}
+
+/// Has an event count, or not. The system call does not fail on an event of ours.
+fn set_enabled(event: BorrowedFd<'_>, enabled: bool) {
+    let event = event.as_raw_fd();
+    // SAFETY: the descriptor is an event of ours; both calls take an integer only.
+    unsafe {
+        if enabled {
+            sys::ioctls::ENABLE(event, 0);
+        } else {
+            sys::ioctls::DISABLE(event, 0);
+        }
+    }
 }
 
 impl AsFd for PerfEvent {

@@ -29,6 +29,7 @@ use unfuse_codemap::CodeMap;
 use crate::clock::monotonic_ns;
 use crate::identity::raise_capabilities;
 use crate::interpreter::{Layout, Methods};
+use crate::pause::RecordingState;
 use crate::process;
 use crate::share::TaskShare;
 use crate::status::{Counter, Failure, StatusWords};
@@ -110,6 +111,8 @@ struct Sampler<'a> {
     resolver: Resolver<'a>,
     outbox: Outbox<'a>,
     sent: Instant,
+    /// Whether the source takes no samples for now.
+    paused: bool,
     /// Samples of the thread so far.
     taken: u64,
 }
@@ -173,14 +176,27 @@ impl<'a> Sampler<'a> {
             resolver: Resolver::new(map, maps, for_code),
             outbox: Outbox::new(tid, thread, to_writer, status.generation()),
             sent: Instant::now(),
+            paused: false,
             taken: 0,
         })
+    }
+
+    /// Pauses or resumes the source, as the recording state says.
+    fn follow_state(&mut self) {
+        let paused = self.status.recording() != RecordingState::On;
+        if paused != self.paused {
+            self.source.set_paused(paused);
+            // What goes on now is seen in part only.
+            self.waits.lose();
+            self.paused = paused;
+        }
     }
 
     /// Waits for samples and moves what there is one stage on.
     fn step(&mut self) -> Next {
         let wakeup = self.wait();
         self.take_samples();
+        self.follow_state();
         if wakeup.over && self.attached && has_ended(self.jvm_ends) {
             // The recording is over, not the JVM: it may still have to describe code that was sampled.
             std::thread::sleep(Duration::from_nanos(GRACE_NS));
@@ -206,7 +222,8 @@ impl<'a> Sampler<'a> {
     fn wait(&self) -> Wakeup {
         let work_pending =
             !self.raw.is_empty() || !self.outbox.is_empty() || !self.waits.is_empty();
-        let patience = self.source.patience(work_pending);
+        // A paused thread still makes marks, which have to be read before they are overwritten.
+        let patience = self.source.patience(work_pending || self.paused);
         let mut fds = vec![
             PollFd::new(self.jvm_ends.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),

@@ -22,6 +22,7 @@ const TAIL: usize = 2;
 const LOST: usize = 3;
 const STACK_END: usize = 4;
 const CPU_AT_START: usize = 5;
+const PAUSED: usize = 6;
 
 /// Marks a slot whose thread has ended and whose sampler has not read the rest yet.
 const RELEASED: u64 = u64::MAX;
@@ -66,6 +67,7 @@ impl TimerRings {
         let slot = self.slot(index);
         slot.words[TAIL].store(slot.words[HEAD].load(Ordering::Relaxed), Ordering::Relaxed);
         slot.words[STACK_END].store(stack_end, Ordering::Relaxed);
+        slot.words[PAUSED].store(0, Ordering::Relaxed);
         slot.words[CPU_AT_START].store(crate::clock::thread_cpu_ns(), Ordering::Relaxed);
         debug_assert!(stack < stack_end);
         let timer = ThreadTimer::start(*self, index, tid, period_ns);
@@ -105,6 +107,16 @@ impl Slot<'_> {
     /// End of the thread's stack.
     pub(super) fn stack_end(&self) -> u64 {
         self.words[STACK_END].load(Ordering::Relaxed)
+    }
+
+    /// Whether ticks are to be ignored.
+    pub(super) fn is_paused(&self) -> bool {
+        self.words[PAUSED].load(Ordering::Relaxed) != 0
+    }
+
+    /// Has the handler ignore ticks, or not.
+    pub fn set_paused(&self, paused: bool) {
+        self.words[PAUSED].store(u64::from(paused), Ordering::Relaxed);
     }
 
     /// CPU time of the thread when its timer started, ns.

@@ -97,9 +97,9 @@ extern "C" fn on_tick(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut 
     };
     // Someone else's SIGPROF (kill, setitimer) carries no slot.
     if code == libc::SI_TIMER
-        && let Some(rings) = rings
+        && let Some(slot) = rings.map(|rings| rings.slot(slot))
+        && !slot.is_paused()
     {
-        let slot = rings.slot(slot);
         let mut words = [0u64; walk::TOP_WORDS + walk::MAX_FRAMES];
         let [rip, rsp, rbp] = [libc::REG_RIP, libc::REG_RSP, libc::REG_RBP]
             .map(|register| registers[register as usize] as u64);

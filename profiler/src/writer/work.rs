@@ -20,6 +20,7 @@ use super::internal::{self, InternalThreads};
 use super::symbols::Symbols;
 use super::tables::{Tables, frame, sample_of};
 use crate::clock::{EpochOffset, monotonic_ns};
+use crate::pause::RecordingState;
 use crate::recent::Recent;
 use crate::status::{Counter, Failure};
 use crate::wire::{
@@ -28,6 +29,8 @@ use crate::wire::{
 
 /// How long rows wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
+/// How long the JVM's order to flush waits for records that are being read. The JVM itself waits for 2 s.
+const RECORDS_PATIENCE: Duration = Duration::from_millis(1500);
 /// Between looks at the JVM's own threads; what they do in the JVM's last moments is not seen.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Stacks remembered as written: several samplers send the same. A forgotten one is written twice, which
@@ -116,13 +119,15 @@ impl Work {
             let most = if ordered { usize::MAX } else { 256 };
             samplers_gone |= self.read_samples(&writer.samples, most, &mut buffer);
             // What cannot be written stays large; trying again at once would only burn CPU.
+            let paused = writer.status().recording() != RecordingState::On;
             if ordered || looked.elapsed() >= LOOK_EVERY {
-                self.look_at_internal_threads(writer, false);
+                self.look_at_internal_threads(writer, paused);
                 looked = Instant::now();
             }
-            if writer
-                .heartbeat
-                .is_some_and(|every| ordered || beat.elapsed() >= every)
+            if !paused
+                && writer
+                    .heartbeat
+                    .is_some_and(|every| ordered || beat.elapsed() >= every)
             {
                 // Both of the same time.
                 self.look_at_internal_threads(writer, false);
@@ -134,9 +139,11 @@ impl Work {
                 || flushed.elapsed() >= self.generations.flush_every(FLUSH_EVERY)
                 || (self.tables.is_large() && !failing)
             {
+                // Before the last row on the process, which tells readers that all is there.
+                let complete = !ordered || self.tables.records.flush(RECORDS_PATIENCE);
                 failing = self.flush(writer, false).is_err();
                 flushed = Instant::now();
-                if ordered {
+                if ordered && complete {
                     writer.status().set_flushed(self.ordered);
                 }
             }
@@ -270,9 +277,9 @@ impl Work {
         process.stackless_ns += stackless_ns;
     }
 
-    /// Adds the CPU time of the JVM's own threads since the last look. What they used before the first one
-    /// was before this profile.
-    fn look_at_internal_threads(&mut self, writer: &Writer<'_>, first: bool) {
+    /// Adds the CPU time of the JVM's own threads since the last look, or with `drop` forgets it: what they used before the
+    /// first look or in a pause is not part of the profile.
+    fn look_at_internal_threads(&mut self, writer: &Writer<'_>, drop: bool) {
         if writer.rate_hz == 0 {
             return;
         }
@@ -282,7 +289,7 @@ impl Work {
             .look(&tasks, 1_000_000_000 / u64::from(writer.rate_hz));
         let since = self.looked_ns;
         self.looked_ns = self.clock.epoch_ns(monotonic_ns());
-        if first {
+        if drop {
             return;
         }
         for used in used {
@@ -330,6 +337,7 @@ impl Work {
             + self.tables.records.lost();
         process.brief_threads = writer.status().count(Counter::BriefThreads);
         process.brief_ns = writer.status().count(Counter::BriefNs);
+        process.paused_ns = writer.status().paused_ns(monotonic_ns());
         process.ended = Some(last || self.ending);
         let written = self.tables.flush(last);
         if written.is_ok() {

@@ -3,7 +3,9 @@
 //! These tests need root, and `setpriv` to start JVMs as `nobody`.
 
 use std::fs::{self, Permissions};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -231,6 +233,58 @@ fn a_jvm_of_another_user_is_recorded_by_processes_of_that_user() {
         mark.wait_for_end();
         assert!(java.is_alive(), "{what}");
     }
+}
+
+/// `unfuse pause` by a user, from a copy of the program that all may run; what it says where it fails.
+fn pause(home: &Path, user: u32, pid: &str) -> Result<(), String> {
+    let program = home.join("unfuse");
+    fs::copy(unfuse().get_program(), &program).expect("our directory");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("ours");
+    let ids = user.to_string();
+    let output = Command::new("setpriv")
+        .args(["--reuid", &ids, "--regid", &ids, "--clear-groups"])
+        .arg(&program)
+        .args(["pause", "--pid", pid])
+        .output()
+        .expect("it runs");
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+#[test]
+fn only_root_and_the_owner_pause_a_recording() {
+    const STRANGER: u32 = 12_345;
+    let (home, work) = directories();
+    let java = Running::start(&jdks()[0], home.path(), &work);
+    java.truth.wait_until_warm();
+    let pid = java.pid();
+    // Another user's process has the name that the profiler would have.
+    let name = format!("unfuse-pause-{pid}");
+    let address = SocketAddr::from_abstract_name(name).expect("a name");
+    let impostor = UnixListener::bind_addr(&address).expect("it is free");
+    let said = pause(home.path(), 0, &pid).expect_err("it is no profiler");
+    assert!(said.contains("a process of user 0 listens"), "{said}");
+    drop(impostor);
+
+    let profile = home.path().join("profile");
+    let mut command = unfuse();
+    command
+        .args(["record", "--for", "60s", "--out"])
+        .arg(&profile)
+        .args(["--pid", &pid]);
+    let mark = Mark::on(&mut command, home.path());
+    let mut recorder = command.spawn().expect("it runs");
+    mark.wait_for("unfuse-s-");
+    let said = pause(home.path(), STRANGER, &pid).expect_err("it is nobody's");
+    assert!(said.contains("is another user's"), "{said}");
+    for user in [NOBODY, 0] {
+        assert_eq!(pause(home.path(), user, &pid), Ok(()));
+    }
+    run(Command::new("kill").args(["-INT", &recorder.id().to_string()]));
+    assert!(recorder.wait().expect("it ends").success());
+    mark.wait_for_end();
 }
 
 /// What a link leads to that nobody may not touch.

@@ -152,6 +152,8 @@ table! {
         pub brief_threads: u64,
         /// CPU time of such threads, as far as it was measured, ns.
         pub brief_ns: u64,
+        /// How long the recording was paused, ns.
+        pub paused_ns: u64,
         /// Duration of all recorded waits, ns.
         pub waiting_ns: u64,
         /// Duration of the waits that have the stack of the CPU sample before, ns.

@@ -62,6 +62,9 @@ pub(super) trait SampleSource {
     /// Moves new samples and switches into the intake; returns the number of samples, dropped ones included.
     fn drain(&mut self, intake: &mut Intake<'_, '_>) -> u64;
 
+    /// Stops taking samples and switches, or goes on. What is in the ring stays there.
+    fn set_paused(&mut self, paused: bool);
+
     /// Samples lost since the last call.
     fn take_lost(&mut self) -> u64;
 

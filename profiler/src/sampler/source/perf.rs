@@ -109,6 +109,10 @@ impl SampleSource for PerfSource {
         samples
     }
 
+    fn set_paused(&mut self, paused: bool) {
+        self.event.set_paused(paused);
+    }
+
     fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.batch.lost)
     }

@@ -13,6 +13,8 @@ pub(super) struct TimerSource<'a> {
     last_cpu_time: u64,
     /// CPU time that no sample stands for yet, ns.
     owed_ns: u64,
+    /// Whether the next sample stands for CPU time of a pause too.
+    skips: bool,
     ended: bool,
 }
 
@@ -23,6 +25,7 @@ impl<'a> TimerSource<'a> {
             slot,
             period_ns,
             owed_ns: 0,
+            skips: false,
             ended: false,
         }
     }
@@ -54,12 +57,16 @@ impl SampleSource for TimerSource<'_> {
             period_ns,
             last_cpu_time,
             owed_ns,
+            skips,
             ..
         } = self;
         slot.drain(|sample| {
             let weight = sample.cpu_time.saturating_sub(*last_cpu_time);
             *last_cpu_time = sample.cpu_time.max(*last_cpu_time);
             samples += 1;
+            if std::mem::take(skips) {
+                return;
+            }
             if !intake.keeps_samples_at(sample.time) {
                 return;
             }
@@ -81,6 +88,13 @@ impl SampleSource for TimerSource<'_> {
             intake.raw.push(sample.time, count, weight, false, broken);
         });
         samples
+    }
+
+    fn set_paused(&mut self, paused: bool) {
+        self.slot.set_paused(paused);
+        if !paused {
+            self.skips = true;
+        }
     }
 
     fn take_lost(&mut self) -> u64 {

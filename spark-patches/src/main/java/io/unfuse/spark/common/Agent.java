@@ -19,6 +19,10 @@ public final class Agent {
 
         void taskEnd();
 
+        default int recording() {
+            return 0;
+        }
+
         boolean event(byte[] utf8Json);
 
         void flush(int millis);
@@ -38,6 +42,11 @@ public final class Agent {
                 @Override
                 public void taskEnd() {
                     Native.taskEnd();
+                }
+
+                @Override
+                public int recording() {
+                    return Native.recording();
                 }
 
                 @Override
@@ -92,6 +101,29 @@ public final class Agent {
             agent.taskEnd();
         } catch (Throwable error) {
             gone(error);
+        }
+    }
+
+    /** Whether the use of resources is recorded now; {@code unfuse pause} stops that. */
+    public static boolean metersResources() {
+        return recording() < 1;
+    }
+
+    /** Whether plans, stages and tasks are recorded now; {@code unfuse pause --all} stops that. */
+    public static boolean recordsEvents() {
+        return recording() < 2;
+    }
+
+    private static int recording() {
+        Link agent = link;
+        if (agent == null) {
+            return 0;
+        }
+        try {
+            return agent.recording();
+        } catch (Throwable error) {
+            gone(error);
+            return 0;
         }
     }
 

@@ -14,6 +14,9 @@ final class Native {
     /** Marks the calling thread as free again. */
     static native void taskEnd();
 
+    /** What is recorded now: 0 for everything, 1 without samples, 2 for nothing. */
+    static native int recording();
+
     /**
      * Queues one JSON object in UTF-8 and never blocks; false if the queue was full and the event
      * is lost.

@@ -58,6 +58,9 @@ public final class ExecutionListener extends SparkListener {
 
     /** Nothing of ours throws into Spark's listener bus. */
     private static void report(String what, Step step) {
+        if (!Agent.recordsEvents()) {
+            return;
+        }
         try {
             step.take();
         } catch (Throwable error) {

@@ -95,7 +95,7 @@ public final class TaskMeter implements Runnable {
     /** Called on the task's thread. */
     public static void taskStarted(TaskContext context) {
         TaskMeter meter = running;
-        if (meter != null) {
+        if (meter != null && Agent.metersResources()) {
             Metered task = new Metered(context);
             CURRENT.set(task);
             meter.tasks.put(task.id, task);
@@ -128,7 +128,7 @@ public final class TaskMeter implements Runnable {
             while (!stopped) {
                 LockSupport.parkNanos(Math.max(LOOK_NANOS, heartbeatNanos / LOOKS));
                 long now = System.nanoTime();
-                if (boundary || now - last >= heartbeatNanos) {
+                if ((boundary || now - last >= heartbeatNanos) && Agent.metersResources()) {
                     boundary = false;
                     last = now;
                     report();
