@@ -36,12 +36,15 @@ struct Cli {
 enum Command {
     Run(commands::run::Run),
     Record(commands::record::Record),
+    Pause(commands::pause::Pause),
+    Resume(commands::pause::Resume),
     Report(commands::report::Report),
     Top(commands::top::Top),
     Flame(commands::flame::Flame),
     Source(commands::source::Source),
     History(commands::history::History),
     Export(commands::export::Export),
+    Why(commands::why::Why),
     Blame(commands::blame::Blame),
     Skew(commands::skew::Skew),
     Impact(commands::impact::Impact),
@@ -61,12 +64,15 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(run) => run.execute(),
         Command::Record(record) => record.execute(),
+        Command::Pause(pause) => pause.execute(),
+        Command::Resume(resume) => resume.execute(),
         Command::Report(report) => report.execute(),
         Command::Top(top) => top.execute(),
         Command::Flame(flame) => flame.execute(),
         Command::Source(source) => source.execute(),
         Command::History(history) => history.execute(),
         Command::Export(export) => export.execute(),
+        Command::Why(why) => why.execute(),
         Command::Blame(blame) => blame.execute(),
         Command::Skew(skew) => skew.execute(),
         Command::Impact(impact) => impact.execute(),
@@ -103,8 +109,8 @@ fn report_panic(panic: &PanicHookInfo<'_>) {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        let kind = cause.downcast_ref().map(io::Error::kind);
+        let in_json = || cause.downcast_ref::<serde_json::Error>()?.io_error_kind();
+        kind.or_else(in_json) == Some(io::ErrorKind::BrokenPipe)
     })
 }

@@ -27,6 +27,7 @@ pub mod top;
 #[cfg(test)]
 mod typescript;
 pub mod verdict;
+pub mod why;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -10,6 +10,7 @@ pub mod flame;
 pub mod history;
 pub mod impact;
 pub mod man;
+pub mod pause;
 pub mod record;
 pub mod report;
 pub mod run;
@@ -18,6 +19,7 @@ pub mod size;
 pub mod skew;
 pub mod source;
 pub mod top;
+pub mod why;
 
 use std::path::{Path, PathBuf};
 

@@ -36,6 +36,20 @@ pub(super) const GROUPS: &[Group] = &[
                     "unfuse record --pid $(pgrep -o java) -o prof --rate 1000",
                 ],
             ),
+            entry(
+                "pause",
+                [
+                    "unfuse pause --pid $(pgrep -o java)",
+                    "unfuse pause --pid $(pgrep -o java) --all",
+                ],
+            ),
+            entry(
+                "resume",
+                [
+                    "unfuse resume --pid $(pgrep -o java)",
+                    "unfuse resume --pid 4711",
+                ],
+            ),
         ],
     },
     Group {
@@ -88,6 +102,13 @@ pub(super) const GROUPS: &[Group] = &[
     Group {
         title: "Explain",
         entries: &[
+            entry(
+                "why",
+                [
+                    "unfuse why unfuse-demo/profile",
+                    "unfuse why unfuse-demo/profile --query 3 --against-query 2",
+                ],
+            ),
             entry(
                 "blame",
                 [

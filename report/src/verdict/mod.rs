@@ -27,7 +27,7 @@ use time::Slots;
 
 pub(crate) use operators::NodeCost;
 pub use text::{COLUMNS, LINES, render};
-pub(crate) use time::Sampled;
+pub(crate) use time::{Sampled, slots_at};
 
 /// Operators that are named.
 const MOST_OPERATORS: usize = 3;

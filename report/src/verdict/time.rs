@@ -172,6 +172,17 @@ fn cpus_of_a_task<'a>(rows: impl Iterator<Item = &'a ApplicationRow>) -> u32 {
         .max(1)
 }
 
+/// Slots of an application's executors at a time, ms since the epoch; none where no executor with cores is known then.
+pub(crate) fn slots_at<'a>(
+    executors: impl Iterator<Item = &'a ExecutorRow>,
+    applications: impl Iterator<Item = &'a ApplicationRow>,
+    time: i64,
+) -> Option<f64> {
+    let cpus = cpus_of_a_task(applications);
+    let ns = slot_ns(executors, (time, time.saturating_add(1)), cpus)?;
+    Some(ns as f64 / 1e6).filter(|slots| *slots > 0.0)
+}
+
 fn slot_ns<'a>(
     executors: impl Iterator<Item = &'a ExecutorRow>,
     (from, to): (i64, i64),

@@ -1,0 +1,129 @@
+//! A recorded profile (the canonical query five times on Spark 4.3, local[2], 200 Hz) and what the
+//! commands say of it. To add a case, add a directory to `fixtures` and a test.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+fn unfuse(arguments: &[&str]) -> String {
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/canonical");
+    let output = Command::new(env!("CARGO_BIN_EXE_unfuse"))
+        .args(arguments)
+        .arg(fixture)
+        .output()
+        .expect("unfuse runs");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success(), "{arguments:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn top_shows_operators() {
+    insta::assert_snapshot!(unfuse(&["top", "--query", "3"]));
+}
+
+#[test]
+fn top_sums_by_other_things() {
+    let tables: Vec<String> = ["line", "method", "stage", "query", "thread", "rule"]
+        .iter()
+        .map(|by| unfuse(&["top", "--limit", "8", "--by", by]))
+        .collect();
+    insta::assert_snapshot!(tables.join("\n"));
+}
+
+#[test]
+fn why_divides_the_wall_time_of_a_run_and_a_difference() {
+    let run = unfuse(&["why", "--query", "2"]);
+    let difference = unfuse(&["why", "--query", "3", "--against-query", "2"]);
+    insta::assert_snapshot!(format!("{run}\n{difference}"));
+}
+
+#[test]
+fn source_marks_regions_and_hot_lines() {
+    insta::assert_snapshot!(unfuse(&["source", "--stage", "7"]));
+}
+
+#[test]
+fn folded_stacks_have_lines_and_operators() {
+    let folded = unfuse(&["export", "--format", "folded", "--stage", "7"]);
+    let mut by_samples: Vec<(u64, &str)> = folded
+        .lines()
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(stack, samples)| (samples.parse().expect("a count"), stack))
+        .collect();
+    by_samples.sort_by(|a, b| b.cmp(a));
+    let top: Vec<String> = by_samples
+        .iter()
+        .take(5)
+        .map(|(n, stack)| format!("{n} {stack}"))
+        .collect();
+    insta::assert_snapshot!(top.join("\n").replace(';', "\n  "));
+}
+
+#[test]
+fn json_has_the_promised_fields() {
+    let rows: serde_json::Value = serde_json::from_str(&unfuse(&["top", "--json"])).expect("JSON");
+    let rows = rows.as_array().expect("an array");
+    assert!(rows.len() > 20);
+    let mut share = 0.0;
+    for row in rows {
+        for field in [
+            "query",
+            "stage",
+            "node_id",
+            "operator",
+            "detail",
+            "samples",
+            "cpu_seconds",
+            "share",
+        ] {
+            assert!(row.get(field).is_some(), "{field} is missing in {row}");
+        }
+        assert_eq!(row["heading"].as_bool(), Some(row["node_id"].is_null()));
+        share += row["share"].as_f64().expect("a number");
+    }
+    assert!((share - 1.0).abs() < 1e-9, "shares add up to {share}");
+    assert!(rows.iter().any(|row| row["operator"] == "unattributed"));
+}
+
+#[test]
+fn history_lists_queries_and_the_runs_of_one() {
+    let history = |arguments: &[&str]| {
+        let mut all = vec!["history"];
+        all.extend(arguments);
+        all.push("--in");
+        unfuse(&all)
+    };
+    let queries: serde_json::Value = serde_json::from_str(&history(&["--json"])).expect("JSON");
+    let queries = queries.as_array().expect("an array");
+    // The canonical query ran five times.
+    let five = queries
+        .iter()
+        .find(|query| query["runs"].as_array().is_some_and(|runs| runs.len() == 5))
+        .expect("five runs");
+    let fingerprint = five["fingerprint"].as_str().expect("text");
+    insta::assert_snapshot!([history(&["--limit", "4"]), history(&[&fingerprint[..8]])].join("\n"));
+}
+
+#[test]
+fn a_query_alone_has_the_rows_that_it_has_among_all() {
+    let rows = |arguments: &[&str]| -> Vec<Value> {
+        let text = unfuse(&[&["top", "--json"], arguments].concat());
+        let rows: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+        let columns = ["query", "stage", "node_id", "operator", "samples", "waits"];
+        let of = |row: &Value| columns.map(|name| row[name].clone()).into();
+        let mut rows: Vec<Value> = rows.iter().map(of).collect();
+        rows.sort_by_key(ToString::to_string);
+        rows
+    };
+    let all = rows(&[]);
+    for query in 0..5 {
+        let of_query = all.iter().filter(|row| row[0] == query);
+        let expected: Vec<Value> = of_query.cloned().collect();
+        let query = query.to_string();
+        if !expected.is_empty() {
+            assert_eq!(rows(&["--query", &query]), expected, "query {query}");
+        }
+    }
+    assert!(all.iter().any(|row| row[0] == 3));
+}

@@ -1,0 +1,15 @@
+//! The commands of `unfuse`, run on profiles: their text, their JSON and their exit codes. One program, so that it is
+//! linked once.
+
+mod blame;
+mod export;
+mod fixture;
+mod impact;
+mod notice;
+mod plurals;
+mod report;
+mod shell;
+mod size;
+mod skew;
+mod times;
+mod waits;

@@ -1,0 +1,401 @@
+//! Why a query took so long, and why longer than before: parts of its wall time that add up ([`Answer`]), and as text
+//! ([`render`]).
+//!
+//! The wall time of a run is divided among the stages that ran at each moment, and a stage's part among what its slots did
+//! meanwhile: CPU time of operators, waits by reason, no task. The difference of two runs, or of the means of several, is the
+//! difference of these parts. What another plan, other data or other slots explain is taken out of them first.
+
+mod difference;
+mod parts;
+#[cfg(test)]
+mod tests;
+mod text;
+mod timeline;
+mod words;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use unfuse_postprocess::normalised;
+
+use crate::words::shell;
+use crate::{Report, ReportError};
+use difference::{Side, difference};
+use parts::Run;
+
+pub use text::render;
+
+/// What the parts of an answer are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CauseKind {
+    /// More, less or other rows.
+    Data,
+    /// Operators that only one of the plans has.
+    AnotherPlan,
+    /// Operators outside generated loops.
+    Codegen,
+    /// More or fewer slots.
+    Slots,
+    /// CPU time of an operator.
+    Operator,
+    /// Python operators and their workers.
+    Python,
+    /// CPU time of tasks that is no operator's.
+    Task,
+    /// Tasks waited for a CPU.
+    Contention,
+    /// Tasks waited for garbage collection, or another pause of the JVM.
+    Gc,
+    /// Tasks waited for something else.
+    Waiting,
+    /// Slots waited for the last tasks of a stage.
+    Skew,
+    /// Stages had fewer tasks than slots.
+    FewTasks,
+    /// Tasks were launched and did not run.
+    Scheduling,
+    /// Tasks failed.
+    FailedTasks,
+    /// No stage ran.
+    Driver,
+    /// Tasks ran, and nothing is recorded of what they did.
+    Unknown,
+    /// Small parts together.
+    Remainder,
+}
+
+/// A part of the wall time, or of the difference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    /// What it is about.
+    pub kind: CauseKind,
+    /// What took the time.
+    pub what: String,
+    /// s; below 0 where it takes less than before.
+    pub seconds: f64,
+    /// Lower end of the 95% interval, by samples and, where there are several runs, by these.
+    pub seconds_low: f64,
+    /// Its upper end.
+    pub seconds_high: f64,
+    /// What it took before, s; null without a comparison, and for parts that have no time of their own.
+    pub before_s: Option<f64>,
+    /// What it takes now.
+    pub after_s: Option<f64>,
+    /// The command that shows more.
+    pub command: Option<String>,
+}
+
+/// Runs of the query in one profile.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Runs {
+    /// The profile.
+    pub profile: String,
+    /// SQL execution ids.
+    pub queries: Vec<i64>,
+    /// Mean wall time, s.
+    pub wall_s: f64,
+}
+
+/// Where the time of a query went, or what made it take longer than before.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// What to call the query.
+    pub name: String,
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// The runs that are explained.
+    pub now: Runs,
+    /// Those that they are compared with.
+    pub before: Option<Runs>,
+    /// Wall time now less that before, s; null without a comparison.
+    pub difference_s: Option<f64>,
+    /// Largest first. They add up to the difference, or without a comparison to the wall time.
+    pub parts: Vec<Part>,
+    /// What the answer cannot know.
+    pub notes: Vec<String>,
+}
+
+/// Which runs to explain.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Question<'a> {
+    /// Only this run: a SQL execution id.
+    pub query: Option<i64>,
+    /// The profile to compare with; none for the same one.
+    pub against: Option<&'a Report<'a>>,
+    /// The run to compare with. Without it all runs of the query in the other profile, or no comparison.
+    pub against_query: Option<i64>,
+}
+
+/// Positions of runs in a report's list.
+type Positions = Vec<usize>;
+
+impl Answer {
+    /// Explains runs of a profile.
+    ///
+    /// # Errors
+    /// If there is no such run, none that ended, or no query that both profiles have.
+    pub fn new(report: &Report<'_>, question: Question<'_>) -> Result<Self, ReportError> {
+        let against = question.against.unwrap_or(report);
+        let (now, before) = choose(report, &question)?;
+        let runs = runs(report, &now)?;
+        let after = Side::new(&runs);
+        let mut notes = notes(report);
+        let (before_runs, parts) = match before {
+            Some(before) => {
+                let side = Side::new(&self::runs(against, &before)?);
+                let parts = difference(&side, &after);
+                if question.against.is_some() {
+                    notes.extend(self::notes(against));
+                }
+                if after.runs < 2 || side.runs < 2 {
+                    notes.push(
+                        "ranges are by samples only: they do not hold what differs from run to run. More runs on both sides do"
+                            .to_owned(),
+                    );
+                }
+                let (a, b) = (
+                    &report.summary.queries[now[0]],
+                    &against.summary.queries[before[0]],
+                );
+                if a.fingerprint != b.fingerprint
+                    && normalised(&a.description) != normalised(&b.description)
+                {
+                    notes.push(format!(
+                        "the runs are of different queries: {} before",
+                        b.name
+                    ));
+                }
+                (Some(described(against, &before, side.wall.s)), parts)
+            }
+            None => (None, after.parts()),
+        };
+        notes.dedup();
+        let first = &report.summary.queries[now[0]];
+        let difference_s = before_runs
+            .as_ref()
+            .map(|before| after.wall.s - before.wall_s);
+        let mut answer = Self {
+            name: first.name.clone(),
+            fingerprint: first.fingerprint.clone(),
+            now: described(report, &now, after.wall.s),
+            before: before_runs,
+            difference_s,
+            parts,
+            notes,
+        };
+        answer.add_commands();
+        Ok(answer)
+    }
+
+    /// Says for the largest parts which command shows more.
+    fn add_commands(&mut self) {
+        let profile = shell(&self.now.profile);
+        let query = self.now.queries.first().copied().unwrap_or_default();
+        let other = self.before.as_ref().map(|before| shell(&before.profile));
+        for part in &mut self.parts {
+            part.command = match part.kind {
+                CauseKind::AnotherPlan | CauseKind::Codegen | CauseKind::Data => other
+                    .as_ref()
+                    .filter(|other| **other != profile)
+                    .map(|other| format!("unfuse report {profile} --against {other} --open")),
+                CauseKind::Operator | CauseKind::Task => {
+                    Some(format!("unfuse top {profile} --query {query} --by line"))
+                }
+                CauseKind::Python | CauseKind::Waiting | CauseKind::Gc => Some(format!(
+                    "unfuse top {profile} --query {query} --kind off-cpu"
+                )),
+                CauseKind::Contention => Some(format!("unfuse blame {profile} --victim {query}")),
+                CauseKind::Skew => Some(format!("unfuse skew {profile}")),
+                _ => None,
+            };
+        }
+    }
+}
+
+/// The runs to explain, and those to compare them with.
+fn choose(
+    report: &Report<'_>,
+    question: &Question<'_>,
+) -> Result<(Positions, Option<Positions>), ReportError> {
+    let refused = |text: String| Err(ReportError::Refused(text));
+    let against = question.against.unwrap_or(report);
+    let compares = question.against.is_some() || question.against_query.is_some();
+    let before = match question.against_query {
+        Some(query) => Some(vec![position(against, query)?]),
+        None => None,
+    };
+    if let Some(query) = question.query {
+        let at = position(report, query)?;
+        let before = before.or_else(|| {
+            let same = same_query(report, at, against);
+            compares.then_some(same).filter(|same| !same.is_empty())
+        });
+        if compares && before.is_none() {
+            return refused(format!(
+                "in {} no run of query {query} ended; `unfuse history --in {}` lists its queries",
+                against.summary.profile, against.summary.profile
+            ));
+        }
+        return Ok((vec![at], before));
+    }
+    if let Some(before) = before {
+        let now = same_query(against, before[0], report);
+        let now: Positions = now
+            .into_iter()
+            .filter(|at| question.against.is_some() || *at != before[0])
+            .collect();
+        if now.is_empty() {
+            return refused("no other run of that query ended; choose one with --query".to_owned());
+        }
+        return Ok((now, Some(before)));
+    }
+    if !compares {
+        let longest = ended(report).max_by_key(|at| report.summary.queries[*at].duration_ms);
+        return match longest {
+            Some(at) => Ok((vec![at], None)),
+            None => refused(format!(
+                "{} has no query that ended",
+                report.summary.profile
+            )),
+        };
+    }
+    largest_difference(report, against)
+        .ok_or_else(|| {
+            ReportError::Refused(format!(
+                "{} and {} have no query in common: neither plan nor description is the same",
+                report.summary.profile, against.summary.profile
+            ))
+        })
+        .map(|(now, before)| (now, Some(before)))
+}
+
+/// The runs of the query whose wall time differs most between the profiles.
+fn largest_difference(report: &Report<'_>, against: &Report<'_>) -> Option<(Positions, Positions)> {
+    let mut families: BTreeMap<&str, Positions> = BTreeMap::new();
+    for at in ended(report) {
+        families
+            .entry(&report.summary.queries[at].fingerprint)
+            .or_default()
+            .push(at);
+    }
+    let pairs = families.into_values().filter_map(|now| {
+        let before = same_query(report, now[0], against);
+        (!before.is_empty()).then_some((now, before))
+    });
+    let mean = |report: &Report<'_>, runs: &Positions| {
+        let ms = runs
+            .iter()
+            .filter_map(|at| report.summary.queries[*at].duration_ms);
+        ms.sum::<i64>() as f64 / runs.len() as f64
+    };
+    pairs.max_by(|a, b| {
+        let change =
+            |pair: &(Positions, Positions)| (mean(report, &pair.0) - mean(against, &pair.1)).abs();
+        change(a).total_cmp(&change(b))
+    })
+}
+
+/// Queries that ran to their end without an error.
+fn ended<'a>(report: &'a Report<'_>) -> impl Iterator<Item = usize> + 'a {
+    let queries = report.summary.queries.iter().enumerate();
+    queries
+        .filter(|(_, query)| {
+            query.query.is_some() && query.duration_ms.is_some() && query.error.is_none()
+        })
+        .map(|(at, _)| at)
+}
+
+/// Runs of a report's query in another one that ended: by the fingerprint, or else by the description where all of these have one
+/// fingerprint.
+fn same_query(report: &Report<'_>, at: usize, other: &Report<'_>) -> Positions {
+    let query = &report.summary.queries[at];
+    let by_plan: Positions = ended(other)
+        .filter(|at| other.summary.queries[*at].fingerprint == query.fingerprint)
+        .collect();
+    if !by_plan.is_empty() {
+        return by_plan;
+    }
+    let description = normalised(&query.description);
+    let by_text: Positions = ended(other)
+        .filter(|at| normalised(&other.summary.queries[*at].description) == description)
+        .collect();
+    let is_one = by_text.windows(2).all(|pair| {
+        other.summary.queries[pair[0]].fingerprint == other.summary.queries[pair[1]].fingerprint
+    });
+    if is_one && !description.is_empty() {
+        by_text
+    } else {
+        Vec::new()
+    }
+}
+
+/// The position of a SQL execution. Of several applications the one with the most CPU time is meant.
+fn position(report: &Report<'_>, query: i64) -> Result<usize, ReportError> {
+    let known = report
+        .summary
+        .queries
+        .iter()
+        .position(|known| known.query == Some(query));
+    let at = known.ok_or_else(|| {
+        let mut all: Vec<i64> = report
+            .summary
+            .queries
+            .iter()
+            .filter_map(|known| known.query)
+            .collect();
+        all.sort_unstable();
+        ReportError::Refused(format!(
+            "{} has no query {query}; it has {}",
+            report.summary.profile,
+            crate::text::list(&all)
+        ))
+    })?;
+    if report.summary.queries[at].duration_ms.is_none() {
+        return Err(ReportError::Refused(format!(
+            "query {query} did not end, so its wall time is not known"
+        )));
+    }
+    Ok(at)
+}
+
+fn runs(report: &Report<'_>, at: &Positions) -> Result<Vec<Run>, ReportError> {
+    let mut runs = Vec::new();
+    for at in at {
+        runs.extend(Run::new(report, *at)?);
+    }
+    Ok(runs)
+}
+
+fn described(report: &Report<'_>, at: &Positions, wall_s: f64) -> Runs {
+    Runs {
+        profile: report.summary.profile.clone(),
+        queries: at
+            .iter()
+            .filter_map(|at| report.summary.queries[*at].query)
+            .collect(),
+        wall_s,
+    }
+}
+
+/// What a profile does not hold.
+fn notes(report: &Report<'_>) -> Vec<String> {
+    let profile = &report.summary.profile;
+    let mut notes = Vec::new();
+    if report.profile.waits.is_empty() {
+        notes.push(format!(
+            "{profile} has no waits, so the reasons for waiting are unknown"
+        ));
+    }
+    if report.profile.groups.is_empty() {
+        notes.push(format!(
+            "{profile} has no samples, so the operators' CPU time is unknown"
+        ));
+    }
+    if report.tasks.is_empty() {
+        notes.push(format!(
+            "{profile} has no tasks of the driver, so idle slots are not known"
+        ));
+    }
+    notes
+}

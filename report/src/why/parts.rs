@@ -1,0 +1,364 @@
+//! Where the wall time of one run of a query went.
+
+use std::collections::{BTreeMap, HashMap};
+
+use unfuse_format::{ApplicationRow, ExecutorRow, FormatError, StageAttempt, TaskRow};
+use unfuse_postprocess::{
+    Attributor, Group, Operator, OperatorKind, Owner, PlanNode, Profile, WaitReason, Weight,
+    normalised,
+};
+
+use super::timeline::{Gaps, Part as StagePart, Span, divide};
+use crate::query;
+use crate::stages::Attempt;
+use crate::verdict::slots_at;
+use crate::{Part, Report};
+
+/// What makes an operator the same in two plans, and which of several equal ones it is.
+pub(super) type OperatorKey = (String, usize);
+
+/// What took a part of the wall time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cause {
+    /// No stage ran yet.
+    Planning,
+    /// No stage ran between two.
+    BetweenStages,
+    /// No stage ran any more.
+    AfterStages,
+    /// CPU time of an operator.
+    Operator(OperatorKey),
+    /// CPU time of tasks in no operator.
+    Heading(&'static str),
+    /// Tasks waited.
+    Wait(WaitReason),
+    /// Slots had no task because the stage has too few.
+    FewTasks,
+    /// Slots had no task because the others of the stage were done.
+    LastTasks,
+    /// Tasks were launched and did not run yet, or had ended and the driver did not know.
+    Scheduling,
+    /// Tasks that failed.
+    FailedTasks,
+    /// Tasks ran, and what they did is not in the profile.
+    Unknown,
+}
+
+impl Cause {
+    /// Whether tasks occupied slots with it, so that it takes longer with fewer slots.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(
+            self,
+            Self::Operator(_)
+                | Self::Heading(_)
+                | Self::Wait(_)
+                | Self::FailedTasks
+                | Self::Unknown
+        )
+    }
+}
+
+/// Seconds of wall time, with their variance as an estimate from samples, s².
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Amount {
+    pub(super) s: f64,
+    pub(super) variance: f64,
+}
+
+impl Amount {
+    pub(super) fn add(&mut self, other: Self) {
+        self.s += other.s;
+        self.variance += other.variance;
+    }
+}
+
+/// What is known of an operator of the plan.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct OperatorFacts {
+    pub(super) id: i32,
+    pub(super) name: String,
+    pub(super) kind: OperatorKind,
+    pub(super) passes: bool,
+    /// Whether it is fused into a generated loop.
+    pub(super) fused: bool,
+    /// Rows that it got, or else put out.
+    pub(super) rows: Option<i64>,
+}
+
+/// A run of a query.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Run {
+    pub(super) wall_s: f64,
+    /// They add up to the wall time.
+    pub(super) parts: BTreeMap<Cause, Amount>,
+    pub(super) operators: BTreeMap<OperatorKey, OperatorFacts>,
+    /// Slots when it began.
+    pub(super) slots: f64,
+    /// Bytes that tasks read of files.
+    pub(super) read_bytes: i64,
+}
+
+/// CPU time or waits, ns, and on how many samples they rest; waits are measured one by one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sampled {
+    ns: f64,
+    samples: f64,
+}
+
+impl Run {
+    /// The run at a position of a report's list; none where its start or end is not known.
+    ///
+    /// # Errors
+    /// If executors cannot be read.
+    pub(super) fn new(report: &Report<'_>, at: usize) -> Result<Option<Self>, FormatError> {
+        let (profile, part) = (report.profile, &report.parts[at]);
+        let summary = &report.summary.queries[at];
+        let Some((from, duration)) = summary.started_ms.zip(summary.duration_ms) else {
+            return Ok(None);
+        };
+        let to = from.saturating_add(duration);
+        let attempts = query::attempts(profile, part);
+        let tasks = |attempt: &Attempt| {
+            let key = StageAttempt::new(&part.app, attempt.0, attempt.1);
+            report.tasks.get(&key).map_or(&[][..], Vec::as_slice)
+        };
+        let spans: Vec<Span> = attempts
+            .iter()
+            .map(|attempt| span(profile, part, *attempt, tasks(attempt)))
+            .collect();
+        let slots = slots(profile, part, from)?.unwrap_or_else(|| most_at_once(&spans));
+        let (stages, gaps) = divide(from, to, &spans, slots);
+        let (operators, keys) = operators(profile, part);
+        let sampled = sampled(profile, part, &keys);
+        let mut run = Self {
+            wall_s: duration as f64 / 1e3,
+            operators,
+            slots,
+            ..Self::default()
+        };
+        run.add_gaps(gaps);
+        for (attempt, stage) in attempts.iter().zip(stages) {
+            let nothing = BTreeMap::new();
+            let sampled = sampled.get(attempt).unwrap_or(&nothing);
+            run.add_stage(stage, tasks(attempt), sampled);
+        }
+        Ok(Some(run))
+    }
+
+    fn add(&mut self, cause: Cause, amount: Amount) {
+        if amount.s > 0.0 {
+            self.parts.entry(cause).or_default().add(amount);
+        }
+    }
+
+    fn add_gaps(&mut self, gaps: Gaps) {
+        for (cause, ms) in [
+            (Cause::Planning, gaps.before),
+            (Cause::BetweenStages, gaps.between),
+            (Cause::AfterStages, gaps.after),
+        ] {
+            self.add(cause, exact(ms / 1e3));
+        }
+    }
+
+    /// Divides a stage's part of the wall time in proportion to what its slots did.
+    fn add_stage(
+        &mut self,
+        stage: StagePart,
+        tasks: &[TaskRow],
+        sampled: &BTreeMap<Cause, Sampled>,
+    ) {
+        let times = TaskTimes::new(tasks);
+        self.read_bytes += times.read_bytes;
+        let sampled_ms = sampled.values().map(|sampled| sampled.ns).sum::<f64>() / 1e6;
+        // Without the driver's word on tasks, what was sampled in them is all there is.
+        let busy = if tasks.is_empty() {
+            sampled_ms
+        } else {
+            times.all
+        };
+        let whole = busy + stage.idle;
+        if whole <= 0.0 {
+            return self.add(Cause::Unknown, exact(stage.wall / 1e3));
+        }
+        let seconds = stage.wall / whole / 1e3;
+        // Slots that no task of the stage could have used, however long the others took.
+        let few = (self.slots - tasks.len() as f64).max(0.0) * stage.wall;
+        let few = few.min(stage.idle);
+        self.add(Cause::FewTasks, exact(few * seconds));
+        self.add(Cause::LastTasks, exact((stage.idle - few) * seconds));
+        self.add(Cause::Scheduling, exact(times.delay * seconds));
+        self.add(Cause::FailedTasks, exact(times.failed * seconds));
+        // Samples of tasks that failed are among the others.
+        let ran = (busy - times.delay - times.failed).max(0.0);
+        let scale = if sampled_ms > ran {
+            ran / sampled_ms
+        } else {
+            1.0
+        };
+        for (cause, Sampled { ns, samples }) in sampled {
+            let s = ns / 1e6 * scale * seconds;
+            let variance = if *samples > 0.0 { s * s / samples } else { 0.0 };
+            self.add(cause.clone(), Amount { s, variance });
+        }
+        self.add(Cause::Unknown, exact((ran - sampled_ms * scale) * seconds));
+    }
+}
+
+/// An amount that is no estimate.
+fn exact(s: f64) -> Amount {
+    Amount { s, variance: 0.0 }
+}
+
+/// Sums over the tasks of a stage, slot-ms.
+#[derive(Default)]
+struct TaskTimes {
+    all: f64,
+    /// Of tasks that did not fail: before they ran and after.
+    delay: f64,
+    failed: f64,
+    read_bytes: i64,
+}
+
+impl TaskTimes {
+    fn new(tasks: &[TaskRow]) -> Self {
+        let mut times = Self::default();
+        for task in tasks {
+            let all = task.finished_ms.saturating_sub(task.launched_ms).max(0) as f64;
+            times.all += all;
+            if task.status != "SUCCESS" {
+                times.failed += all;
+                continue;
+            }
+            let ran = [task.run_ms, task.deserialize_ms, task.result_serialize_ms];
+            let ran: f64 = ran.iter().map(|ms| (*ms).max(0) as f64).sum();
+            times.delay += (all - ran).max(0.0);
+            times.read_bytes = times.read_bytes.saturating_add(task.input_bytes.max(0));
+        }
+        times
+    }
+}
+
+/// When a stage attempt ran: as the driver says, or else as its tasks do.
+fn span(profile: &Profile, part: &Part, attempt: Attempt, tasks: &[TaskRow]) -> Span {
+    let known = profile
+        .stages
+        .get(&StageAttempt::new(&part.app, attempt.0, attempt.1));
+    let launched = tasks.iter().map(|task| task.launched_ms).min();
+    let finished = tasks.iter().map(|task| task.finished_ms).max();
+    let from = known.and_then(|known| known.submitted_ms).or(launched);
+    let to = known.and_then(|known| known.completed_ms).or(finished);
+    let (from, to) = from.zip(to).unwrap_or_default();
+    Span {
+        from,
+        to: to.max(from),
+        tasks: tasks
+            .iter()
+            .map(|task| (task.launched_ms, task.finished_ms))
+            .collect(),
+    }
+}
+
+/// Slots of the query's application at a time, ms since the epoch; none where no executor with cores is known.
+fn slots(profile: &Profile, part: &Part, time: i64) -> Result<Option<f64>, FormatError> {
+    let of_app = |app: &str| app == part.app;
+    let applications = profile.rows::<ApplicationRow>()?;
+    let executors = profile.rows::<ExecutorRow>()?;
+    Ok(slots_at(
+        executors.iter().filter(|row| of_app(&row.app)),
+        applications.iter().filter(|row| of_app(&row.app)),
+        time,
+    ))
+}
+
+/// The most tasks that ran at one time; at least 1.
+fn most_at_once(spans: &[Span]) -> f64 {
+    let mut changes: Vec<(i64, i32)> = Vec::new();
+    for (launched, finished) in spans.iter().flat_map(|span| &span.tasks) {
+        changes.extend([(*launched, 1), (*finished, -1)]);
+    }
+    changes.sort_unstable();
+    let (mut now, mut most) = (0, 1);
+    for (_, change) in changes {
+        now += change;
+        most = most.max(now);
+    }
+    f64::from(most)
+}
+
+/// The operators of the plan, and the key of each node.
+fn operators(
+    profile: &Profile,
+    part: &Part,
+) -> (BTreeMap<OperatorKey, OperatorFacts>, Vec<OperatorKey>) {
+    let nodes = part.plan(profile).map_or(&[][..], |plan| &plan.nodes);
+    let rows = query::rows(profile, part);
+    let (mut facts, mut keys) = (BTreeMap::new(), Vec::new());
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        let Operator { kind, passes, .. } = Operator::of(&node.operator);
+        let text = key_text(node, kind);
+        let number = seen.entry(text.clone()).or_default();
+        let key = (text, *number);
+        *number += 1;
+        let count = |of: &[Option<i64>]| of.get(at).copied().flatten();
+        let of = OperatorFacts {
+            id: node.id,
+            name: node.operator.clone(),
+            kind,
+            passes,
+            fused: node.codegen_stage.is_some(),
+            rows: count(&rows.got).or_else(|| count(&rows.out)),
+        };
+        facts.insert(key.clone(), of);
+        keys.push(key);
+    }
+    (facts, keys)
+}
+
+/// What an operator does, without what differs from run to run. Of a scan the columns count, and whether filters are pushed down to
+/// it: the rest of its text says where the data is, and is cut.
+fn key_text(node: &PlanNode, kind: OperatorKind) -> String {
+    if kind != OperatorKind::Scan {
+        return normalised(&format!("{}\n{}", node.operator, node.detail));
+    }
+    let columns = node
+        .detail
+        .split_once(']')
+        .map_or(&*node.detail, |(before, _)| before);
+    let pushes = |what: &str| !node.detail.contains(&format!("{what}: []"));
+    let filters = (pushes("PartitionFilters"), pushes("PushedFilters"));
+    normalised(&format!("{}\n{columns} {filters:?}", node.operator))
+}
+
+/// What was sampled in the tasks of each stage attempt.
+fn sampled(
+    profile: &Profile,
+    part: &Part,
+    keys: &[OperatorKey],
+) -> HashMap<Attempt, BTreeMap<Cause, Sampled>> {
+    let mut sampled: HashMap<Attempt, BTreeMap<Cause, Sampled>> = HashMap::new();
+    let mut add = |group: &Group, cause: Cause, ns: u64, samples: u64| {
+        if let Some(attempt) = group.stage.zip(group.attempt) {
+            let sum = sampled
+                .entry(attempt)
+                .or_default()
+                .entry(cause)
+                .or_default();
+            sum.ns += ns as f64;
+            sum.samples += samples as f64;
+        }
+    };
+    let mut attributor = Attributor::new(profile);
+    for (group, Weight { ns, samples, .. }) in part.groups.iter().map(|at| &profile.groups[*at]) {
+        let cause = match attributor.attribute(group).owner {
+            Owner::Node(_, node) => Cause::Operator(keys[node].clone()),
+            Owner::Heading(heading) => Cause::Heading(heading),
+        };
+        add(group, cause, *ns, *samples);
+    }
+    for (group, Weight { ns, .. }) in part.waits.iter().map(|at| &profile.waits[*at]) {
+        add(group, Cause::Wait(profile.waiting(group)), *ns, 0);
+    }
+    sampled
+}

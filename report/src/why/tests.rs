@@ -1,0 +1,157 @@
+//! Differences whose cause is known.
+
+use std::slice::from_ref;
+
+use unfuse_postprocess::WaitReason;
+
+use super::CauseKind;
+use super::Part;
+use super::difference::{Side, difference};
+use super::parts::{Amount, Cause, OperatorFacts, OperatorKey, Run};
+
+fn key(name: &str) -> OperatorKey {
+    (name.to_owned(), 0)
+}
+
+/// A run of operators, each with its CPU time, rows and whether it is fused, and of other causes.
+fn run(operators: &[(&str, f64, i64, bool)], others: &[(Cause, f64)]) -> Run {
+    let amount = |s| Amount { s, variance: 0.01 };
+    let mut run = Run {
+        slots: 2.0,
+        ..Run::default()
+    };
+    for (name, s, rows, fused) in operators {
+        let kind = unfuse_postprocess::Operator::of(name).kind;
+        let facts = OperatorFacts {
+            name: (*name).to_owned(),
+            kind,
+            fused: *fused,
+            rows: Some(*rows),
+            ..OperatorFacts::default()
+        };
+        run.operators.insert(key(name), facts);
+        run.parts.insert(Cause::Operator(key(name)), amount(*s));
+    }
+    for (cause, s) in others {
+        run.parts.insert(cause.clone(), amount(*s));
+    }
+    run.wall_s = run.parts.values().map(|amount| amount.s).sum();
+    run
+}
+
+/// The parts of a difference, which add up to it: kind, and seconds in tenths.
+fn parts(before: &Run, after: &Run) -> Vec<(CauseKind, f64)> {
+    let (before, after) = (Side::new(from_ref(before)), Side::new(from_ref(after)));
+    let parts = difference(&before, &after);
+    let sum: f64 = parts.iter().map(|part| part.seconds).sum();
+    assert!(
+        (sum - (after.wall.s - before.wall.s)).abs() < 1e-9,
+        "{parts:?}"
+    );
+    let tenths = |part: &Part| (part.kind, (part.seconds * 10.0).round() / 10.0);
+    parts.iter().map(tenths).collect()
+}
+
+fn base() -> Run {
+    run(
+        &[
+            ("Scan parquet", 1.0, 1000, true),
+            ("BroadcastHashJoin", 2.0, 1000, true),
+        ],
+        &[
+            (Cause::Wait(WaitReason::DiskRead), 0.5),
+            (Cause::Planning, 0.2),
+        ],
+    )
+}
+
+#[test]
+fn twice_the_rows_are_more_data() {
+    let after = run(
+        &[
+            ("Scan parquet", 2.0, 2000, true),
+            ("BroadcastHashJoin", 4.5, 2000, true),
+        ],
+        &[
+            (Cause::Wait(WaitReason::DiskRead), 1.0),
+            (Cause::Planning, 0.2),
+        ],
+    );
+    assert_eq!(
+        parts(&base(), &after),
+        [(CauseKind::Data, 3.5), (CauseKind::Operator, 0.5)]
+    );
+}
+
+#[test]
+fn what_a_join_is_replaced_by_is_another_plan() {
+    let after = run(
+        &[
+            ("Scan parquet", 1.0, 1000, true),
+            ("SortMergeJoin", 2.5, 1000, true),
+            ("Sort", 1.5, 1000, true),
+            ("Exchange", 1.0, 1000, true),
+        ],
+        &[
+            (Cause::Wait(WaitReason::DiskRead), 0.5),
+            (Cause::Wait(WaitReason::ShuffleFetch), 0.3),
+            (Cause::Planning, 0.2),
+        ],
+    );
+    assert_eq!(parts(&base(), &after), [(CauseKind::AnotherPlan, 3.3)]);
+}
+
+#[test]
+fn operators_outside_generated_loops_are_told_apart() {
+    let after = run(
+        &[
+            ("Scan parquet", 1.0, 1000, true),
+            ("BroadcastHashJoin", 4.0, 1000, false),
+        ],
+        &[
+            (Cause::Wait(WaitReason::DiskRead), 0.5),
+            (Cause::Planning, 0.2),
+        ],
+    );
+    assert_eq!(parts(&base(), &after), [(CauseKind::Codegen, 2.0)]);
+}
+
+#[test]
+fn waits_for_a_cpu_belong_to_the_work_that_waited_unless_they_grew_by_themselves() {
+    let queue = |s| (Cause::Wait(WaitReason::RunQueue), s);
+    let of = |join, waited| {
+        run(
+            &[
+                ("Scan parquet", 1.0, 9, true),
+                ("BroadcastHashJoin", join, 9, true),
+            ],
+            &[queue(waited)],
+        )
+    };
+    // Twice the work, with as much waiting for each second of it.
+    assert_eq!(
+        parts(&of(1.0, 1.0), &of(3.0, 2.0)),
+        [(CauseKind::Operator, 3.0)]
+    );
+    // The same work, with a neighbour.
+    assert_eq!(
+        parts(&of(1.0, 1.0), &of(1.0, 4.0)),
+        [(CauseKind::Contention, 3.0)]
+    );
+}
+
+#[test]
+fn half_the_slots_take_twice_as_long() {
+    let mut after = run(
+        &[
+            ("Scan parquet", 2.0, 1000, true),
+            ("BroadcastHashJoin", 4.0, 1000, true),
+        ],
+        &[
+            (Cause::Wait(WaitReason::DiskRead), 1.0),
+            (Cause::Planning, 0.2),
+        ],
+    );
+    after.slots = 1.0;
+    assert_eq!(parts(&base(), &after), [(CauseKind::Slots, 3.5)]);
+}

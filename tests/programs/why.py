@@ -1,0 +1,31 @@
+"""One query in variants that differ from the first by one cause each, in turn. Each round of each is one SQL execution.
+
+Arguments: data directory, a directory for copies of it, rounds.
+"""
+
+import shutil
+import sys
+
+from pyspark.sql import SparkSession
+
+data, copies, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+lines = f"{data}/lineitem.parquet"
+thrice = [lines] + [shutil.copy(lines, f"{copies}/{number}.parquet") for number in range(2)]
+spark = SparkSession.builder.appName("unfuse why").getOrCreate()
+spark.read.parquet(f"{data}/supplier.parquet").createOrReplaceTempView("supplier")
+spark.read.parquet(lines).createOrReplaceTempView("once")
+spark.read.parquet(*thrice).createOrReplaceTempView("thrice")
+variants = [
+    ("once", "10m"),
+    ("once", "-1"),  # a sort-merge join
+    ("thrice", "10m"),  # more data
+]
+spark.sparkContext.setJobDescription("revenue by nation")
+for _ in range(rounds):
+    for table, threshold in variants:
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+        spark.sql(
+            f"""SELECT s_nationkey, l_returnflag, SUM(l_extendedprice * (1 - l_discount)), AVG(l_quantity)
+               FROM {table} JOIN supplier ON l_suppkey = s_suppkey GROUP BY s_nationkey, l_returnflag"""
+        ).write.format("noop").mode("overwrite").save()
+spark.stop()
