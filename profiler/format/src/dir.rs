@@ -11,7 +11,9 @@ use crate::bounds::Bounds;
 use crate::columns::Columns;
 use crate::parquet_rows::SegmentPart;
 use crate::room::Room;
-use crate::segment::{Read, fold_table, map_table, read_new, read_segment, read_table, segments};
+use crate::segment::{
+    Read, fold_table, map_table, read_chosen, read_new, read_segment, read_table, segments,
+};
 use crate::{FormatError, Problem, Table, TableId};
 
 /// The version of the profile format this crate writes; it reads this one and older ones.
@@ -233,6 +235,19 @@ impl ProfileDir {
         each: impl Fn(Vec<T>) -> Vec<R> + Sync,
     ) -> Result<Read<R>, FormatError> {
         read_table(self, bounds, each)
+    }
+
+    /// The rows of one table that `choose` takes by some of their columns. It also gets rows out of bounds that are near others.
+    ///
+    /// # Errors
+    /// As for `read`. A segment of which `choose` says what is wrong is among the problems.
+    pub fn read_chosen<T: Table>(
+        &self,
+        columns: &[&str],
+        bounds: &Bounds,
+        choose: impl Fn(&Columns) -> Result<Vec<bool>, String> + Sync,
+    ) -> Result<Read<T>, FormatError> {
+        read_chosen(self, columns, bounds, choose)
     }
 
     /// The same of some columns, without making rows.

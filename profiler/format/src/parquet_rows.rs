@@ -33,7 +33,9 @@ pub(crate) struct SegmentPart<'a> {
     pub(crate) columns: Option<&'a [&'a str]>,
     /// Rows.
     pub(crate) bounds: &'a Bounds,
-    /// Which of all rows of the segment; none for all.
+    /// Whether all rows are read of a row group that may hold some within the bounds.
+    pub(crate) whole_groups: bool,
+    /// Which of all rows of the row groups that are read; none for all.
     pub(crate) selection: Option<&'a RowSelection>,
 }
 
@@ -42,6 +44,7 @@ impl SegmentPart<'_> {
     pub(crate) const ALL: Self = Self {
         columns: None,
         bounds: &Bounds::ALL,
+        whole_groups: false,
         selection: None,
     };
 }
@@ -128,7 +131,10 @@ fn read<T: Table>(
     let fields = schema.fields().iter().enumerate();
     let indices = fields.filter(|(_, field)| is_wanted(field.name()));
     let mask = ProjectionMask::roots(descriptor, indices.map(|(index, _)| index));
-    let filter = wanted.bounds.filter(metadata.metadata(), schema)?;
+    let filter = match wanted.whole_groups {
+        true => None,
+        false => wanted.bounds.filter(metadata.metadata(), schema)?,
+    };
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
         .with_batch_size(BATCH)
         .with_projection(mask)

@@ -214,6 +214,42 @@ pub(crate) fn read_table<T: Table, R: Send>(
     })
 }
 
+/// The rows of a table that `choose` takes by some of their columns. Of row groups without a row in bounds nothing is read.
+///
+/// # Errors
+/// The folder of the table cannot be read.
+pub(crate) fn read_chosen<T: Table>(
+    dir: &ProfileDir,
+    columns: &[&str],
+    bounds: &Bounds,
+    choose: impl Fn(&Columns) -> Result<Vec<bool>, String> + Sync,
+) -> Result<Read<T>, FormatError> {
+    let room = Room::default();
+    collect::<T, T>(dir, |folder, name| {
+        let open = || folder.open_file(name).map_err(|e| e.to_string());
+        let all = SegmentPart {
+            columns: Some(columns),
+            bounds,
+            whole_groups: true,
+            ..SegmentPart::ALL
+        };
+        let mut chosen = Vec::new();
+        for part in parquet_rows::columns::<T>(open()?, all, &room)? {
+            chosen.extend(choose(&part)?);
+        }
+        if !chosen.contains(&true) {
+            return Ok(Vec::new());
+        }
+        let selection = RowSelection::from_filters(&[chosen.into()]);
+        let wanted = SegmentPart {
+            columns: None,
+            selection: Some(&selection),
+            ..all
+        };
+        rows(open()?, wanted, &room)
+    })
+}
+
 /// What `each` makes of columns of each segment, in the order of segments.
 ///
 /// # Errors

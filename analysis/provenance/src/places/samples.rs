@@ -27,26 +27,33 @@ pub(super) fn look(
         .filter(|place| place.busy.is_some())
         .map(|place| place.task)
         .collect();
-    let samples = dir.read_as::<SampleRow, _>(&Bounds::ALL, |rows| {
-        let of_tasks = |row: &SampleRow| {
-            row.kind == SampleKind::Cpu
-                && row.task.is_some_and(|task| {
-                    tasks.contains(&task)
-                        || (row.thread == PYTHON && followed.contains(&(&*row.app, task)))
-                })
+    let columns = ["app", "kind", "task", "thread"];
+    let samples = dir.read_chosen::<SampleRow>(&columns, &Bounds::ALL, |rows| {
+        let (apps, kinds) = (rows.texts("app")?, rows.texts("kind")?);
+        let (ids, threads) = (rows.i64s("task")?, rows.texts("thread")?);
+        let is_of_task = |row| {
+            let Some(task) = ids.get(row) else {
+                return false;
+            };
+            let is_followed =
+                || threads.get(row) == PYTHON && followed.contains(&(apps.get(row), task));
+            SampleKind::from(kinds.get(row)) == SampleKind::Cpu
+                && (tasks.contains(&task) || is_followed())
         };
-        rows.into_iter().filter(of_tasks).collect()
+        Ok((0..rows.rows()).map(is_of_task).collect())
     })?;
     let python = samples.rows.iter().filter(|row| row.thread == PYTHON);
     let python: HashSet<(&str, Option<i64>)> = python.map(|row| (&*row.app, row.task)).collect();
     let stacks: HashSet<StackId> = samples.rows.iter().map(|row| row.stack).collect();
-    let names = dir.read_as::<StackRow, _>(&Bounds::ALL, |rows| {
-        let wanted = rows.into_iter().filter(|row| stacks.contains(&row.stack));
-        wanted
-            .map(|row| (row.stack, hot_line(&row.frames)))
-            .collect()
+    let names = dir.read_chosen::<StackRow>(&["stack"], &Bounds::ALL, |rows| {
+        let ids = rows.i64s("stack")?;
+        let is_wanted = |row| stacks.contains(&StackId(ids.or_zero(row)));
+        Ok((0..rows.rows()).map(is_wanted).collect())
     })?;
-    let names: HashMap<StackId, Option<String>> = names.rows.into_iter().collect();
+    let names = names.rows.iter();
+    let names: HashMap<StackId, Option<String>> = names
+        .map(|row| (row.stack, hot_line(&row.frames)))
+        .collect();
     for place in places.values_mut() {
         let Some((from, to)) = place.busy else {
             continue;
