@@ -32,6 +32,7 @@ mod query_name;
 mod regions;
 mod rule;
 mod rules;
+mod shares;
 mod stacks;
 mod task_interval;
 mod totals;
@@ -50,11 +51,12 @@ pub use notes::{completeness, notes};
 pub use operator::{Operator, OperatorKind};
 pub use plan::{Plan, PlanNode};
 pub use profile::{
-    Execution, Group, Period, Profile, Selection, Stage, Time, Weight, generated_hash,
+    Execution, Group, Period, Profile, Selection, StackMap, Stage, Time, Weight, generated_hash,
 };
 pub use query_name::{LONGEST_NAME, is_call_site, query_name};
 pub use regions::{Region, RegionKind, RegionMap};
 pub use rule::{BoundaryKind, Rule, Standing};
+pub use shares::{OperatorShare, operator_shares};
 pub use stacks::{Level, Order};
 pub use task_interval::{StackMeanings, TaskInterval};
 pub use totals::{By, Total, Totals, method_name};

@@ -92,15 +92,17 @@ const COLUMNS: &[&str] = &[
 
 impl Profile {
     /// The intervals of tasks whose samples are within bounds. They are many and few questions need them, so they are read
-    /// when asked for. Where `is_metered` says that a task of an application reported its CPU time, its running in the JVM is left
+    /// when asked for. What `needs` makes says for each segment which rows are needed, by application, stage and attempt, one
+    /// after the other. Where `is_metered` says that a task of an application reported its CPU time, its running in the JVM is left
     /// out, other than for memory.
     ///
     /// # Errors
     /// The profile's samples cannot be read.
-    pub fn task_intervals(
+    pub fn task_intervals<N: FnMut(&str, i32, i32) -> bool>(
         &self,
         bounds: &Bounds,
         meanings: &StackMeanings,
+        needs: &(impl Fn() -> N + Sync),
         is_metered: &(dyn Fn(&str, i64) -> bool + Sync),
     ) -> Result<Vec<TaskInterval>, FormatError> {
         let dir = ProfileDir::open(self.path())?;
@@ -108,6 +110,7 @@ impl Profile {
             let mut segment = Segment {
                 profile: self,
                 meanings,
+                needs: needs(),
                 is_metered,
                 known: HashMap::new(),
                 texts: TextTable::default(),
@@ -121,16 +124,17 @@ impl Profile {
 }
 
 /// The intervals of a segment.
-struct Segment<'a> {
+struct Segment<'a, N> {
     profile: &'a Profile,
     meanings: &'a StackMeanings,
+    needs: N,
     is_metered: &'a (dyn Fn(&str, i64) -> bool + Sync),
     known: HashMap<StackId, StackMeaning>,
     texts: TextTable,
     intervals: Vec<TaskInterval>,
 }
 
-impl Segment<'_> {
+impl<N: FnMut(&str, i32, i32) -> bool> Segment<'_, N> {
     fn add(&mut self, rows: &Columns) -> Result<(), String> {
         let text_columns = [
             rows.texts("app")?,
@@ -160,6 +164,9 @@ impl Segment<'_> {
             else {
                 continue;
             };
+            if !(self.needs)(text_columns[0].get(row), stage, attempt) {
+                continue;
+            }
             let [app, host, executor] = texts
                 .get_or_insert_with(|| text_columns.map(|column| self.texts.get(column.get(row))));
             let (profile, meanings, stack) =

@@ -1,5 +1,6 @@
 //! The file: the page with all data inside, as compressed blocks that are opened when they are looked at.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
 
 use base64::Engine;
@@ -33,10 +34,18 @@ impl Block {
     /// # Errors
     /// If the data cannot be JSON.
     pub fn new(data: &impl Serialize) -> io::Result<Self> {
-        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(6));
+        thread_local! {
+            // Its tables are large, and a page has hundreds of blocks.
+            static DEFLATE: RefCell<Option<DeflateEncoder<Vec<u8>>>> = const { RefCell::new(None) };
+        }
+        let new = || DeflateEncoder::new(Vec::new(), Compression::new(6));
+        // After a failure another one is made.
+        let mut deflate = DEFLATE.take().unwrap_or_else(new);
         let plain = Plain::new(&mut deflate, Form::Page);
         serde_json::to_writer(io::BufWriter::new(plain), data)?;
-        Ok(Self(STANDARD.encode(deflate.finish()?)))
+        let packed = deflate.reset(Vec::new())?;
+        DEFLATE.set(Some(deflate));
+        Ok(Self(STANDARD.encode(packed)))
     }
 
     /// Names are ours, or hashes: letters, digits and `-`.
@@ -49,26 +58,40 @@ impl Block {
     }
 }
 
+/// The block of a bundle, and what each of its queries adds to the verdict.
+type BundleBlock = (Block, Vec<(usize, Digest)>);
+
+/// The blocks of all queries, and what each query adds to the verdict.
+#[derive(Debug)]
+pub struct Details {
+    places: Places,
+    blocks: Vec<Block>,
+    /// Names of the frames of all flame graphs.
+    frames: Block,
+    /// Generated sources by their hash.
+    sources: Vec<(String, Block)>,
+    digests: Vec<Digest>,
+}
+
 impl Report<'_> {
-    /// Writes the file. `progress` hears of each query that is done.
+    /// Writes the file with the details that [`Report::details`] has made.
     ///
     /// # Errors
-    /// Those of `out`, and of sources that cannot be read.
-    pub fn write_html(&self, out: &mut dyn Write, progress: &(dyn Fn() + Sync)) -> io::Result<()> {
+    /// Those of `out`, and of tables that cannot be read.
+    pub fn write_html(&self, out: &mut dyn Write, details: Details) -> io::Result<()> {
         let (head, tail) = PAGE.split_once(FIRST).unwrap_or((PAGE, ""));
         let (script, end) = tail.split_once(REST).unwrap_or((tail, ""));
-        let bundles = self.bundles();
-        let (details, digests) = self.details(&bundles, progress)?;
-        let summary = self.with_digests(digests).map_err(io::Error::other)?;
+        let summary = self.with_digests(details.digests);
+        let summary = summary.map_err(io::Error::other)?;
         out.write_all(head.as_bytes())?;
         Block::new(&summary)?.write(out, "summary")?;
         out.write_all(script.as_bytes())?;
-        Block::new(self.frame_names())?.write(out, "frames")?;
+        details.frames.write(out, "frames")?;
         if let Some(comparison) = &self.comparison {
             Block::new(comparison)?.write(out, "comparison")?;
         }
-        Block::new(&Places::new(&bundles))?.write(out, "places")?;
-        for (number, block) in details.iter().enumerate() {
+        Block::new(&details.places)?.write(out, "places")?;
+        for (number, block) in details.blocks.iter().enumerate() {
             block.write(out, &format!("details-{number}"))?;
         }
         for (name, blocks) in [("contention", &self.contention), ("skew", &self.skew)] {
@@ -78,10 +101,8 @@ impl Report<'_> {
                 block.write(out, &format!("{name}-{at}"))?;
             }
         }
-        for hash in self.source_hashes() {
-            if let Some(source) = self.source(hash).map_err(io::Error::other)? {
-                Block::new(&source)?.write(out, &format!("source-{hash}"))?;
-            }
+        for (hash, block) in &details.sources {
+            block.write(out, &format!("source-{hash}"))?;
         }
         out.write_all(end.as_bytes())
     }
@@ -95,14 +116,41 @@ impl Report<'_> {
         bundles(&queries)
     }
 
-    /// The blocks of all bundles, made on all cores, and what each query adds to the verdict.
-    fn details(
+    /// The details of all queries, made on all cores. `progress` is called for each query that is done.
+    ///
+    /// # Errors
+    /// If the data cannot be JSON, and of sources that cannot be read.
+    pub fn details(&self, progress: &(dyn Fn() + Sync)) -> io::Result<Details> {
+        let bundles = self.bundles();
+        // First, so that no worker waits for another one's.
+        self.line_texts();
+        let ((made, frames), sources) = rayon::join(
+            || {
+                rayon::join(
+                    || self.bundle_blocks(&bundles, progress),
+                    || Block::new(self.frame_names()),
+                )
+            },
+            || self.source_blocks(),
+        );
+        let (blocks, digests): (Vec<_>, Vec<_>) = made?.into_iter().unzip();
+        let mut digests: Vec<(usize, Digest)> = digests.into_iter().flatten().collect();
+        digests.sort_by_key(|(at, _)| *at);
+        Ok(Details {
+            places: Places::new(&bundles),
+            blocks,
+            frames: frames?,
+            sources: sources?,
+            digests: digests.into_iter().map(|(_, one)| one).collect(),
+        })
+    }
+
+    /// The blocks of all bundles, and what each query adds to the verdict.
+    fn bundle_blocks(
         &self,
         bundles: &[Vec<usize>],
         progress: &(dyn Fn() + Sync),
-    ) -> io::Result<(Vec<Block>, Vec<Digest>)> {
-        // First, so that no worker waits for another one's.
-        let texts = self.line_texts();
+    ) -> io::Result<Vec<BundleBlock>> {
         let made = |queries: &Vec<usize>| {
             let mut bundle = Bundle::default();
             let mut digests = Vec::new();
@@ -116,17 +164,27 @@ impl Report<'_> {
                     &analysis,
                     &self.tasks,
                     &self.names,
-                    texts,
+                    self.line_texts(),
                 ));
                 progress();
             }
             Ok((Block::new(&bundle)?, digests))
         };
-        let made = bundles.par_iter().map(made);
-        let (blocks, digests): (Vec<_>, Vec<_>) =
-            made.collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
-        let mut digests: Vec<(usize, Digest)> = digests.into_iter().flatten().collect();
-        digests.sort_by_key(|(at, _)| *at);
-        Ok((blocks, digests.into_iter().map(|(_, one)| one).collect()))
+        bundles.par_iter().map(made).collect()
+    }
+
+    /// The generated sources that the profile has a text of.
+    fn source_blocks(&self) -> io::Result<Vec<(String, Block)>> {
+        let made = |hash: &str| -> io::Result<Option<(String, Block)>> {
+            let source = self.source(hash).map_err(io::Error::other)?;
+            let block = source.map(|source| Block::new(&source)).transpose()?;
+            Ok(block.map(|block| (hash.to_owned(), block)))
+        };
+        let hashes = self.source_hashes();
+        let made: Vec<_> = hashes
+            .into_par_iter()
+            .map(made)
+            .collect::<io::Result<_>>()?;
+        Ok(made.into_iter().flatten().collect())
     }
 }

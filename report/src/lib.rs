@@ -4,6 +4,7 @@
 //! The summary is cheap and is made at once; a query's details when they are asked for, so that they can
 //! be made side by side and are never all in memory.
 
+mod analyses;
 pub mod blame;
 mod bundle;
 mod compare;
@@ -31,14 +32,15 @@ pub mod why;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
 use std::panic::resume_unwind;
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use unfuse_format::{ExecutionId, FormatError, StageAttempt, TaskRow};
 use unfuse_postprocess::{
-    Execution, Fingerprint, Group, Period, Plan, Profile, execution_of, generated_hash, notes,
-    query_name,
+    Execution, Fingerprint, Group, Period, Plan, Profile, Weight, execution_of, generated_hash,
+    notes, query_name,
 };
 
 use lines::LineTexts;
@@ -47,8 +49,9 @@ use query::Analysis;
 use stages::Attempt;
 use verdict::Digest;
 
+pub use analyses::Analyses;
 pub use error::ReportError;
-pub use html::Block;
+pub use html::{Block, Details};
 pub use model::*;
 
 type TasksByStage = HashMap<StageAttempt, Vec<TaskRow>>;
@@ -111,7 +114,7 @@ impl<'a> Report<'a> {
         let tasks = tasks?;
         let applications = applications(profile);
         let mut parts: Vec<(Part, QuerySummary)> = parts(profile, &tasks)
-            .into_iter()
+            .into_par_iter()
             .map(|part| {
                 let summary = summary(profile, &part, &tasks, &applications);
                 (part, summary)
@@ -306,13 +309,13 @@ fn parts(profile: &Profile, tasks: &TasksByStage) -> Vec<Part> {
         let known = || execution_of(profile, group, frames).map(|id| id.execution);
         group.query.or_else(known)
     };
-    for (at, (group, _)) in profile.groups.iter().enumerate() {
+    for (group, places) in runs(&profile.groups) {
         let part = parts.entry((&group.app, query(group))).or_default();
-        part.groups.push(at);
+        part.groups.extend(places);
     }
-    for (at, (group, _)) in profile.waits.iter().enumerate() {
+    for (group, places) in runs(&profile.waits) {
         let part = parts.entry((&group.app, query(group))).or_default();
-        part.waits.push(at);
+        part.waits.extend(places);
     }
     parts
         .into_iter()
@@ -322,6 +325,18 @@ fn parts(profile: &Profile, tasks: &TasksByStage) -> Vec<Part> {
             ..part
         })
         .collect()
+}
+
+/// Groups of one query that follow each other, with their indices, and each group whose query is not known by itself.
+fn runs(groups: &[(Group, Weight)]) -> impl Iterator<Item = (&Group, std::ops::Range<usize>)> {
+    let is_same = |a: &Group, b: &Group| a.query.is_some() && a.query == b.query && a.app == b.app;
+    let mut at = 0;
+    let runs = groups.chunk_by(move |(a, _), (b, _)| is_same(a, b));
+    runs.filter_map(move |run| {
+        let begin = at;
+        at += run.len();
+        run.first().map(|(group, _)| (group, begin..at))
+    })
 }
 
 fn summary(

@@ -28,12 +28,15 @@ enum Place<'a> {
 struct Line<'a> {
     cost: Cost,
     /// By class and method.
-    callees: HashMap<(&'a str, &'a str), (&'a Frame, u64)>,
+    callees: HashMap<(&'a str, &'a str), (&'a Frame, u64), ahash::RandomState>,
 }
+
+/// The lines of an operator.
+type Lines<'a> = HashMap<Place<'a>, Line<'a>, ahash::RandomState>;
 
 /// The lines of each operator of a query.
 #[derive(Debug, Default)]
-pub(super) struct NodeLines<'a>(HashMap<usize, HashMap<Place<'a>, Line<'a>>>);
+pub(super) struct NodeLines<'a>(HashMap<usize, Lines<'a>, ahash::RandomState>);
 
 impl<'a> NodeLines<'a> {
     /// Adds samples at the innermost line of generated code that belongs to their operator; where it has none, at the innermost

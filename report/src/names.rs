@@ -12,15 +12,16 @@ use unfuse_postprocess::{Profile, generated_hash};
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) table: FrameNames,
-    stacks: HashMap<StackId, Vec<u32>>,
+    stacks: HashMap<StackId, Vec<u32>, ahash::RandomState>,
 }
 
 impl Names {
     pub(super) fn new(profile: &Profile) -> Self {
         let mut names = Self::default();
-        let mut known = HashMap::new();
+        let mut known = Known::default();
         // Sorted, so that the same profile gives the same numbers.
-        let ran: HashSet<StackId> = profile.groups.iter().map(|(g, _)| g.stack).collect();
+        let ran = profile.groups.iter().map(|(group, _)| group.stack);
+        let ran: HashSet<StackId, ahash::RandomState> = ran.collect();
         let stacks = profile.stacks.iter();
         let mut stacks: Vec<_> = stacks.filter(|(id, _)| ran.contains(id)).collect();
         stacks.sort_by_key(|(id, _)| **id);
@@ -39,7 +40,7 @@ impl Names {
         self.stacks.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    fn number<'a>(&mut self, frame: &'a Frame, known: &mut HashMap<FrameKey<'a>, u32>) -> u32 {
+    fn number<'a>(&mut self, frame: &'a Frame, known: &mut Known<'a>) -> u32 {
         let generated = generated_hash(&frame.file).is_some();
         let line = if generated { frame.line } else { 0 };
         let kind = match generated {
@@ -64,6 +65,9 @@ impl Names {
         })
     }
 }
+
+/// Numbers of frames.
+type Known<'a> = HashMap<FrameKey<'a>, u32, ahash::RandomState>;
 
 /// Kind, class, method and, in generated code, the line.
 type FrameKey<'a> = (&'a str, &'a str, &'a str, u32);

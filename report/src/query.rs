@@ -137,7 +137,7 @@ impl<'a> Costs<'a> {
 /// Groups of one stack in one stage attempt put together: which task thread it was makes no difference.
 fn merged<'a>(groups: &'a [(Group, Weight)], of: &[usize]) -> Vec<(&'a Group, Weight)> {
     type Place<'a> = (Option<i32>, Option<i32>, StackId, Option<&'a str>);
-    let mut places: HashMap<Place<'a>, usize> = HashMap::new();
+    let mut places: HashMap<Place<'a>, usize, ahash::RandomState> = HashMap::default();
     let mut merged: Vec<(&Group, Weight)> = Vec::new();
     for at in of {
         let (group, weight) = &groups[*at];
@@ -159,11 +159,16 @@ pub(super) fn attempts(profile: &Profile, part: &Part) -> Vec<Attempt> {
     let of = |(group, _): &(Group, Weight)| Some((group.stage?, group.attempt?));
     let ran = part.groups.iter().filter_map(|at| of(&profile.groups[*at]));
     let waited = part.waits.iter().filter_map(|at| of(&profile.waits[*at]));
-    let all: BTreeSet<Attempt> = ran
-        .chain(waited)
-        .chain(part.stages.iter().copied())
-        .collect();
-    all.into_iter().collect()
+    let mut attempts: Vec<Attempt> = part.stages.clone();
+    for attempt in ran.chain(waited) {
+        // Groups of an attempt follow each other mostly.
+        if attempts.last() != Some(&attempt) {
+            attempts.push(attempt);
+        }
+    }
+    attempts.sort_unstable();
+    attempts.dedup();
+    attempts
 }
 
 /// What the samples of one query say.

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::windows::all_windows;
-use crate::{HostId, QueryId, Resource, Span, Workload};
+use crate::schedule::Reach;
+use crate::windows::Sweep;
+use crate::{QueryId, Resource, Span, Workload};
 
 /// Seconds of other queries, by victim.
 pub type Overlaps = BTreeMap<QueryId, BTreeMap<QueryId, f64>>;
@@ -42,21 +43,19 @@ pub fn deep_overlap(
     within: Option<Span>,
 ) -> Overlaps {
     let mut overlaps = Overlaps::new();
-    let tasks = workload.tables().tasks.iter();
-    let of_victims = tasks.filter(|task| task.runs && victims.contains(&task.stage.query));
-    let Some(life) = of_victims.map(|task| task.span).reduce(Span::hull) else {
+    let tasks = || workload.tasks_of_queries(victims).filter(|task| task.runs);
+    let Some(life) = tasks().map(|task| task.span).reduce(Span::hull) else {
         return overlaps;
     };
-    let mut changes = changes(workload);
-    for (host, windows) in all_windows(workload, within, Some(life)) {
-        let changes = changes.remove(&host).unwrap_or_default();
-        let mut changes = changes.into_iter().peekable();
-        let mut running: BTreeMap<QueryId, i64> = BTreeMap::new();
-        for window in windows {
-            while let Some((_, query, change)) = changes.next_if(|(at, ..)| *at <= window.start) {
-                *running.entry(query).or_default() += change;
+    let reach = Reach::new(life, tasks().map(|task| (task.host, task.span)));
+    for (host, rows) in &workload.schedule().hosts {
+        let mut here = Sweep::new(&rows.tasks);
+        for window in reach.windows(*host, &rows.cuts, within) {
+            let query = |at: usize| workload.tables().tasks[at].stage.query;
+            let mut running: BTreeMap<QueryId, u64> = BTreeMap::new();
+            for (query, _) in here.during(window, query) {
+                *running.entry(query).or_default() += 1;
             }
-            running.retain(|_, tasks| *tasks > 0);
             for (victim, own) in running.iter().filter(|(query, _)| victims.contains(query)) {
                 let overlap = overlaps.entry(*victim).or_default();
                 for (query, tasks) in running.iter().filter(|(query, _)| *query != victim) {
@@ -75,14 +74,13 @@ pub fn blocked_time(
     within: Option<Span>,
 ) -> BTreeMap<QueryId, BTreeMap<Resource, f64>> {
     let mut blocked: BTreeMap<QueryId, BTreeMap<Resource, f64>> = BTreeMap::new();
-    for row in &workload.tables().intervals {
-        let resource = row.kind.resource();
-        if !matches!(resource, Resource::Io | Resource::Network) {
-            continue;
-        }
-        let query = workload.task_of(row).stage.query;
-        if victims.contains(&query) {
-            let seconds = blocked.entry(query).or_default();
+    for task in workload.tasks_of_queries(victims) {
+        for row in workload.intervals_of(task.id) {
+            let resource = row.kind.resource();
+            if !matches!(resource, Resource::Io | Resource::Network) {
+                continue;
+            }
+            let seconds = blocked.entry(task.stage.query).or_default();
             // Blocked evenly, as far as anybody knows.
             let inside = row.span.within(within).map_or(0.0, Span::seconds);
             let blocked = row.blocked_ns as f64 / 1e9;
@@ -90,20 +88,4 @@ pub fn blocked_time(
         }
     }
     blocked
-}
-
-/// Tasks that start (1) and end (-1) on each host, in time.
-fn changes(workload: &Workload) -> BTreeMap<HostId, Vec<(i64, QueryId, i64)>> {
-    let mut changes: BTreeMap<HostId, Vec<(i64, QueryId, i64)>> = BTreeMap::new();
-    let tasks = workload.tables().tasks.iter();
-    for task in tasks.filter(|task| task.runs) {
-        changes.entry(task.host).or_default().extend([
-            (task.span.start, task.stage.query, 1),
-            (task.span.end, task.stage.query, -1),
-        ]);
-    }
-    changes
-        .values_mut()
-        .for_each(|changes| changes.sort_unstable());
-    changes
 }

@@ -1,7 +1,8 @@
 //! Blame of stages toward victim stages, over all windows (eqs. 9 and 10).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::schedule::Reach;
 use crate::timeline::lives;
 use crate::windows::cells_during;
 use crate::{
@@ -74,10 +75,10 @@ pub(crate) fn each_wait(
     let collects = Collections::new(workload);
     let mut notes = BTreeMap::new();
     let mut rates = Vec::new();
-    let Some(life) = lives(workload, victims).into_values().reduce(Span::hull) else {
+    let Some(reach) = reach(workload, victims) else {
         return Vec::new();
     };
-    for cell in cells_during(workload, options.within, Some(life)) {
+    for cell in cells_during(workload, options.within, &reach) {
         if !options.covers(cell.resource, cell.host) {
             continue;
         }
@@ -120,13 +121,23 @@ pub(crate) fn each_wait(
     notes.into_values().collect()
 }
 
+/// The time in which tasks of the victim stages did anything, from when one of them first ran or waited until one last did.
+fn reach(workload: &Workload, victims: &BTreeSet<StageId>) -> Option<Reach> {
+    let life = lives(workload, victims).into_values().reduce(Span::hull)?;
+    let rows = workload.tasks_of(victims).flat_map(|task| {
+        let rows = workload.intervals_of(task.id).iter();
+        rows.map(|row| (task.host, row.span))
+    });
+    Some(Reach::new(life, rows))
+}
+
 /// Blame toward one victim vertex as it adds up.
 #[derive(Default)]
 pub(crate) struct Shares {
     /// Blocked seconds that somebody can be blamed for.
     blocked: f64,
     /// β of eq. 9 by source, or seconds with [`Split::ByWindow`].
-    blame: HashMap<Source, f64>,
+    blame: HashMap<Source, f64, ahash::RandomState>,
     /// Blocked seconds in windows in which nobody else used anything.
     unaccounted: f64,
 }
@@ -270,22 +281,15 @@ impl Collections {
     }
 }
 
-/// The tasks of some stages.
-pub(crate) fn tasks_of(workload: &Workload, stages: &BTreeSet<StageId>) -> HashSet<TaskId> {
-    let tasks = workload.tables().tasks.iter();
-    let tasks = tasks.filter(|task| stages.contains(&task.stage));
-    tasks.map(|task| task.id).collect()
-}
-
 /// What a victim's task gets of a resource a second, when it gets something.
 struct UsualRates(BTreeMap<(TaskId, Resource), (f64, f64)>);
 
 impl UsualRates {
     fn new(workload: &Workload, victims: &BTreeSet<StageId>) -> UsualRates {
         let mut rates: BTreeMap<(TaskId, Resource), (f64, f64)> = BTreeMap::new();
-        let tasks = tasks_of(workload, victims);
-        let rows = workload.tables().intervals.iter();
-        for row in rows.filter(|row| row.units > 0.0 && tasks.contains(&row.task)) {
+        let tasks = workload.tasks_of(victims);
+        let rows = tasks.flat_map(|task| workload.intervals_of(task.id));
+        for row in rows.filter(|row| row.units > 0.0) {
             let (units, seconds) = rates.entry((row.task, row.kind.resource())).or_default();
             *units += row.units;
             *seconds += row.span.seconds();

@@ -59,6 +59,7 @@ mod questions;
 mod ratp;
 mod resource;
 mod rules;
+mod schedule;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! The input: rows as they were measured, not yet checked ([`Workload::new`](crate::Workload::new) does that).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Executor, HostId, Kind, KnownProcess, QueryId, Resource, StageId, TaskId};
@@ -210,7 +212,7 @@ pub struct OperatorShare {
     /// The stage.
     pub stage: StageId,
     /// The operator.
-    pub operator: String,
+    pub operator: Arc<str>,
     /// 0 to 1; those of a stage sum to at most 1.
     pub share: f64,
 }

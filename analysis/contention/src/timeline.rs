@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::blame::{Shares, Victim, Wait, tasks_of};
+use crate::blame::{Shares, Victim, Wait};
 use crate::windows::spread;
 use crate::{Culprit, QueryId, Resource, Span, Split, StageId, Workload};
 
@@ -26,7 +26,7 @@ pub struct Slice {
 pub(crate) struct Sums {
     split: Split,
     spans: BTreeMap<QueryId, Vec<Span>>,
-    shares: HashMap<(usize, Victim), Shares>,
+    shares: HashMap<(usize, Victim), Shares, ahash::RandomState>,
 }
 
 impl Sums {
@@ -43,7 +43,7 @@ impl Sums {
             spans: spans
                 .map(|(query, span)| (query, span.cut(slices)))
                 .collect(),
-            shares: HashMap::new(),
+            shares: HashMap::default(),
         }
     }
 
@@ -88,20 +88,14 @@ impl Sums {
 
 /// When each victim ran or waited.
 pub(crate) fn lives(workload: &Workload, stages: &BTreeSet<StageId>) -> BTreeMap<QueryId, Span> {
-    let tables = workload.tables();
-    let runs = tables.tasks.iter().filter(|task| task.runs);
-    let runs = runs.map(|task| (task.stage, task.span));
-    let tasks = tasks_of(workload, stages);
-    let waits = tables.intervals.iter().filter(|row| row.blocked_ns > 0);
-    let waits = waits.filter(|row| tasks.contains(&row.task));
-    let waits = waits.map(|row| (workload.task_of(row).stage, row.span));
     let mut lives: BTreeMap<QueryId, Span> = BTreeMap::new();
-    for (stage, span) in runs
-        .chain(waits)
-        .filter(|(stage, _)| stages.contains(stage))
-    {
-        let life = lives.entry(stage.query).or_insert(span);
-        *life = life.hull(span);
+    for task in workload.tasks_of(stages) {
+        let rows = workload.intervals_of(task.id).iter();
+        let waits = rows.filter(|row| row.blocked_ns > 0).map(|row| row.span);
+        for span in task.runs.then_some(task.span).into_iter().chain(waits) {
+            let life = lives.entry(task.stage.query).or_insert(span);
+            *life = life.hull(span);
+        }
     }
     lives
 }

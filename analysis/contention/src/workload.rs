@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
+use crate::schedule::Schedule;
 use crate::{
-    Executor, HostId, InputError, Interval, Query, QueryId, Resource, Span, Stage, StageId, Tables,
-    Task, TaskId, critical_path,
+    Executor, HostId, InputError, Interval, OperatorShare, Query, QueryId, Resource, Span, Stage,
+    StageId, Tables, Task, TaskId, critical_path,
 };
 
 /// Amounts that are not 0, and capacities. Far beyond what any machine does in a nanosecond or a century, and far from
@@ -33,10 +34,11 @@ pub struct Workload {
     hosts: BTreeMap<HostId, usize>,
     queries: BTreeMap<QueryId, usize>,
     stages: BTreeMap<StageId, usize>,
-    tasks: HashMap<TaskId, usize>,
+    tasks: HashMap<TaskId, usize, ahash::RandomState>,
     capacities: BTreeMap<(HostId, Executor, Resource), f64>,
     /// Queries with tasks on several hosts.
     spread: BTreeSet<QueryId>,
+    schedule: Schedule,
 }
 
 impl Workload {
@@ -62,8 +64,11 @@ impl Workload {
             tasks,
             capacities: BTreeMap::new(),
             spread: BTreeSet::new(),
+            schedule: Schedule::default(),
         };
         workload.check()?;
+        let schedule = Schedule::new(&workload.tables, |row| workload.task_of(row));
+        workload.schedule = schedule;
         for capacity in &workload.tables.capacities {
             let resource = capacity.resource;
             let executor = capacity.executor.contending(resource);
@@ -107,6 +112,45 @@ impl Workload {
     /// The task of an interval, which [`Workload::new`] has seen.
     pub(crate) fn task_of(&self, row: &Interval) -> &Task {
         self.task(row.task).expect("intervals were checked")
+    }
+
+    /// What a task did, by kind and time.
+    pub(crate) fn intervals_of(&self, task: TaskId) -> &[Interval] {
+        let rows = &self.tables.intervals;
+        let first = rows.partition_point(|row| row.task < task);
+        let length = rows[first..].partition_point(|row| row.task == task);
+        &rows[first..first + length]
+    }
+
+    /// Shares of a stage's CPU time by operator.
+    pub(crate) fn operators_of(&self, stage: StageId) -> &[OperatorShare] {
+        let rows = &self.tables.operators;
+        let first = rows.partition_point(|row| row.stage < stage);
+        let length = rows[first..].partition_point(|row| row.stage == stage);
+        &rows[first..first + length]
+    }
+
+    /// The tasks of some stages, in order.
+    pub(crate) fn tasks_of<'a>(
+        &'a self,
+        stages: &BTreeSet<StageId>,
+    ) -> impl Iterator<Item = &'a Task> + use<'a> {
+        let tasks = self.schedule.tasks_of(stages).into_iter();
+        tasks.map(|at| &self.tables.tasks[at])
+    }
+
+    /// The tasks of some queries, in order.
+    pub fn tasks_of_queries<'a>(
+        &'a self,
+        queries: &BTreeSet<QueryId>,
+    ) -> impl Iterator<Item = &'a Task> + use<'a> {
+        let stages = queries.iter().flat_map(|query| self.stages_of(*query));
+        self.tasks_of(&stages.map(|stage| stage.id).collect())
+    }
+
+    /// The rows by host and time.
+    pub(crate) fn schedule(&self) -> &Schedule {
+        &self.schedule
     }
 
     /// A host's name; empty for a host that is not there.

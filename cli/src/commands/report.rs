@@ -62,27 +62,23 @@ impl Report {
         if !self.times.is_all() {
             report = report.with_note(PART_OF_TIME.to_owned());
         }
-        bar.set_message("analysing contention");
-        let parts = |done: usize, all: usize| {
-            bar.set_length(all as u64);
-            bar.set_position(done as u64);
-        };
-        match unfuse_report::blame::contention(&profile, report.summary(), &parts) {
+        bar.set_length(report.summary().queries.len() as u64);
+        bar.set_message("analysing queries, contention and skew");
+        let found = report.analyses(self.app.as_deref(), &|| bar.inc(1));
+        match found.contention {
             Ok(Some(contention)) => report = report.with_contention(contention),
             Ok(None) => {}
             Err(error) => report = report.with_note(missing("contention", &error.into())),
         }
-        bar.set_message("analysing skew");
-        match unfuse_report::skew::skew(profile.path(), self.app.as_deref(), report.summary()) {
+        match found.skew {
             Ok(Some(skew)) => report = report.with_skew(skew),
             Ok(None) => {}
             Err(error) => report = report.with_note(missing("skew", &error.into())),
         }
-        bar.set_position(0);
-        bar.set_length(report.summary().queries.len() as u64);
         bar.set_message("writing");
+        let details = found.details?;
         write_to(Some(&self.output), |mut out| {
-            Ok(report.write_html(&mut out, &|| bar.inc(1))?)
+            Ok(report.write_html(&mut out, details)?)
         })?;
         bar.finish_and_clear();
         if is_stdout(&self.output) {

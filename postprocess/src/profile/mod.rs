@@ -6,10 +6,11 @@ mod samples;
 mod stacks;
 mod texts;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use unfuse_format::{
     Bounds, CodegenRow, ExecutionId, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow,
     Problem, ProcessRow, ProfileDir, SampleKind, SourceRow, StackId, StageAttempt, StageRow, Table,
@@ -70,6 +71,9 @@ impl Execution {
     }
 }
 
+/// Something of each stack. They are looked up for each group of samples.
+pub type StackMap<T> = HashMap<StackId, T, ahash::RandomState>;
+
 /// A frame at which an operator may begin: its index from the root, and the boundary it is; none for
 /// generated code.
 pub(crate) type Landmark = (usize, Option<&'static Boundary>);
@@ -85,7 +89,7 @@ pub struct Profile {
     /// Waits by group; those of Spark's threads that had no task are not among them.
     pub waits: Vec<(Group, Weight)>,
     /// Frames of each stack, root first.
-    pub stacks: HashMap<StackId, Vec<Arc<Frame>>>,
+    pub stacks: StackMap<Vec<Arc<Frame>>>,
     /// Every stage attempt that the driver reported.
     pub stages: HashMap<StageAttempt, Stage>,
     /// The last plan of each execution.
@@ -93,7 +97,7 @@ pub struct Profile {
     /// Plan nodes by region id, for each text an execution generated.
     pub generated: HashMap<ExecutionId, HashMap<String, Vec<usize>>>,
     /// Frames of each stack where an operator may begin, see [`landmarks`].
-    pub(crate) landmarks: HashMap<StackId, Vec<Landmark>>,
+    pub(crate) landmarks: StackMap<Vec<Landmark>>,
     /// Regions of each generated text, by its hash.
     pub regions: HashMap<String, RegionMap>,
     /// Simple name of the class of each generated text, by its hash.
@@ -139,40 +143,38 @@ impl Profile {
             stages: &stages,
             by_time: by_time(&processes),
         };
-        let (groups, waits) = samples
-            .groups(&bounds, &mut problems)?
-            .into_iter()
-            .partition(|(group, _)| group.kind == SampleKind::Cpu);
-        let stacks = stacks::read(&dir, &mut problems)?;
-        let plan_rows = rows::<PlanRow>(&dir, &mut problems)?;
-        let codegen = rows::<CodegenRow>(&dir, &mut problems)?;
-        let executions = joined::executions(rows::<ExecutionRow>(&dir, &mut problems)?);
-        let sources = rows::<SourceRow>(&dir, &mut problems)?;
-        let mut plans = joined::plans(plan_rows);
-        let mut generated = joined::generated(codegen, &mut plans);
-        joined::share_bodies(&sources, &mut generated);
+        let (samples, queries) = rayon::join(
+            || {
+                let groups = samples.groups(&bounds, &mut problems)?;
+                let stacks = stacks::read(&dir, &mut problems)?;
+                Ok::<_, FormatError>((groups, stacks))
+            },
+            || Queries::read(&dir),
+        );
+        let ((mut groups, stacks), queries) = (samples?, queries?);
+        problems.extend(queries.problems);
+        let is_wait = |(group, _): &mut (Group, Weight)| group.kind != SampleKind::Cpu;
+        let waits = groups.extract_if(.., is_wait).collect();
+        let landmarks = stacks
+            .par_iter()
+            .map(|(id, frames)| (*id, landmarks(frames)));
         let mut profile = Self {
             groups,
             waits,
-            landmarks: stacks
-                .iter()
-                .map(|(id, frames)| (*id, landmarks(frames)))
-                .collect(),
+            landmarks: landmarks.collect(),
             stacks,
             stages,
-            plans,
-            generated,
+            plans: queries.plans,
+            generated: queries.generated,
             regions: HashMap::new(),
-            classes: sources
-                .into_iter()
-                .map(|row| (row.hash, row.class))
-                .collect(),
-            descriptions: executions
+            classes: queries.classes,
+            descriptions: queries
+                .executions
                 .iter()
                 .filter(|(_, execution)| !execution.description.is_empty())
                 .map(|(key, execution)| (key.clone(), execution.description.clone()))
                 .collect(),
-            executions,
+            executions: queries.executions,
             processes,
             problems,
             failures: LiveMarker::failures(&dir),
@@ -333,27 +335,68 @@ impl Profile {
 
     /// Regions of every generated source that a stack refers to.
     fn read_regions(&mut self) {
-        let hashes: HashSet<String> = self
-            .stacks
-            .values()
-            .flatten()
+        let frames = self.stacks.values().flatten();
+        let hashes: BTreeSet<&str> = frames
             .filter_map(|frame| generated_hash(&frame.file))
-            .map(str::to_owned)
             .collect();
-        for hash in hashes {
-            let reason = match self.dir.source(&hash) {
-                Ok(Some(text)) => {
-                    self.regions.insert(hash, RegionMap::parse(&text));
-                    continue;
+        let hashes: Vec<String> = hashes.into_iter().map(str::to_owned).collect();
+        let dir = &self.dir;
+        let read = hashes
+            .into_par_iter()
+            .map(|hash| (regions_of(dir, &hash), hash));
+        let read: Vec<_> = read.collect();
+        for (regions, hash) in read {
+            match regions {
+                Ok(regions) => {
+                    self.regions.insert(hash, regions);
                 }
-                Ok(None) => "the generated source is missing".to_owned(),
-                Err(FormatError::Io { source, .. }) => source.to_string(),
-                Err(e) => e.to_string(),
-            };
-            let path = self.dir.path().join("sources").join(format!("{hash}.java"));
-            let reason = format!("{reason}; its samples have no operators");
-            self.problems.push(Problem { path, reason });
+                Err(reason) => {
+                    let path = self.dir.path().join("sources").join(format!("{hash}.java"));
+                    let reason = format!("{reason}; its samples have no operators");
+                    self.problems.push(Problem { path, reason });
+                }
+            }
         }
+    }
+}
+
+/// The regions of a generated source, or why they are not known.
+fn regions_of(dir: &ProfileDir, hash: &str) -> Result<RegionMap, String> {
+    match dir.source(hash) {
+        Ok(Some(text)) => Ok(RegionMap::parse(&text)),
+        Ok(None) => Err("the generated source is missing".to_owned()),
+        Err(FormatError::Io { source, .. }) => Err(source.to_string()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// What is known of queries.
+struct Queries {
+    plans: HashMap<ExecutionId, Plan>,
+    generated: HashMap<ExecutionId, HashMap<String, Vec<usize>>>,
+    classes: HashMap<String, String>,
+    executions: BTreeMap<ExecutionId, Execution>,
+    problems: Vec<Problem>,
+}
+
+impl Queries {
+    fn read(dir: &ProfileDir) -> Result<Self, FormatError> {
+        let mut problems = Vec::new();
+        let plan_rows = rows::<PlanRow>(dir, &mut problems)?;
+        let codegen = rows::<CodegenRow>(dir, &mut problems)?;
+        let executions = joined::executions(rows::<ExecutionRow>(dir, &mut problems)?);
+        let sources = rows::<SourceRow>(dir, &mut problems)?;
+        let mut plans = joined::plans(plan_rows);
+        let mut generated = joined::generated(codegen, &mut plans);
+        joined::share_bodies(&sources, &mut generated);
+        let sources = sources.into_iter();
+        Ok(Self {
+            plans,
+            generated,
+            classes: sources.map(|row| (row.hash, row.class)).collect(),
+            executions,
+            problems,
+        })
     }
 }
 

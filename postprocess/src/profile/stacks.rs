@@ -1,12 +1,14 @@
 //! The stacks of a profile. Processes write stacks that others have written too; each is kept once, as is each frame.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use unfuse_format::{FormatError, Frame, Problem, ProfileDir, StackId, StackRow};
 
+use super::StackMap;
+
 /// Stacks by id, frames root first.
-pub(super) type Stacks = HashMap<StackId, Vec<Arc<Frame>>>;
+pub(super) type Stacks = StackMap<Vec<Arc<Frame>>>;
 
 /// Reads the stacks. Segments that cannot be read are added to `problems`.
 pub(super) fn read(dir: &ProfileDir, problems: &mut Vec<Problem>) -> Result<Stacks, FormatError> {

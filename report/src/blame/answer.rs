@@ -201,7 +201,7 @@ fn path(workload: &Workload, path: &Explanation) -> Path {
         },
         culprit_stage: path.culprit_stage.map(|stage| stage.stage),
         culprit_attempt: path.culprit_stage.map(|stage| stage.attempt),
-        operator: path.operator.clone(),
+        operator: path.operator.as_deref().map(str::to_owned),
         weight: path.weight,
         seconds: path.seconds,
     }

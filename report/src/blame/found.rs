@@ -29,11 +29,10 @@ impl<'a> Found<'a> {
         }
         let mut tasks: BTreeMap<QueryId, Vec<(StageId, Span)>> = BTreeMap::new();
         let victims: BTreeSet<QueryId> = graph.victims().collect();
-        for task in workload.tables().tasks.iter().filter(|task| task.runs) {
-            if victims.contains(&task.stage.query) {
-                let tasks = tasks.entry(task.stage.query).or_default();
-                tasks.push((task.stage, task.span));
-            }
+        let of_victims = workload.tasks_of_queries(&victims);
+        for task in of_victims.filter(|task| task.runs) {
+            let tasks = tasks.entry(task.stage.query).or_default();
+            tasks.push((task.stage, task.span));
         }
         Self {
             workload,

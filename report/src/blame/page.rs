@@ -11,7 +11,7 @@ use unfuse_contention::{
     Timeline, Workload,
 };
 use unfuse_format::{IntervalRow, ProfileDir};
-use unfuse_postprocess::Profile;
+use unfuse_postprocess::{Group as SampleGroup, Profile};
 
 use super::advice::advice_on;
 use super::answer::{Advice, Baselines, Row, Victim};
@@ -122,11 +122,7 @@ impl Names {
 ///
 /// # Errors
 /// If the profile's tables cannot be read, or have rows that cannot be.
-pub fn contention(
-    profile: &Profile,
-    summary: &Summary,
-    progress: &dyn Fn(usize, usize),
-) -> Result<Option<Blocks>, ReportError> {
+pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Blocks>, ReportError> {
     if !ProfileDir::open(profile.path())?.has::<IntervalRow>() {
         return Ok(None);
     }
@@ -140,7 +136,12 @@ pub fn contention(
         return Ok(None);
     }
     let (parts, too_large) = index.parts(&victims, ROWS_AT_ONCE, ROWS_OF_ONE);
+    // Rows of queries that ran beside no victim are not needed, and most are where there are many queries.
+    let is_part = victims.len() < all || parts.len() > 1 || !too_large.is_empty();
     let mut page = Page::new(places);
+    if is_part {
+        page.origin_ns = Some(index.begun_ns());
+    }
     if victims.len() < all {
         page.notes.add(vec![format!(
             "contention is shown for the {} of {all} queries with the most task time; `unfuse blame DIR --victim QUERY` answers \
@@ -154,16 +155,14 @@ pub fn contention(
             victim.0
         )]);
     }
-    let several = parts.len() > 1 || !too_large.is_empty();
     let mut read = |part: Option<&BTreeSet<QueryId>>| -> Result<_, ReportError> {
         let Some(part) = part else { return Ok(None) };
-        let mut input = index.input(BlockedTime::Measured, several.then_some(part))?;
+        let mut input = index.input(BlockedTime::Measured, is_part.then_some(part))?;
         let workload = Workload::new(std::mem::take(&mut input.tables))?;
         Ok(Some((input, workload)))
     };
     let mut next = read(parts.first())?;
     for (at, part) in parts.iter().enumerate() {
-        progress(at, parts.len());
         let Some((input, workload)) = next.take() else {
             break;
         };
@@ -188,10 +187,16 @@ fn longest(
     places: &BTreeMap<u64, usize>,
 ) -> BTreeSet<QueryId> {
     let mut time_ns: BTreeMap<QueryId, u64> = places.keys().map(|id| (QueryId(*id), 0)).collect();
-    for (group, weight) in profile.groups.iter().chain(&profile.waits) {
-        let query = executions.get(&(group.app.to_string(), group.query));
-        if let Some(time) = query.and_then(|query| time_ns.get_mut(query)) {
-            *time = time.saturating_add(weight.ns);
+    // Groups of a query follow each other.
+    let is_same = |a: &SampleGroup, b: &SampleGroup| a.query == b.query && a.app == b.app;
+    for all in [&profile.groups, &profile.waits] {
+        for groups in all.chunk_by(|(a, _), (b, _)| is_same(a, b)) {
+            let key = groups.first().map(|(of, _)| (of.app.to_string(), of.query));
+            let query = key.and_then(|key| executions.get(&key));
+            if let Some(time) = query.and_then(|query| time_ns.get_mut(query)) {
+                let ns = groups.iter().map(|(_, weight)| weight.ns);
+                *time = ns.fold(*time, u64::saturating_add);
+            }
         }
     }
     let mut queries: Vec<(QueryId, u64)> = time_ns.into_iter().collect();
@@ -279,7 +284,6 @@ impl Page {
             ..Options::default()
         };
         options.check(workload)?;
-        // The first part begins first.
         self.origin_ns.get_or_insert(input.origin_ns);
         // A graph has many paths, so those of a few victims are in memory together.
         let victims: Vec<QueryId> = victims.iter().copied().collect();
@@ -407,8 +411,8 @@ impl Page {
             columns.culprit.push(culprit(&mut names, path.culprit));
             columns.seconds.push(to_micros(path.seconds));
         }
-        let mut slices = Slices::default();
         let origin_ns = self.origin_ns.unwrap_or(0);
+        let mut slices = Slices::default();
         let seconds = |ns: i64| to_micros((ns - origin_ns) as f64 / 1e9);
         for (at, slice) in timeline.iter().flat_map(|t| &t.slices).enumerate() {
             slices.bounds.push(seconds(slice.span.start));

@@ -1,6 +1,7 @@
 //! Who or what is to blame most.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use unfuse_contention::{
     By, Culprit, Entity, Explanation, HostId, Kind, Source, StageId, Workload,
@@ -38,7 +39,7 @@ pub(super) struct Ranking {
 enum Ranked {
     Entity(Entity),
     /// An operator of a culprit stage.
-    Operator(StageId, String),
+    Operator(StageId, Arc<str>),
 }
 
 /// What paths of a row add up to.
@@ -47,7 +48,7 @@ struct Sum {
     responsibility: f64,
     seconds: f64,
     how: BTreeMap<How, f64>,
-    operators: BTreeMap<String, f64>,
+    operators: BTreeMap<Arc<str>, f64>,
 }
 
 /// How an entity was in the way, or who was in the way by it.
@@ -87,10 +88,8 @@ impl Ranking {
                 }
             }
             if let Some(operator) = path.operator.as_ref().filter(|_| has_operators) {
-                match sum.operators.get_mut(operator) {
-                    Some(seconds) => *seconds += path.seconds,
-                    None => drop(sum.operators.insert(operator.clone(), path.seconds)),
-                }
+                let operator = Arc::clone(operator);
+                *sum.operators.entry(operator).or_default() += path.seconds;
             }
         }
     }
@@ -129,7 +128,7 @@ fn row(workload: &Workload, ranked: &Ranked, sum: &Sum) -> Row {
         (name, *seconds)
     });
     let operators = sum.operators.iter();
-    let operators = operators.map(|(name, seconds)| (name.clone(), *seconds));
+    let operators = operators.map(|(name, seconds)| (name.to_string(), *seconds));
     let has_operators = matches!(
         ranked,
         Ranked::Entity(Entity::Culprit(Culprit::Query(_)) | Entity::Source(Source::Stage(_)))

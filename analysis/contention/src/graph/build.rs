@@ -46,9 +46,9 @@ impl Graph {
             sums.stage(*stage, 0.0);
         }
         let Seconds { by_victim, notes } = distribute(workload, stages, options, also);
-        let operators = operators(workload);
+        let mut operators = Operators::new(workload);
         for (victim, sources) in by_victim {
-            sums.paths(&operators, victim, &sources);
+            sums.paths(&mut operators, victim, &sources);
         }
         let mut graph = sums.graph(workload);
         graph.notes = notes;
@@ -57,28 +57,42 @@ impl Graph {
     }
 }
 
-/// Shares of each stage's CPU by operator; `None` is what no operator is known to have taken.
-type Operators<'a> = BTreeMap<StageId, Vec<(Option<&'a str>, f64)>>;
+/// Shares of a stage's CPU by operator; `None` is what no operator is known to have taken.
+type Shares<'a> = Vec<(Option<&'a Arc<str>>, f64)>;
 
-fn operators(workload: &Workload) -> Operators<'_> {
-    let mut operators = Operators::new();
-    for row in &workload.tables().operators {
-        operators
-            .entry(row.stage)
-            .or_default()
-            .push((Some(&*row.operator), row.share));
-    }
-    for shares in operators.values_mut() {
-        let sum: f64 = shares.iter().map(|(_, share)| share).sum();
-        // Shares are allowed to sum to a rounding above 1.
-        shares
-            .iter_mut()
-            .for_each(|(_, share)| *share /= sum.max(1.0));
-        if sum < 1.0 {
-            shares.push((None, 1.0 - sum));
+/// Shares of the stages that were asked for.
+struct Operators<'a> {
+    workload: &'a Workload,
+    known: HashMap<StageId, Shares<'a>, ahash::RandomState>,
+}
+
+impl<'a> Operators<'a> {
+    fn new(workload: &'a Workload) -> Self {
+        Self {
+            workload,
+            known: HashMap::default(),
         }
     }
-    operators
+
+    /// Those of a stage; none where nothing is known.
+    fn of(&mut self, stage: StageId) -> &[(Option<&'a Arc<str>>, f64)] {
+        let workload = self.workload;
+        let shares = self.known.entry(stage);
+        shares.or_insert_with(|| shares_of(workload, stage))
+    }
+}
+
+fn shares_of(workload: &Workload, stage: StageId) -> Shares<'_> {
+    let rows = workload.operators_of(stage).iter();
+    let mut shares: Shares<'_> = rows.map(|row| (Some(&row.operator), row.share)).collect();
+    let sum: f64 = shares.iter().map(|(_, share)| share).sum();
+    // Shares are allowed to sum to a rounding above 1.
+    let scale = |(_, share): &mut (_, f64)| *share /= sum.max(1.0);
+    shares.iter_mut().for_each(scale);
+    if !shares.is_empty() && sum < 1.0 {
+        shares.push((None, 1.0 - sum));
+    }
+    shares
 }
 
 /// BC of vertices and of edges as they add up, in the order in which they come.
@@ -87,8 +101,8 @@ struct Sums {
     nodes: Vec<(Key, ByVictim<f64>)>,
     edges: Vec<(u32, u32, ByVictim<f64>)>,
     /// Where those are that come more than once: all but causes and what leads to and from them, which are by far the most.
-    known_nodes: HashMap<Key, u32>,
-    known_edges: HashMap<(u32, u32), u32>,
+    known_nodes: HashMap<Key, u32, ahash::RandomState>,
+    known_edges: HashMap<(u32, u32), u32, ahash::RandomState>,
 }
 
 impl Sums {
@@ -134,7 +148,7 @@ impl Sums {
     }
 
     /// Adds what sources did to one stage in one way on one host, at all levels. To be called once for each of these.
-    fn paths(&mut self, operators: &Operators<'_>, victim: Victim, sources: &[(Source, f64)]) {
+    fn paths(&mut self, operators: &mut Operators<'_>, victim: Victim, sources: &[(Source, f64)]) {
         let (stage, kind, host) = victim;
         let query = stage.query;
         let seconds: f64 = sources.iter().map(|(_, seconds)| seconds).sum();
@@ -157,7 +171,7 @@ impl Sums {
     /// What is beyond a cause.
     fn causes(
         &mut self,
-        operators: &Operators<'_>,
+        operators: &mut Operators<'_>,
         (victim, kind): (QueryId, Kind),
         (cause, source): (u32, Source),
         seconds: f64,
@@ -169,13 +183,14 @@ impl Sums {
         };
         let culprit = self.node(culprit, victim, seconds);
         let whole = [(None, 1.0)];
-        let shares = match operators.get(&by) {
-            Some(shares) if kind.resource() == Resource::Cpu => shares.as_slice(),
-            _ => &whole,
+        let shares = match kind.resource() {
+            Resource::Cpu => operators.of(by),
+            _ => &[],
         };
+        let shares = if shares.is_empty() { &whole } else { shares };
         for (operator, share) in shares.iter().filter(|(_, share)| *share > 0.0) {
             let seconds = seconds * share;
-            let key = Key::CulpritStage(by, operator.map(str::to_owned));
+            let key = Key::CulpritStage(by, operator.cloned());
             let part = self.node(key, victim, seconds);
             self.new_edge(part, cause, victim, seconds);
             self.edge(culprit, part, victim, seconds);

@@ -1,5 +1,7 @@
 //! Candidate explanations: the paths from a culprit to a victim (section 4.2).
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::{Edge, Graph, Key};
@@ -21,7 +23,7 @@ pub struct Explanation {
     /// cs: the culprit's stage, if it has stages.
     pub culprit_stage: Option<StageId>,
     /// The operator of that stage, if shares by operator are known.
-    pub operator: Option<String>,
+    pub operator: Option<Arc<str>>,
     /// cq: who made it wait.
     pub culprit: Culprit,
     /// P, 0 to 1: the product of IF along the path. Those of all paths to a victim sum to 1.

@@ -32,7 +32,7 @@ pub enum Key {
     /// Level 4: what made it wait there.
     Cause(StageId, Kind, HostId, Source),
     /// Level 5: a culprit stage; with operators known, for CPU, one operator of it.
-    CulpritStage(StageId, Option<String>),
+    CulpritStage(StageId, Option<Arc<str>>),
     /// Level 6: a culprit query or process.
     Culprit(Culprit),
 }

@@ -7,8 +7,9 @@ use unfuse_format::{
     Bounds, CachedRow, Columns, FormatError, HostRow, IntervalRow, ProfileDir, SampleRow,
     StageAttempt, StageRow, Table, TaskRow, merge_stages,
 };
-use unfuse_postprocess::{By, Profile, Selection, StackMeanings, Totals};
+use unfuse_postprocess::{Profile, StackMeanings};
 
+use super::needed::RowsNeeded;
 use super::possible::{self, is_time};
 use super::recorded::read;
 use super::{NO_QUERY, PER_APPLICATION, application, ns};
@@ -42,16 +43,11 @@ pub struct StageIndex<'a> {
     margin: i64,
     /// Every stage, once they are asked for.
     extents: OnceCell<Vec<Extent>>,
-    /// Shares of operators, once they are asked for.
-    operators: OnceCell<OperatorShares>,
     pub(super) meanings: StackMeanings,
     pub(super) notes: Vec<String>,
     /// Rows of the small tables that are left out.
     pub(super) impossible: usize,
 }
-
-/// The part of a stage's CPU time that an operator took, 0 to 1, by application, stage and operator.
-type OperatorShares = BTreeMap<(String, i32, String), f64>;
 
 /// By the number of an application.
 type Spans = BTreeMap<u32, Span>;
@@ -178,52 +174,6 @@ fn insert(sums: &mut ByStage, stage: StageAttempt, activity: Activity) {
         .or_insert(activity);
 }
 
-/// The rows that an answer needs.
-pub(super) enum RowsNeeded {
-    /// All.
-    All,
-    /// Those of these stages.
-    Stages(BTreeSet<StageAttempt>),
-}
-
-impl RowsNeeded {
-    /// Whether the rows of a stage are needed.
-    pub(super) fn holds(&self, stage: &StageAttempt) -> bool {
-        match self {
-            Self::All => true,
-            Self::Stages(stages) => stages.contains(stage),
-        }
-    }
-
-    /// Drops rows of other stages. Rows of a stage follow each other mostly.
-    pub(super) fn retain<R>(&self, rows: &mut Vec<R>, stage_of: fn(&R) -> (&str, i32, i32)) {
-        let Self::Stages(stages) = self else { return };
-        let mut last: Option<(StageAttempt, bool)> = None;
-        rows.retain(|row| {
-            let (app, stage, attempt) = stage_of(row);
-            match &last {
-                Some((known, held)) if known.is_of(app, stage) && known.attempt == attempt => *held,
-                _ => {
-                    let stage = StageAttempt::new(app, stage, attempt);
-                    let held = stages.contains(&stage);
-                    last = Some((stage, held));
-                    held
-                }
-            }
-        });
-    }
-
-    /// Bounds of the needed rows.
-    pub(super) fn bounds(&self) -> Bounds {
-        let Self::Stages(stages) = self else {
-            return Bounds::ALL;
-        };
-        let ids = stages.iter().map(|stage| i64::from(stage.stage));
-        let first = ids.clone().min().unwrap_or(0);
-        Bounds::ALL.and("stage", first..=ids.max().unwrap_or(-1))
-    }
-}
-
 impl<'a> StageIndex<'a> {
     /// Reads the small tables of a profile, and of the large ones when tasks of each stage were active.
     ///
@@ -232,9 +182,9 @@ impl<'a> StageIndex<'a> {
     pub fn read(profile: &'a Profile) -> Result<Self, FormatError> {
         let dir = ProfileDir::open(profile.path())?;
         let mut notes = Vec::new();
-        let mut stages = merge_stages(read(&dir, &Bounds::ALL, &mut notes)?);
-        let mut hosts: Vec<HostRow> = read(&dir, &Bounds::ALL, &mut notes)?;
-        let mut cached: Vec<CachedRow> = read(&dir, &Bounds::ALL, &mut notes)?;
+        let mut stages = merge_stages(read(&dir, &mut notes)?);
+        let mut hosts: Vec<HostRow> = read(&dir, &mut notes)?;
+        let mut cached: Vec<CachedRow> = read(&dir, &mut notes)?;
         let impossible = possible::keep_small(&mut stages, &mut hosts, &mut cached);
         let mut tasks = OF_TASKS.read::<TaskRow>(&dir)?;
         let intervals = OF_INTERVALS.read::<IntervalRow>(&dir)?;
@@ -273,11 +223,16 @@ impl<'a> StageIndex<'a> {
             is_metered,
             margin: MARGIN + longest.unwrap_or(0).max(0),
             extents: OnceCell::new(),
-            operators: OnceCell::new(),
             meanings: StackMeanings::default(),
             notes,
             impossible,
         })
+    }
+
+    /// When the first task began, ns since the epoch.
+    pub fn begun_ns(&self) -> i64 {
+        let starts = self.tasks.values().map(|activity| activity.span.start);
+        starts.min().unwrap_or(0)
     }
 
     /// Whether any task reported what it used.
@@ -321,6 +276,47 @@ impl<'a> StageIndex<'a> {
         most_rows: u64,
         most_of_one: u64,
     ) -> (Vec<BTreeSet<QueryId>>, BTreeSet<QueryId>) {
+        let mut in_time: Vec<(QueryId, Spans)> = self.spans_of(victims).into_iter().collect();
+        in_time.sort_by_key(|(_, spans)| spans.values().map(|span| span.start).min());
+        let extents = self.extents();
+        let rows = |stages: &[usize]| {
+            let rows = stages.iter().map(|at| extents[*at].rows);
+            rows.fold(0, u64::saturating_add)
+        };
+        let mut parts: Vec<BTreeSet<QueryId>> = Vec::new();
+        let mut too_large = BTreeSet::new();
+        // The stages that the last part needs, and their rows.
+        let (mut held, mut reached) = (BTreeSet::new(), 0u64);
+        for (query, spans) in in_time {
+            let stages = 0..extents.len();
+            let beside: Vec<usize> = stages
+                .filter(|at| self.is_beside(&extents[*at], &spans))
+                .collect();
+            let new: Vec<usize> = beside
+                .iter()
+                .copied()
+                .filter(|at| !held.contains(at))
+                .collect();
+            let with_it = reached.saturating_add(rows(&new));
+            match parts.last_mut() {
+                Some(part) if with_it <= most_rows => {
+                    part.insert(query);
+                    held.extend(new);
+                    reached = with_it;
+                }
+                _ if rows(&beside) > most_of_one => drop(too_large.insert(query)),
+                _ => {
+                    parts.push(BTreeSet::from([query]));
+                    reached = rows(&beside);
+                    held = beside.into_iter().collect();
+                }
+            }
+        }
+        (parts, too_large)
+    }
+
+    /// When each of some victims ran.
+    fn spans_of(&self, victims: &BTreeSet<QueryId>) -> BTreeMap<QueryId, Spans> {
         let mut spans: BTreeMap<QueryId, Spans> = BTreeMap::new();
         for extent in self.extents() {
             if let Some((query, span)) = extent.query.zip(extent.span)
@@ -329,58 +325,18 @@ impl<'a> StageIndex<'a> {
                 widen(spans.entry(query).or_default(), extent.app, span);
             }
         }
-        let start = |(_, spans): &(QueryId, Spans)| spans.values().map(|span| span.start).min();
-        let mut in_time: Vec<(QueryId, Spans)> = spans.into_iter().collect();
-        in_time.sort_by_key(start);
-        let mut parts: Vec<BTreeSet<QueryId>> = Vec::new();
-        let mut too_large = BTreeSet::new();
-        let mut reached = Spans::new();
-        for (query, spans) in in_time {
-            let mut with_it = reached.clone();
-            spans
-                .iter()
-                .for_each(|(app, span)| widen(&mut with_it, *app, *span));
-            match parts.last_mut() {
-                Some(part) if self.rows_beside(&with_it) <= most_rows => {
-                    part.insert(query);
-                    reached = with_it;
-                }
-                _ if self.rows_beside(&spans) > most_of_one => drop(too_large.insert(query)),
-                _ => {
-                    parts.push(BTreeSet::from([query]));
-                    reached = spans;
-                }
-            }
-        }
-        (parts, too_large)
-    }
-
-    /// About how many rows stages have that ran beside spans.
-    fn rows_beside(&self, spans: &Spans) -> u64 {
-        let beside = self
-            .extents()
-            .iter()
-            .filter(|extent| self.is_beside(extent, spans));
-        beside
-            .map(|extent| extent.rows)
-            .fold(0, u64::saturating_add)
+        spans
     }
 
     /// The stages that ran while some victims did.
     pub(super) fn needed(&self, victims: &BTreeSet<QueryId>) -> RowsNeeded {
-        let mut spans = Spans::new();
-        for extent in self.extents() {
-            if let Some((query, span)) = extent.query.zip(extent.span)
-                && victims.contains(&query)
-            {
-                widen(&mut spans, extent.app, span);
-            }
-        }
-        let beside = self
-            .extents()
-            .iter()
-            .filter(|extent| self.is_beside(extent, &spans));
-        RowsNeeded::Stages(beside.map(|extent| extent.stage.clone()).collect())
+        let spans = self.spans_of(victims);
+        let is_needed = |extent: &&Extent| {
+            let mut spans = spans.values();
+            extent.span.is_none() || spans.any(|spans| self.is_beside(extent, spans))
+        };
+        let needed = self.extents().iter().filter(is_needed);
+        RowsNeeded::Stages(needed.map(|extent| extent.stage.clone()).collect())
     }
 
     /// Whether rows of a stage can share windows with tasks that ran in spans.
@@ -443,29 +399,6 @@ impl<'a> StageIndex<'a> {
         let last = || self.ends_ns.get(&stage.app).copied().unwrap_or(0);
         let end = row.completed_ms.map_or_else(last, ns);
         end.max(ns(row.submitted_ms.unwrap_or(0)))
-    }
-
-    /// The part of each stage's CPU time that each operator took.
-    pub(super) fn operator_shares(&self) -> &OperatorShares {
-        self.operators.get_or_init(|| {
-            let totals = Totals::new(self.profile, Selection::default(), By::Operator);
-            let mut wholes: HashMap<(String, i32), f64> = HashMap::new();
-            let mut parts = OperatorShares::new();
-            for row in totals.rows {
-                let Some(stage) = row.stage else { continue };
-                *wholes.entry((row.app.clone(), stage)).or_default() += row.cpu_seconds;
-                let operator = match row.heading {
-                    true => format!("[{}]", row.operator),
-                    false => row.operator,
-                };
-                *parts.entry((row.app, stage, operator)).or_default() += row.cpu_seconds;
-            }
-            parts.retain(|_, seconds| *seconds > 0.0);
-            for ((app, stage, _), seconds) in &mut parts {
-                *seconds = (*seconds / wholes[&(app.clone(), *stage)]).min(1.0);
-            }
-            parts
-        })
     }
 
     /// The number of a SQL execution, or of what an application does outside them.

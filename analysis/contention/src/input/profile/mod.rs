@@ -2,17 +2,19 @@
 
 mod consumption;
 mod index;
+mod needed;
 mod possible;
 mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use unfuse_format::{ExecutionId, FormatError, StageAttempt, StageRow, counted};
-use unfuse_postprocess::Profile;
+use unfuse_postprocess::{Profile, operator_shares};
 
 use self::consumption::BlockedTimeSource;
-use self::index::RowsNeeded;
 pub use self::index::StageIndex;
+use self::needed::RowsNeeded;
 use self::recorded::RecordedRows;
 use super::{BlockedTime, Builder, Input, cache, hosts, position, slots};
 use crate::workload::WEIGHTS;
@@ -374,13 +376,16 @@ impl Reader<'_> {
 
     /// The part of each stage's CPU time that each operator took.
     fn operators(&mut self) {
-        for ((app, stage, operator), share) in self.index.operator_shares() {
-            let attempts = self.stages.range(StageAttempt::new(app, *stage, 0)..);
-            for (_, id) in attempts.take_while(|(key, _)| key.is_of(app, *stage)) {
+        let is_needed = |app: &str, stage| self.needed.holds_any(app, stage);
+        for share in operator_shares(self.index.profile, is_needed) {
+            let attempts = self
+                .stages
+                .range(StageAttempt::new(&*share.app, share.stage, 0)..);
+            for (_, id) in attempts.take_while(|(key, _)| key.is_of(&share.app, share.stage)) {
                 self.builder.tables.operators.push(OperatorShare {
                     stage: *id,
-                    operator: operator.clone(),
-                    share: *share,
+                    operator: Arc::clone(&share.operator),
+                    share: share.share,
                 });
             }
         }

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use unfuse_format::{Bounds, FormatError, IntervalRow, ProfileDir, Table, TaskRow};
+use unfuse_format::{FormatError, IntervalRow, ProfileDir, Table, TaskRow};
 use unfuse_postprocess::TaskInterval;
 
-use super::index::{RowsNeeded, StageIndex};
+use super::index::StageIndex;
+use super::needed::RowsNeeded;
 use super::possible;
 
 /// Rows as they were read.
@@ -19,21 +20,23 @@ pub(super) struct RecordedRows {
 impl RecordedRows {
     /// Reads them.
     pub(super) fn read(index: &StageIndex<'_>, needed: &RowsNeeded) -> Result<Self, FormatError> {
-        let bounds = needed.bounds();
         let mut notes = index.notes.clone();
-        let mut tasks: Vec<TaskRow> = read(&index.dir, &bounds, &mut notes)?;
-        needed.retain(&mut tasks, |row| (&row.app, row.stage, row.attempt));
-        let mut intervals: Vec<IntervalRow> = read(&index.dir, &bounds, &mut notes)?;
-        needed.retain(&mut intervals, |row| (&row.app, row.stage, row.attempt));
+        let mut tasks: Vec<TaskRow> = needed.read(&index.dir, &mut notes)?;
+        let mut intervals: Vec<IntervalRow> = needed.read(&index.dir, &mut notes)?;
         let mut metered: HashMap<&str, HashSet<i64>> = HashMap::new();
         for row in intervals.iter().filter(|row| possible::interval(row)) {
             metered.entry(&row.app).or_default().insert(row.task);
         }
         let is_metered =
             |app: &str, task: i64| metered.get(app).is_some_and(|tasks| tasks.contains(&task));
-        let profile = index.profile;
-        let mut sampled = profile.task_intervals(&bounds, &index.meanings, &is_metered)?;
-        needed.retain(&mut sampled, |row| (&row.app, row.stage, row.attempt));
+        let needs = || {
+            let mut chooser = needed.chooser();
+            move |app: &str, stage, attempt| chooser.needs(app, stage, attempt)
+        };
+        let mut sampled =
+            index
+                .profile
+                .task_intervals(&needed.bounds(), &index.meanings, &needs, &is_metered)?;
         let impossible = possible::keep_large(&mut tasks, &mut intervals, &mut sampled);
         notes.extend(possible::note(index.impossible + impossible));
         Ok(Self {
@@ -45,13 +48,12 @@ impl RecordedRows {
     }
 }
 
-/// The rows of a table within bounds; says in `notes` which files had to be left out.
+/// The rows of a table; says in `notes` which files had to be left out.
 pub(super) fn read<T: Table>(
     dir: &ProfileDir,
-    bounds: &Bounds,
     notes: &mut Vec<String>,
 ) -> Result<Vec<T>, FormatError> {
-    let read = dir.read_within::<T>(bounds)?;
+    let read = dir.read::<T>()?;
     notes.extend(read.problems.iter().map(ToString::to_string));
     Ok(read.rows)
 }
