@@ -52,6 +52,7 @@ pub use operator::{Operator, OperatorKind};
 pub use plan::{Plan, PlanNode};
 pub use profile::{
     Execution, Group, Period, Profile, Selection, StackMap, Stage, Time, Weight, generated_hash,
+    query_names,
 };
 pub use query_name::{LONGEST_NAME, is_call_site, query_name};
 pub use regions::{Region, RegionKind, RegionMap};

@@ -12,6 +12,9 @@ use crate::plan::{Plan, PlanNode};
 /// Most characters of a name.
 pub const LONGEST_NAME: usize = 100;
 
+/// What a query is called of which nothing is known.
+pub(crate) const UNNAMED: &str = "query without a description";
+
 /// Tables that a phrase names; the others are counted.
 const MOST_TABLES: usize = 4;
 /// Steps that a phrase names, the last ones.
@@ -40,7 +43,7 @@ pub fn query_name(description: &str, plan: Option<&Plan>) -> String {
     }
     match plan.and_then(phrase) {
         Some(phrase) if !phrase.is_empty() => shorten(&phrase, LONGEST_NAME),
-        _ if said.is_empty() => "query without a description".to_owned(),
+        _ if said.is_empty() => UNNAMED.to_owned(),
         _ => said,
     }
 }

@@ -2,6 +2,7 @@
 
 mod group;
 mod joined;
+mod names;
 mod samples;
 mod stacks;
 mod texts;
@@ -19,13 +20,14 @@ use unfuse_format::{
 
 pub(crate) use self::group::Slice;
 pub use self::group::{Group, Period, Selection, Time, Weight};
+pub use self::names::query_names;
 pub(crate) use self::texts::TextTable;
 
 use crate::attribute::is_mapped;
 use crate::boundary::{self, Boundary};
 use crate::heading;
 use crate::plan::Plan;
-use crate::query_name::query_name;
+use crate::query_name::{UNNAMED, query_name};
 use crate::regions::RegionMap;
 use crate::wait_reason::WaitReason;
 
@@ -309,6 +311,12 @@ impl Profile {
         let known = self.executions.get(id);
         let description = known.map_or("", |execution| execution.description.as_str());
         query_name(description, self.plans.get(id))
+    }
+
+    /// The same; none where nothing says it.
+    pub fn known_query_name(&self, id: &ExecutionId) -> Option<String> {
+        let name = self.query_name(id);
+        (name != UNNAMED).then_some(name)
     }
 
     /// What the threads of a group of waits wait for.

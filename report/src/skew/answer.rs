@@ -1,7 +1,12 @@
 //! The answer as data: what `--json` prints, and what the text and the report's page are made of.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use serde::Serialize;
 use ts_rs::TS;
+use unfuse_format::{ExecutionId, ProfileDir};
+use unfuse_postprocess::query_names;
 use unfuse_skew::{Finding, Verdict};
 
 use super::advice::advice;
@@ -94,6 +99,21 @@ impl Answer {
             notes,
             one_stage,
             top,
+        }
+    }
+}
+
+impl Answer {
+    /// Calls queries as `unfuse top` does, where the profile at `root` can be read.
+    pub fn name_queries(&mut self, root: &Path) {
+        let id = |told: &Told| Some(ExecutionId::new(&told.finding.app, told.finding.sql?));
+        let wanted: BTreeSet<ExecutionId> = self.findings.iter().filter_map(id).collect();
+        let names = ProfileDir::open(root).and_then(|dir| query_names(&dir, &wanted));
+        let Ok(names) = names else { return };
+        for told in &mut self.findings {
+            if let Some(name) = id(told).and_then(|id| names.get(&id)) {
+                told.finding.description.clone_from(name);
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ mod log;
 mod spark;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -56,7 +56,7 @@ pub struct Skew {
 impl Skew {
     /// Prints the answer.
     pub fn execute(self) -> Result<ExitCode> {
-        let (run, records) = self.read()?;
+        let (run, records, profile) = self.read()?;
         if run.stages.is_empty() {
             bail!(
                 "{} has no finished Spark task{}",
@@ -77,21 +77,24 @@ impl Skew {
             );
         }
         let one_stage = self.stage.is_some();
-        let answer = Answer::new(findings, records, self.limit, one_stage, run.notes);
+        let mut answer = Answer::new(findings, records, self.limit, one_stage, run.notes);
+        if let Some(root) = &profile {
+            answer.name_queries(root);
+        }
         print(self.output.as_deref(), self.json, &answer, || {
             render(&answer)
         })?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The run, and of one whose records were followed what these say.
-    fn read(&self) -> Result<(Run, Option<Records>)> {
+    /// The run, of one whose records were followed what these say, and the local directory of a profile.
+    fn read(&self) -> Result<(Run, Option<Records>, Option<PathBuf>)> {
         if remote::is_uri(&self.from) || !is_event_log(&self.from) {
             if let Some(job) = Job::new(&self.spark_submit, &self.from) {
                 let root = remote::local_without(&self.from, &spark::TABLES)?;
-                return self.read_profile(&root, Some(&job));
+                return self.read_profile(root, Some(&job));
             }
-            return self.read_profile(&remote::local(&self.from)?, None);
+            return self.read_profile(remote::local(&self.from)?, None);
         }
         if !self.spark_submit.is_empty() {
             bail!(
@@ -99,11 +102,16 @@ impl Skew {
                 self.from.display()
             );
         }
-        Ok((from_event_log(&mut EventLog::open(&self.from)?), None))
+        let run = from_event_log(&mut EventLog::open(&self.from)?);
+        Ok((run, None, None))
     }
 
-    fn read_profile(&self, root: &Path, job: Option<&Job>) -> Result<(Run, Option<Records>)> {
-        let run = from_profile(root).with_context(|| {
+    fn read_profile(
+        &self,
+        root: PathBuf,
+        job: Option<&Job>,
+    ) -> Result<(Run, Option<Records>, Option<PathBuf>)> {
+        let run = from_profile(&root).with_context(|| {
             format!(
                 "{} is neither an event log nor a profile",
                 self.from.display()
@@ -122,7 +130,7 @@ impl Skew {
             }
         });
         let propagate = by_job.as_ref().map(|by_job| by_job as &Propagate<'_>);
-        let (mut run, mut records) = with_records(run, root, &wanted, propagate)?;
+        let (mut run, mut records) = with_records(run, &root, &wanted, propagate)?;
         if let Some(records) = &mut records {
             let note = if self.read_inputs {
                 records.read_inputs()
@@ -131,7 +139,7 @@ impl Skew {
             };
             run.notes.extend(note);
         }
-        Ok((run, records))
+        Ok((run, records, Some(root)))
     }
 }
 

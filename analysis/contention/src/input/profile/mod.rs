@@ -181,10 +181,10 @@ impl Reader<'_> {
         let label = match row.execution {
             Some(execution) => {
                 let id = ExecutionId::new(app, execution);
-                let text = self.index.profile.descriptions.get(&id);
-                text.map_or_else(
+                let name = self.index.profile.known_query_name(&id);
+                name.map_or_else(
                     || format!("{of}query {execution}"),
-                    |text| format!("{of}query {execution}: {text}"),
+                    |name| format!("{of}query {execution}: {name}"),
                 )
             }
             None => format!("{of}jobs without a query"),
