@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use unfuse_format::FormatError;
-use unfuse_postprocess::Profile;
+use unfuse_postprocess::{Profile, line_work};
 
 use crate::TasksByStage;
 use crate::lines::LineTexts;
@@ -400,19 +400,27 @@ fn place(summary: &Summary, operator: &OperatorCost) -> String {
 /// The line with the most CPU time, where that is a part worth a look.
 fn hottest(line: &HotLine, texts: &LineTexts, whole: Cost) -> String {
     let part = line.cost.cpu_ns as f64 / whole.cpu_ns.max(1) as f64;
-    let code = match &line.hash {
-        Some(hash) => texts.of(hash, line.line),
-        None => line.text.as_str(),
+    let callee = line.callee.as_deref();
+    let (code, work) = match &line.hash {
+        Some(hash) => {
+            let code = texts.of(hash, line.line);
+            (code, line_work(code, callee.unwrap_or_default()))
+        }
+        None => {
+            let method = line.text.as_str();
+            (method, line_work("", callee.unwrap_or(method)))
+        }
     };
+    let work = work.map_or_else(String::new, |work| format!(" ({work}):"));
     let code = match code {
         "" => String::new(),
         code => format!(" `{}`", shorten(code, 40)),
     };
     let mut text = match line.line {
-        0 => format!("; hottest method{code}"),
-        _ => format!("; hottest line {}{code}", line.place),
+        0 => format!("; hottest method{work}{code}"),
+        _ => format!("; hottest line{work} {}{code}", line.place),
     };
-    if let Some(callee) = &line.callee {
+    if let Some(callee) = callee {
         text += &format!(", in {}", shorten(callee, 60));
     }
     text + &format!(" ({})", words::percent(part))

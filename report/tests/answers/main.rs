@@ -74,7 +74,7 @@ fn an_operator_is_named_with_what_is_known_of_it() {
         sentences(&verdict, SentenceKind::Operator),
         [
             "Sort (node 0 of “the query”) used 100% (100 to 100%) of the CPU time, 16.0 ms per input row; \
-          hottest method `UnsafeExternalRowSorter.sort` (100%)."
+          hottest method (sorting): `UnsafeExternalRowSorter.sort` (100%)."
         ]
     );
     let operator = verdict
