@@ -63,8 +63,7 @@ pub struct Total {
     pub waits: u64,
     /// Time that was waited, s.
     pub waiting_seconds: f64,
-    /// Part of what is asked for, 0 to 1: of all samples of the selection, or of all time where samples stand for
-    /// different times.
+    /// Part of the time that is asked for, 0 to 1.
     pub share: f64,
     /// Where only CPU time is asked for: least share that the samples allow. With 95% certainty it holds what the sampling left
     /// to chance; where the sum is by operator, also what the compiler's descriptions leave open.
@@ -91,7 +90,7 @@ pub struct Totals {
     pub waits: u64,
     /// All time of theirs, s.
     pub waiting_seconds: f64,
-    /// What shares are parts of, in the unit of [`Total::evidence`].
+    /// What shares are parts of, ns.
     pub whole: u64,
 }
 
@@ -171,14 +170,10 @@ impl Totals {
             time => time,
         };
         let mut attributor = Attributor::new(profile);
-        let by_time = profile.is_by_time() || selection.time != Time::Cpu;
         for (group, weight) in profile.selected(Selection { time, ..selection }) {
-            let weight = if by_time {
-                weight.by_time()
-            } else {
-                let value = weight.samples;
-                Weight { value, ..weight }
-            };
+            // Shares are of time, as those of the report are.
+            let value = weight.ns;
+            let weight = Weight { value, ..weight };
             all.add(group.kind, weight, false);
             if group.stage.is_some() {
                 stages.insert((Arc::clone(&group.app), group.query, group.stage));

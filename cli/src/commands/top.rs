@@ -26,7 +26,7 @@ pub struct Top {
     /// Print a row for each run of a query, not one for all its runs
     #[arg(long)]
     runs: bool,
-    /// Print JSON: an array of objects, most samples first, with a row for each run
+    /// Print JSON: an array of objects, most time first, with a row for each run
     #[arg(long)]
     json: bool,
     /// Rows to print (text only)

@@ -22,6 +22,18 @@ fn top_shows_operators() {
     insta::assert_snapshot!(unfuse(&["top", "--query", "3"]));
 }
 
+/// The verdict above the table and the table say the same of an operator, to the decimal.
+#[test]
+fn shares_of_the_verdict_are_those_of_the_table() {
+    let text = unfuse(&["top"]);
+    let (verdict, table) = text.split_once("\n\n").expect("a verdict above a table");
+    let (_, said) = verdict.split_once(" used ").expect("an operator");
+    let (said, _) = said.split_once("%)").expect("a range");
+    let said = said.replace("% (", "%  ").replace(" to ", "-") + "%";
+    let first = table.lines().nth(1).expect("a row").trim_start();
+    assert!(first.starts_with(&said), "{said}: {first}");
+}
+
 #[test]
 fn top_sums_by_other_things() {
     let tables: Vec<String> = ["line", "method", "stage", "query", "thread", "rule"]

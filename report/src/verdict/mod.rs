@@ -333,7 +333,7 @@ fn operator_sentences(
         let (low, high) = operator.evidence.bounds(total.cpu_ns, total.samples);
         let share = operator.cost.cpu_ns as f64 / total.cpu_ns.max(1) as f64;
         format!(
-            "{:.0}% ({:.0} to {:.0}%)",
+            "{:.1}% ({:.1} to {:.1}%)",
             100.0 * share,
             100.0 * low,
             100.0 * high

@@ -73,7 +73,7 @@ fn an_operator_is_named_with_what_is_known_of_it() {
     assert_eq!(
         sentences(&verdict, SentenceKind::Operator),
         [
-            "Sort (node 0 of “the query”) used 100% (100 to 100%) of the CPU time, 16.0 ms per input row; \
+            "Sort (node 0 of “the query”) used 100.0% (99.8 to 100.0%) of the CPU time, 16.0 ms per input row; \
           hottest method (sorting): `UnsafeExternalRowSorter.sort` (100%)."
         ]
     );
@@ -115,7 +115,7 @@ fn nothing_stands_out_where_nothing_does() {
     let verdict = self::verdict(many);
     let said = sentences(&verdict, SentenceKind::Operator);
     assert!(
-        said[0].starts_with("No operator stands out: the most that one used is 2% (2 to 4%)"),
+        said[0].starts_with("No operator stands out: the most that one used is 2.5% ("),
         "{said:?}"
     );
 }
