@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 
 use crate::output::write_to;
 
@@ -34,8 +34,27 @@ impl Completions {
             Shell::Fish => clap_complete::Shell::Fish,
         };
         let mut script = Vec::new();
-        clap_complete::generate(shell, &mut crate::help::command(), "unfuse", &mut script);
+        let mut command = listed(&crate::help::command());
+        clap_complete::generate(shell, &mut command, "unfuse", &mut script);
         write_to(None, |out| Ok(out.write_all(&script)?))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The same command without the commands that `--help` does not list. clap cannot remove a command, so it is made again with what
+/// completions are made of.
+fn listed(command: &Command) -> Command {
+    // The names of commands live as long as the program.
+    let name: &'static str = command.get_name().to_owned().leak();
+    let below = command.get_subcommands().filter(|of| !of.is_hide_set());
+    let mut listed = Command::new(name)
+        .args(command.get_arguments())
+        .subcommands(below.map(self::listed));
+    if let Some(about) = command.get_about() {
+        listed = listed.about(about.clone());
+    }
+    if command.get_version().is_some() {
+        listed = listed.version(env!("CARGO_PKG_VERSION"));
+    }
+    listed
 }

@@ -44,7 +44,8 @@ fn bash_completes_commands_and_options() {
     assert_eq!(bash("unfuse top --kind off"), ["off-cpu"]);
     let all = bash("unfuse ");
     assert!(all.contains(&"doctor".to_owned()), "{all:?}");
-    // Old spellings are not offered.
+    // Commands that unfuse calls itself, and old spellings, are not offered.
+    assert_eq!(bash("unfuse impact g"), [""]);
     assert_eq!(bash("unfuse run --out"), ["--output"]);
 }
 
@@ -60,6 +61,10 @@ fn zsh_and_fish_scripts_name_every_command() {
         for command in ["run", "blame", "completions", "--since"] {
             let command = command.trim_start_matches('-');
             assert!(script.contains(command), "{shell}: {command}");
+        }
+        // unfuse calls these itself.
+        for hidden in ["guard", "within"] {
+            assert!(!script.contains(hidden), "{shell}: {hidden}");
         }
     }
 }
