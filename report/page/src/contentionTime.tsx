@@ -55,10 +55,11 @@ const total = (parts: Part[]): number => parts.reduce((sum, part) => sum + part.
 /** For a shell. */
 const quoted = (text: string): string => (/^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
 
-/** What `--window` takes; negative numbers would count from the end. */
-function windowOf(from: number, to: number): string {
-  const digits = Math.max(2, Math.ceil(1 - Math.log10(Math.max(1e-6, to - from))));
-  return [from, to].map((s) => Math.max(0, s).toFixed(digits)).join("..");
+/** Whole seconds around a part of the time, as `--since` and `--until` take them. */
+function period(originMs: number, from: number, to: number): string {
+  const moment = (second: number) => new Date(1000 * second).toISOString().replace(/\.\d+Z$/, "Z");
+  const [first, last] = [Math.floor(originMs / 1000 + from), Math.ceil(originMs / 1000 + to)];
+  return `--since ${moment(first)} --until ${moment(last)}`;
 }
 
 export function ContentionTime(props: {
@@ -165,8 +166,8 @@ export function ContentionTime(props: {
             </span>
           ))}
           <pre>
-            unfuse blame {quoted(props.dir)} --victim {quoted(found.victim.name)} --window{" "}
-            {windowOf(bounds[chosen]!, bounds[chosen + 1]!)}
+            unfuse blame {quoted(props.dir)} --victim {quoted(found.victim.name)}{" "}
+            {period(found.timeline.origin_ms, bounds[chosen]!, bounds[chosen + 1]!)}
           </pre>
         </div>
       )}

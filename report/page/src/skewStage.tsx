@@ -201,7 +201,7 @@ function SlowTasks({
         <p class="hint">
           {count(stage.tasks.length - SHOWN)} more are not shown:{" "}
           <code>
-            unfuse skew {dir} --stage {stage.stage} --top {stage.tasks.length}
+            unfuse skew {dir} --stage {stage.stage} --limit {stage.tasks.length}
           </code>{" "}
           has them.
         </p>

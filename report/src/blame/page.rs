@@ -76,7 +76,9 @@ struct OfQuery {
 #[derive(Default, Serialize, TS)]
 #[ts(rename = "Timeline")]
 struct Slices {
-    /// Bounds, s since the first task of all; one more than there are slices.
+    /// When the first task of all began, ms since the epoch.
+    origin_ms: i64,
+    /// Bounds, s since then; one more than there are slices.
     bounds: Vec<f64>,
     slice: Vec<u32>,
     resource: Vec<u32>,
@@ -412,7 +414,10 @@ impl Page {
             columns.seconds.push(to_micros(path.seconds));
         }
         let origin_ns = self.origin_ns.unwrap_or(0);
-        let mut slices = Slices::default();
+        let mut slices = Slices {
+            origin_ms: origin_ns / 1_000_000,
+            ..Slices::default()
+        };
         let seconds = |ns: i64| to_micros((ns - origin_ns) as f64 / 1e9);
         for (at, slice) in timeline.iter().flat_map(|t| &t.slices).enumerate() {
             slices.bounds.push(seconds(slice.span.start));

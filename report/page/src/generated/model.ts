@@ -1299,7 +1299,11 @@ statuses: Array<string>, };
  */
 export type Timeline = { 
 /**
- * Bounds, s since the first task of all; one more than there are slices.
+ * When the first task of all began, ms since the epoch.
+ */
+origin_ms: number, 
+/**
+ * Bounds, s since then; one more than there are slices.
  */
 bounds: Array<number>, slice: Array<number>, resource: Array<number>, culprit: Array<number>, seconds: Array<number>, };
 
