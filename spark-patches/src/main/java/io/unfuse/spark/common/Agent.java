@@ -174,7 +174,7 @@ public final class Agent {
     /** Reports a failure of ours once per place: one line, and the job runs on. */
     public static void failed(String where, Throwable error) {
         if (reported.add(where)) {
-            log(where + " failed, and the profile will miss that part: " + error);
+            log(where + " failed; the profile lacks this part: " + error);
         }
     }
 

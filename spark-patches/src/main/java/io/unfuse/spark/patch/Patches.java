@@ -91,9 +91,9 @@ public final class Patches {
             if (patch.isExpectedIn(owner)) {
                 Agent.log(
                         owner
-                                + " does not look like that of a supported Spark (3.5 to 4.3), so "
+                                + " differs from that of every supported Spark (3.5 to 4.3), so "
                                 + patch.getClass().getSimpleName()
-                                + " leaves it as it is; the profile will have less detail");
+                                + " does not change it; the profile has less detail");
             }
             return null;
         }

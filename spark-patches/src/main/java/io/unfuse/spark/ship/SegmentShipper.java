@@ -143,16 +143,15 @@ public final class SegmentShipper implements Runnable {
             boolean shipped = shipper.shipNow();
             if (last && !(delivered && shipped)) {
                 Agent.log(
-                        "the end of the profile was not copied to "
+                        "the JVM ended before the end of the profile was copied to "
                                 + shipper.target
-                                + " in time; it is in "
-                                + shipper.spool
-                                + ", from where the next JVM of this machine with the same dir and spools copies it");
+                                + "; the next JVM on this machine with the same dir and spools copies it from "
+                                + shipper.spool);
             }
         } catch (InterruptedException stop) {
             Thread.currentThread().interrupt();
         } catch (Throwable error) {
-            Agent.failed("copying the last of the profile", error);
+            Agent.failed("copying the end of the profile", error);
         }
     }
 
@@ -217,11 +216,11 @@ public final class SegmentShipper implements Runnable {
         if (!complained) {
             complained = true;
             Agent.log(
-                    "the profile cannot be copied to "
+                    "copying the profile to "
                             + target
-                            + ", trying again; it waits in "
+                            + " failed; unfuse tries again, and keeps the files in "
                             + spool
-                            + ": "
+                            + " until then: "
                             + error);
         }
     }
