@@ -19,8 +19,13 @@ if ! cmp -s dist/tools.lock "$venv/lock"; then
     cp dist/tools.lock "$venv/lock"
 fi
 # Without `-z defs` the linker would leave a function that old systems lack for the JVM to stumble over.
-PATH="$PWD/$venv/bin:$PATH" RUSTFLAGS="-C link-arg=-Wl,-z,defs" cargo zigbuild --quiet --locked --profile dist \
-    --target "$target.$glibc" --target-dir target/dist --package unfuse-cli --package unfuse-agent
+zig() {
+    PATH="$PWD/$venv/bin:$PATH" RUSTFLAGS="-C link-arg=-Wl,-z,defs" cargo-zigbuild "$@" --quiet --locked --profile dist \
+        --target "$target.$glibc" --target-dir target/dist
+}
+zig zigbuild --package unfuse-cli
+# Cargo optimises a library as a whole only if Rust programs do not link it too.
+zig rustc --package unfuse-agent --lib --crate-type cdylib
 tests/split-debug.sh "$built/unfuse" "$built/libunfuse.so"
 dist/check_symbols.sh "$glibc" "$built/unfuse" "$built/libunfuse.so"
 
