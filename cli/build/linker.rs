@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Equal functions become one: generic code of Parquet and Arrow has many. Only lld can do that, which rustup's compiler
-/// brings along and uses.
+/// brings along and uses where no other linker was chosen (`make dist` chooses zig's, which refuses the argument).
 pub fn arguments() -> Vec<&'static str> {
-    if brings_lld() == Some(true) {
+    if env::var_os("RUSTC_LINKER").is_none() && brings_lld() == Some(true) {
         vec!["-Wl,--icf=all"]
     } else {
         Vec::new()
