@@ -1,4 +1,4 @@
-//! Embeds the Spark jar, so that one file is the whole agent.
+//! Embeds the Spark jar, so that the agent is one file.
 
 #[path = "../cli/build/linker.rs"]
 mod linker;

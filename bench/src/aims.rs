@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn the_table_of_aims_can_be_read_and_names_each_figure_once() {
-        for (at, aim) in AIMS.iter().enumerate() {
-            let again = AIMS[..at]
+        for (index, aim) in AIMS.iter().enumerate() {
+            let again = AIMS[..index]
                 .iter()
                 .any(|other| other.page == aim.page && other.figure == aim.figure);
             assert!(!again, "{} {} has two aims", aim.page, aim.figure);

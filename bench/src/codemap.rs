@@ -111,8 +111,8 @@ impl Ranges for SortedRanges {
         let range = (slot * SIZE, slot * SIZE + SIZE - 0x40);
         match ranges.last() {
             Some(last) if *last >= range => {
-                let at = ranges.partition_point(|other| *other < range);
-                ranges.insert(at, range);
+                let position = ranges.partition_point(|other| *other < range);
+                ranges.insert(position, range);
             }
             _ => ranges.push(range),
         }
@@ -120,17 +120,24 @@ impl Ranges for SortedRanges {
 
     fn unload(&self, slot: u64, _: u64) {
         let mut ranges = self.0.write().expect("no writer panics");
-        let at = ranges.partition_point(|other| other.0 < slot * SIZE);
-        if ranges.get(at).is_some_and(|range| range.0 == slot * SIZE) {
-            ranges.remove(at);
+        let position = ranges.partition_point(|other| other.0 < slot * SIZE);
+        if ranges
+            .get(position)
+            .is_some_and(|range| range.0 == slot * SIZE)
+        {
+            ranges.remove(position);
         }
     }
 
     fn find(&self, pc: u64) -> bool {
         let ranges = self.0.read().expect("no writer panics");
         let after = ranges.partition_point(|range| range.0 <= pc);
-        black_box(after.checked_sub(1).and_then(|at| ranges.get(at)))
-            .is_some_and(|range| pc < range.1)
+        black_box(
+            after
+                .checked_sub(1)
+                .and_then(|position| ranges.get(position)),
+        )
+        .is_some_and(|range| pc < range.1)
     }
 }
 
@@ -242,8 +249,13 @@ fn percentiles(ranges: &dyn Ranges, addresses: &mut Addresses) -> [f64; 4] {
         })
         .collect();
     each.sort_by(f64::total_cmp);
-    let at = |part: f64| each[((each.len() - 1) as f64 * part) as usize];
-    [at(0.5), at(0.99), at(0.999), at(1.0)]
+    let percentile = |part: f64| each[((each.len() - 1) as f64 * part) as usize];
+    [
+        percentile(0.5),
+        percentile(0.99),
+        percentile(0.999),
+        percentile(1.0),
+    ]
 }
 
 fn median_of(times: usize, of: impl Fn() -> f64) -> f64 {
@@ -307,21 +319,21 @@ impl Codemap {
 
 fn rows(body: &mut String, count: u64, structure: &str, runs: &[Run]) {
     let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
-    for (at, writer) in ["idle", "paced", "busy"].iter().enumerate() {
-        let part = |which: usize| mean(&|run| run.beside[at].percentiles[which]);
+    for (index, writer) in ["idle", "paced", "busy"].iter().enumerate() {
+        let part = |which: usize| mean(&|run| run.beside[index].percentiles[which]);
         let longest = runs
             .iter()
-            .map(|run| run.beside[at].percentiles[3])
+            .map(|run| run.beside[index].percentiles[3])
             .fold(0.0, f64::max);
         let _ = writeln!(
             body,
             "| {count} | {structure} | {:.0} | {writer} | {:.0} | {:.0} | {:.0} | {:.0} | {longest:.0} | {:.0} |",
             mean(&|run| run.insert),
-            mean(&|run| run.beside[at].find),
+            mean(&|run| run.beside[index].find),
             part(0),
             part(1),
             part(2),
-            mean(&|run| run.beside[at].write),
+            mean(&|run| run.beside[index].write),
         );
     }
 }

@@ -324,7 +324,7 @@ impl FunctionSamples {
             let frames = sample
                 .stack
                 .iter()
-                .filter_map(|at| exported.frames.get(*at));
+                .filter_map(|index| exported.frames.get(*index));
             if frames.into_iter().any(|frame| frame.name.contains(&class)) {
                 self.samples += sample.samples;
                 self.sampled_s += sample.cpu_ns as f64 / 1e9;

@@ -68,11 +68,11 @@ fn draw(path: &Path, title: &str, bars: &[Bar]) -> Result<(), Box<dyn std::error
         .build_cartesian_2d(0.0..top * 1.05, 0.0..groups.len() as f64)?;
     let label = |place: &f64| {
         // Labels stand in the middle of a group's bars.
-        let at = place.floor() as usize;
+        let index = place.floor() as usize;
         let name = groups
             .len()
-            .checked_sub(at + 1)
-            .and_then(|at| groups.get(at));
+            .checked_sub(index + 1)
+            .and_then(|index| groups.get(index));
         name.map_or_else(String::new, |name| (*name).clone())
     };
     chart
@@ -81,19 +81,19 @@ fn draw(path: &Path, title: &str, bars: &[Bar]) -> Result<(), Box<dyn std::error
         .y_labels(0)
         .x_label_style(("sans-serif", 13))
         .draw()?;
-    for at in 0..groups.len() {
-        let place = at as f64 + 0.5;
+    for index in 0..groups.len() {
+        let place = index as f64 + 0.5;
         let (_, y) = chart.backend_coord(&(0.0, place));
         let style = ("sans-serif", 13).into_font().color(&BLACK);
         root.draw(&Text::new(label(&place), (12, y - 7), style))?;
     }
     for (colour, name) in COLOURS.iter().cycle().zip(&series) {
-        let at = series.iter().position(|other| other == name).unwrap_or(0) as f64;
+        let index = series.iter().position(|other| other == name).unwrap_or(0) as f64;
         let width = 0.8 / series.len() as f64;
         let own: Vec<&Bar> = bars.iter().filter(|bar| bar.series == **name).collect();
         let low = |bar: &Bar| {
             let group = groups.iter().position(|group| **group == bar.group);
-            (groups.len() - 1 - group.unwrap_or(0)) as f64 + 0.9 - width * (at + 1.0)
+            (groups.len() - 1 - group.unwrap_or(0)) as f64 + 0.9 - width * (index + 1.0)
         };
         chart
             .draw_series(own.iter().map(|bar| {

@@ -153,8 +153,8 @@ impl Skew {
         }; 3];
         // Which comes first changes from trial to trial.
         for turn in 0..tools.len() {
-            let at = (number as usize + turn) % tools.len();
-            took[at] = run(&format!("run-{at}"), &tools[at], "none")?;
+            let index = (number as usize + turn) % tools.len();
+            took[index] = run(&format!("run-{index}"), &tools[index], "none")?;
         }
         let [plain, followed, detected] = took;
         run("slow", &tools[1], &slow.to_string())?;

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 use unfuse_machine::agent_library;
-use unfuse_machine::signals::Ignored;
+use unfuse_machine::signals::IgnoredSignal;
 
 /// The JVM's option that loads the agent, which writes to `dir` and takes `rate` samples a second of each thread's CPU
 /// time. More options of the agent may follow it.
@@ -42,7 +42,7 @@ pub fn run(command: &[OsString], agent: &str) -> Option<ExitStatus> {
     let (program, arguments) = command.split_first()?;
     let mut prepared = prepare(program, arguments, agent);
     // Ctrl-C ends the command, not unfuse, which still has to write the profile.
-    let _ignored = [Signal::SIGINT, Signal::SIGQUIT].map(Ignored::new);
+    let _ignored = [Signal::SIGINT, Signal::SIGQUIT].map(IgnoredSignal::new);
     let status = prepared
         .status()
         .with_context(|| format!("cannot run {}", program.to_string_lossy()));

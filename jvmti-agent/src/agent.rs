@@ -12,23 +12,23 @@ use crate::code_blobs::CodeBlobs;
 use crate::event_queue::EventQueue;
 use crate::methods::Methods;
 
-/// Everything the callbacks share. Set in Agent_OnLoad it stays; one that was loaded into a running JVM
-/// is taken out again.
+/// The state that callbacks share. Installed by Agent_OnLoad it stays; an agent that was attached to a running JVM is
+/// removed again.
 pub(crate) struct Agent {
     pub(crate) options: Options,
     pub(crate) session: Session,
     pub(crate) jvmti: Jvmti,
     pub(crate) methods: Methods,
     pub(crate) events: EventQueue,
-    /// Spark runs here: only task threads are profiled (unless all were asked for).
+    /// Spark runs in this JVM: only task threads are profiled (unless all were requested).
     pub(crate) tasks_only: AtomicBool,
-    /// The -agentpath flag for executors, where they are to have one.
+    /// The -agentpath flag for executors, if they are to be profiled.
     pub(crate) executor_flag: Option<String>,
     /// Whether generated classes call [`crate::spark_jar::BOUNDARY`].
     pub(crate) has_boundaries: bool,
-    /// Tells one recording of this JVM from the next.
+    /// The number of this recording of the JVM.
     pub(crate) number: u32,
-    /// Where frames are walked by their sizes: how to find these.
+    /// Finds the sizes of frames, if they are unwound by size.
     pub(crate) code_blobs: Option<CodeBlobs>,
 }
 
@@ -42,7 +42,7 @@ static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 /// Callbacks that may hold a reference to the agent.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
-/// Says that a callback is inside, for as long as it lives.
+/// Counts a callback as long as it lives.
 struct CallbackGuard;
 
 impl CallbackGuard {
@@ -63,7 +63,7 @@ pub(crate) fn is_installed() -> bool {
     !AGENT.load(Ordering::SeqCst).is_null()
 }
 
-/// Makes `agent` the agent; false if there is one already (two -agentpath flags).
+/// Installs `agent`; false if there is one already (two -agentpath flags).
 pub(crate) fn install(agent: Agent) -> bool {
     let agent = Box::into_raw(Box::new(agent));
     let first = AGENT.compare_exchange(ptr::null_mut(), agent, Ordering::SeqCst, Ordering::SeqCst);
@@ -74,8 +74,8 @@ pub(crate) fn install(agent: Agent) -> bool {
     first.is_ok()
 }
 
-/// Takes the agent out and waits until no callback uses it any more, at most `patience`. After that it
-/// stays in memory for good, and none is returned.
+/// Removes the agent and waits until no callback uses it, at most `patience`. After that it is leaked, and `None` is
+/// returned.
 pub(crate) fn remove(patience: Duration) -> Option<Box<Agent>> {
     let agent = AGENT.swap(ptr::null_mut(), Ordering::SeqCst);
     if agent.is_null() {
@@ -88,12 +88,12 @@ pub(crate) fn remove(patience: Duration) -> Option<Box<Agent>> {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: made by `install` and taken out by this call only. Whoever was inside before the swap has
-    // left; whoever entered after it has found no agent.
+    // SAFETY: made by `install` and removed by this call only. Callbacks that began before the swap have ended; those
+    // that began after it found no agent.
     Some(unsafe { Box::from_raw(agent) })
 }
 
-/// Runs the body of a callback: with the agent, and without letting a panic into the JVM.
+/// Runs the body of a callback with the agent, and keeps panics out of the JVM.
 pub(crate) fn with_agent<T>(body: impl FnOnce(&Agent) -> T) -> Option<T> {
     let _inside = CallbackGuard::enter();
     // SAFETY: `remove` frees the agent only when nobody is inside.

@@ -1,4 +1,4 @@
-//! In a JVM that runs already: coming, and leaving it as it was.
+//! Attaches to a running JVM, and detaches from it without a trace.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::methods::Methods;
 use crate::recompile::recompile;
 use crate::{code_events, threads};
 
-/// How long callbacks that are under way may take.
+/// How long active callbacks may take.
 const UNDER_WAY: Duration = Duration::from_secs(5);
 
 const CODE_EVENTS: [u32; 3] = [
@@ -33,10 +33,10 @@ const CODE_EVENTS: [u32; 3] = [
 ];
 const THREAD_EVENTS: [u32; 2] = [JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END];
 
-/// Local references for which the JVM makes room at first, when it is asked for its threads.
+/// Initial number of local references for the list of threads.
 const REFERENCES: usize = 16;
 
-/// One recording at a time; also between the look and the installing.
+/// Allows one recording at a time, also between the check and the installation.
 static BUSY: AtomicBool = AtomicBool::new(false);
 static RECORDINGS: AtomicU32 = AtomicU32::new(0);
 
@@ -53,7 +53,7 @@ pub(crate) fn start(vm: JavaVM, options: Options) -> Result<(), String> {
         control.failed("this JVM is being profiled already");
         return Ok(());
     }
-    // Signals stay with the JVM's threads, but for those that are part of running Java.
+    // Signals are for the JVM's threads, except those that running Java needs.
     let mut blocked = SigSet::all();
     for signal in [
         Signal::SIGSEGV,
@@ -72,7 +72,7 @@ pub(crate) fn start(vm: JavaVM, options: Options) -> Result<(), String> {
                 serve(&vm, &control, options);
             }));
             BUSY.store(false, Ordering::SeqCst);
-            // Only now: the next recording may follow at once.
+            // Only now, because the next recording may follow at once.
             control.left();
         });
     if let Ok(mask) = before {
@@ -106,7 +106,7 @@ fn serve(vm: &JavaVM, control: &Control, options: Options) {
     }
 }
 
-/// Installs the agent and hears of all the code; returns whether it is compiled anew.
+/// Installs the agent and processes all existing code; returns whether the JVM recompiles it.
 fn attach(vm: &JavaVM, env: &Env<'_>, session: Session, options: Options) -> Result<bool, String> {
     let raw_vm = vm.get_raw().cast();
     // SAFETY: the VM is alive.
@@ -153,7 +153,7 @@ fn listen(agent: &Agent) -> Option<()> {
         .try_for_each(|event| enable(agent, *event))
 }
 
-/// New threads announce themselves; those there are, are announced.
+/// New threads announce themselves; announces the existing ones.
 fn watch_threads(agent: &Agent, vm: &JavaVM, env: &Env<'_>) {
     agent.session.let_samplers_read();
     for event in THREAD_EVENTS {
@@ -165,13 +165,13 @@ fn watch_threads(agent: &Agent, vm: &JavaVM, env: &Env<'_>) {
         }
         Ok(())
     });
-    // Without memory for references, threads that run already are not profiled.
+    // Without memory for references, existing threads are not profiled.
     if announced.is_err() {
         clear_exception(env);
     }
 }
 
-/// Gives up everything.
+/// Releases everything.
 fn detach() {
     with_agent(|agent| {
         for event in THREAD_EVENTS.iter().chain(&CODE_EVENTS) {

@@ -1,29 +1,29 @@
 //! Calls in bytecode that C2 may inline late.
 //!
-//! C2 inlines some calls after it has parsed all code: calls of `Long.valueOf` and the like, and any calls in a method that has
-//! become large. From then on it describes all code that it makes or changes as the last of these call sites, wherever
-//! that code is. So an unrolled loop in another function is described as the line that boxes a number.
+//! C2 inlines some calls after it has parsed all code: calls of `Long.valueOf` and similar methods, and any calls in a
+//! method that has become large. From then on it describes all code that it makes or changes as the last of these call
+//! sites, wherever that code is. So an unrolled loop in another function is described as the line that boxes a number.
 
 /// These are followed by the index of a method in the constant pool, two bytes.
 const INVOKESPECIAL: u8 = 0xb7;
 const INVOKESTATIC: u8 = 0xb8;
 const INVOKEDYNAMIC: u8 = 0xba;
 
-/// A call whose callee does not depend on the receiver's class. For other calls, code that compares the class is rightly described
-/// as the call.
+/// A call whose callee does not depend on the receiver's class. For other calls, code that compares the class is
+/// correctly described as the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FixedCall {
-    /// Of a static method, with its index in the constant pool.
+    /// A call of a static method, with its index in the constant pool.
     Static(u16),
-    /// Of another one.
+    /// Any other such call.
     Other,
 }
 
 impl FixedCall {
     /// The call at an index of a method's bytecodes, if there is one.
-    pub(crate) fn at(bytecodes: &[u8], bci: i32) -> Option<Self> {
-        let at = usize::try_from(bci).ok()?;
-        match bytecodes.get(at..at.checked_add(3)?)? {
+    pub(crate) fn at_bci(bytecodes: &[u8], bci: i32) -> Option<Self> {
+        let offset = usize::try_from(bci).ok()?;
+        match bytecodes.get(offset..offset.checked_add(3)?)? {
             [INVOKESTATIC, index @ ..] => half(index, 0).map(Self::Static),
             [INVOKESPECIAL | INVOKEDYNAMIC, ..] => Some(Self::Other),
             _ => None,
@@ -43,8 +43,8 @@ const BOXES: [&[u8]; 8] = [
     b"java/lang/Double",
 ];
 
-/// Indices of the methods in a constant pool that box a number. The pool is as JVMTI gives it. Where C2 inlines such a method,
-/// it may remove all of its code.
+/// Indices of the methods in a constant pool, as JVMTI returns it, that box a number. If C2 inlines such a method, it
+/// may remove all of its code.
 pub(crate) fn boxing_methods(pool: &[u8]) -> Vec<u16> {
     let Some(entries) = entries(pool) else {
         return Vec::new();
@@ -59,7 +59,7 @@ pub(crate) fn boxing_methods(pool: &[u8]) -> Vec<u16> {
         let name_and_type = body(half(method, 3)?)?;
         let is_box = BOXES.contains(&text(half(class, 1)?)?);
         let is_value = text(half(name_and_type, 1)?)? == b"valueOf";
-        // Others parse text.
+        // The others parse text.
         let is_of_number = !text(half(name_and_type, 3)?)?.starts_with(b"(L");
         Some(is_box && is_value && is_of_number)
     };
@@ -73,27 +73,27 @@ pub(crate) fn boxing_methods(pool: &[u8]) -> Vec<u16> {
 /// The entries of a constant pool with their tags, by index; `None` if they are not of the class file format.
 fn entries(pool: &[u8]) -> Option<Vec<Option<&[u8]>>> {
     let mut entries = vec![None];
-    let mut at = 0;
-    while at < pool.len() {
-        let (length, slots) = match pool[at] {
-            1 => (3 + usize::from(half(pool, at + 1)?), 1),
+    let mut offset = 0;
+    while offset < pool.len() {
+        let (length, slots) = match pool[offset] {
+            1 => (3 + usize::from(half(pool, offset + 1)?), 1),
             3 | 4 | 9..=12 | 17 | 18 => (5, 1),
             5 | 6 => (9, 2),
             7 | 8 | 16 | 19 | 20 => (3, 1),
             15 => (4, 1),
             _ => return None,
         };
-        entries.push(Some(pool.get(at..at + length)?));
-        // What has eight bytes takes two indices.
+        entries.push(Some(pool.get(offset..offset + length)?));
+        // An entry of eight bytes takes two indices.
         entries.extend((1..slots).map(|_| None));
-        at += length;
+        offset += length;
     }
     Some(entries)
 }
 
-/// The u16 at an offset; class files have the high byte first.
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    let bytes = bytes.get(at..at.checked_add(2)?)?;
+/// The u16 at an offset; class files are big-endian.
+fn half(bytes: &[u8], offset: usize) -> Option<u16> {
+    let bytes = bytes.get(offset..offset.checked_add(2)?)?;
     bytes.try_into().ok().map(u16::from_be_bytes)
 }
 
@@ -163,7 +163,7 @@ mod tests {
             0,
         ];
         let calls: Vec<(i32, FixedCall)> = (-1..17)
-            .filter_map(|bci| Some((bci, FixedCall::at(&code, bci)?)))
+            .filter_map(|bci| Some((bci, FixedCall::at_bci(&code, bci)?)))
             .collect();
         let expected = [
             (1, FixedCall::Static(0x102)),

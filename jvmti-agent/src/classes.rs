@@ -1,4 +1,4 @@
-//! Class loading: Spark is noticed by its classes, and the classes to patch are patched.
+//! Class loading: detects Spark by its classes, and patches the target classes.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_uchar};
@@ -16,11 +16,11 @@ use crate::threads;
 static PATCHES: OnceLock<Option<Patches>> = OnceLock::new();
 
 thread_local! {
-    /// Set while this thread loads the patches. A class of Spark that is loaded by that must not wait for them.
+    /// Set while this thread loads the patches. Loading them can load classes of Spark, which must not wait for them.
     static LOADING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Classes that only a JVM with a Spark application loads (the launcher loads others).
+/// Classes that only a JVM with a Spark application loads (the launcher does not).
 const SPARK: [&str; 2] = [
     "org/apache/spark/SparkContext",
     "org/apache/spark/executor/Executor",
@@ -43,7 +43,7 @@ pub(crate) unsafe extern "system" fn class_file_load_hook(
     }
     // SAFETY: a NUL-terminated name, valid during the event.
     let name = unsafe { CStr::from_ptr(name) };
-    // Cheap for the many classes that are not Spark's, and our own must not ask for themselves.
+    // A cheap test for the many classes that are not Spark's; our own must not trigger it.
     if !name.to_bytes().starts_with(b"org/apache/spark/") {
         return;
     }

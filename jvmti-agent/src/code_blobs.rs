@@ -1,19 +1,19 @@
-//! HotSpot's code heaps: from the address of code to the header before it, which has the frame's size.
-//! As `CodeHeap::find_start` does it, and as debuggers do it from outside.
+//! HotSpot's code heaps: from the address of code to its header, which has the frame's size. Works as
+//! `CodeHeap::find_start` does, and as debuggers do from outside.
 
 use crate::memory;
 
-/// Where the compiled code of one kind lies.
+/// The heap of one kind of compiled code.
 #[derive(Debug)]
 pub(crate) struct CodeHeap {
     pub(crate) low: u64,
     pub(crate) high: u64,
-    /// A byte for each segment: how far back the start of its block is, [`FREE`] in none.
+    /// A byte for each segment: the distance to the start of its block; [`FREE`] if it is in none.
     pub(crate) segment_map: u64,
     pub(crate) segment_shift: u32,
 }
 
-/// All of them, and where in a header is what.
+/// All heaps, and the layout of a header.
 #[derive(Debug)]
 pub(crate) struct CodeBlobs {
     pub(crate) heaps: Vec<CodeHeap>,
@@ -28,17 +28,17 @@ pub(crate) struct CodeBlobs {
 }
 
 const FREE: u8 = 0xff;
-/// A block is a few MB at most, a hop 254 segments.
+/// A block has a few MB at most, a hop 254 segments.
 const MOST_HOPS: usize = 4096;
 
 impl CodeBlobs {
-    /// Words of the frame of the code that starts at an address; none where that is not the start of a
-    /// blob's code, or the blob has no frame of one size.
+    /// Words of the frame of the code that starts at an address; `None` if that is not the start of a blob's code, or
+    /// the blob has no fixed frame size.
     pub(crate) fn frame_words(&self, code: u64) -> Option<u32> {
         let blob = self.block(code)?.checked_add(self.header)?;
         let begin = match (self.code_begin, self.code_offset) {
-            (Some(at), _) => memory::word(blob + at)?,
-            (None, Some(at)) => blob + u64::from(memory::half_word(blob + at)?),
+            (Some(offset), _) => memory::word(blob + offset)?,
+            (None, Some(offset)) => blob + u64::from(memory::half_word(blob + offset)?),
             (None, None) => return None,
         };
         let words = memory::half_word(blob + self.frame_size)?;

@@ -19,18 +19,18 @@ use crate::methods::Method;
 use crate::{late_calls, memory};
 
 const OUTERMOST: u32 = u32::MAX;
-/// No compiled method is larger, bytes.
+/// Largest compiled method, bytes.
 const MOST_CODE: u32 = 64 << 20;
 
 thread_local! {
-    /// Set while this thread hears of code that was compiled before anyone asked for descriptions.
+    /// Set while this thread replays code that was compiled before descriptions were enabled.
     static REPLAYING: Cell<bool> = const { Cell::new(false) };
     /// The methods of that code.
     static REPLAYED: RefCell<Vec<jmethodID>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Hears of all the code there is; `described` says that its descriptions are as good as those of new code.
-/// Returns the methods for which they are not.
+/// Replays all existing code; `described` if its descriptions are as good as those of new code. Returns the methods for
+/// which they are not.
 pub(crate) fn replay(agent: &Agent, described: bool) -> Vec<jmethodID> {
     for event in [
         JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
@@ -43,13 +43,13 @@ pub(crate) fn replay(agent: &Agent, described: bool) -> Vec<jmethodID> {
     REPLAYED.take()
 }
 
-/// Whether its own event has told of the code that is there now, and better.
+/// Whether the code that is there now is already known from its own, better event.
 fn is_known(agent: &Agent, start: u64, now: u64) -> bool {
     let shape = agent.session.map().reader().shape(start, now);
     shape.is_some_and(|shape| shape.code_start == start)
 }
 
-/// Words of the frame of the code at an address, 0 where unknown or not needed.
+/// Words of the frame of the code at an address; 0 if unknown or not needed.
 fn frame_words(agent: &Agent, code_start: u64) -> u32 {
     let blobs = agent.code_blobs.as_ref();
     blobs
@@ -92,7 +92,7 @@ pub(crate) unsafe extern "system" fn compiled_method_load(
             }
         }
         if builder.pcs.is_empty() {
-            // A native wrapper: its name is all there is to know.
+            // A native wrapper: only its name is known.
             builder.add(&DescribedPc {
                 pc: start,
                 methods: &[method],
@@ -159,7 +159,7 @@ pub(crate) unsafe extern "system" fn dynamic_code_generated(
     });
 }
 
-/// Puts a range together: its methods once each, its inline chains as a tree.
+/// Builds a range: each method once, inline chains as a tree.
 struct Builder<'a> {
     agent: &'a Agent,
     start: u64,
@@ -249,7 +249,7 @@ impl<'a> Builder<'a> {
                 file: &m.file,
             })
             .collect();
-        // A full map counts what it drops; there is nothing to do about it here.
+        // A full map counts what it drops; nothing else can be done here.
         let _ = self.agent.session.map().writer().insert(&CodeRange {
             start: self.start,
             size,

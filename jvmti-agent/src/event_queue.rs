@@ -1,4 +1,4 @@
-//! Events on their way out: any thread may add one without waiting; a thread of our own sends them.
+//! Queues events: any thread adds one without waiting, and a thread of ours sends them.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::SigSet;
 
-/// Bytes that may wait; more are dropped and counted.
+/// Maximum number of queued bytes; more are dropped and counted.
 const MOST_BYTES: usize = 64 << 20;
-/// Events that may wait.
+/// Maximum number of queued events.
 const MOST_EVENTS: usize = 1 << 16;
-/// How long the first of many events waits for the others: each wake-up of the sending thread costs the thread that adds an event
-/// more than the event itself.
+/// How long the first of many events waits for the others: waking the sending thread costs the adding thread more than
+/// the event itself.
 const GATHER: Duration = Duration::from_millis(5);
-/// Bytes sent at once, at least while more wait.
+/// Minimum number of bytes sent at once, while more are queued.
 const BATCH: usize = 256 << 10;
 
 /// The queue.
@@ -25,7 +25,7 @@ pub(crate) struct EventQueue {
     receiver: std::sync::Mutex<Option<Receiver<Vec<u8>>>>,
 }
 
-/// How much waits to be sent.
+/// The amount queued.
 #[derive(Default)]
 struct Backlog {
     bytes: AtomicUsize,
@@ -62,7 +62,7 @@ impl EventQueue {
         }
     }
 
-    /// Adds an event; false if there was no room. Never waits.
+    /// Adds an event; false if there was no space. Never waits.
     pub(crate) fn push(&self, event: Vec<u8>) -> bool {
         let bytes = event.len();
         if self.backlog.broken.load(Ordering::Relaxed)
@@ -80,7 +80,7 @@ impl EventQueue {
         sent
     }
 
-    /// Waits until all events are handed over, at most `patience`.
+    /// Waits until all events are sent, at most `patience`.
     pub(crate) fn flush(&self, patience: Duration) {
         let until = Instant::now() + patience;
         while self.backlog.events.load(Ordering::Acquire) > 0
@@ -107,8 +107,8 @@ fn send_all(receiver: &Receiver<Vec<u8>>, mut to: UnixStream, backlog: &Backlog)
                 break;
             }
         }
-        // A blocking write, on a thread nobody waits for. It fails when the writer is gone (Rust sends
-        // with MSG_NOSIGNAL, so there is no SIGPIPE).
+        // A blocking write, on a thread that nobody waits for. It fails when the writer is gone (Rust sends with
+        // MSG_NOSIGNAL, so there is no SIGPIPE).
         if to.write_all(&batch).is_err() {
             backlog.broken.store(true, Ordering::Relaxed);
             return;

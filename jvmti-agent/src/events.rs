@@ -1,4 +1,4 @@
-//! The events of the JVM that every session needs, whenever it begins.
+//! The JVM's events that every session needs, launched or attached.
 
 use std::ptr;
 
@@ -8,7 +8,7 @@ use jvmti_bindings::sys::jvmti::{jvmtiEvent, jvmtiEventCallbacks};
 use crate::agent::Agent;
 use crate::{code_events, threads};
 
-/// What describing code takes.
+/// The capabilities for descriptions of code.
 pub(crate) fn add_capabilities(jvmti: &Jvmti) -> Result<(), String> {
     jvmti
         .add_capabilities_with(|capabilities| {
@@ -25,7 +25,7 @@ pub(crate) fn add_capabilities(jvmti: &Jvmti) -> Result<(), String> {
         })
 }
 
-/// The callbacks of every session, whenever it begins.
+/// The callbacks of every session, launched or attached.
 pub(crate) fn code_and_thread_callbacks() -> jvmtiEventCallbacks {
     let mut callbacks = jvmtiEventCallbacks::default();
     callbacks.ThreadStart = Some(threads::thread_start);
@@ -36,12 +36,12 @@ pub(crate) fn code_and_thread_callbacks() -> jvmtiEventCallbacks {
     callbacks
 }
 
-/// Switches an event on in all threads.
+/// Enables an event in all threads.
 pub(crate) fn enable(agent: &Agent, event: jvmtiEvent) -> Option<()> {
     set_event(agent, event, true)
 }
 
-/// Switches an event on or off in all threads.
+/// Enables or disables an event in all threads.
 pub(crate) fn set_event(agent: &Agent, event: jvmtiEvent, on: bool) -> Option<()> {
     // SAFETY: a global switching (no thread) of an event whose callback is set.
     unsafe {

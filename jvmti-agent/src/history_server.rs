@@ -1,5 +1,5 @@
-//! A JVM that shows profiles and is not profiled itself (`ui=only`), such as a History Server: it gets the
-//! Spark jar and the path of the profile. Nothing is forked, and nothing is written.
+//! A JVM that shows profiles and is not profiled itself (`ui=only`), such as a History Server: it gets the Spark jar
+//! and the path of the profile. Nothing is forked, and nothing is written.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -15,11 +15,11 @@ use crate::library::jar_path;
 use crate::log;
 use crate::properties::{set_properties, ui_properties};
 
-/// What [`vm_init`] has to do, which cannot be done before: HotSpot takes no new system property in
-/// `Agent_OnLoad`, and there is no class loader yet.
+/// Options for [`vm_init`], whose work is impossible in `Agent_OnLoad`: HotSpot accepts no new system properties there,
+/// and there is no class loader yet.
 static OPTIONS: OnceLock<Options> = OnceLock::new();
 
-/// Prepares a JVM that is starting.
+/// Prepares a starting JVM.
 pub(crate) fn start(vm: *mut JavaVM, options: Options) -> Result<(), String> {
     // SAFETY: the JVM passes a valid VM.
     let jvmti = unsafe { Jvmti::from_java_vm_raw(vm) }

@@ -1,5 +1,5 @@
-//! HotSpot's own description of itself (`gHotSpotVMStructs`), by which debuggers read it: used to
-//! switch frame pointers on without a JVM flag, and to tell samplers how to read interpreted frames.
+//! HotSpot's description of its own structures for debuggers (`gHotSpotVMStructs`). It allows to enable frame pointers
+//! without a JVM flag, and to pass the layout of interpreted frames to samplers.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -14,26 +14,26 @@ use unfuse_profiler::interpreter::Layout;
 use crate::code_blobs::{CodeBlobs, CodeHeap};
 use crate::memory;
 
-/// What became of PreserveFramePointer.
+/// The state of PreserveFramePointer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FramePointers {
-    /// On now.
+    /// It is on now.
     On,
-    /// The user gave the flag; it stays as it is.
+    /// The user set the flag; it stays unchanged.
     UsersChoice(bool),
-    /// This JVM does not describe its flags in a way we know.
+    /// This JVM does not describe its flags in a known way.
     Unknown,
 }
 
-/// Switches PreserveFramePointer on. Only before the compilers start (Agent_OnLoad).
+/// Enables PreserveFramePointer. Only before the compilers start (Agent_OnLoad).
 pub(crate) fn preserve_frame_pointers(vm: *mut JavaVM) -> FramePointers {
     // SAFETY: `vm` is the VM that loads us; see the functions for what they read.
     unsafe { Library::from_vm(vm).and_then(|library| library.flag("PreserveFramePointer")) }
         .map_or(FramePointers::Unknown, Flag::switch_on)
 }
 
-/// Tells the compilers that a static method without code is a use of its arguments for which they make no code. Only before they start
-/// (Agent_OnLoad). Returns whether this JVM can be told so.
+/// Makes the compilers treat calls of an empty static method as a use of its arguments, without code for the call. Only
+/// before the compilers start (Agent_OnLoad). Returns whether this JVM supports it.
 pub(crate) fn make_no_code_of(vm: *mut JavaVM, method: &str) -> bool {
     const FIRST_RELEASE: i32 = 17;
     // SAFETY: `vm` is the VM that loads us; see `flag` for its tables. During Agent_OnLoad no other thread reads flags, and
@@ -52,7 +52,7 @@ pub(crate) fn make_no_code_of(vm: *mut JavaVM, method: &str) -> bool {
         }
         let commands = commands.value.cast::<*const c_char>();
         let given = text(*commands).map_or_else(String::new, |given| format!("{given}\n"));
-        // The JVM prints commands on stdout unless it is told to be quiet.
+        // Without `quiet` the JVM prints commands to stdout.
         let Ok(ours) = CString::new(format!("{given}quiet\nblackhole,{method}")) else {
             return false;
         };
@@ -62,9 +62,9 @@ pub(crate) fn make_no_code_of(vm: *mut JavaVM, method: &str) -> bool {
     }
 }
 
-/// Makes the compilers describe every instruction from now on, for as long as the JVM lives: the code is the
-/// same, only what is known of it is more. Returns whether they did so before; `None` where that cannot be
-/// told or is not wanted.
+/// Makes the compilers describe every instruction from now on, for the rest of the JVM's life: the code is the same,
+/// only its descriptions are more complete. Returns whether they did so before; `None` if that is unknown or not
+/// wanted.
 pub(crate) fn describe_code(vm: *mut JavaVM) -> Option<bool> {
     // SAFETY: `vm` is the VM that loads us.
     let flag =
@@ -74,17 +74,17 @@ pub(crate) fn describe_code(vm: *mut JavaVM) -> Option<bool> {
     if flag.origin & 0xf != 0 && value.load(Ordering::Relaxed) == 0 {
         return None;
     }
-    // Each compilation reads it once, at its beginning; either value is good for it.
+    // Each compilation reads it once, at its start; either value is fine.
     Some(value.swap(1, Ordering::Relaxed) != 0)
 }
 
-/// Feature release of the VM, such as 17; 0 if it does not say.
+/// Feature release of the VM, such as 17; 0 if unknown.
 pub(crate) fn release(vm: *mut JavaVM) -> i32 {
     // SAFETY: `vm` is the VM that loads us.
     unsafe { Library::from_vm(vm).map_or(0, |library| library.release()) }
 }
 
-/// How HotSpot keeps the ids that the kernel has for its threads.
+/// Finds the kernel's ids of HotSpot's threads.
 pub(crate) struct NativeThreads {
     eetop: JFieldID,
     os_thread: u64,
@@ -92,7 +92,7 @@ pub(crate) struct NativeThreads {
 }
 
 impl NativeThreads {
-    /// `None` where this JVM does not say.
+    /// `None` if this JVM does not describe them.
     pub(crate) fn new(vm: *mut JavaVM, env: &mut Env<'_>) -> Option<Self> {
         let class = env.find_class(jni_str!("java/lang/Thread")).ok()?;
         let eetop = env
@@ -112,7 +112,7 @@ impl NativeThreads {
         }
     }
 
-    /// The kernel's id of a thread. One that ends meanwhile has none, or that of nobody.
+    /// The kernel's id of a thread. A thread that ends meanwhile has none, or an unused one.
     pub(crate) fn tid(&self, env: &mut Env<'_>, thread: &JObject<'_>) -> Option<u32> {
         let long = JavaType::Primitive(Primitive::Long);
         // SAFETY: a live thread reference and a field of its class, which is a long.
@@ -129,10 +129,10 @@ impl NativeThreads {
     }
 }
 
-/// What is needed to find the frame sizes of compiled code.
+/// The data needed to find the frame sizes of compiled code.
 pub(crate) fn code_blobs(vm: *mut JavaVM) -> Option<CodeBlobs> {
-    // SAFETY: `vm` is the VM that loads us; see `flag` for its tables. Everything they lead to is read
-    // through `memory`, which tells where nothing is.
+    // SAFETY: `vm` is the VM that loads us; see `flag` for its tables. Everything they lead to is read through
+    // `memory`, which reports missing memory.
     unsafe {
         let library = Library::from_vm(vm)?;
         let offset = |kind: &str, name: &str| Some(library.fields(kind)?.get(name)?.offset as u64);
@@ -154,24 +154,24 @@ pub(crate) fn code_blobs(vm: *mut JavaVM) -> Option<CodeBlobs> {
             })
         });
         let blob = library.fields("CodeBlob")?;
-        let at = |name: &str| blob.get(name).map(|field| field.offset as u64);
+        let offset = |name: &str| blob.get(name).map(|field| field.offset as u64);
         Some(CodeBlobs {
             heaps: heaps.collect(),
             header: library.type_size("HeapBlock")? as u64,
-            code_begin: at("_code_begin"),
-            code_offset: at("_code_offset"),
-            frame_size: at("_frame_size")?,
+            code_begin: offset("_code_begin"),
+            code_offset: offset("_code_offset"),
+            frame_size: offset("_frame_size")?,
         })
     }
 }
 
-/// How HotSpot lays out what interpreted frames point to; unknown where it does not say.
+/// The layout of HotSpot's structures behind interpreted frames; unknown fields are zero.
 pub(crate) fn layout(vm: *mut JavaVM) -> Layout {
     // SAFETY: `vm` is the VM that loads us.
     unsafe { Library::from_vm(vm).and_then(|library| library.layout()) }.unwrap_or_default()
 }
 
-/// The addresses between which the VM puts generated code, once it is initialised.
+/// The addresses between which the VM places generated code, once it is initialised.
 pub(crate) fn code_cache(vm: *mut JavaVM) -> Option<(u64, u64)> {
     // SAFETY: `vm` is the VM that loads us; the two bounds are words that do not change after start.
     unsafe {
@@ -187,7 +187,7 @@ pub(crate) fn code_cache(vm: *mut JavaVM) -> Option<(u64, u64)> {
 
 struct Flag {
     value: *mut u8,
-    /// Lowest four bits: where the value came from, 0 for the default.
+    /// Lowest four bits: the origin of the value, 0 for the default.
     origin: i32,
 }
 
@@ -206,7 +206,7 @@ impl Flag {
 struct Library(*mut c_void);
 
 impl Library {
-    /// The library the VM's function table lies in.
+    /// The library that contains the VM's function table.
     unsafe fn from_vm(vm: *mut JavaVM) -> Option<Self> {
         // SAFETY: dladdr fills `info` for any address; dlopen with NOLOAD only finds what is there.
         unsafe {
@@ -316,7 +316,7 @@ impl Library {
         }
     }
 
-    /// Feature release of the VM, such as 17; 0 if it does not say.
+    /// Feature release of the VM, such as 17; 0 if unknown.
     unsafe fn release(&self) -> i32 {
         // SAFETY: see `flag`.
         unsafe {
@@ -352,7 +352,11 @@ struct Field {
 }
 
 /// A C string of the VM, which lives as long as the VM.
-unsafe fn text(at: *const c_char) -> Option<&'static str> {
+unsafe fn text(chars: *const c_char) -> Option<&'static str> {
+    if chars.is_null() {
+        return None;
+    }
     // SAFETY: the VM's names are NUL-terminated constants.
-    (!at.is_null()).then(|| unsafe { CStr::from_ptr(at) }.to_str().unwrap_or_default())
+    let name = unsafe { CStr::from_ptr(chars) };
+    Some(name.to_str().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! jvmticmlr.h: what HotSpot passes as `compile_info` of CompiledMethodLoad.
+//! jvmticmlr.h: the `compile_info` that HotSpot passes to CompiledMethodLoad.
 
 use std::ffi::c_void;
 
@@ -29,14 +29,14 @@ struct RawPc {
     bcis: *const jint,
 }
 
-/// One described pc: what was inlined there, innermost first.
+/// A described pc with its inlined methods, innermost first.
 pub(crate) struct DescribedPc<'a> {
     pub(crate) pc: u64,
     pub(crate) methods: &'a [jmethodID],
     pub(crate) bcis: &'a [jint],
 }
 
-/// The described pcs of a compiled method, in order; none where HotSpot gave no inline record.
+/// The described pcs of a compiled method, in order; empty without an inline record.
 ///
 /// # Safety
 /// `compile_info` is that of the CompiledMethodLoad event now being handled.

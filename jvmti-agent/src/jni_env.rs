@@ -19,7 +19,7 @@ pub(crate) fn with_caller<'caller, T>(
     }
 }
 
-/// Runs `body` with the environment that an event of JVMTI has. The JVM frees local references when the event ends.
+/// Runs `body` with the environment of a JVMTI event. The JVM frees local references when the event ends.
 ///
 /// # Safety
 /// `env` is the pointer that the JVM passed to the event that the calling thread handles.
@@ -27,7 +27,7 @@ pub(crate) unsafe fn with_event_env<T>(
     env: *mut JNIEnv,
     body: impl FnOnce(&mut Env<'_>) -> jni::errors::Result<T>,
 ) -> Option<T> {
-    // SAFETY: the caller's word. The lifetime ends with this function, and so before the event.
+    // SAFETY: guaranteed by the caller. The lifetime ends with this function, and so before the event.
     let mut env = unsafe { EnvUnowned::from_raw(env.cast()) };
     with_caller(&mut env, body)
 }
@@ -39,8 +39,8 @@ pub(crate) fn clear_exception(env: &Env<'_>) {
     }
 }
 
-/// Runs `body` while the calling thread is a daemon thread of the JVM, which does not keep the JVM alive. Nothing
-/// frees local references before `body` ends. `None` if the JVM takes no more threads.
+/// Runs `body` while the calling thread is a daemon thread of the JVM, which does not keep the JVM alive. Local
+/// references are not freed before `body` ends. `None` if the JVM accepts no more threads.
 pub(crate) fn with_daemon_thread<T>(
     vm: &JavaVM,
     name: &CStr,
@@ -57,8 +57,8 @@ pub(crate) fn with_daemon_thread<T>(
     })
 }
 
-/// The calling thread is attached to the JVM until this is dropped. The crate `jni` attaches threads that are no
-/// daemons, so this calls the invocation interface itself.
+/// Attaches the calling thread to the JVM until it is dropped. The crate `jni` attaches threads that are not daemons,
+/// so this calls the invocation interface itself.
 struct Attachment<'a> {
     vm: &'a JavaVM,
     env: *mut jni::sys::JNIEnv,

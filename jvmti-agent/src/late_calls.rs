@@ -10,11 +10,11 @@ use unfuse_codemap::{FrameRec, PcRec};
 use crate::calls::{FixedCall, boxing_methods};
 use crate::methods::Method;
 
-/// A call site that describes at least so many pcs, or so many bytes up to one of them, may describe code of other places.
+/// A call site that describes at least this many pcs, or bytes up to one of them, may describe code of other places.
 const TIMES: u32 = 2;
 const BYTES: u32 = 32;
 
-/// The code that is described, and the methods of its frames.
+/// Described code, and the methods of its frames.
 pub(crate) struct DescribedCode<'a> {
     pub(crate) jvmti: &'a Jvmti,
     pub(crate) code: &'a [u8],
@@ -22,7 +22,7 @@ pub(crate) struct DescribedCode<'a> {
     pub(crate) frames: &'a [FrameRec],
 }
 
-/// Gives code that is described as an inlined call the description of the code before it. `pcs` are in order of their offsets.
+/// Replaces descriptions as an inlined call by the description of the code before. `pcs` are in order of their offsets.
 pub(crate) fn correct(described: &DescribedCode<'_>, pcs: &mut [PcRec]) {
     let inlined: HashSet<u32> = described.frames.iter().map(|frame| frame.parent).collect();
     let mut answers = AnswerCache::default();
@@ -33,7 +33,8 @@ pub(crate) fn correct(described: &DescribedCode<'_>, pcs: &mut [PcRec]) {
     replace(described.code, pcs, &calls);
 }
 
-/// Frames that may describe code of other places. Most frames describe few bytes at one pc, and the JVM is not asked about them.
+/// Frames that may describe code of other places. Most frames describe few bytes at one pc and need no question to the
+/// JVM.
 fn candidates(code: &[u8], pcs: &[PcRec]) -> HashSet<u32> {
     let mut times: HashMap<u32, u32> = HashMap::new();
     let mut begin = 0;
@@ -49,7 +50,8 @@ fn candidates(code: &[u8], pcs: &[PcRec]) -> HashSet<u32> {
     times.into_keys().collect()
 }
 
-/// Gives pcs that are described as these calls, and follow no call instruction, the description before them.
+/// Replaces the descriptions of pcs that are described as these calls, and follow no call instruction, by the one
+/// before them.
 fn replace(code: &[u8], pcs: &mut [PcRec], calls: &HashSet<u32>) {
     let mut before = None;
     for pc in pcs {
@@ -61,7 +63,7 @@ fn replace(code: &[u8], pcs: &mut [PcRec], calls: &HashSet<u32>) {
     }
 }
 
-/// Whether a call instruction of x86-64 ends at an offset. If the code could not be read, every offset counts as such.
+/// Whether a call instruction of x86-64 ends at an offset. True for every offset if the code could not be read.
 fn is_return_address(code: &[u8], offset: u32) -> bool {
     const CALL: u8 = 0xe8;
     const LENGTH: usize = 5;
@@ -78,7 +80,7 @@ struct AnswerCache<'a> {
 }
 
 impl<'a> AnswerCache<'a> {
-    /// Whether a frame is at a call that was inlined; `has_callee` says whether any code of the callee is described.
+    /// Whether a frame is at a call that was inlined; `has_callee` if any code of the callee is described.
     fn is_inlined(&mut self, described: &DescribedCode<'a>, frame: u32, has_callee: bool) -> bool {
         let FrameRec {
             method: index, bci, ..
@@ -90,7 +92,7 @@ impl<'a> AnswerCache<'a> {
             .bytecodes
             .entry(index)
             .or_insert_with(|| unsafe { described.jvmti.get_bytecodes(*id) }.unwrap_or_default());
-        match FixedCall::at(bytecodes, bci) {
+        match FixedCall::at_bci(bytecodes, bci) {
             None => false,
             Some(_) if has_callee => true,
             Some(FixedCall::Other) => false,

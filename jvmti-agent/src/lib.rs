@@ -1,15 +1,14 @@
-//! `libunfuse.so`: what runs inside the profiled JVM.
+//! `libunfuse.so`: the agent inside the profiled JVM.
 //!
 //! ```text
 //! java -agentpath:/path/libunfuse.so=dir=/tmp/profile,rate=200 …
 //! ```
 //!
-//! `unfuse record` loads it into a JVM that runs already, and makes it leave again.
+//! `unfuse record` attaches it to a running JVM, and detaches it again.
 //!
-//! It writes the code map from JIT events, names the threads to profile, lets the jar it carries patch
-//! Spark's classes at load, and passes events on. Everything else happens in other processes. Each
-//! callback from the JVM is a door of its own: it catches panics, takes no lock the JVM could wait
-//! for, and on any failure leaves the JVM to run on.
+//! It writes the code map from JIT events, announces the threads to profile, has its jar patch Spark's classes when
+//! they are loaded, and passes events on. Everything else happens in other processes. Every callback from the JVM
+//! catches panics, takes no lock that the JVM could wait for, and after any failure lets the JVM run on.
 
 mod agent;
 mod attach;

@@ -1,4 +1,4 @@
-//! This library's own path, and the Spark jar that it carries.
+//! The path of this library, and its embedded Spark jar.
 
 use std::ffi::{CStr, c_void};
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use unfuse_codemap::{Sealing, memory_file};
 
-/// The Spark jar; empty where it was not built.
+/// The Spark jar; empty if it was not built.
 pub(crate) static JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spark.jar"));
 
 /// The path of this library.
@@ -25,7 +25,7 @@ pub(crate) fn own_path() -> Option<String> {
     }
 }
 
-/// The jar as a file that only this process has: no name on any disk, nothing to clean up.
+/// The jar as an anonymous file of this process, which needs no clean-up.
 pub(crate) fn jar_path() -> Option<String> {
     if JAR.is_empty() {
         return None;
@@ -33,7 +33,7 @@ pub(crate) fn jar_path() -> Option<String> {
     let mut file = memory_file(c"unfuse-spark.jar", Sealing::Denied).ok()?;
     file.write_all(JAR).ok()?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // The class loader opens it when it first needs it, and may again: it stays open.
+    // The class loader opens it on first use, and may open it again, so it stays open.
     std::mem::forget(file);
     Some(path)
 }

@@ -1,4 +1,4 @@
-//! Names and line tables of methods, asked of the JVM once.
+//! Names and line tables of methods, requested from the JVM once.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use crossbeam_skiplist::SkipMap;
 use jvmti_bindings::env::Jvmti;
 use jvmti_bindings::sys::jni::jmethodID;
 
-/// Methods remembered. Classes come and go in a JVM that generates code, so the memory is emptied
-/// rather than grown.
+/// Maximum number of cached methods. A JVM that generates code loads and unloads classes, so the cache is cleared
+/// instead of growing.
 const REMEMBERED: usize = 16_384;
 
-/// A method as frames show it.
+/// A method as shown in frames.
 #[derive(Debug, Default)]
 pub(crate) struct Method {
     pub(crate) class: String,
     pub(crate) name: String,
     pub(crate) signature: String,
     pub(crate) file: String,
-    /// (first bci, line), by bci.
+    /// First bci and line, in order of bci.
     lines: Vec<(i32, u32)>,
 }
 
 impl Method {
-    /// The line of a bytecode; 0 where the class has no line table.
+    /// The line of a bytecode; 0 if the class has no line table.
     pub(crate) fn line(&self, bci: i32) -> u32 {
-        // -1 is the entry of a synchronized method, which has the first line.
+        // -1 is the entry of a synchronized method, which is at the first line.
         let after = self
             .lines
             .partition_point(|(start, _)| *start <= bci.max(0));
@@ -32,14 +32,14 @@ impl Method {
     }
 }
 
-/// Methods by jmethodID. HotSpot never uses an id twice.
+/// Methods by jmethodID. HotSpot never reuses an id.
 #[derive(Default)]
 pub(crate) struct Methods {
     known: SkipMap<usize, Arc<Method>>,
 }
 
 impl Methods {
-    /// The method behind an id. A method whose class is gone has empty names.
+    /// The method with an id. A method of an unloaded class has empty names.
     pub(crate) fn get(&self, jvmti: &Jvmti, id: jmethodID) -> Arc<Method> {
         if let Some(known) = self.known.get(&(id as usize)) {
             return known.value().clone();
@@ -77,7 +77,7 @@ fn describe(jvmti: &Jvmti, id: jmethodID) -> Option<Method> {
     }
 }
 
-/// `Ljava/lang/String;` → `java.lang.String`. Hidden classes have a dot before their suffix already.
+/// `Ljava/lang/String;` → `java.lang.String`. Hidden classes already have a dot before their suffix.
 fn binary_name(signature: &str) -> String {
     let inner = signature
         .strip_prefix('L')

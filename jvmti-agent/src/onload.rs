@@ -1,4 +1,4 @@
-//! Agent_OnLoad, Agent_OnAttach and the VM's life events.
+//! Agent_OnLoad, Agent_OnAttach, and the VM's start and end.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::atomic::AtomicBool;
@@ -22,10 +22,10 @@ use crate::library::own_path;
 use crate::methods::Methods;
 use crate::{attach, classes, history_server, log, spark_jar, threads};
 
-/// The JVM's entry. Whatever happens, the JVM starts.
+/// The JVM's entry point. The JVM starts whatever happens here.
 ///
 /// # Safety
-/// Called by the JVM, once, with its own arguments.
+/// The JVM calls it once, with its own arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnLoad(
     vm: *mut JavaVM,
@@ -56,7 +56,7 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
     if options.tab == Tab::Only {
         return history_server::start(vm, options);
     }
-    // Forks: first of all, while this process is small and has no threads of its own.
+    // Forks first, while this process is small and has no threads of its own.
     let session =
         unfuse_profiler::launch(&options.config, hotspot::layout(vm)).map_err(|e| e.to_string())?;
     if let Some(denied) = session.perf_denied() {
@@ -104,7 +104,7 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         .ok_or_else(|| "this JVM refuses the events the profiler needs".to_owned())
 }
 
-/// Registers callbacks. Stubs are generated before VMInit, so code events begin now.
+/// Registers callbacks. Stubs are generated before VMInit, so code events are enabled now.
 fn listen(agent: &Agent) -> Option<()> {
     let mut callbacks = code_and_thread_callbacks();
     callbacks.VMInit = Some(vm_init);
@@ -146,7 +146,7 @@ unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthr
 unsafe extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
     with_agent(|agent| {
         let patience = Duration::from_secs(2);
-        // While the names of interpreted methods can still be read.
+        // While the names of interpreted methods are still readable.
         agent.session.collect_samples(Instant::now() + patience);
         agent.events.flush(patience);
         if let Some(failure) = agent.session.failure() {
@@ -155,11 +155,11 @@ unsafe extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
     });
 }
 
-/// The JVM's entry for an agent that is loaded while it runs, on a thread of its own for such things,
-/// which therefore is only asked to start ours.
+/// The JVM's entry point for an agent that is loaded at run time. It runs on a thread of the JVM, so it only starts
+/// ours.
 ///
 /// # Safety
-/// Called by the JVM, with its own arguments.
+/// The JVM calls it with its own arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnAttach(
     vm: *mut JavaVM,

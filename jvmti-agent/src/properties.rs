@@ -1,4 +1,4 @@
-//! System properties, by which the agent hands settings to the Spark jar.
+//! System properties, through which the agent passes settings to the Spark jar.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::library::own_path;
 /// Name and value.
 pub(crate) type Property = (&'static str, String);
 
-/// System properties that `ReportProgram` reads: the profile directory, and the program that reads it,
-/// which is expected beside this library.
+/// System properties for `ReportProgram`: the profile directory, and the program that reads it, which is expected next
+/// to this library.
 pub(crate) fn ui_properties(options: &Options) -> Vec<Property> {
     let properties = || {
         let dir = match &options.config.uri {

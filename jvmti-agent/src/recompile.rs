@@ -1,14 +1,14 @@
-//! Making HotSpot compile anew what it has compiled.
+//! Makes HotSpot recompile code.
 //!
-//! Compilers describe what lies between calls only if asked to before they compile. Code of before names its
-//! methods, but not the line of an instruction. Redefining a class makes HotSpot give up the code that
-//! depends on it, and compile it again where it is hot.
+//! Compilers describe instructions between calls only if enabled before they compile. Code compiled earlier has the
+//! names of its methods, but no lines of instructions. Redefining a class makes HotSpot discard the code that depends
+//! on it, and compile it again where it is hot.
 //!
-//! * In JDK 17, until the first redefinition nobody notes which code depends on which class, so it gives up all
-//!   compiled code. We redefine a class of our own, empty, by itself; all methods keep their profiles and are
-//!   compiled again at once.
-//! * Newer ones always know. We make them transform the application's classes that have compiled code into
-//!   what they are. Those of the JDK stay as they are, unless inlined.
+//! * In JDK 17, dependencies of code on classes are only recorded after the first redefinition, so that redefinition
+//!   discards all compiled code. The agent redefines an empty class of its own; all methods keep their profiles and are
+//!   compiled again soon.
+//! * Newer JDKs always record dependencies. The agent makes them transform the application's classes with compiled code
+//!   to themselves. Classes of the JDK keep their code, unless it is inlined.
 //!
 //! Java agents that transform loaded classes, and Flight Recorder, have the same effect.
 
@@ -23,7 +23,7 @@ use jvmti_bindings::sys::jvmti::{jvmtiCapabilities, jvmtiClassDefinition};
 use crate::agent::Agent;
 use crate::jni_env::clear_exception;
 
-/// Classes transformed, at most: it is done while the JVM stands still.
+/// Maximum number of transformed classes: the JVM stands still meanwhile.
 const MOST_CLASSES: usize = 500;
 
 /// `final class io.unfuse.Recompile {}`
@@ -33,10 +33,10 @@ const CLASS: &[u8] = b"\xca\xfe\xba\xbe\0\0\0\x34\0\x05\
     \x10\x30\0\x02\0\x04\0\0\0\0\0\0\0\0";
 const NAME: &JNIStr = jni_str!("io/unfuse/Recompile");
 
-/// Local references for which the JVM makes room at first.
+/// Initial number of local references.
 const REFERENCES: usize = 16;
 
-/// Asks for it; false where the JVM refuses. `methods` are those that have compiled code.
+/// Requests the recompilation; false if the JVM refuses. `methods` are those with compiled code.
 pub(crate) fn recompile(agent: &Agent, env: &Env<'_>, methods: &[jmethodID], release: i32) -> bool {
     let mut capability = jvmtiCapabilities::default();
     if release < 18 {
@@ -66,7 +66,7 @@ fn retransform(agent: &Agent, env: &Env<'_>, methods: &[jmethodID]) -> bool {
         if classes.len() >= MOST_CLASSES {
             break;
         }
-        // SAFETY: HotSpot tells of an id whose class is gone that it is none.
+        // SAFETY: for an id of an unloaded class HotSpot returns an error.
         let Ok(class) = (unsafe { agent.jvmti.get_method_declaring_class(*method) }) else {
             continue;
         };
@@ -86,7 +86,7 @@ fn retransform(agent: &Agent, env: &Env<'_>, methods: &[jmethodID]) -> bool {
     let retransform = |classes: &[jclass]| unsafe { agent.jvmti.retransform_classes(classes) };
     let mut done = retransform(&classes).is_ok();
     if !done {
-        // One that cannot be keeps all from it.
+        // A class that cannot be transformed prevents the transformation of all.
         for class in classes {
             done |= retransform(&[class]).is_ok();
         }
@@ -94,7 +94,7 @@ fn retransform(agent: &Agent, env: &Env<'_>, methods: &[jmethodID]) -> bool {
     done
 }
 
-/// Whether a class has a loader (those of the JDK's core have none) and may be transformed.
+/// Whether a class has a loader (those of the JDK's core have none) and is modifiable.
 fn is_of_application(agent: &Agent, env: &Env<'_>, class: &JObject<'_>) -> bool {
     let class = class.as_raw().cast();
     // SAFETY: a live reference to a class.

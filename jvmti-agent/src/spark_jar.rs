@@ -1,4 +1,4 @@
-//! The jar this library carries, put into the JVM when the first class of Spark is loaded.
+//! Adds the embedded jar to the JVM when the first class of Spark is loaded.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -17,28 +17,28 @@ use crate::library::{JAR, jar_path};
 use crate::log;
 use crate::properties::{Property, set_properties, ui_properties};
 
-/// What the names of classes of generated code begin with, see `BoundaryCalls`.
+/// Prefix of the names of classes of generated code, see `BoundaryCalls`.
 const GENERATED: &str = "org/apache/spark/sql/catalyst/expressions/GeneratedClass";
 
-/// The method of which the compilers are to make no code.
+/// The method whose calls the compilers make no code for.
 pub(crate) const BOUNDARY: &str = "io.unfuse.spark.patch.Boundary::value";
 
-/// The flag for executors; read by `ExecutorAgent`.
+/// The flag for executors; `ExecutorAgent` reads it.
 const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
 
-/// Ms between heartbeats; read by `TaskMeter`.
+/// Time between heartbeats, ms; `TaskMeter` reads it.
 const HEARTBEAT_PROPERTY: &str = "unfuse.heartbeat.millis";
 
-/// Where the profile goes, from where, and its folders; read by `SegmentShipper`.
+/// Target and source of a copied profile, and its folders; `SegmentShipper` reads them.
 const URI_PROPERTY: &str = "unfuse.uri";
 const SPOOL_PROPERTY: &str = "unfuse.spool";
 const FOLDERS_PROPERTY: &str = "unfuse.folders";
 
-/// Where files of records wait, and whether contents stay out of them; read by `RecordTap`.
+/// The folder for files of records, and whether contents are left out; the package `records` reads it.
 const RECORDS_PROPERTY: &str = "unfuse.records";
 const REDACT_PROPERTY: &str = "unfuse.records.redact";
 
-/// The door to `io.unfuse.spark.patch.Patches`.
+/// A handle to `io.unfuse.spark.patch.Patches`.
 pub(crate) struct Patches {
     class: Global<JClass<'static>>,
     /// `byte[] patch(String name, byte[] classFile)`
@@ -48,7 +48,7 @@ pub(crate) struct Patches {
     generated: bool,
 }
 
-/// Makes the folder where files of records wait. Says why if it cannot.
+/// Makes the folder for files of records. Prints the reason of a failure.
 fn records_waiting(agent: &Agent) -> Option<PathBuf> {
     let made = agent.session.make_records_waiting(&agent.options.config);
     made.inspect_err(|error| log::say(format!("records are not followed: {error}")))
@@ -56,7 +56,7 @@ fn records_waiting(agent: &Agent) -> Option<PathBuf> {
 }
 
 impl Patches {
-    /// Adds the jar to the system class loader and finds the class. Says why if it cannot.
+    /// Adds the jar to the system class loader and finds the class. Prints the reason of a failure.
     pub(crate) fn load(agent: &Agent, env: &mut Env<'_>) -> Option<Self> {
         if JAR.is_empty() {
             log::say(
@@ -96,7 +96,7 @@ impl Patches {
         self.targets.contains(name) || self.generated && name.starts_with(GENERATED)
     }
 
-    /// The patched class file; `None` leaves the class as it is.
+    /// The patched class file; `None` leaves the class unchanged.
     pub(crate) fn patch(
         &self,
         env: &mut Env<'_>,
@@ -132,7 +132,7 @@ fn add_jar(agent: &Agent) -> Option<()> {
     agent.jvmti.add_to_system_class_loader_search(&jar).ok()
 }
 
-/// System properties that classes of the jar read; `None` if a path in them is no text.
+/// System properties for classes of the jar; `None` if a path in them is not UTF-8.
 fn properties(agent: &Agent) -> Option<Vec<Property>> {
     let mut properties = ui_properties(&agent.options);
     if let Some(flag) = &agent.executor_flag {

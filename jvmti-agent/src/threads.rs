@@ -1,4 +1,4 @@
-//! Which threads are profiled, and telling the manager.
+//! Chooses the threads to profile, and announces them to the manager.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use unfuse_profiler::timer::ThreadTimer;
 use crate::agent::{Agent, with_agent};
 use crate::hotspot::NativeThreads;
 
-/// What the manager has been told of this thread.
+/// What was announced about this thread.
 #[derive(Default)]
 struct Announcement {
-    /// In which recording; those of an earlier one do not count.
+    /// The recording of the announcement; earlier ones do not count.
     number: u32,
     known: bool,
     task: bool,
@@ -65,7 +65,7 @@ pub(crate) fn task_thread(agent: &Agent) {
     }
 }
 
-/// This JVM runs Spark: from now on only threads that run tasks, unless all were asked for.
+/// This JVM runs Spark: only threads that run tasks are profiled from now on, unless all were requested.
 pub(crate) fn spark_found(agent: &Agent) {
     if agent.options.config.threads == Threads::Auto
         && !agent.tasks_only.swap(true, Ordering::Relaxed)
@@ -74,13 +74,13 @@ pub(crate) fn spark_found(agent: &Agent) {
     }
 }
 
-/// Threads that are there already when the VM is ready, the main thread among them.
+/// Announces threads that exist when the VM is ready, including the main thread.
 pub(crate) fn announce_existing(agent: &Agent, main: jthread) {
     if !profiles_all(agent) {
         return;
     }
     announce(agent, &name_of(agent, main), false);
-    // The kernel knows threads by the first 15 bytes of their names.
+    // The kernel has the first 15 bytes of thread names.
     let short = |name: &str| name.bytes().take(15).collect::<Vec<u8>>();
     let threads = agent.jvmti.get_all_threads().unwrap_or_default();
     let java: HashMap<_, _> = threads
@@ -108,7 +108,7 @@ pub(crate) fn announce_existing(agent: &Agent, main: jthread) {
     }
 }
 
-/// Threads of a JVM that has run for some time, by the ids that HotSpot keeps of them.
+/// Announces the threads of a JVM that already runs, by the ids in HotSpot's structures.
 pub(crate) fn announce_running(agent: &Agent, env: &mut Env<'_>, native: &NativeThreads) {
     let own = nix::unistd::gettid().as_raw() as u32;
     for thread in agent.jvmti.get_all_threads().unwrap_or_default() {
@@ -136,7 +136,7 @@ fn announce(agent: &Agent, name: &str, task: bool) {
             if announced.number == agent.number && announced.known && (announced.task || !task) {
                 return;
             }
-            // The old timer goes first: a thread has one.
+            // The old timer is dropped first: a thread has only one.
             announced.timer = None;
             let timer = agent
                 .session

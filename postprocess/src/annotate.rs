@@ -1,4 +1,4 @@
-//! Generated source with the samples of each line beside it (the thesis's appendix B).
+//! Generated source with the samples of each line (the thesis's appendix B).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,9 +13,9 @@ use crate::regions::RegionKind;
 pub struct AnnotatedLine {
     /// Line number, from 1.
     pub number: u32,
-    /// Samples in this line and what it called outside generated code.
+    /// Samples in this line and in the code outside generated code that it called.
     pub weight: Weight,
-    /// The operator whose region it is in, with `+` for producing and `<` for consuming.
+    /// The operator of the line's region, with `+` for producing and `<` for consuming.
     pub operator: Option<String>,
     /// The text.
     pub text: String,
@@ -38,8 +38,8 @@ pub struct AnnotatedSource {
     pub lines: Vec<AnnotatedLine>,
 }
 
-/// Every generated source with samples in the selection, most samples first. A sample counts at the
-/// line of its innermost generated frame.
+/// Every generated source with samples in the selection, most samples first. A sample counts at the line of its
+/// innermost generated frame.
 pub fn annotated(
     profile: &Profile,
     selection: Selection,

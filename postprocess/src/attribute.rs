@@ -1,8 +1,8 @@
-//! Which plan node each part of a stack belongs to.
+//! Attributes each part of a stack to a plan node.
 //!
-//! Frames are walked from the root. Generated code belongs to the operator whose region its line is in;
-//! generated code without a region (split helpers, hash map classes) and library code belong to their
-//! caller; at a boundary frame another plan node takes over.
+//! Frames are walked from the root. Generated code belongs to the operator whose region contains its line. Generated
+//! code without a region (split helpers, hash map classes) and library code belong to their caller. At a boundary
+//! frame, another plan node takes over.
 
 mod context;
 
@@ -16,9 +16,9 @@ use crate::collect::Collector;
 use crate::heading;
 use crate::profile::{Group, Profile, generated_hash};
 use crate::rule::{BoundaryKind, Rule, Standing};
-use context::{Context, Operators, Taken};
+use context::{Context, Handover, Operators};
 
-/// What a sample belongs to.
+/// The owner of a sample.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
     /// A plan node: index into the nodes of the execution's plan.
@@ -34,17 +34,17 @@ pub struct Attribution {
     pub owner: Owner,
     /// The rule that found the owner.
     pub rule: Rule,
-    /// Other plan nodes that the samples may belong to: the compiler described code of theirs just before, or could not
-    /// describe any of them between that and the owner's.
+    /// Other plan nodes that may own the samples: the compiler described their code just before the leaf, or described
+    /// none of the code between that and the owner's.
     pub also: Vec<usize>,
     /// Plan nodes that begin at a frame: (frame's index from the root, node), in order.
     pub begins: Vec<(usize, usize)>,
-    /// The execution the nodes are of.
+    /// The execution of the nodes.
     pub execution: Option<ExecutionId>,
 }
 
-/// Attributes groups. Groups of one stage attempt should follow each other, as they do in a profile: each uses
-/// what was found for the one before.
+/// Attributes groups. Each stage attempt's context is kept for the next group, so groups of one attempt should follow
+/// each other, as they do in a profile.
 #[derive(Debug)]
 pub struct Attributor<'a> {
     profile: &'a Profile,
@@ -52,7 +52,7 @@ pub struct Attributor<'a> {
 }
 
 impl<'a> Attributor<'a> {
-    /// For the groups of a profile.
+    /// An attributor for the groups of a profile.
     pub fn new(profile: &'a Profile) -> Self {
         Self {
             profile,
@@ -117,7 +117,7 @@ impl<'a> Attributor<'a> {
     }
 }
 
-/// What the groups of a stage attempt have in common.
+/// What the groups of a stage attempt share.
 #[derive(Debug)]
 struct Place<'a> {
     app: String,
@@ -152,7 +152,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Where a task's query is not known, each stack may know another.
+    /// Where a task's query is unknown, each stack can identify another one.
     fn holds(&self, group: &Group) -> bool {
         let known = group.query.is_some() || group.stage.is_none();
         known
@@ -161,7 +161,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The execution of a group's stage; if the stage is unknown (the driver's tables are lost), the one that
+/// The execution of a group's stage. If the stage is unknown (the driver's tables are lost), the execution that
 /// generated the code in `frames`.
 pub fn execution_of(
     profile: &Profile,
@@ -253,7 +253,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Code without an operator of its own belongs to its caller's; where the caller's was guessed, so is this.
+    /// Attributes code without an operator of its own to its caller's operator. A guess about the caller is a guess
+    /// about the callee.
     fn call(&mut self, rule: Rule) {
         if let Some((_, known)) = &mut self.current
             && known.standing() == Standing::Proved
@@ -267,7 +268,7 @@ impl Walk<'_, '_> {
         self.hand_over(index, taken, boundary.kind());
     }
 
-    fn hand_over(&mut self, index: usize, taken: Taken, kind: BoundaryKind) {
+    fn hand_over(&mut self, index: usize, taken: Handover, kind: BoundaryKind) {
         match taken {
             Some((node, rule)) => match self.current {
                 Some((current, known)) if current == node => {
@@ -287,7 +288,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Whether a Scala iterator calls the frame, once for each row. The frame then belongs to the operator that made the
+/// Whether a Scala iterator calls the frame once for each row. The frame then belongs to the operator that made the
 /// iterator, not to the one that reads from it.
 pub(crate) fn is_mapped(frames: &[Arc<Frame>], index: usize) -> bool {
     let caller = index.checked_sub(1).and_then(|before| frames.get(before));
@@ -311,7 +312,7 @@ mod tests {
         segment.flush().expect("written");
     }
 
-    /// The operator that a stack of classes is attributed to, in a plan of a write over a projection over a scan.
+    /// The operator to which a stack of classes is attributed, in a plan of a write over a projection over a scan.
     fn operator(classes: &[&str]) -> String {
         let home = tempfile::tempdir().expect("a directory");
         let dir = ProfileDir::create(&home.path().join("profile")).expect("a profile");
@@ -372,7 +373,7 @@ mod tests {
             function,
         ];
         assert_eq!(operator(&mapped), "Project");
-        // The writer has projections of its own.
+        // The writer also has projections.
         assert_eq!(
             operator(&[write, projection, function]),
             "OverwriteByExpression"

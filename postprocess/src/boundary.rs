@@ -1,4 +1,4 @@
-//! Frames of Spark's own code at which another plan node takes over, outside fused code: the rules in
+//! Frames of Spark's own code outside fused code at which another plan node takes over: the rules in
 //! `rules/boundaries.toml`.
 
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::rule::BoundaryKind;
 use crate::rules::{ClassRule, load};
 
-/// Which plan node a boundary frame belongs to; `rules/boundaries.toml` explains each.
+/// The plan node that owns a boundary frame; `rules/boundaries.toml` explains each variant.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(crate) enum Boundary {
     #[serde(rename = "source")]
@@ -21,16 +21,16 @@ pub(crate) enum Boundary {
     Collect,
     #[serde(rename = "node")]
     Node(Vec<String>),
-    /// One of the operators in [`MAPPING`]; an iterator calls the frame.
+    /// One of the operators in [`MAPPING`], if an iterator calls the frame.
     #[serde(rename = "mapped")]
     Mapped,
-    /// The node of this stage that is named as the class is, `FooExec` for `Foo`.
+    /// The node of this stage with the class's name: `Foo` for `FooExec`.
     #[serde(skip)]
     NamedAsClass,
 }
 
 impl Boundary {
-    /// What kind of code it is.
+    /// The kind of code.
     pub(crate) fn kind(&self) -> BoundaryKind {
         match self {
             Self::Source(_) => BoundaryKind::Scan,
@@ -57,7 +57,7 @@ struct Group {
 static GROUPS: LazyLock<Boundaries> =
     LazyLock::new(|| load(include_str!("../rules/boundaries.toml")));
 
-/// Beginnings of class names, the longest first.
+/// Prefixes of class names, the longest first.
 static RULES: LazyLock<Vec<(&'static str, &'static Boundary)>> = LazyLock::new(|| {
     let groups = GROUPS.boundary.iter();
     let mut rules: Vec<_> = groups
@@ -70,7 +70,7 @@ static RULES: LazyLock<Vec<(&'static str, &'static Boundary)>> = LazyLock::new(|
     rules
 });
 
-/// Operators that hand a function to an iterator.
+/// Operators that pass a function to an iterator.
 pub(crate) const MAPPING: [&str; 2] = ["Project", "SerializeFromObject"];
 
 /// The boundary at a generated function that an iterator calls.
@@ -81,7 +81,7 @@ static OTHERS: Boundary = Boundary::NamedAsClass;
 
 /// The rule for a class.
 pub(crate) fn find(class: &str) -> Option<&'static Boundary> {
-    // Most frames are none of Spark's.
+    // Most frames are not Spark's.
     if !class.starts_with("org.apache.spark.") {
         return None;
     }
@@ -100,7 +100,7 @@ pub(crate) fn operator_of(class: &str) -> Option<&str> {
     let operator = simple
         .strip_suffix("Exec")
         .or_else(|| simple.strip_suffix("EvaluatorFactory"))?;
-    // The regions of fused code say which operators it has.
+    // The regions of fused code identify its operators.
     (!operator.is_empty() && operator != "WholeStageCodegen").then_some(operator)
 }
 

@@ -1,4 +1,4 @@
-//! Whom the rows are for that the tasks of a stage pack for the driver: a broadcast, a subquery or the result.
+//! Who collects the rows that the tasks of a stage pack for the driver: a broadcast, a subquery or the result.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,27 +13,28 @@ pub(crate) enum Collector {
     Result,
 }
 
-/// The collector above the nodes that a stage updated, and whether all of them agree; none where nothing tells.
+/// The collector above the nodes that a stage updated, and whether all of them agree; `None` without such a node.
 pub(crate) fn collector(plan: &Plan, accumulators: &HashSet<i64>) -> Option<(Collector, bool)> {
     let (mut votes, mut by_shuffles) = (BTreeMap::new(), BTreeMap::new());
     let collectors = nearest(plan, &originals(plan));
-    for at in (0..plan.nodes.len()).filter(|at| plan.updated(*at, accumulators, "")) {
-        // The readers of a reused shuffle update the one that it reuses, which is anywhere in the plan.
-        let votes = match is_shuffle(plan, at) {
+    for index in (0..plan.nodes.len()).filter(|index| plan.updated(*index, accumulators, "")) {
+        // The readers of a reused shuffle update the metrics of the original, which may be anywhere in the plan.
+        let votes = match is_shuffle(plan, index) {
             true => &mut by_shuffles,
             false => &mut votes,
         };
-        if let Some(collector) = collectors[at] {
+        if let Some(collector) = collectors[index] {
             *votes.entry(collector).or_insert(0u32) += 1;
         }
     }
     let votes = if votes.is_empty() { by_shuffles } else { votes };
-    // Of equals, the first of the plan.
+    // Of equal counts, the first one in the plan.
     let (first, _) = votes.iter().rev().max_by_key(|(_, votes)| **votes)?;
     Some((*first, votes.len() == 1))
 }
 
-/// The nearest collector above each node, or what it reuses; none where a shuffle is between, which takes the rows first.
+/// The nearest collector above each node, or the one that this reuses; `None` where a shuffle is between them and takes
+/// the rows.
 fn nearest(plan: &Plan, originals: &HashMap<(&str, &str), usize>) -> Vec<Option<Collector>> {
     let mut found: Vec<Option<Collector>> = Vec::with_capacity(plan.nodes.len());
     // Children come after their parent.
@@ -51,20 +52,20 @@ fn nearest(plan: &Plan, originals: &HashMap<(&str, &str), usize>) -> Vec<Option<
     found
 }
 
-/// Plans show a reused subquery again where it is reused: by its text, the first that is not below a reuse.
+/// Plans repeat a subquery where it is reused. By its text, the first node that is not below a reuse.
 fn originals(plan: &Plan) -> HashMap<(&str, &str), usize> {
     let is_reused = |parent: usize| plan.nodes[parent].operator.starts_with("Reused");
     let mut found = HashMap::new();
-    for at in (0..plan.nodes.len()).filter(|at| collects(&plan.nodes[*at].operator)) {
-        if !plan.nodes[at].parent.is_some_and(is_reused) {
-            found.entry(text(plan, at)).or_insert(at);
+    for index in (0..plan.nodes.len()).filter(|index| collects(&plan.nodes[*index].operator)) {
+        if !plan.nodes[index].parent.is_some_and(is_reused) {
+            found.entry(text(plan, index)).or_insert(index);
         }
     }
     found
 }
 
-fn text(plan: &Plan, at: usize) -> (&str, &str) {
-    let node = &plan.nodes[at];
+fn text(plan: &Plan, index: usize) -> (&str, &str) {
+    let node = &plan.nodes[index];
     (&node.operator, &node.detail)
 }
 
@@ -72,12 +73,12 @@ fn collects(operator: &str) -> bool {
     operator.contains("BroadcastExchange") || is_subquery(operator)
 }
 
-fn is_shuffle(plan: &Plan, at: usize) -> bool {
-    let operator = plan.nodes[at].operator.as_str();
+fn is_shuffle(plan: &Plan, index: usize) -> bool {
+    let operator = plan.nodes[index].operator.as_str();
     operator.contains("Exchange") && !operator.contains("BroadcastExchange")
 }
 
-/// Whether an operator stands for a subquery, which Spark lists after the children of the operator that uses it.
+/// Whether an operator is a subquery, which Spark lists after the children of the operator that uses it.
 pub fn is_subquery(operator: &str) -> bool {
     operator.starts_with("Subquery") || operator.starts_with("ReusedSubquery")
 }
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn a_reused_subquery_is_the_one_that_ran() {
         let mut plan = plan();
-        // The plan shows its aggregation again too.
+        // The plan repeats its aggregation.
         plan.nodes.push(PlanNode {
             parent: Some(10),
             ..plan.nodes[8].clone()

@@ -10,13 +10,13 @@ use crate::profile::Profile;
 /// The runs of one query: the same application name, description and plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryFamily {
-    /// Families are numbered from 0.
+    /// The number of the family, from 0.
     pub number: usize,
-    /// What to call it, see [`crate::query_name()`].
+    /// Its name, see [`crate::query_name()`].
     pub name: String,
-    /// How many runs it has.
+    /// Number of runs.
     pub runs: usize,
-    /// The first of them. Nodes of the final plan have the same index in the plans of all.
+    /// The first run. Nodes of the final plan have the same index in the plans of all runs.
     pub first: ExecutionId,
 }
 

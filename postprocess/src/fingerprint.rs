@@ -1,16 +1,16 @@
-//! Which executions are runs of the same query: a stable hash of the description and the plan, without
-//! what differs from run to run (expression ids, plan ids, addresses, paths).
+//! Identifies runs of the same query: a stable hash of the description and the plan, without the parts that differ
+//! between runs (expression ids, plan ids, addresses, paths).
 
 use std::fmt;
 
 use crate::plan::Plan;
 
-/// Equal for executions of the same query with the same plan, in any run of any application.
+/// A hash that is equal for executions of the same query with the same plan, in any run of any application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// Of a description and the plan's operators. Literals and numbers of partitions count.
+    /// The fingerprint of a description and the plan's operators. Literals and numbers of partitions count.
     pub fn new(description: &str, plan: Option<&Plan>) -> Self {
         let mut hash = Fnv::default();
         hash.text(&normalised(description));
@@ -50,24 +50,24 @@ impl Fnv {
         self.bytes(&number.to_le_bytes());
     }
 
-    /// With its length, so that no text runs into the next.
+    /// Hashes a text with its length, so that texts cannot run into each other.
     fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.bytes(text.as_bytes());
     }
 }
 
-/// A text of a plan without what differs from run to run:
+/// A text of a plan without the parts that differ between runs:
 /// `a#12L` → `a#`, `plan_id=7` → `plan_id=`, `file:/x/y` → `file:`, `Foo@1f3c` → `Foo@`,
 /// `ShuffleQueryStage 3` → `ShuffleQueryStage`, `RDD[5]` → `RDD[]`.
 pub fn normalised(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(['#', '@', '=', ':', ' ', '[', '(']) {
-        let (before, mark) = (&rest[..at], rest.as_bytes()[at]);
+    while let Some(offset) = rest.find(['#', '@', '=', ':', ' ', '[', '(']) {
+        let (before, mark) = (&rest[..offset], rest.as_bytes()[offset]);
         out.push_str(before);
         out.push(char::from(mark));
-        rest = &rest[at + 1..];
+        rest = &rest[offset + 1..];
         let cut = match mark {
             b'#' => {
                 let digits = count(rest, |c| c.is_ascii_digit());
@@ -95,7 +95,7 @@ pub fn normalised(text: &str) -> String {
     out
 }
 
-/// Bytes at the start whose characters fit.
+/// Number of leading bytes whose characters fit.
 fn count(text: &str, fits: impl Fn(char) -> bool) -> usize {
     text.find(|c| !fits(c)).unwrap_or(text.len())
 }
@@ -107,9 +107,9 @@ mod tests {
     use unfuse_format::PlanRow;
 
     fn plan(details: &[&str]) -> Plan {
-        let rows = details.iter().enumerate().map(|(at, detail)| PlanRow {
-            node: at as i32,
-            parent: (at as i32).checked_sub(1),
+        let rows = details.iter().enumerate().map(|(index, detail)| PlanRow {
+            node: index as i32,
+            parent: (index as i32).checked_sub(1),
             operator: "Scan".into(),
             detail: (*detail).into(),
             ..PlanRow::default()

@@ -5,18 +5,18 @@ use std::io::{self, Write};
 use inferno::flamegraph::color::{BasicPalette, Color, Palette, PaletteMap};
 use inferno::flamegraph::{self, Options};
 
-use crate::fold::Folded;
+use crate::fold::FoldedStacks;
 use crate::operator::OperatorKind;
 
 /// Longest name drawn; operators can print hundreds of columns.
 const LONGEST: usize = 160;
 
-/// Writes an interactive SVG of folded stacks: widths are times, operators have the colour of their kind.
+/// Writes an interactive SVG of folded stacks. Widths are times; operators have the colour of their kind.
 ///
 /// # Errors
-/// Those of `out`, and [`io::ErrorKind::InvalidData`] where there is no stack to draw.
+/// If `out` fails, or with [`io::ErrorKind::InvalidData`] if there is no stack to draw.
 pub fn flame_graph(
-    folded: &Folded,
+    folded: &FoldedStacks,
     title: &str,
     subtitle: Option<&str>,
     out: impl Write,
@@ -59,7 +59,7 @@ pub fn flame_graph(
         .map_err(io::Error::other)
 }
 
-/// Light enough for black text, and one that no other kind has.
+/// A colour light enough for black text, and of this kind only.
 fn colour(kind: OperatorKind) -> Color {
     let (r, g, b) = match kind {
         OperatorKind::Scan => (118, 183, 178),
@@ -78,7 +78,7 @@ fn colour(kind: OperatorKind) -> Color {
     Color { r, g, b }
 }
 
-/// Cuts the middle out of a long text.
+/// Removes the middle of a long text.
 fn shorten(text: &str, most: usize) -> String {
     let characters = text.chars().count();
     if characters <= most {
@@ -104,7 +104,7 @@ mod tests {
             ns: 5_000_000,
             value: 1,
         };
-        let folded = Folded {
+        let folded = FoldedStacks {
             stacks: vec![(format!("stage 1;{long}"), weight)],
             kinds: BTreeMap::from([(long, OperatorKind::Filter)]),
         };
@@ -118,6 +118,6 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_an_error() {
-        assert!(flame_graph(&Folded::default(), "t", None, Vec::new()).is_err());
+        assert!(flame_graph(&FoldedStacks::default(), "t", None, Vec::new()).is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! Folded stacks: frames from root to leaf joined by `;`, a space, a count.
 //!
-//! The full level is the thesis's (chapter 4, "Aggregation"): the stage, then methods, each with its
-//! `file@Lline`, and an operator frame wherever an operator's code begins. The operator level
-//! ("Simplification") leaves the stage and the operators.
+//! The full level is the thesis's (chapter 4, "Aggregation"): the stage, then methods, each with its `file@Lline`, and
+//! an operator frame wherever an operator's code begins. The operator level ("Simplification") keeps the stage and the
+//! operators.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,15 +14,15 @@ use crate::stacks::{FrameKind, Level, Nesting, Order, Stack, StackFrame};
 
 /// The folded stacks of a selection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Folded {
-    /// Stacks and what was sampled in them (see [`Profile::unit`]), sorted.
+pub struct FoldedStacks {
+    /// Stacks and their weights (see [`Profile::unit`]), sorted.
     pub stacks: Vec<(String, Weight)>,
-    /// What the operators in them do, by frame.
+    /// Kinds of the operators in the stacks, by frame.
     pub kinds: BTreeMap<String, OperatorKind>,
 }
 
 /// Folds the stacks of a selection.
-pub fn folded(profile: &Profile, selection: Selection, level: Level, order: Order) -> Folded {
+pub fn folded(profile: &Profile, selection: Selection, level: Level, order: Order) -> FoldedStacks {
     let mut sums: BTreeMap<String, Weight> = BTreeMap::new();
     let mut kinds = BTreeMap::new();
     let mut attributor = Attributor::new(profile);
@@ -31,7 +31,7 @@ pub fn folded(profile: &Profile, selection: Selection, level: Level, order: Orde
         Order::Code => HashMap::new(),
     };
     if selection.query.is_some() {
-        // Of them, one run is selected.
+        // The selection contains one run of each.
         families.values_mut().for_each(|family| family.runs = 1);
     }
     let nesting = match order {
@@ -43,7 +43,7 @@ pub fn folded(profile: &Profile, selection: Selection, level: Level, order: Orde
         for frame in Stack::new(&mut attributor, group, level, nesting).frames {
             let name = clean(&frame.name);
             if frame.kind == FrameKind::Operator && !kinds.contains_key(&name) {
-                kinds.insert(name.clone(), Operator::of(frame.operator).kind);
+                kinds.insert(name.clone(), Operator::from_name(frame.operator).kind);
             }
             parts.push(name);
             parts.extend(location(&frame));
@@ -51,7 +51,7 @@ pub fn folded(profile: &Profile, selection: Selection, level: Level, order: Orde
         sums.entry(parts.join(";")).or_default().add(weight);
     }
     let stacks = sums.into_iter().filter(|(_, weight)| weight.value > 0);
-    Folded {
+    FoldedStacks {
         stacks: stacks.collect(),
         kinds,
     }
@@ -62,7 +62,7 @@ fn location(frame: &StackFrame) -> Option<String> {
     (frame.line > 0).then(|| clean(&format!("{}@L{}", frame.file, frame.line)))
 }
 
-/// A frame may hold neither the separator nor a line break.
+/// Removes the separator and line breaks, which a frame must not contain.
 fn clean(text: &str) -> String {
     text.replace(';', ",").replace(['\n', '\r', '\t'], " ")
 }

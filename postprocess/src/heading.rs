@@ -1,5 +1,5 @@
-//! Headings for work that no plan node does, by the frames and outside tasks also by the thread: the rules in
-//! `rules/headings.toml`, and those that look at more than one frame.
+//! Headings for work of no plan node, by the frames and, outside tasks, by the thread: the rules in
+//! `rules/headings.toml`, and those that look at several frames.
 
 use std::sync::{Arc, LazyLock};
 
@@ -33,7 +33,7 @@ struct Group<R> {
     rules: Vec<R>,
 }
 
-/// A rule for threads whose names begin so.
+/// A rule for threads by the prefix of their names.
 #[derive(Deserialize)]
 #[cfg_attr(test, serde(deny_unknown_fields))]
 struct ThreadRule {
@@ -42,14 +42,14 @@ struct ThreadRule {
     example: String,
 }
 
-/// A rule for the JVM's own threads, by the frame that the writer gives them.
+/// A rule for the JVM's own threads, by the frame that the writer adds.
 #[derive(Deserialize)]
 struct JvmRule {
     heading: String,
     work: String,
 }
 
-/// Beginnings of class names.
+/// Prefixes of class names.
 #[derive(Deserialize)]
 struct Classes {
     classes: Vec<String>,
@@ -76,28 +76,28 @@ const SERIALIZATION: &str = "task: serialization";
 
 const OTHER: &str = "task: other";
 
-/// What a task does when its work is done: it serializes its result and collects its metrics. Spark counts this as no
-/// CPU time of the task.
+/// After its work a task serializes its result and collects its metrics. Spark does not count this CPU time for the
+/// task.
 const REPORTING: &str = "task: reporting";
 
 /// Reading a source outside plans.
 const READING: &str = "task: reading input";
 
-/// Rows packed for the driver, where it is not known what for.
+/// Rows packed for the driver, for an unknown purpose.
 const COLLECTED: &str = "task: collected rows";
 
 /// Rows packed for the program that runs the query.
 const RESULT: &str = "task: result rows";
 
-/// For samples whose code or callers the JVM had not described (yet).
+/// Samples whose code or callers the JVM had not described (yet).
 const UNDESCRIBED: &str = "jvm: code not described";
 
-/// What decides a sample's heading, beside its frames.
+/// What decides a sample's heading, besides its frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// Whether its thread ran a task.
     pub(crate) task: bool,
-    /// Whether its stage has a plan, whose operators do what operators' classes do.
+    /// Whether its stage has a plan, which accounts for the work of operators' classes.
     pub(crate) planned: bool,
     /// Whether the rows that the task collects are known to be results.
     pub(crate) results: bool,
@@ -117,13 +117,13 @@ pub(crate) fn classify(place: Place<'_>, frames: &[Arc<Frame>]) -> (&'static str
     }
 }
 
-/// Whether frames are of no operator's work, so that operators' classes further towards the leaf do not work as such:
-/// they are deserialized, or their code is compiled.
+/// Whether the frames are not an operator's work: operators' classes further towards the leaf are being deserialized or
+/// compiled.
 pub(crate) fn is_beside_operators(frames: &[Arc<Frame>]) -> bool {
     anywhere(frames).is_some()
 }
 
-/// Whether a task runs nothing of its stage any more: `TaskRunner.run` has left `Task.run`.
+/// Whether the task has finished running its stage: `TaskRunner.run` has left `Task.run`.
 fn is_after_run(frames: &[Arc<Frame>]) -> bool {
     let runs = |class: &str| {
         let is = move |frame: &Arc<Frame>| frame.class == class && frame.method == "run";
@@ -158,7 +158,7 @@ fn in_task(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
                 || matches!(boundary::find(class), Some(Boundary::Source(_)))
         };
         if !planned && reads() {
-            // Files are also looked into before there is a plan.
+            // Files are also read before there is a plan.
             return (READING, Rule::Heading);
         }
         if is_operators(frame) {
@@ -171,7 +171,7 @@ fn in_task(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
     (UNATTRIBUTED, Rule::Unattributed)
 }
 
-/// Whether a frame is the work of some operator, though it is not known of which: then its callers do not tell.
+/// Whether a frame is the work of an unknown operator: its callers then have no effect.
 fn is_operators(frame: &Frame) -> bool {
     generated_hash(&frame.file).is_some()
         || (frame.class.starts_with("org.apache.spark.sql.execution.")

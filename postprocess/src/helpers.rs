@@ -1,5 +1,5 @@
-//! Split helpers: Spark moves parts of a long loop into methods of their own, outside the markers. Such
-//! a method belongs to the operator that calls it, if only one does.
+//! Split helpers: Spark moves parts of a long loop into methods outside the markers. If only one operator calls such a
+//! method, the method belongs to that operator.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -17,35 +17,35 @@ static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
 static CALL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\b(\w+)\s*\(").expect("a constant pattern"));
 
-/// A method outside all regions, and what is known of its calls.
+/// A method outside all regions, and what its calls say about it.
 struct Method {
     /// Its lines, from 0.
     body: Range<usize>,
     state: State,
 }
 
-/// What the calls that lie in regions say of a method.
+/// What the calls inside regions say about a method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// None of them was seen.
+    /// No such call was seen.
     Unknown,
-    /// All seen are of one operator, the first of them at this place.
+    /// All calls seen are of one operator; the place of the first.
     One(Place),
-    /// It has taken over the place of its calls.
+    /// The method has the place of its calls.
     Resolved,
     /// Several operators call it.
     Several,
 }
 
-/// Gives lines outside all regions, place 0, the place of their helper's call sites. `lines` has an entry for each line
-/// of `source`; `operator` tells whose a place is. Takes time in proportion to the source.
+/// Sets lines outside all regions (place 0) to the place of their helper's call sites. `lines` has an entry for each
+/// line of `source`; `operator` returns the operator of a place. The time is linear in the source.
 pub(crate) fn resolve(source: &str, lines: &mut [Place], operator: impl Fn(Place) -> Option<i32>) {
     let texts: Vec<&str> = source.lines().collect();
     let mut methods = methods(&texts);
     let calls = calls(&texts, &methods);
     let mut outside = Outside::new(lines);
     let mut news: Vec<usize> = (0..lines.len()).filter(|line| lines[*line] != 0).collect();
-    // A helper may be called by another one: lines that one round resolves are what the next one looks at.
+    // Helpers can call helpers: each round looks at the lines that the previous one resolved.
     while !news.is_empty() {
         let mut called = Vec::new();
         for line in std::mem::take(&mut news) {
@@ -81,9 +81,9 @@ pub(crate) fn resolve(source: &str, lines: &mut [Place], operator: impl Fn(Place
     }
 }
 
-/// Lines outside all regions, to be taken once each: method bodies may overlap in damaged sources.
+/// Lines outside all regions. Each can be taken once: method bodies may overlap in damaged sources.
 struct Outside {
-    /// The next line that is outside, itself where it is.
+    /// For each line the next free one, or itself.
     next: Vec<usize>,
 }
 
@@ -98,38 +98,38 @@ impl Outside {
         Self { next }
     }
 
-    /// Lines of a range that are outside and were not taken yet.
+    /// Takes the free lines of a range.
     fn take(&mut self, range: Range<usize>) -> Vec<usize> {
         let mut taken = Vec::new();
-        let mut at = self.find(range.start);
-        while at < range.end {
-            taken.push(at);
-            self.next[at] = at + 1;
-            at = self.find(at + 1);
+        let mut index = self.find(range.start);
+        while index < range.end {
+            taken.push(index);
+            self.next[index] = index + 1;
+            index = self.find(index + 1);
         }
         taken
     }
 
-    /// The first line from `at` on; halves the path behind it.
-    fn find(&mut self, mut at: usize) -> usize {
-        while self.next[at] != at {
-            self.next[at] = self.next[self.next[at]];
-            at = self.next[at];
+    /// The first free line from `index` on; halves the path to it.
+    fn find(&mut self, mut index: usize) -> usize {
+        while self.next[index] != index {
+            self.next[index] = self.next[self.next[index]];
+            index = self.next[index];
         }
-        at
+        index
     }
 }
 
 /// Methods and their lines (from 0); those whose names are not unique in the source are left out.
 fn methods<'a>(lines: &[&'a str]) -> HashMap<&'a str, Method> {
     let mut found: HashMap<&str, Option<Method>> = HashMap::new();
-    for (at, end) in bodies(lines) {
+    for (index, end) in bodies(lines) {
         let name = DEFINITION
-            .captures(lines[at])
+            .captures(lines[index])
             .and_then(|found| found.get(1));
         let Some(name) = name else { continue };
         let method = Method {
-            body: at..end,
+            body: index..end,
             state: State::Unknown,
         };
         found
@@ -143,29 +143,33 @@ fn methods<'a>(lines: &[&'a str]) -> HashMap<&'a str, Method> {
         .collect()
 }
 
-/// First line and end of each definition whose body opens and closes: from where more braces are open than before its
-/// first line, up to where no more are.
+/// First line and end of each definition whose body opens and closes: from the first line with more open braces than
+/// before, to the line where they are closed.
 fn bodies(lines: &[&str]) -> Vec<(usize, usize)> {
     let depths = depths(lines);
-    // Definitions by the braces before them: those whose body is still to come, least first, and open ones.
+    // Definitions by the number of open braces before them: those whose body is still to come, fewest first, and open
+    // ones.
     let mut coming: BinaryHeap<Reverse<(i32, usize)>> = BinaryHeap::new();
     let mut open: BinaryHeap<(i32, usize)> = BinaryHeap::new();
     let mut bodies = Vec::new();
-    for (at, depth) in depths.iter().copied().enumerate() {
+    for (index, depth) in depths.iter().copied().enumerate() {
         while let Some((_, from)) = open
             .peek()
             .copied()
             .filter(|(outside, _)| *outside >= depth)
         {
-            bodies.push((from, at));
+            bodies.push((from, index));
             open.pop();
         }
         while let Some(Reverse(next)) = coming.peek().copied().filter(|next| next.0.0 < depth) {
             open.push(next);
             coming.pop();
         }
-        if lines.get(at).is_some_and(|line| DEFINITION.is_match(line)) {
-            coming.push(Reverse((depth, at)));
+        if lines
+            .get(index)
+            .is_some_and(|line| DEFINITION.is_match(line))
+        {
+            coming.push(Reverse((depth, index)));
         }
     }
     bodies
@@ -177,27 +181,27 @@ fn calls<'a>(
     methods: &HashMap<&'a str, Method>,
 ) -> HashMap<usize, Vec<&'a str>> {
     let mut calls: HashMap<usize, Vec<&str>> = HashMap::new();
-    for (at, line) in lines.iter().enumerate() {
+    for (index, line) in lines.iter().enumerate() {
         for call in CALL.captures_iter(line) {
             let Some(name) = call.get(1) else { continue };
             let known = methods.get_key_value(name.as_str());
-            if let Some((name, _)) = known.filter(|(_, method)| method.body.start != at) {
-                calls.entry(at).or_default().push(name);
+            if let Some((name, _)) = known.filter(|(_, method)| method.body.start != index) {
+                calls.entry(index).or_default().push(name);
             }
         }
     }
     calls
 }
 
-/// Braces open before each line, and after the last one.
+/// Number of open braces before each line, and after the last one.
 fn depths(lines: &[&str]) -> Vec<i32> {
     let mut depths = vec![0];
     let (mut depth, mut in_comment) = (0, false);
     for line in lines {
         let mut rest = line.char_indices();
         let mut quote = None;
-        while let Some((at, c)) = rest.next() {
-            let next = line[at + c.len_utf8()..].chars().next();
+        while let Some((offset, c)) = rest.next() {
+            let next = line[offset + c.len_utf8()..].chars().next();
             match (c, quote) {
                 ('*', _) if in_comment => in_comment = next != Some('/'),
                 _ if in_comment => {}
@@ -271,7 +275,7 @@ mod tests {
         let definitions = "private void a() {\n".repeat(200_000);
         let without_bodies = "private void a()\n".repeat(200_000);
         let chain: String = (0..50_000)
-            .map(|at| format!("private void m{at}() {{\nm{}();\n}}\n", at + 1))
+            .map(|index| format!("private void m{index}() {{\nm{}();\n}}\n", index + 1))
             .collect();
         let start = "/* BeginCodeRegion(PRODUCE_1) */ m0(); /* EndCodeRegion(PRODUCE_1) */\n";
         for source in [definitions, without_bodies, format!("{chain}{start}")] {

@@ -1,4 +1,4 @@
-//! Runs of the same query, over profiles and days.
+//! Runs of the same query, over several profiles.
 
 use std::collections::BTreeMap;
 use unfuse_format::ExecutionId;
@@ -14,9 +14,9 @@ use crate::totals::{By, Totals};
 pub struct History {
     /// See [`Fingerprint`].
     pub fingerprint: String,
-    /// What to call it, see [`crate::query_name()`].
+    /// Its name, see [`crate::query_name()`].
     pub name: String,
-    /// Text or call site, as the first run says it.
+    /// Text or call site, from the first run.
     pub description: String,
     /// Oldest first.
     pub runs: Vec<Run>,
@@ -31,7 +31,7 @@ pub struct Run {
     pub query: i64,
     /// Start, ms since the epoch.
     pub started_ms: Option<i64>,
-    /// How long it ran, ms; none where it did not end.
+    /// How long it ran, ms; none for a run that did not end.
     pub duration_ms: Option<i64>,
     /// Why it failed.
     pub error: Option<String>,
@@ -39,18 +39,18 @@ pub struct Run {
     pub cpu_s: f64,
     /// Number of samples.
     pub samples: u64,
-    /// What the CPU time is spent on, most first.
+    /// CPU time by operator, most first.
     pub operators: Vec<Part>,
 }
 
-/// The part of an operator, or of a heading, in a run. The same operator has the same node and name in every run.
+/// The part of an operator or a heading in a run. The same operator has the same node and name in every run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
     /// Plan node; none for a heading.
     pub node: Option<i32>,
     /// Operator name, or `[heading]`.
     pub operator: String,
-    /// The operator as the plan prints it, without what differs from run to run.
+    /// The operator as the plan prints it, without the parts that differ between runs.
     pub detail: String,
     /// CPU time, s.
     pub cpu_s: f64,
@@ -58,10 +58,10 @@ pub struct Part {
     pub waiting_s: f64,
 }
 
-/// The runs in some profiles by query, most CPU time first.
+/// The runs in several profiles by query, most CPU time first.
 pub fn histories(profiles: &[Profile]) -> Vec<History> {
     let mut by_fingerprint: BTreeMap<String, History> = BTreeMap::new();
-    // An application whose profile was given twice counts once.
+    // If the same application is in two profiles, it counts once.
     let mut runs: BTreeMap<ExecutionId, (Fingerprint, [String; 2], Run)> = BTreeMap::new();
     for profile in profiles {
         runs.extend(self::runs(profile));
@@ -151,7 +151,7 @@ impl History {
         self.runs.iter().map(|run| run.cpu_s).sum()
     }
 
-    /// The median of the runs' CPU times, s. Failed runs count only where all failed.
+    /// The median of the runs' CPU times, s. Failed runs count only if all failed.
     pub fn median_cpu_s(&self) -> f64 {
         let whole = self.runs.iter().filter(|run| run.error.is_none());
         let mut times: Vec<f64> = whole.map(|run| run.cpu_s).collect();
@@ -164,7 +164,7 @@ impl History {
     /// Each operator's CPU times, s, run by run; the largest median first.
     pub fn operators(&self) -> Vec<(&Part, Vec<f64>)> {
         let mut operators: Vec<(&Part, Vec<f64>)> = Vec::new();
-        for (at, run) in self.runs.iter().enumerate() {
+        for (index, run) in self.runs.iter().enumerate() {
             for part in &run.operators {
                 let known = operators
                     .iter()
@@ -173,7 +173,7 @@ impl History {
                         operators.push((part, vec![0.0; self.runs.len()]));
                         operators.len() - 1
                     });
-                operators[known].1[at] += part.cpu_s;
+                operators[known].1[index] += part.cpu_s;
             }
         }
         operators
@@ -182,7 +182,7 @@ impl History {
     }
 }
 
-/// The middle value, or the mean of the two in the middle; 0 of none.
+/// The middle value, or the mean of the two middle values; 0 for an empty slice.
 pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     match (values.len(), values.len() / 2) {

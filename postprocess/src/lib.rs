@@ -1,6 +1,6 @@
-//! From a profile directory to answers: which operator, which line.
+//! Turns a profile directory into answers: which operator, which line.
 //!
-//! Data goes through stages, each a type of its own; the same directory always gives the same answer.
+//! Data goes through stages, each with its own type. The same directory always gives the same answer.
 //!
 //! * [`Profile`]: the tables, read and joined: samples by stack, plans, generated sources.
 //! * [`RegionMap`]: the operator regions of one generated source, line by line.
@@ -9,7 +9,7 @@
 //!   [`annotated`]: generated source with its hot lines; [`export`]: the formats of other tools.
 //! * [`Fingerprint`]: which executions are runs of the same query; [`histories`]: those runs, over profiles.
 //!
-//! What a profile holds may come from strangers: [`plain`] makes texts of it fit for a terminal.
+//! Texts in a profile are untrusted: [`plain`] makes them safe for a terminal.
 
 mod annotate;
 mod attribute;
@@ -46,7 +46,7 @@ pub use collect::is_subquery;
 pub use family::{QueryFamily, families};
 pub use fingerprint::{Fingerprint, normalised};
 pub use flame::flame_graph;
-pub use fold::{Folded, folded};
+pub use fold::{FoldedStacks, folded};
 pub use history::{History, Part, Run, histories, median};
 pub use line_work::line_work;
 pub use notes::{completeness, notes};

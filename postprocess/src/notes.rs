@@ -1,8 +1,8 @@
-//! Notes on what the numbers do not contain.
+//! Notes on missing data.
 
 use unfuse_format::{ProcessRow, counted};
 
-/// A sentence for each thing that was lost in some process.
+/// A sentence for each kind of loss in a process.
 pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
     let sum = |count: fn(&ProcessRow) -> u64| -> u64 {
         processes
@@ -77,7 +77,7 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
         .collect()
 }
 
-/// From when on the recording of a JVM that ran before is complete; `None` where all of it is, or that is not known.
+/// The time after which the recording of an attached JVM is complete; `None` if all of it is, or if this is unknown.
 pub fn completeness(process: &ProcessRow) -> Option<String> {
     let from_ns = process.complete_from_ns?.checked_sub(process.start_ns)?;
     if from_ns <= 0 {
@@ -103,7 +103,7 @@ mod tests {
             ended,
             ..ProcessRow::default()
         };
-        // Older profiles do not say.
+        // Older profiles do not have this value.
         assert!(notes(&[process(None), process(Some(true))]).is_empty());
         let said = notes(&[process(Some(false)), process(Some(true))]);
         assert!(said[0].starts_with("1 JVM did not finish"), "{said:?}");

@@ -1,4 +1,4 @@
-//! What plan nodes do: the rules in `rules/operators.toml`.
+//! What plan nodes do, by the rules in `rules/operators.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,9 +17,9 @@ pub enum OperatorKind {
     Scan,
     /// Drops rows.
     Filter,
-    /// Makes each row a new one.
+    /// Makes one row from each row.
     Project,
-    /// Makes one row of a group.
+    /// Makes one row from each group.
     Aggregate,
     /// Combines rows of two inputs.
     Join,
@@ -27,9 +27,9 @@ pub enum OperatorKind {
     Exchange,
     /// Orders rows.
     Sort,
-    /// Computes over the neighbours of a row.
+    /// Computes over neighbouring rows.
     Window,
-    /// Makes several rows of one.
+    /// Makes several rows from one.
     Generate,
     /// Calls Python.
     Python,
@@ -40,14 +40,14 @@ pub enum OperatorKind {
     Other,
 }
 
-/// What is known of a plan node by its name.
+/// Properties of a plan node that follow from its name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Operator {
     /// What it does.
     pub kind: OperatorKind,
-    /// Whether it hands rows on and does no work of its own.
+    /// Whether it passes rows on and does no work of its own.
     pub passes: bool,
-    /// Whether it puts out as many rows as it takes in.
+    /// Whether it outputs as many rows as it gets.
     pub keeps_rows: bool,
 }
 
@@ -72,8 +72,8 @@ static RULES: LazyLock<OperatorRules> =
     LazyLock::new(|| load(include_str!("../rules/operators.toml")));
 
 impl Operator {
-    /// By the name of a plan node, such as `HashAggregate` or `Scan parquet`.
-    pub fn of(name: &str) -> Self {
+    /// Looks up the name of a plan node, such as `HashAggregate` or `Scan parquet`.
+    pub fn from_name(name: &str) -> Self {
         let fits = |rule: &'static OperatorRule| {
             let names = rule.names.iter().filter(|begin| name.starts_with(*begin));
             Some((names.map(String::len).max()?, rule))
@@ -86,10 +86,10 @@ impl Operator {
                 keeps_rows: rule.keeps_rows,
             };
         }
-        // In the order of the kinds a Python aggregate would be an aggregate: what it says last counts least.
+        // The last word in the name decides: in the order of kinds, a Python aggregate would be an aggregate.
         let word = |(kind, words): (&OperatorKind, &Vec<String>)| {
-            let at = words.iter().filter_map(|word| name.rfind(word.as_str()));
-            Some((at.max()?, *kind))
+            let positions = words.iter().filter_map(|word| name.rfind(word.as_str()));
+            Some((positions.max()?, *kind))
         };
         let kind = RULES.words.iter().filter_map(word).max();
         Self {
@@ -126,11 +126,13 @@ mod tests {
             ("Subquery", OperatorKind::Other),
             ("", OperatorKind::Other),
         ] {
-            assert_eq!(Operator::of(name).kind, kind, "{name}");
+            assert_eq!(Operator::from_name(name).kind, kind, "{name}");
         }
-        assert!(Operator::of("WholeStageCodegen (3)").passes);
-        assert!(!Operator::of("ColumnarToRow").passes);
-        assert!(Operator::of("Project").keeps_rows && !Operator::of("Filter").keeps_rows);
+        assert!(Operator::from_name("WholeStageCodegen (3)").passes);
+        assert!(!Operator::from_name("ColumnarToRow").passes);
+        assert!(
+            Operator::from_name("Project").keeps_rows && !Operator::from_name("Filter").keeps_rows
+        );
     }
 
     #[test]

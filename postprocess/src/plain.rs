@@ -1,11 +1,11 @@
-//! Texts of strangers without the characters that a terminal obeys, or that let a text look like another one.
+//! Removes from untrusted texts the characters that a terminal obeys, or that make a text look like another one.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Whether a character does something instead of being shown: ESC and all other controls, what changes the direction of
-/// text (Bidi_Control in the Unicode character database), and the separators of lines and paragraphs.
+/// Whether a character has an effect instead of a shape: ESC and all other controls, characters that change the
+/// direction of text (Bidi_Control in the Unicode character database), and separators of lines and paragraphs.
 pub fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -18,7 +18,7 @@ pub fn is_obeyed(c: char) -> bool {
         )
 }
 
-/// A text in one line: such characters are written as in Rust, `\u{1b}`, line ends as `\n`.
+/// A text in one line: such characters are escaped as in Rust, `\u{1b}`, line ends as `\n`.
 pub fn line(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return text.into();
@@ -34,7 +34,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// In one line of characters that a terminal shows and does not obey, at most so many.
+/// A text in one line without such characters, of at most `room` characters.
 pub fn shorten(text: &str, room: usize) -> String {
     let mut one_line = String::new();
     for word in text.split_whitespace() {
@@ -42,7 +42,7 @@ pub fn shorten(text: &str, room: usize) -> String {
             one_line.push(' ');
         }
         one_line.push_str(word);
-        // Of a long text no more is needed.
+        // More of a long text is not needed.
         if one_line.len() > room.saturating_mul(8) {
             break;
         }
@@ -56,23 +56,24 @@ pub fn shorten(text: &str, room: usize) -> String {
     short
 }
 
-/// How a writer writes such characters. Line feeds and tabs stay: they are ours, or have been written by [`line()`] before.
+/// How a writer escapes such characters. Line feeds and tabs stay: they are ours, or [`line()`] has escaped them
+/// before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// In a text: `\u{9b}`.
     Text,
-    /// In JSON, of which it changes nothing: `\u009b`.
+    /// In JSON, whose meaning does not change: `\u009b`.
     Json,
-    /// In JSON for a page, which shows `\u{9b}`.
+    /// In JSON for a page, which then shows `\u{9b}`.
     Page,
 }
 
-/// A writer that writes UTF-8 on without characters that are obeyed.
+/// A writer that passes UTF-8 on and escapes characters that a terminal obeys.
 #[derive(Debug)]
 pub struct Plain<W: Write> {
     out: W,
     form: Form,
-    /// The beginning of a character whose end has not come yet.
+    /// The first bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
@@ -88,15 +89,15 @@ impl<W: Write> Plain<W> {
 
     fn write_text(&mut self, text: &str) -> io::Result<()> {
         let mut written = 0;
-        for (at, c) in text.char_indices() {
+        for (offset, c) in text.char_indices() {
             if matches!(c, '\n' | '\t') || !is_obeyed(c) {
                 continue;
             }
-            self.out.write_all(&text.as_bytes()[written..at])?;
-            written = at + c.len_utf8();
+            self.out.write_all(&text.as_bytes()[written..offset])?;
+            written = offset + c.len_utf8();
             let mut instead = String::new();
             let code = u32::from(c);
-            // All of them are in the basic plane: one unit of UTF-16.
+            // All of them are in the basic plane: one UTF-16 unit.
             let _ = match self.form {
                 Form::Text => write!(instead, "\\u{{{code:x}}}"),
                 Form::Json => write!(instead, "\\u{code:04x}"),
@@ -110,7 +111,7 @@ impl<W: Write> Plain<W> {
 
 impl<W: Write> Write for Plain<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Most of what is written, and much faster to tell.
+        // The common case, with a much faster test.
         let is_shown = |byte: &u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
         if self.begun.is_empty() && bytes.iter().all(is_shown) {
             self.out.write_all(bytes)?;
@@ -177,7 +178,7 @@ mod tests {
             prop_assert_eq!(serde_json::from_str::<String>(&plain).expect("JSON"), text.clone());
             let page = written(&[head, tail], Form::Page);
             let shown: String = serde_json::from_str(&page).expect("JSON");
-            // JSON itself has written the controls of ASCII as escapes, which no page obeys.
+            // JSON has already escaped the controls of ASCII.
             prop_assert!(!shown.contains(|c| is_obeyed(c) && !c.is_ascii()));
         }
     }

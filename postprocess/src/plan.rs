@@ -1,4 +1,4 @@
-//! The plan of one execution, and finding in it what was generated.
+//! The plan of one execution, and finding generated code in it.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::operator::Operator;
 /// A node of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanNode {
-    /// Pre-order position; a node that adaptive planning dropped after it ran has an id after the last.
+    /// Pre-order position. A node that adaptive planning removed after it ran has an id after the last one.
     pub id: i32,
     /// Index of the parent in [`Plan::nodes`].
     pub parent: Option<usize>,
@@ -31,7 +31,7 @@ pub struct PlanNode {
 pub struct Plan {
     /// Nodes; a child comes after its parent.
     pub nodes: Vec<PlanNode>,
-    /// The first so many are of the plan itself; those after them were re-planned away.
+    /// The first `planned` nodes are of the plan itself; later ones were re-planned away.
     pub planned: usize,
 }
 
@@ -49,12 +49,12 @@ impl Plan {
         let nodes: Vec<_> = rows
             .into_iter()
             .enumerate()
-            .map(|(at, row)| PlanNode {
+            .map(|(index, row)| PlanNode {
                 id: row.node,
-                // A bad profile may have parents after their children, or circles.
+                // In a damaged profile, parents may come after their children, or form a cycle.
                 parent: row
                     .parent
-                    .and_then(|parent| ids[..at].binary_search(&parent).ok()),
+                    .and_then(|parent| ids[..index].binary_search(&parent).ok()),
                 operator: row.operator.trim().to_owned(),
                 detail: row.detail.trim().to_owned(),
                 codegen_stage: row.codegen_stage,
@@ -72,14 +72,14 @@ impl Plan {
         }
     }
 
-    /// The plan nodes of one generated codegen stage, by region id. Codegen stage ids repeat in one
-    /// execution (subqueries count by themselves), so the subtree whose operators match best is taken;
-    /// where none does, the stage was re-planned away and becomes nodes of its own.
+    /// The plan nodes of one generated codegen stage, by region id. Ids of codegen stages repeat in an execution
+    /// (subqueries have their own count), so the subtree whose operators match best is taken. If none matches, the
+    /// stage was re-planned away, and new nodes are added for it.
     pub(crate) fn nodes_of(&mut self, codegen_stage: i32, generated: &[RegionNode]) -> Vec<usize> {
         let best = (0..self.nodes.len())
-            .filter(|at| {
-                self.nodes[*at].codegen_stage == Some(codegen_stage)
-                    && self.nodes[*at].region == Some(0)
+            .filter(|index| {
+                self.nodes[*index].codegen_stage == Some(codegen_stage)
+                    && self.nodes[*index].region == Some(0)
             })
             .map(|root| self.stage_under(root, codegen_stage, generated.len()))
             .map(|nodes| (self.likeness(&nodes, generated), nodes))
@@ -93,30 +93,30 @@ impl Plan {
     /// Nodes of a codegen stage in order of region ids: they follow its root in pre-order.
     fn stage_under(&self, root: usize, codegen_stage: i32, most: usize) -> Vec<usize> {
         let mut nodes = Vec::new();
-        for at in root..self.nodes.len() {
-            let node = &self.nodes[at];
+        for index in root..self.nodes.len() {
+            let node = &self.nodes[index];
             let another =
-                at > root && node.region == Some(0) && node.codegen_stage == Some(codegen_stage);
+                index > root && node.region == Some(0) && node.codegen_stage == Some(codegen_stage);
             if another || nodes.len() >= most {
                 break;
             }
             if node.codegen_stage == Some(codegen_stage) && node.region == Some(nodes.len() as i32)
             {
-                nodes.push(at);
+                nodes.push(index);
             }
         }
         nodes
     }
 
-    /// How many operators agree: a name counts one, the whole text ten.
+    /// How well the operators match: 1 for an equal name, 10 for an equal text.
     fn likeness(&self, nodes: &[usize], generated: &[RegionNode]) -> usize {
         // WholeStageCodegen itself is in every candidate.
         nodes
             .iter()
             .zip(generated)
             .skip(1)
-            .map(|(at, other)| {
-                let node = &self.nodes[*at];
+            .map(|(index, other)| {
+                let node = &self.nodes[*index];
                 usize::from(node.operator == other.operator.trim())
                     + 10 * usize::from(node.detail == other.detail.trim())
             })
@@ -141,23 +141,25 @@ impl Plan {
         (first..self.nodes.len()).collect()
     }
 
-    /// The nodes from the root down to `at`, without those that only hand rows on.
-    pub fn path(&self, at: usize) -> Vec<usize> {
-        let above = |at: &usize| self.nodes.get(*at).and_then(|node| node.parent);
-        let nodes = std::iter::successors(Some(at), above);
-        let works = |node: &usize| *node == at || !Operator::of(&self.nodes[*node].operator).passes;
+    /// The nodes from the root down to `index`, without those that only pass rows on.
+    pub fn path(&self, index: usize) -> Vec<usize> {
+        let above = |index: &usize| self.nodes.get(*index).and_then(|node| node.parent);
+        let nodes = std::iter::successors(Some(index), above);
+        let works = |node: &usize| {
+            *node == index || !Operator::from_name(&self.nodes[*node].operator).passes
+        };
         let mut path: Vec<usize> = nodes.filter(works).collect();
         path.reverse();
         path
     }
 
-    /// Nodes of the same stage below `at`, nearest first, up to the exchanges it reads.
-    pub(crate) fn below(&self, at: usize) -> Vec<usize> {
-        let mut found = vec![at];
+    /// Nodes of the same stage below `index`, nearest first, down to the exchanges that it reads.
+    pub(crate) fn below(&self, index: usize) -> Vec<usize> {
+        let mut found = vec![index];
         let mut next = 0;
         while let Some(parent) = found.get(next).copied() {
             next += 1;
-            if parent != at && self.nodes[parent].operator.contains("Exchange") {
+            if parent != index && self.nodes[parent].operator.contains("Exchange") {
                 continue;
             }
             // Children come after their parent. Subqueries run in stages of their own.
@@ -169,9 +171,9 @@ impl Plan {
         found
     }
 
-    /// Whether one of a node's metrics with such a name was updated by the accumulators given.
-    pub(crate) fn updated(&self, at: usize, accumulators: &HashSet<i64>, name: &str) -> bool {
-        self.nodes[at]
+    /// Whether a metric of the node with this name is among the accumulators.
+    pub(crate) fn updated(&self, index: usize, accumulators: &HashSet<i64>, name: &str) -> bool {
+        self.nodes[index]
             .metrics
             .iter()
             .any(|(id, metric)| accumulators.contains(id) && metric.contains(name))

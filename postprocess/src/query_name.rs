@@ -1,4 +1,4 @@
-//! What to call a query: in one line, by what its user or its plan says.
+//! Names a query in one line, by its description or its plan.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ pub(crate) const UNNAMED: &str = "query without a description";
 
 /// Tables that a phrase names; the others are counted.
 const MOST_TABLES: usize = 4;
-/// Steps that a phrase names, the last ones.
+/// Steps that a phrase names: the last ones.
 const MOST_STEPS: usize = 3;
 /// Keys of a step that a phrase names.
 const MOST_KEYS: usize = 2;
@@ -34,8 +34,9 @@ static ATTRIBUTE: LazyLock<Regex> =
 static LIMIT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"limit=(\d+)|Limit (\d+)").expect("a constant pattern"));
 
-/// A name in one line, of at most [`LONGEST_NAME`] characters and without any that a terminal obeys: the description, which Spark
-/// takes from the job's description or the SQL text; where it is only the place of a call, what the plan does.
+/// A name in one line, of at most [`LONGEST_NAME`] characters and without control characters: the description, which
+/// Spark takes from the job's description or the SQL text. If the description is only a call site, the name says what
+/// the plan does.
 pub fn query_name(description: &str, plan: Option<&Plan>) -> String {
     let said = shorten(description, LONGEST_NAME);
     if !said.is_empty() && !is_call_site(description) {
@@ -48,38 +49,39 @@ pub fn query_name(description: &str, plan: Option<&Plan>) -> String {
     }
 }
 
-/// Whether a description says only from where Spark was called, as it does of DataFrame queries.
+/// Whether a description is only the place where Spark was called, as for DataFrame queries.
 pub fn is_call_site(description: &str) -> bool {
-    // Longer ones are texts.
+    // Longer ones are SQL texts.
     description.len() < 1000 && CALL_SITE.is_match(description.trim())
 }
 
 /// What a part of a plan does.
 #[derive(Debug, Default)]
 struct Flow {
-    /// What it reads, each with the sign that joins it to those before.
+    /// Its inputs, each with the symbol that joins it to those before.
     tables: Vec<(&'static str, String)>,
-    /// Tables that are not named.
+    /// Number of tables that are not named.
     more: usize,
-    /// What happens to the rows, first things first.
+    /// What happens to the rows, in this order.
     steps: Vec<(OperatorKind, String)>,
 }
 
 impl Flow {
-    fn of(table: String) -> Self {
+    fn from_table(table: String) -> Self {
         Self {
             tables: vec![("", table)],
             ..Self::default()
         }
     }
 
-    /// Both inputs. What happened to the rows of each before is left out.
+    /// Joins two inputs. The steps before the join are dropped.
     fn joined(mut self, sign: &'static str, other: Self) -> Self {
         self.steps.clear();
         self.more += other.more;
-        for (at, (own, table)) in other.tables.into_iter().enumerate() {
+        for (index, (own, table)) in other.tables.into_iter().enumerate() {
             if self.tables.len() < MOST_TABLES {
-                self.tables.push((if at == 0 { sign } else { own }, table));
+                self.tables
+                    .push((if index == 0 { sign } else { own }, table));
             } else {
                 self.more += 1;
             }
@@ -88,7 +90,7 @@ impl Flow {
     }
 
     fn then(&mut self, kind: OperatorKind, step: String) {
-        // A partial step and the final one are one; filters count only where nothing else happens.
+        // A partial and a final step are one; filters count only if nothing else happens.
         if let Some((last, _)) = self.steps.last()
             && (*last == kind || *last == OperatorKind::Filter)
         {
@@ -126,8 +128,8 @@ fn phrase(plan: &Plan) -> Option<String> {
     inputs.resize_with(nodes.len(), Vec::new);
     let mut root = None;
     // Children come after their parent.
-    for (at, node) in nodes.iter().enumerate().rev() {
-        let mut children = std::mem::take(&mut inputs[at]);
+    for (index, node) in nodes.iter().enumerate().rev() {
+        let mut children = std::mem::take(&mut inputs[index]);
         children.reverse();
         let flow = flow(node, children);
         match node.parent {
@@ -140,7 +142,7 @@ fn phrase(plan: &Plan) -> Option<String> {
 }
 
 fn flow(node: &PlanNode, inputs: Vec<Flow>) -> Flow {
-    let kind = Operator::of(&node.operator).kind;
+    let kind = Operator::from_name(&node.operator).kind;
     let sign = match kind {
         OperatorKind::Join => "⋈",
         _ if node.operator == "Union" => "∪",
@@ -148,7 +150,7 @@ fn flow(node: &PlanNode, inputs: Vec<Flow>) -> Flow {
     };
     let joined = |a: Flow, b: Flow| a.joined(sign, b);
     let Some(mut flow) = inputs.into_iter().reduce(joined) else {
-        return Flow::of(table(node));
+        return Flow::from_table(table(node));
     };
     if let Some(step) = step(node, kind) {
         flow.then(kind, step);
@@ -156,7 +158,7 @@ fn flow(node: &PlanNode, inputs: Vec<Flow>) -> Flow {
     flow
 }
 
-/// What a node reads that has no input.
+/// The source of a node without an input.
 fn table(node: &PlanNode) -> String {
     let (operator, detail) = (node.operator.as_str(), node.detail.as_str());
     let named = operator
@@ -185,7 +187,7 @@ fn table(node: &PlanNode) -> String {
     }
 }
 
-/// `lineitem` of `data/tpch/lineitem.parquet`, also where Spark cut the end off.
+/// `lineitem` from `data/tpch/lineitem.parquet`, even if Spark cut the end off.
 fn file_name(path: &str) -> String {
     let whole = path.trim_end_matches('/');
     let name = last(whole, '/');
@@ -202,7 +204,7 @@ fn last(text: &str, separator: char) -> &str {
     text.rsplit(separator).next().unwrap_or(text)
 }
 
-/// What a node does to the rows that it gets; none where that is not worth a word.
+/// The step of a node; `None` if it is not worth naming.
 fn step(node: &PlanNode, kind: OperatorKind) -> Option<String> {
     let detail = node.detail.as_str();
     let limit = || {
@@ -216,7 +218,7 @@ fn step(node: &PlanNode, kind: OperatorKind) -> Option<String> {
             let top = format!("top {}", limit().unwrap_or_default());
             by(top.trim_end(), keys(detail, "orderBy=["))
         }
-        // One that does not order all rows is there for another operator.
+        // A sort that does not order all rows serves another operator.
         OperatorKind::Sort if detail.contains("], true,") => by("sort", keys(detail, "Sort [")),
         OperatorKind::Window => "window".to_owned(),
         OperatorKind::Generate => {
@@ -245,7 +247,7 @@ fn by(what: &str, keys: String) -> String {
     }
 }
 
-/// The columns in the list that a mark begins.
+/// The columns in the list that begins with `mark`.
 fn keys(detail: &str, mark: &str) -> String {
     let Some((_, list)) = detail.split_once(mark) else {
         return String::new();
@@ -379,7 +381,7 @@ mod tests {
             (right.0, right.1, &right.2),
         ]);
         let name = query_name("save at NativeMethodAccessorImpl.java:0", Some(&plan));
-        // The children of the join are in the plan's order.
+        // The children of the join are in the order of the plan.
         assert_eq!(name, "supplier ⋈ lineitem → aggregate by expression");
     }
 

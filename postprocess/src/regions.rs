@@ -1,7 +1,7 @@
 //! Operator regions of a generated source.
 //!
-//! `/* BeginCodeRegion(CONSUME_7) */ … /* EndCodeRegion(CONSUME_7) */` brackets the code that operator 7
-//! wrote to consume a row; regions nest as producing and consuming code does.
+//! `/* BeginCodeRegion(CONSUME_7) */ … /* EndCodeRegion(CONSUME_7) */` encloses the code that operator 7 wrote to
+//! consume a row. Regions nest as producing and consuming code does.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ static MARKER: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a constant pattern")
 });
 
-/// Regions nested deeper are not kept: no plan nests so deep, and each question for a line walks up its regions.
+/// Regions nested deeper are dropped: no plan nests so deep, and each look-up of a line walks up its regions.
 const DEEPEST: usize = 1024;
 
 /// What the code of a region does.
@@ -36,29 +36,29 @@ pub struct Region {
     pub id: i32,
 }
 
-/// A place in [`RegionMap::opened`] as lines name it: 0 is outside all regions.
+/// An index into [`RegionMap::opened`], from 1; 0 is outside all regions.
 pub(crate) type Place = u32;
 
-/// A region that was opened, and the place around it.
+/// A region that was opened, and the place that encloses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OpenRegion {
     region: Region,
     around: Place,
 }
 
-/// The regions around every line of a source. Lines share them: a map is never larger than a small multiple of its source.
+/// The regions around every line of a source. Lines share them, so the size of a map is linear in its source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegionMap {
-    /// Every region in the order of their begin markers; place `n` is entry `n - 1`.
+    /// Every region in the order of its begin marker; place `n` is entry `n - 1`.
     opened: Vec<OpenRegion>,
     lines: Vec<Place>,
-    /// Lines (from 0) of helpers outside all regions, which have those of their call sites.
+    /// Lines (from 0) of helpers outside all regions. They have the regions of their call sites.
     by_call_site: HashSet<usize>,
 }
 
 impl RegionMap {
-    /// Parses a source. An end without a beginning is ignored; a beginning without an end lasts as
-    /// long as the region around it. Helpers outside all regions are in those of their callers.
+    /// Parses a source. An end without a begin is ignored; a begin without an end lasts as long as the enclosing
+    /// region. Helpers outside all regions get the regions of their callers.
     pub fn parse(source: &str) -> Self {
         let mut map = Self::default();
         let mut open = Vec::new();
@@ -67,7 +67,7 @@ impl RegionMap {
             map.lines.push(place);
         }
         let mut lines = std::mem::take(&mut map.lines);
-        let operator = |place: Place| map.at(place).map(|region| region.id);
+        let operator = |place: Place| map.region_at(place).map(|region| region.id);
         let marked = lines.clone();
         helpers::resolve(source, &mut lines, operator);
         let resolved = lines.iter().zip(&marked).enumerate();
@@ -86,7 +86,7 @@ impl RegionMap {
         regions
     }
 
-    /// Whether a line (1-based) is outside all regions and has those of the calls of its method.
+    /// Whether a line (1-based) is outside all regions and has the regions of its method's call sites.
     pub fn is_by_call_site(&self, line: u32) -> bool {
         let index = (line as usize).checked_sub(1);
         index.is_some_and(|index| self.by_call_site.contains(&index))
@@ -115,11 +115,11 @@ impl RegionMap {
         self.opened.get(index).copied()
     }
 
-    fn at(&self, place: Place) -> Option<Region> {
+    fn region_at(&self, place: Place) -> Option<Region> {
         Some(self.opened(place)?.region)
     }
 
-    /// The place of the line's first code, or after its last marker where it has only markers.
+    /// The place of the line's first code, or after its last marker if it has only markers.
     fn line_place(&mut self, line: &str, open: &mut Vec<Place>) -> Place {
         let innermost = |open: &[Place]| open.last().map_or(0, |place| *place);
         let mut around_code = None;
@@ -150,19 +150,18 @@ impl RegionMap {
                     self.opened.push(OpenRegion { region, around });
                     open.push(self.opened.len() as Place);
                 }
-            } else if let Some(at) = open
+            } else if let Some(position) = open
                 .iter()
-                .rposition(|place| self.at(*place) == Some(region))
+                .rposition(|place| self.region_at(*place) == Some(region))
             {
-                open.truncate(at);
+                open.truncate(position);
             }
         }
         around_code.unwrap_or_else(|| innermost(open))
     }
 }
 
-/// Whether the text so far ends inside a string literal. Generated code has no literal over several
-/// lines.
+/// Whether the text so far ends inside a string literal. In generated code, no literal spans lines.
 #[derive(Default)]
 struct Literal {
     inside: bool,
@@ -170,7 +169,7 @@ struct Literal {
 }
 
 impl Literal {
-    /// Goes on over more text of the line.
+    /// Processes more text of the line.
     fn pass(&mut self, text: &str) {
         for c in text.chars() {
             match c {
@@ -243,7 +242,7 @@ mod tests {
         for source in [
             begin.repeat(30_000),
             format!("{begin}\n").repeat(30_000),
-            // Each line is in as many regions as there may be; in the last source in one of its own.
+            // Each line is in as many regions as allowed; in the last source each line has its own region.
             format!("{deep}{}", "\n".repeat(1_000_000)),
             format!("{deep}{}", format!("{begin}\n{end}\n").repeat(15_000)),
         ] {

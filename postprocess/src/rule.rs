@@ -1,8 +1,8 @@
-//! Which rule placed a sample, and how much that is worth.
+//! The rule that attributed a sample, and what it proves.
 
 use std::fmt;
 
-/// The rule that placed a sample on a plan node or under a heading.
+/// The rule that attributed a sample to a plan node or a heading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
     /// The innermost line of generated code is in the operator's region.
@@ -14,27 +14,27 @@ pub enum Rule {
     Caller,
     /// A class of the operator is on the stack, and no other node of the plan fits at that place.
     Boundary(BoundaryKind),
-    /// A class of the operator is on the stack, and of the nodes that fit, the stage's tasks updated the metrics of
-    /// this one only.
+    /// A class of the operator is on the stack. Several nodes fit, and the stage's tasks updated the metrics of only
+    /// this one.
     Metrics(BoundaryKind),
-    /// A guess: several nodes fit a class on the stack, and nothing tells them apart.
+    /// A guess: several nodes fit a class on the stack, and nothing distinguishes them.
     OneOfSeveral(BoundaryKind),
-    /// A guess: an operator that the plan does not show is on the stack; its caller gets the sample.
+    /// A guess: an operator that is not in the plan is on the stack; the sample is attributed to its caller.
     UnknownOperator,
-    /// A guess: generated code outside all regions that no operator calls; the first operator of its codegen stage
-    /// gets the sample.
+    /// A guess: generated code outside all regions that no operator calls; the sample is attributed to the first
+    /// operator of its codegen stage.
     CodegenStage,
-    /// No operator's work: a class on the stack says what it is.
+    /// No operator's work: a class on the stack identifies the heading.
     Heading,
-    /// No operator's work, as far as the stack tells: it has nothing but Spark's task or RDD code.
+    /// Apparently no operator's work: the stack has only Spark's task or RDD code.
     CatchAll,
-    /// The stack does not say whose work it is.
+    /// The stack does not identify an owner.
     Unattributed,
     /// The thread did not run a task.
     OutsideTasks,
 }
 
-/// What kind of code hands over to another plan node.
+/// The kind of code at which another plan node takes over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BoundaryKind {
     /// Reading a source.
@@ -49,23 +49,23 @@ pub enum BoundaryKind {
     Operator,
 }
 
-/// What a rule is worth.
+/// What a rule proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Standing {
-    /// The sample is of the plan node it was given to.
+    /// The sample is of the plan node to which it is attributed.
     Proved,
-    /// The sample is of a plan node, possibly of another one.
+    /// The sample is of a plan node, possibly another one.
     Guessed,
     /// No operator's work.
     Heading,
-    /// Whose work it is, is not known.
+    /// The owner is unknown.
     Unattributed,
-    /// Not of a task.
+    /// Not a task's work.
     OutsideTasks,
 }
 
 impl Rule {
-    /// What it is worth.
+    /// What the rule proves.
     pub fn standing(self) -> Standing {
         match self {
             Self::Region | Self::CallSite | Self::Caller | Self::Boundary(_) | Self::Metrics(_) => {
@@ -111,7 +111,7 @@ impl BoundaryKind {
 }
 
 impl Standing {
-    /// As tables call it.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Proved => "proved",

@@ -1,9 +1,9 @@
-//! Reads the rules that are data, the files in `rules/`: they are part of the program.
+//! Reads the rules that are data: the files in `rules/`, which are part of the program.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// The rules in the text of a file.
+/// Parses the rules of a file.
 pub(crate) fn load<T: DeserializeOwned>(text: &str) -> T {
     toml::from_str(text).expect("the rules are part of the program, and tests read each file")
 }
@@ -13,7 +13,7 @@ pub(crate) fn load<T: DeserializeOwned>(text: &str) -> T {
 #[cfg_attr(test, serde(deny_unknown_fields))]
 pub(crate) struct ClassRule {
     pub(crate) class: String,
-    /// A frame to which the rule applies, or what follows `class` in one.
+    /// A frame to which the rule applies, or its part after `class`.
     #[cfg(test)]
     pub(crate) example: String,
 }

@@ -1,9 +1,9 @@
-//! The walk that everything with stacks in it shares: real frames with operators between them.
+//! The walk over stacks that all exports share: real frames with operators between them.
 //!
-//! A stack starts with its scope (the stage, or the thread outside tasks), then the heading where no
-//! operator owns the samples. What follows has one of two orders ([`Order`]): frames from root to leaf, with
-//! an operator after the frame at which its code begins; or the operators of the plan from its root down to
-//! the owner. Where the thread waits, the reason is the leaf.
+//! A stack starts with its scope (the stage, or the thread outside tasks), then the heading if no operator owns the
+//! samples. The rest has one of two orders ([`Order`]): frames from root to leaf, with an operator after the frame at
+//! which its code begins; or the operators of the plan from its root down to the owner. If the thread waits, the reason
+//! is the leaf.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,20 +27,20 @@ pub enum Level {
     Full,
 }
 
-/// What stands below what.
+/// The order of operators in a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// As the plan: an operator below the one that takes its rows, with its root first.
+    /// As in the plan: an operator is below the one that takes its rows; the plan's root is first.
     Plan,
-    /// As the code: an operator below the one whose code calls it. In a fused pipeline this is the way of a row: from the
-    /// operator that produces it to the one that consumes it.
+    /// As in the code: an operator is below the one whose code calls it. In a fused pipeline this is the way of a row,
+    /// from the producing operator to the consuming one.
     Code,
 }
 
-/// The order with what it needs.
+/// An order with the data that it needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Nesting<'a> {
-    /// [`Order::Plan`], with the runs of each query put together.
+    /// [`Order::Plan`], with the runs of each query merged.
     Plan(&'a HashMap<ExecutionId, QueryFamily>),
     /// [`Order::Code`].
     Code,
@@ -57,16 +57,16 @@ pub(crate) enum FrameKind {
     Operator,
     /// Java code, also interpreted.
     Java,
-    /// Native code, stubs of the JVM and what could not be told.
+    /// Native code, stubs of the JVM, and code of unknown origin.
     Native,
     /// The kernel.
     Kernel,
-    /// What is waited for.
+    /// The reason of a wait.
     Waiting,
 }
 
 impl FrameKind {
-    /// Its name in formats that have one for it.
+    /// Its name in formats that have one.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Scope => "scope",
@@ -88,13 +88,13 @@ pub(crate) struct StackFrame<'a> {
     pub(crate) name: Cow<'a, str>,
     /// The operator's short name, such as `HashAggregate`; empty for other frames.
     pub(crate) operator: &'a str,
-    /// Source file of a Java frame, library of a native one; empty where there is none.
+    /// Source file of a Java frame, library of a native one; empty if unknown.
     pub(crate) file: &'a str,
     /// Source line, 0 where unknown.
     pub(crate) line: u32,
 }
 
-/// The frames of a group's samples, with whom the samples belong to.
+/// The frames of a group's samples, and the owner of the samples.
 #[derive(Debug)]
 pub(crate) struct Stack<'a> {
     /// From root to leaf.
@@ -122,7 +122,7 @@ impl<'a> Stack<'a> {
             .and_then(|key| profile.plans.get(key))
             .map_or(&[][..], |plan| plan.nodes.as_slice());
         let (node, owner) = match attribution.owner {
-            Owner::Node(_, at) => (nodes.get(at), None),
+            Owner::Node(_, node) => (nodes.get(node), None),
             Owner::Heading(heading) => (None, Some(heading)),
         };
         let family = match (nesting, &attribution.execution) {
@@ -135,17 +135,17 @@ impl<'a> Stack<'a> {
         }
         let code = profile.stacks.get(&group.stack).map_or(&[][..], |f| f);
         let operators = |path: Vec<usize>| {
-            let nodes = path.into_iter().filter_map(|at| nodes.get(at));
+            let nodes = path.into_iter().filter_map(|node| nodes.get(node));
             nodes.map(StackFrame::operator)
         };
         match (&attribution.owner, level) {
-            (Owner::Node(execution, at), _) if family.is_some() => {
+            (Owner::Node(execution, node), _) if family.is_some() => {
                 let first = family.and_then(|family| profile.plans.get(&family.first));
-                // What was re-planned away is only in the plan of this run.
-                let first = first.filter(|plan| *at < plan.planned);
+                // Nodes that were re-planned away are only in the plan of this run.
+                let first = first.filter(|plan| *node < plan.planned);
                 if let Some(plan) = first.or(profile.plans.get(execution)) {
-                    let path = plan.path(*at).into_iter();
-                    let nodes = path.filter_map(|at| plan.nodes.get(at));
+                    let path = plan.path(*node).into_iter();
+                    let nodes = path.filter_map(|node| plan.nodes.get(node));
                     frames.extend(nodes.map(StackFrame::operator));
                 }
                 if level == Level::Full {
@@ -158,8 +158,8 @@ impl<'a> Stack<'a> {
                 let mut begins = attribution.begins.iter().peekable();
                 for (index, frame) in code.iter().enumerate() {
                     frames.extend(shown(std::slice::from_ref(frame)));
-                    while let Some((_, at)) = begins.next_if(|(at, _)| *at <= index) {
-                        frames.extend(nodes.get(*at).map(StackFrame::operator));
+                    while let Some((_, node)) = begins.next_if(|(begin, _)| *begin <= index) {
+                        frames.extend(nodes.get(*node).map(StackFrame::operator));
                     }
                 }
             }
@@ -212,13 +212,13 @@ impl<'a> StackFrame<'a> {
     }
 }
 
-/// Frames of code, without the leaf that says what a thread waits for.
+/// Frames of code, without a wait's reason at the leaf.
 fn shown(code: &[Arc<Frame>]) -> impl Iterator<Item = StackFrame<'_>> {
     let code = code.iter().filter(|frame| frame.kind != CodeKind::Wait);
     code.map(|frame| StackFrame::code(frame))
 }
 
-/// The query with its runs: operators of several stages stand on one path.
+/// The query with its number of runs: operators of several stages are on one path.
 fn family_scope(family: &QueryFamily) -> StackFrame<'_> {
     let name = match family.runs {
         1 => family.name.as_str().into(),
@@ -237,16 +237,16 @@ fn scope(group: &Group) -> StackFrame<'_> {
 }
 
 impl Attribution {
-    /// The operators on the stack as the code calls them, each once: generated methods that call each other are in one pipeline, so one that
-    /// begins again takes the place of the earlier one and of what stands on it.
+    /// The operators on the stack in the order of calls, each once. Generated methods that call each other are in one
+    /// pipeline, so an operator that begins again replaces its earlier occurrence and everything after it.
     pub fn by_code(&self) -> Vec<usize> {
         let mut stack: Vec<usize> = Vec::new();
         for chain in self.begins.chunk_by(|(a, _), (b, _)| a == b) {
             let again = chain
                 .iter()
                 .filter_map(|(_, node)| stack.iter().position(|known| known == node));
-            if let Some(at) = again.min() {
-                stack.truncate(at);
+            if let Some(position) = again.min() {
+                stack.truncate(position);
             }
             stack.extend(chain.iter().map(|(_, node)| *node));
         }

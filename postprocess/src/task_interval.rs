@@ -1,4 +1,4 @@
-//! What tasks did, interval by interval, as samples show it.
+//! What tasks did in each interval, according to samples.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use unfuse_format::{
 use crate::profile::{Profile, TextTable};
 use crate::wait_reason::WaitReason;
 
-/// What a task did in one interval of time (a few seconds at most): all its samples there with the same stack.
+/// All samples of a task with the same stack in one interval (a few seconds at most).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskInterval {
     /// Spark application id.
@@ -31,29 +31,29 @@ pub struct TaskInterval {
     pub end_ns: i64,
     /// CPU time, or time that was waited, ns.
     pub ns: u64,
-    /// What was waited for; none where the task ran.
+    /// The reason of a wait; `None` where the task ran.
     pub waiting: Option<WaitReason>,
-    /// Whether it was done to get memory from Spark: others' blocks were evicted, or data spilled.
+    /// Whether the task did it to get memory from Spark: it evicted blocks or spilled data.
     pub for_memory: bool,
     /// Whether a Python process did it.
     pub in_python: bool,
 }
 
 impl TaskInterval {
-    /// The attempt of a stage whose task it was.
+    /// The stage attempt of the task.
     pub fn stage_attempt(&self) -> StageAttempt {
         StageAttempt::new(&*self.app, self.stage, self.attempt)
     }
 }
 
-/// What stacks say of the tasks that have them, once for each stack.
+/// What each stack says about its task, computed once for each stack.
 #[derive(Debug, Default)]
 pub struct StackMeanings(Mutex<HashMap<StackId, StackMeaning>>);
 
-/// What a stack says of its task.
+/// What a stack says about its task.
 #[derive(Debug, Clone, Copy)]
 struct StackMeaning {
-    /// What it waits for, if it waits.
+    /// The reason, if it waits.
     waiting: WaitReason,
     for_memory: bool,
 }
@@ -66,7 +66,7 @@ impl StackMeanings {
         }
         let frames = profile.stacks.get(&stack).map_or(&[][..], Vec::as_slice);
         let meaning = StackMeaning {
-            waiting: WaitReason::of_stack(frames),
+            waiting: WaitReason::from_stack(frames),
             for_memory: frames.iter().any(|frame| is_for_memory(frame)),
         };
         lock().insert(stack, meaning);
@@ -74,7 +74,7 @@ impl StackMeanings {
     }
 }
 
-/// The columns of samples that intervals are made of.
+/// The columns that intervals are made of.
 const COLUMNS: &[&str] = &[
     "app",
     "host",
@@ -201,10 +201,10 @@ impl<N: FnMut(&str, i32, i32) -> bool> Segment<'_, N> {
     }
 }
 
-/// What the writer calls the thread of Python processes.
+/// The writer's name for the thread of Python processes.
 const PYTHON: &str = "Python worker";
 
-/// Methods under which a task works or waits for no other reason than that memory is scarce.
+/// Methods that a task runs only because memory is scarce.
 fn is_for_memory(frame: &Frame) -> bool {
     let named = |class: &str, methods: &[&str]| {
         frame.class.starts_with(class) && methods.contains(&frame.method.as_str())

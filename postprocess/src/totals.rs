@@ -1,4 +1,4 @@
-//! Sums.
+//! Sums of samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::rule::{Rule, Standing};
 use crate::uncertainty::Evidence;
 use crate::wait_reason::WaitReason;
 
-/// What to sum by.
+/// The key of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Plan node, in each stage.
@@ -28,7 +28,7 @@ pub enum By {
     Query,
     /// Thread name.
     Thread,
-    /// The rule that placed samples on operators, see [`crate::Rule`].
+    /// The rule that attributed the samples, see [`crate::Rule`].
     Rule,
 }
 
@@ -43,16 +43,16 @@ pub struct Total {
     pub stage: Option<i32>,
     /// Plan node; none for a heading and where the sum is not by operator.
     pub node_id: Option<i32>,
-    /// Operator name, heading, or what the sum is by.
+    /// Operator name, heading, or the value of another key.
     pub operator: String,
     /// The operator as the plan prints it.
     pub detail: String,
     /// Whether this is a heading for work that no operator does.
     pub heading: bool,
-    /// What the rule is worth ([`Standing::name`]), where the sum is by rule.
+    /// What the rule proves ([`Standing::name`]), where the sum is by rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standing: Option<&'static str>,
-    /// What is waited for, where only waits are asked for.
+    /// The reason of the wait, if only waits are selected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<&'static str>,
     /// Number of samples.
@@ -65,14 +65,14 @@ pub struct Total {
     pub waiting_seconds: f64,
     /// Part of the time that is asked for, 0 to 1.
     pub share: f64,
-    /// Where only CPU time is asked for: least share that the samples allow. With 95% certainty it holds what the sampling left
-    /// to chance; where the sum is by operator, also what the compiler's descriptions leave open.
+    /// Lower bound of the share, if only CPU time is selected. With 95% certainty it covers the error of sampling; if
+    /// the sum is by operator, also the gaps in the compiler's descriptions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_low: Option<f64>,
-    /// Greatest share, as [`Self::share_low`].
+    /// Upper bound, as [`Self::share_low`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_high: Option<f64>,
-    /// What is known of the share of CPU time.
+    /// The evidence for the share of CPU time.
     #[serde(skip)]
     pub evidence: Evidence,
 }
@@ -88,15 +88,15 @@ pub struct Totals {
     pub cpu_seconds: f64,
     /// All waits of the selection.
     pub waits: u64,
-    /// All time of theirs, s.
+    /// Time of all waits of the selection, s.
     pub waiting_seconds: f64,
     /// What shares are parts of, ns.
     pub whole: u64,
 }
 
 impl Totals {
-    /// What the placing of the tasks' samples is worth: the share of each standing, 0 to 1, that of
-    /// [`Standing::OutsideTasks`] left out. All 0 where the rows are not by rule.
+    /// How certain the attribution of tasks is: the share of each standing, 0 to 1, without [`Standing::OutsideTasks`].
+    /// All 0 if the rows are not by rule.
     pub fn standings(&self) -> [(Standing, f64); 4] {
         let shares = [
             Standing::Proved,
@@ -116,12 +116,12 @@ impl Totals {
     }
 }
 
-/// What one row sums.
+/// The sum of a row.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     cpu: Weight,
     waits: Weight,
-    /// Of the CPU time.
+    /// For the CPU time.
     evidence: Evidence,
 }
 
@@ -136,7 +136,7 @@ impl Sums {
         }
     }
 
-    /// What shares are parts of.
+    /// The value of which shares are computed.
     fn value(&self, time: Time) -> u64 {
         match time {
             Time::Cpu => self.cpu.value,
@@ -164,7 +164,7 @@ impl Totals {
         let mut sums: BTreeMap<Key, Sums> = BTreeMap::new();
         let mut all = Sums::default();
         let mut stages = BTreeSet::new();
-        // Waits are shown beside the CPU time that is asked for.
+        // Waits are shown beside the selected CPU time.
         let time = match selection.time {
             Time::Cpu if !profile.waits.is_empty() => Time::Wall,
             time => time,
@@ -194,7 +194,7 @@ impl Totals {
             sums.add(group.kind, weight, !others.is_empty());
         }
         if by == By::Operator && selection.time == Time::Cpu {
-            // A stage without unattributed samples says so.
+            // A stage without unattributed samples gets a row that says so.
             for (app, query, stage) in stages {
                 let owner = Some(Owner::Heading(UNATTRIBUTED));
                 let key = Key {
@@ -247,7 +247,7 @@ fn seconds(weight: Weight) -> f64 {
     weight.ns as f64 / 1e9
 }
 
-/// What a group is summed in, and the other owners that it may have.
+/// The key of a group, and the other owners that it may have.
 fn key(
     profile: &Profile,
     attributor: &mut Attributor<'_>,
@@ -273,7 +273,7 @@ fn key(
         By::Operator => {
             let attribution = attributor.attribute(group);
             if let Some(execution) = &attribution.execution {
-                let node = |at: &usize| Owner::Node(execution.clone(), *at);
+                let node = |index: &usize| Owner::Node(execution.clone(), *index);
                 others = attribution.also.iter().map(node).collect();
             }
             key.owner = Some(attribution.owner);
@@ -286,7 +286,7 @@ fn key(
         }
         By::Method => {
             (key.query, key.stage) = (None, None);
-            // Of waits the last native function is always the same few.
+            // In waits, the last native function is always one of the same few.
             let java = frames.iter().rev().find(|frame| !frame.class.is_empty());
             let waits = java.filter(|_| group.kind == SampleKind::OffCpu);
             key.name = waits
@@ -323,8 +323,8 @@ fn key(
 
 fn total(profile: &Profile, key: Key, sums: &Sums, share: f64) -> Total {
     let (node_id, operator, detail, heading) = match key.owner {
-        Some(Owner::Node(execution, at)) => {
-            let node = &profile.plans[&execution].nodes[at];
+        Some(Owner::Node(execution, index)) => {
+            let node = &profile.plans[&execution].nodes[index];
             (
                 Some(node.id),
                 node.operator.clone(),
@@ -356,7 +356,7 @@ fn total(profile: &Profile, key: Key, sums: &Sums, share: f64) -> Total {
     }
 }
 
-/// `java.util.HashMap.get`, or the name of whatever else it is.
+/// `java.util.HashMap.get`, or the name of a frame that is not Java's.
 pub fn method_name(frame: &Frame) -> String {
     match (frame.class.as_str(), frame.method.as_str()) {
         ("", "Interpreter") => "[interpreter]".to_owned(),

@@ -1,24 +1,24 @@
-//! How far a share can be trusted: between which bounds it lies.
+//! Bounds of a share.
 //!
-//! Two things make a share uncertain. Samples are a draw from what ran. And the compiler describes some instructions only,
-//! so a sample between the descriptions of two operators may be of either, or of one between them.
+//! Two things make a share uncertain. Samples are a random draw. And the compiler describes only some instructions, so
+//! a sample between the descriptions of two operators may be of either, or of one between them.
 
 /// Quantile of the normal distribution for 95% of the cases.
 const Z: f64 = 1.96;
 
-/// What is known of one part of a whole, in samples or in time (see [`crate::Weight::value`]).
+/// The evidence for one part of a whole, in samples or in time (see [`crate::Weight::value`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// What the part has.
+    /// Samples of the part.
     own: u64,
-    /// Of it, what another part may have.
+    /// Of these, samples that another part may own.
     doubtful: u64,
-    /// What another part has, and this one may have.
+    /// Samples of other parts that this part may own.
     possible: u64,
 }
 
 impl Evidence {
-    /// Adds samples that the part has; `doubtful` says whether they may be another's.
+    /// Adds samples of the part; `doubtful` if another part may own them.
     pub fn add(&mut self, value: u64, doubtful: bool) {
         self.own = self.own.saturating_add(value);
         if doubtful {
@@ -26,21 +26,22 @@ impl Evidence {
         }
     }
 
-    /// Adds samples that another part has and this one may have.
+    /// Adds samples of another part that this one may own.
     pub fn add_possible(&mut self, value: u64) {
         self.possible = self.possible.saturating_add(value);
     }
 
-    /// Adds what is known of the same part of another whole, where both wholes count as one.
+    /// Adds the evidence for the same part of another whole; both wholes then count as one.
     pub fn add_all(&mut self, other: Self) {
         self.own = self.own.saturating_add(other.own);
         self.doubtful = self.doubtful.saturating_add(other.doubtful);
         self.possible = self.possible.saturating_add(other.possible);
     }
 
-    /// Bounds of its share of `whole`, which `samples` samples were drawn of: 0 to 1, and 0 to 1 where there are none.
+    /// Bounds of the part's share of `whole`, estimated from `samples` samples; 0 to 1 without samples.
     ///
-    /// The lower one is that of Wilson's 95% interval around what is certainly its own, the upper one that around all that may be.
+    /// The lower bound is that of Wilson's 95% interval of the certain samples, the upper bound that of all possible
+    /// ones.
     pub fn bounds(self, whole: u64, samples: u64) -> (f64, f64) {
         if whole == 0 {
             return (0.0, 1.0);
@@ -53,7 +54,7 @@ impl Evidence {
     }
 }
 
-/// Wilson's 95% score interval of a share that was found in so many samples (Wilson 1927); 0 to 1 where there are none.
+/// Wilson's 95% score interval of a share found in `samples` samples (Wilson 1927); 0 to 1 without samples.
 pub fn wilson(share: f64, samples: f64) -> (f64, f64) {
     if samples <= 0.0 {
         return (0.0, 1.0);
@@ -63,7 +64,7 @@ pub fn wilson(share: f64, samples: f64) -> (f64, f64) {
     let middle = share + z2 / (2.0 * n);
     let half = Z * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
     let whole = 1.0 + z2 / n;
-    // The interval holds the share by its definition; at 0 and 1 rounding can leave it out.
+    // The interval contains the share by definition; at 0 and 1 rounding can exclude it.
     (
         ((middle - half) / whole).max(0.0).min(share),
         ((middle + half) / whole).min(1.0).max(share),

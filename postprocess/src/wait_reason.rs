@@ -1,4 +1,4 @@
-//! What a thread waits for, by the stack with which it left its CPU: the rules in `rules/waits.toml`.
+//! Why a thread waits, by its stack when it left the CPU: the rules in `rules/waits.toml`.
 
 use std::cmp::Reverse;
 use std::sync::{Arc, LazyLock};
@@ -10,14 +10,14 @@ use crate::rules::load;
 
 macro_rules! wait_reasons {
     ($($(#[doc = $doc:literal])* $reason:ident $name:literal,)+) => {
-        /// What is waited for.
+        /// The reason of a wait.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
         pub enum WaitReason {
             $($(#[doc = $doc])* #[serde(rename = $name)] $reason,)+
         }
 
         impl WaitReason {
-            /// What follows "waiting for".
+            /// The words after "waiting for".
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$reason => $name,)+
@@ -34,7 +34,7 @@ wait_reasons! {
     DiskRead "disk read",
     /// A file is written.
     DiskWrite "disk write",
-    /// Blocks of a shuffle that come from elsewhere.
+    /// Remote blocks of a shuffle.
     ShuffleFetch "shuffle fetch",
     /// A worker process of Python.
     Python "Python worker",
@@ -64,7 +64,7 @@ struct WaitRules {
     caller: Vec<CallRule>,
 }
 
-/// A function or stub of the JVM, by what its name contains.
+/// A function or stub of the JVM, by a part of its name.
 #[derive(Deserialize)]
 #[cfg_attr(test, serde(deny_unknown_fields))]
 struct NativeRule {
@@ -74,7 +74,7 @@ struct NativeRule {
     example: Vec<String>,
 }
 
-/// A Java method, by how the names of its class and of itself begin.
+/// A Java method, by prefixes of the names of its class and itself.
 #[derive(Deserialize)]
 #[cfg_attr(test, serde(deny_unknown_fields))]
 struct CallRule {
@@ -95,8 +95,8 @@ static RULES: LazyLock<WaitRules> = LazyLock::new(|| {
 });
 
 impl WaitReason {
-    /// The reason by the frames of a stack, root first.
-    pub(crate) fn of_stack(frames: &[Arc<Frame>]) -> Self {
+    /// The reason for a stack; frames are root first.
+    pub(crate) fn from_stack(frames: &[Arc<Frame>]) -> Self {
         match frames.last() {
             None => return Self::Unknown,
             Some(leaf) if leaf.kind != FrameKind::Wait => {}
@@ -109,7 +109,7 @@ impl WaitReason {
         let reason = native(below)
             .or_else(|| callers().find_map(|frame| call(&RULES.call, frame)))
             .unwrap_or(Self::Other);
-        // For these two, what the caller wants counts.
+        // For these two, the caller's purpose decides.
         match reason {
             Self::Lock | Self::Network => callers()
                 .find_map(|frame| call(&RULES.caller, frame))
@@ -119,7 +119,7 @@ impl WaitReason {
     }
 }
 
-/// The reason by native frames.
+/// The reason according to native frames.
 fn native(frames: &[Arc<Frame>]) -> Option<WaitReason> {
     let applies = |rule: &&NativeRule| {
         let mut frames = frames.iter();
@@ -128,7 +128,7 @@ fn native(frames: &[Arc<Frame>]) -> Option<WaitReason> {
     RULES.native.iter().find(applies).map(|rule| rule.reason)
 }
 
-/// The reason by one Java frame.
+/// The reason according to one Java frame.
 fn call(rules: &[CallRule], frame: &Frame) -> Option<WaitReason> {
     let applies = |rule: &&CallRule| {
         frame.class.starts_with(&rule.class) && frame.method.starts_with(&rule.method)
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn classify(frames: &[&str]) -> WaitReason {
-        WaitReason::of_stack(&stack(frames))
+        WaitReason::from_stack(&stack(frames))
     }
 
     #[test]
@@ -165,11 +165,11 @@ mod tests {
         }
         for (reason, example) in examples {
             let frames: Vec<_> = example.iter().map(|text| frame(text)).collect();
-            assert_eq!(WaitReason::of_stack(&frames), reason, "{example:?}");
+            assert_eq!(WaitReason::from_stack(&frames), reason, "{example:?}");
         }
     }
 
-    /// A rule for the same beginnings could never apply.
+    /// A second rule for the same prefixes could never apply.
     #[test]
     fn no_rule_is_there_twice() {
         for rules in [&RULES.call, &RULES.caller] {
@@ -223,7 +223,7 @@ mod tests {
         let idle = "java.util.concurrent.ThreadPoolExecutor.getTask";
         assert_eq!(classify(&[idle, take, PARK]), Idle);
         assert_eq!(classify(&["my.Main.main", PARK, "Parker::park"]), Lock);
-        // What is read from a file is, whoever reads.
+        // A read of a file is a disk read, whoever calls it.
         let file = "java.io.FileInputStream.readBytes";
         assert_eq!(classify(&[RUNNER, fetch, file]), DiskRead);
     }
@@ -256,7 +256,7 @@ mod tests {
             };
             [stack(&["java.lang.Thread.sleep"]), vec![Arc::new(leaf)]].concat()
         };
-        assert_eq!(WaitReason::of_stack(&with("[run queue]")), RunQueue);
-        assert_eq!(WaitReason::of_stack(&with("[waiting]")), Unknown);
+        assert_eq!(WaitReason::from_stack(&with("[run queue]")), RunQueue);
+        assert_eq!(WaitReason::from_stack(&with("[waiting]")), Unknown);
     }
 }

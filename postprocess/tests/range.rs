@@ -1,4 +1,4 @@
-//! Shares of a made-up profile whose samples stand between the lines of fused operators.
+//! Shares in a made-up profile whose samples are between the lines of fused operators.
 
 use unfuse_format::{
     CodegenRow, Frame, FrameKind, PlanRow, ProfileDir, RegionNode, SampleKind, SampleRow,
@@ -8,7 +8,7 @@ use unfuse_postprocess::{By, Profile, Selection, Total, Totals};
 
 const APP: &str = "app";
 const HASH: &str = "0123456789abcdef";
-/// Lines 2 and 9 are of the range, 4 of the projection, 6 of the sampling; 1 and 10 of nobody.
+/// Lines 2 and 9 are of the range, 4 of the projection, 6 of the sampling; 1 and 10 have no operator.
 const TEXT: &str = "private void loop() {
 /* BeginCodeRegion(PRODUCE_3) */ i++;
 /* BeginCodeRegion(CONSUME_2) */
@@ -28,7 +28,7 @@ fn write<T: Table>(dir: &ProfileDir, rows: Vec<T>) {
     segment.flush().expect("written");
 }
 
-/// The operators' totals of samples: how many, in which line, and in which line the code before was described.
+/// The operators' totals of samples: number, line, and the line that was described before.
 fn totals(samples: &[(u64, u32, u32)]) -> Vec<Total> {
     let home = tempfile::tempdir().expect("a directory");
     let dir = ProfileDir::create(&home.path().join("profile")).expect("a profile");
@@ -66,8 +66,8 @@ fn totals(samples: &[(u64, u32, u32)]) -> Vec<Total> {
         ..SourceRow::default()
     };
     write(&dir, vec![source]);
-    let region = |(at, operator): (usize, &&str)| RegionNode {
-        region: at as i32,
+    let region = |(index, operator): (usize, &&str)| RegionNode {
+        region: index as i32,
         operator: (*operator).to_owned(),
         detail: (*operator).to_owned(),
     };
@@ -79,15 +79,15 @@ fn totals(samples: &[(u64, u32, u32)]) -> Vec<Total> {
         nodes: OPERATORS.iter().enumerate().map(region).collect(),
     };
     write(&dir, vec![codegen]);
-    let node = |(at, operator): (usize, &&str)| PlanRow {
+    let node = |(index, operator): (usize, &&str)| PlanRow {
         app: APP.to_owned(),
         execution: 7,
-        node: at as i32,
-        parent: (at > 0).then(|| at as i32 - 1),
+        node: index as i32,
+        parent: (index > 0).then(|| index as i32 - 1),
         operator: (*operator).to_owned(),
         detail: (*operator).to_owned(),
         codegen_stage: Some(1),
-        region: Some(at as i32),
+        region: Some(index as i32),
         ..PlanRow::default()
     };
     write(&dir, OPERATORS.iter().enumerate().map(node).collect());
@@ -102,7 +102,7 @@ fn totals(samples: &[(u64, u32, u32)]) -> Vec<Total> {
     Totals::new(&profile, Selection::default(), By::Operator).rows
 }
 
-/// Share of an operator and its bounds.
+/// Share of an operator with its bounds.
 fn share(rows: &[Total], operator: &str) -> (f64, f64, f64) {
     let row = rows.iter().find(|row| row.operator == operator);
     let row = row.unwrap_or_else(|| panic!("{operator} of {rows:?}"));

@@ -22,8 +22,8 @@ fn read(clock: libc::clockid_t) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What to add to the kernel's own CLOCK_MONOTONIC, in which perf_event stamps its records, to get ours:
-/// not zero in a time namespace, as some containers have one.
+/// The offset from the kernel's own CLOCK_MONOTONIC, which perf_event uses for its records, to ours: not zero in a time
+/// namespace, as in some containers.
 pub fn namespace_offset_ns() -> i64 {
     std::fs::read_to_string("/proc/self/timens_offsets")
         .ok()
@@ -39,12 +39,12 @@ fn parse_offset(text: &str) -> Option<i64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(ns)
 }
 
-/// What to add to a monotonic time to get ns since the epoch.
+/// The offset from monotonic time to time since the epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct EpochOffset(i64);
 
 impl EpochOffset {
-    /// Measured now; a later step of the wall clock does not move a profile's times.
+    /// Measured now; later steps of the wall clock do not change a profile's times.
     pub fn measure() -> Self {
         let wall = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -52,7 +52,7 @@ impl EpochOffset {
         Self(wall - monotonic_ns() as i64)
     }
 
-    /// A monotonic time as ns since the epoch.
+    /// Converts a monotonic time to ns since the epoch.
     pub fn epoch_ns(self, monotonic: u64) -> i64 {
         monotonic as i64 + self.0
     }

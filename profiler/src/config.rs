@@ -1,4 +1,4 @@
-//! What the agent's options ask for.
+//! The configuration from the agent's options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::share::TaskShare;
 /// Which threads get a sampler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Threads {
-    /// All Java threads, until the JVM turns out to run Spark tasks: then task threads.
+    /// All Java threads until Spark is detected in the JVM; then task threads.
     #[default]
     Auto,
     /// All Java threads.
@@ -24,38 +24,38 @@ pub enum Threads {
 pub struct Config {
     /// The profile directory.
     pub dir: PathBuf,
-    /// A profile on a file system of Hadoop, by its URI. `dir` is not used then: segments are written to a
-    /// spool of this JVM's own, and Spark's plugin copies them.
+    /// The URI of a profile on a Hadoop file system. `dir` is then unused: segments are written to a spool of this JVM,
+    /// and Spark's plugin copies them.
     pub uri: Option<String>,
-    /// Where spools are made; the directory for temporary files if not said.
+    /// The directory for spools; by default that for temporary files.
     pub spools: Option<PathBuf>,
-    /// Samples a second of CPU time, for each thread. 0 takes none (events are still recorded).
+    /// Samples a second of CPU time, for each thread. With 0 there are no samples, only events.
     pub rate_hz: u32,
     /// Which threads to profile.
     pub threads: Threads,
     /// Virtual size of the code map, MiB.
     pub map_mib: u32,
-    /// Which way samples are taken, see [`SampleSource`].
+    /// The source of samples, see [`SampleSource`].
     pub source: SampleSource,
-    /// How large and how old the profile directory may become.
+    /// Limits of size and age of the profile directory.
     pub retention: Retention,
-    /// The part of Spark's tasks that is profiled.
+    /// The share of Spark's tasks that is profiled.
     pub tasks: TaskShare,
-    /// Whether waits are recorded too.
+    /// Whether waits are recorded.
     pub waits: bool,
-    /// How often what tasks and the host use is reported; none: never.
+    /// Interval of reports on the resources used by tasks and the host; none if disabled.
     pub heartbeat: Option<Duration>,
 }
 
-/// The ways to take a sample.
+/// Sources of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SampleSource {
-    /// perf_event where the kernel allows it, else the timer.
+    /// perf_event if the kernel allows it, else the timer.
     #[default]
     Auto,
     /// perf_event task-clock, read by the sampler process.
     Perf,
-    /// A CPU timer for each thread, in the JVM process.
+    /// A CPU timer for each thread, inside the JVM process.
     Timer,
 }
 

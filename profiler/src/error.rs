@@ -4,16 +4,16 @@ use std::io;
 
 use unfuse_format::FormatError;
 
-/// Why profiling cannot start. The JVM runs on without it.
+/// Why profiling cannot start. The JVM continues without it.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The profile directory.
+    /// An error with the profile directory.
     #[error(transparent)]
     Directory(#[from] FormatError),
-    /// A system call, with what it was for.
+    /// A failed system call, with its purpose.
     #[error("cannot {0}: {1}")]
     System(&'static str, #[source] io::Error),
-    /// perf_event was demanded (`source=perf`) and is not allowed.
+    /// `source=perf` was requested, but perf_event is not allowed.
     #[error("perf_event_open is not allowed here ({0}); leave out source=perf to use CPU timers")]
     PerfDenied(#[source] io::Error),
 }

@@ -1,8 +1,7 @@
-//! Whose process a JVM is, and giving up what a process of another user may do.
+//! The user and group of a JVM, and dropping the privileges of another user's process.
 //!
-//! Root may record the JVM of any user. What reads that JVM's memory or touches its files runs in forked
-//! processes that take on the identity of the JVM's owner first, so that the owner gains nothing by what
-//! they read or find.
+//! Root may record the JVM of any user. All that reads that JVM's memory or touches its files runs in forked processes
+//! that take on the identity of the JVM's owner first, so the owner gains no access through them.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -26,30 +25,30 @@ use crate::process;
 
 /// Longest answer of [`Identity::run`], bytes.
 const LONGEST_ANSWER: u64 = 1 << 20;
-/// How long a killed child may take to end.
+/// How long a killed child may take to exit.
 const DYING: Duration = Duration::from_secs(2);
 
-/// A user and a group, as the kernel sees them from here.
+/// A user and a group, as the kernel numbers them here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     uid: Uid,
     gid: Gid,
 }
 
-/// What a child process of [`Identity::run`] answers.
+/// The answer of a child process of [`Identity::run`].
 #[derive(Serialize, Deserialize)]
 enum Answer<T> {
     Done(T),
-    /// It could not take on the identity: the errno.
+    /// It could not take on the identity; the errno.
     Refused(i32),
 }
 
 impl Identity {
-    /// The effective user and group of a process. Those of a process in a user namespace are the ones outside it.
+    /// The effective user and group of a process. For a process in a user namespace, those outside it.
     ///
     /// # Errors
-    /// The system's, where there is no such process.
-    pub fn of_process(pid: u32) -> io::Result<Self> {
+    /// The system's, if there is no such process.
+    pub fn from_process(pid: u32) -> io::Result<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
         Self::parse(&status).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
@@ -66,8 +65,8 @@ impl Identity {
         })
     }
 
-    /// Whether a process is this user's and group's alone, by its /proc/PID/status: real, effective, saved and those
-    /// for files.
+    /// Whether all of a process's ids (real, effective, saved, file system) in its /proc/PID/status are this user's and
+    /// group's.
     pub(crate) fn is_all_of(self, status: &str) -> bool {
         let all = |name: &str, id: u32| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -77,7 +76,7 @@ impl Identity {
         all("Uid:", self.uid.as_raw()) && all("Gid:", self.gid.as_raw())
     }
 
-    /// That of this process.
+    /// The identity of this process.
     pub fn current() -> Self {
         Self {
             uid: geteuid(),
@@ -95,18 +94,18 @@ impl Identity {
         self.gid
     }
 
-    /// Whether this process may take it on.
+    /// Whether this process can take it on.
     pub fn is_available(self) -> bool {
         self == Self::current() || geteuid().is_root()
     }
 
-    /// Runs `work` in a child process that has this identity and no capability, and returns what it returns.
-    /// The child is killed after `patience`; one that does not die of it (a file system keeps it) is left alone.
+    /// Runs `work` in a child process with this identity and without capabilities, and returns its result. The child is
+    /// killed after `patience`; if it cannot die (a file system blocks it), it is left alone.
     ///
-    /// Only from a single-threaded process.
+    /// Only for single-threaded processes.
     ///
     /// # Errors
-    /// `TimedOut`, or the system's where the child cannot be started or cannot take on the identity.
+    /// `TimedOut`, or the system's if the child cannot be started or cannot take on the identity.
     pub fn run<T: Serialize + DeserializeOwned>(
         self,
         patience: Duration,
@@ -118,7 +117,7 @@ impl Identity {
             let mut to_parent = fs::File::from(to_parent);
             let answer = match self.assume(&[]) {
                 Ok(()) => {
-                    // Reset by the change of identity, so not before it.
+                    // The change of identity resets this, so it comes after.
                     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
                     Answer::Done(work())
                 }
@@ -136,12 +135,12 @@ impl Identity {
         }
     }
 
-    /// Makes this the only identity of the calling process, for good, and leaves it those of its capabilities that
-    /// are in `keep`, none of them effective (see [`raise_capabilities`]). Other processes of this user can neither
-    /// trace the process nor look into it.
+    /// Makes this the only identity of the calling process, permanently, and keeps those of its capabilities that are
+    /// in `keep`, none of them effective (see [`raise_capabilities`]). Other processes of this user can neither trace
+    /// nor inspect the process.
     ///
     /// # Errors
-    /// EPERM where it may not, or the system's. The process must end then: it may have either identity.
+    /// EPERM if it is not allowed, or the system's. The process must exit then: it may have either identity.
     pub(crate) fn assume(self, keep: &[Capability]) -> io::Result<()> {
         let changes = self != Self::current();
         if changes {
@@ -152,7 +151,7 @@ impl Identity {
         setresuid(self.uid, self.uid, self.uid)?;
         prctl::set_keepcaps(false)?;
         if changes {
-            // The kernel may be set not to do so itself (fs.suid_dumpable).
+            // The kernel may be configured not to do this itself (fs.suid_dumpable).
             prctl::set_dumpable(false)?;
         }
         retain_capabilities(keep)?;
@@ -165,11 +164,11 @@ impl Identity {
         Ok(())
     }
 
-    /// The capabilities by which a process with this identity opens events on the threads of this user's JVM that
-    /// also sample the kernel, and maps their rings.
+    /// The capabilities with which a process of this identity can open events, including the kernel's samples, on the
+    /// threads of this user's JVM, and map their rings.
     pub(crate) fn event_capabilities(self) -> Vec<Capability> {
         let held = caps::read(None, CapSet::Permitted).unwrap_or_default();
-        // Before Linux 5.8 there is but the large one.
+        // Before Linux 5.8 there is only CAP_SYS_ADMIN.
         let events = if held.contains(&Capability::CAP_PERFMON) {
             Capability::CAP_PERFMON
         } else {
@@ -180,8 +179,8 @@ impl Identity {
         keep
     }
 
-    /// The capabilities without which a process with this identity cannot look into this user's JVM and read its
-    /// libraries: a JVM of root's has capabilities too. Other users' processes need none.
+    /// The capabilities that a process of this identity needs to inspect this user's JVM and read its libraries: a JVM
+    /// of root has capabilities, too. For other users none.
     pub(crate) fn inspection_capabilities(self) -> &'static [Capability] {
         match self.uid.is_root() {
             true => &[Capability::CAP_SYS_PTRACE, Capability::CAP_DAC_READ_SEARCH],
@@ -190,7 +189,7 @@ impl Identity {
     }
 }
 
-/// `alice`, or `user 1000` where the user has no name here.
+/// `alice`, or `user 1000` if the user has no name here.
 impl std::fmt::Display for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match User::from_uid(self.uid) {
@@ -200,8 +199,8 @@ impl std::fmt::Display for Identity {
     }
 }
 
-/// Leaves the calling process those of its capabilities that are in `keep`, none of them effective, and no way to
-/// gain one by executing a program.
+/// Keeps those of the calling process's capabilities that are in `keep`, none of them effective, and prevents it from
+/// gaining any by executing a program.
 pub(crate) fn retain_capabilities(keep: &[Capability]) -> io::Result<()> {
     let keep: CapsHashSet = caps::read(None, CapSet::Permitted)
         .map_err(io::Error::other)?
@@ -219,14 +218,14 @@ pub(crate) fn retain_capabilities(keep: &[Capability]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the capabilities that the calling process has kept effective.
+/// Makes the kept capabilities of the calling process effective.
 pub(crate) fn raise_capabilities() {
     if let Ok(kept) = caps::read(None, CapSet::Permitted) {
         let _ = caps::set(None, CapSet::Effective, &kept);
     }
 }
 
-/// Reads to the end, which must come in time.
+/// Reads to the end, which must come before `until`.
 fn read_until(from: OwnedFd, until: Instant) -> io::Result<Vec<u8>> {
     let mut from = fs::File::from(from);
     let mut bytes = Vec::new();
@@ -249,7 +248,7 @@ fn read_until(from: OwnedFd, until: Instant) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Kills a child that has answered or will not, and waits for its end as long as that may take.
+/// Kills a child that has answered or timed out, and waits for its exit for a limited time.
 fn end(child: Pid) {
     let _ = kill(child, Signal::SIGKILL);
     let until = Instant::now() + DYING;
@@ -266,12 +265,12 @@ fn end(child: Pid) {
 mod tests {
     use super::*;
 
-    /// `nobody` of most systems.
+    /// The number of `nobody` on most systems.
     const OTHER: u32 = 65_534;
 
     impl Identity {
-        /// One that no test runs as.
-        pub(crate) fn of_nobody() -> Self {
+        /// An identity that no test runs with.
+        pub(crate) fn nobody() -> Self {
             Self {
                 uid: OTHER.into(),
                 gid: OTHER.into(),
@@ -280,7 +279,7 @@ mod tests {
     }
 
     fn other() -> Identity {
-        Identity::of_nobody()
+        Identity::nobody()
     }
 
     fn status() -> String {
@@ -298,7 +297,7 @@ mod tests {
         let identity = Identity::parse(status).unwrap();
         assert_eq!((identity.uid.as_raw(), identity.gid.as_raw()), (2, 6));
         assert_eq!(Identity::parse("Uid:\t1"), None);
-        let own = Identity::of_process(std::process::id()).unwrap();
+        let own = Identity::from_process(std::process::id()).unwrap();
         assert_eq!(own, Identity::current());
     }
 
@@ -332,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Root takes on any identity, others none but their own.
+    /// Root takes on any identity, other users only their own.
     #[test]
     fn another_identity_is_for_root() {
         let ran = other().run(Duration::from_secs(30), || {

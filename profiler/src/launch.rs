@@ -1,4 +1,4 @@
-//! Starting it all from the JVM.
+//! Launches the profiler from the JVM.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -20,11 +20,11 @@ use crate::timer::TimerRings;
 use crate::wire::stream_pair;
 use crate::writer::Place;
 
-/// A session, as the agent keeps it.
+/// The session that the agent keeps.
 pub type Launch = Result<Session, LaunchError>;
 
-/// Makes the profile directory and the code map, and forks the manager. To be called before the JVM
-/// has a heap or threads (Agent_OnLoad).
+/// Makes the profile directory and the code map, and forks the manager. Called before the JVM has a heap or threads
+/// (Agent_OnLoad).
 pub fn launch(config: &Config, layout: Layout) -> Launch {
     let (dir, shipped) = match &config.uri {
         Some(uri) => {
@@ -42,7 +42,7 @@ pub fn launch(config: &Config, layout: Layout) -> Launch {
         }
     };
     let launched = launch_into(dir.clone(), config, layout).inspect_err(|e| {
-        // `unfuse run` looks there: it must not guess at reasons where one was said already.
+        // `unfuse run` looks at this marker, to avoid guessing reasons if one was already reported.
         if let Ok(marker) = LiveMarker::hold(&dir, &writer_name(&host(), std::process::id())) {
             marker.fail(e.errno());
         }
@@ -50,7 +50,7 @@ pub fn launch(config: &Config, layout: Layout) -> Launch {
     launched.map(|session| session.with_shipping(shipped))
 }
 
-/// A private directory that no other process has; its name ends what the writer's files are called by, so that
+/// A private directory with a unique name, whose end becomes a part of the names of the writer's files, so that
 /// containers with the same host name and pid do not overwrite each other's.
 fn make_spool(parent: Option<&Path>) -> io::Result<ProfileDir> {
     let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// Also where others can look into the directory that it is in, as into that for temporary files.
+    /// Also if others can list its parent directory, such as that for temporary files.
     #[test]
     fn a_spool_is_private() {
         let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The processes beside a JVM, forked from it or from the recorder.
+//! Starts the processes next to a JVM, forked from it or from the recorder.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,16 +17,16 @@ use crate::timer::TimerRings;
 use crate::wire::packet_pair;
 use crate::writer::{Place, Writer};
 
-/// What the processes beside the JVM are started with.
+/// The arguments of the processes.
 pub(crate) struct LaunchPlan<'a> {
     pub(crate) config: &'a Config,
     pub(crate) place: Place,
-    /// What is in the names of files in a spool.
+    /// The tag in names of files in a spool.
     pub(crate) tag: Option<String>,
     pub(crate) jvm: u32,
-    /// The identity that the processes take on; none where they were forked from the JVM and have it.
+    /// The identity that the processes take on; none if they were forked from the JVM and have it already.
     pub(crate) owner: Option<Identity>,
-    /// Polls readable when it is over.
+    /// Polls readable when profiling must end.
     pub(crate) ends: OwnedFd,
     pub(crate) from_jvm: UnixStream,
     pub(crate) events: UnixStream,
@@ -36,7 +36,7 @@ pub(crate) struct LaunchPlan<'a> {
 }
 
 impl LaunchPlan<'_> {
-    /// Forks the manager, which forks the others. On an error, also says what it was for.
+    /// Forks the manager, which forks the others. An error has its purpose.
     pub(crate) fn start(self) -> Result<(), (&'static str, io::Error)> {
         let Self {
             config,
@@ -54,8 +54,7 @@ impl LaunchPlan<'_> {
         let status = StatusWords::new(map);
         status.set_seed(crate::share::seed());
         let (samples_in, samples_out) = packet_pair().map_err(|e| ("make a socket", e))?;
-        // Forked twice, so that the manager is no child of the JVM: programs that wait for "any child"
-        // never see it.
+        // Forked twice, so that the manager is not a child of the JVM: programs that wait for any child never see it.
         let middle = process::spawn(|| {
             let manager = process::spawn(|| {
                 let keep = [

@@ -1,16 +1,16 @@
-//! Sampling from outside the JVM: the manager, the samplers and the writer.
+//! Samples a JVM from outside: the manager, the samplers and the writer.
 //!
 //! ```text
 //! JVM ──fork──▶ manager ──fork──▶ writer            (Parquet segments, sources)
 //!                  └─────fork──▶ sampler per thread (perf_event ring → callchains → frames)
 //! ```
 //!
-//! The JVM only writes: to the code map (shared memory), to a socket that names threads to profile,
-//! and to a socket that carries events. Samplers only read the code map. Every process ends with the
-//! JVM (or the recording): all of them watch its pidfd, and a SIGKILL of the JVM loses nothing that was sampled.
+//! The JVM only writes: to the code map (shared memory), to a socket that announces threads to profile, and to a socket
+//! for events. Samplers only read the code map. Every process ends with the JVM (or the recording): all watch its
+//! pidfd, and a SIGKILL of the JVM loses no samples.
 //!
-//! [`launch`] is the door the agent uses; everything else follows from it. For a JVM that runs already,
-//! `unfuse record` forks the processes instead, see [`attach`].
+//! The agent calls [`launch`]; everything else follows from it. For a JVM that already runs, `unfuse record` forks the
+//! processes instead, see [`attach`].
 
 pub mod attach;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! The manager: small and idle, it forks the writer once, and a sampler for each thread that the JVM names.
+//! The manager: small and idle, it forks the writer once, and a sampler for each announced thread.
 
 use std::cell::Cell;
 use std::io;
@@ -29,9 +29,9 @@ use crate::writer::Writer;
 
 pub(crate) struct Manager<'a> {
     pub(crate) config: &'a Config,
-    /// What samplers may not open themselves.
+    /// Files that samplers cannot open themselves.
     pub(crate) access: Access,
-    /// The identity that this process has taken on, if it was forked from another user's.
+    /// The identity that this process has taken on, if another user's process forked it.
     pub(crate) owner: Option<Identity>,
     pub(crate) jvm: u32,
     pub(crate) jvm_ends: &'a OwnedFd,
@@ -42,10 +42,10 @@ pub(crate) struct Manager<'a> {
     pub(crate) layout: Layout,
 }
 
-/// What is done between two looks at whether it is over: messages, and samplers of threads that have waited.
+/// Maximum number of messages and waiting threads between two checks for the end.
 const ROUND: usize = 1024;
 
-/// The threads that have a sampler or wait for one.
+/// Threads with a sampler, and threads that wait for one.
 struct Threads {
     samplers: Samplers,
     waiting: WaitingList,
@@ -66,12 +66,12 @@ impl Threads {
     }
 }
 
-/// What was read of the messages.
+/// The result of reading messages.
 enum Progress {
     All,
-    /// There may be more.
+    /// There may be more messages.
     Part,
-    /// The JVM has closed its end, or sends what is no message.
+    /// The JVM closed its end, or sent an invalid message.
     Closed,
 }
 
@@ -80,8 +80,8 @@ impl Manager<'_> {
         StatusWords::new(self.map)
     }
 
-    /// Forks the writer, then serves until the JVM ends. Samplers end by themselves then, and the
-    /// writer when the last of them has.
+    /// Forks the writer, then serves until the JVM ends. Then samplers end by themselves, and the writer after the last
+    /// of them.
     pub(crate) fn start(&self, writer: Writer<'_>) {
         let kept_by_writer = writer.descriptors();
         let forked = process::spawn(|| {
@@ -96,7 +96,7 @@ impl Manager<'_> {
             }
             writer.run();
         });
-        // This process's copies of the writer's descriptors went with the closure.
+        // The closure has closed this process's copies of the writer's descriptors.
         if let Ok(writer) = forked {
             self.serve(writer);
         }
@@ -105,7 +105,7 @@ impl Manager<'_> {
     fn serve(&self, writer: Pid) {
         let children = SigSet::from_iter([Signal::SIGCHLD]);
         let _ = children.thread_block();
-        // For the samplers, which must not die of it before they look for it.
+        // For the samplers: the signal must not kill them before they handle it.
         let _ = SigSet::from_iter([SEND_SIGNAL]).thread_block();
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let Ok(child_ended) = SignalFd::with_flags(&children, flags) else {
@@ -139,13 +139,13 @@ impl Manager<'_> {
                 _ => threads.waiting.patience(Instant::now()),
             };
             let timeout = patience.map_or(PollTimeout::NONE, |patience| {
-                // Rounded up, not to wake too early.
+                // Rounded up, to avoid waking too early.
                 PollTimeout::try_from(patience.as_millis() as i32 + 1).unwrap_or(PollTimeout::MAX)
             });
             let ended =
                 poll(&mut fds, timeout).is_ok() && fds[0].revents().is_some_and(|r| !r.is_empty());
             while let Ok(Some(_)) = child_ended.read_signal() {}
-            // Before the reaping: a thread says that it ends before its sampler can see it.
+            // Before reaping: a thread announces its end before its sampler can see it.
             received = self.listen(&mut messages, &mut threads);
             self.reap(writer, &mut threads);
             if ended || matches!(received, Progress::Closed) {
@@ -164,7 +164,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Does what the JVM says, but does not listen for ever.
+    /// Processes the JVM's messages, but only a limited number.
     fn listen(&self, messages: &mut Messages, threads: &mut Threads) -> Progress {
         for _ in 0..ROUND {
             match messages.receive(self.from_jvm) {
@@ -253,8 +253,8 @@ impl Manager<'_> {
         }
     }
 
-    /// Forgets samplers that have ended, and counts those that did not end by themselves. Threads that have waited
-    /// for that are due.
+    /// Forgets samplers that have ended, and counts those that crashed or were killed. Threads that waited for their
+    /// end are due.
     fn reap(&self, writer: Pid, threads: &mut Threads) {
         loop {
             let (process, well) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -268,7 +268,7 @@ impl Manager<'_> {
             if let Some(next) = sampler.and_then(|sampler| sampler.next) {
                 threads.waiting.put_first(next, Instant::now());
             }
-            // The JVM sees by itself that the writer has gone.
+            // The JVM notices the end of the writer itself.
             if !well && process != writer {
                 self.free(slot);
                 self.status().add(Counter::SamplersDied, 1);
@@ -276,20 +276,20 @@ impl Manager<'_> {
         }
     }
 
-    /// Gives up a timer's ring for a sampler that does not.
+    /// Frees a timer's ring on behalf of a sampler that cannot.
     fn free(&self, slot: Option<u32>) {
         if let (Some(rings), Some(slot)) = (self.timers, slot) {
             rings.slot(slot).free();
         }
     }
 
-    /// Counts a thread that gets no sampler.
+    /// Counts a thread without a sampler.
     fn refuse(&self, request: &Request, errno: i32) {
         self.free(request.slot);
         self.status().fail(Failure::Sampler, errno);
     }
 
-    /// Starts a sampler, unless one with that number runs.
+    /// Starts a sampler, unless one with its thread number runs.
     fn sample(&self, request: Request, threads: &mut Threads) {
         if self.config.rate_hz == 0 {
             return;
@@ -310,7 +310,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Forks a sampler; none for a thread that has no timer where timers are used.
+    /// Forks a sampler; `None` for a thread without a timer if timers are used.
     fn fork(&self, request: &Request) -> Option<io::Result<Pid>> {
         let Request {
             tid, name, slot, ..
@@ -321,7 +321,7 @@ impl Manager<'_> {
             (None, _) => SourceKind::Perf,
         };
         Some(process::spawn(|| {
-            // The JVM's socket among them: it must hang up when the manager is gone.
+            // This includes the JVM's socket: it must be closed when the manager is gone.
             let mut keep = vec![self.jvm_ends.as_raw_fd(), self.to_writer.as_raw_fd()];
             keep.extend(self.access.descriptors());
             process::close_all_but(&keep);

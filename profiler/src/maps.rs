@@ -1,20 +1,20 @@
-//! /proc/PID/maps: which library an address is in, and where the code cache lies.
+//! /proc/PID/maps: the library at an address, and the range of the code cache.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// How often the maps are read again at most.
+/// Minimum time between two reads of the maps, ns.
 const REFRESH_NS: u64 = 200_000_000;
-/// The same where the thread ran in code that is not known: such code there must be, elsewhere an address may be a
-/// register's that led astray.
+/// The same if the leaf is in unknown code: such code must exist, while other addresses may come from a wrong frame
+/// pointer.
 const REFRESH_OF_LEAF_NS: u64 = 10_000_000;
 
-/// The list of a process, at most, bytes: one may have 65,530 mappings by default, of files with long names.
+/// Maximum length of a process's list, bytes: it may have 65,530 mappings by default, of files with long names.
 const MOST_TEXT: usize = 64 << 20;
 
-/// Mappings that are kept at most: those that were there before count too.
+/// Maximum number of mappings that are kept, including earlier ones.
 const MOST_MAPPINGS: usize = 1 << 16;
 
 /// One executable mapping.
@@ -26,12 +26,12 @@ pub struct Mapping {
     pub end: u64,
     /// Offset of `start` in the file.
     pub offset: u64,
-    /// The file; empty where the memory is anonymous.
+    /// The file; empty for anonymous memory.
     pub path: String,
 }
 
-/// Executable mappings of a process, by address. Keeps the file open, so that a process that has
-/// dropped its capabilities can still re-read it.
+/// Executable mappings of a process, by address. Keeps the file open, so a process that has dropped its capabilities
+/// can read it again.
 #[derive(Debug)]
 pub struct Maps {
     file: File,
@@ -53,7 +53,7 @@ impl Maps {
         File::open(format!("/proc/{pid}/maps"))
     }
 
-    /// Reads the maps from their file, from wherever others who share it have read.
+    /// Reads the maps from their file, at any offset: others may share it.
     pub(crate) fn read_from(file: File) -> io::Result<Self> {
         let mut maps = Self {
             file,
@@ -67,7 +67,7 @@ impl Maps {
         Ok(maps)
     }
 
-    /// Sets where the JVM said that it puts generated code; parts of that are committed as they fill.
+    /// Sets the range that the JVM announced for generated code; parts of it are committed as they fill.
     pub(crate) fn set_code_cache(&mut self, addresses: Range<u64>) {
         if !addresses.is_empty() {
             self.code_cache = (addresses.start, addresses.end);
@@ -75,7 +75,7 @@ impl Maps {
         }
     }
 
-    /// Sets where libjvm lies.
+    /// Sets the range of libjvm.
     #[cfg(test)]
     pub(crate) fn set_jvm(&mut self, low: u64, high: u64) {
         self.jvm = (low, high);
@@ -94,12 +94,12 @@ impl Maps {
         }
         let mappings = parse(&String::from_utf8_lossy(&text));
         if mappings.is_empty() {
-            // The process has ended; where everything was is still worth knowing.
+            // The process has ended; the last known mappings are still useful.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         self.mappings = with_missing(mappings, &self.mappings);
         if !self.code_cache_told {
-            // What the JVM has committed of it so far.
+            // The parts of it that the JVM has committed so far.
             let anonymous = || self.mappings.iter().filter(|m| m.path.is_empty());
             let start = anonymous().map(|m| m.start).min().unwrap_or(0);
             let end = anonymous().map(|m| m.end).max().unwrap_or(0);
@@ -113,13 +113,13 @@ impl Maps {
         Ok(())
     }
 
-    /// Reads the maps again where an address of a callchain (leaf first) lies in none (a library has been loaded),
-    /// but not for every stray one. To be done while the process lives.
+    /// Reads the maps again if an address of a callchain (leaf first) is in no mapping (a library was loaded), but not
+    /// for every invalid address. Only works while the process lives.
     pub(crate) fn keep_up(&mut self, chain: &[u64], now: u64) {
-        let Some(at) = chain.iter().position(|ip| !self.is_code(*ip)) else {
+        let Some(position) = chain.iter().position(|ip| !self.is_code(*ip)) else {
             return;
         };
-        let rest = match at {
+        let rest = match position {
             0 => REFRESH_OF_LEAF_NS,
             _ => REFRESH_NS,
         };
@@ -129,12 +129,12 @@ impl Maps {
         }
     }
 
-    /// Whether an address is in generated code, or in a library as far as these are known.
+    /// Whether an address is in generated code, or in a known library.
     pub fn is_code(&self, address: u64) -> bool {
         self.in_code_cache(address) || self.find(address).is_some()
     }
 
-    /// The mapping an address is in.
+    /// The mapping that contains an address.
     pub fn find(&self, address: u64) -> Option<&Mapping> {
         let after = self.mappings.partition_point(|m| m.start <= address);
         self.mappings[..after].last().filter(|m| address < m.end)
@@ -145,14 +145,14 @@ impl Maps {
         (self.jvm.0..self.jvm.1).contains(&address)
     }
 
-    /// Whether an address lies where the JVM keeps generated code.
+    /// Whether an address is in the JVM's range for generated code.
     pub fn in_code_cache(&self, address: u64) -> bool {
         (self.code_cache.0..self.code_cache.1).contains(&address)
     }
 }
 
-/// New mappings, and old ones whose place nothing has taken: the kernel may leave mappings out of a list that is
-/// read while others change, and a library that was unloaded has given its name to samples that still wait.
+/// New mappings, and old ones whose range is still free: the kernel may omit mappings from a list that is read during
+/// changes, and samples that still wait need the name of an unloaded library.
 fn with_missing(mut new: Vec<Mapping>, old: &[Mapping]) -> Vec<Mapping> {
     let free = |old: &&Mapping| {
         let after = new.partition_point(|mapping| mapping.start < old.end);
@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn a_list_that_always_changes_does_not_grow_for_ever() {
         let list = |from: u64| -> Vec<Mapping> {
-            let mapping = |at: u64| Mapping {
-                start: 2 * at + from,
-                end: 2 * at + from + 1,
+            let mapping = |address: u64| Mapping {
+                start: 2 * address + from,
+                end: 2 * address + from + 1,
                 offset: 0,
                 path: String::new(),
             };

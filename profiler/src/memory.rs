@@ -1,4 +1,4 @@
-//! Reading the JVM's memory, the way debuggers do.
+//! Reads the JVM's memory as debuggers do.
 
 use std::fs::File;
 use std::io;
@@ -10,8 +10,7 @@ use std::os::unix::fs::FileExt;
 pub(crate) struct Memory(File);
 
 impl Memory {
-    /// Opens the memory of `pid`. To be done before capabilities are dropped; refused where ptrace is
-    /// restricted.
+    /// Opens the memory of `pid`. Must happen before capabilities are dropped; fails if ptrace is restricted.
     pub(crate) fn open(pid: u32) -> io::Result<Self> {
         File::open(format!("/proc/{pid}/mem")).map(Self)
     }
@@ -25,24 +24,24 @@ impl Memory {
         self.0.try_clone().map(Self)
     }
 
-    /// Fills `bytes` as far as the mapping goes; returns how far.
-    pub(crate) fn read(&self, bytes: &mut [u8], at: u64) -> usize {
-        self.0.read_at(bytes, at).unwrap_or(0)
+    /// Fills `bytes` as far as memory is mapped; returns the number of bytes.
+    pub(crate) fn read(&self, bytes: &mut [u8], address: u64) -> usize {
+        self.0.read_at(bytes, address).unwrap_or(0)
     }
 
-    pub(crate) fn array<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
         let mut bytes = [0; N];
-        (self.read(&mut bytes, at) == N).then_some(bytes)
+        (self.read(&mut bytes, address) == N).then_some(bytes)
     }
 }
 
 const PAGE: usize = 4096;
 
-/// Memory that is read page by page: what lies together costs one system call.
+/// Memory read in pages: neighbouring data costs one system call.
 #[derive(Debug)]
 pub(crate) struct Pages {
     memory: Memory,
-    /// Pages by the last bits of their numbers.
+    /// Pages by the lowest bits of their numbers.
     pages: Vec<Option<Page>>,
 }
 
@@ -53,7 +52,7 @@ struct Page {
 }
 
 impl Pages {
-    /// Pages kept at a time.
+    /// Number of cached pages.
     const KEPT: u64 = 64;
 
     pub(crate) fn new(memory: Memory) -> Self {
@@ -61,16 +60,16 @@ impl Pages {
         Self { memory, pages }
     }
 
-    /// From here on, memory is what it is now.
+    /// Forgets all pages, so that memory is read again.
     pub(crate) fn forget(&mut self) {
         self.pages.fill_with(|| None);
     }
 
-    /// Fills `bytes` as far as the mapping goes; returns how far.
-    pub(crate) fn read(&mut self, bytes: &mut [u8], at: u64) -> usize {
+    /// Fills `bytes` as far as memory is mapped; returns the number of bytes.
+    pub(crate) fn read(&mut self, bytes: &mut [u8], address: u64) -> usize {
         let mut done = 0;
         while done < bytes.len() {
-            let Some(from) = at.checked_add(done as u64) else {
+            let Some(from) = address.checked_add(done as u64) else {
                 break;
             };
             let offset = (from % PAGE as u64) as usize;
@@ -84,20 +83,20 @@ impl Pages {
         done
     }
 
-    pub(crate) fn word(&mut self, at: u64) -> Option<u64> {
+    pub(crate) fn word(&mut self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
-        (self.read(&mut bytes, at) == 8).then(|| u64::from_ne_bytes(bytes))
+        (self.read(&mut bytes, address) == 8).then(|| u64::from_ne_bytes(bytes))
     }
 
-    pub(crate) fn half(&mut self, at: u64) -> Option<u16> {
+    pub(crate) fn half(&mut self, address: u64) -> Option<u16> {
         let mut bytes = [0; 2];
-        (self.read(&mut bytes, at) == 2).then(|| u16::from_ne_bytes(bytes))
+        (self.read(&mut bytes, address) == 2).then(|| u16::from_ne_bytes(bytes))
     }
 
     fn page(&mut self, number: u64) -> Option<&[u8; PAGE]> {
         let slot = &mut self.pages[(number % Self::KEPT) as usize];
         if slot.as_ref().is_none_or(|page| page.number != number) {
-            // Room is made once.
+            // Allocated once.
             let mut bytes = slot
                 .take()
                 .map_or_else(|| Box::new([0; PAGE]), |page| page.bytes);
@@ -121,9 +120,9 @@ mod tests {
         let start = bytes.as_ptr() as u64;
         for (offset, length) in [(0, 8), (PAGE - 3, 10), (17, 3 * PAGE), (PAGE, 1)] {
             let (mut direct, mut paged) = (vec![0; length], vec![0; length]);
-            let at = start + offset as u64;
-            assert_eq!(memory.read(&mut direct, at), length);
-            assert_eq!(pages.read(&mut paged, at), length);
+            let address = start + offset as u64;
+            assert_eq!(memory.read(&mut direct, address), length);
+            assert_eq!(pages.read(&mut paged, address), length);
             assert_eq!(paged, direct);
         }
         let before = pages.word(start).unwrap();

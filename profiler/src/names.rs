@@ -1,4 +1,4 @@
-//! Names that several processes give to the same thing.
+//! Names that several processes use for the same thing.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ pub(crate) fn host() -> String {
     )
 }
 
-/// The name that the files of a JVM's writer begin with.
+/// The prefix of the file names of a JVM's writer.
 pub(crate) fn writer_name(host: &str, jvm: u32) -> String {
     format!("{host}-{jvm}")
 }
 
-/// The part of a spool's path that no other spool has.
+/// The unique part of a spool's path.
 pub(crate) fn spool_tag(spool: &Path) -> Option<&str> {
     spool.file_name()?.to_str()?.rsplit('-').next()
 }

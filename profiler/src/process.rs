@@ -1,4 +1,4 @@
-//! Forked processes: making them, naming them, taking away what they do not need.
+//! Forked processes: starting and naming them, and closing what they inherit.
 
 use std::fs;
 use std::io;
@@ -11,14 +11,14 @@ use nix::unistd::{ForkResult, fork};
 
 /// Forks and runs `body` in the child, which then exits; the parent gets the child's pid.
 ///
-/// Only from a process that may fork safely: the JVM at Agent_OnLoad (its only other thread waits in
-/// join) and our own single-threaded processes.
+/// Only for processes that may fork safely: the JVM in Agent_OnLoad (its only other thread waits in join) and our own
+/// single-threaded processes.
 pub(crate) fn spawn(body: impl FnOnce()) -> io::Result<nix::unistd::Pid> {
     // SAFETY: see above; glibc makes malloc usable in the child, and no lock of ours is held.
     match unsafe { fork() }? {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
-            // A panic must not unwind into the frames of the JVM that this process was copied from.
+            // A panic must not unwind into the frames of the JVM, of which this process is a copy.
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
             // SAFETY: ends this process without running the JVM's atexit handlers.
             unsafe { libc::_exit(i32::from(ended.is_err())) }
@@ -26,9 +26,8 @@ pub(crate) fn spawn(body: impl FnOnce()) -> io::Result<nix::unistd::Pid> {
     }
 }
 
-/// Cuts a forked child loose from what it inherited: the terminal's session, standard streams (a pipe
-/// we held open would keep its reader waiting after the JVM's end), signal settings and every
-/// descriptor that is not in `keep`.
+/// Detaches a forked child from what it inherited: the terminal's session, standard streams (an open pipe would keep
+/// its reader waiting after the JVM's end), signal settings, and every descriptor that is not in `keep`.
 pub(crate) fn detach(keep: &[RawFd]) {
     let _ = nix::unistd::setsid();
     if let Ok(null) = fs::OpenOptions::new()
@@ -43,14 +42,14 @@ pub(crate) fn detach(keep: &[RawFd]) {
     }
     close_all_but(keep);
     let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
-    // They are meant for the JVM, with which we end anyway, after saving what there is.
+    // They are meant for the JVM, whose end is ours anyway, after saving the data.
     for signal in [
         Signal::SIGINT,
         Signal::SIGTERM,
         Signal::SIGHUP,
         Signal::SIGQUIT,
         Signal::SIGPIPE,
-        // A file that may not grow is an error to report, like a full disk.
+        // A file that may not grow is an error to report, as for a full disk.
         Signal::SIGXFSZ,
     ] {
         // SAFETY: ignoring a signal runs no code.
@@ -72,7 +71,7 @@ pub(crate) fn detach(keep: &[RawFd]) {
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
 }
 
-/// Closes every descriptor but the standard streams and those in `keep`.
+/// Closes every descriptor except the standard streams and those in `keep`.
 pub(crate) fn close_all_but(keep: &[RawFd]) {
     let mut keep: Vec<u32> = keep.iter().map(|fd| *fd as u32).chain([0, 1, 2]).collect();
     keep.sort_unstable();
@@ -135,7 +134,7 @@ pub(crate) fn pidfd(pid: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-/// Makes the calling thread give way to others: for work that may be late.
+/// Lowers the priority of the calling thread, for work that may be late.
 pub(crate) fn give_way() {
     const NICE: libc::c_int = 10;
     // SAFETY: takes integers only; 0 is the calling thread, and on failure its priority stays.

@@ -1,17 +1,17 @@
-//! A set that forgets, so that it stays small in a JVM whose classes come and go.
+//! A set that forgets old values, so that it stays small in a JVM that loads and unloads classes.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// Remembers at least the last `least` different values, and at most twice as many.
+/// Keeps at least the last `least` distinct values, and at most twice as many.
 #[derive(Debug)]
-pub(crate) struct Recent<T> {
+pub(crate) struct RecentSet<T> {
     least: usize,
     young: HashSet<T>,
     old: HashSet<T>,
 }
 
-impl<T: Eq + Hash> Recent<T> {
+impl<T: Eq + Hash> RecentSet<T> {
     pub(crate) fn new(least: usize) -> Self {
         Self {
             least,
@@ -26,7 +26,7 @@ impl<T: Eq + Hash> Recent<T> {
         self.old.clear();
     }
 
-    /// Adds a value; false if it was remembered.
+    /// Adds a value; false if it was already there.
     pub(crate) fn insert(&mut self, value: T) -> bool {
         if self.young.contains(&value) {
             return false;
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn what_is_met_stays_and_what_is_not_goes() {
-        let mut recent = Recent::new(100);
+        let mut recent = RecentSet::new(100);
         for value in 0..10_000 {
             assert!(recent.insert(value));
             assert_eq!(recent.insert(-1), value == 0, "met all the time");

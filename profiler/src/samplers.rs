@@ -1,7 +1,7 @@
-//! The samplers that run: one for a thread number, until its process has been reaped.
+//! The running samplers: one for each thread number, until its process has been reaped.
 //!
-//! What the JVM says of its threads starts and ends no process by itself: a thread that is said to have ended may
-//! live on, and so does its sampler.
+//! Messages of the JVM on its threads do not start or end processes by themselves: a thread that is said to have ended
+//! may still live, and so does its sampler.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use crate::waiting::Request;
 
-/// Samplers at a time, and threads that wait for one: more than a JVM has of threads.
+/// Maximum number of samplers and of waiting threads: more than a JVM has threads.
 pub(crate) const MOST_SAMPLERS: usize = 20_000;
 
 /// A sampler's process.
@@ -17,7 +17,7 @@ pub(crate) const MOST_SAMPLERS: usize = 20_000;
 pub(crate) struct Sampler {
     process: Pid,
     task: bool,
-    /// The ring of its thread's timer, where timers are used.
+    /// The ring of its thread's timer, if timers are used.
     pub(crate) slot: Option<u32>,
     /// Whether it is to end, or its thread is said to have ended.
     over: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Sampler {
     pub(crate) next: Option<Request>,
 }
 
-/// All of them, by thread.
+/// All samplers, by thread.
 #[derive(Debug, Default)]
 pub(crate) struct Samplers {
     by_thread: HashMap<u32, Sampler>,
@@ -51,12 +51,12 @@ impl Samplers {
         self.by_thread.insert(tid, sampler);
     }
 
-    /// Keeps a request until the sampler with its number has been reaped. Gives back the one that was kept before.
+    /// Keeps a request until the sampler with its number has been reaped. Returns a request that was kept before.
     pub(crate) fn keep(&mut self, request: Request) -> Option<Request> {
         let Some(known) = self.by_thread.get_mut(&request.tid) else {
             return Some(request);
         };
-        // A thread that announces itself again drops its timer first, and its sampler ends.
+        // A thread that announces itself again has dropped its timer, and its sampler ends.
         known.over |= known.slot != request.slot;
         if !known.over && request.task && !known.task {
             // The same thread now runs tasks.
@@ -66,22 +66,22 @@ impl Samplers {
         known.next.replace(request)
     }
 
-    /// A thread is said to have ended. Gives back its request, if it has waited for the end of a sampler.
+    /// Notes that a thread is said to have ended. Returns its request, if that waited for the end of a sampler.
     pub(crate) fn thread_ended(&mut self, tid: u32) -> Option<Request> {
         let known = self.by_thread.get_mut(&tid)?;
         let next = known.next.take();
-        // Of a thread that has a sampler the next request is but a repetition.
+        // If the thread has a sampler, its next request is only a repetition.
         let waited = std::mem::replace(&mut known.over, true);
         next.filter(|_| waited)
     }
 
-    /// Those that sample, as far as is known.
+    /// Processes that are sampling, as far as known.
     pub(crate) fn at_work(&self) -> impl Iterator<Item = Pid> {
         let at_work = self.by_thread.values().filter(|sampler| !sampler.over);
         at_work.map(|sampler| sampler.process)
     }
 
-    /// From now on only threads that run tasks. Gives back the processes to end, and requests that are dropped.
+    /// Restricts sampling to threads that run tasks. Returns processes to end, and dropped requests.
     pub(crate) fn tasks_only(&mut self) -> (Vec<Pid>, Vec<Request>) {
         let (mut ends, mut dropped) = (Vec::new(), Vec::new());
         for sampler in self.by_thread.values_mut() {
@@ -93,7 +93,7 @@ impl Samplers {
         (ends, dropped)
     }
 
-    /// Forgets a process that has been reaped.
+    /// Removes a process that has been reaped.
     pub(crate) fn reaped(&mut self, process: Pid) -> Option<Sampler> {
         let is_it = |sampler: &Sampler| sampler.process == process;
         let tid = *self.by_thread.iter().find(|(_, s)| is_it(s))?.0;
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// With one sampler, process 100, for thread 1.
+    /// Samplers with one, process 100, for thread 1.
     fn one(slot: Option<u32>) -> Samplers {
         let mut samplers = Samplers::default();
         samplers.insert(Pid::from_raw(100), (1, false), slot);
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(samplers.keep(request(1, true, None)), None);
         assert_eq!(samplers.thread_ended(1), Some(request(1, true, None)));
         assert_eq!(next(&mut samplers), None);
-        // The same where nobody said that the first has ended.
+        // The same without a message on the end of the first one.
         let mut samplers = one(None);
         assert_eq!(samplers.keep(request(1, false, None)), None);
         assert_eq!(next(&mut samplers), Some(request(1, false, None)));
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(samplers.keep(request(1, true, None)), None);
         assert_eq!(samplers.thread_ended(1), None, "a repetition");
         assert_eq!(next(&mut samplers), None);
-        // With another timer the next sampler reads that.
+        // With another timer, the next sampler reads that one.
         let mut samplers = one(Some(3));
         assert_eq!(samplers.keep(request(1, true, Some(4))), None);
         assert_eq!(next(&mut samplers), Some(request(1, true, Some(4))));

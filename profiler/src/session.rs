@@ -1,4 +1,4 @@
-//! What the JVM keeps of the running profiler.
+//! The JVM's handle to the running profiler.
 
 use std::cell::Cell;
 use std::io;
@@ -19,7 +19,7 @@ use crate::status::{Counter, StatusWords};
 use crate::timer::TimerRings;
 use crate::wire::{ToManager, send_at_once};
 
-/// How long samplers may take to send what they have.
+/// How long samplers may take to send their data.
 const ANSWER: Duration = Duration::from_millis(500);
 
 thread_local! {
@@ -32,7 +32,7 @@ thread_local! {
 pub struct Shipment {
     /// The URI.
     pub uri: String,
-    /// The local directory, this JVM's own.
+    /// The local directory of this JVM.
     pub spool: PathBuf,
 }
 
@@ -43,11 +43,11 @@ impl Shipment {
     }
 }
 
-/// The running profiler as the JVM sees it. Nothing here waits for anyone.
+/// The running profiler from the JVM's side. It never waits without a limit.
 pub struct Session {
     map: CodeMap,
     to_manager: UnixStream,
-    /// None where no events are sent (attached to a running JVM).
+    /// None if no events are sent (in an attached JVM).
     events: Option<UnixStream>,
     timers: Option<TimerRings>,
     perf_denied: Option<io::Error>,
@@ -72,7 +72,7 @@ impl Session {
         }
     }
 
-    /// The session whose profile is copied to a URI.
+    /// Sets the shipment of a profile to a URI.
     pub(crate) fn with_shipping(self, shipped: Option<Shipment>) -> Self {
         Self { shipped, ..self }
     }
@@ -81,7 +81,7 @@ impl Session {
         StatusWords::new(&self.map)
     }
 
-    /// The session of a JVM that ran before: another process made the map and started the manager.
+    /// The session of an attached JVM: another process made the map and started the manager.
     pub(crate) fn attached(map: CodeMap, to_manager: UnixStream) -> Self {
         Self {
             map,
@@ -93,12 +93,12 @@ impl Session {
         }
     }
 
-    /// Where ptrace is restricted to children, lets the samplers read what the interpreter runs.
+    /// Lets samplers read interpreted frames where ptrace is restricted to children.
     pub fn let_samplers_read(&self) {
         self.set_tracer(self.status().manager());
     }
 
-    /// Takes that back.
+    /// Revokes this.
     pub fn let_nobody_read(&self) {
         self.set_tracer(0);
     }
@@ -113,13 +113,13 @@ impl Session {
         &self.map
     }
 
-    /// Why samples come from timers, where perf_event was refused.
+    /// Why perf_event was refused, if timers are used instead.
     pub fn perf_denied(&self) -> Option<&io::Error> {
         self.perf_denied.as_ref()
     }
 
-    /// Asks for a sampler for the calling thread; `task` says that it runs Spark tasks.
-    /// Returns the timer that now ticks for it, where timers are used.
+    /// Requests a sampler for the calling thread; `task` if it runs Spark tasks. Returns its running timer, if timers
+    /// are used.
     pub fn profile_this_thread(
         &self,
         name: &str,
@@ -143,7 +143,7 @@ impl Session {
         timer
     }
 
-    /// Asks for a sampler for another thread (those that started before the agent could see them).
+    /// Requests a sampler for another thread (one that started before the agent).
     pub fn profile_thread(&self, tid: u32, name: &str) {
         if self.timers.is_none() {
             self.profile(tid, name, false, None);
@@ -163,7 +163,7 @@ impl Session {
         told
     }
 
-    /// Says that the calling thread ends, so that its id may come round again.
+    /// Announces the end of the calling thread, whose id may then be reused.
     pub fn this_thread_ended(&self) {
         self.tell(&ToManager::Ended {
             tid: nix::unistd::gettid().as_raw() as u32,
@@ -171,33 +171,33 @@ impl Session {
         });
     }
 
-    /// From now on only threads that run Spark tasks.
+    /// Restricts sampling to threads that run Spark tasks.
     pub fn tasks_only(&self) {
         self.tell(&ToManager::TasksOnly);
     }
 
-    /// Where the profile goes, if it is copied there.
+    /// The target of the profile, if it is copied.
     pub fn shipped(&self) -> Option<&Shipment> {
         self.shipped.as_ref()
     }
 
-    /// Makes the folder where files with records wait for the writer.
+    /// Makes the folder in which files with records wait for the writer.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn make_records_waiting(&self, config: &Config) -> Result<PathBuf, FormatError> {
         let dir = self.shipped().map_or(&config.dir, |shipped| &shipped.spool);
         ProfileDir::create(dir)?.make_records_waiting()
     }
 
-    /// Has the samplers send what they have, and waits until they did.
+    /// Makes the samplers send their data, and waits for it.
     pub fn collect_samples(&self, until: Instant) {
         let status = self.status();
         let before = status.sends_asked();
         if !self.tell(&ToManager::Collect) {
             return;
         }
-        // A sampler that ends meanwhile does not answer; it has sent all.
+        // A sampler that ends meanwhile does not answer; it has sent everything.
         let until = until.min(Instant::now() + ANSWER);
         let done = || {
             let asked = status.sends_asked();
@@ -206,15 +206,14 @@ impl Session {
         wait_for(done, until);
     }
 
-    /// A number, and the event that asks the writer to write what it has; `last` says that the JVM
-    /// ends now.
+    /// A number, and the event that makes the writer flush; `last` if the JVM ends now.
     pub fn order_flush(&self, last: bool) -> (u64, String) {
         let number = self.status().order_flush();
         let event = format!(r#"{{"type":"flush","number":{number},"last":{last}}}"#);
         (number, event)
     }
 
-    /// Waits until the writer has done so; whether it has.
+    /// Waits until the writer has flushed; returns whether it has.
     pub fn await_flush(&self, number: u64, until: Instant) -> bool {
         wait_for(|| self.status().flushed() >= number, until)
     }
@@ -228,22 +227,22 @@ impl Session {
         send_at_once(&self.to_manager, message).is_ok()
     }
 
-    /// The socket to the writer; one thread of the agent's own writes to it.
+    /// The socket to the writer; one thread of the agent writes to it.
     pub fn events(&self) -> Option<&UnixStream> {
         self.events.as_ref()
     }
 
-    /// Tells samplers the addresses between which the JVM puts generated code.
+    /// Sets the range in which the JVM places generated code, for samplers.
     pub fn set_code_cache(&self, low: u64, high: u64) {
         self.status().set_code_cache(low..high);
     }
 
-    /// Counts events that were dropped for lack of room.
+    /// Counts events that were dropped for lack of space.
     pub fn count_lost_events(&self, events: u64) {
         self.status().add(Counter::LostEvents, events);
     }
 
-    /// A failure of our processes that the user should know, once: what and errno.
+    /// A failure of our processes to report to the user, once: purpose and errno.
     pub fn failure(&self) -> Option<String> {
         if self.events.as_ref().is_some_and(hung_up) {
             return Some(
@@ -251,7 +250,7 @@ impl Session {
             );
         }
         if hung_up(&self.to_manager) {
-            // The kernel forgets a tracer that ends, but not a process that has got its id since.
+            // The kernel forgets a tracer that ends, but its id may belong to another process by now.
             self.let_nobody_read();
             return Some(
                 "the manager process was killed; threads that started later are not in the profile"
@@ -262,7 +261,7 @@ impl Session {
     }
 }
 
-/// Waits for what other processes do; whether they did.
+/// Waits for a condition that other processes meet; returns whether they did.
 fn wait_for(done: impl Fn() -> bool, until: Instant) -> bool {
     loop {
         if done() {

@@ -1,8 +1,8 @@
-//! Which tasks are profiled where only a part of them is.
+//! Chooses the profiled tasks if only a share of them is profiled.
 
 use crate::wire::TaskAttempt;
 
-/// A fraction of all tasks: numerator of a 2³²th.
+/// A share of all tasks, in units of 2⁻³².
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskShare(u64);
 
@@ -18,7 +18,7 @@ impl TaskShare {
     /// `1/K` or a decimal fraction, above 0 and at most 1.
     ///
     /// # Errors
-    /// What is expected.
+    /// What is expected instead.
     pub fn parse(text: &str) -> Result<Self, String> {
         let fraction = match text.split_once('/') {
             Some(("1", of)) => of.parse::<u32>().ok().map(|of| 1.0 / f64::from(of)),
@@ -31,7 +31,7 @@ impl TaskShare {
             .ok_or_else(|| "a fraction such as 1/10 or 0.1 is expected".to_owned())
     }
 
-    /// Whether this is not all of them.
+    /// Whether it is less than all tasks.
     pub fn is_partial(self) -> bool {
         self.0 < WHOLE
     }
@@ -41,8 +41,8 @@ impl TaskShare {
         self.0 as f64 / WHOLE as f64
     }
 
-    /// The draw for a task: depends on nothing but the task and the JVM's seed, so that it follows no pattern in
-    /// time or in the order of tasks, and every process draws the same.
+    /// Whether a task is drawn: depends only on the task and the JVM's seed, so it has no pattern in time or in the
+    /// order of tasks, and every process draws the same.
     pub(crate) fn draws(self, task: TaskAttempt, seed: u64) -> bool {
         let mut hash = seed;
         for part in [
@@ -55,8 +55,8 @@ impl TaskShare {
         hash >> 32 < self.0
     }
 
-    /// The CPU time that a profiled task's sample stands for: that of the tasks that were not drawn too, so that
-    /// the expected sum is the true one.
+    /// The CPU time of a profiled task's sample, ns, scaled to include tasks that were not drawn, so that the expected
+    /// sum is correct.
     pub(crate) fn scale(self, ns: u64) -> u64 {
         let scaled =
             (u128::from(ns) * u128::from(WHOLE) + u128::from(self.0) / 2) / u128::from(self.0);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn weights_are_unbiased() {
-        // 2,000 draws of 400 tasks, each of another CPU time: the mean of the sums is the true sum.
+        // 2,000 draws of 400 tasks with different CPU times: the mean of the sums is the true sum.
         let share = TaskShare::parse("1/3").unwrap();
         let cpu = |task: i64| 1_000_000 + 37_000 * (task % 4) as u64;
         let truth: u64 = (0..400).map(cpu).sum();

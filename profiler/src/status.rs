@@ -1,7 +1,7 @@
-//! The status words in the code map, by which the JVM, the manager, samplers and the writer inform each other.
+//! The status words in the code map, with which the JVM, the manager, samplers and the writer inform each other.
 //!
-//! All are numbers that start at 0. Nobody waits for a word but the JVM, for the answers to [`StatusWords::ask_to_send`]
-//! and [`StatusWords::order_flush`], and it does so with a time limit.
+//! All are numbers that start at 0. Only the JVM waits for words, the answers to [`StatusWords::ask_to_send`] and
+//! [`StatusWords::order_flush`], and only with a time limit.
 
 use std::io;
 use std::ops::Range;
@@ -37,7 +37,7 @@ enum Word {
     PausedNs,
 }
 
-/// What has failed; the word holds the errno of the last failure.
+/// Kinds of failures; the word contains the errno of the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// A process could not take on the identity of the JVM's owner.
@@ -58,18 +58,18 @@ impl Failure {
     }
 }
 
-/// What is counted.
+/// Counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counter {
-    /// Threads whose start did not reach the manager.
+    /// Threads whose announcement did not reach the manager.
     LostThreads,
-    /// Events that the JVM dropped for lack of room.
+    /// Events that the JVM dropped for lack of space.
     LostEvents,
     /// Samplers that crashed or were killed.
     SamplersDied,
     /// Threads that ended before they got a sampler.
     BriefThreads,
-    /// CPU time of these, as far as it was measured, ns.
+    /// CPU time of these, as far as measured, ns.
     BriefNs,
 }
 
@@ -102,12 +102,12 @@ impl<'a> StatusWords<'a> {
         self.0.set(word as usize, value);
     }
 
-    /// Notes a failure.
+    /// Sets a failure.
     pub(crate) fn fail(self, failure: Failure, errno: i32) {
         self.set(failure.word(), errno as u64);
     }
 
-    /// The last failure of this kind; none if there was none.
+    /// The last failure of this kind, if any.
     pub(crate) fn failure(self, failure: Failure) -> Option<io::Error> {
         match self.get(failure.word()) {
             0 => None,
@@ -140,7 +140,7 @@ impl<'a> StatusWords<'a> {
         self.set(Word::Manager, pid);
     }
 
-    /// The addresses between which the JVM puts generated code; empty until it has said so.
+    /// The range in which the JVM places generated code; empty until it is known.
     pub(crate) fn code_cache(self) -> Range<u64> {
         self.get(Word::CodeLow)..self.get(Word::CodeHigh)
     }
@@ -150,7 +150,7 @@ impl<'a> StatusWords<'a> {
         self.set(Word::CodeHigh, addresses.end);
     }
 
-    /// Whether the JVM ran before it was profiled: then its compilers were not asked for frame pointers.
+    /// Whether the JVM was attached to: then its compilers keep no frame pointers.
     pub(crate) fn is_attached(self) -> bool {
         self.get(Word::Attached) != 0
     }
@@ -159,7 +159,8 @@ impl<'a> StatusWords<'a> {
         self.set(Word::Attached, 1);
     }
 
-    /// The writer's generation ([`unfuse_format::Retention`]). Stacks that were sent in an earlier one have to be sent again.
+    /// The writer's generation ([`unfuse_format::Retention`]). Stacks that were sent in an earlier one must be sent
+    /// again.
     pub(crate) fn generation(self) -> u64 {
         self.get(Word::Generation)
     }
@@ -168,7 +169,7 @@ impl<'a> StatusWords<'a> {
         self.set(Word::Generation, number);
     }
 
-    /// The seed by which the tasks to profile are drawn.
+    /// The seed for drawing the profiled tasks.
     pub(crate) fn seed(self) -> u64 {
         self.get(Word::Seed)
     }
@@ -177,18 +178,18 @@ impl<'a> StatusWords<'a> {
         self.set(Word::Seed, seed);
     }
 
-    /// How often samplers were asked to send what they have, summed over samplers.
+    /// How many times samplers were asked to send, summed over samplers.
     pub(crate) fn sends_asked(self) -> u64 {
         self.get(Word::SendsAsked)
     }
 
-    /// How often they have done so.
+    /// How many times they have sent.
     pub(crate) fn sends_done(self) -> u64 {
         self.get(Word::SendsDone)
     }
 
-    /// Notes that so many samplers were asked to send. The JVM waits for the number to grow, so none counts as one that has
-    /// answered.
+    /// Adds a number of samplers that were asked to send. The JVM waits for the number to grow, so no samplers count as
+    /// one that has answered.
     pub(crate) fn ask_to_send(self, samplers: u64) {
         if samplers == 0 {
             self.add_send_done();
@@ -196,18 +197,18 @@ impl<'a> StatusWords<'a> {
         self.0.add(Word::SendsAsked as usize, samplers.max(1));
     }
 
-    /// Notes that a sampler has sent what it was asked for.
+    /// Notes that a sampler has sent its data on request.
     pub(crate) fn add_send_done(self) {
         self.0.add(Word::SendsDone as usize, 1);
     }
 
-    /// The number of a flush that is now ordered from the writer.
+    /// Orders a flush from the writer; returns its number.
     pub(crate) fn order_flush(self) -> u64 {
         self.0.add(Word::FlushesOrdered as usize, 1);
         self.get(Word::FlushesOrdered)
     }
 
-    /// The number of the last flush that was done.
+    /// The number of the last completed flush.
     pub(crate) fn flushed(self) -> u64 {
         self.get(Word::FlushesDone)
     }

@@ -1,14 +1,14 @@
-//! Threads that have yet to show that they are worth a sampler.
+//! Threads that wait for a sampler.
 //!
-//! A sampler costs about a millisecond of CPU time to start and end. A program that starts thousands of
-//! threads a second, each for a moment, must not pay that for each of them.
+//! A sampler costs about 1 ms of CPU time to start and end. A program that starts thousands of short threads a second
+//! must not pay that for each of them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Samplers that are started without delay, each second.
+/// Number of samplers started without delay in each second.
 const AT_ONCE: u32 = 64;
-/// How old a thread must be beyond that.
+/// Minimum age of further threads.
 const AGE: Duration = Duration::from_millis(20);
 const WINDOW: Duration = Duration::from_secs(1);
 
@@ -18,7 +18,7 @@ pub(crate) struct Request {
     pub(crate) tid: u32,
     pub(crate) name: String,
     pub(crate) task: bool,
-    /// The ring of its timer, where timers are used.
+    /// The ring of its timer, if timers are used.
     pub(crate) slot: Option<u32>,
 }
 
@@ -39,7 +39,7 @@ impl WaitingList {
         }
     }
 
-    /// A new thread: gives it back if it is to be sampled at once. Spark tasks never wait.
+    /// Adds a new thread; returns it if it is to be sampled at once. Spark tasks never wait.
     pub(crate) fn admit(&mut self, request: Request, now: Instant) -> Option<Request> {
         if now.duration_since(self.window) >= WINDOW {
             (self.window, self.started) = (now, 0);
@@ -56,7 +56,7 @@ impl WaitingList {
         None
     }
 
-    /// A thread that has waited for something else, and is due now.
+    /// Adds a thread that has waited for something else, and is due now.
     pub(crate) fn put_first(&mut self, request: Request, now: Instant) {
         self.queue.push_front((now, request));
     }
@@ -65,26 +65,26 @@ impl WaitingList {
         self.queue.len()
     }
 
-    /// Takes a thread out of the queue, if it waits.
+    /// Removes a thread from the queue, if it waits.
     pub(crate) fn take(&mut self, tid: u32) -> Option<Request> {
-        let at = self.queue.iter().position(|(_, r)| r.tid == tid)?;
-        self.queue.remove(at).map(|(_, request)| request)
+        let index = self.queue.iter().position(|(_, r)| r.tid == tid)?;
+        self.queue.remove(index).map(|(_, request)| request)
     }
 
-    /// A thread that has become old enough.
+    /// A thread that is old enough.
     pub(crate) fn next_due(&mut self, now: Instant) -> Option<Request> {
         let due = self.queue.front().is_some_and(|(due, _)| *due <= now);
         due.then(|| self.queue.pop_front())?
             .map(|(_, request)| request)
     }
 
-    /// How long nothing is due; `None` while nothing waits.
+    /// Time until something is due; `None` while nothing waits.
     pub(crate) fn patience(&self, now: Instant) -> Option<Duration> {
         let (due, _) = self.queue.front()?;
         Some(due.saturating_duration_since(now))
     }
 
-    /// Forgets all threads; these are they.
+    /// Removes and returns all threads.
     pub(crate) fn clear(&mut self) -> impl Iterator<Item = Request> {
         self.queue.drain(..).map(|(_, request)| request)
     }

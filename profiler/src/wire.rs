@@ -1,5 +1,5 @@
-//! Messages between our processes. One message is one packet of a SOCK_SEQPACKET pair, so messages
-//! of several samplers never mix and an end that is closed by all its holders is an end of file.
+//! Messages between our processes. Each is one packet of a SOCK_SEQPACKET pair, so messages of several samplers never
+//! mix, and an end that all its holders have closed is an end of file.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -15,7 +15,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use unfuse_format::{Frame, FrameKind, StackId};
 
-/// Largest packet. Bounded by the socket's buffer, see [`packet_pair`].
+/// Largest packet, bytes. Limited by the socket's buffer, see [`packet_pair`].
 pub(crate) const MAX_PACKET: usize = 256 << 10;
 
 /// Longest message on a stream, bytes: a thread's name and a few numbers.
@@ -24,22 +24,22 @@ const LONGEST_MESSAGE: usize = 4 << 10;
 /// From the JVM to the manager.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToManager {
-    /// Profile this thread from now on; `slot` is its timer's ring, where timers are used.
+    /// Profile this thread from now on; `slot` is its timer's ring, if timers are used.
     Profile {
         tid: u32,
         name: String,
         task: bool,
         slot: Option<u32>,
     },
-    /// The thread is gone, after so much CPU time.
+    /// The thread has ended, after this CPU time.
     Ended { tid: u32, cpu_ns: u64 },
-    /// Only task threads from now on: end the other samplers.
+    /// Profile only task threads from now on: end the other samplers.
     TasksOnly,
-    /// Samplers are to send what they have.
+    /// Make samplers send their data.
     Collect,
 }
 
-/// The Spark task a sample fell into.
+/// The Spark task of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskAttempt {
     pub stage: i32,
@@ -47,7 +47,7 @@ pub struct TaskAttempt {
     pub task: i64,
 }
 
-/// A resolved frame. Native frames carry their address in the library; the writer names it.
+/// A resolved frame. Native frames have their address in the library; the writer resolves their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct WireFrame {
     pub frame: Frame,
@@ -55,7 +55,7 @@ pub struct WireFrame {
     pub address: u64,
 }
 
-/// A [`WireFrame`] as it is sent: in no more bytes than it was received in, so its kind is a number.
+/// A [`WireFrame`] as sent: its kind is a number, so it is not larger than when it was received.
 #[derive(Serialize, Deserialize)]
 struct SentFrame<T> {
     kind: u8,
@@ -109,10 +109,10 @@ impl<'de> Deserialize<'de> for WireFrame {
     }
 }
 
-/// Frames of one word of a callchain: a method and what was inlined into it, innermost first.
+/// Frames of one word of a callchain: a method with its inlined callees, innermost first.
 pub type WirePiece = Rc<[WireFrame]>;
 
-/// Stacks that were met about the same time. What calls the leaves is mostly the same, and is sent once.
+/// Stacks seen at about the same time. Callers of the leaves are mostly the same, and are sent once.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct WireStacks {
     pub pieces: Vec<WirePiece>,
@@ -123,7 +123,7 @@ pub struct WireStacks {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WireStack {
     pub id: StackId,
-    /// Places in [`WireStacks::pieces`], innermost first.
+    /// Indices in [`WireStacks::pieces`], innermost first.
     pub pieces: Vec<u32>,
 }
 
@@ -140,10 +140,10 @@ pub struct WireSamples {
     pub weight_ns: u64,
 }
 
-/// What a sampler counted since its last message.
+/// Counts of a sampler since its last message.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Of JVMs that ran before, by window (see `writer::completeness`): all samples, and those that are incomplete.
+    /// For attached JVMs, by window (see `writer::completeness`): all samples, and incomplete ones.
     pub windows: BTreeMap<u64, (u64, u64)>,
     pub samples: u64,
     pub lost_samples: u64,
@@ -151,9 +151,9 @@ pub struct Tally {
     pub broken_chains: u64,
     /// Time of all waits, ns.
     pub waiting_ns: u64,
-    /// Of it, that of waits whose stack is the last CPU sample's.
+    /// Part of `waiting_ns` whose stack is the last CPU sample's.
     pub guessed_ns: u64,
-    /// And that of waits whose stack nobody knows.
+    /// Part of `waiting_ns` whose stack is unknown.
     pub stackless_ns: u64,
 }
 
@@ -170,17 +170,17 @@ pub enum ToWriter {
         generation: u64,
         rows: Vec<WireSamples>,
     },
-    /// Counters, added up.
+    /// Counters to add.
     Tally(Tally),
 }
 
-/// A pair of packet sockets, close-on-exec, with room for whole messages.
+/// A pair of packet sockets, close-on-exec, with space for whole messages.
 pub(crate) fn packet_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let (a, b) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
     for end in [&a, &b] {
-        // Without the capability the kernel caps it at wmem_max, which holds MAX_PACKET as well
-        // (it accounts double), so a refusal is no failure.
+        // Without the capability the kernel limits it to wmem_max, which also fits MAX_PACKET (it counts double), so an
+        // error is no failure.
         let _ = setsockopt(end, sockopt::SndBuf, &(4 * MAX_PACKET));
     }
     Ok((a, b))
@@ -191,12 +191,12 @@ pub fn encode<M: Serialize>(message: &M) -> io::Result<Vec<u8>> {
     postcard::to_stdvec(message).map_err(io::Error::other)
 }
 
-/// The message of a packet, `None` where it holds none.
+/// The message of a packet; `None` if it is invalid.
 pub fn decode<M: for<'a> Deserialize<'a>>(packet: &[u8]) -> Option<M> {
     postcard::from_bytes(packet).ok()
 }
 
-/// Sends a message, waiting for room.
+/// Sends a message, waiting for space.
 pub(crate) fn send_blocking<M: Serialize>(to: &OwnedFd, message: &M) -> io::Result<()> {
     let bytes = encode(message)?;
     loop {
@@ -214,10 +214,10 @@ pub(crate) fn send_blocking<M: Serialize>(to: &OwnedFd, message: &M) -> io::Resu
     }
 }
 
-/// Sends a message on a stream if there is room at once; the JVM's threads use this one.
+/// Sends a message on a stream if there is space at once; for the JVM's threads.
 ///
-/// A stream holds hundreds of small messages, where a packet socket holds `net.unix.max_dgram_qlen` of
-/// them, often 10. Messages of several threads do not mix: the kernel takes a small one whole or not at all.
+/// A stream holds hundreds of small messages, while a packet socket holds `net.unix.max_dgram_qlen` of them, often 10.
+/// Messages of several threads do not mix: the kernel accepts a small one completely or not at all.
 pub(crate) fn send_at_once<M: Serialize>(to: &UnixStream, message: &M) -> io::Result<()> {
     let message = encode(message)?;
     let mut bytes = (message.len() as u32).to_ne_bytes().to_vec();
@@ -230,14 +230,14 @@ pub(crate) fn send_at_once<M: Serialize>(to: &UnixStream, message: &M) -> io::Re
     Ok(())
 }
 
-/// Messages put together again from a stream.
+/// Reassembles messages from a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     buffer: Vec<u8>,
 }
 
 impl Messages {
-    /// The next message, without waiting. One that is too long or cannot be decoded ends the connection.
+    /// The next message, without waiting. An invalid or too long one ends the connection.
     pub(crate) fn receive<M: for<'a> Deserialize<'a>>(&mut self, from: &UnixStream) -> Incoming<M> {
         let mut chunk = [0u8; 16 << 10];
         loop {
@@ -264,21 +264,21 @@ impl Messages {
     }
 }
 
-/// A pair of streams, close-on-exec, with much room.
+/// A pair of streams, close-on-exec, with large buffers.
 pub(crate) fn stream_pair() -> io::Result<(UnixStream, UnixStream)> {
     let (a, b) = UnixStream::pair()?;
-    // As much as the system allows; a refusal is no failure.
+    // As much as the system allows; an error is no failure.
     let _ = setsockopt(&a, sockopt::SndBuf, &(4 * MAX_PACKET));
     Ok((a, b))
 }
 
-/// What came in on a socket.
+/// The result of receiving.
 pub(crate) enum Incoming<M> {
     /// A message.
     Message(M),
     /// Nothing now.
     Empty,
-    /// All senders are gone, or sent what is no message.
+    /// All senders are gone, or one sent an invalid message.
     Closed,
 }
 

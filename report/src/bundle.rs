@@ -1,5 +1,5 @@
-//! Details of several queries in one block of the page. What they have in common, such as the frames of runs of the same
-//! query, is in it once.
+//! Details of several queries in one block of the page. Data that they share, such as the frames of runs of the same
+//! query, is in the block once.
 
 use std::collections::HashMap;
 
@@ -8,27 +8,27 @@ use ts_rs::TS;
 
 use crate::model::{Flame, QueryDetail};
 
-/// Queries in a block, at most.
+/// Maximum number of queries in a block.
 const QUERIES: usize = 64;
-/// Tasks and groups of samples of the queries in a block, if it has several: the page unpacks a block as a whole.
+/// Maximum number of tasks and groups of samples in a block of several queries: the page unpacks a whole block.
 const ROWS: usize = 20_000;
 
 /// Details of several queries.
 #[derive(Debug, Default, Serialize, TS)]
 pub(super) struct Bundle {
-    /// Their details, without flame graphs.
+    /// The details without flame graphs.
     details: Vec<QueryDetail>,
-    /// The flame graphs of each: of operators by plan, of operators by code, of all frames.
+    /// The flame graphs of each query: operators by plan, operators by code, all frames.
     flames: Vec<[Stacks; 3]>,
     /// The frames of all flame graphs.
     frames: Frames,
 }
 
-/// Frames, each with its caller. Columns.
+/// Frames with their callers, as columns.
 #[derive(Debug, Default, Serialize, TS)]
 #[ts(rename = "BundleFrames")]
 struct Frames {
-    /// How far before the frame its caller is; 0 for roots.
+    /// Distance to the caller, which comes before the frame; 0 for roots.
     caller: Vec<u32>,
     /// As in [`Flame`].
     kind: Vec<u8>,
@@ -39,16 +39,16 @@ struct Frames {
     known: HashMap<(Option<u32>, u8, u32), u32, ahash::RandomState>,
 }
 
-/// A flame graph as the stacks that end in it, in its order. Columns.
+/// A flame graph as the stacks that end in it, in its order, as columns.
 #[derive(Debug, Default, Serialize, TS)]
 struct Stacks {
-    /// The innermost frame of each, an index into the bundle's frames.
+    /// The innermost frame of each stack, an index into the bundle's frames.
     leaf: Vec<u32>,
-    /// CPU time in units.
+    /// CPU time, in `unit_ns`.
     cpu: Vec<u64>,
     /// The unit, ns.
     unit_ns: u64,
-    /// Samples.
+    /// Number of samples.
     samples: Vec<u64>,
 }
 
@@ -68,19 +68,19 @@ impl Bundle {
 }
 
 impl Frames {
-    /// The stacks of a flame graph, whose frames are added.
+    /// The stacks of a flame graph. Adds its frames to the bundle.
     fn stacks(&mut self, flame: &Flame) -> Stacks {
         let mut stacks = Stacks {
             unit_ns: flame.cpu_ns.iter().copied().fold(0, common_divisor).max(1),
             ..Stacks::default()
         };
         let mut open: Vec<u32> = Vec::new();
-        for (at, depth) in flame.depth.iter().enumerate() {
+        for (index, depth) in flame.depth.iter().enumerate() {
             open.truncate(*depth as usize);
-            let frame = self.number(open.last().copied(), flame.kind[at], flame.of[at]);
+            let frame = self.number(open.last().copied(), flame.kind[index], flame.of[index]);
             open.push(frame);
-            let (ns, samples) = (flame.cpu_ns[at], flame.samples[at]);
-            let calls = flame.depth.get(at + 1).is_some_and(|next| next > depth);
+            let (ns, samples) = (flame.cpu_ns[index], flame.samples[index]);
+            let calls = flame.depth.get(index + 1).is_some_and(|next| next > depth);
             if calls && ns == 0 && samples == 0 {
                 continue;
             }
@@ -110,46 +110,46 @@ fn common_divisor(a: u64, b: u64) -> u64 {
     a
 }
 
-/// Where the details of each query are. Columns, a position for each query of the list.
+/// Where the details of each query are, as columns with an entry for each query in the list.
 #[derive(Debug, Default, Serialize, TS)]
 pub(super) struct Places {
-    /// The bundle's number.
+    /// Number of the bundle.
     bundle: Vec<usize>,
-    /// The position in it.
+    /// Index in the bundle.
     at: Vec<usize>,
 }
 
 impl Places {
-    /// Of the queries of some bundles.
+    /// The places of the queries in `bundles`.
     pub(super) fn new(bundles: &[Vec<usize>]) -> Self {
         let mut places = Self::default();
         let count = bundles.iter().map(Vec::len).sum();
         places.bundle.resize(count, 0);
         places.at.resize(count, 0);
         for (bundle, queries) in bundles.iter().enumerate() {
-            for (at, query) in queries.iter().enumerate() {
+            for (index, query) in queries.iter().enumerate() {
                 places.bundle[*query] = bundle;
-                places.at[*query] = at;
+                places.at[*query] = index;
             }
         }
         places
     }
 }
 
-/// Puts queries into bundles, those of the same fingerprint next to each other. Each has a fingerprint, and a number of tasks and
-/// groups of samples.
+/// Distributes queries, each a fingerprint and a number of tasks and groups of samples, to bundles. Queries with the
+/// same fingerprint are next to each other.
 pub(super) fn bundles(queries: &[(&str, usize)]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..queries.len()).collect();
-    order.sort_by_key(|at| queries[*at].0);
+    order.sort_by_key(|index| queries[*index].0);
     let mut bundles: Vec<Vec<usize>> = Vec::new();
     let mut total = 0;
-    for at in order {
-        let (_, rows) = queries[at];
+    for index in order {
+        let (_, rows) = queries[index];
         total += rows;
         match bundles.last_mut() {
-            Some(bundle) if bundle.len() < QUERIES && total <= ROWS => bundle.push(at),
+            Some(bundle) if bundle.len() < QUERIES && total <= ROWS => bundle.push(index),
             _ => {
-                bundles.push(vec![at]);
+                bundles.push(vec![index]);
                 total = rows;
             }
         }
@@ -163,11 +163,11 @@ mod tests {
     use crate::flame::{Key, Tree};
     use crate::model::{Cost, FlameKind};
 
-    /// As `bundle.ts` does.
+    /// Unpacks as `bundle.ts` does.
     fn unpacked(frames: &Frames, stacks: &Stacks) -> Flame {
         let mut flame = Flame::default();
         let mut open: Vec<u32> = Vec::new();
-        for (at, leaf) in stacks.leaf.iter().enumerate() {
+        for (index, leaf) in stacks.leaf.iter().enumerate() {
             let caller = |frame: &u32| match frames.caller[*frame as usize] {
                 0 => None,
                 before => Some(frame - before),
@@ -180,9 +180,9 @@ mod tests {
                 flame.depth.push(depth as u32);
                 flame.kind.push(frames.kind[*frame as usize]);
                 flame.of.push(frames.of[*frame as usize]);
-                let ns = stacks.cpu[at] * stacks.unit_ns;
+                let ns = stacks.cpu[index] * stacks.unit_ns;
                 flame.cpu_ns.push(if is_leaf { ns } else { 0 });
-                let samples = stacks.samples[at];
+                let samples = stacks.samples[index];
                 flame.samples.push(if is_leaf { samples } else { 0 });
             }
             open = stack;

@@ -1,20 +1,20 @@
-//! A profile beside another one: runs of a query are told by fingerprint and compared by their means,
-//! operator by operator.
+//! Compares a profile with another one. Runs of a query are matched by fingerprint and compared operator by operator,
+//! by their means.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::Report;
-use crate::model::{Comparison, Pair, PairRow, QuerySummary, Unmatched};
+use crate::model::{Comparison, Pair, PairRow, QuerySummary, UnmatchedQuery};
 use crate::query::{self, Costs};
 use unfuse_postprocess::{Operator, normalised};
 
-/// The runs of one query: positions in the list.
+/// The runs of one query, as positions in the list.
 type Runs = Vec<usize>;
 
-/// What makes an operator or heading the same in two plans, and which of several equal ones it is.
+/// Identifies an operator or heading in two plans, with its number among equal ones.
 type RowKey = (String, usize);
 
-/// An operator or heading: its means over some runs.
+/// An operator or heading with its means over some runs.
 struct Row {
     key: RowKey,
     name: String,
@@ -22,12 +22,12 @@ struct Row {
     heading: bool,
     depth: usize,
     ns: u64,
-    /// Rows that it got, or else put out, in all runs; none where one does not say.
+    /// Rows that it got or, if none, output in all runs; `None` if a run does not have the number.
     rows: Option<i64>,
 }
 
 impl Row {
-    /// CPU time for each row over so many runs, ns.
+    /// CPU time for each row over `runs` runs, ns.
     fn ns_per_row(&self, runs: usize) -> Option<f64> {
         let rows = self.rows.filter(|rows| *rows > 0)?;
         Some(self.ns as f64 * runs as f64 / rows as f64)
@@ -63,21 +63,21 @@ pub(super) fn compare(before: &Report<'_>, after: &Report<'_>) -> Comparison {
 }
 
 fn queries<'a>(report: &'a Report<'_>, runs: &'a Runs) -> impl Iterator<Item = &'a QuerySummary> {
-    runs.iter().map(|at| &report.summary.queries[*at])
+    runs.iter().map(|index| &report.summary.queries[*index])
 }
 
 fn by_fingerprint(report: &Report<'_>) -> BTreeMap<String, Runs> {
     let mut groups: BTreeMap<String, Runs> = BTreeMap::new();
-    for (at, query) in report.summary.queries.iter().enumerate() {
+    for (index, query) in report.summary.queries.iter().enumerate() {
         groups
             .entry(query.fingerprint.clone())
             .or_default()
-            .push(at);
+            .push(index);
     }
     groups
 }
 
-/// Queries whose plans differ and whose description is the only one of its kind on both sides.
+/// Matches queries whose plans differ if their description is unique on both sides.
 fn same_descriptions(
     before: &Report<'_>,
     old: &BTreeMap<String, Runs>,
@@ -110,7 +110,7 @@ fn pair(before: &Report<'_>, old: &Runs, after: &Report<'_>, new: &Runs, replann
     let old_by_key: HashMap<&RowKey, &Row> = old_rows.iter().map(|row| (&row.key, row)).collect();
     let mut all: Vec<PairRow> = Vec::new();
     for row in &new_rows {
-        // Headings without samples are nothing, not missing.
+        // Headings without samples count as 0, not as missing.
         let nothing = row.heading.then_some(0);
         let before = old_by_key.get(&row.key);
         let ns = before.map(|before| before.ns).or(nothing);
@@ -158,7 +158,7 @@ fn pair_row(row: &Row, before_ns: Option<u64>, after_ns: Option<u64>) -> PairRow
 /// Operators in the order of the plan, then headings.
 fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    let mut at: HashMap<RowKey, usize> = HashMap::new();
+    let mut positions: HashMap<RowKey, usize> = HashMap::new();
     for run in runs {
         let part = &report.parts[*run];
         let costs = Costs::new(report.profile, part);
@@ -171,7 +171,7 @@ fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
                 let number = seen.entry(text.clone()).or_default();
                 let key = (text, *number);
                 *number += 1;
-                let at = *at.entry(key.clone()).or_insert_with(|| {
+                let index = *positions.entry(key.clone()).or_insert_with(|| {
                     rows.push(Row {
                         key,
                         name: name.to_owned(),
@@ -183,18 +183,18 @@ fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
                     });
                     rows.len() - 1
                 });
-                let row = &mut rows[at];
+                let row = &mut rows[index];
                 row.ns = row.ns.saturating_add(ns);
                 row.rows = row.rows.zip(count).map(|(a, b)| a.saturating_add(b));
             };
         let counts = query::rows(report.profile, part);
         let nodes = plan.map_or(&[][..], |plan| &plan.nodes);
-        for (at, (node, share)) in nodes.iter().zip(&costs.nodes).enumerate() {
+        for (index, (node, share)) in nodes.iter().zip(&costs.nodes).enumerate() {
             let depth = node.parent.map_or(0, |parent| depths[parent] + 1);
             depths.push(depth);
             let ns = share.cost.cpu_ns;
-            let works = !Operator::of(&node.operator).passes;
-            let count = counts.got[at].or(counts.out[at]).filter(|_| works);
+            let works = !Operator::from_name(&node.operator).passes;
+            let count = counts.got[index].or(counts.out[index]).filter(|_| works);
             add(&node.operator, &node.detail, false, depth, ns, count);
         }
         for (name, share) in &costs.headings {
@@ -213,10 +213,10 @@ fn mean_ns(report: &Report<'_>, runs: &Runs) -> u64 {
     costs.fold(0, u64::saturating_add) / runs.len().max(1) as u64
 }
 
-fn unmatched(report: &Report<'_>, groups: BTreeMap<String, Runs>) -> Vec<Unmatched> {
+fn unmatched(report: &Report<'_>, groups: BTreeMap<String, Runs>) -> Vec<UnmatchedQuery> {
     let mut unmatched: Vec<_> = groups
         .into_iter()
-        .map(|(fingerprint, runs)| Unmatched {
+        .map(|(fingerprint, runs)| UnmatchedQuery {
             description: report.summary.queries[runs[0]].description.clone(),
             fingerprint,
             runs: runs.len(),

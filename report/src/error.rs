@@ -1,4 +1,4 @@
-//! Why an answer cannot be given.
+//! The error of this crate.
 
 use unfuse_contention::InputError;
 use unfuse_format::FormatError;
@@ -12,7 +12,7 @@ pub enum ReportError {
     /// The profile cannot be read.
     #[error(transparent)]
     Profile(#[from] FormatError),
-    /// Its tables have rows that cannot be.
+    /// Its tables have impossible rows.
     #[error(transparent)]
     Contention(#[from] InputError),
     /// Records cannot be followed.
@@ -21,10 +21,10 @@ pub enum ReportError {
     /// A table of runs cannot be analysed.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// A job's profile does not say how long it takes, or no cluster fits.
+    /// The job's profile cannot predict the time, or no cluster fits.
     #[error(transparent)]
     Sizing(#[from] SizingError),
-    /// There is no answer, or a job that was to find it has failed; why.
+    /// There is no answer, or the job that computes it failed; the reason.
     #[error("{0}")]
     Refused(String),
     /// A part of the page cannot be packed.

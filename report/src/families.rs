@@ -1,22 +1,22 @@
-//! Runs of the same query as one.
+//! Groups runs of the same query.
 
 use std::collections::HashMap;
 
 use crate::model::{Application, Cost, Family, QuerySummary};
 use unfuse_postprocess::median;
 
-/// The families of the queries, most CPU first; each query gets its family's position.
+/// The families of the queries, most CPU time first. Sets each query's family.
 pub(super) fn families(queries: &mut [QuerySummary], applications: &[Application]) -> Vec<Family> {
     let mut runs: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
-    for (at, query) in queries.iter().enumerate() {
-        // Work outside queries is no query.
+    for (index, query) in queries.iter().enumerate() {
+        // Work outside queries has no family.
         if query.query.is_some() {
             let app = applications.get(query.app);
             let key = (
                 app.map_or("", |app| app.name.as_str()),
                 query.fingerprint.as_str(),
             );
-            runs.entry(key).or_default().push(at);
+            runs.entry(key).or_default().push(index);
         }
     }
     let mut families: Vec<Family> = runs
@@ -25,17 +25,17 @@ pub(super) fn families(queries: &mut [QuerySummary], applications: &[Application
         .collect();
     families.sort_by_key(|family| (std::cmp::Reverse(family.cost.cpu_ns), family.runs[0]));
     for (number, family) in families.iter().enumerate() {
-        for at in &family.runs {
-            queries[*at].family = Some(number);
+        for index in &family.runs {
+            queries[*index].family = Some(number);
         }
     }
     families
 }
 
-/// Of runs of one query, at least one.
+/// The family of at least one run.
 fn family(queries: &[QuerySummary], mut runs: Vec<usize>) -> Family {
-    runs.sort_by_key(|at| (queries[*at].started_ms, *at));
-    let of = || runs.iter().map(|at| &queries[*at]);
+    runs.sort_by_key(|index| (queries[*index].started_ms, *index));
+    let of = || runs.iter().map(|index| &queries[*index]);
     let mut cost = Cost::default();
     of().for_each(|query| cost.add(query.cost));
     let mut durations: Vec<f64> = of()

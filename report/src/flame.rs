@@ -12,7 +12,7 @@ struct TreeNode {
     total: Cost,
 }
 
-/// Stacks put together from the root.
+/// Stacks merged from the root.
 #[derive(Default)]
 pub(super) struct Tree {
     nodes: Vec<TreeNode>,
@@ -23,55 +23,58 @@ pub(super) struct Tree {
 impl Tree {
     /// Adds a stack, root first.
     pub(super) fn add(&mut self, stack: impl Iterator<Item = Key>, cost: Cost) {
-        let mut at = None;
+        let mut index = None;
         for key in stack {
-            let next = self.child(at, key);
+            let next = self.child(index, key);
             self.nodes[next].total.add(cost);
-            at = Some(next);
+            index = Some(next);
         }
-        if let Some(leaf) = at {
+        if let Some(leaf) = index {
             self.nodes[leaf].own.add(cost);
         }
     }
 
-    /// Frames have few different callees, so they are looked through.
+    /// Frames have few different callees, so a linear search is enough.
     fn child(&mut self, parent: Option<usize>, key: Key) -> usize {
         let siblings = match parent {
             Some(parent) => &self.nodes[parent].children,
             None => &self.roots,
         };
-        // Stacks come sorted by stage, so the last one is the likeliest.
-        let known = siblings.iter().rev().find(|at| self.keys[**at] == key);
-        if let Some(at) = known {
-            return *at;
+        // Stacks are sorted by stage, so the last one is the likeliest.
+        let known = siblings
+            .iter()
+            .rev()
+            .find(|index| self.keys[**index] == key);
+        if let Some(index) = known {
+            return *index;
         }
-        let at = self.nodes.len();
+        let index = self.nodes.len();
         self.nodes.push(TreeNode::default());
         self.keys.push(key);
         match parent {
-            Some(parent) => self.nodes[parent].children.push(at),
-            None => self.roots.push(at),
+            Some(parent) => self.nodes[parent].children.push(index),
+            None => self.roots.push(index),
         }
-        at
+        index
     }
 
-    /// Flattens it.
+    /// Flattens the tree.
     pub(super) fn into_flame(mut self) -> Flame {
         let mut flame = Flame::default();
         let totals: Vec<u64> = self.nodes.iter().map(|node| node.total.cpu_ns).collect();
         let widest_last = |list: &mut Vec<usize>| {
-            list.sort_by_key(|at| (totals[*at], std::cmp::Reverse(*at)));
+            list.sort_by_key(|index| (totals[*index], std::cmp::Reverse(*index)));
         };
         widest_last(&mut self.roots);
         let mut open: Vec<(usize, u32)> = self.roots.iter().map(|root| (*root, 0)).collect();
-        while let Some((at, depth)) = open.pop() {
-            let (kind, of) = self.keys[at];
+        while let Some((index, depth)) = open.pop() {
+            let (kind, of) = self.keys[index];
             flame.depth.push(depth);
             flame.kind.push(kind as u8);
             flame.of.push(of);
-            flame.cpu_ns.push(self.nodes[at].own.cpu_ns);
-            flame.samples.push(self.nodes[at].own.samples);
-            let mut children = std::mem::take(&mut self.nodes[at].children);
+            flame.cpu_ns.push(self.nodes[index].own.cpu_ns);
+            flame.samples.push(self.nodes[index].own.samples);
+            let mut children = std::mem::take(&mut self.nodes[index].children);
             widest_last(&mut children);
             open.extend(children.into_iter().map(|child| (child, depth + 1)));
         }

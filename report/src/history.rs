@@ -1,4 +1,4 @@
-//! The same query over days: the answer of `unfuse history` as data ([`Answer`]) and as text ([`render`]).
+//! The same query in several profiles: the answer of `unfuse history` as data ([`Answer`]) and as text ([`render`]).
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use unfuse_postprocess::{History, Profile, histories, median};
 use crate::ReportError;
 use crate::text::shorten;
 
-/// The part of a query's CPU time below which an operator is not shown.
+/// Operators with a smaller part of a query's CPU time are not shown.
 const LEAST: f64 = 0.002;
 
 /// The queries of some profiles with their runs.
@@ -18,15 +18,16 @@ const LEAST: f64 = 0.002;
 pub enum Answer {
     /// All queries.
     Queries(Vec<History>),
-    /// The query that was asked for.
+    /// The requested query.
     Query(History),
 }
 
 impl Answer {
-    /// All queries of some profiles, or the one whose fingerprint begins with `fingerprint`, in upper or lower case.
+    /// The queries of some profiles: all, or the one whose fingerprint begins with `fingerprint`, in upper or lower
+    /// case.
     ///
     /// # Errors
-    /// If the fingerprint is that of no query, or begins those of several.
+    /// If no query, or more than one, has such a fingerprint.
     pub fn from_profiles(
         profiles: &[Profile],
         fingerprint: Option<&str>,
@@ -50,7 +51,7 @@ impl Answer {
     }
 }
 
-/// The answer as text for a terminal, at most `limit` queries or runs; of runs the latest.
+/// The answer as text for a terminal, with at most `limit` queries or runs; the latest runs.
 pub fn render(answer: &Answer, limit: usize) -> String {
     match answer {
         Answer::Queries(queries) => list(queries, limit),
@@ -58,7 +59,7 @@ pub fn render(answer: &Answer, limit: usize) -> String {
     }
 }
 
-/// All queries, a line each.
+/// All queries, one in each line.
 fn list(histories: &[History], limit: usize) -> String {
     let mut text =
         "fingerprint        runs  median cpu s    last  vs median  last run (UTC)    query\n"
@@ -85,7 +86,7 @@ fn list(histories: &[History], limit: usize) -> String {
     text
 }
 
-/// One query: its runs, then its operators over them.
+/// One query: its runs, then its operators.
 fn runs(history: &History, limit: usize) -> String {
     let usual = history.median_cpu_s();
     let mut text = format!(
@@ -164,7 +165,7 @@ fn time(ms: Option<i64>) -> String {
     )
 }
 
-/// The last values as bars, from 0 to the largest of all.
+/// The last values as bars; the largest of all is a full bar.
 fn trend(values: &[f64], most: usize) -> String {
     let largest = values.iter().copied().fold(0.0, f64::max);
     let bars = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -1,4 +1,4 @@
-//! The file: the page with all data inside, as compressed blocks that are opened when they are looked at.
+//! The HTML file: the page with all data as compressed blocks, which it unpacks when they are needed.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -18,8 +18,8 @@ use unfuse_postprocess::plain::{Form, Plain};
 
 /// The page without data; `build.mjs` of the page makes it.
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/page.html"));
-/// Where the blocks go: the first before the script, the rest after it, so that the list is there before
-/// the file is read to its end.
+/// The places for the blocks: the first is before the script, the others are after it, so the list appears while the
+/// browser still reads the file.
 const FIRST: &str = "<!--unfuse:first-->";
 const REST: &str = "<!--unfuse:rest-->";
 
@@ -28,11 +28,11 @@ const REST: &str = "<!--unfuse:rest-->";
 pub struct Block(String);
 
 impl Block {
-    /// JSON, raw deflate, base64: no data can end the script element it is in. Characters that turn the direction of text are
-    /// shown, not obeyed.
+    /// Packs data as base64 of raw deflate of JSON: no data can end its script element. Characters that change the
+    /// direction of text are escaped.
     ///
     /// # Errors
-    /// If the data cannot be JSON.
+    /// If the data cannot be written as JSON.
     pub fn new(data: &impl Serialize) -> io::Result<Self> {
         thread_local! {
             // Its tables are large, and a page has hundreds of blocks.
@@ -48,7 +48,7 @@ impl Block {
         Ok(Self(STANDARD.encode(packed)))
     }
 
-    /// Names are ours, or hashes: letters, digits and `-`.
+    /// Names are letters, digits and `-`: they are ours, or hashes.
     fn write(&self, out: &mut dyn Write, name: &str) -> io::Result<()> {
         let block = &self.0;
         writeln!(
@@ -97,8 +97,8 @@ impl Report<'_> {
         for (name, blocks) in [("contention", &self.contention), ("skew", &self.skew)] {
             let Some(blocks) = blocks else { continue };
             blocks.all.write(out, name)?;
-            for (at, block) in &blocks.queries {
-                block.write(out, &format!("{name}-{at}"))?;
+            for (index, block) in &blocks.queries {
+                block.write(out, &format!("{name}-{index}"))?;
             }
         }
         for (hash, block) in &details.sources {
@@ -107,7 +107,7 @@ impl Report<'_> {
         out.write_all(end.as_bytes())
     }
 
-    /// Queries by the block that their details are in.
+    /// Queries by the block of their details.
     fn bundles(&self) -> Vec<Vec<usize>> {
         let queries = self.summary.queries.iter().zip(&self.parts);
         let queries: Vec<(&str, usize)> = queries
@@ -154,10 +154,10 @@ impl Report<'_> {
         let made = |queries: &Vec<usize>| {
             let mut bundle = Bundle::default();
             let mut digests = Vec::new();
-            for at in queries {
-                let part = &self.parts[*at];
+            for index in queries {
+                let part = &self.parts[*index];
                 let analysis = Analysis::new(self.profile, part);
-                digests.push((*at, analysis.digest(self.profile, part)));
+                digests.push((*index, analysis.digest(self.profile, part)));
                 bundle.add(query::detail(
                     self.profile,
                     part,

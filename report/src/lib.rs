@@ -1,8 +1,7 @@
-//! One profile as one page: what is in it ([`Summary`], [`QueryDetail`], …) and the HTML file that holds
-//! it all.
+//! One profile as one page: its contents ([`Summary`], [`QueryDetail`], …) and the HTML file with all of them.
 //!
-//! The summary is cheap and is made at once; a query's details when they are asked for, so that they can
-//! be made side by side and are never all in memory.
+//! The summary is cheap and made at once. Details of a query are made on request, so several can be made in parallel,
+//! and memory never holds all of them.
 
 mod analyses;
 pub mod blame;
@@ -56,7 +55,7 @@ pub use model::*;
 
 type TasksByStage = HashMap<StageAttempt, Vec<TaskRow>>;
 
-/// One query, or an application's work outside queries: where to find what it did.
+/// One query, or an application's work outside queries: where its data is.
 #[derive(Debug, Default)]
 struct Part {
     app: String,
@@ -88,17 +87,17 @@ pub struct Report<'a> {
     skew: Option<Blocks>,
 }
 
-/// What another crate knows how to tell, as the page shows it.
+/// Blocks of an analysis for the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocks {
     /// All queries together.
     pub all: Block,
-    /// Those of which there is something to tell, by their positions in the list.
+    /// Blocks of queries, by their positions in the list.
     pub queries: BTreeMap<usize, Block>,
 }
 
 impl<'a> Report<'a> {
-    /// The report of a profile.
+    /// Makes the report of a profile.
     ///
     /// # Errors
     /// If the tasks cannot be read.
@@ -156,7 +155,7 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// The same with a comparison: the other profile is what was before.
+    /// Adds a comparison with an earlier profile.
     #[must_use]
     pub fn against(mut self, before: &Report<'_>) -> Self {
         self.comparison = Some(compare::compare(before, &self));
@@ -164,7 +163,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// The same with who slowed whom down.
+    /// Adds the analysis of contention.
     #[must_use]
     pub fn with_contention(mut self, contention: Blocks) -> Self {
         self.summary.contention = true;
@@ -173,7 +172,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// The same with which tasks are slow, and why.
+    /// Adds the analysis of skew.
     #[must_use]
     pub fn with_skew(mut self, skew: Blocks) -> Self {
         self.summary.skew = true;
@@ -182,23 +181,23 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// Has the list say which queries have a block.
+    /// Marks the queries in the list that have a block.
     fn mark(&mut self, blocks: &Blocks, mark: impl Fn(&mut QuerySummary)) {
-        for at in blocks.queries.keys() {
-            if let Some(query) = self.summary.queries.get_mut(*at) {
+        for index in blocks.queries.keys() {
+            if let Some(query) = self.summary.queries.get_mut(*index) {
                 mark(query);
             }
         }
     }
 
-    /// The same with a note on what is not in it.
+    /// Adds a note on missing data.
     #[must_use]
     pub fn with_note(mut self, note: String) -> Self {
         self.summary.notes.push(note);
         self
     }
 
-    /// The list.
+    /// The summary.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -208,12 +207,12 @@ impl<'a> Report<'a> {
         self.comparison.as_ref()
     }
 
-    /// The details of the query at a position of the list.
+    /// The details of the query at an index of the list.
     ///
     /// # Panics
-    /// If the list is shorter.
-    pub fn detail(&self, at: usize) -> QueryDetail {
-        let (part, texts) = (&self.parts[at], self.line_texts());
+    /// If the index is out of bounds.
+    pub fn detail(&self, index: usize) -> QueryDetail {
+        let (part, texts) = (&self.parts[index], self.line_texts());
         let analysis = Analysis::new(self.profile, part);
         query::detail(
             self.profile,
@@ -226,7 +225,7 @@ impl<'a> Report<'a> {
     }
 
     fn line_texts(&self) -> &LineTexts {
-        let read = || LineTexts::of_profile(self.profile);
+        let read = || LineTexts::from_profile(self.profile);
         self.line_texts.get_or_init(read)
     }
 
@@ -239,10 +238,10 @@ impl<'a> Report<'a> {
         self.with_digests(self.parts.par_iter().map(digest).collect())
     }
 
-    /// The summary with the verdict, by what each query adds to it.
+    /// The summary with the verdict, from the digests of all queries.
     fn with_digests(&self, digests: Vec<Digest>) -> Result<Summary, FormatError> {
         if self.profile.period() != Period::ALL {
-            // Slots and executors are known for the whole time only.
+            // Slots and executors are only known for the whole time.
             return Ok(self.summary.clone());
         }
         let verdict = verdict::verdict(self.profile, &self.summary, &self.tasks, digests)?;
@@ -264,10 +263,10 @@ impl<'a> Report<'a> {
         hashes.into_iter().collect()
     }
 
-    /// A generated source; none where the profile has no text of it.
+    /// A generated source; `None` if the profile does not have its text.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the source cannot be read.
     pub fn source(&self, hash: &str) -> Result<Option<Source>, FormatError> {
         let class = self.profile.classes.get(hash).map_or("", String::as_str);
         let text = self.profile.source(hash)?;
@@ -282,7 +281,7 @@ fn by_stage(rows: Vec<TaskRow>) -> TasksByStage {
     }
     for rows in tasks.values_mut() {
         rows.sort_by_key(|row| (row.index, row.task_attempt, row.task));
-        // A task's row counts once, should it be there twice.
+        // A task with several rows counts once.
         rows.dedup_by_key(|row| row.task);
     }
     tasks
@@ -294,7 +293,7 @@ fn parts(profile: &Profile, tasks: &TasksByStage) -> Vec<Part> {
     for id in queries {
         parts.entry((&id.app, Some(id.execution))).or_default();
     }
-    // Stages without a query count with the work outside, if they did any.
+    // Stages without a query count as work outside queries, if they did any.
     let mut stages: Vec<_> = profile.stages.iter().collect();
     stages.sort_by_key(|(id, _)| *id);
     for (id, stage) in stages {
@@ -346,8 +345,8 @@ fn summary(
     applications: &[Application],
 ) -> QuerySummary {
     let mut cost = Cost::default();
-    for at in &part.groups {
-        cost.add(profile.groups[*at].1.into());
+    for index in &part.groups {
+        cost.add(profile.groups[*index].1.into());
     }
     let nothing = Execution::default();
     let execution = part.execution.as_ref();
@@ -386,13 +385,13 @@ fn summary(
     }
 }
 
-/// Applications by start; those without a process are known by what they did.
+/// Applications by start; for those without a process, the samples decide.
 fn applications(profile: &Profile) -> Vec<Application> {
     let mut applications: Vec<Application> = Vec::new();
     for process in &profile.processes {
         let (start, end) = (process.start_ns / 1_000_000, process.end_ns / 1_000_000);
-        let at = applications.iter().position(|app| app.id == process.app);
-        let at = at.unwrap_or_else(|| {
+        let index = applications.iter().position(|app| app.id == process.app);
+        let index = index.unwrap_or_else(|| {
             applications.push(Application {
                 id: process.app.clone(),
                 started_ms: start,
@@ -400,7 +399,7 @@ fn applications(profile: &Profile) -> Vec<Application> {
             });
             applications.len() - 1
         });
-        let app = &mut applications[at];
+        let app = &mut applications[index];
         for (known, new) in [
             (&mut app.name, &process.name),
             (&mut app.spark, &process.spark),

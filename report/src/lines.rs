@@ -1,4 +1,4 @@
-//! The lines of code where operators' own CPU time was sampled.
+//! The lines of code in which operators' own CPU time was sampled.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,20 +10,20 @@ use unfuse_postprocess::{Attribution, Owner, Profile, generated_hash, method_nam
 use crate::model::{Cost, HotLine};
 use crate::text::shorten;
 
-/// Lines that are kept of an operator.
+/// Number of lines kept for an operator.
 const MOST: usize = 3;
-/// Characters that are kept of a line.
+/// Number of characters kept of a line.
 const LONGEST: usize = 120;
 
-/// A line of generated code, by hash, or of another class.
+/// A line of generated code, by hash, or a line of another class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Place<'a> {
     Generated(&'a str, u32),
-    /// By class, method, file and line; 0 where the line is unknown.
+    /// Class, method, file and line; the line is 0 if unknown.
     Class(&'a str, &'a str, &'a str, u32),
 }
 
-/// What was sampled in a line, and in which methods that it calls.
+/// Samples in a line, and in the methods that it calls.
 #[derive(Debug, Default)]
 struct Line<'a> {
     cost: Cost,
@@ -39,8 +39,8 @@ type Lines<'a> = HashMap<Place<'a>, Line<'a>, ahash::RandomState>;
 pub(super) struct NodeLines<'a>(HashMap<usize, Lines<'a>, ahash::RandomState>);
 
 impl<'a> NodeLines<'a> {
-    /// Adds samples at the innermost line of generated code that belongs to their operator; where it has none, at the innermost
-    /// line of Java, outside libraries if there is one.
+    /// Adds samples at the innermost line of generated code that belongs to their operator. Without one, at the
+    /// innermost line of Java, if possible outside libraries.
     pub(super) fn add(
         &mut self,
         profile: &'a Profile,
@@ -56,22 +56,22 @@ impl<'a> NodeLines<'a> {
         let own = frames.get(begin..).unwrap_or_default();
         let is_java = |frame: &&Arc<Frame>| !frame.class.is_empty();
         let last = |wanted: &dyn Fn(&Arc<Frame>) -> bool| own.iter().rposition(wanted);
-        let at = last(&|frame| generated_hash(&frame.file).is_some())
+        let position = last(&|frame| generated_hash(&frame.file).is_some())
             .or_else(|| last(&|frame| is_java(&frame) && !is_library(&frame.class)))
             .or_else(|| last(&|frame| is_java(&frame)));
-        let Some(at) = at else { return };
+        let Some(position) = position else { return };
         let line = self.0.entry(node).or_default();
-        let line = line.entry(place(&own[at])).or_default();
+        let line = line.entry(place(&own[position])).or_default();
         line.cost.add(cost);
-        if let Some(callee) = own[at + 1..].iter().rev().find(is_java) {
+        if let Some(callee) = own[position + 1..].iter().rev().find(is_java) {
             let key = (callee.class.as_str(), callee.method.as_str());
             let (_, ns) = line.callees.entry(key).or_insert((callee, 0));
             *ns = ns.saturating_add(cost.cpu_ns);
         }
     }
 
-    /// The lines of an operator with the most CPU time, of those with at least so much, ns.
-    pub(super) fn of(&self, node: usize, least: u64, texts: &LineTexts) -> Vec<HotLine> {
+    /// The lines of an operator with the most CPU time, each with at least `least` ns.
+    pub(super) fn hottest(&self, node: usize, least: u64, texts: &LineTexts) -> Vec<HotLine> {
         let lines = self.0.get(&node).into_iter().flatten();
         let lines = lines.filter(|(_, line)| line.cost.cpu_ns >= least);
         let mut lines: Vec<_> = lines.collect();
@@ -83,7 +83,7 @@ impl<'a> NodeLines<'a> {
     }
 }
 
-/// Classes that anyone may call, which say less than their caller.
+/// Classes that any code can call: their callers are more specific.
 fn is_library(class: &str) -> bool {
     let libraries = ["java.", "jdk.", "sun.", "scala."];
     libraries.iter().any(|begin| class.starts_with(begin))
@@ -101,12 +101,12 @@ fn hot_line(place: Place<'_>, line: &Line<'_>, texts: &LineTexts) -> HotLine {
         .callees
         .iter()
         .max_by_key(|(name, (_, ns))| (*ns, Reverse(**name)));
-    // Where most is in the line itself, it calls nothing that matters.
+    // If the line itself has most of the time, its callees do not matter.
     let callee = callee.filter(|(_, (_, ns))| *ns > line.cost.cpu_ns / 2);
     let simple = |class: &str| class.rsplit('.').next().unwrap_or(class).to_owned();
     let (hash, place, number, text) = match place {
         Place::Generated(hash, line) => {
-            let text = texts.of(hash, line).to_owned();
+            let text = texts.text(hash, line).to_owned();
             (Some(hash), format!("generated.java:{line}"), line, text)
         }
         Place::Class(class, method, file, line) => {
@@ -133,15 +133,15 @@ fn hot_line(place: Place<'_>, line: &Line<'_>, texts: &LineTexts) -> HotLine {
 pub(super) struct LineTexts(BTreeMap<String, BTreeMap<u32, String>>);
 
 impl LineTexts {
-    /// Of all lines with samples in a profile.
-    pub(super) fn of_profile(profile: &Profile) -> Self {
+    /// The texts of all lines with samples in a profile.
+    pub(super) fn from_profile(profile: &Profile) -> Self {
         let frames = profile.stacks.values().flatten();
         let lines = frames.filter_map(|frame| Some((generated_hash(&frame.file)?, frame.line)));
         Self::read(profile, lines)
     }
 
-    /// Of some lines.
-    pub(super) fn of_lines<'a>(
+    /// The texts of some lines.
+    pub(super) fn from_lines<'a>(
         profile: &Profile,
         lines: impl Iterator<Item = &'a HotLine>,
     ) -> Self {
@@ -165,8 +165,8 @@ impl LineTexts {
         Self(wanted.into_iter().map(lines).collect())
     }
 
-    /// The text of a line; empty where it is unknown.
-    pub(super) fn of(&self, hash: &str, line: u32) -> &str {
+    /// The text of a line; empty if unknown.
+    pub(super) fn text(&self, hash: &str, line: u32) -> &str {
         let lines = self.0.get(hash);
         lines
             .and_then(|lines| lines.get(&line))

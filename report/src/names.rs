@@ -1,4 +1,4 @@
-//! Names of frames, numbered once for all queries.
+//! Names of frames, with one numbering for all queries.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::model::FrameNames;
 use unfuse_postprocess::method_name;
 use unfuse_postprocess::{Profile, generated_hash};
 
-/// The frames of every stack with samples as numbers.
+/// The frames of every stack with samples, as numbers.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) table: FrameNames,
@@ -56,9 +56,9 @@ impl Names {
                 line => format!("{name}:{line}"),
             });
             let kinds = &mut self.table.kinds;
-            let at = kinds.iter().position(|known| known == kind);
-            self.table.kind.push(at.unwrap_or(kinds.len()) as u8);
-            if at.is_none() {
+            let position = kinds.iter().position(|known| known == kind);
+            self.table.kind.push(position.unwrap_or(kinds.len()) as u8);
+            if position.is_none() {
                 kinds.push(kind.to_owned());
             }
             next

@@ -1,4 +1,4 @@
-//! One query: who does its work and who waits, in which stages, where in the code.
+//! One query: the owners of its work and waits, by stage and by code.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use unfuse_format::{StackId, StageAttempt};
@@ -6,26 +6,26 @@ use unfuse_format::{StackId, StageAttempt};
 use crate::flame::{Key, Tree};
 use crate::lines::{LineTexts, NodeLines};
 use crate::model::{
-    Cost, Flame, FlameKind, Heading, HotLine, Node, Placed, QueryDetail, Range, Wait,
+    Cost, CostByStanding, Flame, FlameKind, Heading, HotLine, Node, QueryDetail, Range, Wait,
 };
 use crate::names::Names;
 use crate::rows::{Rows, add_values, per_row};
 use crate::sources::HotLines;
 use crate::stages::{self, Attempt};
-use crate::verdict::{Digest, NodeCost, Sampled};
+use crate::verdict::{Digest, NodeCost, SampledTime};
 use crate::{Part, TasksByStage};
 use unfuse_postprocess::{
     Attribution, Attributor, Evidence, Group, Operator, Owner, PlanNode, Profile, WaitReason,
     Weight,
 };
 
-/// What one owner costs.
+/// The cost of one owner.
 #[derive(Default)]
 pub(super) struct Share {
     pub(super) cost: Cost,
-    /// What is known of its part of the CPU time.
+    /// The evidence for its part of the CPU time.
     evidence: Evidence,
-    /// How long it waited and for what, ns.
+    /// Waiting time by reason, ns.
     waits: BTreeMap<WaitReason, u64>,
     stages: BTreeSet<i32>,
 }
@@ -54,12 +54,12 @@ pub(super) struct Costs<'a> {
     pub(super) nodes: Vec<Share>,
     /// By heading.
     pub(super) headings: BTreeMap<&'static str, Share>,
-    /// All of it.
+    /// The sum of all.
     total: Cost,
-    /// By what the rules are worth.
-    placed: Placed,
-    /// CPU time and waits by what threads did.
-    sampled: Sampled,
+    /// Cost by standing.
+    placed: CostByStanding,
+    /// CPU time and waits by kind.
+    sampled: SampledTime,
     /// Every distinct stack of a stage attempt with its attribution.
     pub(super) stacks: Vec<(&'a Group, Attribution, Cost)>,
 }
@@ -71,8 +71,8 @@ impl<'a> Costs<'a> {
             nodes: Vec::new(),
             headings: BTreeMap::new(),
             total: Cost::default(),
-            placed: Placed::default(),
-            sampled: Sampled::default(),
+            placed: CostByStanding::default(),
+            sampled: SampledTime::default(),
             stacks: Vec::new(),
         };
         let nodes = plan.map_or(0, |plan| plan.nodes.len());
@@ -134,17 +134,17 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// Groups of one stack in one stage attempt put together: which task thread it was makes no difference.
+/// Merges groups with the same stack in one stage attempt; the task thread does not matter.
 fn merged<'a>(groups: &'a [(Group, Weight)], of: &[usize]) -> Vec<(&'a Group, Weight)> {
     type Place<'a> = (Option<i32>, Option<i32>, StackId, Option<&'a str>);
     let mut places: HashMap<Place<'a>, usize, ahash::RandomState> = HashMap::default();
     let mut merged: Vec<(&Group, Weight)> = Vec::new();
-    for at in of {
-        let (group, weight) = &groups[*at];
+    for index in of {
+        let (group, weight) = &groups[*index];
         let thread = group.stage.is_none().then_some(&*group.thread);
         let place = (group.stage, group.attempt, group.stack, thread);
         match places.get(&place) {
-            Some(at) => merged[*at].1.add(*weight),
+            Some(index) => merged[*index].1.add(*weight),
             None => {
                 places.insert(place, merged.len());
                 merged.push((group, *weight));
@@ -154,7 +154,7 @@ fn merged<'a>(groups: &'a [(Group, Weight)], of: &[usize]) -> Vec<(&'a Group, We
     merged
 }
 
-/// The stage attempts of a query: those of its execution, and any other with its samples.
+/// The stage attempts of a query: those of its execution, and all others with its samples.
 pub(super) fn attempts(profile: &Profile, part: &Part) -> Vec<Attempt> {
     let of = |(group, _): &(Group, Weight)| Some((group.stage?, group.attempt?));
     let ran = part.groups.iter().filter_map(|at| of(&profile.groups[*at]));
@@ -171,7 +171,7 @@ pub(super) fn attempts(profile: &Profile, part: &Part) -> Vec<Attempt> {
     attempts
 }
 
-/// What the samples of one query say.
+/// The analysis of one query's samples.
 pub(super) struct Analysis<'a> {
     costs: Costs<'a>,
     lines: NodeLines<'a>,
@@ -194,19 +194,19 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// What it adds to the verdict.
+    /// Its digest for the verdict.
     pub(super) fn digest(&self, profile: &Profile, part: &Part) -> Digest {
         let nodes = part.plan(profile).map_or(&[][..], |plan| &plan.nodes);
         let costs = nodes.iter().zip(&self.costs.nodes).enumerate();
-        let node = |(at, (node, share)): (usize, (&PlanNode, &Share))| NodeCost {
-            at,
+        let node = |(index, (node, share)): (usize, (&PlanNode, &Share))| NodeCost {
+            index,
             id: node.id,
             operator: node.operator.clone(),
             cost: share.cost,
             evidence: share.evidence,
-            rows: self.rows.out[at],
-            rows_in: self.rows.got[at],
-            hot_lines: self.lines.of(at, 0, &LineTexts::default()),
+            rows: self.rows.out[index],
+            rows_in: self.rows.got[index],
+            hot_lines: self.lines.hottest(index, 0, &LineTexts::default()),
         };
         Digest {
             sampled: self.costs.sampled.clone(),
@@ -241,10 +241,10 @@ pub(super) fn detail(
             attempts.binary_search(&attempt).ok()
         });
         let mut base: Vec<Key> = Vec::new();
-        base.extend(stage.map(|at| (FlameKind::Stage, at as u32)));
+        base.extend(stage.map(|index| (FlameKind::Stage, index as u32)));
         if let Owner::Heading(name) = attribution.owner {
-            let at = headings.iter().position(|heading| heading.name == name);
-            base.extend(at.map(|at| (FlameKind::Heading, at as u32)));
+            let index = headings.iter().position(|heading| heading.name == name);
+            base.extend(index.map(|index| (FlameKind::Heading, index as u32)));
         }
         let by_code = attribution.by_code().into_iter().map(operator);
         operators_by_code.add(base.iter().copied().chain(by_code), *cost);
@@ -264,11 +264,11 @@ pub(super) fn detail(
         stages::stage(*attempt, known, task_rows(attempt), cost)
     };
     let operators = by_plan(profile, part, costs, &headings);
-    // Lines of less than a percent of the query are not worth their room.
+    // Lines with less than 1% of the query are not worth showing.
     let least = costs.total.cpu_ns / 100;
     QueryDetail {
         nodes: nodes(profile, part, costs, rows, |node| {
-            lines.of(node, least, texts)
+            lines.hottest(node, least, texts)
         }),
         headings,
         placed: costs.placed,
@@ -293,10 +293,10 @@ fn by_plan(profile: &Profile, part: &Part, costs: &Costs<'_>, headings: &[Headin
         let path = part.plan(profile).map(|plan| plan.path(node));
         tree.add(path.into_iter().flatten().map(operator), share.cost);
     }
-    for (at, heading) in headings.iter().enumerate() {
+    for (index, heading) in headings.iter().enumerate() {
         if heading.cost != Cost::default() {
             tree.add(
-                std::iter::once((FlameKind::Heading, at as u32)),
+                std::iter::once((FlameKind::Heading, index as u32)),
                 heading.cost,
             );
         }
@@ -314,7 +314,7 @@ fn with_operators(frames: &[u32], begins: &[(usize, usize)]) -> Vec<Key> {
     let mut stack = Vec::with_capacity(frames.len() + begins.len());
     for (index, frame) in frames.iter().enumerate() {
         stack.push((FlameKind::Frame, *frame));
-        while let Some((_, node)) = begins.next_if(|(at, _)| *at <= index) {
+        while let Some((_, node)) = begins.next_if(|(begin, _)| *begin <= index) {
             stack.push(operator(*node));
         }
     }
@@ -334,17 +334,17 @@ fn nodes(
     let total = |share: &Share| (share.cost, share.waiting_ns());
     let mut totals: Vec<(Cost, u64)> = costs.nodes.iter().map(total).collect();
     // Children come after their parent.
-    for at in (0..totals.len()).rev() {
-        if let Some(parent) = plan.nodes[at].parent {
-            let (cost, waiting_ns) = totals[at];
+    for index in (0..totals.len()).rev() {
+        if let Some(parent) = plan.nodes[index].parent {
+            let (cost, waiting_ns) = totals[index];
             let total = &mut totals[parent];
             total.0.add(cost);
             total.1 = total.1.saturating_add(waiting_ns);
         }
     }
-    let node = |(at, node): (usize, &PlanNode)| {
-        let (share, range) = (&costs.nodes[at], costs.range(&costs.nodes[at]));
-        let Operator { kind, passes, .. } = Operator::of(&node.operator);
+    let node = |(index, node): (usize, &PlanNode)| {
+        let (share, range) = (&costs.nodes[index], costs.range(&costs.nodes[index]));
+        let Operator { kind, passes, .. } = Operator::from_name(&node.operator);
         let per_row = |rows: Option<i64>| {
             let rows = rows.filter(|_| !passes);
             per_row(share.cost, range, costs.total, rows)
@@ -357,18 +357,18 @@ fn nodes(
             passes,
             detail: node.detail.clone(),
             codegen_stage: node.codegen_stage,
-            replanned: at >= plan.planned,
+            replanned: index >= plan.planned,
             own: share.cost,
             own_range: range,
-            total: totals[at].0,
+            total: totals[index].0,
             waits: share.waits(),
-            total_waiting_ns: totals[at].1,
+            total_waiting_ns: totals[index].1,
             stages: share.stages.iter().copied().collect(),
-            rows: rows.out[at],
-            rows_in: rows.got[at],
-            ns_per_row_out: per_row(rows.out[at]),
-            ns_per_row_in: per_row(rows.got[at]),
-            hot_lines: hot_lines(at),
+            rows: rows.out[index],
+            rows_in: rows.got[index],
+            ns_per_row_out: per_row(rows.out[index]),
+            ns_per_row_in: per_row(rows.got[index]),
+            hot_lines: hot_lines(index),
         }
     };
     plan.nodes.iter().enumerate().map(node).collect()
@@ -377,11 +377,13 @@ fn nodes(
 /// Rows of the query's operators.
 pub(super) fn rows(profile: &Profile, part: &Part) -> Rows {
     let values = values(profile, part, &attempts(profile, part));
-    let rows = part.plan(profile).map(|plan| Rows::of(plan, &values));
+    let rows = part
+        .plan(profile)
+        .map(|plan| Rows::from_plan(plan, &values));
     rows.unwrap_or_default()
 }
 
-/// The accumulators of the query's stages. They only grow, so the greatest value is the last.
+/// The accumulators of the query's stages. They only grow, so the greatest value is the last one.
 fn values(profile: &Profile, part: &Part, attempts: &[Attempt]) -> HashMap<i64, i64> {
     let mut values: HashMap<i64, i64> = HashMap::new();
     for (stage, attempt) in attempts {

@@ -1,4 +1,4 @@
-//! How many rows operators put out and get, and what a row costs.
+//! How many rows operators get and output, and the cost of a row.
 
 use std::collections::HashMap;
 
@@ -7,46 +7,46 @@ use unfuse_postprocess::{Operator, Plan, Profile, Stage, is_subquery};
 
 use crate::model::{Cost, PerRow, Range};
 
-/// Metrics that say how many rows a node puts out, the best first.
+/// Metrics with the number of rows that a node outputs, the best first.
 const METRICS: [&str; 2] = ["number of output rows", "shuffle records written"];
 
-/// Rows of each plan node.
+/// Rows of each plan node; `None` if unknown.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// That it put out.
+    /// Rows that it output.
     pub(super) out: Vec<Option<i64>>,
-    /// That it got.
+    /// Rows that it got.
     pub(super) got: Vec<Option<i64>>,
 }
 
 impl Rows {
-    /// By the values of the stages' accumulators.
-    pub(super) fn of(plan: &Plan, values: &HashMap<i64, i64>) -> Self {
+    /// Computes the rows from the values of the stages' accumulators.
+    pub(super) fn from_plan(plan: &Plan, values: &HashMap<i64, i64>) -> Self {
         let count = plan.nodes.len();
         let mut rows = Self {
             out: vec![None; count],
             got: vec![None; count],
         };
-        // What the inputs put out so far; none where one of them does not say.
+        // The sum of the inputs' output so far; none if the output of one is unknown.
         let mut inputs: Vec<Option<Option<i64>>> = vec![None; count];
         // Children come after their parent.
-        for at in (0..count).rev() {
-            let node = &plan.nodes[at];
-            rows.got[at] = inputs[at].flatten();
+        for index in (0..count).rev() {
+            let node = &plan.nodes[index];
+            rows.got[index] = inputs[index].flatten();
             let metric = METRICS.iter().find_map(|name| {
                 let ids = node.metrics.iter().filter(|(_, known)| known == name);
                 ids.map(|(id, _)| *id)
                     .find_map(|id| values.get(&id).copied())
             });
-            let kept = rows.got[at].filter(|_| Operator::of(&node.operator).keeps_rows);
-            rows.out[at] = metric.or(kept);
+            let kept = rows.got[index].filter(|_| Operator::from_name(&node.operator).keeps_rows);
+            rows.out[index] = metric.or(kept);
             if let Some(parent) = node.parent
                 && !is_subquery(&node.operator)
             {
                 let input = &mut inputs[parent];
                 *input = Some(match *input {
-                    None => rows.out[at],
-                    Some(sum) => sum.zip(rows.out[at]).map(|(a, b)| a.saturating_add(b)),
+                    None => rows.out[index],
+                    Some(sum) => sum.zip(rows.out[index]).map(|(a, b)| a.saturating_add(b)),
                 });
             }
         }
@@ -54,7 +54,7 @@ impl Rows {
     }
 }
 
-/// The values of the accumulators of each query's stages. They only grow, so the greatest value is the last.
+/// The values of the accumulators of each query's stages. They only grow, so the greatest value is the last one.
 pub(super) fn values_of(profile: &Profile) -> HashMap<ExecutionId, HashMap<i64, i64>> {
     let mut values: HashMap<ExecutionId, HashMap<i64, i64>> = HashMap::new();
     for (id, stage) in &profile.stages {
@@ -76,14 +76,14 @@ pub(super) fn add_values(values: &mut HashMap<i64, i64>, stage: &Stage) {
     }
 }
 
-/// The CPU time of each of so many rows; none of unknown rows, or none. The range is of a share of `whole`.
+/// The CPU time for each row; `None` if the number is unknown or 0. `range` are the bounds of a share of `whole`.
 pub(super) fn per_row(own: Cost, range: Range, whole: Cost, rows: Option<i64>) -> Option<PerRow> {
     let rows = rows.filter(|rows| *rows > 0)? as f64;
     let whole = whole.cpu_ns as f64;
     let ns = own.cpu_ns as f64 / rows;
     Some(PerRow {
         ns,
-        // Rounding may leave the value out at either end.
+        // Rounding can put the value outside the range.
         low: (range[0] * whole / rows).min(ns),
         high: (range[1] * whole / rows).max(ns),
     })

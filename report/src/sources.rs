@@ -1,4 +1,4 @@
-//! Generated sources: the texts, and what each query did in them.
+//! Generated sources with the samples of each query.
 
 use std::collections::BTreeMap;
 use unfuse_format::{ExecutionId, StackId};
@@ -25,7 +25,7 @@ impl<'a> HotLines<'a> {
         }
     }
 
-    /// The sources, most CPU first.
+    /// The sources, most CPU time first.
     pub(super) fn into_sources(
         self,
         profile: &Profile,
@@ -52,7 +52,7 @@ impl<'a> HotLines<'a> {
     }
 }
 
-/// A text with the operator regions of its lines.
+/// A source with the operator regions of its lines.
 pub(super) fn source(class: &str, text: String, map: Option<&RegionMap>) -> Source {
     let mut regions: Vec<(u32, u32, i32, bool)> = Vec::new();
     for line in 1..=text.lines().count() as u32 {

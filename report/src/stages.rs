@@ -10,7 +10,7 @@ use unfuse_postprocess::Stage as KnownStage;
 /// Stage and attempt.
 pub(super) type Attempt = (i32, i32);
 
-/// One stage attempt from what is known of it.
+/// Describes one stage attempt.
 pub(super) fn stage(
     (stage, attempt): Attempt,
     known: Option<&KnownStage>,
@@ -56,7 +56,7 @@ fn metrics(tasks: &[TaskRow]) -> StageMetrics {
     sum
 }
 
-/// Time in which the task's thread ran the task and used no CPU.
+/// Time in which the task ran without using CPU, ns.
 pub(super) fn waiting_ns(task: &TaskRow) -> u64 {
     ns(task.run_ms).saturating_sub(task.cpu_ns.max(0).unsigned_abs())
 }
@@ -69,7 +69,7 @@ fn duration_ms(task: &TaskRow) -> i64 {
     task.finished_ms.saturating_sub(task.launched_ms).max(0)
 }
 
-/// The tasks of some stages as columns; `stages` are their positions in the query.
+/// The tasks of some stages as columns, each stage with its index in the query.
 pub(super) fn columns<'a>(stages: impl Iterator<Item = (usize, &'a [TaskRow])>) -> Tasks {
     let mut columns = Tasks::default();
     let mut executors = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 pub use unfuse_postprocess::plain::shorten;
 
-/// Up to twenty values, separated by commas; `none` for none.
+/// Up to twenty values, separated by commas; `none` without values.
 pub fn list<T: ToString>(values: &[T]) -> String {
     if values.is_empty() {
         return "none".to_owned();

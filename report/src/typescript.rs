@@ -1,4 +1,4 @@
-//! The page's types, made from those of the blocks that it gets.
+//! The page's types in TypeScript, generated from those of its blocks.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) struct Declarations {
 }
 
 impl Declarations {
-    /// Adds a type and those that it is made of.
+    /// Adds a type and the types that it contains.
     pub(crate) fn add<T: TS + 'static + ?Sized>(&mut self) {
         self.visit::<T>();
     }
@@ -23,7 +23,7 @@ impl Declarations {
 
 impl TypeVisitor for Declarations {
     fn visit<T: TS + 'static + ?Sized>(&mut self) {
-        // The language's own types have no file.
+        // Types of the language itself have no file.
         if T::output_path().is_none() {
             return;
         }
@@ -42,7 +42,7 @@ impl TypeVisitor for Declarations {
 /// All declarations.
 fn declarations() -> String {
     let mut all = Declarations {
-        // JSON has no other numbers; those of a report are below 2^53.
+        // JSON has only one type of numbers; a report's are below 2^53.
         config: Config::new().with_large_int("number"),
         by_name: BTreeMap::new(),
     };

@@ -37,17 +37,17 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format!("{value:.1} TiB")
 }
 
-/// `1 run`, `8 runs`, `12,000 runs`.
+/// A number with its noun: `1 run`, `8 runs`, `12,000 runs`.
 pub(crate) fn count(number: usize, one: &str) -> String {
     counted(thousands(number), one)
 }
 
-/// With a comma between thousands.
+/// With commas between thousands.
 fn thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -63,7 +63,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// `48%`, `less than 1%`; of a part of 0 to 1.
+/// `48%`, `less than 1%`; `part` is 0 to 1.
 pub(crate) fn percent(part: f64) -> String {
     match 100.0 * part {
         p if p > 0.0 && p < 0.5 => "less than 1%".to_owned(),
@@ -82,12 +82,12 @@ pub(crate) fn row_time(ns: f64) -> String {
     }
 }
 
-/// A name that leaves room for the rest of a sentence.
+/// A name shortened for use in a sentence.
 pub(crate) fn name(name: &str) -> String {
     shorten(name, 60)
 }
 
-/// What comes after "waited for".
+/// The words after "waited for".
 pub(crate) fn waited_for(reason: &str) -> String {
     match reason {
         "run queue" => "a CPU".to_owned(),
@@ -101,7 +101,7 @@ pub(crate) fn waited_for(reason: &str) -> String {
     }
 }
 
-/// Whole percentages that add up to 100, by largest remainders; all 0 where the whole is.
+/// Whole percentages that add up to `sum`, by largest remainders; all 0 if `of` is.
 pub(crate) fn percentages(parts: &[u64], of: u64, sum: u32) -> Vec<u32> {
     if of == 0 {
         return vec![0; parts.len()];
@@ -118,13 +118,13 @@ pub(crate) fn percentages(parts: &[u64], of: u64, sum: u32) -> Vec<u32> {
             .total_cmp(&exact[*a].fract())
             .then(a.cmp(b))
     });
-    for at in by_remainder.into_iter().take(missing as usize) {
-        whole[at] += 1;
+    for index in by_remainder.into_iter().take(missing as usize) {
+        whole[index] += 1;
     }
     whole
 }
 
-/// A path as a shell takes it.
+/// A path quoted for a shell.
 pub(crate) fn shell(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !path.is_empty() && path.chars().all(is_plain) {

@@ -79,9 +79,9 @@ fn rows(inputs: &mut Inputs<'_>) {
         .iter()
         .map(|end| format!("h,1,1,0,t,cpu,0,{end},1,{end}"))
         .collect();
-    for (at, row) in late.iter().enumerate() {
+    for (index, row) in late.iter().enumerate() {
         inputs.add(
-            &format!("time-{at}"),
+            &format!("time-{index}"),
             &[intervals(std::slice::from_ref(row))],
         );
     }

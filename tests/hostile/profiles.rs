@@ -142,9 +142,9 @@ fn with_files(dir: &Path) -> Vec<Hostile> {
         with("links", &|profile| links(profile, dir)),
         with(NAMES_FILE, &|profile| names_file(profile, &secret(dir))),
         with("names-pipe", &|profile| {
-            let at = dir.join("pipe");
-            pipe(&at);
-            names_file(profile, &at);
+            let path = dir.join("pipe");
+            pipe(&path);
+            names_file(profile, &path);
         }),
     ]
 }
@@ -269,9 +269,9 @@ fn sources(profile: &Path) {
     let helpers = "private void a() {\n".repeat(1 << 14);
     let text = format!("{begin}{end}{helpers}{NAME}{}", "\n".repeat(1 << 20));
     let sources = fs::read_dir(profile.join("sources")).expect("sources");
-    for (at, entry) in sources.flatten().enumerate() {
+    for (index, entry) in sources.flatten().enumerate() {
         // The others are small, but each is in a region of every kind.
-        let text = if at == 0 {
+        let text = if index == 0 {
             text.as_str()
         } else {
             &text[..2048]
@@ -296,8 +296,8 @@ fn links(profile: &Path, dir: &Path) {
 }
 
 /// A pipe: who opens it waits for ever.
-fn pipe(at: &Path) {
-    let made = std::process::Command::new("mkfifo").arg(at).status();
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
     assert!(made.expect("mkfifo").success());
 }
 

@@ -171,11 +171,11 @@ fn toml_text(text: &str) -> String {
 }
 
 fn prices(types: u32, slots: u32) -> String {
-    let instance = |at: u32| {
+    let instance = |index: u32| {
         format!(
-            "[[instance]]\nname = \"type{at}\"\nslots = {slots}\nspeed = 0.{:02}\non_demand = {}.5\nspot = 0.1\n",
-            at % 90 + 10,
-            at + 1
+            "[[instance]]\nname = \"type{index}\"\nslots = {slots}\nspeed = 0.{:02}\non_demand = {}.5\nspot = 0.1\n",
+            index % 90 + 10,
+            index + 1
         )
     };
     format!(

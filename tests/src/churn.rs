@@ -27,9 +27,9 @@ struct Class {
 
 /// Classes that came and went.
 #[derive(Debug)]
-pub struct Churned(Vec<Class>);
+pub struct ChurnedClasses(Vec<Class>);
 
-impl Churned {
+impl ChurnedClasses {
     /// Runs the program under `unfuse run`, with options of its own and of the JVM, and compares it with
     /// its profile.
     ///
@@ -40,7 +40,7 @@ impl Churned {
         options: &[&str],
         jvm: &[&str],
         milliseconds: u32,
-    ) -> (Self, Compared) {
+    ) -> (Self, ClassComparison) {
         let dir = tempfile::tempdir().expect("a directory");
         compile(home, "Churn.java", dir.path());
         let profile = dir.path().join("profile");
@@ -94,7 +94,7 @@ impl Churned {
     ///
     /// # Panics
     /// If a sample names a class that did not run at its time, or on another thread.
-    pub fn compare(&self, profile: &Path) -> Compared {
+    pub fn compare(&self, profile: &Path) -> ClassComparison {
         self.check_times(profile);
         let rows = top(profile, &["--by", "method"]);
         let whole: f64 = self.0.iter().map(|class| class.cpu_s).sum();
@@ -105,7 +105,7 @@ impl Churned {
             let samples = samples(&rows, |row| is(row, &name) && is(row, ".run"));
             (name, ran / whole, samples as f64)
         });
-        Compared {
+        ClassComparison {
             kinds: kinds.collect(),
             cpu_s: whole,
             all: samples(&rows, |_| true) as f64,
@@ -164,7 +164,7 @@ impl Churned {
 
 /// The eight kinds of class, and the samples of all there is.
 #[derive(Debug)]
-pub struct Compared {
+pub struct ClassComparison {
     kinds: Vec<(String, f64, f64)>,
     /// CPU time of all classes together, s.
     cpu_s: f64,
@@ -172,7 +172,7 @@ pub struct Compared {
     pub all: f64,
 }
 
-impl Compared {
+impl ClassComparison {
     /// For each kind: its name, its share of the classes' CPU time, its samples.
     pub fn kinds(&self) -> &[(String, f64, f64)] {
         &self.kinds

@@ -108,7 +108,7 @@ impl HotTruth {
         let mut entries = self.entries();
         entries.retain(|entry| Some(entry[0]) >= start && Some(entry[0]) <= end);
         let (first, last) = (entries[0], entries[entries.len() - 1]);
-        let [sum, mix] = [1, 2].map(|at| (last[at] - first[at]) as f64);
+        let [sum, mix] = [1, 2].map(|index| (last[index] - first[index]) as f64);
         assert!(sum + mix > 0.0, "the program did nothing meanwhile");
         sum / (sum + mix)
     }

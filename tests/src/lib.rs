@@ -17,7 +17,7 @@ use std::time::Duration;
 use archive::archive_options;
 use serde_json::Value;
 
-pub use churn::{Churned, Compared};
+pub use churn::{ChurnedClasses, ClassComparison};
 pub use cluster::{Cluster, executors, free_port, pyspark, wait_for};
 pub use consumers::Consumers;
 pub use hdfs::Hdfs;

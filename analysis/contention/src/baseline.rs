@@ -1,4 +1,4 @@
-//! What simpler methods say about the same workload (section 6.1), to compare with.
+//! The results of simpler methods for the same workload (section 6.1), for comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,11 @@ use crate::schedule::Reach;
 use crate::windows::Sweep;
 use crate::{QueryId, Resource, Span, Workload};
 
-/// Seconds of other queries, by victim.
+/// Seconds of each other query, by victim.
 pub type Overlaps = BTreeMap<QueryId, BTreeMap<QueryId, f64>>;
 
-/// Naive-Overlap: seconds for which each other query ran at the same time as the victim, first stage to last, in a part
-/// of the time or in all of it.
+/// Naive-Overlap: seconds for which each other query ran at the same time as the victim, first stage to last, in a
+/// window or in all time.
 pub fn naive_overlap(
     workload: &Workload,
     victims: &BTreeSet<QueryId>,
@@ -35,8 +35,8 @@ pub fn naive_overlap(
 
 /// Deep-Overlap: seconds of overlap summed over all pairs of a victim's task and another query's task on one host.
 ///
-/// The paper does not say whether tasks on different hosts overlap; "executing in parallel on the same host"
-/// (section 6.1) decides it. Counted window by window, so not quadratic in tasks.
+/// The paper does not define the overlap of tasks on different hosts; "executing in parallel on the same host" (section
+/// 6.1) excludes it. Computed window by window, so the time is not quadratic in tasks.
 pub fn deep_overlap(
     workload: &Workload,
     victims: &BTreeSet<QueryId>,

@@ -1,4 +1,4 @@
-//! Blame of stages toward victim stages, over all windows (eqs. 9 and 10).
+//! Blame of stages for the waits of victim stages, over all windows (eqs. 9 and 10).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,17 +10,17 @@ use crate::{
     StageId, TaskId, TaskUse, Workload,
 };
 
-/// A level-3 vertex: a victim stage that waited in one way on one host.
+/// A level-3 vertex: a kind of wait of a victim stage on one host.
 pub(crate) type Victim = (StageId, Kind, HostId);
 
-/// Blocked seconds of each victim, and the culprits they are attributed to (levels 3 and 4), in order.
+/// Blocked seconds of each victim, and the culprits to which they are attributed (levels 3 and 4), in order.
 #[derive(Default)]
 pub(crate) struct Seconds {
     pub(crate) by_victim: Vec<(Victim, Vec<(Source, f64)>)>,
     pub(crate) notes: Vec<Note>,
 }
 
-/// Distributes the blocked time of the victim stages; calls `also` for every wait.
+/// Distributes the blocked time of the victim stages; calls `also` for each wait.
 pub(crate) fn distribute(
     workload: &Workload,
     victims: &BTreeSet<StageId>,
@@ -42,7 +42,7 @@ pub(crate) fn distribute(
     Seconds { by_victim, notes }
 }
 
-/// How one task waited in one cell, and who used the resource meanwhile.
+/// A wait of one task in one cell, and the users of the resource meanwhile.
 pub(crate) struct Wait<'a> {
     pub(crate) cell: &'a Cell,
     pub(crate) stage: StageId,
@@ -51,7 +51,7 @@ pub(crate) struct Wait<'a> {
     blocked: f64,
     /// δr of eq. 7.
     units: f64,
-    /// Units a second of each.
+    /// Rate of each user, units a second.
     rates: &'a [(Source, f64)],
 }
 
@@ -61,10 +61,10 @@ impl Wait<'_> {
     }
 }
 
-/// Calls `tell` for every wait of the victim stages; returns what has to be said of the capacities where they ran.
+/// Calls `tell` for each wait of the victim stages. Returns notes on the capacities of their hosts.
 ///
-/// In each window, culprits are summed by stage before they meet the victims, so the time taken is
-/// victims × stages of the window, not tasks squared.
+/// In each window, culprits are summed by stage before they are combined with victims, so the time is victims × stages
+/// of the window, not tasks squared.
 pub(crate) fn each_wait(
     workload: &Workload,
     victims: &BTreeSet<StageId>,
@@ -94,10 +94,10 @@ pub(crate) fn each_wait(
                     Kind::Pause => {
                         rates.clear();
                         rates.push((Source::Known(collects.stopped(&cell)), 1.0));
-                        // There is one to blame, whatever the task got.
+                        // There is a single culprit, whatever the task got.
                         1.0
                     }
-                    // What counts as waiting for slots is what others hold.
+                    // Waiting for slots is measured by the slots that others hold.
                     kind if kind.is_for_slots() => {
                         users.against(victim, false, &mut rates);
                         usual.units(victim, &cell)
@@ -134,7 +134,7 @@ fn reach(workload: &Workload, victims: &BTreeSet<StageId>) -> Option<Reach> {
 /// Blame toward one victim vertex as it adds up.
 #[derive(Default)]
 pub(crate) struct Shares {
-    /// Blocked seconds that somebody can be blamed for.
+    /// Blocked seconds with a culprit.
     blocked: f64,
     /// β of eq. 9 by source, or seconds with [`Split::ByWindow`].
     blame: HashMap<Source, f64, ahash::RandomState>,
@@ -143,7 +143,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Adds the part (0 to 1) of a wait, as if its window had been cut to that part.
+    /// Adds a part (0 to 1) of a wait, as if its window ended there.
     pub(crate) fn add(&mut self, wait: &Wait<'_>, part: f64, split: Split) {
         let blocked = wait.blocked * part;
         let total: f64 = wait.rates.iter().map(|(_, rate)| rate).sum();
@@ -154,7 +154,7 @@ impl Shares {
         self.blocked += blocked;
         let factor = match split {
             Split::Pooled if wait.kind == Kind::Pause => blocked,
-            // A ratio: what is cut off a window, is cut off both.
+            // A ratio: cutting a window shortens both.
             Split::Pooled => wait.blocked / wait.units,
             Split::ByWindow => blocked / total,
         };
@@ -163,10 +163,10 @@ impl Shares {
         }
     }
 
-    /// Eq. 10, in seconds, each source once and in order.
+    /// Eq. 10 in seconds, by source, in order.
     pub(crate) fn seconds(self) -> Vec<(Source, f64)> {
         let mut seconds: Vec<(Source, f64)> = self.blame.into_iter().collect();
-        // Before they are added up, so that the same rows give the same last digit.
+        // Sorted before the addition, so that the same rows give the same last digit.
         seconds.sort_by_key(|(source, _)| *source);
         let total: f64 = seconds.iter().map(|(_, blame)| blame).sum();
         for (_, blame) in &mut seconds {
@@ -182,13 +182,13 @@ impl Shares {
     }
 }
 
-/// Use in a cell by source.
+/// Use of a cell by source.
 struct Users {
     sources: Vec<User>,
     seconds: f64,
 }
 
-/// Known processes and the unknown have weight 1.
+/// Known processes and unknown users have weight 1.
 struct User {
     source: Source,
     units: f64,
@@ -226,7 +226,7 @@ impl Users {
         }
     }
 
-    /// Rates (units a second) at which others used the resource, shared out by weight as in [`Cell::blame`].
+    /// Rates (units a second) at which others used the resource, weighted as in [`Cell::blame`].
     fn against(&self, victim: &TaskUse, own_tasks: bool, rates: &mut Vec<(Source, f64)>) {
         rates.clear();
         let (mut total, mut weighed) = (0.0, 0.0);
@@ -234,7 +234,7 @@ impl Users {
             let mut units = user.units;
             if user.source == Source::Stage(victim.stage) {
                 units -= victim.units;
-                // What is left of a difference of sums is nothing, not a tiny culprit.
+                // The remainder of a difference of sums is rounding, not a tiny culprit.
                 if units <= user.units * 1e-12 {
                     units = 0.0;
                 }
@@ -253,24 +253,24 @@ impl Users {
     }
 }
 
-/// Part of a window's time from which on collector threads did more than look whether there is anything to do.
+/// From this part of a window's time on, collector threads did more than check for work.
 const COLLECTS: f64 = 0.002;
 
-/// Whose pauses are.
+/// Decides who caused pauses.
 struct Collections(BTreeSet<HostId>);
 
 impl Collections {
-    /// Hosts of which it is known when garbage was collected. The serial collector has no threads of its own.
+    /// Hosts with data on garbage collection. The serial collector has no threads of its own.
     fn new(workload: &Workload) -> Collections {
         let known = workload.tables().known.iter();
         let collected = known.filter(|row| row.process == KnownProcess::Gc);
         Collections(collected.map(|row| row.host).collect())
     }
 
-    /// Garbage collection, unless there was next to none in the window: then the JVM stopped for something else.
+    /// Garbage collection, unless there was almost none in the window: then the JVM stopped for another reason.
     fn stopped(&self, cell: &Cell) -> KnownProcess {
         let units = cell.known.get(&KnownProcess::Gc).copied().unwrap_or(0.0);
-        // Without a row of the host nothing is known of the window.
+        // Without a row of the host, nothing is known about the window.
         match !cell.known.is_empty()
             && units < COLLECTS * cell.span.seconds()
             && self.0.contains(&cell.host)
@@ -297,8 +297,8 @@ impl UsualRates {
         UsualRates(rates)
     }
 
-    /// δr of eq. 7. A task that was blocked all along got nothing, and eq. 7 divides by it: the task's usual
-    /// rate stands in, and for a task that never got anything the host's capacity (RATP*).
+    /// δr of eq. 7. A task that was blocked all the time got nothing, and eq. 7 divides by δr: the task's usual rate
+    /// replaces it, and for a task that never got anything the host's capacity (RATP*).
     fn units(&self, victim: &TaskUse, cell: &Cell) -> f64 {
         if victim.units > 0.0 {
             return victim.units;

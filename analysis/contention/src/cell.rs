@@ -1,4 +1,4 @@
-//! One resource of one host in one window: who used it, who waited, and who is to blame (section 3).
+//! One resource of one host in one window: its users, the waiting tasks and their culprits (section 3).
 
 use std::collections::BTreeMap;
 
@@ -17,42 +17,42 @@ pub struct TaskUse {
     pub stage: StageId,
     /// δr, in the resource's units.
     pub units: f64,
-    /// BT in seconds, by kind of waiting.
+    /// BT in seconds, by kind of wait.
     pub blocked: BTreeMap<Kind, f64>,
 }
 
-/// Where a window's capacity comes from.
+/// Where the capacity of a window comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum CapacityBasis {
     /// The host's nominal capacity.
     Nominal,
-    /// More was used than is nominally there, so what was used is the capacity.
+    /// More was used than the nominal capacity, so the use is the capacity.
     Exceeded,
-    /// No nominal capacity is known; what was used is the capacity.
+    /// No nominal capacity is known; the use is the capacity.
     Unknown,
 }
 
-/// Who used what a cell's victim waited for.
+/// A user of the resource that a victim waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CellCulprit {
     /// A task that ran at the same time.
     Task(TaskId),
     /// A known process.
     Known(KnownProcess),
-    /// Nobody known: capacity that no one is known to have used, or that lay idle.
+    /// Unknown: capacity that nobody is known to have used, or that was idle.
     Unknown,
 }
 
 /// One resource of one host in one window; of memory that of one executor, of slots those of one application.
 ///
-/// Its capacity obeys eq. 12: what tasks, known processes and the unknown used sums to it. Measurements can
-/// break that (page cache hits are read faster than the disk, turbo clocks, late counters); the capacity is then
-/// what was used, [`CapacityBasis::Exceeded`] says so, and nothing is left for the unknown.
+/// Its capacity obeys eq. 12: it is the sum of the use by tasks, known processes and unknown users. Measurements can
+/// violate this (the page cache is faster than the disk, clocks boost, counters are late). Then the capacity is the
+/// use, `basis` is [`CapacityBasis::Exceeded`], and nothing remains for unknown users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// The host.
     pub host: HostId,
-    /// Whose tasks contend for it, see [`Executor::contending`].
+    /// The tasks that contend for it, see [`Executor::contending`].
     pub executor: Executor,
     /// The resource.
     pub resource: Resource,
@@ -62,16 +62,16 @@ pub struct Cell {
     pub capacity: f64,
     /// Where `capacity` comes from.
     pub basis: CapacityBasis,
-    /// Tasks that used the resource or waited for it, by id.
+    /// Tasks that used the resource or waited for it, in order of id.
     pub tasks: Vec<TaskUse>,
     /// Units that known processes used.
     pub known: BTreeMap<KnownProcess, f64>,
-    /// Units of the capacity that nobody is known to have used.
+    /// Units of the capacity without a known user.
     pub unknown: f64,
 }
 
 impl Cell {
-    /// A window with what was used in it; `nominal` is the capacity in units a second, if known.
+    /// A cell with its use; `nominal` is the capacity in units a second, if known.
     pub fn new(
         host: HostId,
         executor: Executor,
@@ -85,7 +85,7 @@ impl Cell {
         let possible = nominal.unwrap_or(0.0) * span.seconds();
         let basis = match nominal {
             None => CapacityBasis::Unknown,
-            // Sums of prorated rows are off by roundings; those are no news.
+            // Sums of prorated rows have rounding errors, which are no excess.
             Some(_) if used > possible * (1.0 + 1e-9) => CapacityBasis::Exceeded,
             Some(_) => CapacityBasis::Nominal,
         };
@@ -103,22 +103,22 @@ impl Cell {
         }
     }
 
-    /// S of eq. 4 for a task: how many times slower than alone it got the resource. Infinite if it got nothing.
+    /// S of eq. 4 for a task: by which factor it got the resource more slowly than alone. Infinite if it got nothing.
     pub fn slowdown(&self, victim: &TaskUse) -> f64 {
         self.ratp(victim.units).slowdown(Ratp::ideal(self.capacity))
     }
 
     /// The terms of eq. 5 in interval form (eqs. 6, 17 to 20): they sum to [`Cell::slowdown`].
     ///
-    /// Weights (footnote 4) share the same sum out by use ÷ weight, instead of by use: the slowdown is a
-    /// measured fact that no weight changes. Known processes and the unknown have weight 1.
+    /// Weights (footnote 4) divide the same sum by use ÷ weight instead of by use: the slowdown is measured, so no
+    /// weight changes it. Known processes and unknown users have weight 1.
     pub fn blame(&self, workload: &Workload, victim: &TaskUse) -> Vec<(CellCulprit, f64)> {
         self.terms(workload, victim, self.ratp(victim.units))
     }
 
-    /// The terms in blocked-time form (eqs. 7 and 8): the same culprits, to the extent that the victim could not go on.
+    /// The terms in blocked-time form (eqs. 7 and 8): the same culprits, for the time in which the victim was blocked.
     ///
-    /// They sum to [`Cell::slowdown`] × blocked ÷ window, so never to more than the slowdown.
+    /// They sum to [`Cell::slowdown`] × blocked ÷ window, so at most to the slowdown.
     pub fn blocked_blame(
         &self,
         workload: &Workload,

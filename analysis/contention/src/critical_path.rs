@@ -1,13 +1,13 @@
-//! The stages that decided how long a query took (section 4.1, challenge 1).
+//! The stages that determine the duration of a query (section 4.1, challenge 1).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{InputError, QueryId, StageId, Workload};
 
-/// The chain of stages, each reading from the one before, with the longest sum of run times; first to last.
+/// The chain of stages, each reading from the previous one, with the largest sum of run times; first to last.
 ///
-/// Attempts of a stage count together, since the next stage waits for all of them, and are all returned. Of
-/// chains of equal length the one with the smaller stage numbers at its end is taken. Linear in stages and edges.
+/// Attempts of a stage count together, since the next stage waits for all of them; all are returned. Of chains with
+/// equal sums, the one whose last stages have smaller numbers is taken. The time is linear in stages and edges.
 pub fn critical_path(workload: &Workload, query: QueryId) -> Vec<StageId> {
     let Ok(order) = topological(workload, query) else {
         return Vec::new();
@@ -23,15 +23,15 @@ pub fn critical_path(workload: &Workload, query: QueryId) -> Vec<StageId> {
         let sum = run + before.map_or(0, |(sum, _)| sum);
         best.insert(stage, (sum, before.map(|(_, parent)| parent)));
     }
-    let mut at = best
+    let mut next = best
         .iter()
         .map(|(stage, (sum, _))| (*sum, *stage))
         .fold(None, longer)
         .map(|(_, stage)| stage);
     let mut path = Vec::new();
-    while let Some(stage) = at {
+    while let Some(stage) = next {
         path.push(stage);
-        at = best[&stage].1;
+        next = best[&stage].1;
     }
     path.reverse();
     path.into_iter()
@@ -55,7 +55,8 @@ fn longer(best: Option<(i128, u32)>, next: (i128, u32)) -> Option<(i128, u32)> {
     }
 }
 
-/// Stage number to run time (ns, of all attempts) and parents that ran. No sum of 64-bit times overflows 128 bits.
+/// By stage number: run time (ns, of all attempts), and parents that ran. Sums of 64-bit times do not overflow 128
+/// bits.
 fn dag(workload: &Workload, query: QueryId) -> BTreeMap<u32, (i128, BTreeSet<u32>)> {
     let mut dag: BTreeMap<u32, (i128, BTreeSet<u32>)> = BTreeMap::new();
     for stage in workload.stages_of(query) {

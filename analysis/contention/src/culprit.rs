@@ -1,33 +1,33 @@
-//! Who can be blamed, beyond a single task.
+//! Culprits beyond single tasks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{KnownProcess, QueryId, StageId};
 
-/// A source of blame as fine as level 4 knows it: a stage, or what has no stages.
+/// A source of blame at level 4: a stage, or a process without stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Source {
     /// A stage attempt.
     Stage(StageId),
     /// A known process.
     Known(KnownProcess),
-    /// Nobody known.
+    /// Unknown.
     Unknown,
 }
 
-/// A source of blame as level 6 knows it.
+/// A source of blame at level 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Culprit {
-    /// A query; the victim itself where its own tasks got in each other's way.
+    /// A query; the victim itself if its own tasks blocked each other.
     Query(QueryId),
     /// A known process.
     Known(KnownProcess),
-    /// Nobody known.
+    /// Unknown.
     Unknown,
 }
 
 impl Source {
-    /// Whose it is.
+    /// The culprit of the source.
     pub fn culprit(self) -> Culprit {
         match self {
             Source::Stage(stage) => Culprit::Query(stage.query),

@@ -1,10 +1,10 @@
-//! Inputs that cannot have happened.
+//! Errors in the input.
 
 use thiserror::Error;
 
 use crate::{HostId, QueryId, Resource, StageId, TaskId};
 
-/// Why tables were refused.
+/// Why tables are rejected.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum InputError {
     /// A time before the clock began.
@@ -15,7 +15,7 @@ pub enum InputError {
         /// The time.
         at: i64,
     },
-    /// A time that no clock shows this century.
+    /// A time that no clock shows in this century.
     #[error("{what}: time {at} ns is after the year 2096")]
     TooLate {
         /// The row.
@@ -33,17 +33,17 @@ pub enum InputError {
         /// Its end.
         end: i64,
     },
-    /// NaN, infinite, negative, zero where that has no meaning, or so small or large that no quotient can be computed.
+    /// NaN, infinite, negative, zero where that has no meaning, or so small or large that quotients overflow.
     #[error("{what}: {value:?} is not a possible amount; it must be {possible}")]
     Amount {
         /// The row.
         what: String,
         /// The number.
         value: f64,
-        /// What it could be.
+        /// The range of possible values.
         possible: &'static str,
     },
-    /// Something was used in no time, so there is no rate.
+    /// Something was used in an empty span, so there is no rate.
     #[error("{what}: units or blocked time in an empty span")]
     EmptySpan {
         /// The row.
@@ -54,33 +54,33 @@ pub enum InputError {
     Blocked {
         /// The task.
         task: TaskId,
-        /// What was given.
+        /// The blocked time.
         blocked_ns: i64,
-        /// The longest possible.
+        /// The length of the span.
         span_ns: i64,
     },
     /// An interval outside its task's life.
     #[error("task {}: an interval lies outside the task's life", .0.0)]
     OutsideTask(TaskId),
-    /// A row refers to a query that has none.
+    /// A row refers to a query that does not exist.
     #[error("no query {}", .0.0)]
     NoQuery(QueryId),
-    /// A row refers to a stage that has none.
+    /// A row refers to a stage that does not exist.
     #[error("no stage {}.{} of query {}", .0.stage, .0.attempt, .0.query.0)]
     NoStage(StageId),
-    /// A row refers to a task that has none.
+    /// A row refers to a task that does not exist.
     #[error("no task {}", .0.0)]
     NoTask(TaskId),
-    /// A row refers to a host that has none.
+    /// A row refers to a host that does not exist.
     #[error("no host {}", .0.0)]
     NoHost(HostId),
-    /// Two rows for one thing.
+    /// Two rows for the same thing.
     #[error("{0} occurs twice")]
     Twice(String),
-    /// Two capacities.
+    /// Two capacities of a host's resource.
     #[error("host {} has two capacities for {}", .0.0, .1.name())]
     CapacityTwice(HostId, Resource),
-    /// Operators of a stage took more than all of it.
+    /// Shares of a stage's operators exceed 1.
     #[error("operators of stage {} of query {} sum to {sum}", stage.stage, stage.query.0)]
     Shares {
         /// The stage.
@@ -88,7 +88,7 @@ pub enum InputError {
         /// The sum.
         sum: f64,
     },
-    /// So many rows at the same time that an answer would take hours.
+    /// Too many rows at the same time: an answer would take hours.
     #[error(
         "too many tasks run at the same time: {0} comparisons of rows with stages are needed, and {limit} are allowed. Select a part of \
          the time (--since, --until)", limit = crate::options::MOST_COMPARISONS

@@ -1,4 +1,4 @@
-//! Handles of what the tables describe.
+//! Ids of the things that tables describe.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,11 @@ use crate::Resource;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QueryId(pub u64);
 
-/// A machine: what has a capacity. Executors of one machine share it, but for memory and slots (see [`Executor`]).
+/// A machine with capacities. Executors on one machine share them, except memory and slots (see [`Executor`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HostId(pub u32);
 
-/// A JVM in which tasks run, of an application.
+/// A JVM of an application in which tasks run.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -24,8 +24,8 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Who its tasks contend with for a resource of a host: tasks of executors for which this is the same. Spark manages the memory
-    /// of each JVM by itself, and a slot is only given to tasks of its application.
+    /// The key of contention for a resource of a host: tasks contend if their executors have the same key. Spark
+    /// manages the memory of each JVM separately, and only tasks of the same application get a slot.
     pub fn contending(self, resource: Resource) -> Executor {
         match resource {
             Resource::Memory => self,

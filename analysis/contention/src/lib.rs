@@ -1,21 +1,21 @@
-//! Who slowed a query down: blame for contention among concurrent queries.
+//! Contention among concurrent queries: which query slowed which other one down.
 //!
 //! The model is that of iQCAR (Kalmegh, Babu, Roy: *iQCAR: inter-Query Contention Analyzer for Data Analytics
 //! Frameworks*, SIGMOD 2019); equations, sections and figures in these docs are that paper's.
 //!
-//! A task that gets 30 bytes a second from a disk that gives 210 is slowed 6 times. The rest went to somebody: to
-//! tasks of other queries, to known processes, or nobody knows where. Who took 120 gets blame 4, who took 60 blame 2.
-//! Only time in which the task could not go on counts. Summed over windows, tasks, hosts and resources, that says
-//! which part of a query's blocked time is whose.
+//! A task that gets 30 bytes a second from a disk of 210 bytes a second is slowed 6 times. Others used the rest: tasks
+//! of other queries, known processes, or unknown users. The user of 120 has blame 4, the user of 60 has blame 2. Only
+//! time in which the task was blocked counts. Summed over windows, tasks, hosts and resources, this divides a query's
+//! blocked time among its culprits.
 //!
-//! Data goes through stages, each a type of its own:
+//! Data goes through stages, each with its own type:
 //!
 //! * [`Tables`]: rows as measured. [`Workload`]: the same, checked.
 //! * [`Cell`]: one resource of one host in one [window](windows), with slowdown and blame.
 //! * [`Graph`]: blocked seconds from victim queries down to culprit queries, in seven levels.
 //! * [`Timeline`]: the same by time and culprit.
 //! * [`Explanation`]: one path through it. [`Filter`], [`top`] and others answer questions with them.
-//! * [`Suggestion`]: what could be done. [`baseline`]: what simpler methods would have said.
+//! * [`Suggestion`]: what the user can do. [`baseline`]: the results of simpler methods.
 //!
 //! ```
 //! use unfuse_contention::*;
@@ -75,7 +75,7 @@ pub use graph::{ByVictim, Edge, Explanation, Flow, Graph, Impact, Key, Node, Nod
 pub use ids::{Executor, HostId, QueryId, StageId, TaskId};
 pub use input::{BlockedTime, CsvError, INTERVALS_CSV, Input, StageIndex, from_csv, from_profile};
 pub use options::{Options, Split, VictimStages};
-pub use questions::{By, Entity, Filter, Ranked, culprits, hot_resources, slow_nodes, top};
+pub use questions::{By, Entity, Filter, RankingRow, culprits, hot_resources, slow_nodes, top};
 pub use ratp::Ratp;
 pub use resource::{Kind, KnownProcess, Resource};
 pub use rules::{Evidence, Suggestion, Thresholds, suggestions};

@@ -5,22 +5,22 @@ use std::collections::BTreeSet;
 use crate::windows::comparisons;
 use crate::{HostId, InputError, QueryId, Resource, Span, StageId, Workload, critical_path};
 
-/// How often rows may be compared with stages: so often takes about a minute. Where all tasks run at the same time it grows with
-/// their square.
+/// Maximum number of comparisons of rows with stages, which takes about a minute. If all tasks run at the same time, it
+/// grows with their square.
 pub(crate) const MOST_COMPARISONS: u64 = 2_000_000_000;
 
 /// Which stages of a victim query count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VictimStages {
-    /// Those on the critical path: only their delays made the query late.
+    /// Stages on the critical path: only their delays made the query late.
     #[default]
     CriticalPath,
-    /// All.
+    /// All stages.
     All,
 }
 
 impl VictimStages {
-    /// Those of a query.
+    /// The stages of a query that count.
     pub fn select(self, workload: &Workload, query: QueryId) -> Vec<StageId> {
         match self {
             VictimStages::CriticalPath => critical_path(workload, query),
@@ -29,13 +29,13 @@ impl VictimStages {
     }
 }
 
-/// How a vertex' blocked seconds are shared out among culprits.
+/// How a vertex's blocked seconds are divided among culprits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Split {
-    /// As eq. 10 has it: by blame summed over all windows. Windows in which the victim got little weigh more.
+    /// As in eq. 10: by blame summed over all windows. Windows in which the victim got little weigh more.
     #[default]
     Pooled,
-    /// Each window's blocked seconds go to those who used the resource in that window.
+    /// In each window separately: its blocked seconds are divided among the users in that window.
     ByWindow,
 }
 
@@ -52,10 +52,10 @@ pub struct Options {
     pub resources: BTreeSet<Resource>,
     /// Only these hosts; all if empty. Default: empty.
     pub hosts: BTreeSet<HostId>,
-    /// How blocked seconds are shared out. Default: pooled.
+    /// How blocked seconds are divided. Default: pooled.
     pub split: Split,
-    /// Whether the victim's other tasks can be blamed. The paper's eq. 5 has them, its levels 4 to 6 leave them
-    /// out, which puts what a query does to itself down to its neighbours. Default: true.
+    /// Whether the victim's other tasks can be culprits. The paper's eq. 5 includes them, but its levels 4 to 6 omit
+    /// them, which attributes a query's own effect to its neighbours. Default: true.
     pub own_tasks: bool,
 }
 
@@ -74,10 +74,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Checks that an answer takes a minute or so, and not hours.
+    /// Checks that the answer takes about a minute, not hours.
     ///
     /// # Errors
-    /// [`InputError::TooMany`].
+    /// [`InputError::TooMany`] if it would take longer.
     pub fn check(&self, workload: &Workload) -> Result<(), InputError> {
         match comparisons(workload, self.within) {
             count @ MOST_COMPARISONS.. => Err(InputError::TooMany(count)),

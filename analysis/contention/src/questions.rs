@@ -1,4 +1,4 @@
-//! The questions of appendix E, asked of explanations.
+//! Answers the questions of appendix E from explanations.
 
 use std::collections::BTreeMap;
 
@@ -6,33 +6,33 @@ use serde::Serialize;
 
 use crate::{Culprit, Explanation, HostId, Kind, QueryId, Resource, Source, StageId, Workload};
 
-/// Which explanations count; what is `None` does not matter.
+/// Selects explanations; a field that is `None` matches all.
 ///
-/// The time window is not here: a graph is built for one, see [`Options::within`](crate::Options::within).
+/// It has no time window: a graph is built for one, see [`Options::within`](crate::Options::within).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// The victim query.
     pub victim: Option<QueryId>,
     /// The victim stage.
     pub stage: Option<StageId>,
-    /// What was waited for.
+    /// The resource that was waited for.
     pub resource: Option<Resource>,
-    /// How.
+    /// The kind of wait.
     pub kind: Option<Kind>,
-    /// Where.
+    /// The host of the wait.
     pub host: Option<HostId>,
-    /// Who is to blame.
+    /// The culprit.
     pub culprit: Option<Culprit>,
     /// The culprit query's user.
     pub user: Option<String>,
     /// The culprit query's pool.
     pub pool: Option<String>,
-    /// Only what was done by someone else than the victim query itself.
+    /// Only culprits other than the victim query itself.
     pub others_only: bool,
 }
 
 impl Filter {
-    /// Whether an explanation counts.
+    /// Whether an explanation matches.
     pub fn accepts(&self, workload: &Workload, explanation: &Explanation) -> bool {
         let query = match explanation.culprit {
             Culprit::Query(id) => workload.query(id),
@@ -65,22 +65,22 @@ fn same<T: PartialEq>(asked: &Option<T>, given: &T) -> bool {
 pub enum By {
     /// Resources (level 2).
     Resource,
-    /// Kinds of waiting.
+    /// Kinds of waits.
     Kind,
     /// Hosts (level 3).
     Host,
-    /// Culprit stages (level 5), with processes as one each.
+    /// Culprit stages (level 5); each process is one entity.
     CulpritStage,
     /// Culprit queries and processes (level 6).
     Culprit,
 }
 
-/// What was ranked.
+/// The entity of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Entity {
     /// A resource.
     Resource(Resource),
-    /// A kind of waiting.
+    /// A kind of wait.
     Kind(Kind),
     /// A host.
     Host(HostId),
@@ -91,7 +91,7 @@ pub enum Entity {
 }
 
 impl Entity {
-    /// What of an explanation is ranked.
+    /// The entity of an explanation.
     pub fn from_explanation(explanation: &Explanation, by: By) -> Self {
         match by {
             By::Resource => Self::Resource(explanation.resource),
@@ -111,10 +111,10 @@ impl Entity {
 
 /// One line of a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Ranked {
-    /// Which.
+pub struct RankingRow {
+    /// The entity.
     pub entity: Entity,
-    /// DOR, summed over the victims that the filter lets through: 0 to 1 for each.
+    /// DOR, summed over the victims that the filter accepts: 0 to 1 for each.
     pub responsibility: f64,
     /// Blocked seconds.
     pub seconds: f64,
@@ -127,7 +127,7 @@ pub fn top(
     filter: &Filter,
     by: By,
     k: usize,
-) -> Vec<Ranked> {
+) -> Vec<RankingRow> {
     let mut sums: BTreeMap<Entity, (f64, f64)> = BTreeMap::new();
     for explanation in explanations
         .iter()
@@ -139,19 +139,19 @@ pub fn top(
         *responsibility += explanation.weight;
         *seconds += explanation.seconds;
     }
-    let ranked = |(entity, (responsibility, seconds))| Ranked {
+    let ranked = |(entity, (responsibility, seconds))| RankingRow {
         entity,
         responsibility,
         seconds,
     };
-    let mut ranked: Vec<Ranked> = sums.into_iter().map(ranked).collect();
+    let mut ranked: Vec<RankingRow> = sums.into_iter().map(ranked).collect();
     ranked.sort_by(|a, b| b.responsibility.total_cmp(&a.responsibility));
     ranked.truncate(k);
     ranked
 }
 
 /// Hosts by their impact on all victims.
-pub fn slow_nodes(workload: &Workload, explanations: &[Explanation]) -> Vec<Ranked> {
+pub fn slow_nodes(workload: &Workload, explanations: &[Explanation]) -> Vec<RankingRow> {
     top(
         workload,
         explanations,
@@ -162,7 +162,7 @@ pub fn slow_nodes(workload: &Workload, explanations: &[Explanation]) -> Vec<Rank
 }
 
 /// Resources by their impact on all victims.
-pub fn hot_resources(workload: &Workload, explanations: &[Explanation]) -> Vec<Ranked> {
+pub fn hot_resources(workload: &Workload, explanations: &[Explanation]) -> Vec<RankingRow> {
     top(
         workload,
         explanations,
@@ -172,10 +172,10 @@ pub fn hot_resources(workload: &Workload, explanations: &[Explanation]) -> Vec<R
     )
 }
 
-/// Queries and processes by their impact on all victims but themselves.
+/// Queries and processes by their impact on all victims other than themselves.
 ///
-/// Processes that are no query are among them: where they lead, concurrency is not what made queries slow.
-pub fn culprits(workload: &Workload, explanations: &[Explanation]) -> Vec<Ranked> {
+/// This includes processes outside queries: if they are first, concurrency did not make queries slow.
+pub fn culprits(workload: &Workload, explanations: &[Explanation]) -> Vec<RankingRow> {
     let others = Filter {
         others_only: true,
         ..Filter::default()

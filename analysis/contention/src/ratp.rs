@@ -1,6 +1,6 @@
 //! The Resource Acquire Time Penalty (section 3.1).
 
-/// Seconds a task spends to get one unit of a resource. Infinite for who gets nothing.
+/// Seconds that a task spends to get one unit of a resource. Infinite if it gets nothing.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Ratp(f64);
 
@@ -14,22 +14,22 @@ impl Ratp {
         })
     }
 
-    /// Eqs. 3 and 11, RATP*: the least a host with this capacity (units a second) can take.
+    /// Eqs. 3 and 11, RATP*: the least possible on a host with this capacity (units a second).
     pub fn ideal(capacity: f64) -> Ratp {
         Ratp::new(1.0, capacity)
     }
 
-    /// Seconds a unit.
+    /// Seconds for each unit.
     pub fn seconds_per_unit(self) -> f64 {
         self.0
     }
 
-    /// Eqs. 4 and 15: how many times the ideal this is, beyond the ideal itself; 0 when all was the task's own.
+    /// Eqs. 4 and 15: by which multiple of the ideal it exceeds the ideal; 0 if the task had the whole resource.
     pub fn slowdown(self, ideal: Ratp) -> f64 {
         (self.0 - ideal.0) / ideal.0
     }
 
-    /// One term of eqs. 6, 8 and 17 to 20: the blame of one with this RATP toward a victim. 0 for who used nothing.
+    /// One term of eqs. 6, 8 and 17 to 20: the blame of a user with this RATP for a victim. 0 if it used nothing.
     pub fn blame_toward(self, victim: Ratp) -> f64 {
         if self.0.is_infinite() {
             0.0

@@ -1,4 +1,4 @@
-//! What tasks contend for, and what then waits.
+//! Resources that tasks contend for, and kinds of waits.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 /// | network | byte | bytes a second |
 /// | slots | slot · second held | slots |
 ///
-/// Memory and slots count what is *held*, where section 5.2 of the paper counts what is acquired: a query that
-/// filled the memory before the victim began (the paper's own Mem-Internal experiment) acquires nothing while
-/// they overlap, yet is what the victim waits for.
+/// Memory and slots count what is *held*, while section 5.2 of the paper counts what is acquired: a query that filled
+/// the memory before the victim began (the paper's own Mem-Internal experiment) acquires nothing while they overlap,
+/// yet the victim waits for its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Resource {
     /// Processors.
@@ -51,15 +51,15 @@ impl Resource {
     }
 }
 
-/// The kind of waiting (res' of the paper's explanations): finer than the resource. Consumption counts for
-/// the resource, since reads and writes share a disk; blocked time is kept by kind.
+/// The kind of a wait (res' of the paper's explanations), finer than the resource. Consumption is by resource, since
+/// reads and writes share a disk; blocked time is by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// Waiting for a lock or monitor (counts as CPU, section 5.2).
     Lock,
     /// Runnable, waiting for a core.
     RunQueue,
-    /// Stopped with all threads of its JVM, most often for garbage collection: nobody else is to blame for it.
+    /// Stopped with all threads of its JVM, most often for garbage collection; no other query is the culprit.
     Pause,
     /// Waiting for storage memory.
     StorageMemory,
@@ -73,17 +73,17 @@ pub enum Kind {
     NetworkFetch,
     /// Waiting for a task slot.
     Slot,
-    /// Waiting for a task slot while all CPUs are busy: another slot would have helped nobody.
+    /// Waiting for a task slot while all CPUs are busy: another slot would not have helped.
     SlotOnBusyCpu,
 }
 
 impl Kind {
-    /// Whether it is waiting for what others hold of task slots.
+    /// Whether tasks wait for slots that others hold.
     pub fn is_for_slots(self) -> bool {
         matches!(self, Kind::Slot | Kind::SlotOnBusyCpu)
     }
 
-    /// What is contended for when a task waits so.
+    /// The resource that such a task waits for.
     pub fn resource(self) -> Resource {
         match self {
             Kind::Lock | Kind::RunQueue | Kind::Pause | Kind::SlotOnBusyCpu => Resource::Cpu,
@@ -108,7 +108,7 @@ impl Kind {
         Kind::SlotOnBusyCpu,
     ];
 
-    /// What tables call it.
+    /// Its word in tables.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Lock => "lock",
@@ -124,8 +124,8 @@ impl Kind {
         }
     }
 
-    /// The kind that tables call so.
-    pub fn of_word(word: &str) -> Option<Kind> {
+    /// Parses the word that tables use.
+    pub fn from_word(word: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
@@ -146,12 +146,12 @@ impl Kind {
     }
 }
 
-/// Processes that are no query but known by name (section 5.1), with one task on every host each.
+/// Processes that are not queries but have a name (section 5.1), with one task on every host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum KnownProcess {
     /// Garbage collection of the JVMs.
     Gc,
-    /// What else the JVMs do outside tasks: compiling, scheduling, the driver's work.
+    /// Other work of the JVMs outside tasks: compilation, scheduling, the driver.
     Jvm,
     /// CPU use of the host outside all tasks.
     ExternalCpu,
@@ -162,7 +162,7 @@ pub enum KnownProcess {
 }
 
 impl KnownProcess {
-    /// The process that a resource's use outside all tasks is attributed to; memory and slots are Spark's own.
+    /// The process to which use of a resource outside all tasks is attributed; memory and slots are Spark's own.
     pub fn external(resource: Resource) -> Option<KnownProcess> {
         match resource {
             Resource::Cpu => Some(KnownProcess::ExternalCpu),
@@ -172,7 +172,7 @@ impl KnownProcess {
         }
     }
 
-    /// Its name, as the paper writes it.
+    /// Its name in the paper.
     pub fn name(self) -> &'static str {
         match self {
             KnownProcess::Gc => "GC_Q",

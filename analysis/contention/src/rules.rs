@@ -1,4 +1,4 @@
-//! What could be done about contention (footnote 3): heuristics, each with its evidence.
+//! Suggestions against contention (footnote 3): heuristics, each with its evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use crate::{
     Culprit, Explanation, HostId, KnownProcess, Query, QueryId, Resource, StageId, Workload,
 };
 
-/// When a heuristic speaks up; parts of a victim's blocked time, 0 to 1.
+/// When a heuristic applies; parts of a victim's blocked time, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// What a culprit must answer for. Default: 0.2.
+    /// The least responsibility of a culprit. Default: 0.2.
     pub responsibility: f64,
-    /// How much of a culprit's impact must lie on one host, or on one of its stages, to be local. Default: 0.7.
+    /// The least part of a culprit's impact on one host, or by one of its stages, to count as local. Default: 0.7.
     pub concentration: f64,
 }
 
@@ -26,7 +26,7 @@ impl Default for Thresholds {
     }
 }
 
-/// What a suggestion rests on.
+/// The evidence for a suggestion.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
     /// The victim.
@@ -39,56 +39,57 @@ pub struct Evidence {
     pub paths: Vec<Explanation>,
 }
 
-/// What could be done. Measured is only the evidence; whether the action helps is not.
+/// A suggestion. Only its evidence is measured; whether the action helps is not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Suggestion {
-    /// The culprit hurts the victim on one host of several: place one of them elsewhere.
+    /// The culprit harms the victim on one of several hosts: place one of them elsewhere.
     Move {
-        /// Who to move.
+        /// The query to move.
         culprit: QueryId,
-        /// Away from where.
+        /// The host to avoid.
         host: HostId,
-        /// Why.
+        /// The evidence.
         evidence: Evidence,
     },
     /// One stage of the culprit does most of the harm: run it after the victim's stages.
     Delay {
         /// The stage to delay.
         stage: StageId,
-        /// The victim stages to wait for.
+        /// The victim stages that it should wait for.
         until: BTreeSet<StageId>,
-        /// Why.
+        /// The evidence.
         evidence: Evidence,
     },
-    /// The culprit's pool has at least the weight of the victim's, and it hurts it all along: give the victim's more.
+    /// The culprit's pool has at least the weight of the victim's, and harms it all the time: give the victim's more
+    /// weight.
     Reprioritise {
-        /// Whose pool has as much.
+        /// The query of the other pool.
         culprit: QueryId,
-        /// What its pool has now.
+        /// Weight of its pool now.
         weight: f64,
-        /// Why.
+        /// The evidence.
         evidence: Evidence,
     },
-    /// Both contend for what the scheduler hands out, in the same pool: give the culprit a pool of its own.
+    /// Both contend in the same pool for a resource that the scheduler assigns: give the culprit its own pool.
     ChangePool {
-        /// Who to move.
+        /// The query to move.
         culprit: QueryId,
-        /// Out of which pool.
+        /// Its pool now.
         pool: String,
-        /// Why.
+        /// The evidence.
         evidence: Evidence,
     },
-    /// A process outside all queries is to blame: no scheduling of queries helps.
+    /// The culprit is a process outside all queries: no scheduling of queries helps.
     LookOutside {
-        /// Which.
+        /// The process.
         process: KnownProcess,
-        /// Why.
+        /// The evidence.
         evidence: Evidence,
     },
 }
 
 impl Suggestion {
-    /// What it rests on.
+    /// The evidence.
     pub fn evidence(&self) -> &Evidence {
         match self {
             Suggestion::Move { evidence, .. }
@@ -100,8 +101,8 @@ impl Suggestion {
     }
 }
 
-/// Suggestions for all victims, those with the most evidence first. Nothing is suggested about the unknown or
-/// about what a query does to itself.
+/// Suggestions for all victims, those with the most evidence first. There are none about unknown culprits or about what
+/// a query does to itself.
 pub fn suggestions(
     workload: &Workload,
     explanations: &[Explanation],
@@ -152,7 +153,7 @@ fn about(
         return Vec::new();
     };
     let enough = whole.responsibility * thresholds.concentration;
-    // Each application has a scheduler of its own; what two of them call alike is not one pool.
+    // Each application has its own scheduler; pools of the same name in two of them are different.
     let one_scheduler = row.application == victim.application;
     let one_pool = pool(row) == pool(victim);
     let mut suggestions = Vec::new();
@@ -175,7 +176,7 @@ fn about(
                 evidence,
             });
         }
-        // Weights are those of pools: they say nothing of two queries in one.
+        // Weights are those of pools: they do not matter between two queries in one pool.
         _ if one_scheduler && !one_pool && row.weight >= victim.weight => {
             suggestions.push(Suggestion::Reprioritise {
                 culprit,
@@ -200,7 +201,7 @@ fn about(
     suggestions
 }
 
-/// The pool of who asks for none is that of who asks for `default`.
+/// A query without a pool is in the pool `default`.
 fn pool(query: &Query) -> &str {
     match query.pool.as_str() {
         "" => "default",

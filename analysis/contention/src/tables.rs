@@ -1,4 +1,4 @@
-//! The input: rows as they were measured, not yet checked ([`Workload::new`](crate::Workload::new) does that).
+//! The input: rows as measured, unchecked ([`Workload::new`](crate::Workload::new) checks them).
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Executor, HostId, Kind, KnownProcess, QueryId, Resource, StageId, TaskId};
 
-/// A span of one host's clock, in nanoseconds; the end is not part of it.
+/// A span in one host's clock, ns; the end is exclusive.
 ///
-/// Hosts' clocks need not agree: blame is only ever found among tasks of one host.
+/// Hosts' clocks need not agree: blame is only found among tasks of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Span {
     /// Nanoseconds, not negative.
@@ -23,7 +23,7 @@ impl Span {
         (self.end - self.start) as f64 / 1e9
     }
 
-    /// What both have, if they have anything.
+    /// The overlap of both, if there is any.
     pub fn intersection(self, other: Span) -> Option<Span> {
         let both = Span {
             start: self.start.max(other.start),
@@ -32,12 +32,12 @@ impl Span {
         (both.start < both.end).then_some(both)
     }
 
-    /// What of it is in a part of the time, or all of it where none is asked for.
+    /// Its overlap with a window, or all of it without a window.
     pub fn within(self, part: Option<Span>) -> Option<Span> {
         part.map_or(Some(self), |part| self.intersection(part))
     }
 
-    /// The shortest span that holds both.
+    /// The shortest span that contains both.
     pub fn hull(self, other: Span) -> Span {
         Span {
             start: self.start.min(other.start),
@@ -45,10 +45,10 @@ impl Span {
         }
     }
 
-    /// Cut into as many equal parts; of rounding, the last gets the rest.
+    /// Cuts it into equal parts; the last one gets the rest from rounding.
     pub(crate) fn cut(self, parts: usize) -> Vec<Span> {
         let length = (self.end - self.start) as f64;
-        let bound = |at: usize| self.start + (length * at as f64 / parts as f64) as i64;
+        let bound = |part: usize| self.start + (length * part as f64 / parts as f64) as i64;
         let bounds = (0..parts).map(bound).chain([self.end]).collect::<Vec<_>>();
         let pairs = bounds.windows(2).map(|pair| Span {
             start: pair[0],
@@ -69,7 +69,7 @@ impl Span {
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Its handle.
+    /// Its id.
     pub id: HostId,
     /// Its name.
     pub name: String,
@@ -78,26 +78,26 @@ pub struct Host {
 /// A query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Query {
-    /// Its handle.
+    /// Its id.
     pub id: QueryId,
-    /// What it is asked for by; no other query has it.
+    /// Its name in questions, unique among queries.
     pub name: String,
-    /// The application whose scheduler runs it; empty where there is but one, or none is known.
+    /// The application whose scheduler runs it; empty if there is only one, or none is known.
     pub application: String,
-    /// What it is called for people: a title, and `: ` and a description where there is one.
+    /// Its label for users: a title, and `: ` and a description if there is one.
     pub label: String,
-    /// Who runs it.
+    /// The user who runs it.
     pub user: String,
     /// The scheduler pool it runs in.
     pub pool: String,
-    /// Its right to resources, relative to 1 (footnote 4): what has weight 2 is blamed half for the same use.
+    /// Its right to resources, relative to 1 (footnote 4): weight 2 halves the blame for the same use.
     pub weight: f64,
 }
 
 impl Query {
     /// Its label without the description.
     pub fn title(&self) -> &str {
-        // A name can have a colon of its own.
+        // A name can contain a colon.
         let plain = format!("query {}", self.name);
         let from = match self.label.starts_with(&plain) {
             true => plain.len(),
@@ -111,55 +111,55 @@ impl Query {
 /// A stage attempt with its place in the query's DAG.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Its handle.
+    /// Its id.
     pub id: StageId,
-    /// Numbers of the stages it reads from. Stages that have no row (Spark skips what it still has) count as
-    /// taking no time.
+    /// Numbers of the stages that it reads from. Stages without a row (Spark skips what it still has) count as taking
+    /// no time.
     pub parents: Vec<u32>,
-    /// When it ran, by the driver's clock.
+    /// When it ran, in the driver's clock.
     pub span: Span,
 }
 
 /// A task attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its handle.
+    /// Its id.
     pub id: TaskId,
-    /// The stage attempt it is of.
+    /// Its stage attempt.
     pub stage: StageId,
-    /// Where it ran.
+    /// The host on which it ran.
     pub host: HostId,
-    /// In which JVM there.
+    /// The JVM in which it ran.
     #[serde(default)]
     pub executor: Executor,
     /// When it ran.
     pub span: Span,
-    /// False for what is no running task but holds or wants something for its stage: blocks in a cache, tasks that
-    /// wait for a slot. Baselines do not count it.
+    /// False for a row that is not a running task but holds or needs something for its stage: blocks in a cache, tasks
+    /// that wait for a slot. Baselines ignore it.
     pub runs: bool,
 }
 
-/// What one task did with one resource during some time.
+/// The use of one resource by one task in a span.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The task.
     pub task: TaskId,
-    /// The resource and the kind of waiting.
+    /// The kind of wait, which implies the resource.
     pub kind: Kind,
-    /// When. Inside the task's life, but for waiting for a slot, which comes before it.
+    /// The span. Inside the task's life, except for waits for a slot, which precede it.
     pub span: Span,
     /// δr: units it got, see [`Resource`].
     pub units: f64,
-    /// BT: nanoseconds in which it could not go on, at most the span.
+    /// BT: nanoseconds in which it was blocked, at most the length of the span.
     pub blocked_ns: i64,
 }
 
-/// C of eq. 3: what a host can give.
+/// C of eq. 3: a capacity of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     /// The host.
     pub host: HostId,
-    /// Of memory whose it is, of slots those of which application; of no matter for what the whole host shares.
+    /// For memory the executor, for slots its application; irrelevant for resources that the whole host shares.
     #[serde(default)]
     pub executor: Executor,
     /// The resource.
@@ -168,21 +168,21 @@ pub struct Capacity {
     pub per_second: f64,
 }
 
-/// What of a resource lay idle, where no capacity is known but for how long it had nothing to do (disks).
+/// The idle part of a resource, if no capacity is known but its idle time is (disks).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Idle {
     /// The host.
     pub host: HostId,
     /// The resource.
     pub resource: Resource,
-    /// When.
+    /// The span.
     pub span: Span,
-    /// Units that could have been used beside those that were.
+    /// Units that could have been used in addition.
     pub units: f64,
 }
 
-/// What a known process used. What a host used beyond all tasks is an external one's; tell it for spans over which tasks were
-/// measured too, or what they did in a burst looks like others' work.
+/// Use by a known process. Use of a host outside all tasks is that of an external process; report it for spans over
+/// which tasks were measured too, or their bursts look like the work of others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KnownUse {
     /// The host.
@@ -191,7 +191,7 @@ pub struct KnownUse {
     pub process: KnownProcess,
     /// The resource.
     pub resource: Resource,
-    /// When.
+    /// The span.
     pub span: Span,
     /// Units used.
     pub units: f64,
@@ -202,11 +202,11 @@ pub struct KnownUse {
 pub struct Heartbeat {
     /// The host.
     pub host: HostId,
-    /// Nanoseconds of its clock.
+    /// Time in its clock, ns.
     pub at: i64,
 }
 
-/// The part of a stage's CPU time that one operator took; profiles know it, the paper did not.
+/// The part of a stage's CPU time used by one operator; profiles have it, the paper does not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperatorShare {
     /// The stage.
@@ -228,16 +228,17 @@ pub struct Tables {
     pub stages: Vec<Stage>,
     /// Task attempts.
     pub tasks: Vec<Task>,
-    /// What tasks used and waited for.
+    /// Use and waits of tasks.
     pub intervals: Vec<Interval>,
-    /// What hosts can give. Where none is known, what is used counts as the capacity, and a note says so.
+    /// Capacities of hosts. Where none is known, the use counts as the capacity, with a note.
     pub capacities: Vec<Capacity>,
-    /// What known processes used.
+    /// Use by known processes.
     pub known: Vec<KnownUse>,
-    /// What lay idle.
+    /// Idle resources.
     #[serde(default)]
     pub idle: Vec<Idle>,
-    /// Where to cut windows besides task boundaries. Pass the ends of the interval rows for the finest windows.
+    /// Times at which windows are cut, besides the bounds of tasks. Pass the ends of the interval rows for the finest
+    /// windows.
     pub heartbeats: Vec<Heartbeat>,
     /// Shares of stages' CPU time by operator, if known.
     pub operators: Vec<OperatorShare>,

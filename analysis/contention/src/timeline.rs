@@ -1,4 +1,4 @@
-//! Who slowed a query down, and when: what figures 10 to 12 draw.
+//! Blocked time of a query by time and culprit, as in figures 10 to 12.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,20 +9,21 @@ use crate::{Culprit, QueryId, Resource, Span, Split, StageId, Workload};
 /// Blocked seconds of one victim query over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
-    /// One after the other, from when the victim first ran or waited until it last did, by its hosts' clocks.
+    /// The slices, one after the other, from when the victim first ran or waited until it last did, in its hosts'
+    /// clocks.
     pub slices: Vec<Slice>,
 }
 
 /// A part of the time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
-    /// When.
+    /// Its span.
     pub span: Span,
-    /// Blocked seconds by what was waited for and who is to blame; their sum is what the victim was blocked in it.
+    /// Blocked seconds by resource and culprit; they sum to the victim's blocked time in the span.
     pub seconds: BTreeMap<(Resource, Culprit), f64>,
 }
 
-/// Timelines as they add up.
+/// Timelines while waits are added.
 pub(crate) struct Sums {
     split: Split,
     spans: BTreeMap<QueryId, Vec<Span>>,
@@ -30,7 +31,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Of victim stages, in `slices` equal parts of each victim's time.
+    /// Sums for victim stages, in `slices` equal parts of each victim's time.
     pub(crate) fn new(
         workload: &Workload,
         stages: &BTreeSet<StageId>,
@@ -51,9 +52,9 @@ impl Sums {
         let Some(spans) = self.spans.get(&wait.stage.query) else {
             return;
         };
-        for (at, part) in spread(spans, wait.cell.span) {
+        for (index, part) in spread(spans, wait.cell.span) {
             self.shares
-                .entry((at, wait.vertex()))
+                .entry((index, wait.vertex()))
                 .or_default()
                 .add(wait, part, self.split);
         }
@@ -73,13 +74,13 @@ impl Sums {
             .collect();
         // In order, so that the same rows give the same last digit.
         let shares: BTreeMap<(usize, Victim), Shares> = self.shares.into_iter().collect();
-        for ((at, (stage, kind, _)), shares) in shares {
+        for ((index, (stage, kind, _)), shares) in shares {
             let Some(timeline) = timelines.get_mut(&stage.query) else {
                 continue;
             };
             for (source, seconds) in shares.seconds() {
                 let key = (kind.resource(), source.culprit());
-                *timeline.slices[at].seconds.entry(key).or_default() += seconds;
+                *timeline.slices[index].seconds.entry(key).or_default() += seconds;
             }
         }
         timelines

@@ -9,19 +9,19 @@ use crate::{
     TaskUse, Workload,
 };
 
-/// The windows of a host, one after the other: cut where any of its tasks starts or ends and at heartbeats.
+/// The windows of a host, one after the other, cut where any of its tasks starts or ends and at heartbeats.
 ///
-/// Waiting for a slot, which is no part of a task's life, adds its ends.
+/// A wait for a slot precedes its task's life; its ends are also cuts.
 pub fn windows(workload: &Workload, host: HostId) -> Vec<Span> {
     let rows = workload.schedule().hosts.get(&host);
     rows.map_or_else(Vec::new, |rows| between(&rows.cuts, None))
 }
 
-/// Every (window, resource) of every host in which a task used or waited for something, by host, time and resource; memory by
-/// executor, slots by application.
+/// Every (window, resource) of every host in which a task used or waited for something, by host, time and resource;
+/// memory by executor, slots by application.
 ///
-/// Amounts are prorated: a row counts in each window by the part of its span that lies in it. `within` cuts
-/// all else away. The time taken is linear in rows × the windows they span; in memory are the cells of one window.
+/// Amounts are prorated: a row counts in each window by the part of its span inside it. `within` cuts off all else. The
+/// time is linear in rows × the windows that they span; memory holds the cells of one window.
 pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = Cell> {
     cells_of(workload, move |_, rows| between(&rows.cuts, within))
 }
@@ -52,7 +52,8 @@ fn cells_of(
         })
 }
 
-/// How often a row is compared with a stage that uses something in the same window: what an answer takes time in proportion to.
+/// Number of comparisons of a row with a stage that uses something in the same window; the time of an answer is
+/// proportional to it.
 pub(crate) fn comparisons(workload: &Workload, within: Option<Span>) -> u64 {
     let mut count = 0u64;
     for rows in workload.schedule().hosts.values() {
@@ -83,7 +84,7 @@ pub(crate) fn comparisons(workload: &Workload, within: Option<Span>) -> u64 {
     count
 }
 
-/// What went on at a host, from one window to the next.
+/// The rows of a host, window by window.
 struct HostSweep<'a> {
     workload: &'a Workload,
     host: HostId,
@@ -118,7 +119,7 @@ impl<'a> HostSweep<'a> {
                 .or_default()
                 .add(row, task.stage, part);
         }
-        // Processes outside share no memory and no slots with tasks.
+        // External processes share no memory and no slots with tasks.
         let all = |resource: Resource| (resource, Executor::default());
         for (row, part) in self.known.during(window, |at| &tables.known[at]) {
             if let Some(cell) = cells.get_mut(&all(row.resource)) {
@@ -190,12 +191,12 @@ impl<'a, Row: Copy> Sweep<'a, Row> {
 struct CellMeasurement {
     tasks: Vec<TaskUse>,
     known: BTreeMap<KnownProcess, f64>,
-    /// What could have been used beside that.
+    /// Units that could have been used in addition.
     idle: f64,
 }
 
 impl CellMeasurement {
-    /// Rows come by task.
+    /// Rows come in order of tasks.
     fn add(&mut self, row: &Interval, stage: StageId, part: f64) {
         if self.tasks.last().is_none_or(|last| last.task != row.task) {
             self.tasks.push(TaskUse {
@@ -213,18 +214,18 @@ impl CellMeasurement {
         }
     }
 
-    /// By tasks and known processes.
+    /// Units used by tasks and known processes.
     fn used(&self) -> f64 {
         let by_tasks: f64 = self.tasks.iter().map(|task| task.units).sum();
         by_tasks + self.known.values().sum::<f64>()
     }
 }
 
-/// The windows (one after the other) that a span reaches into, by index, with the part of the span in each.
+/// The windows (one after the other) that a span overlaps, by index, with the part of the span in each.
 pub(crate) fn spread(windows: &[Span], span: Span) -> impl Iterator<Item = (usize, f64)> {
     let first = windows.partition_point(|window| window.end <= span.start);
     let reached = move |window: &&Span| window.start < span.end;
-    let part = move |(at, window): (usize, &Span)| (first + at, span.covered_by(*window));
+    let part = move |(index, window): (usize, &Span)| (first + index, span.covered_by(*window));
     windows[first..]
         .iter()
         .take_while(reached)

@@ -1,4 +1,4 @@
-//! Tables that were checked, in one order, with handles to look rows up by.
+//! Checked tables in one order, with look-up by id.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -9,25 +9,25 @@ use crate::{
     StageId, Tables, Task, TaskId, critical_path,
 };
 
-/// Amounts that are not 0, and capacities. Far beyond what any machine does in a nanosecond or a century, and far from
-/// where products and quotients of them are no numbers any more.
+/// Possible amounts other than 0, and capacities. Far beyond any machine in a nanosecond or a century, and far from
+/// where products and quotients overflow.
 pub(crate) const UNITS: RangeInclusive<f64> = 1e-30..=1e30;
-/// Weights of queries.
+/// Possible weights of queries.
 pub(crate) const WEIGHTS: RangeInclusive<f64> = 1e-6..=1e6;
-/// What to say of an amount that cannot be.
+/// The message for an impossible amount.
 pub(crate) const POSSIBLE_UNITS: &str = "0, or from 1e-30 to 1e30";
-/// What to say of a weight that cannot be.
+/// The message for an impossible weight.
 pub(crate) const POSSIBLE_WEIGHTS: &str = "from 1e-6 to 1e6";
 
-/// The latest time, ns since the epoch: in the year 2096, and so that differences and sums of two times are no overflow.
+/// The latest time, ns since the epoch: in the year 2096, so that differences and sums of two times do not overflow.
 pub(crate) const LATEST: i64 = 4_000_000_000_000_000_000;
 
-/// Whether so much can have been used.
+/// Whether this amount is possible.
 pub(crate) fn is_amount(units: f64) -> bool {
     units == 0.0 || UNITS.contains(&units)
 }
 
-/// What ran, consistent and in one order whatever the order of the rows was.
+/// A consistent workload, in the same order for any order of the input rows.
 #[derive(Clone, Debug)]
 pub struct Workload {
     tables: Tables,
@@ -45,9 +45,9 @@ impl Workload {
     /// Checks the tables.
     ///
     /// # Errors
-    /// An [`InputError`] for the first row that cannot be: negative, reversed or too late times, amounts that are NaN,
-    /// negative, or so small or large that their quotients are no numbers, blocked for longer than there was time,
-    /// things there twice or not at all, a cycle of stages.
+    /// An [`InputError`] for the first impossible row: negative, reversed or too late times; amounts that are NaN,
+    /// negative, or so small or large that their quotients overflow; blocked for longer than the span; duplicate or
+    /// missing rows; a cycle of stages.
     pub fn new(mut tables: Tables) -> Result<Workload, InputError> {
         sort(&mut tables);
         let hosts = index(&tables.hosts, |host| host.id, "host")?;
@@ -94,22 +94,24 @@ impl Workload {
         Ok(workload)
     }
 
-    /// The rows, in their one order.
+    /// The rows, sorted.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
     /// A query's row, if there is such a query.
     pub fn query(&self, id: QueryId) -> Option<&Query> {
-        self.queries.get(&id).map(|&at| &self.tables.queries[at])
+        self.queries
+            .get(&id)
+            .map(|&index| &self.tables.queries[index])
     }
 
     /// A task's row, if there is such a task.
     pub fn task(&self, id: TaskId) -> Option<&Task> {
-        self.tasks.get(&id).map(|&at| &self.tables.tasks[at])
+        self.tasks.get(&id).map(|&index| &self.tables.tasks[index])
     }
 
-    /// The task of an interval, which [`Workload::new`] has seen.
+    /// The task of an interval that [`Workload::new`] has checked.
     pub(crate) fn task_of(&self, row: &Interval) -> &Task {
         self.task(row.task).expect("intervals were checked")
     }
@@ -157,7 +159,7 @@ impl Workload {
     pub fn host_name(&self, id: HostId) -> &str {
         self.hosts
             .get(&id)
-            .map_or("", |&at| &self.tables.hosts[at].name)
+            .map_or("", |&index| &self.tables.hosts[index].name)
     }
 
     /// Stage attempts of a query, by number.
@@ -169,7 +171,7 @@ impl Workload {
             .take_while(move |stage| stage.id.query == query)
     }
 
-    /// From a query's first stage to its last; none of a query without stages.
+    /// From a query's first stage to its last; `None` for a query without stages.
     pub fn span_of(&self, query: QueryId) -> Option<Span> {
         let spans = self.stages_of(query).map(|stage| stage.span);
         spans.reduce(Span::hull)
@@ -301,7 +303,7 @@ impl Workload {
     }
 }
 
-/// One order, so that sums of floating-point numbers do not depend on the order of the rows.
+/// Sorts the rows, so that sums of floating-point numbers do not depend on their order.
 fn sort(tables: &mut Tables) {
     tables.hosts.sort_by_key(|row| row.id);
     tables.queries.sort_by_key(|row| row.id);
@@ -335,8 +337,8 @@ fn index<Row, Id: Ord + std::fmt::Debug>(
     what: &str,
 ) -> Result<BTreeMap<Id, usize>, InputError> {
     let mut index = BTreeMap::new();
-    for (at, row) in rows.iter().enumerate() {
-        if index.insert(id(row), at).is_some() {
+    for (position, row) in rows.iter().enumerate() {
+        if index.insert(id(row), position).is_some() {
             return Err(InputError::Twice(format!("{what} {:?}", id(row))));
         }
     }

@@ -1,4 +1,4 @@
-//! Counts a log's events by kind and says how fast they were read: `cargo run --release --example count -- LOG…`.
+//! Counts a log's events by kind and prints the reading speed: `cargo run --release --example count -- LOG…`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,29 +1,29 @@
-//! What could not be read, counted while it is skipped.
+//! Counts unreadable parts while they are skipped.
 
 use std::path::PathBuf;
 
-/// What was lost of a log, and what its files lack.
+/// The unreadable parts of a log, and missing files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Lines that are no event, or an event that lacks what identifies it.
+    /// Lines that are not an event, or an event without its key fields.
     pub broken_lines: u64,
-    /// Where the first of them is: file, line (from 1), what is wrong.
+    /// The first of them: file, line (from 1), error.
     pub first_broken: Option<(PathBuf, u64, String)>,
     /// Lines longer than [`MAX_LINE`](crate::EventLog::MAX_LINE).
     pub long_lines: u64,
-    /// Files whose end is missing or not readable, with what was met there.
+    /// Files whose end is missing or unreadable, each with the error.
     pub cut_files: Vec<(PathBuf, String)>,
-    /// Numbers of files that a rolling log should have and has not.
+    /// Numbers of missing files of a rolling log.
     pub missing_files: Vec<u64>,
 }
 
 impl Damage {
-    /// Whether all was read.
+    /// Whether everything was read.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The same for the person, a sentence each.
+    /// Notes for users, a sentence each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for (file, why) in &self.cut_files {

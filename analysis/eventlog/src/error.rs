@@ -5,18 +5,18 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why an event log was refused. What is wrong further in is [`Damage`](crate::Damage).
+/// Why an event log is rejected. Errors further inside it are [`Damage`](crate::Damage).
 #[derive(Debug, Error)]
 pub enum EventLogError {
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("cannot read {}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Nothing has been written to it.
+    /// The file is empty.
     #[error("{} is empty: the application has written no event yet, or it ended before it did", .0.display())]
     Empty(PathBuf),
     /// Neither JSON lines nor a compression that Spark writes.

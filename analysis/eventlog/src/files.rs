@@ -1,4 +1,4 @@
-//! The files that a log is made of.
+//! The files of a log.
 
 use std::fs;
 use std::io;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use crate::EventLogError;
 
-/// A log's files in the order in which they were written, and the numbers that are missing between.
+/// A log's files in the order of writing, and the missing numbers between them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Files {
     pub(crate) paths: Vec<PathBuf>,
     pub(crate) missing: Vec<u64>,
 }
 
-/// Whether a path is to be read as an event log: a file, or a directory with files `events_N_…`. Of a pipe or a device too, so
-/// that [`EventLog::open`](crate::EventLog::open) says why it is not opened.
+/// Whether a path is an event log: a file, or a directory with files `events_N_…`. Also true for pipes and devices, so
+/// that [`EventLog::open`](crate::EventLog::open) can explain why it does not open them.
 pub fn is_event_log(path: &Path) -> bool {
     let is_no_directory = fs::metadata(path).is_ok_and(|about| !about.is_dir());
     is_no_directory || rolling(path).is_ok_and(|files| !files.paths.is_empty())
@@ -39,12 +39,12 @@ pub(crate) fn find(path: &Path) -> Result<Files, EventLogError> {
     Ok(files)
 }
 
-/// Files `events_N_ID[.CODEC][.compact]` by number. What Spark has compacted stands for all files up to its number.
+/// Files `events_N_ID[.CODEC][.compact]` by number. A compacted file replaces all files up to its number.
 fn rolling(dir: &Path) -> io::Result<Files> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        // Who sent a directory may not choose with a link what else is read.
+        // The author of a directory must not select other files with a link.
         if !entry.file_type()?.is_file() {
             continue;
         }
@@ -71,7 +71,7 @@ fn rolling(dir: &Path) -> io::Result<Files> {
 }
 
 fn gaps(found: Vec<(u64, bool, PathBuf)>, before: std::ops::Range<u64>) -> Files {
-    /// More than can be told.
+    /// Maximum number of missing files that are listed.
     const MOST: usize = 100;
     let between = found
         .windows(2)

@@ -1,9 +1,9 @@
 //! Spark's event logs as a stream of typed events.
 //!
 //! With `spark.eventLog.enabled` a driver writes each event of its listener bus as a line of JSON: a job or stage
-//! starts, a task ends, an executor is lost. [`EventLog`] reads what Spark 2.4 to 4.3 write: one file or a rolling
-//! directory (`eventlog_v2_…`), of an application that has ended or of one that runs (`.inprogress`), plain or
-//! compressed by any of Spark's codecs. What a file is, its first bytes say, not its name.
+//! starts, a task ends, an executor is lost. [`EventLog`] reads the logs of Spark 2.4 to 4.3: one file or a rolling
+//! directory (`eventlog_v2_…`), of an ended or a running application (`.inprogress`), plain or compressed by any of
+//! Spark's codecs. The first bytes of a file decide its format, not its name.
 //!
 //! ```no_run
 //! use unfuse_eventlog::{Event, EventLog};
@@ -22,14 +22,14 @@
 //! # Ok::<(), unfuse_eventlog::EventLogError>(())
 //! ```
 //!
-//! * **Memory** is one line and one block, whatever the log's size: nothing is kept of an event that was handed out.
-//!   Plans are skipped, however deep they nest.
-//! * **Bad input** costs only itself. A line that is no event is counted; where a file stops being readable, what came
-//!   before counts, and the next file of a rolling log is read on. [`Damage`] tells all of it for the person.
-//! * **Order** is that of the listener bus: nearly, not exactly, that of time. A task's end can come after its stage's,
-//!   and a stage that is skipped never comes.
+//! * **Memory** is one line and one block, whatever the log's size: an event is not kept after it is returned. Plans
+//!   are skipped, however deep they nest.
+//! * **Bad input** costs only itself. A line that is not an event is counted; if a file becomes unreadable, the part
+//!   before counts, and reading continues with the next file of a rolling log. [`Damage`] has notes for users.
+//! * **Order** is that of the listener bus: almost that of time. A task's end can come after its stage's, and a skipped
+//!   stage has no events.
 //!
-//! Times are ms since the epoch by the driver's clock. Numbers that Spark does not know (it writes -1) are 0.
+//! Times are ms since the epoch, in the driver's clock. Numbers that Spark does not know (it writes -1) are 0.
 
 mod codec;
 mod damage;

@@ -2,23 +2,23 @@
 
 use std::io::{self, BufRead};
 
-/// What came of asking for a line.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// It is there, without its end.
+    /// A complete line, without its end.
     Whole,
-    /// It is the last, and no line end comes after it: perhaps cut off.
+    /// The last line, without a line end: possibly cut off.
     Last,
-    /// It is longer than was asked for, and was skipped.
+    /// A line longer than allowed, which was skipped.
     TooLong,
-    /// There is none any more.
+    /// There are no more lines.
     End,
 }
 
-/// Reads the next line that has anything into `line`.
+/// Reads the next non-empty line into `line`.
 ///
 /// # Errors
-/// Where the text cannot be read on; what was read of the line is lost.
+/// If the text becomes unreadable; the part of the line that was read is lost.
 pub(crate) fn next(text: &mut dyn BufRead, line: &mut Vec<u8>, most: usize) -> io::Result<Line> {
     line.clear();
     let mut too_long = false;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &str, most: usize) -> Vec<(Line, String)> {
-        // As little at a time as can be.
+        // As little at a time as possible.
         let mut text = io::BufReader::with_capacity(1, text.as_bytes());
         let mut line = Vec::new();
         let mut lines = Vec::new();

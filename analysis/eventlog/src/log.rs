@@ -1,4 +1,4 @@
-//! A log, read from its first event to its last.
+//! Reads a log from its first event to its last.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -11,13 +11,13 @@ use crate::json::{self, Names};
 use crate::lines::{self, Line};
 use crate::{Damage, Event, EventLogError, files};
 
-/// A log that is read: an iterator of its events.
+/// A log being read: an iterator over its events.
 ///
-/// An application that runs may write while this reads; events end where it had come to.
+/// A running application may write meanwhile; events end where it was.
 pub struct EventLog {
-    /// Files that are still to be read.
+    /// Files that are not read yet.
     files: VecDeque<PathBuf>,
-    /// The file that is read, with its place and the number of the last line.
+    /// The current file, with its path and the number of the last line.
     current: Option<(Text, PathBuf, u64)>,
     line: Vec<u8>,
     bytes: u64,
@@ -27,13 +27,13 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Longer lines are skipped, bytes. Real ones with plans of thousands of nodes have a few MiB.
+    /// Longer lines are skipped, bytes. Real lines with plans of thousands of nodes have a few MiB.
     pub const MAX_LINE: usize = 16 << 20;
 
     /// Opens a log: a file, or the directory of a rolling log.
     ///
     /// # Errors
-    /// If it is not there, has no byte, or is no event log.
+    /// If it does not exist, is empty, or is not an event log.
     pub fn open(path: &Path) -> Result<Self, EventLogError> {
         let files = files::find(path)?;
         let mut log = Self::new(files.paths.into());
@@ -45,7 +45,7 @@ impl EventLog {
         Ok(log)
     }
 
-    /// Reads a log that is no file; the name is for messages.
+    /// Reads a log that is not a file; `name` is for messages.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -58,12 +58,12 @@ impl EventLog {
         Ok(log)
     }
 
-    /// What could not be read so far; after the last event, of all of it.
+    /// The unreadable parts so far; after the last event, of the whole log.
     pub fn damage(&self) -> &Damage {
         &self.damage
     }
 
-    /// How much text was read so far, unpacked, bytes.
+    /// Amount of unpacked text read so far, bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -101,7 +101,7 @@ impl EventLog {
         Ok(())
     }
 
-    /// Begins the next file that has a byte: Spark makes files before it writes to them. The error is why none is left.
+    /// Opens the next non-empty file: Spark creates files before it writes to them. Returns an error if none is left.
     fn next_file(&mut self) -> Result<(), EventLogError> {
         let mut refused = EventLogError::Empty(PathBuf::new());
         while let Some(path) = self.files.pop_front() {
@@ -164,7 +164,7 @@ impl Iterator for EventLog {
                 Err(error) => {
                     let path = path.clone();
                     self.current = None;
-                    // What the log may unpack to is used up, and the other files are of the same log.
+                    // The budget of the log is exhausted, and the other files share it.
                     if error.kind() == io::ErrorKind::FileTooLarge {
                         self.files.clear();
                     }
@@ -175,7 +175,7 @@ impl Iterator for EventLog {
     }
 }
 
-/// An error of reading, for the person.
+/// The message of a read error.
 fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "it ends within a compressed block".into(),

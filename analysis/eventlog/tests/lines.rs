@@ -1,4 +1,4 @@
-//! Logs made by hand: what is taken from them, and what they cost that are broken.
+//! Handmade logs: what is read from them, and the cost of broken ones.
 
 use std::fs;
 use std::io::Cursor;

@@ -1,4 +1,4 @@
-//! Logs of real runs (fixtures/make.sh): what happened in them is found, through every codec.
+//! Logs of real runs (fixtures/make.sh): their events are found, through every codec.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use unfuse_eventlog::{Event, EventLog, Outcome, TaskEnd, is_event_log};
 
-/// The log of a fixture: the one entry of its folder.
+/// The log of a fixture: the only entry of its folder.
 fn path(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/fixtures")
@@ -32,7 +32,7 @@ fn task_ends(events: &[Event]) -> Vec<&TaskEnd> {
     ends.collect()
 }
 
-/// Stage numbers by what their job was called.
+/// Stage numbers by the description of their job.
 fn stages(events: &[Event]) -> BTreeMap<String, Vec<i32>> {
     let mut stages: BTreeMap<String, Vec<i32>> = BTreeMap::new();
     for event in events {
@@ -133,7 +133,7 @@ fn a_rolling_log_is_all_of_its_files() {
     assert_eq!(jobs, (0..26).collect::<Vec<_>>());
 }
 
-/// Each file is below the limit of a log; the second goes beyond it, and the third is not read.
+/// Each file is below the limit of a log; the second exceeds it in sum, and the third is not read.
 #[test]
 fn the_files_of_a_rolling_log_share_what_they_may_unpack_to() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -163,7 +163,7 @@ fn the_log_of_a_driver_that_was_killed_is_read_as_far_as_it_goes() {
             .iter()
             .any(|event| matches!(event, Event::ApplicationEnd(_)))
     );
-    // Spark ends a frame whenever it flushes.
+    // Spark ends a frame at each flush.
     assert!(log.damage().is_none(), "{:?}", log.damage());
 }
 
@@ -200,7 +200,7 @@ fn failures_copies_and_lost_executors_are_told() {
             })
             .sum();
         assert!(cores >= 3, "{name}: {cores}");
-        // The stage was done again, in part.
+        // The stage was partially repeated.
         let again = events.iter().find_map(|event| match event {
             Event::StageSubmitted(stage) if stage.attempt > 0 => Some(stage),
             _ => None,
@@ -212,7 +212,7 @@ fn failures_copies_and_lost_executors_are_told() {
     }
 }
 
-/// Wherever a log is cut, its events are the first of the whole.
+/// If a log is cut anywhere, its events are the first of the whole.
 #[test]
 fn a_log_that_is_cut_has_the_events_before_the_cut() {
     for name in ["small-lz4", "small-snappy", "small-lzf", "causes-3.5"] {

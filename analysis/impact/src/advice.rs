@@ -1,22 +1,22 @@
-//! What the paper suggests where an indicator and a utilisation do not go together (sections 5.1 to 5.4).
+//! The paper's suggestions for an indicator that does not match a utilisation (sections 5.1 to 5.4).
 
 use serde::Serialize;
 
 use crate::{Indicator, Resource, Utilisation};
 
-/// From where on values count as high or low. The paper gives words; only 0.5 and 0.4 for CRI are its own (sections
-/// 5.1 and 6). The others lie between what it calls high and low in table 1 and section 5.3.
+/// Limits of high and low values. The paper describes them in words; only 0.5 and 0.4 for CRI are its own numbers
+/// (sections 5.1 and 6). The others are between its high and low values in table 1 and section 5.3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// CRI of a job that is CPU-intensive.
+    /// CRI of a CPU-intensive job.
     pub high_cri: f64,
-    /// CRI of a job that is not.
+    /// CRI of other jobs.
     pub low_cri: f64,
-    /// Other indicators from here on are high, and low below.
+    /// Other indicators are high from this value on, and low below it.
     pub high_impact: f64,
-    /// Utilisation from here on is high.
+    /// Utilisation is high from this value on.
     pub high_utilisation: f64,
-    /// Utilisation up to here is low.
+    /// Utilisation is low up to this value.
     pub low_utilisation: f64,
 }
 
@@ -32,18 +32,18 @@ impl Default for Thresholds {
     }
 }
 
-/// What could be done, or need not be.
+/// A suggestion: what to do, or what not to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Suggestion {
-    /// About what.
+    /// The resource.
     pub resource: Resource,
-    /// Where the paper says so.
+    /// The section of the paper.
     pub section: &'static str,
-    /// For people.
+    /// The text for users.
     pub text: &'static str,
 }
 
-/// Only for indicators whose whole interval is high or low; the value counts where there is none.
+/// Suggestions only for indicators whose whole interval is high or low; without an interval, the value decides.
 pub(crate) fn suggestions(
     indicators: &[Indicator],
     utilisation: Utilisation,
@@ -102,7 +102,7 @@ pub(crate) fn suggestions(
     found
 }
 
-/// Whether an indicator is surely low, and surely high.
+/// Whether an indicator is certainly low, and certainly high.
 fn levels(indicator: &Indicator, thresholds: &Thresholds) -> (bool, bool) {
     let (from, to) = match indicator.interval {
         Some(interval) => (interval.low, interval.high),

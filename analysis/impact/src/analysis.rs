@@ -1,4 +1,4 @@
-//! All that a workload's runs say.
+//! The analysis of a workload's runs.
 
 use serde::Serialize;
 
@@ -6,28 +6,28 @@ use crate::advice::{self, Suggestion, Thresholds};
 use crate::estimate::Interval;
 use crate::indicators::{Indicator, Means};
 use crate::verdict::verdict;
-use crate::{Counted, Resource, Runs, Scheme, Utilisation, Verdict};
+use crate::{CpuCounters, Resource, Runs, Scheme, Utilisation, Verdict};
 
-/// What runs say of a workload.
+/// The analysis of a workload's runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
     /// R_b.
     pub base: Scheme,
     /// Running times.
     pub schemes: Vec<SchemeTime>,
-    /// CPI (eq. 1), beside what it could be.
+    /// CPI (eq. 1), with its upper bound.
     pub improvements: Vec<Improvement>,
-    /// Those that the runs allow, in the order of [`Resource::ALL`].
+    /// The indicators that the runs allow, in the order of [`Resource::ALL`].
     pub indicators: Vec<Indicator>,
-    /// The others.
-    pub missing: Vec<Missing>,
+    /// The other indicators.
+    pub missing: Vec<MissingIndicator>,
     /// The bottleneck.
     pub verdict: Verdict,
     /// Mean utilisations at the base scheme.
     pub utilisation: Utilisation,
-    /// What the paper says of such values.
+    /// The paper's suggestions for such values.
     pub suggestions: Vec<Suggestion>,
-    /// What to keep in mind.
+    /// Notes on limits.
     pub notes: Vec<String>,
 }
 
@@ -40,32 +40,32 @@ pub struct SchemeTime {
     pub runs: usize,
     /// RT: their mean, s.
     pub seconds: f64,
-    /// Of the mean; none of a single run.
+    /// Interval of the mean; none for a single run.
     pub interval: Option<Interval>,
     /// Running time at the base scheme ÷ this one.
     pub speedup: f64,
-    /// Means of what the processor counted.
+    /// Means of the processor's counters.
     #[serde(flatten)]
-    pub counted: Counted,
+    pub counted: CpuCounters,
 }
 
-/// What a faster CPU saves, the other resources as they are.
+/// The saving by a faster CPU with the same other resources.
 #[derive(Clone, Debug, Serialize)]
 pub struct Improvement {
-    /// With the faster CPU.
+    /// The scheme with the faster CPU.
     pub scheme: Scheme,
-    /// CPI (eq. 1), a part of the running time.
+    /// CPI (eq. 1), a part of the running time, 0 to 1.
     pub cpi: f64,
-    /// 1 − c_b / c_i, the most it can be.
+    /// 1 − c_b / c_i, its upper bound.
     pub bound: f64,
 }
 
 /// An indicator that cannot be computed.
 #[derive(Clone, Debug, Serialize)]
-pub struct Missing {
-    /// Whose.
+pub struct MissingIndicator {
+    /// The resource.
     pub resource: Resource,
-    /// What to run to have it.
+    /// The runs that it needs.
     pub why: String,
 }
 
@@ -123,13 +123,13 @@ impl Analysis {
         }
     }
 
-    /// One of the indicators, if there is one.
+    /// The indicator of a resource, if there is one.
     pub fn indicator(&self, resource: Resource) -> Option<&Indicator> {
         self.indicators.iter().find(|i| i.resource == resource)
     }
 }
 
-/// Other disks and networks than the base's that were run with all CPUs; notes say which were not.
+/// Disks and networks other than the base's that were run with all CPUs; notes list those that were not.
 fn upgrades(runs: &Runs, means: &Means<'_>, notes: &mut Vec<String>) -> Vec<Scheme> {
     let mut upgrades = runs.io_schemes();
     upgrades.retain(|scheme| scheme != runs.base());
@@ -146,8 +146,8 @@ fn upgrades(runs: &Runs, means: &Means<'_>, notes: &mut Vec<String>) -> Vec<Sche
     upgrades
 }
 
-/// Upgrades that save more time than any indicator shows, of resources that are not found to be the bottleneck.
-/// Equations 4 to 6 see an upgrade by what it does to CRI, and that is little where the job hardly computes.
+/// Upgrades that save more time than any indicator shows, for resources that are not the bottleneck. Equations 4 to 6
+/// measure an upgrade by its effect on CRI, which is small if the job hardly computes.
 fn savings(
     base: &Scheme,
     indicators: &[Indicator],
@@ -207,7 +207,7 @@ fn times(runs: &Runs, means: &Means<'_>) -> Vec<SchemeTime> {
         })
     };
     let mut times: Vec<SchemeTime> = runs.schemes().filter_map(of).collect();
-    // The base first, and what is like it.
+    // The base first, then schemes with the same disk and network.
     times.sort_by_key(|time| {
         (
             time.scheme.disk != runs.base().disk,
@@ -241,7 +241,7 @@ fn missing(
     indicators: &[Indicator],
     means: &Means<'_>,
     upgrades: &[Scheme],
-) -> Vec<Missing> {
+) -> Vec<MissingIndicator> {
     let lacks = |resource: Resource| !indicators.iter().any(|i| i.resource == resource);
     let why = |resource: Resource| match resource {
         Resource::Disk => format!("no runs on another disk{} with all CPUs", than(&base.disk)),
@@ -265,7 +265,7 @@ fn missing(
     let all = Resource::ALL
         .into_iter()
         .filter(|resource| lacks(*resource));
-    all.map(|resource| Missing {
+    all.map(|resource| MissingIndicator {
         resource,
         why: why(resource),
     })

@@ -1,4 +1,4 @@
-//! Inputs that cannot have happened, and files that cannot be read.
+//! Errors in runs and tables.
 
 use std::path::PathBuf;
 
@@ -6,34 +6,34 @@ use thiserror::Error;
 
 use crate::Scheme;
 
-/// Why runs were refused.
+/// Why runs are rejected.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum InputError {
-    /// NaN, infinite, zero or negative, or beyond what any job takes.
+    /// NaN, infinite, zero or negative, or longer than any job.
     #[error("a run at {scheme}: {seconds} s is no possible running time")]
     Time {
-        /// Where.
+        /// The scheme.
         scheme: Scheme,
-        /// What was given.
+        /// The time, s.
         seconds: f64,
     },
     /// NaN, infinite, zero or negative.
     #[error("{0} is no possible speed of a CPU")]
     Speed(f64),
-    /// NaN, negative or beyond what any processor does.
+    /// NaN, negative or beyond any processor.
     #[error("{0} is no possible number of instructions for each cycle")]
     InstructionsPerCycle(f64),
-    /// Not within 0 and 1.
+    /// Not between 0 and 1.
     #[error("a run at {scheme}: {value} is no possible {what} part; it is a number, from 0 to 1")]
     Utilisation {
-        /// Where.
+        /// The scheme.
         scheme: Scheme,
-        /// Of what.
+        /// The quantity.
         what: &'static str,
-        /// What was given.
+        /// The value.
         value: f64,
     },
-    /// There is nothing to compare with.
+    /// There is no run at the base scheme.
     #[error(
         "no run at the base scheme {base}; every indicator compares with it. There are runs at {there}"
     )]
@@ -50,10 +50,10 @@ pub enum InputError {
     BaseNotSlowest {
         /// c_b.
         base: f64,
-        /// The slower one.
+        /// The slower CPU.
         slower: f64,
     },
-    /// The CPU was never changed.
+    /// The CPU never varies.
     #[error(
         "no run with a faster CPU than the base scheme's {base}, on the same disk and network; without one no indicator can be computed"
     )]
@@ -63,28 +63,28 @@ pub enum InputError {
     },
 }
 
-/// Why a table could not be read.
+/// Why a table is rejected.
 #[derive(Debug, Error)]
 pub enum TableError {
-    /// The file cannot be read, or is no such table.
+    /// The file cannot be read, or is not such a table.
     #[error("{}: {reason}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with the line where it is known.
+        /// The error, with the line if known.
         reason: String,
     },
     /// There are no rows.
     #[error("{}: no rows; it needs a row for each run, with the columns {}", .0.display(), crate::COLUMNS)]
     Empty(PathBuf),
-    /// It is known which workload cannot be.
+    /// A workload of the table is impossible.
     #[error("{}{}: {reason}", path.display(), for_workload(workload))]
     Impossible {
         /// The file.
         path: PathBuf,
-        /// The workload, empty where there is only one.
+        /// The workload, empty if there is only one.
         workload: String,
-        /// Why not.
+        /// The reason.
         reason: Box<InputError>,
     },
 }

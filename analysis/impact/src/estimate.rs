@@ -1,17 +1,17 @@
 //! Values that depend on means of repeated measurements, with confidence intervals by the delta method.
 //!
-//! A value f of the means x̄_s of independent groups of n_s repetitions has, to first order, the variance
-//! Σ (∂f/∂x_s)² s_s² / n_s, where s_s² is the sample variance of a group. The interval is f ± t·√variance with
-//! Student's t at the degrees of freedom of Welch and Satterthwaite, so few repetitions make it wide. Where a group
-//! with any influence has one repetition only, there is no interval.
+//! A value f of the means x̄_s of independent groups of n_s repetitions has, to first order, the variance Σ (∂f/∂x_s)²
+//! s_s² / n_s, where s_s² is the sample variance of a group. The interval is f ± t·√variance, with Student's t at the
+//! degrees of freedom of Welch and Satterthwaite, so few repetitions make it wide. If a group with any influence has
+//! only one repetition, there is no interval.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Of every interval.
+/// Confidence level of every interval, 0 to 1.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// From and to, at [`CONFIDENCE`].
+/// An interval at [`CONFIDENCE`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// Its lower end.
@@ -25,12 +25,12 @@ pub struct Interval {
 pub(crate) struct Sample {
     pub(crate) count: usize,
     pub(crate) mean: f64,
-    /// Of the mean; none where there is one repetition.
+    /// Variance of the mean; none for a single repetition.
     variance: Option<f64>,
 }
 
 impl Sample {
-    /// At least one value.
+    /// The sample of at least one value.
     pub(crate) fn from_values(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
@@ -43,7 +43,7 @@ impl Sample {
     }
 }
 
-/// A value with its slope in each group's mean.
+/// A value with its derivative by each group's mean.
 #[derive(Clone, Debug)]
 pub(crate) struct Estimate {
     pub(crate) value: f64,
@@ -58,7 +58,7 @@ impl Estimate {
         }
     }
 
-    /// The mean of one of so many groups.
+    /// The mean of one of `groups` groups.
     pub(crate) fn mean(samples: &[Sample], group: usize) -> Self {
         let mut mean = Self::constant(samples[group].mean, samples.len());
         mean.slopes[group] = 1.0;
@@ -86,7 +86,7 @@ impl Estimate {
         }
     }
 
-    /// Its interval where `together` intervals shall hold at once (Bonferroni).
+    /// Its interval if `together` intervals must hold at once (Bonferroni).
     pub(crate) fn interval(&self, samples: &[Sample], together: usize) -> Option<Interval> {
         let mut variance = 0.0;
         let mut weights = 0.0;
@@ -98,7 +98,7 @@ impl Estimate {
             variance += part;
             weights += part * part / (sample.count as f64 - 1.0);
         }
-        // Repetitions that are all alike leave no doubt; below, squares of variances would underflow.
+        // Equal repetitions leave no uncertainty; below, squares of variances would underflow.
         let half = if weights > 0.0 {
             quantile(variance * variance / weights, together) * variance.sqrt()
         } else {
@@ -111,10 +111,10 @@ impl Estimate {
     }
 }
 
-/// Of Student's t, for intervals with two ends.
+/// Quantile of Student's t for two-sided intervals.
 fn quantile(freedom: f64, together: usize) -> f64 {
     let outside = (1.0 - CONFIDENCE) / together.max(1) as f64;
-    // One degree is the least that any group has, so it can only be missed by rounding.
+    // Every group has at least one degree, so only rounding can be below it.
     StudentsT::new(0.0, 1.0, freedom.max(1.0)).map_or(f64::INFINITY, |distribution| {
         distribution.inverse_cdf(1.0 - outside / 2.0)
     })
@@ -163,7 +163,7 @@ mod tests {
             Sample::from_values(&[3.0, 4.0]),
         ];
         assert!(Estimate::mean(&samples, 0).interval(&samples, 1).is_none());
-        // Without influence it does not matter.
+        // A group without influence does not matter.
         assert!(Estimate::mean(&samples, 1).interval(&samples, 1).is_some());
     }
 }

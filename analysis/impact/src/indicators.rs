@@ -1,4 +1,4 @@
-//! Equations 1 and 3 to 6. Equation 2 only motivates them: nothing is computed with it.
+//! Equations 1 and 3 to 6. Equation 2 only motivates them and is not computed.
 
 use serde::Serialize;
 
@@ -8,21 +8,21 @@ use crate::{Resource, Runs, Scheme};
 /// The relative impact of a resource.
 #[derive(Clone, Debug, Serialize)]
 pub struct Indicator {
-    /// Whose.
+    /// The resource.
     pub resource: Resource,
-    /// By the equations, within 0 and 1 unless `outside` says why not.
+    /// The value by the equations, within 0 and 1 unless `outside` says why not.
     pub value: f64,
-    /// At [`CONFIDENCE`](crate::CONFIDENCE); none where a scheme has a single run.
+    /// Its interval at [`CONFIDENCE`](crate::CONFIDENCE); none if a scheme has a single run.
     pub interval: Option<Interval>,
-    /// The upgrade that the value is of: the disk and network of equations 4 to 6. The base scheme for CRI.
+    /// The upgrade of the value: the disk and network of equations 4 to 6. For CRI the base scheme.
     pub at: Scheme,
-    /// Why the value is below 0 or above 1, where it is.
+    /// Why the value is below 0 or above 1, if it is.
     pub outside: Option<String>,
     #[serde(skip)]
     pub(crate) candidates: Candidates,
 }
 
-/// What a maximum or minimum is taken of.
+/// Candidates for a maximum or minimum.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates {
     pub(crate) extreme: Extreme,
@@ -35,7 +35,7 @@ pub(crate) enum Extreme {
     Smallest,
 }
 
-/// Computes with the means of runs.
+/// Computes indicators from the means of runs.
 pub(crate) struct Means<'a> {
     runs: &'a Runs,
     schemes: Vec<&'a Scheme>,
@@ -55,16 +55,16 @@ impl<'a> Means<'a> {
 
     /// RT(c, d, n): the mean of its repetitions.
     pub(crate) fn time(&self, scheme: &Scheme) -> Option<Estimate> {
-        let at = self.schemes.iter().position(|known| *known == scheme)?;
-        Some(Estimate::mean(&self.samples, at))
+        let position = self.schemes.iter().position(|known| *known == scheme)?;
+        Some(Estimate::mean(&self.samples, position))
     }
 
-    /// CPI (eq. 1): what a faster CPU saves of the running time, the other resources as they are.
+    /// CPI (eq. 1): the part of the running time that a faster CPU saves, with the same other resources.
     pub(crate) fn cpi(&self, faster: &Scheme) -> Option<Estimate> {
         self.less(faster, &faster.with_cpu(self.runs.base().cpu))
     }
 
-    /// What other resources save of the base scheme's running time.
+    /// The part of the base scheme's running time that other resources save.
     pub(crate) fn saved(&self, scheme: &Scheme) -> Option<Estimate> {
         self.less(scheme, self.runs.base())
     }
@@ -74,15 +74,15 @@ impl<'a> Means<'a> {
         Some(one.minus(&self.time(scheme)?.over(&self.time(than)?)))
     }
 
-    /// 1 − c_b / c_i: the most that a faster CPU can save.
+    /// 1 − c_b / c_i: the maximum that a faster CPU can save.
     pub(crate) fn bound(&self, cpu: f64) -> f64 {
         1.0 - self.runs.base().cpu / cpu
     }
 
-    /// CRI (eq. 3) with a scheme's disk and network, over the CPUs that the base scheme was run with.
+    /// CRI (eq. 3) with a scheme's disk and network, over the CPUs that ran with the base's.
     ///
     /// # Errors
-    /// The scheme that was not run.
+    /// The scheme without runs.
     pub(crate) fn cri(&self, like: &Scheme) -> Result<Estimate, Scheme> {
         let speeds: Vec<f64> = self.runs.speeds_at(self.runs.base()).collect();
         let slow = like.with_cpu(self.runs.base().cpu);
@@ -105,7 +105,7 @@ impl<'a> Means<'a> {
         self.indicator(Resource::Cpu, Extreme::Largest, vec![(base.clone(), cri)])
     }
 
-    /// DRI and NRI (eq. 4 and 5): the most that CRI rises by upgrades. None without upgrades.
+    /// DRI and NRI (eqs. 4 and 5): the largest rise of CRI by upgrades. `None` without upgrades.
     pub(crate) fn rise(&self, resource: Resource, upgrades: &[Scheme]) -> Option<Indicator> {
         let base = self.cri(self.runs.base()).ok()?;
         let of = |scheme: &Scheme| Some((scheme.clone(), self.cri(scheme).ok()?.minus(&base)));
@@ -116,7 +116,7 @@ impl<'a> Means<'a> {
         )
     }
 
-    /// MRI (eq. 6): what CRI falls short of 1 by with the best upgrades. None without upgrades.
+    /// MRI (eq. 6): 1 minus the CRI with the best upgrades. `None` without upgrades.
     pub(crate) fn mri(&self, upgrades: &[Scheme]) -> Option<Indicator> {
         let one = Estimate::constant(1.0, self.samples.len());
         let of = |scheme: &Scheme| Some((scheme.clone(), one.minus(&self.cri(scheme).ok()?)));
@@ -155,7 +155,7 @@ impl<'a> Means<'a> {
 }
 
 impl Candidates {
-    /// Where all candidates are within their intervals at once, their maximum is within the maxima of the ends.
+    /// If all candidates are within their intervals at once, their maximum is within the maxima of the ends.
     fn interval(&self, samples: &[Sample]) -> Option<Interval> {
         let all: Option<Vec<Interval>> = self
             .of
@@ -175,7 +175,7 @@ impl Candidates {
     }
 }
 
-/// Why a value is not where the paper says that it must be.
+/// Why a value is outside the range that the paper requires.
 fn outside(resource: Resource, value: f64, interval: Option<Interval>) -> Option<String> {
     if (0.0..=1.0).contains(&value) {
         return None;

@@ -3,15 +3,15 @@
 //! The model is that of Yang, Du, Meng, Du, Duan: *A Frequency Scaling based Performance Indicator Framework for Big
 //! Data Systems*; equations, sections and tables in these docs are that paper's.
 //!
-//! A job whose CPUs become twice as fast, and that then takes half the time, is limited by the CPU alone. What it
-//! falls short of that is the impact of other resources. A faster disk makes the shortfall smaller by the disk's
-//! impact, a faster network by the network's, and what is left with both is memory's.
+//! If the CPUs of a job become twice as fast and it then takes half the time, only the CPU limits it. The shortfall
+//! from that is the impact of other resources. A faster disk reduces the shortfall by the disk's impact, a faster
+//! network by the network's, and the remainder with both is memory's.
 //!
-//! Data goes through stages, each a type of its own:
+//! Data goes through stages, each with its own type:
 //!
-//! * [`Table`]: rows as written, of CSV or TOML files or of a program. [`Runs`]: those of one workload, checked.
+//! * [`Table`]: rows from CSV or TOML files, or from a program. [`Runs`]: those of one workload, checked.
 //! * [`Indicator`]: CRI, DRI, NRI or MRI with its interval.
-//! * [`Analysis`]: all that a workload's runs say: indicators, the [`Verdict`] and [`Suggestion`]s.
+//! * [`Analysis`]: the whole analysis of a workload: indicators, the [`Verdict`] and [`Suggestion`]s.
 //!
 //! ```
 //! use unfuse_impact::*;
@@ -21,7 +21,7 @@
 //!     scheme: scheme(cpu, disk),
 //!     seconds,
 //!     utilisation: Utilisation::default(),
-//!     counted: Counted::default(),
+//!     counted: CpuCounters::default(),
 //! };
 //! let runs = Runs::new(
 //!     scheme(1.2, "HDD"),
@@ -52,11 +52,11 @@ mod tests;
 mod verdict;
 
 pub use advice::{Suggestion, Thresholds};
-pub use analysis::{Analysis, Improvement, Missing, SchemeTime};
+pub use analysis::{Analysis, Improvement, MissingIndicator, SchemeTime};
 pub use error::{InputError, TableError};
 pub use estimate::{CONFIDENCE, Interval};
 pub use indicators::Indicator;
-pub use runs::{Counted, Run, Runs, Utilisation};
+pub use runs::{CpuCounters, Run, Runs, Utilisation};
 pub use scheme::{Resource, Scheme};
 pub use table::{BASE_FORM, COLUMNS, Row, Table};
 pub use verdict::Verdict;

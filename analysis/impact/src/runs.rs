@@ -1,4 +1,4 @@
-//! Runs of one workload that were checked, by scheme.
+//! The checked runs of one workload, by scheme.
 
 use std::collections::BTreeMap;
 
@@ -6,42 +6,42 @@ use serde::Serialize;
 
 use crate::{InputError, Scheme};
 
-/// The longest time that is believed: thirty thousand years. Beyond, ratios could overflow.
+/// The longest possible time, s: thirty thousand years. Beyond it, ratios could overflow.
 const LONGEST: f64 = 1e12;
-/// The shortest, a nanosecond.
+/// The shortest possible time, s.
 const SHORTEST: f64 = 1e-9;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// What it was given.
+    /// Its resources.
     pub scheme: Scheme,
-    /// How long it took, s.
+    /// Its running time, s.
     pub seconds: f64,
-    /// How busy resources were, as far as known.
+    /// Utilisation of resources, as far as known.
     pub utilisation: Utilisation,
-    /// What the processor counted, as far as known.
-    pub counted: Counted,
+    /// The processor's counters, as far as known.
+    pub counted: CpuCounters,
 }
 
-/// What the processor counted, to check CRI and MRI by: where memory is what counts, a faster CPU has fewer instructions
+/// The processor's counters, which can confirm CRI and MRI: if memory is the limit, a faster CPU has fewer instructions
 /// for each cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Counted {
+pub struct CpuCounters {
     /// Instructions for each cycle.
     pub ipc: Option<f64>,
-    /// The part of cycles that were stalled, 0 to 1.
+    /// The part of stalled cycles, 0 to 1.
     pub stalled: Option<f64>,
 }
 
-/// How busy resources were, 0 to 1 (section 5: CPU over all cores, bandwidths of disk and network).
+/// Utilisation of resources, 0 to 1 (section 5: CPU over all cores, bandwidths of disk and network).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Utilisation {
-    /// Of all CPUs.
+    /// All CPUs.
     pub cpu: Option<f64>,
-    /// Of the disk.
+    /// The disk.
     pub disk: Option<f64>,
-    /// Of the network.
+    /// The network.
     pub network: Option<f64>,
 }
 
@@ -55,7 +55,7 @@ impl Utilisation {
     }
 }
 
-/// Runs of one workload, possible in themselves, with a base scheme to compare with.
+/// Possible runs of one workload, with a base scheme for comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Runs {
     base: Scheme,
@@ -63,11 +63,11 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Checks runs. Several at one scheme are repetitions; their order never matters.
+    /// Checks runs. Several at one scheme are repetitions; their order does not matter.
     ///
     /// # Errors
-    /// An [`InputError`]: times, speeds and utilisations that cannot be, no run at the base scheme, a base that has
-    /// not the slowest CPU, no faster CPU at the base's disk and network.
+    /// An [`InputError`]: impossible times, speeds or utilisations, no run at the base scheme, a base without the
+    /// slowest CPU, no faster CPU with the base's disk and network.
     pub fn new(base: Scheme, runs: Vec<Run>) -> Result<Runs, InputError> {
         let mut by_scheme: BTreeMap<Scheme, Vec<Run>> = BTreeMap::new();
         for run in runs {
@@ -115,9 +115,9 @@ impl Runs {
         self.runs.keys()
     }
 
-    /// Repetitions at a scheme, s; empty where there are none.
+    /// Times of the runs at a scheme, s; empty if there are none.
     pub fn seconds_at(&self, scheme: &Scheme) -> Vec<f64> {
-        self.at(scheme).iter().map(|run| run.seconds).collect()
+        self.runs_at(scheme).iter().map(|run| run.seconds).collect()
     }
 
     /// Mean utilisations at the base scheme.
@@ -129,21 +129,21 @@ impl Runs {
         }
     }
 
-    /// Means of what the processor counted at a scheme.
-    pub(crate) fn counted(&self, scheme: &Scheme) -> Counted {
-        Counted {
+    /// Means of the processor's counters at a scheme.
+    pub(crate) fn counted(&self, scheme: &Scheme) -> CpuCounters {
+        CpuCounters {
             ipc: self.mean(scheme, |run| run.counted.ipc),
             stalled: self.mean(scheme, |run| run.counted.stalled),
         }
     }
 
-    /// Of the runs at a scheme where it is known.
+    /// Mean over the runs at a scheme that have the value.
     fn mean(&self, scheme: &Scheme, of: fn(&Run) -> Option<f64>) -> Option<f64> {
-        let known: Vec<f64> = self.at(scheme).iter().filter_map(of).collect();
+        let known: Vec<f64> = self.runs_at(scheme).iter().filter_map(of).collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     }
 
-    /// CF where the other resources are those of a scheme: the faster CPUs, slowest first.
+    /// CF with a scheme's other resources: the faster CPUs, slowest first.
     pub(crate) fn speeds_at<'a>(&'a self, like: &'a Scheme) -> impl Iterator<Item = f64> + 'a {
         self.schemes()
             .filter(|scheme| scheme.io() == like.io() && scheme.cpu > self.base.cpu)
@@ -160,7 +160,7 @@ impl Runs {
         schemes
     }
 
-    fn at(&self, scheme: &Scheme) -> &[Run] {
+    fn runs_at(&self, scheme: &Scheme) -> &[Run] {
         self.runs.get(scheme).map_or(&[], Vec::as_slice)
     }
 }

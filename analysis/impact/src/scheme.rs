@@ -1,14 +1,14 @@
-//! What a run was given.
+//! The resources of a run.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde::Serialize;
 
-/// A resource scheme ⟨c, m, d, n⟩ (section 3.1). Memory is never changed, so it has no field.
+/// A resource scheme ⟨c, m, d, n⟩ (section 3.1). Memory never varies, so it has no field.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scheme {
-    /// c: speed of the CPUs, in any unit; only ratios matter. More than 0.
+    /// c: speed of the CPUs in any unit, more than 0; only ratios matter.
     pub cpu: f64,
     /// d: name of the disk.
     pub disk: String,
@@ -17,7 +17,7 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// What must not differ where only the CPU does.
+    /// The resources other than the CPU.
     pub(crate) fn io(&self) -> (&str, &str) {
         (&self.disk, &self.network)
     }
@@ -31,7 +31,7 @@ impl Scheme {
     }
 }
 
-/// By disk, network, speed of the CPUs.
+/// Ordered by disk, network, speed of the CPUs.
 impl Ord for Scheme {
     fn cmp(&self, other: &Self) -> Ordering {
         self.io()
@@ -76,10 +76,10 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// In the order of the equations.
+    /// All, in the order of the equations.
     pub const ALL: [Self; 4] = [Self::Cpu, Self::Disk, Self::Network, Self::Memory];
 
-    /// For people.
+    /// Its name for users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "CPU",
@@ -89,7 +89,7 @@ impl Resource {
         }
     }
 
-    /// What the paper calls its indicator.
+    /// The paper's name of its indicator.
     pub fn indicator(self) -> &'static str {
         match self {
             Self::Cpu => "CRI",

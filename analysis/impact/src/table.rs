@@ -1,5 +1,5 @@
-//! Tables of runs in files: a CSV file with a row for each run, or a TOML file with a list of times for each scheme
-//! (docs/impact.md describes both).
+//! Tables of runs in files: CSV with a row for each run, or TOML with a list of times for each scheme (docs/impact.md
+//! describes both).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use unfuse_files::read_given_text;
 
-use crate::{Counted, InputError, Run, Runs, Scheme, TableError, Utilisation};
+use crate::{CpuCounters, InputError, Run, Runs, Scheme, TableError, Utilisation};
 
 /// The largest table that is read, bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Of CSV files; `cpu` and `seconds` must be there.
+/// Columns of CSV files; `cpu` and `seconds` are required.
 pub const COLUMNS: &str =
     "workload, cpu, disk, network, seconds, cpu_util, disk_util, network_util, ipc, stalled";
 
-/// How a base scheme is written.
+/// The syntax of a base scheme.
 pub const BASE_FORM: &str = "CPU/DISK/NETWORK, such as 1.2/HDD/1Gbps";
 
 /// One run, as a row of a CSV file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// What ran; empty where all rows are of one workload.
+    /// The workload; empty if there is only one.
     #[serde(default)]
     pub workload: String,
     /// Speed of the CPUs.
@@ -34,7 +34,7 @@ pub struct Row {
     /// The network.
     #[serde(default)]
     pub network: String,
-    /// How long it took, s.
+    /// Its running time, s.
     pub seconds: f64,
     /// CPU utilisation, 0 to 1.
     pub cpu_util: Option<f64>,
@@ -44,11 +44,11 @@ pub struct Row {
     pub network_util: Option<f64>,
     /// Instructions for each cycle.
     pub ipc: Option<f64>,
-    /// The part of cycles that were stalled, 0 to 1.
+    /// The part of stalled cycles, 0 to 1.
     pub stalled: Option<f64>,
 }
 
-/// What a TOML file holds.
+/// The content of a TOML file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -86,21 +86,21 @@ struct FileRuns {
     stalled: Option<f64>,
 }
 
-/// Rows as written, and what they are compared with.
+/// Rows with a base scheme.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The base scheme: as told, or the first row's.
+    /// The base scheme: as requested, or that of the first row.
     pub base: Scheme,
-    /// In the order of the file.
+    /// The rows, in the order of the file.
     pub rows: Vec<Row>,
     path: PathBuf,
 }
 
 impl Table {
-    /// Reads a table: TOML if its name ends so, else CSV. `base` is asked for instead of the file's own.
+    /// Reads a table: TOML if its name ends in `.toml`, else CSV. `base` replaces the file's own.
     ///
     /// # Errors
-    /// [`TableError`] with the file and, of CSV and TOML that cannot be read, the line.
+    /// [`TableError`] with the file and, for invalid CSV and TOML, the line.
     pub fn read(path: &Path, base: Option<Scheme>) -> Result<Table, TableError> {
         let failed = |reason: String| TableError::File {
             path: path.to_owned(),
@@ -110,7 +110,7 @@ impl Table {
         Self::parse(&text, path, base)
     }
 
-    /// The same from a text; the path tells the format, and is for errors.
+    /// Parses a table; `path` decides the format, and is for errors.
     ///
     /// # Errors
     /// As [`Table::read`].
@@ -139,10 +139,10 @@ impl Table {
         })
     }
 
-    /// The runs of each workload, checked. The name is empty where there is only one.
+    /// The checked runs of each workload. The name is empty if there is only one.
     ///
     /// # Errors
-    /// [`TableError::Impossible`] for the first workload whose runs cannot be.
+    /// [`TableError::Impossible`] for the first workload with impossible runs.
     pub fn workloads(&self) -> Result<BTreeMap<String, Runs>, TableError> {
         let mut runs: BTreeMap<String, Vec<Run>> = BTreeMap::new();
         for row in &self.rows {
@@ -170,7 +170,7 @@ impl Table {
 }
 
 impl Row {
-    /// What it was given.
+    /// Its resources.
     pub fn scheme(&self) -> Scheme {
         Scheme {
             cpu: self.cpu,
@@ -188,7 +188,7 @@ impl Row {
                 disk: self.disk_util,
                 network: self.network_util,
             },
-            counted: Counted {
+            counted: CpuCounters {
                 ipc: self.ipc,
                 stalled: self.stalled,
             },
@@ -238,7 +238,7 @@ fn csv_rows(text: &str) -> Result<Vec<Row>, String> {
     rows.map_err(|e| format!("{e}; the columns are {COLUMNS}"))
 }
 
-/// `1.2/HDD/1Gbps`, as [`Scheme`] prints it. Disk and network may be left out.
+/// `1.2/HDD/1Gbps`, as [`Scheme`] prints it. Disk and network may be omitted.
 impl std::str::FromStr for Scheme {
     type Err = String;
 

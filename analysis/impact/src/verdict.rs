@@ -1,4 +1,4 @@
-//! Which resource is the bottleneck, as surely as intervals allow.
+//! The bottleneck, with the certainty that intervals allow.
 
 use serde::Serialize;
 
@@ -8,20 +8,20 @@ use crate::indicators::{Candidates, Extreme, Indicator};
 
 /// "The greatest one can be identified as the bottleneck" (section 6).
 ///
-/// Indicators need not sum to 1: those of table 1 sum to 0.98 to 1.09, and for one job they may overlap by more. So a CRI
-/// above 0.5 says nothing of the others, and only indicators that were measured are compared.
+/// Indicators need not sum to 1: those of table 1 sum to 0.98 to 1.09, and for one job they may overlap by more. So a
+/// CRI above 0.5 does not bound the others, and only measured indicators are compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "certainty", content = "resources")]
 pub enum Verdict {
-    /// Surely this one, of all four.
+    /// Certainly this one of all four.
     Sure(Resource),
-    /// Surely this one of those that were measured; others were not.
+    /// Certainly this one of those that were measured; others were not.
     OfMeasured(Resource),
-    /// One of these, the largest value first; the runs do not tell them apart.
+    /// One of these, the largest value first; the runs cannot separate them.
     Likely(Vec<Resource>),
-    /// The largest value, of single runs: nothing says whether by chance.
+    /// The largest value, from single runs: its certainty is unknown.
     Single(Resource),
-    /// No indicator is surely above 0, or of single runs, above 0 at all.
+    /// No indicator is certainly above 0 or, for single runs, above 0.
     Nothing,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn verdict(indicators: &[Indicator], samples: &[Sample]) -> Verdict {
     }
 }
 
-/// Whether one indicator is above another one, by the interval of their difference: they come from the same runs, so
+/// Whether one indicator is above another one, by the interval of their difference: both come from the same runs, so
 /// their own intervals may overlap.
 fn surely_above(upper: &Candidates, lower: &Candidates, samples: &[Sample]) -> bool {
     let comparisons = upper.of.len() * lower.of.len();

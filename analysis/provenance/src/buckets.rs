@@ -1,4 +1,4 @@
-//! Rows in buckets, in memory while they are few and on disk beyond.
+//! Rows in buckets: in memory if there are few, else on disk.
 
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::marker::PhantomData;
@@ -7,14 +7,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::SpooledTempFile;
 
-/// Rows, each in the bucket that it was put into.
+/// Rows by bucket.
 pub(crate) struct Buckets<T> {
     files: Vec<SpooledTempFile>,
     of: PhantomData<T>,
 }
 
 impl<T: Serialize + DeserializeOwned> Buckets<T> {
-    /// So many buckets, which may hold `memory` bytes together before they go to disk.
+    /// `count` buckets, which use up to `memory` bytes together before they go to disk.
     pub(crate) fn new(count: usize, memory: usize) -> Self {
         let each = memory / count.max(1);
         Self {
@@ -35,12 +35,12 @@ impl<T: Serialize + DeserializeOwned> Buckets<T> {
         file.write_all(row)
     }
 
-    /// Goes on to put rows behind those of a bucket that was read.
+    /// Continues to append rows after a bucket was read.
     pub(crate) fn seek_end(&mut self, bucket: usize) -> std::io::Result<()> {
         self.files[bucket].seek(SeekFrom::End(0)).map(|_| ())
     }
 
-    /// The rows of a bucket, in the order in which they came.
+    /// The rows of a bucket, in the order of insertion.
     pub(crate) fn rows(
         &mut self,
         bucket: usize,

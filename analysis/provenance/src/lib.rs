@@ -1,16 +1,18 @@
-//! Which records a result came from, and which of them took the time.
+//! Finds the inputs of each result, and the records that took the time.
 //!
-//! A run with `--records` leaves, for each task, what it read and what it made, how long its code took for each record, and which
-//! of those read each one made came from. [`propagate()`] follows that from the program's inputs to its results, as in Teoh, Gulzar, Xu,
-//! Kim: *PerfDebug: Performance Debugging of Computation Skew in Dataflow Systems* (SoCC 2019):
+//! With `--records`, a run stores for each task what it read and made, how long its code took for each record, and from
+//! which inputs each output came. [`propagate()`] follows this from the program's inputs to its results, as in Teoh,
+//! Gulzar, Xu, Kim: *PerfDebug: Performance Debugging of Computation Skew in Dataflow Systems* (SoCC 2019):
 //!
-//! * a record's latency in a stage is the time of the functions it went through plus, behind a shuffle, the partition's shuffle
-//!   latency in proportion to how many records were read for it;
-//! * its end-to-end latency is that plus the largest end-to-end latency of those it came from;
-//! * beside it goes the input that this path began with (the *expensive input*), and, which is ours, the step of the path that took most.
+//! * a record's latency in a stage is the time of the functions that processed it plus, after a shuffle, a part of the
+//!   partition's shuffle latency in proportion to the number of records read for it;
+//! * its end-to-end latency is that plus the largest end-to-end latency of its inputs;
+//! * it comes with the first input of this path (the *expensive input*) and, as our addition, the slowest step of the
+//!   path.
 //!
-//! Tables may be larger than memory: what one stage makes and the next one reads meets in buckets of its id, on disk where there is
-//! much, and tasks are looked at one by one. Where they outgrow the machine, a job on Spark does the same ([`spark`]).
+//! Tables may be larger than memory: the outputs of one stage and the inputs of the next are joined in buckets of their
+//! ids, on disk if necessary, and tasks are processed one by one. If a machine is too small, a job on Spark does the
+//! same ([`spark`]).
 
 mod buckets;
 mod error;

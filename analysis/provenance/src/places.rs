@@ -1,4 +1,4 @@
-//! Where records are, what is in them, and which code processed them.
+//! Where records are, their contents, and the code that processed them.
 
 mod samples;
 
@@ -10,7 +10,7 @@ use unfuse_format::{
 
 use crate::{InputRecord, RecordRef, SlowOutput, TaskTraces};
 
-/// A record that a task read, as a person finds it again.
+/// A record that a task read, with its place for users.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecordPlace {
     /// Application id.
@@ -23,49 +23,49 @@ pub struct RecordPlace {
     pub partition: i32,
     /// `file`, `other`, `shuffle` or `cached`.
     pub kind: RecordSourceKind,
-    /// How Spark prints the RDD it was read from.
+    /// Spark's name of the RDD from which it was read.
     pub rdd: String,
     /// Position in that partition, from 0.
     pub position: i64,
-    /// The file it is in.
+    /// Its file.
     pub file: Option<String>,
-    /// Where in the file its line begins, bytes; known of text files.
+    /// Offset of its line in the file, bytes; known for text files.
     pub offset: Option<i64>,
-    /// Which row it is, from 0, behind `file_start`; known of other files.
+    /// Its row, from 0, after `file_start`; known for other files.
     pub row: Option<i64>,
-    /// Where in the file the task began to read, bytes.
+    /// Offset in the file at which the task began to read, bytes.
     pub file_start: i64,
-    /// Time of the task's code because of it, ns.
+    /// Time of the task's code for it, ns.
     pub ns: i64,
-    /// Its content, or the beginning; kept, unless that was not wanted, of the slowest ones of a task.
+    /// Its content or the begin of it; kept, if wanted, for the slowest records of a task.
     pub text: Option<String>,
-    /// Whether there is more content.
+    /// Whether the content was cut.
     pub cut: bool,
-    /// When the task was busy with it, ns since the epoch; known of those whose content was kept.
+    /// When the task processed it, ns since the epoch; known if its content was kept.
     pub busy: Option<(i64, i64)>,
     /// Lines of code that ran meanwhile, each with its share of the samples, the hottest first.
     pub lines: Vec<(String, f64)>,
 }
 
-/// What is known of some records.
+/// Places of records.
 #[derive(Debug, Default)]
 pub struct Places {
-    /// Each record that was asked for.
+    /// The place of each requested record.
     pub of: BTreeMap<RecordRef, RecordPlace>,
-    /// Tasks that had a Python process work for them.
+    /// Number of tasks with a Python process.
     pub in_python: usize,
 }
 
-/// What was kept of slow records, read once.
+/// Kept contents of slow records, read once.
 pub struct Texts<'a> {
     dir: &'a ProfileDir,
     traces: &'a TaskTraces,
-    /// Each with the index of its task attempt in `traces`; only those of attempts that count.
+    /// Rows with the index of their task attempt in `traces`; only for attempts that count.
     rows: Vec<(u32, RecordTextRow)>,
 }
 
 impl<'a> Texts<'a> {
-    /// Reads them.
+    /// Reads the contents.
     ///
     /// # Errors
     /// If the profile cannot be read.
@@ -79,24 +79,25 @@ impl<'a> Texts<'a> {
         Ok(Self { dir, traces, rows })
     }
 
-    /// The slowest records that tasks read, by the time they took there, the slowest first.
+    /// The slowest records by their time in the task that read them, the slowest first.
     pub fn slowest(&self, top: usize) -> Vec<RecordRef> {
         let mut slowest: Vec<(i64, RecordRef)> = self
             .rows
             .iter()
             .filter_map(|(trace, text)| {
-                let at = RecordRef::new(*trace, text.source, text.position);
-                // What another thread read has no times.
-                self.traces.source(at).filter(|source| source.timed)?;
-                Some((text.ns, at))
+                let record = RecordRef::new(*trace, text.source, text.position);
+                // Records read by another thread have no times.
+                self.traces.source(record).filter(|source| source.timed)?;
+                Some((text.ns, record))
             })
             .collect();
-        slowest.sort_by_key(|(ns, at)| (std::cmp::Reverse(*ns), *at));
+        slowest.sort_by_key(|(ns, record)| (std::cmp::Reverse(*ns), *record));
         slowest.truncate(top);
-        slowest.into_iter().map(|(_, at)| at).collect()
+        slowest.into_iter().map(|(_, record)| record).collect()
     }
 
-    /// The content of outputs, or the beginning, each with whether there is more; kept of those that took longest after they were made.
+    /// The contents of outputs or their begins, each with whether it was cut. Contents are kept for outputs that took
+    /// longest after they were made.
     pub fn contents(&self, of: &[SlowOutput]) -> Vec<Option<(String, bool)>> {
         let mut texts = HashMap::new();
         for (trace, text) in &self.rows {
@@ -111,20 +112,20 @@ impl<'a> Texts<'a> {
         of.iter().map(content).collect()
     }
 
-    /// What is known of some records.
+    /// The places of records.
     ///
     /// # Errors
     /// If the profile cannot be read.
     pub fn places(&self, of: &BTreeMap<RecordRef, InputRecord>) -> Result<Places, FormatError> {
         let mut places: BTreeMap<RecordRef, RecordPlace> = BTreeMap::new();
-        for (at, noted) in of {
-            if let Some(source) = self.traces.source(*at) {
-                places.insert(*at, place(source, *at, *noted));
+        for (record, noted) in of {
+            if let Some(source) = self.traces.source(*record) {
+                places.insert(*record, place(source, *record, *noted));
             }
         }
         for (trace, text) in &self.rows {
-            let at = RecordRef::new(*trace, text.source, text.position);
-            if let Some(place) = places.get_mut(&at) {
+            let record = RecordRef::new(*trace, text.source, text.position);
+            if let Some(place) = places.get_mut(&record) {
                 place.text = text.text.clone();
                 place.cut = text.cut;
                 place.busy = Some((text.began_ns, text.ended_ns));
@@ -138,11 +139,11 @@ impl<'a> Texts<'a> {
     }
 }
 
-fn place(source: &RecordSourceRow, at: RecordRef, noted: InputRecord) -> RecordPlace {
+fn place(source: &RecordSourceRow, record: RecordRef, noted: InputRecord) -> RecordPlace {
     let parts = source
         .file_positions
         .iter()
-        .take_while(|first| **first <= at.position);
+        .take_while(|first| **first <= record.position);
     let part = parts.count().checked_sub(1);
     let first = part.map(|part| source.file_positions[part]);
     let mut place = RecordPlace {
@@ -152,16 +153,16 @@ fn place(source: &RecordSourceRow, at: RecordRef, noted: InputRecord) -> RecordP
         partition: source.partition,
         kind: source.kind,
         rdd: source.name.clone(),
-        position: at.position,
+        position: record.position,
         file: part.and_then(|part| source.files.get(part).cloned()),
         file_start: part
             .and_then(|part| source.file_starts.get(part).copied())
             .unwrap_or(0),
-        row: first.map(|first| at.position - first),
+        row: first.map(|first| record.position - first),
         ns: noted.ns,
         ..RecordPlace::default()
     };
-    // The first line of a file is at 0, as what is not known; others of it are not.
+    // Offset 0 is the first line of a text file, or unknown; other lines of it have a known offset.
     let begins_line = noted.id > 0 || (place.row == Some(0) && place.file_start == 0);
     let is_text = begins_line && source.lines != Some(false);
     if place.kind == RecordSourceKind::File && is_text && place.rdd.contains("HadoopRDD") {

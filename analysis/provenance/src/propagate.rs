@@ -1,4 +1,5 @@
-//! From the inputs of the program to its results, one level of shuffles and caches after the other.
+//! Propagates records from the inputs of the program to its results, through one level of shuffles and caches after the
+//! other.
 
 mod links;
 mod task;
@@ -16,14 +17,14 @@ use crate::{ProvenanceError, RecordPath, RecordRef, TaskTraces};
 use links::{Links, Lookup, Match, Upstream};
 use task::{OutputRecord, Records};
 
-/// What to look for, and how.
+/// What to propagate, and how.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How many of the slowest outputs to find.
+    /// Number of slowest outputs to find.
     pub top: usize,
-    /// Records to look up besides those that the slowest outputs name.
+    /// Records to look up in addition to those of the slowest outputs.
     pub records: Vec<RecordRef>,
-    /// Bytes that intermediate results may have in memory, about; more go to files.
+    /// Approximate memory for intermediate results, bytes; more goes to files.
     pub memory: usize,
 }
 
@@ -40,46 +41,46 @@ impl Default for Options {
 /// One record of the program's results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlowOutput {
-    /// The task attempt that made it, by its index in [`TaskTraces`].
+    /// The task attempt that made it, as an index in [`TaskTraces`].
     pub trace: u32,
     /// The output of the task.
     pub output: i32,
-    /// Its position there.
+    /// Its position in the output.
     pub position: i64,
-    /// The slowest way to it.
+    /// The slowest path to it.
     pub path: RecordPath,
 }
 
-/// A record as the task that read it recorded it.
+/// A record as recorded by the task that read it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InputRecord {
-    /// Its identity; in text files the offset of its line, bytes.
+    /// Its id; in text files the offset of its line, bytes.
     pub id: i64,
-    /// Time that the task's code spent on it, ns.
+    /// Time of the task's code for it, ns.
     pub ns: i64,
 }
 
-/// The slowest outputs of a run and the records that they came from.
+/// The slowest outputs of a run and their inputs.
 #[derive(Debug, Default, PartialEq)]
 pub struct Outcome {
     /// The slowest outputs, the slowest first.
     pub slowest: Vec<SlowOutput>,
-    /// Records of all results.
+    /// Number of records in all results.
     pub results: u64,
-    /// Records that inputs of the program had.
+    /// Number of records in the program's inputs.
     pub inputs: u64,
-    /// Records behind a shuffle or a cache whose task is unknown.
+    /// Number of records after a shuffle or a cache whose task is unknown.
     pub unlinked: u64,
-    /// Records that tasks read and that are not in the tables.
+    /// Number of records that tasks read and that are not in the tables.
     pub missing: u64,
-    /// The records that were asked for, and those that the slowest outputs name.
+    /// The requested records, and those of the slowest outputs.
     pub records: BTreeMap<RecordRef, InputRecord>,
-    /// Segments that could not be read.
+    /// Number of segments that could not be read.
     pub damaged: usize,
 }
 
 impl Outcome {
-    /// The records to look up, without their data yet.
+    /// The records to look up, without data.
     pub(crate) fn wanted(
         slowest: &[SlowOutput],
         options: &Options,
@@ -88,19 +89,21 @@ impl Outcome {
             .iter()
             .flat_map(|slow| [slow.path.root, slow.path.peak]);
         let wanted = named.chain(options.records.iter().copied());
-        wanted.map(|at| (at, InputRecord::default())).collect()
+        wanted
+            .map(|record| (record, InputRecord::default()))
+            .collect()
     }
 }
 
-/// Rows of one bucket or group, about.
+/// Approximate number of rows in one bucket or group.
 const ROWS: usize = 300_000;
-/// Each is an open file where there is much.
+/// Each can be an open file.
 const MOST_BUCKETS: usize = 128;
 
-/// Follows records from inputs to results.
+/// Propagates records from inputs to results.
 ///
 /// # Errors
-/// If the profile cannot be read, or there is no room for intermediate results.
+/// If the profile cannot be read, or there is no space for intermediate results.
 pub fn propagate(
     dir: &ProfileDir,
     traces: &TaskTraces,
@@ -141,7 +144,7 @@ pub fn propagate(
     Ok(outcome)
 }
 
-/// Fills in the data of records.
+/// Looks up the data of records.
 fn look_up(
     inputs: &Segments<RecordInRow>,
     traces: &TaskTraces,
@@ -149,9 +152,9 @@ fn look_up(
 ) {
     let mut tasks: Vec<(usize, TaskKey, u32)> = records
         .keys()
-        .filter_map(|at| {
-            let key = traces.key(*at)?;
-            Some((*traces.order.get(&key)?, key, at.trace))
+        .filter_map(|record| {
+            let key = traces.key(*record)?;
+            Some((*traces.order.get(&key)?, key, record.trace))
         })
         .collect();
     tasks.sort_unstable();
@@ -159,8 +162,8 @@ fn look_up(
     let mut inputs = inputs.groups();
     for (_, key, trace) in tasks {
         for row in inputs.take(key) {
-            let at = RecordRef::new(trace, row.source, row.position);
-            if let Some(noted) = records.get_mut(&at) {
+            let record = RecordRef::new(trace, row.source, row.position);
+            if let Some(noted) = records.get_mut(&record) {
                 *noted = InputRecord {
                     id: row.id,
                     ns: row.ns,
@@ -178,12 +181,12 @@ struct Run<'a> {
     links: Links,
     heap: BinaryHeap<Reverse<BySlowness>>,
     outcome: Outcome,
-    /// Records of tasks that were looked at.
+    /// Number of records read by the processed tasks.
     read: u64,
     traces: &'a TaskTraces,
 }
 
-/// Ordered by how slow it is.
+/// Ordered by latency.
 #[derive(PartialEq)]
 struct BySlowness(SlowOutput);
 
@@ -207,13 +210,13 @@ impl PartialOrd for BySlowness {
     }
 }
 
-/// A task attempt, and which of its outputs are made at this level.
+/// A task attempt with outputs at this level.
 struct DueTask {
     /// Its index in [`TaskTraces`].
     trace: u32,
     key: TaskKey,
     outputs: Vec<i32>,
-    /// Tasks of one group are looked at together.
+    /// Tasks of one group are processed together.
     group: usize,
 }
 
@@ -233,7 +236,7 @@ impl Run<'_> {
                 for row in found.rows(due.group)? {
                     let row: Match = row?;
                     let of_source = group.1.entry((row.trace, row.source)).or_default();
-                    // Of a source of several shuffles, each may have something.
+                    // A source after several shuffles can have matches in each.
                     of_source
                         .entry(row.position)
                         .and_modify(|before| *before = before.or(row.linked))
@@ -254,7 +257,7 @@ impl Run<'_> {
         for (index, (trace, levels)) in (0..).zip(self.traces.all.iter().zip(levels)) {
             let targets = trace.targets.iter().zip(levels);
             let outputs: Vec<i32> = targets
-                .filter(|(_, at)| **at == level)
+                .filter(|(_, other)| **other == level)
                 .map(|(target, _)| target.output)
                 .collect();
             if let Some(target) = trace.targets.first().filter(|_| !outputs.is_empty()) {
@@ -285,7 +288,7 @@ impl Run<'_> {
         (due, group + 1)
     }
 
-    /// What was made at lower levels and is read at this one.
+    /// Joins the outputs of lower levels with the inputs of this one.
     fn find(&mut self, due: &[DueTask], groups: usize) -> Result<Buckets<Match>, ProvenanceError> {
         let third = self.options.memory / 3;
         let mut found = Buckets::new(groups, third);

@@ -1,4 +1,4 @@
-//! The path to a record: its latency, and where that comes from.
+//! The path to a record, with its latency.
 
 use std::cmp::Reverse;
 
@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 /// A record that a task read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordRef {
-    /// The task attempt, by its place in [`TaskTraces`](crate::TaskTraces).
+    /// The task attempt, as an index in [`TaskTraces`](crate::TaskTraces).
     pub trace: u32,
-    /// The source of it.
+    /// Its source.
     pub source: i32,
-    /// The record's position there, from 0; [`SEVERAL`] where it is what was made of several.
+    /// The record's position in the source, from 0; [`SEVERAL`] for an output of several records.
     pub position: i64,
 }
 
-/// The position of what was made of several records.
+/// The position of an output of several records.
 pub const SEVERAL: i64 = -1;
 
-/// The slowest way from an input of the program to a record, with its latency.
+/// The slowest path from an input of the program to a record, with its latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordPath {
-    /// End-to-end latency of what it came from, ns: the largest.
+    /// The largest end-to-end latency of its inputs, ns.
     pub base_ns: i64,
     /// Its latency in the stage that made it, ns.
     pub own_ns: i64,
-    /// The input of the program that the slowest way begins with.
+    /// The input of the program at which the path begins.
     pub root: RecordRef,
     /// Time at that input, ns.
     pub root_ns: i64,
-    /// The step that took the most time.
+    /// The slowest step.
     pub peak: RecordRef,
     /// Its time, ns.
     pub peak_ns: i64,
-    /// How many inputs of the program it came from, those that it came from on several ways more than once.
+    /// Number of the program's inputs that it came from; an input on several paths counts several times.
     pub lineage: u64,
 }
 
@@ -43,31 +43,31 @@ impl RecordPath {
         self.base_ns.saturating_add(self.own_ns)
     }
 
-    /// An input of the program that took so long.
-    pub(crate) fn from_input(at: RecordRef, own_ns: i64) -> Self {
+    /// The path of an input of the program, with its time.
+    pub(crate) fn from_input(record: RecordRef, own_ns: i64) -> Self {
         Self {
             base_ns: 0,
             own_ns,
-            root: at,
+            root: record,
             root_ns: own_ns,
-            peak: at,
+            peak: record,
             peak_ns: own_ns,
             lineage: 1,
         }
     }
 
-    /// One more step behind this one.
-    pub(crate) fn then(&self, at: RecordRef, own_ns: i64) -> Self {
+    /// Adds a step to the path.
+    pub(crate) fn then(&self, record: RecordRef, own_ns: i64) -> Self {
         Self {
             base_ns: self.ns(),
-            ..self.by_itself(at, own_ns)
+            ..self.by_itself(record, own_ns)
         }
     }
 
-    /// One of several that were made of the same, which took so long by itself.
-    pub(crate) fn by_itself(&self, at: RecordRef, own_ns: i64) -> Self {
+    /// The path to one of several outputs of the same records, with its own time.
+    pub(crate) fn by_itself(&self, record: RecordRef, own_ns: i64) -> Self {
         let (peak, peak_ns) = if own_ns > self.peak_ns {
-            (at, own_ns)
+            (record, own_ns)
         } else {
             (self.peak, self.peak_ns)
         };
@@ -79,7 +79,7 @@ impl RecordPath {
         }
     }
 
-    /// The slower of two ways; both count as ways.
+    /// The slower of two paths, with the inputs of both.
     pub(crate) fn or(&self, other: &Self) -> Self {
         let lineage = self.lineage.saturating_add(other.lineage);
         let slower = if other.rank() < self.rank() {
@@ -90,8 +90,8 @@ impl RecordPath {
         Self { lineage, ..*slower }
     }
 
-    /// The slowest way is the least. Of ways that took as long it is the same one in whatever order they come; the Spark job has its
-    /// structs in this order.
+    /// The slowest path is the least. Among equally long paths the order of input does not matter; the Spark job orders
+    /// its structs in the same way.
     fn rank(&self) -> impl Ord + use<> {
         (
             Reverse(self.ns()),
@@ -104,9 +104,9 @@ impl RecordPath {
     }
 }
 
-/// Values of a key that a task merges before they are written: the functions of all, behind the slowest.
+/// Values of a key that a task merges before it writes them: the time of all functions, after the slowest value.
 pub(crate) struct MergedPath {
-    /// The slowest of them by itself: that one is responsible.
+    /// The slowest single value, which is responsible.
     slowest: RecordPath,
     base_ns: i64,
     own_ns: i64,

@@ -1,7 +1,8 @@
-//! The same on Spark, for tables that outgrow one machine.
+//! Propagation on Spark, for tables that are too large for one machine.
 //!
-//! What grows with tasks stays here: which attempts count, what each of them read and made, and on which level. The job ([`JOB`]) reads it
-//! as a [`Plan`] and does what grows with records; it leaves an [`Answer`], which is an [`Outcome`] with other names for records.
+//! Data that grows with tasks stays here: which attempts count, what each of them read and made, and at which level.
+//! The job ([`JOB`]) reads it as a [`Plan`] and processes the data that grows with records. It writes an [`Answer`],
+//! which is an [`Outcome`] with other names for records.
 
 use std::collections::HashMap;
 use unfuse_format::{RecordSourceKind, TaskKey};
@@ -11,48 +12,49 @@ use serde::{Deserialize, Serialize};
 use crate::traces::LinkNumbers;
 use crate::{InputRecord, Options, Outcome, RecordPath, RecordRef, SlowOutput, TaskTraces};
 
-/// The job, in Python, for `spark-submit`. It takes the profile's URI, the file with the [`Plan`] and the one for the [`Answer`], both JSON.
+/// The job in Python, for `spark-submit`. Its arguments are the profile's URI, the file with the [`Plan`] and the one
+/// for the [`Answer`], both JSON.
 pub const JOB: &str = include_str!("spark/job.py");
 
-/// The tables that the job reads; all others it does not need.
+/// The tables that the job reads.
 pub const TABLES: [&str; 2] = ["records_in", "records_out"];
 
-/// What the job reads.
+/// The input of the job.
 #[derive(Debug, Serialize)]
 pub struct Plan {
     top: usize,
-    /// Records that were read and made, about.
+    /// Approximate number of records read and made.
     rows: i64,
     sources: Vec<Source>,
     targets: Vec<Target>,
     records: Vec<RecordKey>,
 }
 
-/// What a task attempt that counts read.
+/// A source of a task attempt that counts.
 #[derive(Debug, Serialize)]
 struct Source {
     task_key: TaskKey,
     source: i32,
     level: u32,
-    /// Shuffle latency of all its records, ns; 0 if it is no shuffle.
+    /// Shuffle latency of all its records, ns; 0 if it is not a shuffle.
     shuffle_ns: i64,
-    /// Its records were made by tasks.
+    /// Whether tasks made its records.
     linked: bool,
     links: Vec<u32>,
 }
 
-/// What it made.
+/// An output of it.
 #[derive(Debug, Serialize)]
 struct Target {
     task_key: TaskKey,
     output: i32,
     level: u32,
-    /// None of results.
+    /// None for results.
     link: Option<u32>,
     combined: bool,
 }
 
-/// A record, by the key of the task attempt that read it.
+/// A record, with the key of the task attempt that read it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct RecordKey {
     task_key: TaskKey,
@@ -61,7 +63,7 @@ struct RecordKey {
 }
 
 impl Plan {
-    /// For the task attempts of a profile.
+    /// The plan for the task attempts of a profile.
     pub fn new(traces: &TaskTraces, options: &Options) -> Self {
         let numbers = LinkNumbers::new(traces);
         let mut plan = Self {
@@ -79,7 +81,7 @@ impl Plan {
                 .zip(levels)
                 .collect();
             for source in &trace.sources {
-                // What goes into no output has no part in anything.
+                // A source without an output has no effect.
                 let Some(level) = levels.get(&trace.output_of(source)) else {
                     continue;
                 };
@@ -110,11 +112,11 @@ impl Plan {
                 });
             }
         }
-        let records = options.records.iter().filter_map(|at| {
+        let records = options.records.iter().filter_map(|record| {
             Some(RecordKey {
-                task_key: traces.key(*at)?,
-                source: at.source,
-                position: at.position,
+                task_key: traces.key(*record)?,
+                source: record.source,
+                position: record.position,
             })
         });
         plan.records = records.collect();
@@ -122,13 +124,13 @@ impl Plan {
     }
 }
 
-/// What the job writes.
+/// The output of the job.
 #[derive(Debug, Deserialize)]
 pub struct Answer {
     results: u64,
     inputs: u64,
     unlinked: u64,
-    /// Records that were looked at.
+    /// Number of records processed.
     read: Option<u64>,
     damaged: usize,
     slowest: Vec<Slow>,
@@ -158,10 +160,10 @@ struct Row {
 }
 
 impl Answer {
-    /// Its outcome, with records as [`TaskTraces`] has them. Records of other tasks than the plan's are left out.
+    /// The outcome, with records as in [`TaskTraces`]. Records of tasks outside the plan are left out.
     pub fn outcome(&self, traces: &TaskTraces, options: &Options) -> Outcome {
         let indices = traces.indices();
-        let at = |named: RecordKey| {
+        let record_of = |named: RecordKey| {
             let trace = *indices.get(&named.task_key)?;
             Some(RecordRef::new(trace, named.source, named.position))
         };
@@ -173,9 +175,9 @@ impl Answer {
                 path: RecordPath {
                     base_ns: slow.base_ns,
                     own_ns: slow.own_ns,
-                    root: at(slow.root)?,
+                    root: record_of(slow.root)?,
                     root_ns: slow.root_ns,
-                    peak: at(slow.peak)?,
+                    peak: record_of(slow.peak)?,
                     peak_ns: slow.peak_ns,
                     lineage: slow.lineage,
                 },
@@ -188,7 +190,7 @@ impl Answer {
                 id: row.id,
                 ns: row.ns,
             };
-            if let Some(slot) = at(row.at).and_then(|at| records.get_mut(&at)) {
+            if let Some(slot) = record_of(row.at).and_then(|record| records.get_mut(&record)) {
                 *slot = noted;
             }
         }

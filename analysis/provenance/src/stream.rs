@@ -1,4 +1,4 @@
-//! Records of one task after the other, from segments that need not fit into memory.
+//! Streams the records of one task after the other, from segments that need not fit into memory.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,13 +23,13 @@ impl TaskRows for RecordOutRow {
     }
 }
 
-/// The segments of a table, and of which task attempts each is: it is read again only for these.
+/// The segments of a table with the task attempts in each; a segment is only read again for these.
 pub(crate) struct Segments<'a, T> {
     dir: &'a ProfileDir,
-    /// Of task attempts, as in [`TaskTraces`](crate::TaskTraces).
+    /// Order of task attempts, as in [`TaskTraces`](crate::TaskTraces).
     order: &'a HashMap<TaskKey, usize>,
     paths: Vec<PathBuf>,
-    /// The first and the last task attempt of those that were read, by their order.
+    /// First and last task attempt of each segment that was read, by their order.
     spans: RefCell<Vec<Option<(usize, usize)>>>,
     damaged: Cell<usize>,
     of: std::marker::PhantomData<T>,
@@ -51,12 +51,12 @@ impl<'a, T: TaskRows> Segments<'a, T> {
         })
     }
 
-    /// Those that could not be read.
+    /// Number of segments that could not be read.
     pub(crate) fn damaged(&self) -> usize {
         self.damaged.get()
     }
 
-    /// Goes through the table, a task attempt at a time.
+    /// Iterates over the table, one task attempt at a time.
     pub(crate) fn groups(&self) -> Groups<'_, T> {
         Groups {
             of: self,
@@ -65,25 +65,27 @@ impl<'a, T: TaskRows> Segments<'a, T> {
         }
     }
 
-    /// The rows of a segment; of one that is damaged none.
+    /// The rows of a segment; none if it is damaged.
     fn read(&self, segment: usize) -> Vec<T> {
         let rows = self.dir.read_segment::<T>(&self.paths[segment]);
         let rows = rows.unwrap_or_else(|_| {
             self.damaged.set(self.damaged.get() + 1);
             Vec::new()
         });
-        // One of nobody is passed over from now on.
+        // A segment without known attempts is skipped from now on.
         let nobody = (usize::MAX, 0);
         let orders = rows
             .iter()
             .filter_map(|row| self.order.get(&row.task_key()));
-        let span = orders.fold(nobody, |(first, last), at| (first.min(*at), last.max(*at)));
+        let span = orders.fold(nobody, |(first, last), order| {
+            (first.min(*order), last.max(*order))
+        });
         self.spans.borrow_mut()[segment] = Some(span);
         rows
     }
 }
 
-/// A walk through a table; segments that are damaged are left out and counted.
+/// A walk through a table; damaged segments are left out and counted.
 pub(crate) struct Groups<'a, T> {
     of: &'a Segments<'a, T>,
     next: usize,
@@ -91,7 +93,7 @@ pub(crate) struct Groups<'a, T> {
 }
 
 impl<T: TaskRows> Groups<'_, T> {
-    /// The task attempt of the next row, unless all that is left is of later ones than the wanted.
+    /// The task attempt of the next row, unless all remaining rows are of later ones than the wanted.
     fn peek(&mut self, wanted: usize) -> Option<TaskKey> {
         loop {
             if let Some(row) = self.rows.peek() {
@@ -109,7 +111,7 @@ impl<T: TaskRows> Groups<'_, T> {
         }
     }
 
-    /// The rows of a task attempt, if they come now; what comes before it is passed over.
+    /// The rows of a task attempt, if they are next; rows before are skipped.
     pub(crate) fn take(&mut self, key: TaskKey) -> Vec<T> {
         let Some(wanted) = self.of.order.get(&key).copied() else {
             return Vec::new();
@@ -117,8 +119,8 @@ impl<T: TaskRows> Groups<'_, T> {
         let mut taken = Vec::new();
         while let Some(next) = self.peek(wanted) {
             match self.of.order.get(&next) {
-                Some(at) if *at > wanted => break,
-                Some(at) if *at == wanted => taken.extend(self.rows.next()),
+                Some(order) if *order > wanted => break,
+                Some(order) if *order == wanted => taken.extend(self.rows.next()),
                 _ => drop(self.rows.next()),
             }
         }

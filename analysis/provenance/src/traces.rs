@@ -1,4 +1,4 @@
-//! The task attempts whose records were followed, and in which order they depend on each other.
+//! The task attempts whose records were traced, and the order of their dependencies.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,15 +8,15 @@ use crate::{ProvenanceError, RecordRef};
 
 /// A task: application, stage and partition.
 type Task = (String, i32, i32);
-/// Attempts at the stage and at the task.
+/// Stage attempt and task attempt.
 type Rank = (i32, i64);
 
 /// A task attempt.
 #[derive(Debug, Clone, Default)]
 pub struct TaskTrace {
-    /// What it read, by the key of the source.
+    /// Its sources, by their keys.
     pub sources: Vec<RecordSourceRow>,
-    /// What it made, by the key of the output.
+    /// Its outputs, by their keys.
     pub targets: Vec<RecordTargetRow>,
 }
 
@@ -27,7 +27,7 @@ impl TaskTrace {
         of_target.or(self.sources.first().map(|row| row.task_key))
     }
 
-    /// The output that the records of a source go into.
+    /// The output that gets the records of a source.
     pub(crate) fn output_of(&self, source: &RecordSourceRow) -> i32 {
         match source.output {
             -1 => i32::try_from(self.targets.len()).unwrap_or(0) - 1,
@@ -40,7 +40,7 @@ impl TaskTrace {
         of_target.or(self.sources.first().map(|row| row.app.as_str()))
     }
 
-    /// The task that it is an attempt at.
+    /// The task of the attempt.
     fn task(&self) -> Option<Task> {
         let of_target = self.targets.first();
         let of_source = self.sources.first();
@@ -49,7 +49,7 @@ impl TaskTrace {
             .or(of_source.map(|row| (row.app.clone(), row.stage, row.partition)))
     }
 
-    /// Which attempt of its task this is: later ones count more.
+    /// The rank among the attempts of a task: later ones win.
     fn rank(&self) -> Rank {
         let (attempt, task) = (
             self.targets.first().map(|row| (row.attempt, row.task)),
@@ -59,21 +59,21 @@ impl TaskTrace {
     }
 }
 
-/// The task attempts that count: of several at the same task (speculative ones, those of a stage that was run again) the last.
+/// The task attempts that count: of several for the same task (speculative or repeated ones) the last.
 #[derive(Debug, Default)]
 pub struct TaskTraces {
     /// Ordered by their keys.
     pub all: Vec<TaskTrace>,
-    /// Attempts that were left out for others.
+    /// Number of attempts left out for others.
     pub repeated: usize,
-    /// Segments that could not be read.
+    /// Number of segments that could not be read.
     pub damaged: usize,
-    /// The position of each key in the order in which the writers wrote them; the same in all tables.
+    /// The index of each key in the order of writing, which is the same in all tables.
     pub(crate) order: HashMap<TaskKey, usize>,
 }
 
 impl TaskTraces {
-    /// Those of an application, or of all.
+    /// Reads the attempts of an application, or of all.
     ///
     /// # Errors
     /// If there are none, or the profile cannot be read.
@@ -131,7 +131,7 @@ impl TaskTraces {
             .collect()
     }
 
-    /// How many records were read that went into something.
+    /// Number of records that were read for an output.
     pub(crate) fn records(&self) -> u64 {
         let of_trace = |trace: &TaskTrace| {
             let has = |output: i32| trace.targets.iter().any(|row| row.output == output);
@@ -154,7 +154,7 @@ impl TaskTraces {
         trace.sources.iter().find(|row| row.source == record.source)
     }
 
-    /// Of each task attempt and output, how many links are before it. Each link belongs to one application.
+    /// For each task attempt and output, the number of links before it. Each link belongs to one application.
     pub(crate) fn levels(&self) -> Vec<Vec<u32>> {
         let mut of_link: HashMap<(String, String), u32> = HashMap::new();
         let mut levels: Vec<Vec<u32>> = self
@@ -162,7 +162,7 @@ impl TaskTraces {
             .iter()
             .map(|trace| vec![0; trace.targets.len()])
             .collect();
-        // As many rounds as there are links one after the other; what is damaged may go round in circles.
+        // As many rounds as there can be links in a chain; damaged data may contain cycles.
         for _ in 0..=LinkNumbers::new(self).0.len() {
             let mut changed = false;
             for (trace, levels) in self.all.iter().zip(&mut levels) {
@@ -175,7 +175,7 @@ impl TaskTraces {
                         .max();
                     let now = before.map_or(0, |before| before + 1);
                     let key = (target.app.clone(), target.link.clone());
-                    // Who reads it may have come before.
+                    // Its reader may have come before.
                     changed |= now > *level || of_link.get(&key).is_none_or(|link| now > *link);
                     let link = of_link.entry(key).or_insert(now);
                     *level = now.max(*level);
@@ -190,7 +190,7 @@ impl TaskTraces {
     }
 }
 
-/// Numbers of the shuffles and caches that records went into; each belongs to one application.
+/// Numbers of the shuffles and caches that records were written to; each belongs to one application.
 pub(crate) struct LinkNumbers(HashMap<(String, String), u32>);
 
 impl LinkNumbers {
@@ -206,7 +206,7 @@ impl LinkNumbers {
         Self(keys)
     }
 
-    /// None for results, and for links that no task wrote to.
+    /// The number; `None` for results, and for links that no task wrote to.
     pub(crate) fn get(&self, app: &str, link: &str) -> Option<u32> {
         let key = (app.to_owned(), link.to_owned());
         self.0.get(&key).copied()

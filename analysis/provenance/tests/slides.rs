@@ -1,4 +1,4 @@
-//! The examples of the paper's slides, and what else is known of small programs.
+//! The examples of the paper's slides, and facts about small programs.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use unfuse_provenance::{Options, Outcome, SEVERAL, TaskTraces, propagate};
 
 const MS: i64 = 1_000_000;
 
-/// A profile in the making: tasks with one source and one output each.
+/// A profile being made: tasks with one source and one output each.
 struct Run {
     _home: tempfile::TempDir,
     dir: ProfileDir,
@@ -21,7 +21,7 @@ struct Run {
     outputs: Vec<RecordOutRow>,
 }
 
-/// Where a task's records come from and go to.
+/// Source and output of a task's records.
 struct Task {
     stage: i32,
     partition: i32,
@@ -31,7 +31,7 @@ struct Task {
     shuffle_ms: i64,
 }
 
-/// A record: its id as it is read, its id as it is made (0 for a result), and its time.
+/// A record: its id when read, its id when made (0 for a result), and its time.
 type Record = (i64, i64, i64);
 
 impl Run {
@@ -116,17 +116,17 @@ impl Run {
     }
 }
 
-/// Numbers say nothing of the order: here those of the first stage are the last.
+/// Numbers do not define the order: here those of the first stage are the last.
 fn task_key(stage: i32, partition: i32) -> TaskKey {
     TaskKey(i64::from(10_000 - stage * 1000 - partition))
 }
 
 fn write<T: Table>(dir: &ProfileDir, rows: Vec<T>) {
     let mut writer = SegmentWriter::new(dir, "host-1");
-    for (at, row) in rows.into_iter().enumerate() {
+    for (index, row) in rows.into_iter().enumerate() {
         writer.push(row);
-        // Several segments, that end wherever they do.
-        if at % 5 == 4 {
+        // Several segments with arbitrary bounds.
+        if index % 5 == 4 {
             writer.flush().expect("written");
         }
     }
@@ -200,16 +200,16 @@ fn a_shuffle_counts_by_how_much_was_read() {
         combined: true,
         ..first(0, partition)
     };
-    // Values of key 100 are merged in each task; key 200 comes from one of them, and 13 records are of others.
+    // Values of key 100 are merged in each task; key 200 comes from one of them, and 13 records belong to others.
     run.task(
         &combined(0),
         &[(0, 100, 3), (0, 200, 20), (0, 100, 6), (0, 100, 1)],
     );
     run.task(&combined(1), &[(0, 100, 1)]);
-    let others: Vec<Record> = (0..13).map(|at| (0, 300 + at, 0)).collect();
+    let others: Vec<Record> = (0..13).map(|index| (0, 300 + index, 0)).collect();
     run.task(&combined(2), &others);
     let mut read = vec![(100, 0, 30), (200, 0, 40)];
-    read.extend((0..13).map(|at| (300 + at, 0, 0)));
+    read.extend((0..13).map(|index| (300 + index, 0, 0)));
     run.task(&last(0, 80), &read);
     let outcome = run.propagate(1 << 20);
     let of = |position| {
@@ -226,7 +226,7 @@ fn a_shuffle_counts_by_how_much_was_read() {
     assert_eq!(of(0).lineage, 4);
 }
 
-/// Of a record that became several, each counts its own time; of several that became one, the slowest and what it came from.
+/// If a record became several, each counts its own time; if several became one, the slowest and its inputs.
 #[test]
 fn ranges_of_records() {
     let mut run = Run::new();
@@ -252,7 +252,7 @@ fn ranges_of_records() {
     assert_eq!(told, [(0, 90, 1), (1, 4, 2), (2, 1, 2)]);
 }
 
-/// What is made of all that was sorted before has its own time behind the slowest of these.
+/// An output of all sorted records has its own time after the slowest of these.
 #[test]
 fn a_slow_function_behind_a_sort_is_found() {
     let mut run = Run::new();
@@ -271,13 +271,13 @@ fn a_slow_function_behind_a_sort_is_found() {
     let slowest = &outcome.slowest[0];
     let path = slowest.path;
     assert_eq!((slowest.position, path.ns() / MS), (2, 790));
-    // The way begins with the slowest record; what took most is no record.
+    // The path begins with the slowest record; the slowest step is not a record.
     assert_eq!((path.root.position, path.root_ns / MS), (1, 90));
     assert_eq!((path.peak.position, path.peak_ns / MS), (SEVERAL, 700));
     assert_eq!(outcome.slowest[1].path.ns() / MS, 92);
 }
 
-/// Of equally long ways the same one is chosen, in whatever order tables have them.
+/// Among equally long paths the same one is chosen for any order of the tables.
 #[test]
 fn the_first_of_equally_slow_inputs_is_told() {
     for swapped in [false, true] {
@@ -296,7 +296,7 @@ fn the_first_of_equally_slow_inputs_is_told() {
     }
 }
 
-/// Records that were asked for come with what was noted of them.
+/// Requested records come with their recorded data.
 #[test]
 fn records_are_looked_up() {
     let mut run = Run::new();
@@ -306,7 +306,7 @@ fn records_are_looked_up() {
     let noted: Vec<_> = outcome
         .records
         .iter()
-        .map(|(at, noted)| (at.position, noted.id, noted.ns / MS))
+        .map(|(record, noted)| (record.position, noted.id, noted.ns / MS))
         .collect();
     assert_eq!(noted, [(0, 50, 40)]);
 }
@@ -360,7 +360,7 @@ fn a_profile_without_records_is_told() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Two stages, any keys: what a map over all records says, and the same on disk as in memory.
+    /// Two stages with any keys: the same as a map of all records, on disk as in memory.
     #[test]
     fn as_by_hand(
         tasks in proptest::collection::vec(proptest::collection::vec((1_i64..6, 0_i64..100), 1..8), 1..4),

@@ -16,14 +16,14 @@ pub enum Category {
     Streaming,
     /// MLlib.
     MLlib,
-    /// GraphX and what is built on it.
+    /// GraphX and libraries based on it.
     GraphX,
 }
 
 impl Category {
-    /// Of a stage, by the stack that started it ("Details" in Spark's words) and whether it was part of a SQL query.
-    /// MLlib and GraphX use SQL and RDDs themselves, so they are asked for first.
-    pub fn of_stage(details: &str, sql: bool) -> Self {
+    /// The category of a stage, by the stack that started it (Spark's "Details") and whether it was part of a SQL
+    /// query. MLlib and GraphX use SQL and RDDs themselves, so they are tested first.
+    pub fn from_stage(details: &str, sql: bool) -> Self {
         let has = |parts: &[&str]| parts.iter().any(|part| details.contains(part));
         if has(&["spark.streaming.", "execution.streaming."]) {
             Self::Streaming
@@ -38,9 +38,9 @@ impl Category {
         }
     }
 
-    /// Of an application, from the category of each stage and its weight (task seconds): a library counts from a
-    /// fifth of the work on, as its jobs read and prepare data with others.
-    pub fn of_application(stages: &[(Category, f64)]) -> Self {
+    /// The category of an application, from the category of each stage and its weight (task seconds). A library needs a
+    /// fifth of the work, because its jobs read and prepare data with others.
+    pub fn from_stages(stages: &[(Category, f64)]) -> Self {
         let total: f64 = stages.iter().map(|(_, weight)| weight).sum();
         let of = |category| {
             let own = stages.iter().filter(|(of, _)| *of == category);
@@ -103,20 +103,20 @@ mod tests {
                 Category::Streaming,
             ),
         ] {
-            assert_eq!(Category::of_stage(details, sql), category, "{details}");
+            assert_eq!(Category::from_stage(details, sql), category, "{details}");
         }
     }
 
     #[test]
     fn a_library_counts_from_a_fifth_of_the_work() {
         let mixed = |of_library| {
-            Category::of_application(&[
+            Category::from_stages(&[
                 (Category::Sql, 10.0 - of_library),
                 (Category::MLlib, of_library),
             ])
         };
         assert_eq!(mixed(1.9), Category::Sql);
         assert_eq!(mixed(2.1), Category::MLlib);
-        assert_eq!(Category::of_application(&[]), Category::Core);
+        assert_eq!(Category::from_stages(&[]), Category::Core);
     }
 }

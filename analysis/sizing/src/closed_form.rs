@@ -7,13 +7,13 @@ use crate::{Point, Range, Ranges, Run, SizingError};
 
 /// Equation 8: T = T_init + T_prep + n·iter·C + iter·B·s/n + A·s/n, with s in units of [`base_bytes`](Self::base_bytes).
 ///
-/// The paper's *B* is the sum over all unit tasks, whose number grows with s (equation 4). Equation 4 multiplies by iter too,
-/// and equation 5 does so again; here iterations count once, as in table III and as jobs behave.
+/// The paper's *B* is the sum over all unit tasks, whose number grows with s (equation 4). Equation 4 already
+/// multiplies by iter, and equation 5 does so again; here iterations count once, as in table III and as jobs behave.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClosedForm {
-    /// T_prep, s: the median of the runs' measured ones, as one slow start says nothing of the others.
+    /// T_prep, s: the median over the runs, as one slow start is not typical.
     pub preparation: f64,
-    /// T_init, s: what else is constant (classes are loaded, code gets warm).
+    /// T_init, s: the rest that is constant (class loading, warm-up of code).
     pub initialization: f64,
     /// *C* = coeff × T_vs^baseline, s.
     pub sharing: f64,
@@ -25,7 +25,7 @@ pub struct ClosedForm {
     pub base_bytes: f64,
 }
 
-/// The terms of equation 3, s. Communication and execution are parts of T_comp, so divided by n.
+/// The terms of equation 3, s. Communication and execution are parts of T_comp, so they are divided by n.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Terms {
     /// T_init + T_prep.
@@ -46,11 +46,11 @@ impl Terms {
 }
 
 impl ClosedForm {
-    /// Fits all factors but T_prep together, by least squares of relative errors, to what the runs took after their
-    /// preparation.
+    /// Fits all factors except T_prep together, by least squares of relative errors, to the time of the runs after
+    /// their preparation.
     ///
     /// # Errors
-    /// [`SizingError::MissingRuns`] if they do not tell the factors apart.
+    /// [`SizingError::MissingRuns`] if the runs cannot separate the factors.
     pub fn fit(runs: &[&Run]) -> Result<Self, SizingError> {
         let ranges = Ranges::from_points(runs.iter().map(|run| &run.at));
         let iterative = !ranges.iterations.is_point();
@@ -73,59 +73,66 @@ impl ClosedForm {
             .map(|run| run.seconds - run.phases.preparation)
             .collect();
         let found = least_squares::fit(&rows, &prepared, &seconds)?;
-        let at = |factor: usize| found.get(factor).copied().unwrap_or(0.0);
-        form.initialization = at(0);
-        form.sharing = at(1);
-        form.execution = at(2);
-        form.communication = at(3);
+        let coefficient = |factor: usize| found.get(factor).copied().unwrap_or(0.0);
+        form.initialization = coefficient(0);
+        form.sharing = coefficient(1);
+        form.execution = coefficient(2);
+        form.communication = coefficient(3);
         Ok(form)
     }
 
     /// The terms at a point.
-    pub fn terms(&self, at: &Point) -> Terms {
-        let size = at.bytes / self.base_bytes;
+    pub fn terms(&self, point: &Point) -> Terms {
+        let size = point.bytes / self.base_bytes;
         Terms {
             constant: self.preparation + self.initialization,
-            sharing: at.slots * at.iterations * self.sharing,
-            communication: self.communication * size / at.slots,
-            execution: at.iterations * self.execution * size / at.slots,
+            sharing: point.slots * point.iterations * self.sharing,
+            communication: self.communication * size / point.slots,
+            execution: point.iterations * self.execution * size / point.slots,
         }
     }
 
     /// T_Est at a point, s.
-    pub fn seconds(&self, at: &Point) -> f64 {
-        self.terms(at).seconds()
+    pub fn seconds(&self, point: &Point) -> f64 {
+        self.terms(point).seconds()
     }
 
     /// For one size and number of iterations, T = K + P·n + Q/n: (K, P, Q).
-    pub fn by_slots(&self, at: &Point) -> (f64, f64, f64) {
-        let one = self.terms(&Point { slots: 1.0, ..*at });
+    pub fn by_slots(&self, point: &Point) -> (f64, f64, f64) {
+        let one = self.terms(&Point {
+            slots: 1.0,
+            ..*point
+        });
         (one.constant, one.sharing, one.communication + one.execution)
     }
 
-    /// What the factors are multiplied with. Where the iterations never vary, B and A have the same.
-    fn row(&self, at: &Point, iterative: bool) -> Vec<f64> {
-        let share = at.bytes / self.base_bytes / at.slots;
-        let mut row = vec![1.0, at.slots * at.iterations, at.iterations * share];
+    /// The values that are multiplied by the factors. If the iterations never vary, B and A have the same.
+    fn row(&self, point: &Point, iterative: bool) -> Vec<f64> {
+        let share = point.bytes / self.base_bytes / point.slots;
+        let mut row = vec![
+            1.0,
+            point.slots * point.iterations,
+            point.iterations * share,
+        ];
         if iterative {
             row.push(share);
         }
         row
     }
 
-    /// How far a point is from what the runs say; see [`least_squares::leverage`].
-    pub(crate) fn leverage(&self, runs: &[Run], at: &Point) -> f64 {
+    /// The distance of a point from the runs; see [`least_squares::leverage`].
+    pub(crate) fn leverage(&self, runs: &[Run], point: &Point) -> f64 {
         let iterative = !Range::from_values(runs.iter().map(|run| run.at.iterations)).is_point();
         let rows: Vec<Vec<f64>> = runs
             .iter()
             .map(|run| self.row(&run.at, iterative))
             .collect();
         let scales: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
-        let seconds = self.seconds(at);
+        let seconds = self.seconds(point);
         if seconds <= 0.0 {
             return 0.0;
         }
-        least_squares::leverage(&rows, &scales, &self.row(at, iterative), seconds)
+        least_squares::leverage(&rows, &scales, &self.row(point, iterative), seconds)
     }
 
     pub(crate) fn is_possible(&self) -> bool {
@@ -156,7 +163,7 @@ pub(crate) fn preparation(runs: &[&Run]) -> f64 {
     }
 }
 
-/// Says which runs are missing for a fit.
+/// Fails if runs for a fit are missing.
 fn missing(runs: usize, ranges: &Ranges) -> Result<(), SizingError> {
     let least = if ranges.iterations.is_point() { 4 } else { 5 };
     let mut wanted = Vec::new();

@@ -1,11 +1,11 @@
-//! Why there is no answer.
+//! The error of this crate.
 
 use thiserror::Error;
 
-/// What is said instead of an answer.
+/// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SizingError {
-    /// Too few runs, or runs that do not differ where they must.
+    /// Too few runs, or runs that do not vary as required.
     #[error("{0}")]
     MissingRuns(String),
     /// Runs of several jobs.
@@ -14,46 +14,46 @@ pub enum SizingError {
     /// No run has this name.
     #[error("no run of application {wanted}; the applications are: {}", known.join(", "))]
     NoApplication {
-        /// The name asked for.
+        /// The requested name.
         wanted: String,
-        /// Those that are there.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// A question far outside the data.
+    /// A question far outside the runs.
     #[error(
         "{value} {what} are {factor:.1} times outside the runs of the profile ({least} to {most}), where the job may behave \
              differently. Add a run nearer to it and fit again"
     )]
     TooFar {
-        /// Which variable.
+        /// The variable.
         what: &'static str,
-        /// What it was asked to be.
+        /// Its requested value.
         value: String,
-        /// By which factor it is outside.
+        /// The factor by which it is outside.
         factor: f64,
-        /// The least of the runs.
+        /// The least value of the runs.
         least: String,
-        /// The most.
+        /// The greatest value of the runs.
         most: String,
     },
-    /// A variable that was the same in all runs.
+    /// A variable that does not vary between runs.
     #[error(
         "all runs of the profile have {known} {what}, so {value} cannot be predicted. Add runs with other values and fit again"
     )]
     NeverVaried {
-        /// Which variable.
+        /// The variable.
         what: &'static str,
-        /// What it always was.
+        /// Its only value.
         known: String,
-        /// What it was asked to be.
+        /// Its requested value.
         value: String,
     },
     /// Not a number above zero.
     #[error("{what} must be above zero, and is {value}")]
     Amount {
-        /// What it should be.
+        /// The name of the number.
         what: String,
-        /// What it is.
+        /// Its value.
         value: f64,
     },
     /// A deadline that no cluster meets.
@@ -66,16 +66,16 @@ pub enum SizingError {
         deadline: f64,
         /// The shortest time.
         seconds: f64,
-        /// What has it.
+        /// The cluster with this time.
         cluster: String,
-        /// What that costs.
+        /// The cost there.
         cost: String,
         /// Fewest slots tried.
         least: f64,
         /// Most slots tried.
         most: f64,
     },
-    /// A budget for which nothing can be had.
+    /// A budget that no cluster is within.
     #[error(
         "no cluster costs {budget} or less. The cheapest is {cluster}, which takes {seconds:.1} s and costs {cost}"
     )]
@@ -84,12 +84,12 @@ pub enum SizingError {
         budget: String,
         /// The cheapest cluster.
         cluster: String,
-        /// How long it takes.
+        /// The time there, s.
         seconds: f64,
-        /// What it costs.
+        /// The cost there.
         cost: String,
     },
-    /// No offer of the prices fits into the range that the profile knows.
+    /// No cluster of the prices is in the range of the profile.
     #[error(
         "no cluster of these machines has {least:.0} to {most:.0} slots, the range of the profile"
     )]
@@ -99,15 +99,15 @@ pub enum SizingError {
         /// Most slots.
         most: f64,
     },
-    /// A file that cannot be read or does not say what it must.
+    /// A file that cannot be read or is invalid.
     #[error("{file}: {why}")]
     File {
         /// Its path.
         file: String,
-        /// What is wrong and what to do.
+        /// The reason, and what to do.
         why: String,
     },
-    /// The solver did not end.
+    /// The solver did not converge.
     #[error("the solver found no solution ({0})")]
     Solver(String),
 }

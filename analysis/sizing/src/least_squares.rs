@@ -1,11 +1,11 @@
-//! Least squares with factors that cannot be negative, as times are not, by the interior-point solver.
+//! Least squares with non-negative factors, like times, by the interior-point solver.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};
 
 use crate::SizingError;
 
-/// Factors below this part of the largest contribution are taken for zero.
+/// Factors below this part of the largest contribution count as zero.
 const NOTHING: f64 = 1e-7;
 
 /// Settings of every solve.
@@ -17,16 +17,16 @@ pub(crate) fn settings() -> DefaultSettings<f64> {
     }
 }
 
-/// Whether a solver came to an end.
+/// Whether a solver converged.
 pub(crate) fn is_solved(status: SolverStatus) -> bool {
     matches!(status, SolverStatus::Solved | SolverStatus::AlmostSolved)
 }
 
-/// The factors x ≥ 0 for which Σ ((rowᵢ·x − targetᵢ) / scaleᵢ)² is least: errors are relative to the scales, which must
-/// be above zero.
+/// The factors x ≥ 0 that minimise Σ ((rowᵢ·x − targetᵢ) / scaleᵢ)²: errors are relative to the scales, which must be
+/// above zero.
 ///
 /// # Errors
-/// If the solver finds no end.
+/// If the solver does not converge.
 pub(crate) fn fit(
     rows: &[Vec<f64>],
     targets: &[f64],
@@ -41,7 +41,7 @@ pub(crate) fn fit(
         .zip(scales)
         .map(|(row, scale)| row.iter().map(|value| value / scale).collect())
         .collect();
-    // Columns of one length, or the solver sees bytes beside ones.
+    // Columns of equal length; else the solver sees bytes next to ones.
     let lengths: Vec<f64> = (0..width)
         .map(|column| {
             let squares: f64 = weighted.iter().map(|row| row[column].powi(2)).sum();
@@ -61,9 +61,9 @@ pub(crate) fn fit(
         }
         add_products(&mut normal, &row);
     }
-    // Of factors that the runs cannot separate, the smallest.
-    for (at, row) in normal.iter_mut().enumerate() {
-        row[at] += 1e-10;
+    // Among factors that the runs cannot separate, the smallest.
+    for (index, row) in normal.iter_mut().enumerate() {
+        row[index] += 1e-10;
     }
     let quadratic = CscMatrix::from(&normal).to_triu();
     let signs = (0..width).map(|row| {
@@ -96,7 +96,7 @@ pub(crate) fn fit(
 }
 
 /// The leverage of a new row with its scale: x'(X'X)⁻¹x, with the same weights. Above 1 far outside the data.
-pub(crate) fn leverage(rows: &[Vec<f64>], scales: &[f64], new: &[f64], at: f64) -> f64 {
+pub(crate) fn leverage(rows: &[Vec<f64>], scales: &[f64], new: &[f64], value: f64) -> f64 {
     let width = new.len();
     let mut lengths = vec![0.0; width];
     for (row, scale) in rows.iter().zip(scales) {
@@ -117,14 +117,14 @@ pub(crate) fn leverage(rows: &[Vec<f64>], scales: &[f64], new: &[f64], at: f64) 
             .collect()
     };
     let mut matrix = vec![vec![0.0; width + 1]; width];
-    let wanted = unit(new, at);
+    let wanted = unit(new, value);
     for (row, scale) in rows.iter().zip(scales) {
         add_products(&mut matrix, &unit(row, *scale));
     }
-    for (at, row) in matrix.iter_mut().enumerate() {
-        // Directions that no run shows would be endlessly uncertain; what asks for them is refused elsewhere.
-        row[at] += 1e-6;
-        row[width] = wanted[at];
+    for (index, row) in matrix.iter_mut().enumerate() {
+        // Directions without runs would be infinitely uncertain; other code refuses questions about them.
+        row[index] += 1e-6;
+        row[width] = wanted[index];
     }
     let solved = eliminate(matrix);
     let product: f64 = wanted.iter().zip(&solved).map(|(a, b)| a * b).sum();
@@ -135,7 +135,7 @@ pub(crate) fn leverage(rows: &[Vec<f64>], scales: &[f64], new: &[f64], at: f64) 
     }
 }
 
-/// Adds a row's products with itself.
+/// Adds the products of a row with itself.
 fn add_products(matrix: &mut [Vec<f64>], row: &[f64]) {
     for (sums, a) in matrix.iter_mut().zip(row) {
         for (sum, b) in sums.iter_mut().zip(row) {
@@ -144,7 +144,7 @@ fn add_products(matrix: &mut [Vec<f64>], row: &[f64]) {
     }
 }
 
-/// Gauss, for a matrix that is positive definite, with its right side as the last column.
+/// Gaussian elimination for a positive definite matrix with the right side as its last column.
 fn eliminate(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     let width = matrix.len();
     for pivot in 0..width {
@@ -157,7 +157,7 @@ fn eliminate(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
         }
     }
     (0..width)
-        .map(|at| matrix[at][width] / matrix[at][at])
+        .map(|index| matrix[index][width] / matrix[index][index])
         .collect()
 }
 

@@ -1,16 +1,16 @@
 //! How long a Spark job takes on another cluster, and which cluster is the cheapest.
 //!
 //! The closed form is that of OptEx (Sidhanta, Golab, Mukhopadhyay: *OptEx: A Deadline-Aware Cost Optimization Model
-//! for Spark*, CCGrid 2016); equations, sections and tables in these docs are that paper's. Beside it is a model of our
-//! own, which replays the measured stages on another number of slots.
+//! for Spark*, CCGrid 2016); equations, sections and tables in these docs are that paper's. A second model, of our own,
+//! replays the measured stages on another number of slots.
 //!
-//! Data goes through stages, each a type of its own:
+//! Data goes through stages, each with its own type:
 //!
-//! * [`Run`]: what an event log or a profile directory says of one run of the job, at a [`Point`] (slots, iterations, size).
+//! * [`Run`]: one run of the job from an event log or a profile directory, at a [`Point`] (slots, iterations, size).
 //! * [`ClosedForm`]: equation 8, fitted. [`Replay`]: stages, tasks and their order, scaled. [`Validation`]: how well
 //!   each predicts runs that it has not seen.
-//! * [`Profile`]: all of it, as it is kept in a file. [`Prediction`]: seconds with an interval.
-//! * [`Prices`]: what machines cost. [`Offer`]: a cluster with its time and cost; [`cheapest`], [`best`] and [`curve`]
+//! * [`Profile`]: all of it, as stored in a file. [`Prediction`]: seconds with an interval.
+//! * [`Prices`]: prices of machines. [`Offer`]: a cluster with its time and cost; [`cheapest`], [`best`] and [`curve`]
 //!   answer section V.
 //!
 //! ```

@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a run was made or is asked for.
+/// The input variables of a run or a question.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Tasks that can run at once, *n*. The paper counts nodes of one type; with several types only slots compare.
+    /// *n*, number of tasks that can run at once. The paper counts nodes of one type; with several types only slots are
+    /// comparable.
     pub slots: f64,
-    /// *iter*.
+    /// *iter*, number of iterations.
     pub iterations: f64,
-    /// Bytes of input, *s*.
+    /// *s*, bytes of input.
     pub bytes: f64,
 }
 
-/// What a variable was in the runs that were fitted.
+/// The range of a variable in the fitted runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Range {
     /// The least.
@@ -24,26 +25,26 @@ pub struct Range {
     pub most: f64,
 }
 
-/// The ranges of all three.
+/// The ranges of all variables.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ranges {
-    /// Of the slots.
+    /// Slots.
     pub slots: Range,
-    /// Of the iterations.
+    /// Iterations.
     pub iterations: Range,
-    /// Of the bytes.
+    /// Bytes.
     pub bytes: Range,
 }
 
 impl Point {
-    /// Whether all three are numbers above zero.
+    /// Whether all variables are finite numbers above zero.
     pub fn is_possible(&self) -> bool {
         [self.slots, self.iterations, self.bytes]
             .iter()
             .all(|value| value.is_finite() && *value > 0.0)
     }
 
-    /// How far apart two points are: a factor of e in one variable is 1.
+    /// Distance between two points: a factor of e in one variable is 1.
     pub(crate) fn distance(&self, other: &Point) -> f64 {
         let pairs = [
             (self.slots, other.slots),
@@ -53,7 +54,7 @@ impl Point {
         pairs.iter().map(|(a, b)| (a / b).ln().abs()).sum()
     }
 
-    /// The same point, for comparing: bytes of equal jobs differ a little.
+    /// The point as a key: bytes of equal jobs differ a little.
     pub(crate) fn key(&self) -> [i64; 3] {
         let percent = |value: f64| (value.ln() * 100.0).round() as i64;
         [
@@ -64,13 +65,13 @@ impl Point {
     }
 }
 
-/// How many different ones.
+/// Number of different points.
 pub(crate) fn points<'a>(all: impl Iterator<Item = &'a Point>) -> usize {
     all.map(Point::key).collect::<BTreeSet<_>>().len()
 }
 
 impl Range {
-    /// Of some values; of none it is empty.
+    /// The range of some values; empty without values.
     pub fn from_values(values: impl Iterator<Item = f64>) -> Self {
         let none = Self {
             least: f64::INFINITY,
@@ -82,20 +83,20 @@ impl Range {
         })
     }
 
-    /// By which factor a value is outside; 1 within. Values a percent apart are one.
+    /// The factor by which a value is outside; 1 inside. Values within 1% are equal.
     pub fn beyond(&self, value: f64) -> f64 {
         let factor = (self.least / value).max(value / self.most).max(1.0);
         if factor < 1.01 { 1.0 } else { factor }
     }
 
-    /// Whether it is one value.
+    /// Whether it is a single value.
     pub fn is_point(&self) -> bool {
         self.most < self.least * 1.01
     }
 }
 
 impl Ranges {
-    /// Of some points.
+    /// The ranges of some points.
     pub fn from_points<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Self {
         Self {
             slots: Range::from_values(points.clone().map(|point| point.slots)),
@@ -104,12 +105,12 @@ impl Ranges {
         }
     }
 
-    /// Name, range and a point's value of each variable.
-    pub fn with(&self, at: &Point) -> [(&'static str, Range, f64); 3] {
+    /// Name, range and the point's value of each variable.
+    pub fn with(&self, point: &Point) -> [(&'static str, Range, f64); 3] {
         [
-            ("slots", self.slots, at.slots),
-            ("iterations", self.iterations, at.iterations),
-            ("bytes of input", self.bytes, at.bytes),
+            ("slots", self.slots, point.slots),
+            ("iterations", self.iterations, point.iterations),
+            ("bytes of input", self.bytes, point.bytes),
         ]
     }
 }

@@ -1,4 +1,4 @@
-//! Seconds with an interval, and refusals of what nobody can know.
+//! Predicts seconds with an interval, and refuses questions outside the data.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -7,32 +7,32 @@ use unfuse_format::counted;
 use crate::point::points;
 use crate::{Model, Point, Profile, Range, SizingError, Terms};
 
-/// Beyond the runs by more than this factor nothing is predicted. On the way there intervals grow by the factor.
+/// There are no predictions beyond the runs by more than this factor. Up to it, intervals grow by the factor.
 const FURTHEST: f64 = 2.0;
-/// Of an interval.
+/// Confidence level of an interval, 0 to 1.
 const CONFIDENCE: f64 = 0.95;
-/// With fewer points than this, Student's t makes intervals half as wide again as with many.
+/// With fewer points, Student's t makes intervals half as wide again as with many.
 const FEW: usize = 5;
 
-/// How long the job will take.
+/// The predicted time of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Where.
+    /// The point.
     pub at: Point,
-    /// By which model.
+    /// The model.
     pub model: Model,
     /// *T_Est*, s.
     pub seconds: f64,
-    /// Of the interval that holds 95 of 100 runs, s.
+    /// Lower end of the interval that contains 95 of 100 runs, s.
     pub low: f64,
-    /// Its other end, s.
+    /// Its upper end, s.
     pub high: f64,
-    /// The terms of equation 3, of the closed form.
+    /// The terms of equation 3, for the closed form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terms: Option<Terms>,
-    /// What is to be said about it.
+    /// Notes on doubtful numbers.
     pub notes: Vec<String>,
-    /// One standard deviation, s.
+    /// Standard deviation, s.
     #[serde(skip)]
     deviation: f64,
     /// Degrees of freedom of the deviation.
@@ -40,7 +40,7 @@ pub struct Prediction {
     freedom: f64,
 }
 
-/// How likely a deadline is met.
+/// The probability of meeting a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Chance {
     /// The deadline, s.
@@ -52,15 +52,15 @@ pub struct Chance {
 }
 
 impl Profile {
-    /// Predicts the completion time at a point by a model, or by the better one.
+    /// Predicts the completion time at a point with a model, or with the better one.
     ///
     /// # Errors
-    /// If the point is impossible, far beyond the runs, or differs in what no two runs differed in.
-    pub fn predict(&self, at: &Point, model: Option<Model>) -> Result<Prediction, SizingError> {
-        let (beyond, mut notes) = self.check(at)?;
+    /// If the point is impossible, far beyond the runs, or differs in a variable that no runs differ in.
+    pub fn predict(&self, point: &Point, model: Option<Model>) -> Result<Prediction, SizingError> {
+        let (beyond, mut notes) = self.check(point)?;
         let model = model.unwrap_or(self.model);
-        let seconds = self.seconds(at, model)?;
-        // Without held-out runs only the fit's own errors are left, which flatter.
+        let seconds = self.seconds(point, model)?;
+        // Without held-out runs only the fit's own errors remain, which are too small.
         let of_fit = self.fit_spread(model);
         let (spread, points) = match self.validation.spread(model) {
             Some(spread) => (spread.max(of_fit), self.validation.points()),
@@ -72,7 +72,7 @@ impl Profile {
                 (of_fit, points(self.runs.iter().map(|run| &run.at)))
             }
         };
-        // Repetitions of a point are predicted alike, so they err alike.
+        // Repetitions of a point have the same prediction, so they have similar errors.
         let freedom = points.saturating_sub(1).max(1) as f64;
         if points < FEW {
             notes.push(format!(
@@ -81,7 +81,7 @@ impl Profile {
             ));
         }
         notes.extend(self.confounded());
-        let leverage = self.closed.leverage(&self.runs, at);
+        let leverage = self.closed.leverage(&self.runs, point);
         let deviation = seconds * spread * (1.0 + leverage).sqrt() * beyond;
         let half = deviation * quantile(freedom);
         if !(seconds.is_finite() && half.is_finite()) {
@@ -92,19 +92,19 @@ impl Profile {
             });
         }
         Ok(Prediction {
-            at: *at,
+            at: *point,
             model,
             seconds,
             low: (seconds - half).max(0.0),
             high: seconds + half,
-            terms: (model == Model::ClosedForm).then(|| self.closed.terms(at)),
+            terms: (model == Model::ClosedForm).then(|| self.closed.terms(point)),
             notes,
             deviation,
             freedom,
         })
     }
 
-    /// The slots that can be asked about.
+    /// The range of slots with predictions.
     pub fn reach(&self) -> Range {
         let Range { least, most } = self.ranges().slots;
         Range {
@@ -113,29 +113,29 @@ impl Profile {
         }
     }
 
-    /// *T_Est* by a model, s, wherever it is asked.
-    pub(crate) fn seconds(&self, at: &Point, model: Model) -> Result<f64, SizingError> {
+    /// *T_Est* of a model at any point, s.
+    pub(crate) fn seconds(&self, point: &Point, model: Model) -> Result<f64, SizingError> {
         match model {
-            Model::ClosedForm => Ok(self.closed.seconds(at)),
+            Model::ClosedForm => Ok(self.closed.seconds(point)),
             Model::Replay => {
                 let runs: Vec<_> = self.runs.iter().collect();
                 let ranges = self.ranges();
                 self.replay
-                    .seconds(&runs, at)
+                    .seconds(&runs, point)
                     .ok_or_else(|| SizingError::NeverVaried {
                         what: "iterations",
                         known: number(ranges.iterations.most),
-                        value: number(at.iterations),
+                        value: number(point.iterations),
                     })
             }
         }
     }
 
-    /// By which factor a point is beyond the runs, with what must be said about that.
-    fn check(&self, at: &Point) -> Result<(f64, Vec<String>), SizingError> {
+    /// The factor by which a point is beyond the runs, with notes.
+    fn check(&self, point: &Point) -> Result<(f64, Vec<String>), SizingError> {
         let mut notes = Vec::new();
         let mut furthest: f64 = 1.0;
-        for (what, range, value) in self.ranges().with(at) {
+        for (what, range, value) in self.ranges().with(point) {
             if !(value.is_finite() && value > 0.0) {
                 return Err(SizingError::Amount {
                     what: what.into(),
@@ -172,12 +172,12 @@ impl Profile {
 }
 
 impl Prediction {
-    /// How likely it ends before a deadline in s.
+    /// The probability that it ends before a deadline in s.
     pub fn chance(&self, deadline: f64) -> Chance {
         let in_time = self.seconds < deadline;
         let probability = match StudentsT::new(self.seconds, self.deviation, self.freedom) {
             Ok(times) => times.cdf(deadline),
-            // No deviation: the model fits every run exactly.
+            // Without deviation, the model fits every run exactly.
             Err(_) => f64::from(u8::from(in_time)),
         };
         Chance {
@@ -188,12 +188,12 @@ impl Prediction {
     }
 }
 
-/// How many deviations the interval has on each side.
+/// Half the width of the interval, in deviations.
 fn quantile(freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(2.0, |times| times.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
-/// A number as people write it.
+/// A number as users write it.
 pub(crate) fn number(value: f64) -> String {
     if value.fract().abs() < 1e-9 && value.abs() < 1e15 {
         format!("{value:.0}")

@@ -1,4 +1,4 @@
-//! The job profile of section III, and the file it is kept in.
+//! The job profile of section III, and its file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,19 +9,19 @@ use unfuse_files::read_given_text;
 
 use crate::{Category, ClosedForm, Point, Ranges, Replay, Run, SizingError, Validation};
 
-/// Of the file. A newer one is refused.
+/// Version of the file format. Newer files are rejected.
 const VERSION: u32 = 1;
 
-/// The largest profile that is read, bytes: of thousands of runs with thousands of stages.
+/// The largest profile that is read, bytes; it has thousands of runs with thousands of stages.
 const LARGEST: u64 = 256 << 20;
 
-/// Most tasks of a run: a replay schedules each of them.
+/// Maximum number of tasks of a run: a replay schedules each of them.
 const MOST_TASKS: usize = 10_000_000;
 
-/// Correlation of logarithms beyond which two variables are one.
+/// Two variables count as one beyond this correlation of their logarithms.
 const TOGETHER: f64 = 0.98;
 
-/// Which model.
+/// A model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
@@ -31,13 +31,13 @@ pub enum Model {
     Replay,
 }
 
-/// Everything that later questions need.
+/// All data that later questions need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     version: u32,
     /// Name of the application.
     pub application: String,
-    /// By library.
+    /// Its category, by library.
     pub category: Category,
     /// The better model.
     pub model: Model,
@@ -47,24 +47,25 @@ pub struct Profile {
     pub baselines: Baselines,
     /// *M_a^k*.
     pub units: Vec<UnitTask>,
-    /// What both models said of runs they had not seen.
+    /// Predictions of held-out runs by both models.
     pub validation: Validation,
     /// Our own model.
     pub replay: Replay,
-    /// What was fitted.
+    /// The fitted runs.
     pub runs: Vec<Run>,
 }
 
-/// What table II has of a job. Baselines are means of the runs on the fewest slots, with the fewest iterations and bytes among these.
+/// A job's values of table II. Baselines are means of the runs on the fewest slots and, among these, with the fewest
+/// iterations and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baselines {
     /// *T_vs^baseline*, s, measured.
     pub sharing: f64,
-    /// *coeff*: C over the baseline; none where that is zero.
+    /// *coeff*: C divided by the baseline; none if that is zero.
     pub sharing_coefficient: Option<f64>,
     /// *T_commn^baseline*, s, measured.
     pub communication: f64,
-    /// *cf_commn*: A over the baseline; none where that is zero.
+    /// *cf_commn*: A divided by the baseline; none if that is zero.
     pub communication_coefficient: Option<f64>,
 }
 
@@ -73,14 +74,14 @@ pub struct Baselines {
 pub struct UnitTask {
     /// Its operation, *k*.
     pub name: String,
-    /// Tasks in all runs.
+    /// Number of tasks in all runs.
     pub tasks: u64,
     /// *M_a^k*, the mean over all of them, s.
     pub mean_seconds: f64,
 }
 
 impl Profile {
-    /// Fits both models to runs of one application, and chooses by cross-validation.
+    /// Fits both models to runs of one application, and chooses one by cross-validation.
     ///
     /// # Errors
     /// If there are runs of several applications, or too few.
@@ -111,21 +112,21 @@ impl Profile {
         })
     }
 
-    /// What the runs cover.
+    /// The ranges of the runs.
     pub fn ranges(&self) -> Ranges {
         Ranges::from_points(self.runs.iter().map(|run| &run.at))
     }
 
-    /// What the runs cannot tell apart, as they changed it together only (weak scaling): a sentence for each pair, with the run
-    /// that is missing.
+    /// Pairs of variables that the runs only varied together (weak scaling), so that they cannot be separated: a
+    /// sentence for each pair, with the missing run.
     pub fn confounded(&self) -> Vec<String> {
         let of = |value: fn(&Point) -> f64| -> Vec<f64> {
             self.runs.iter().map(|run| value(&run.at).ln()).collect()
         };
         let all = [
-            ("slots", of(|at| at.slots)),
-            ("iterations", of(|at| at.iterations)),
-            ("bytes of input", of(|at| at.bytes)),
+            ("slots", of(|point| point.slots)),
+            ("iterations", of(|point| point.iterations)),
+            ("bytes of input", of(|point| point.bytes)),
         ];
         let pairs = [(0, 1), (0, 2), (1, 2)];
         pairs
@@ -158,10 +159,10 @@ impl Profile {
         self.runs.iter().filter_map(of).collect()
     }
 
-    /// As the file says it.
+    /// The profile as the text of its file.
     ///
     /// # Errors
-    /// If a value has no place in TOML.
+    /// If a value cannot be written as TOML.
     pub fn to_toml(&self) -> Result<String, SizingError> {
         toml::to_string(self).map_err(|error| SizingError::File {
             file: "the profile".into(),
@@ -169,10 +170,10 @@ impl Profile {
         })
     }
 
-    /// Reads a profile that [`Profile::to_toml`] made.
+    /// Reads a profile written by [`Profile::to_toml`].
     ///
     /// # Errors
-    /// If it cannot be read, is of a newer version, or has values that cannot be.
+    /// If it cannot be read, has a newer version, or contains impossible values.
     pub fn read(path: &Path) -> Result<Self, SizingError> {
         let wrong = |why: String| SizingError::File {
             file: path.display().to_string(),
@@ -186,7 +187,7 @@ impl Profile {
         Self::parse(&text).map_err(wrong)
     }
 
-    /// The same from a text.
+    /// Parses a profile.
     ///
     /// # Errors
     /// As [`Profile::read`], without the file's name.
@@ -211,7 +212,8 @@ impl Profile {
         let all_finite =
             toml::from_str(text).is_ok_and(|table| is_finite(&toml::Value::Table(table)));
         let stages_are_possible = |run: &Run| {
-            let after = |stage: &crate::Stage| stage.after.iter().all(|at| *at < run.stages.len());
+            let after =
+                |stage: &crate::Stage| stage.after.iter().all(|index| *index < run.stages.len());
             run.stages
                 .iter()
                 .all(|stage| after(stage) && stage.times.are_possible())
@@ -275,7 +277,7 @@ fn is_finite(value: &toml::Value) -> bool {
     }
 }
 
-/// The category of most runs; of equals, that of more of a library.
+/// The category of most runs; of equals, the more specific one.
 fn main_category(runs: &[Run]) -> Category {
     let mut counts: BTreeMap<Category, usize> = BTreeMap::new();
     for run in runs {
@@ -287,7 +289,7 @@ fn main_category(runs: &[Run]) -> Category {
     most.map_or(Category::Core, |(category, _)| category)
 }
 
-/// *M_a^k*: the operations with most time first.
+/// *M_a^k*: operations, most time first.
 fn units(runs: &[Run]) -> Vec<UnitTask> {
     let mut sums: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
     for stage in runs.iter().flat_map(|run| &run.stages) {
@@ -322,7 +324,7 @@ impl fmt::Display for Model {
     }
 }
 
-/// Of two series, -1 to 1; 0 where one of them never changes by more than a percent.
+/// Correlation of two series, -1 to 1; 0 if one of them varies by at most 1%.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let deviations = |values: &[f64]| -> Vec<f64> {
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;

@@ -1,28 +1,28 @@
-//! One run of the job, as its event log or profile tells it.
+//! One run of the job, from its event log or profile.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Category, Point};
 
-/// Tasks of a stage up to which every time is kept.
+/// A stage keeps all task times up to this number of tasks.
 const ALL: usize = 128;
 
-/// A run that ended well.
+/// A successful run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The log or profile directory it was read from.
+    /// The log or profile directory from which it was read.
     pub log: String,
     /// Name of the application.
     pub application: String,
-    /// What its stages call.
+    /// Its category, by the libraries of its stages.
     pub category: Category,
     /// Slots, iterations, size.
     pub at: Point,
     /// From the application's start to its end, s; *T_Rec*.
     pub seconds: f64,
-    /// Its parts.
+    /// Its phases.
     pub phases: Phases,
-    /// In the order they were submitted.
+    /// Its stages, in order of submission.
     pub stages: Vec<Stage>,
 }
 
@@ -31,9 +31,9 @@ pub struct Run {
 pub struct Phases {
     /// From the application's start to its first job: context, executors; *T_prep*.
     pub preparation: f64,
-    /// Of tasks, outside their own run time: they and their variables are sent out, results come back; *T_vs*.
+    /// Time of tasks outside their run time: sending them and their variables, returning results; *T_vs*.
     pub sharing: f64,
-    /// Of tasks, waiting for shuffle blocks and writing them; *T_commn*.
+    /// Time of tasks waiting for shuffle blocks and writing them; *T_commn*.
     pub communication: f64,
     /// The rest of the tasks' run time; *T_exec*.
     pub execution: f64,
@@ -42,31 +42,31 @@ pub struct Phases {
 /// A stage attempt that ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// What makes it the same stage in another run: its name and operations.
+    /// Its identity across runs: name and operations.
     pub class: String,
-    /// The operation that its tasks end with, *k* of *M_a^k*.
+    /// The last operation of its tasks, *k* of *M_a^k*.
     pub unit: String,
-    /// Stages, by position, that had to end before it began.
+    /// Indices of stages that had to end before it began.
     pub after: Vec<usize>,
-    /// How long its tasks took.
+    /// Durations of its tasks.
     pub times: Times,
 }
 
-/// Task times of a stage: each with how many tasks took so long, in the order they were launched.
+/// Task times of a stage: each duration with its number of tasks, in order of launch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Times(Vec<(f64, u32)>);
 
 impl Stage {
-    /// Of all its tasks, s.
+    /// Sum over all its tasks, s.
     pub fn work(&self) -> f64 {
         self.times.sum()
     }
 }
 
 impl Times {
-    /// Of the tasks' seconds, in launch order. Many tasks become some: the longest, which decide when a stage ends,
-    /// are kept as they are, the others become means of neighbours.
+    /// From the tasks' seconds, in launch order. Many tasks are reduced: the longest, which decide when a stage ends,
+    /// are kept; the others become means of neighbours.
     pub fn from_seconds(seconds: &[f64]) -> Self {
         if seconds.len() <= ALL {
             return Self(seconds.iter().map(|s| (rounded(*s), 1)).collect());
@@ -86,19 +86,19 @@ impl Times {
         Self(spread(times))
     }
 
-    /// How many tasks.
+    /// Number of tasks.
     pub fn tasks(&self) -> usize {
         self.0.iter().map(|(_, tasks)| *tasks as usize).sum()
     }
 
-    /// All added up, s.
+    /// Sum of the times, s.
     pub fn sum(&self) -> f64 {
         self.0.iter().map(|(s, tasks)| s * f64::from(*tasks)).sum()
     }
 
-    /// Every task's seconds, in an order they may be launched in.
+    /// Every task's seconds, in a possible order of launch.
     pub fn each(&self) -> impl Iterator<Item = f64> + '_ {
-        // One of each in turn, so that a mean's tasks are not launched in one row.
+        // One of each in turn, so that the tasks of a mean are not launched one after the other.
         let most = self.0.iter().map(|(_, tasks)| *tasks).max().unwrap_or(0);
         (0..most).flat_map(move |round| {
             let left = self.0.iter().filter(move |(_, tasks)| *tasks > round);
@@ -106,7 +106,7 @@ impl Times {
         })
     }
 
-    /// The same distribution with so many tasks that take so long together, s.
+    /// The same distribution for `tasks` tasks with the sum `sum`, s.
     pub fn scaled(&self, tasks: usize, sum: f64) -> Vec<f64> {
         let mut each: Vec<f64> = self.each().collect();
         if tasks == 0 || each.is_empty() {
@@ -114,8 +114,8 @@ impl Times {
         }
         if each.len() != tasks {
             each.sort_by(f64::total_cmp);
-            let at = |task: usize| (2 * task + 1) * each.len() / (2 * tasks);
-            each = spread((0..tasks).map(|task| each[at(task)]).collect());
+            let index_of = |task: usize| (2 * task + 1) * each.len() / (2 * tasks);
+            each = spread((0..tasks).map(|task| each[index_of(task)]).collect());
         }
         let total: f64 = each.iter().sum();
         if total > 0.0 {
@@ -132,12 +132,12 @@ impl Times {
     }
 }
 
-/// To the milliseconds that event logs have.
+/// Rounded to milliseconds, as in event logs.
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }
 
-/// An order without trend: a step that is prime to the length, near the golden section.
+/// An order without trend: the step is coprime to the length, near the golden section.
 fn spread<T: Clone>(sorted: Vec<T>) -> Vec<T> {
     let length = sorted.len();
     let mut step = ((length as f64 * 0.618) as usize).max(1);
@@ -145,7 +145,7 @@ fn spread<T: Clone>(sorted: Vec<T>) -> Vec<T> {
         step += 1;
     }
     (0..length)
-        .map(|at| sorted[(at * step + length / 2) % length].clone())
+        .map(|index| sorted[(index * step + length / 2) % length].clone())
         .collect()
 }
 

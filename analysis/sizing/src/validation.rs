@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use crate::point::points;
 use crate::{ClosedForm, Model, Point, Replay, Run};
 
-/// Fits that are made at most; with more points, some are left out together.
+/// Maximum number of fits; with more points, several are held out together.
 const FOLDS: usize = 20;
 
-/// What both models said of runs they had not seen.
+/// Predictions of held-out runs by both models.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
     /// A row for each run that could be predicted without the runs of its point.
     pub held_out: Vec<HeldOut>,
 }
 
-/// One run that was held out, with all others at its point.
+/// A held-out run; all others at its point were held out with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldOut {
     /// Its log.
     pub log: String,
-    /// Where it was.
+    /// Its point.
     pub at: Point,
     /// *T_Rec*, s.
     pub seconds: f64,
@@ -33,7 +33,7 @@ pub struct HeldOut {
 }
 
 impl Validation {
-    /// Holds out each point in turn. Points that the others say nothing of (the only one with other slots) have no row.
+    /// Holds out each point in turn. Points that the others cannot predict (the only one with other slots) have no row.
     pub fn new(runs: &[Run]) -> Self {
         let mut points: BTreeMap<[i64; 3], Vec<&Run>> = BTreeMap::new();
         for run in runs {
@@ -42,17 +42,17 @@ impl Validation {
         let folds = points.len().min(FOLDS);
         let mut held_out = Vec::new();
         for fold in 0..folds {
-            let is_out = |at: usize| at % folds == fold;
+            let is_out = |index: usize| index % folds == fold;
             let numbered = || points.values().enumerate();
             let kept: Vec<&Run> = numbered()
-                .filter(|(at, _)| !is_out(*at))
+                .filter(|(index, _)| !is_out(*index))
                 .flat_map(|(_, runs)| runs.iter().copied())
                 .collect();
             let (Ok(closed), Ok(replay)) = (ClosedForm::fit(&kept), Replay::fit(&kept)) else {
                 continue;
             };
             for run in numbered()
-                .filter(|(at, _)| is_out(*at))
+                .filter(|(index, _)| is_out(*index))
                 .flat_map(|(_, runs)| runs)
             {
                 if let Some(replayed) = replay.seconds(&kept, &run.at) {
@@ -69,14 +69,14 @@ impl Validation {
         Self { held_out }
     }
 
-    /// Mean of |T_Est − T_Rec| / T_Rec (section VI-D); none without rows.
+    /// Mean of |T_Est − T_Rec| / T_Rec (section VI-D); `None` without rows.
     pub fn mean_error(&self, model: Model) -> Option<f64> {
         let rows = self.held_out.len();
         let errors = self.held_out.iter().map(|row| row.error(model).abs());
         (rows > 0).then(|| errors.sum::<f64>() / rows as f64)
     }
 
-    /// The model with the smaller mean error; the closed form where nothing is known or they are equal.
+    /// The model with the smaller mean error; the closed form if there is no data or they are equal.
     pub fn better(&self) -> Model {
         match (
             self.mean_error(Model::ClosedForm),
@@ -87,12 +87,12 @@ impl Validation {
         }
     }
 
-    /// How many different points were held out.
+    /// Number of different points that were held out.
     pub(crate) fn points(&self) -> usize {
         points(self.held_out.iter().map(|row| &row.at))
     }
 
-    /// Root of the mean square of the relative errors.
+    /// Root mean square of the relative errors.
     pub(crate) fn spread(&self, model: Model) -> Option<f64> {
         let rows = self.held_out.len();
         let squares = self.held_out.iter().map(|row| row.error(model).powi(2));

@@ -1,4 +1,4 @@
-//! The paper's tables, held against its equations. What comes out is the part of docs/sizing.md between the marks;
+//! Compares the paper's tables with its equations. The result is the part of docs/sizing.md between the marks;
 //! `UNFUSE_WRITE_DOCS=1 cargo test -p unfuse-sizing --test paper` writes it there.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const MARKS: [&str; 2] = [
     "<!-- made by the test paper.rs -->\n",
     "<!-- until here -->\n",
 ];
-/// Estimates are printed to a hundredth or a tenth, some parts to a tenth.
+/// Estimates are printed to two or one digits after the point, some parts to one.
 const ROUNDING: f64 = 0.1;
 /// T_init + T_prep and coeff × T_vs^baseline of table II, s.
 const CONSTANT: f64 = 20.0 + 13.0;
@@ -99,7 +99,7 @@ fn run(nodes: f64, iterations: f64, seconds: f64) -> Run {
     }
 }
 
-/// Equation 8 fitted freely: mean relative error and how many rows it prints as the paper does.
+/// Equation 8 fitted freely: mean relative error, and the number of rows that agree with the paper's.
 fn equation_8(runs: &[Run]) -> (f64, usize) {
     let form = ClosedForm::fit(&runs.iter().collect::<Vec<_>>()).expect("a fit");
     let error = mean(
@@ -112,12 +112,12 @@ fn equation_8(runs: &[Run]) -> (f64, usize) {
     )
 }
 
-/// K and b of T = K + b·iter/n², by the median of all pairs' slopes, which single misprints do not move.
+/// K and b of T = K + b·iter/n², by the median of all pairs' slopes, which is robust against single misprints.
 fn square(rows: &[(f64, f64, f64)]) -> (f64, f64) {
     let x = |(iterations, nodes, _): &(f64, f64, f64)| iterations / (nodes * nodes);
     let mut slopes = Vec::new();
-    for (at, a) in rows.iter().enumerate() {
-        for b in &rows[at + 1..] {
+    for (index, a) in rows.iter().enumerate() {
+        for b in &rows[index + 1..] {
             if (x(a) - x(b)).abs() > 1e-9 {
                 slopes.push((a.2 - b.2) / (x(a) - x(b)));
             }
@@ -215,7 +215,7 @@ fn estimates() -> Estimates {
         let of = all.entry((row.application, row.mode)).or_default();
         of.push((row.iterations, row.nodes, row.estimated));
     }
-    // Table VI says no iterations; those of the first column of table IV fit.
+    // Table VI has no iterations; those of the first column of table IV fit.
     for row in table::<Budgeted>(6) {
         let of = all.entry((row.application, row.mode)).or_default();
         of.push((5.0, row.nodes, row.estimated));
@@ -260,7 +260,7 @@ fn schedules(text: &mut String) {
          |---|---|---|---|---|---|---|---|---|\n",
     );
     let formulas = formulas(text);
-    // Of one type of machine objective 9 is n·T.
+    // With one type of machine, objective 9 is n·T.
     let cheapest = |row: &Scheduled| {
         let (constant, shared) = formulas[&(row.application.clone(), row.mode.clone())];
         let time = |n: f64| constant + shared * row.iterations / (n * n);
@@ -278,7 +278,7 @@ fn schedules(text: &mut String) {
     let differing: Vec<String> = rows
         .iter()
         .enumerate()
-        .flat_map(|(at, a)| rows[at + 1..].iter().map(move |b| (a, b)))
+        .flat_map(|(index, a)| rows[index + 1..].iter().map(move |b| (a, b)))
         .filter(|(a, b)| same(a, b) && !agrees(a.estimated, b.estimated))
         .map(|(a, b)| {
             format!(
@@ -328,7 +328,7 @@ fn budgets(text: &mut String, formulas: &BTreeMap<(String, String), (f64, f64)>)
         let cost = |n: f64| price * n * (constant + shared * 5.0 / (n * n)) / 3600.0;
         (1..=1000).map(f64::from).rfind(|n| cost(*n) <= row.budget)
     };
-    // The price per hour, in tenths of a cent, for which most rows are the largest cluster that the budget buys.
+    // The hourly price, in tenths of a cent, for which most rows are the largest cluster within the budget.
     let fits = |price: f64| count(&rows, |row| affordable(row, price) == Some(row.nodes));
     let (best, tenths) = (200..800)
         .map(|tenths| (fits(f64::from(tenths) / 1000.0), tenths))

@@ -1,15 +1,15 @@
-//! What is known of a run: typed tables, whatever they were read from.
+//! The data on a run as typed tables, whatever their source.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A run's stages, and what is doubtful about them.
+/// A run's stages, with notes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
     /// Stages that had tasks, in order of application and number.
     pub stages: Vec<Stage>,
-    /// What is missing, for the person.
+    /// Notes on missing data, for users.
     pub notes: Vec<String>,
 }
 
@@ -22,26 +22,26 @@ pub struct Stage {
     pub stage: i32,
     /// Spark's name for it, the call site.
     pub name: String,
-    /// The SQL execution it is of.
+    /// Its SQL execution.
     pub sql: Option<i64>,
-    /// What its job or SQL execution is called.
+    /// Description of its job or SQL execution.
     pub description: String,
     /// Submission of its first attempt, ms since the epoch.
     pub submitted_ms: Option<i64>,
     /// Completion of its last attempt, ms since the epoch; none while it runs.
     pub completed_ms: Option<i64>,
-    /// Task attempts that ended, of all its attempts.
+    /// Ended task attempts of all its attempts.
     pub attempts: Vec<Task>,
-    /// Tasks that have not ended, as far as that is known.
-    pub running: Vec<Running>,
-    /// The last moment that is known of the application, ms since the epoch.
+    /// Tasks that have not ended, as far as known.
+    pub running: Vec<RunningTask>,
+    /// The last known time of the application, ms since the epoch.
     pub now_ms: i64,
 }
 
 /// A task attempt that has not ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Running {
-    /// Which of its stage attempt's tasks: the partition where that is known.
+pub struct RunningTask {
+    /// Number of the task in its stage attempt: the partition, if known.
     pub index: i32,
     /// The attempt of its stage.
     pub stage_attempt: i32,
@@ -58,34 +58,34 @@ pub struct Running {
 pub struct Task {
     /// The attempt of its stage.
     pub stage_attempt: i32,
-    /// Which of its stage attempt's tasks.
+    /// Index of the task in its stage attempt.
     pub index: i32,
-    /// The partition, where it is known: in a retried stage the index is another.
+    /// The partition, if known: in a retried stage the index differs from it.
     pub partition: Option<i32>,
-    /// Unique in the application.
+    /// Id of the attempt, unique in the application.
     pub task: i64,
     /// The executor.
     pub executor: Arc<str>,
     /// The host.
     pub host: Arc<str>,
-    /// Locality, as Spark names it; empty where it is not known.
+    /// Locality, as Spark names it; empty if unknown.
     pub locality: Arc<str>,
-    /// Whether it ended well.
+    /// Whether it succeeded.
     pub succeeded: bool,
-    /// Whether it was launched before any task of its stage attempt had ended on its executor: the stage's code was not compiled
-    /// there yet, and what it needs had to be fetched.
+    /// Whether it was launched before any task of its stage attempt had ended on its executor: the stage's code was not
+    /// compiled there yet, and its data had to be fetched.
     pub first: bool,
     /// Launch, ms since the epoch.
     pub launched_ms: i64,
     /// End, ms since the epoch.
     pub finished_ms: i64,
-    /// Wall time on the executor, ms, without that to deserialize it.
+    /// Wall time on the executor, ms, without deserialization.
     pub run_ms: u64,
-    /// CPU time of its thread, ns; Python workers are not in it.
+    /// CPU time of its thread, ns; without Python workers.
     pub cpu_ns: u64,
-    /// Collection of garbage in its JVM meanwhile, ms.
+    /// Garbage collection in its JVM meanwhile, ms.
     pub gc_ms: u64,
-    /// Blocked on fetches of shuffled blocks, ms.
+    /// Blocked on shuffle fetches, ms.
     pub fetch_wait_ms: u64,
     /// Writing for a shuffle, ns.
     pub shuffle_write_ns: u64,
@@ -102,19 +102,19 @@ pub struct Task {
 }
 
 impl Task {
-    /// When its slot was free again at the earliest, ms since the epoch. The driver launches the slot's next task some ms before
-    /// it says that this one has ended.
+    /// The earliest time at which its slot was free again, ms since the epoch. The driver launches the slot's next task
+    /// a few ms before it reports the end of this one.
     pub(crate) fn ran_until_ms(&self) -> i64 {
         let ran = i64::try_from(self.run_ms).unwrap_or(i64::MAX);
         self.launched_ms.saturating_add(ran)
     }
 
-    /// Which of the stage's tasks it is: the partition where that is known.
+    /// Number of the task in the stage: the partition, if known.
     pub fn number(&self) -> i32 {
         self.partition.unwrap_or(self.index)
     }
 
-    /// From launch to end, ms; at least what it says it ran.
+    /// From launch to end, ms; at least its reported run time.
     pub fn duration_ms(&self) -> f64 {
         let between = self.finished_ms.saturating_sub(self.launched_ms);
         (between.max(0) as f64).max(self.run_ms as f64)
@@ -122,7 +122,7 @@ impl Task {
 }
 
 impl Stage {
-    /// Finds the first tasks on each executor.
+    /// Marks the first tasks on each executor.
     pub(crate) fn mark_first(&mut self) {
         let key = |task: &Task| (task.stage_attempt, Arc::clone(&task.executor));
         let mut ends: HashMap<(i32, Arc<str>), i64> = HashMap::new();
@@ -136,9 +136,9 @@ impl Stage {
         }
     }
 
-    /// Its tasks once each: of failed, speculative and repeated attempts the one that counted. That is the one of the
-    /// last stage attempt that has it, and of copies the first to end well. Where partitions are not known, each stage
-    /// attempt counts for itself.
+    /// Its tasks, each once: of failed, speculative and repeated attempts the one that counted. This is the one in the
+    /// last stage attempt that has the task, and of copies the first that succeeded. If partitions are unknown, each
+    /// stage attempt counts separately.
     pub fn tasks(&self) -> Vec<&Task> {
         let mut counted: BTreeMap<(Option<i32>, i32), &Task> = BTreeMap::new();
         let key = |task: &Task| match task.partition {
@@ -173,7 +173,7 @@ mod tests {
         };
         let stage = Stage {
             attempts: vec![
-                // Failed, then well.
+                // Failed, then succeeded.
                 attempt(0, 0, 1, 10, false),
                 attempt(0, 0, 2, 20, true),
                 // A copy was faster.
@@ -182,7 +182,7 @@ mod tests {
                 // Its output was lost.
                 attempt(2, 0, 5, 10, true),
                 attempt(2, 1, 6, 99, true),
-                // Never well.
+                // Never succeeded.
                 attempt(3, 0, 7, 10, false),
             ],
             ..Stage::default()
@@ -205,10 +205,10 @@ mod tests {
             attempts: vec![
                 task(0, "1", 0, 900),
                 task(0, "1", 5, 990),
-                // Launched before the first is known to have ended.
+                // Launched before the end of the first task is known.
                 task(0, "1", 910, 10),
                 task(0, "2", 950, 10),
-                // Another attempt begins from new.
+                // Another attempt begins anew.
                 task(1, "1", 2000, 10),
                 task(1, "1", 2011, 10),
             ],

@@ -1,14 +1,14 @@
-//! Which tasks take longer than their like, and why.
+//! Finds slow tasks and their causes.
 //!
-//! A stage ends with its last task. If one of a hundred tasks takes ten times as long as the others, most of the cluster
-//! waits for it. It may have ten times the data (*data skew*); or as much data as the others and some records that are
-//! expensive (*computation skew*, Teoh, Gulzar, Xu, Kim: *PerfDebug: Performance Debugging of Computation Skew in
-//! Dataflow Systems*, SoCC 2019); or its JVM collected garbage, its host is slow, its blocks came late. What helps is
-//! another thing each time.
+//! A stage ends with its last task. If one of a hundred tasks takes ten times as long as the others, most of the
+//! cluster waits for it. It may have ten times the data (*data skew*); or as much data as the others, but some
+//! expensive records (*computation skew*, Teoh, Gulzar, Xu, Kim: *PerfDebug: Performance Debugging of Computation Skew
+//! in Dataflow Systems*, SoCC 2019); or its JVM collected garbage, its host is slow, its blocks came late. Each cause
+//! needs another remedy.
 //!
-//! * [`Run`]: what is known of a run's stages and tasks, from an event log ([`from_event_log`]) or a profile
-//!   ([`from_profile`]).
-//! * [`detect()`]: for each stage a [`Finding`]: whether it is skewed, by what, how sure that is, which tasks, and what it costs.
+//! * [`Run`]: data on a run's stages and tasks, from an event log ([`from_event_log`]) or a profile ([`from_profile`]).
+//! * [`detect()`]: for each stage a [`Finding`]: whether it is skewed, the cause, its certainty, the slow tasks, and
+//!   the cost.
 //!
 //! ```
 //! use unfuse_skew::*;
@@ -38,6 +38,6 @@ mod detect;
 mod facts;
 mod input;
 
-pub use detect::{Cause, Finding, Hanging, Measure, Options, Part, SlowTask, Verdict, detect};
-pub use facts::{Run, Running, Stage, Task};
+pub use detect::{Cause, Finding, HangingTask, Measure, Options, Part, SlowTask, Verdict, detect};
+pub use facts::{Run, RunningTask, Stage, Task};
 pub use input::{from_event_log, from_profile};

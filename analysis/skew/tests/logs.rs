@@ -1,4 +1,4 @@
-//! Skew that was put into real runs (analysis/eventlog/tests/fixtures/job.py) is found, and only that.
+//! Planted skew in real runs (analysis/eventlog/tests/fixtures/job.py) is found, and nothing else.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use unfuse_eventlog::EventLog;
 use unfuse_skew::{Cause, Finding, Options, Verdict, detect, from_event_log};
 
-/// What is found of a fixture's stages, with what they are called.
+/// The findings on a fixture's stages, with the descriptions of these.
 fn findings(name: &str) -> Vec<Finding> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../eventlog/tests/fixtures")
@@ -39,7 +39,7 @@ fn the_slow_record_is_told_from_the_large_file() {
             let cause = Verdict::Skewed(Cause::Computation);
             assert_eq!(finding.verdict, cause, "{name}: {finding:#?}");
             assert!(finding.sure > 0.99, "{name}: {finding:#?}");
-            // At least what was put in, on a machine with nothing else to do.
+            // At least the planted delay, on a machine without other load.
             assert!(finding.tasks[0].slower_ms > 3500.0, "{name}: {finding:#?}");
             assert!(
                 finding.tasks[1..]
@@ -84,11 +84,11 @@ fn attempts_count_once() {
     }
 }
 
-/// On a quiet machine: while the log of Spark 4.3 was made, others made all hosts slow for some seconds.
+/// Needs a quiet machine: while the log of Spark 4.3 was made, other programs slowed all hosts down for some seconds.
 #[test]
 fn a_slow_host_is_told() {
     let findings = findings("failures-3.5");
-    // Each executor has a host of its own there.
+    // There, each executor has its own host.
     let host = called(&findings, "one executor is slow")[0];
     let cause = Verdict::Skewed(Cause::Host);
     assert_eq!(host.verdict, cause, "{host:#?}");

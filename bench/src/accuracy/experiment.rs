@@ -147,8 +147,8 @@ impl Experiment {
             let totals = Totals::new(profile, selection, By::Operator);
             all += totals.samples as f64;
             for row in totals.rows.iter().filter(|row| !row.heading) {
-                let at = self.column(&row.operator).unwrap_or(self.columns.len());
-                operators[at] += row.samples as f64;
+                let index = self.column(&row.operator).unwrap_or(self.columns.len());
+                operators[index] += row.samples as f64;
             }
         }
         (operators, all)

@@ -102,13 +102,13 @@ impl Subject {
         };
         let tool = self.tool(spark, &mut work.setup)?;
         let run = spark.run(&work, &tool)?;
-        let counted: Vec<Counted> = executions(&run.event_log)?
+        let counted: Vec<CountedRun> = executions(&run.event_log)?
             .into_iter()
             .filter_map(|execution| {
                 let (query, round) = execution.description.rsplit_once(' ')?;
                 let counts = work.queries.contains_key(query) && !round.starts_with('-');
                 let (query, recording) = (query.to_owned(), format!("{query}_{round}"));
-                counts.then_some(Counted {
+                counts.then_some(CountedRun {
                     execution,
                     query,
                     recording,
@@ -194,10 +194,11 @@ impl Subject {
         spark: &Spark,
         experiment: &Experiment,
         run: &Run,
-        counted: &[Counted],
+        counted: &[CountedRun],
     ) -> Result<Vec<(Vec<f64>, f64)>> {
-        let file =
-            |one: &Counted, kind: &str| spark.scratch().join(&one.recording).with_extension(kind);
+        let file = |one: &CountedRun, kind: &str| {
+            spark.scratch().join(&one.recording).with_extension(kind)
+        };
         match &self.kind {
             Kind::Unfuse => by_regions(experiment, run, counted),
             Kind::Lines | Kind::FlightRecorder => {
@@ -241,7 +242,7 @@ impl Subject {
             }
             Kind::Durations(_) => {
                 let timings: Timings = timings(&run.event_log)?;
-                let read = |one: &Counted| {
+                let read = |one: &CountedRun| {
                     let of_stage: Option<&HashMap<_, _>> = timings.get(&one.execution.stage);
                     let all_ms = experiment.counted(&one.execution).1 * 1e3;
                     (by_durations(of_stage), all_ms)
@@ -253,7 +254,7 @@ impl Subject {
 }
 
 /// A run of a query that counts.
-struct Counted {
+struct CountedRun {
     execution: Execution,
     query: String,
     /// The name of its file, if the profiler leaves one for each run.
@@ -263,10 +264,10 @@ struct Counted {
 fn by_regions(
     experiment: &Experiment,
     run: &Run,
-    counted: &[Counted],
+    counted: &[CountedRun],
 ) -> Result<Vec<(Vec<f64>, f64)>> {
     let profile = Profile::open(&run.profile)?;
-    let read = |one: &Counted| {
+    let read = |one: &CountedRun| {
         let (stages, _) = experiment.counted(&one.execution);
         experiment.by_regions(&profile, one.execution.id, stages)
     };

@@ -61,7 +61,7 @@ impl Findings {
         let reference = &measured[REFERENCE];
         let outcomes: Vec<Outcome> = experiment
             .altered()
-            .map(|(at, name)| outcome(subject, at, reference, &measured[name]))
+            .map(|(index, name)| outcome(subject, index, reference, &measured[name]))
             .collect();
         self.rows += &row(&subject.name, reference, &outcomes);
         self.tables += &table(&subject.name, &experiment.columns, reference, &outcomes);

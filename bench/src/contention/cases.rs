@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_contention::{Culprit, KnownProcess, Span};
 
-use super::judge::{Recorded, Verdict};
+use super::judge::{RecordedWorkload, Verdict};
 use super::scenario::{CULPRIT, Case, Reader, VICTIM, forget, large_file, users};
 use super::server::{Server, Statement, Times, User};
 use super::{Contention, MEASURES, heartbeat};
@@ -92,7 +92,7 @@ fn both(
 
 /// A run that is over.
 struct Ran {
-    recorded: Recorded,
+    recorded: RecordedWorkload,
     times: Times,
     failed: usize,
 }
@@ -168,7 +168,7 @@ fn one(
     let profile = server.stop()?;
     bar.inc(1);
     Ok(Ran {
-        recorded: Recorded::open(&profile)?,
+        recorded: RecordedWorkload::open(&profile)?,
         times,
         failed: failed.len(),
     })
@@ -177,7 +177,7 @@ fn one(
 fn judge(case: Case, run: u32, control: &Ran, with: &Ran) -> Result<Outcome> {
     let time = |ran: &Ran| ran.times.get(VICTIM).copied().context("the victim ran");
     let (before, after) = (time(control)?, time(with)?);
-    let culprit = |recorded: &Recorded| -> Result<Culprit> {
+    let culprit = |recorded: &RecordedWorkload| -> Result<Culprit> {
         Ok(match case {
             Case::IoExternal => Culprit::Known(KnownProcess::ExternalIo),
             _ => Culprit::Query(recorded.query(CULPRIT)?),
@@ -244,7 +244,7 @@ fn figures(outcomes: &[Outcome]) -> Vec<Figure> {
     figures
 }
 
-fn coarse(recorded: &Recorded) -> Result<Distances> {
+fn coarse(recorded: &RecordedWorkload) -> Result<Distances> {
     let tables = recorded.workload.tables();
     let distance = |seconds: &f64, at_tasks| {
         let distance = heartbeat::distance(tables, (seconds * 1e9) as i64, at_tasks)?;
@@ -263,7 +263,8 @@ fn leaders(verdict: &Verdict) -> String {
 }
 
 fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> String {
-    let place = |place: Option<usize>| place.map_or_else(|| "-".to_owned(), |at| at.to_string());
+    let place =
+        |place: Option<usize>| place.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
     let mut body = format!(
         "Six users with {} random queries each, who wait before each for {} s in the mean, on a Thrift server of Spark 4.3 (TPC-DS \
          SF {}, local[{}], a fair pool for each user); the victim, {}, is the first user's second query and has run once before. Each case has one server for the run with the culprit and another one for the run without, with the same queries; the order changes from run to run. Places are those among \
@@ -298,9 +299,9 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
              host starts or ends) put together to coarser ones: mean distance (Euclid's) of the DORs of all victims from those \
              of the rows as recorded. Sums of a run stay the same, so nothing else differs.\n\n\
              | heartbeat, s | at heartbeats only | and at starts and ends of tasks |\n|---|---|---|\n";
-    for (at, seconds) in COARSER.iter().enumerate() {
+    for (index, seconds) in COARSER.iter().enumerate() {
         let of = |which: usize| {
-            let values: Vec<f64> = distances.iter().map(|run| run[at][which]).collect();
+            let values: Vec<f64> = distances.iter().map(|run| run[index][which]).collect();
             let (mean, half) = stats::mean_and_half_width(&values);
             match half.is_finite() {
                 true => format!("{mean:.3} ± {half:.3}"),

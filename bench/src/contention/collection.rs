@@ -115,9 +115,9 @@ fn one_run(
         let mut seconds = [0.0; ARMS.len()];
         let failed_before = failed.len();
         for turn in 0..servers.len() {
-            let at = (turn + run + round) % servers.len();
-            let (times, of_round) = servers[at].run_what_can(&all, |_| Ok(()))?;
-            seconds[at] = makespan(&times).context("queries that ran")?;
+            let index = (turn + run + round) % servers.len();
+            let (times, of_round) = servers[index].run_what_can(&all, |_| Ok(()))?;
+            seconds[index] = makespan(&times).context("queries that ran")?;
             failed.extend(of_round);
             bar.inc(1);
         }

@@ -87,9 +87,9 @@ fn pieces(cuts: &[i64], life: Span) -> impl Iterator<Item = Span> {
         .chain(cuts[first..last.max(first)].iter().copied())
         .chain([life.end]);
     let bounds: Vec<i64> = bounds.collect();
-    (1..bounds.len()).map(move |at| Span {
-        start: bounds[at - 1],
-        end: bounds[at],
+    (1..bounds.len()).map(move |index| Span {
+        start: bounds[index - 1],
+        end: bounds[index],
     })
 }
 

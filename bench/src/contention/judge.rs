@@ -14,7 +14,7 @@ use unfuse_postprocess::Profile;
 const LEADERS: usize = 4;
 
 /// A profile's contention tables.
-pub struct Recorded {
+pub struct RecordedWorkload {
     /// Checked.
     pub workload: Workload,
 }
@@ -38,7 +38,7 @@ pub struct Verdict {
     pub by_tasks: Option<usize>,
 }
 
-impl Recorded {
+impl RecordedWorkload {
     /// Reads a profile.
     pub fn open(profile: &Path) -> Result<Self> {
         let input = from_profile(&Profile::open(profile)?, BlockedTime::Measured)?;
@@ -97,8 +97,8 @@ impl Recorded {
             let place = rows
                 .iter()
                 .position(|row| row.entity == Entity::Culprit(culprit));
-            let share = place.map_or(0.0, |at| rows[at].responsibility);
-            (place.map(|at| at + 1), share, rows)
+            let share = place.map_or(0.0, |index| rows[index].responsibility);
+            (place.map(|index| index + 1), share, rows)
         };
         let (place, share, rows) = ranked(Some(resource));
         let (place_of_all, share_of_all, _) = ranked(None);
@@ -153,5 +153,5 @@ fn place_of(overlap: Option<&BTreeMap<QueryId, f64>>, culprit: Culprit) -> Optio
     rows.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     rows.iter()
         .position(|(query, _)| **query == culprit)
-        .map(|at| at + 1)
+        .map(|index| index + 1)
 }

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_contention::{Culprit, baseline};
 use unfuse_format::counted;
 
-use super::judge::Recorded;
+use super::judge::RecordedWorkload;
 use super::server::{Server, Statement, Times, User};
 use super::{Contention, MEASURES};
 use crate::page::{Figure, Measuring, slug};
@@ -82,7 +82,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
             ran.push((*victim, with_all(&server, run, victim, sql)?));
             bar.inc(1);
         }
-        let recorded = Recorded::open(&server.stop()?)?;
+        let recorded = RecordedWorkload::open(&server.stop()?)?;
         for (victim, times) in &ran {
             for (number, (culprit, _)) in CULPRITS.iter().enumerate() {
                 pairs.push(pair(&recorded, times, run, (victim, culprit), number)?);
@@ -101,8 +101,8 @@ fn figures(pairs: &[Pair]) -> Vec<Figure> {
         .iter()
         .map(|pair| pair.beside_s - pair.alone_s)
         .collect();
-    let of = |(at, method): (usize, &&str)| {
-        let said: Vec<f64> = pairs.iter().map(|pair| pair.said[at]).collect();
+    let of = |(index, method): (usize, &&str)| {
+        let said: Vec<f64> = pairs.iter().map(|pair| pair.said[index]).collect();
         let r = pearson(&said, &slower);
         let half = 1.96 / (pairs.len().max(4) as f64 - 3.0).sqrt();
         let ends = [r.atanh() - half, r.atanh() + half].map(f64::tanh);
@@ -141,7 +141,7 @@ fn with_all(server: &Server, run: u32, victim: &str, sql: &str) -> Result<Times>
 }
 
 fn pair(
-    recorded: &Recorded,
+    recorded: &RecordedWorkload,
     times: &Times,
     run: u32,
     (victim, culprit): (&'static str, &'static str),
@@ -188,13 +188,13 @@ fn body(asked: &Contention, slots: u32, pairs: &[Pair]) -> String {
         .iter()
         .map(|pair| pair.beside_s - pair.alone_s)
         .collect();
-    for (at, method) in METHODS.iter().enumerate() {
-        let said: Vec<f64> = pairs.iter().map(|pair| pair.said[at]).collect();
+    for (index, method) in METHODS.iter().enumerate() {
+        let said: Vec<f64> = pairs.iter().map(|pair| pair.said[index]).collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let idle: Vec<f64> = pairs
             .iter()
             .filter(|pair| pair.culprit.starts_with("sleep"))
-            .map(|pair| pair.said[at])
+            .map(|pair| pair.said[index])
             .collect();
         let _ = writeln!(
             body,

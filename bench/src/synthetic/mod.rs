@@ -174,9 +174,9 @@ fn stage_id(query: usize, position: i32) -> i32 {
 /// The row of a query's stage, without its times.
 fn stage_row(query: usize, position: i32) -> StageRow {
     let stage = stage_id(query, position);
-    let accumulators = PLAN.iter().enumerate().map(|(at, _)| Accumulator {
-        id: (query * 100 + at) as i64,
-        value: (1000 * (at + 1)).to_string(),
+    let accumulators = PLAN.iter().enumerate().map(|(number, _)| Accumulator {
+        id: (query * 100 + number) as i64,
+        value: (1000 * (number + 1)).to_string(),
     });
     StageRow {
         app: APP.into(),

@@ -47,10 +47,10 @@ pub(super) fn stack_id(shape: usize, number: usize) -> StackId {
 /// The operators of a codegen stage, by region.
 fn regions(codegen_stage: i32) -> impl Iterator<Item = (usize, &'static str)> {
     let nodes = PLAN.iter().enumerate();
-    nodes.filter_map(move |(at, (operator, _, codegen))| {
+    nodes.filter_map(move |(index, (operator, _, codegen))| {
         codegen
             .filter(|(stage, _)| *stage == codegen_stage)
-            .map(|_| (at, *operator))
+            .map(|_| (index, *operator))
     })
 }
 
@@ -172,19 +172,19 @@ fn frames(shape: usize, number: usize) -> Vec<Frame> {
 
 pub(super) fn plan_tables(out: &mut Tables, query: usize, shape: usize, heavier: bool) {
     let id = query * 100;
-    for (at, (operator, depth, codegen)) in PLAN.iter().enumerate() {
+    for (index, (operator, depth, codegen)) in PLAN.iter().enumerate() {
         // One shape has another plan in the other profile, and one an operator with an odd name.
         let operator = match (*operator, heavier && shape == 7) {
             ("BroadcastHashJoin", true) => "ShuffledHashJoin",
-            _ if shape == 1 && at == 0 => HOSTILE[0],
+            _ if shape == 1 && index == 0 => HOSTILE[0],
             (operator, _) => operator,
         };
         out.plans.push(PlanRow {
             app: APP.into(),
             execution: query as i64,
             version: 1,
-            node: at as i32,
-            parent: PLAN[..at]
+            node: index as i32,
+            parent: PLAN[..index]
                 .iter()
                 .rposition(|(_, above, _)| *above + 1 == *depth)
                 .map(|parent| parent as i32),
@@ -193,7 +193,7 @@ pub(super) fn plan_tables(out: &mut Tables, query: usize, shape: usize, heavier:
             codegen_stage: codegen.map(|(stage, _)| stage),
             region: codegen.map(|(_, region)| region),
             metrics: vec![Metric {
-                id: (id + at) as i64,
+                id: (id + index) as i64,
                 name: "number of output rows".into(),
                 kind: "sum".into(),
             }],

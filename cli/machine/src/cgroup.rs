@@ -88,17 +88,17 @@ impl ControlGroup {
             bail!("no control groups are mounted in /sys/fs/cgroup");
         };
         let path = own.lines().find_map(|line| line.strip_prefix("0::"));
-        let at = nearest(mount, path.unwrap_or("/"));
+        let start = nearest(mount, path.unwrap_or("/"));
         // Groups with processes have no children with controllers, so it is made beside them.
         let gives = |dir: &Path, controller: &str| {
             fs::read_to_string(dir.join("cgroup.subtree_control"))
                 .is_ok_and(|text| text.split_whitespace().any(|c| c == controller))
         };
-        let above = || at.ancestors().take_while(|dir| dir.starts_with(mount));
+        let above = || start.ancestors().take_while(|dir| dir.starts_with(mount));
         let Some(parent) = above().find(|dir| gives(dir, "cpu")) else {
             bail!(
                 "no control group above {} gives its children the controller cpu; as root: echo +cpu > {mount}/cgroup.subtree_control",
-                at.display()
+                start.display()
             );
         };
         let dir = parent.join(name);

@@ -74,7 +74,7 @@ impl Cpufreq {
     ///
     /// # Errors
     /// If the hardware cannot do it.
-    pub fn at(&self, khz: u64) -> Result<Vec<Setting>> {
+    pub fn settings_at(&self, khz: u64) -> Result<Vec<Setting>> {
         if !(self.range.0..=self.range.1).contains(&khz) {
             bail!(
                 "{khz} kHz is not between {} and {} kHz, what these CPUs can do",
@@ -127,7 +127,7 @@ mod tests {
         let cpufreq = Cpufreq::find_in(dir.path()).unwrap();
         assert_eq!(cpufreq.range, (800, 3600));
         let files = |khz| -> Vec<String> {
-            let settings = cpufreq.at(khz).unwrap().into_iter();
+            let settings = cpufreq.settings_at(khz).unwrap().into_iter();
             settings
                 .map(|s| s.path.file_name().unwrap().to_string_lossy().into_owned())
                 .collect()
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(files(800), [LOWER, UPPER]);
         assert!(
             cpufreq
-                .at(4000)
+                .settings_at(4000)
                 .unwrap_err()
                 .to_string()
                 .contains("between 800 and 3600")

@@ -4,12 +4,12 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 
 /// A signal that this process ignores for as long as this lives. Programs that it starts meanwhile do not ignore it.
 #[derive(Debug)]
-pub struct Ignored {
+pub struct IgnoredSignal {
     signal: Signal,
     before: Option<SigAction>,
 }
 
-impl Ignored {
+impl IgnoredSignal {
     /// Ignores a signal from now on.
     pub fn new(signal: Signal) -> Self {
         // A handler, not SIG_IGN: an ignored signal would stay ignored in the command.
@@ -26,7 +26,7 @@ impl Ignored {
 
 extern "C" fn nothing(_: i32) {}
 
-impl Drop for Ignored {
+impl Drop for IgnoredSignal {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             // SAFETY: restores what was there.

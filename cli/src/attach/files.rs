@@ -275,8 +275,11 @@ fn handle_path(handle: &impl AsFd) -> PathBuf {
 /// The first of `sun.rt.jvmCapabilities`: the value stands behind the name.
 fn can_attach(data: &[u8]) -> Option<bool> {
     let name = b"sun.rt.jvmCapabilities\0";
-    let at = data.windows(name.len()).position(|window| window == name)?;
-    match data[at + name.len()..].iter().find(|byte| **byte != 0)? {
+    let position = data.windows(name.len()).position(|window| window == name)?;
+    match data[position + name.len()..]
+        .iter()
+        .find(|byte| **byte != 0)?
+    {
         b'1' => Some(true),
         b'0' => Some(false),
         _ => None,
@@ -309,20 +312,20 @@ mod tests {
     }
 
     /// A device: that of /dev/zero where this may make it, else the one of no driver that everybody may make.
-    fn device(at: &Path) {
-        let make = |major, minor| mknod(at, SFlag::S_IFCHR, Mode::S_IRWXU, makedev(major, minor));
+    fn device(path: &Path) {
+        let make = |major, minor| mknod(path, SFlag::S_IFCHR, Mode::S_IRWXU, makedev(major, minor));
         make(1, 5).or_else(|_| make(0, 0)).unwrap();
     }
 
     /// Puts a link to a file, a FIFO and a device in a place, in turn.
-    fn plant_each(at: &Path, target: &Path, check: impl Fn(&str)) {
-        symlink(target, at).unwrap();
+    fn plant_each(path: &Path, target: &Path, check: impl Fn(&str)) {
+        symlink(target, path).unwrap();
         check("a symbolic link");
-        fs::remove_file(at).unwrap();
-        mkfifo(at, Mode::S_IRWXU).unwrap();
+        fs::remove_file(path).unwrap();
+        mkfifo(path, Mode::S_IRWXU).unwrap();
         check("a FIFO");
-        fs::remove_file(at).unwrap();
-        device(at);
+        fs::remove_file(path).unwrap();
+        device(path);
         check("a device");
     }
 

@@ -63,7 +63,7 @@ impl Jvm {
                 field("Tgid").unwrap_or("?")
             );
         }
-        let owner = Identity::of_process(pid)
+        let owner = Identity::from_process(pid)
             .with_context(|| format!("process {pid} cannot be looked at"))?;
         if !owner.is_available() {
             bail!(

@@ -70,7 +70,7 @@ impl Top {
             By::Method
         };
         let by = self.by.map_or(usual, By::from);
-        let table = Table::of(&profile, selection, by);
+        let table = Table::new(&profile, selection, by);
         let verdict = match (self.json, self.by) {
             (false, None) => verdict(&profile, selection),
             _ => String::new(),

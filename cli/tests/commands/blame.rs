@@ -239,7 +239,7 @@ w1,20240101_1_abc,0,c,io-read,0,1000000000,120,0
     }
     // What is not said of many does not fill the screen.
     let many: String = (0..100)
-        .map(|at| format!("w1,q{at},0,a,cpu,0,1000,1,0\n"))
+        .map(|index| format!("w1,q{index},0,a,cpu,0,1000,1,0\n"))
         .collect();
     let refused = refusal(example(&many).path(), &["--victim", "etl"]);
     assert!(refused.trim_end().ends_with("q19, …"), "{refused}");

@@ -90,9 +90,9 @@ fn json_has_what_the_text_has() {
     let indicators = workload["indicators"].as_array().expect("indicators");
     assert_eq!(indicators.len(), 4);
     for indicator in indicators {
-        let at = |field: &str| indicator["interval"][field].as_f64().expect("a number");
+        let bound = |field: &str| indicator["interval"][field].as_f64().expect("a number");
         let value = indicator["value"].as_f64().expect("a number");
-        assert!(at("low") < value && value < at("high"), "{indicator}");
+        assert!(bound("low") < value && value < bound("high"), "{indicator}");
     }
     assert_eq!(workload["utilisation"]["disk"], 0.9);
 }

@@ -47,8 +47,8 @@ fn every_sum_is_the_profiles_total() {
     let groups = profile.groups.iter().map(|(_, weight)| Cost::from(*weight));
     assert_eq!(sum(groups), summary.total);
     assert_eq!(sum(summary.queries.iter().map(|q| q.cost)), summary.total);
-    for (at, query) in summary.queries.iter().enumerate() {
-        let detail = report.detail(at);
+    for (index, query) in summary.queries.iter().enumerate() {
+        let detail = report.detail(index);
         assert_eq!(
             own(&detail),
             query.cost,
@@ -86,11 +86,11 @@ fn the_model_of_the_canonical_query() {
         "report_summary",
         serde_json::to_string_pretty(&summary).expect("JSON")
     );
-    let at = summary
+    let position = summary
         .queries
         .iter()
         .position(|query| query.query == Some(3));
-    let mut detail = report.detail(at.expect("query 3"));
+    let mut detail = report.detail(position.expect("query 3"));
     detail.frames = Flame::default();
     let mut text = String::new();
     for node in &detail.nodes {
@@ -199,8 +199,8 @@ fn a_report_that_cannot_be_written_leaves_the_old_one() {
 }
 
 /// A query with a stage of 32 tasks, of which one takes nine seconds for as much data.
-fn skewed(at: &Path) -> ProfileDir {
-    let dir = ProfileDir::create(at).expect("a profile");
+fn skewed(path: &Path) -> ProfileDir {
+    let dir = ProfileDir::create(path).expect("a profile");
     write(
         &dir,
         [("one slow record", Some(5), None), ("", None, Some(9000))].map(

@@ -198,12 +198,12 @@ fn the_report_has_the_waits_of_every_operator() {
     let dir = make(&tmp.path().join("profile"), &["cpu", "off-cpu"]);
     let profile = Profile::open(dir.path()).expect("a profile");
     let report = Report::new(&profile).expect("a report");
-    let at = report
+    let position = report
         .summary()
         .queries
         .iter()
         .position(|q| q.query == Some(7));
-    let detail = report.detail(at.expect("query 7"));
+    let detail = report.detail(position.expect("query 7"));
     assert_eq!(detail.waiting_ns, Some(7_000_000_000));
     let nodes: Vec<_> = detail
         .nodes

@@ -1,4 +1,4 @@
-//! The operators of a stage: which of them a line of generated code or a boundary frame belongs to.
+//! The operators of a stage, and which of them owns a line of generated code or a boundary frame.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -11,42 +11,42 @@ use crate::plan::Plan;
 use crate::regions::{RegionKind, RegionMap};
 use crate::rule::{BoundaryKind, Rule};
 
-/// Lines between two descriptions that are looked at.
+/// At most so many lines between two descriptions are searched.
 const MOST_LINES: u32 = 4096;
 
 /// The operators of a line of generated code.
 pub(super) enum Operators {
     /// The operators that begin there, from the producer to the consumer whose code it is.
     Begin(Vec<usize>, Rule),
-    /// That of its caller, which is of the same codegen stage.
+    /// The caller's operator, which is of the same codegen stage.
     OfCaller,
     /// Unknown: the execution has no such text.
     Unknown,
 }
 
-/// A boundary, by its address, with the node that it is reached from and whether a boundary led there.
-type Taking = (*const Boundary, Option<(usize, bool)>);
+/// A boundary by its address, the node from which it is reached, and whether a boundary led to that node.
+type BoundaryKey = (*const Boundary, Option<(usize, bool)>);
 
-/// The node that a boundary hands over to, and the rule that found it.
-pub(super) type Taken = Option<(usize, Rule)>;
+/// The node to which a boundary hands over, and the rule that found it.
+pub(super) type Handover = Option<(usize, Rule)>;
 
-/// The plan and what of it runs in the stage.
+/// The plan, and what of it runs in the stage.
 #[derive(Debug)]
 pub(super) struct Context<'a> {
     pub(super) plan: &'a Plan,
-    /// Those that the stage updated.
+    /// Accumulators that the stage updated.
     pub(super) accumulators: Option<&'a HashSet<i64>>,
     /// Plan nodes by region id, for each text.
     pub(super) generated: Option<&'a HashMap<String, Vec<usize>>>,
     pub(super) regions: &'a HashMap<String, RegionMap>,
-    /// The nodes that boundaries handed over to so far: they are few, and every stack needs them.
-    pub(super) taken: Vec<(Taking, Taken)>,
+    /// The nodes found for boundaries so far: there are few, and every stack needs them.
+    pub(super) taken: Vec<(BoundaryKey, Handover)>,
     pub(super) collector: OnceCell<Option<(Collector, bool)>>,
 }
 
 impl Context<'_> {
-    /// The operators that begin at a line: those around it since the innermost one that produces, which
-    /// is how a row passes them, from the producer up to the consumer whose code it is.
+    /// The operators that begin at a line: those around it from the innermost producing one, in the order in which a
+    /// row passes them, from the producer up to the consumer that owns the code.
     pub(super) fn operators_at(&self, hash: &str, line: u32, current: Option<usize>) -> Operators {
         let Some(nodes) = self.generated.and_then(|texts| texts.get(hash)) else {
             return Operators::Unknown;
@@ -72,7 +72,7 @@ impl Context<'_> {
                 },
             );
         }
-        // A helper outside all regions: its caller's, if that is of this stage too.
+        // A helper outside all regions belongs to its caller's operator, if that is of this stage.
         if current.is_some_and(|current| nodes.contains(&current)) {
             return Operators::OfCaller;
         }
@@ -80,8 +80,8 @@ impl Context<'_> {
         Operators::Begin(first.copied().into_iter().collect(), Rule::CodegenStage)
     }
 
-    /// Collects the operators other than `owner` that code between two described lines may be of: that of the first, and where the
-    /// second stands further down, those of all lines between them.
+    /// Collects the operators other than `owner` that can own the code between two described lines: the operators of
+    /// the first line, and if the second is further down, those of all lines between them.
     pub(super) fn between(
         &self,
         hash: &str,
@@ -104,18 +104,18 @@ impl Context<'_> {
         }
     }
 
-    /// The node that a boundary frame hands over to, `None` to leave things as they are.
+    /// The node to which a boundary frame hands over; `None` keeps the current node.
     pub(super) fn take_over(
         &mut self,
         boundary: &'static Boundary,
         frame: &Frame,
         current: Option<(usize, Rule)>,
-    ) -> Taken {
+    ) -> Handover {
         let from = current.map(|(node, rule)| {
             let by_boundary = matches!(rule, Rule::Boundary(_) | Rule::Metrics(_));
             (node, by_boundary)
         });
-        // Each class has a node of its own.
+        // Each class has its own node.
         if *boundary == Boundary::NamedAsClass {
             return self.find(boundary, frame, from);
         }
@@ -128,41 +128,42 @@ impl Context<'_> {
         taken
     }
 
-    fn find(&self, boundary: &Boundary, frame: &Frame, from: Option<(usize, bool)>) -> Taken {
+    fn find(&self, boundary: &Boundary, frame: &Frame, from: Option<(usize, bool)>) -> Handover {
         let kind = boundary.kind();
         match boundary {
-            // Where no scan runs, readers' classes do something else, such as footers of files.
-            Boundary::Source(names) => {
-                self.nearest(kind, from, |operator| {
+            // Where no scan runs, the classes of readers do other work, such as reading footers of files.
+            Boundary::Source(names) => self
+                .nearest(kind, from, |operator| {
                     names.iter().any(|name| operator.starts_with(name.as_str()))
                 })
-                .filter(|(at, _)| self.accumulators.is_none_or(HashSet::is_empty) || self.runs(*at))
-            }
+                .filter(|(index, _)| {
+                    self.accumulators.is_none_or(HashSet::is_empty) || self.runs(*index)
+                }),
             Boundary::Node(names) => self.nearest(kind, from, |operator| {
                 names.iter().any(|name| operator.contains(name.as_str()))
             }),
             Boundary::Mapped => self
                 .nearest(kind, from, |operator| boundary::MAPPING.contains(&operator))
-                .filter(|(at, _)| self.plan.nodes[*at].codegen_stage.is_none()),
+                .filter(|(index, _)| self.plan.nodes[*index].codegen_stage.is_none()),
             Boundary::NamedAsClass => {
                 let operator = boundary::operator_of(&frame.class)?;
                 self.nearest(kind, from, |other| other == operator)
             }
             Boundary::ExchangeRead => self
                 .nearest(kind, from, |operator| operator.contains("Exchange"))
-                .filter(|(at, _)| from.is_some() || self.updated(*at, "records read")),
+                .filter(|(index, _)| from.is_some() || self.updated(*index, "records read")),
             Boundary::ExchangeWrite => {
-                let writes = |at: &usize| {
-                    self.plan.nodes[*at].operator.contains("Exchange")
-                        && (self.updated(*at, "shuffle records written")
-                            || self.updated(*at, "shuffle bytes written"))
+                let writes = |index: &usize| {
+                    self.plan.nodes[*index].operator.contains("Exchange")
+                        && (self.updated(*index, "shuffle records written")
+                            || self.updated(*index, "shuffle bytes written"))
                 };
-                let at = (0..self.plan.nodes.len()).find(writes)?;
-                Some((at, Rule::Metrics(kind)))
+                let index = (0..self.plan.nodes.len()).find(writes)?;
+                Some((index, Rule::Metrics(kind)))
             }
             Boundary::Collect => match (from, self.collector()?) {
-                (None, (Collector::Node(at), true)) => Some((at, Rule::Metrics(kind))),
-                (None, (Collector::Node(at), false)) => Some((at, Rule::OneOfSeveral(kind))),
+                (None, (Collector::Node(index), true)) => Some((index, Rule::Metrics(kind))),
+                (None, (Collector::Node(index), false)) => Some((index, Rule::OneOfSeveral(kind))),
                 _ => None,
             },
         }
@@ -175,22 +176,22 @@ impl Context<'_> {
             .get_or_init(|| collect::collector(self.plan, self.accumulators?))
     }
 
-    /// The current node if it is one of those wanted, else the nearest below it, else the only or the
-    /// deepest one that runs in this stage.
+    /// The current node if it is wanted; else the nearest wanted node below it; else the only or the deepest one that
+    /// runs in this stage.
     fn nearest(
         &self,
         kind: BoundaryKind,
         from: Option<(usize, bool)>,
         wanted: impl Fn(&str) -> bool,
-    ) -> Taken {
-        let wanted = |at: &usize| wanted(&self.plan.nodes[*at].operator);
+    ) -> Handover {
+        let wanted = |index: &usize| wanted(&self.plan.nodes[*index].operator);
         if let Some((current, by_boundary)) = from {
             let below = self.plan.below(current);
             let below: Vec<usize> = below.into_iter().filter(wanted).collect();
-            let running = below.iter().copied().filter(|at| self.runs(*at));
+            let running = below.iter().copied().filter(|index| self.runs(*index));
             let running: Vec<usize> = running.collect();
             if wanted(&current) {
-                // An operator that is not fused may have got its rows from another one of its kind.
+                // An operator that is not fused may get its rows from another operator of its kind.
                 let again = by_boundary && kind == BoundaryKind::Operator && !running.is_empty();
                 let rule = if again {
                     Rule::OneOfSeveral(kind)
@@ -207,22 +208,26 @@ impl Context<'_> {
             }
         }
         let all: Vec<usize> = (0..self.plan.nodes.len()).rev().filter(wanted).collect();
-        let running: Vec<usize> = all.iter().copied().filter(|at| self.runs(*at)).collect();
+        let running: Vec<usize> = all
+            .iter()
+            .copied()
+            .filter(|index| self.runs(*index))
+            .collect();
         choose(kind, &running, &all)
     }
 
-    fn runs(&self, at: usize) -> bool {
-        self.updated(at, "")
+    fn runs(&self, index: usize) -> bool {
+        self.updated(index, "")
     }
 
-    fn updated(&self, at: usize, metric: &str) -> bool {
+    fn updated(&self, index: usize, metric: &str) -> bool {
         self.accumulators
-            .is_some_and(|accumulators| self.plan.updated(at, accumulators, metric))
+            .is_some_and(|accumulators| self.plan.updated(index, accumulators, metric))
     }
 }
 
-/// The first node that runs. Not every operator has metrics, so the only one of its kind is taken without.
-fn choose(kind: BoundaryKind, running: &[usize], all: &[usize]) -> Taken {
+/// The first node that runs. Not every operator has metrics, so the only one of its kind needs no proof that it runs.
+fn choose(kind: BoundaryKind, running: &[usize], all: &[usize]) -> Handover {
     match (running, all) {
         (_, [only]) => Some((*only, Rule::Boundary(kind))),
         ([only], _) => Some((*only, Rule::Metrics(kind))),

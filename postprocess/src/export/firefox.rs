@@ -1,8 +1,7 @@
 //! The Firefox Profiler's processed profile format: a track for each thread, with operators as categories.
 //!
-//! A frame without a category has that of its caller, so that everything an operator does has the
-//! operator's: its name is the category (a colour in the timeline), the operator as the plan prints it
-//! the subcategory.
+//! A frame without a category inherits that of its caller, so everything that an operator does has the operator's: the
+//! category (a colour in the timeline) is its name, the subcategory the operator as the plan prints it.
 
 mod message;
 mod shared;
@@ -19,15 +18,14 @@ use crate::attribute::Attributor;
 use crate::profile::{Group, Profile, Selection, Slice};
 use crate::stacks::{FrameKind, Level, Nesting, Stack};
 
-/// Most samples that one row of the samples table becomes; a damaged row may hold any number.
+/// A row of samples is split into at most so many; a damaged row may contain any number.
 const MOST: u64 = 100_000;
 
-/// Writes the samples of a selection with weights in milliseconds of CPU time. The profile knows when a
-/// stack was first and last seen in a window of time and how often; the samples are spread evenly
-/// between.
+/// Writes the samples of a selection, with weights in milliseconds of CPU time. For each stack the profile has the
+/// first time, the last time and the number of its samples in a window; the samples are spread evenly between the two.
 ///
 /// # Errors
-/// Those of `out`, and of reading the profile's samples again.
+/// If `out` fails, or the profile's samples cannot be read again.
 pub fn firefox(
     profile: &Profile,
     selection: Selection,
@@ -88,7 +86,7 @@ pub fn firefox(
     writeln!(out)
 }
 
-/// Outside tasks the scope is the thread, which has a track of its own.
+/// Outside tasks the scope is the thread, which has its own track.
 fn frames<'a, 'p: 'a>(
     attributor: &mut Attributor<'p>,
     group: &'a Group,
@@ -139,7 +137,7 @@ fn thread(profile: &Profile, slices: &[Slice], stacks: &[Option<usize>], origin_
     }
 }
 
-/// A host's processes differ by it where several executors run there.
+/// The name with the host, if several executors run there.
 fn process_name(process: Option<&ProcessRow>, host: &str) -> String {
     match process.map_or("", |process| &process.executor) {
         "" => format!("java on {host}"),
@@ -148,14 +146,14 @@ fn process_name(process: Option<&ProcessRow>, host: &str) -> String {
     }
 }
 
-/// Time and CPU time, ns, of a slice's samples.
+/// Start, ns since the epoch, and CPU time, ns, of each of a slice's samples.
 fn spread(slice: &Slice) -> impl Iterator<Item = (i64, u64)> {
     let samples = slice.weight.samples.clamp(1, MOST);
     let length = slice.end_ns.saturating_sub(slice.start_ns).max(0);
     let (each, rest) = (slice.weight.ns / samples, slice.weight.ns % samples);
-    (0..samples).map(move |at| {
-        let offset = i128::from(length) * i128::from(at) / i128::from((samples - 1).max(1));
-        let ns = each + u64::from(at < rest);
+    (0..samples).map(move |index| {
+        let offset = i128::from(length) * i128::from(index) / i128::from((samples - 1).max(1));
+        let ns = each + u64::from(index < rest);
         (slice.start_ns.saturating_add(offset as i64), ns)
     })
 }

@@ -11,7 +11,7 @@ use crate::profile::{Profile, Selection};
 use crate::stacks::{Level, Nesting, Stack};
 use crate::totals::{By, Total, Totals};
 
-/// Raised by every change that a reader has to know of; new fields keep it.
+/// Raised by every change that readers must handle; new fields do not raise it.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -66,7 +66,7 @@ struct Sample<'a> {
 /// Writes totals by operator and the samples of a selection by stack.
 ///
 /// # Errors
-/// Those of `out`.
+/// If `out` fails.
 pub fn json(
     profile: &Profile,
     selection: Selection,

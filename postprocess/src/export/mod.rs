@@ -1,5 +1,5 @@
-//! The profile for other tools, a file a format. All take their stacks from `stacks.rs` and write
-//! the same bytes for the same directory. `docs/exports.md` says what becomes of what.
+//! Exports a profile for other tools, one file for each format. All take their stacks from `stacks.rs` and write the
+//! same bytes for the same directory. `docs/exports.md` maps the fields.
 
 mod firefox;
 mod json;
@@ -19,15 +19,14 @@ use std::collections::BTreeMap;
 
 use crate::profile::{Profile, Selection, Weight};
 
-/// When the processes of a selection's applications were profiled and how often, for formats with one
-/// such statement a file.
+/// When the selection's applications were profiled, and how often, for formats that state this once for each file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     /// Earliest start, ns since the epoch.
     start_ns: i64,
     /// Latest end, ns since the epoch.
     end_ns: i64,
-    /// CPU time between two samples, ns; 0 where it is not known.
+    /// CPU time between two samples, ns; 0 where unknown.
     period_ns: i64,
 }
 
@@ -56,7 +55,7 @@ impl Span {
     }
 }
 
-/// Application ids of a selection, empty outside Spark; those with most CPU time first.
+/// Application ids of a selection, empty outside Spark; most CPU time first.
 fn apps(profile: &Profile, selection: Selection) -> Vec<&str> {
     let mut sums: BTreeMap<&str, Weight> = BTreeMap::new();
     for (group, weight) in profile.selected(selection) {
@@ -67,7 +66,7 @@ fn apps(profile: &Profile, selection: Selection) -> Vec<&str> {
     apps.into_iter().map(|(app, _)| app).collect()
 }
 
-/// What the profile is of: the names of its Spark applications.
+/// The title: the names of the profile's Spark applications.
 fn title(profile: &Profile) -> String {
     let mut names: Vec<&str> = profile
         .processes
@@ -83,7 +82,7 @@ fn title(profile: &Profile) -> String {
     names.join(", ")
 }
 
-/// For formats with signed numbers: a damaged row may hold any.
+/// For formats with signed numbers; a damaged row may contain any number.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -19,14 +19,14 @@ use crate::attribute::Attributor;
 use crate::profile::{Group, Profile, Selection, Weight};
 use crate::stacks::{FrameKind, Level, Nesting, Stack, StackFrame};
 
-/// Stack and attributes, which make a sample what it is.
+/// Stack and attributes, which identify a sample.
 type Identity = (i32, Vec<i32>);
 
 /// Writes a resource for each application, each with two profiles of the same samples: `cpu` in
 /// nanoseconds, which viewers show first, and `samples` in counts.
 ///
 /// # Errors
-/// Those of `out`.
+/// If `out` fails.
 pub fn otlp(
     profile: &Profile,
     selection: Selection,
@@ -86,7 +86,7 @@ pub fn otlp(
     out.write_all(&data.encode_to_vec())
 }
 
-/// What is known of an application; one outside Spark has OpenTelemetry's name for such.
+/// The attributes of an application; one outside Spark has OpenTelemetry's name for an unknown service.
 fn resource(profile: &Profile, app: &str) -> Resource {
     let process = profile.processes.iter().find(|process| process.app == app);
     let named = process.filter(|process| !process.name.is_empty());
@@ -114,7 +114,7 @@ fn text(value: &str) -> AnyValue {
     }
 }
 
-/// The tables that all profiles refer to. Index 0 of each is the zero value and means none.
+/// The tables that all profiles refer to. Index 0 of each is the zero value and means "none".
 struct Dictionary {
     strings: Table<String>,
     /// Name and file.
@@ -231,7 +231,7 @@ impl Dictionary {
     }
 }
 
-/// OpenTelemetry's word for it where it has one.
+/// OpenTelemetry's name for the kind of frame, if it has one.
 fn frame_type(kind: FrameKind) -> Attribute {
     let word = match kind {
         FrameKind::Java => "jvm",

@@ -1,4 +1,4 @@
-//! pprof's `profile.proto`, compressed, for `go tool pprof` and everything else that reads it.
+//! pprof's `profile.proto`, compressed, for `go tool pprof` and other readers of the format.
 
 mod message;
 
@@ -15,13 +15,13 @@ use crate::attribute::Attributor;
 use crate::profile::{Group, Profile, Selection, generated_hash};
 use crate::stacks::{Level, Nesting, Stack, StackFrame};
 
-/// Writes the samples of a selection: `samples` in counts and `cpu` in nanoseconds, which is what
-/// viewers show first. Labels: app, query, stage, operator, thread.
+/// Writes the samples of a selection: `samples` in counts and `cpu` in nanoseconds, which viewers show first. The
+/// labels are app, query, stage, operator and thread.
 ///
 /// Generated code has its file's path in the profile directory, so that `-source_path DIR` finds it.
 ///
 /// # Errors
-/// Those of `out`.
+/// If `out` fails.
 pub fn pprof(
     profile: &Profile,
     selection: Selection,

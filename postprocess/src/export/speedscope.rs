@@ -52,18 +52,18 @@ struct SampledProfile {
     end_value: i64,
     /// Stacks as indices of frames, root first.
     samples: Vec<Vec<usize>>,
-    /// CPU time of each, ns.
+    /// CPU time of each sample, ns.
     weights: Vec<i64>,
 }
 
-/// A profile's place in the list: work outside tasks comes last.
+/// Sorts profiles: work outside tasks comes last.
 type Key<'a> = (bool, &'a str, Option<i64>, Option<i32>);
 
-/// Writes the samples of a selection with weights in nanoseconds of CPU time. The profile with the most
-/// is shown first.
+/// Writes the samples of a selection, with weights in nanoseconds of CPU time. The profile with the most samples is
+/// shown first.
 ///
 /// # Errors
-/// Those of `out`.
+/// If `out` fails.
 pub fn speedscope(
     profile: &Profile,
     selection: Selection,
@@ -90,7 +90,7 @@ pub fn speedscope(
         .collect();
     let most = (0..profiles.len())
         .rev()
-        .max_by_key(|at| profiles[*at].end_value);
+        .max_by_key(|index| profiles[*index].end_value);
     let file = File {
         schema: SCHEMA,
         exporter: concat!("unfuse ", env!("CARGO_PKG_VERSION")),

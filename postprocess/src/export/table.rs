@@ -1,10 +1,10 @@
-//! Tables of distinct values that others refer to by index, as most profile formats have them.
+//! Tables of distinct values that others refer to by index, as in most profile formats.
 
 use std::hash::Hash;
 
 use indexmap::IndexSet;
 
-/// Distinct values in the order they came.
+/// Distinct values in the order of insertion.
 #[derive(Debug)]
 pub(super) struct Table<T>(IndexSet<T>);
 
@@ -13,12 +13,12 @@ impl<T: Eq + Hash> Table<T> {
         Self(IndexSet::new())
     }
 
-    /// A table with a first value, in formats whose index 0 means none.
+    /// A table with a first value, for formats whose index 0 means "none".
     pub(super) fn starting_with(value: T) -> Self {
         Self(IndexSet::from([value]))
     }
 
-    /// The index of a value, which is added if it is new.
+    /// The index of a value, which is inserted if it is new.
     pub(super) fn index(&mut self, value: T) -> usize {
         self.0.insert_full(value).0
     }

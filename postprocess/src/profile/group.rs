@@ -1,10 +1,10 @@
-//! Samples in groups, and which of them are asked for.
+//! Samples in groups, and the selection of groups.
 
 use std::sync::Arc;
 
 use unfuse_format::{SampleKind, StackId};
 
-/// Whose time is asked for.
+/// Which threads' time is selected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Time {
     /// Threads that run.
@@ -52,12 +52,12 @@ pub struct Weight {
     pub samples: u64,
     /// CPU time, or time that was waited, ns.
     pub ns: u64,
-    /// What shares are parts of: samples, or time in µs where samples stand for different times.
+    /// The unit of shares: samples, or time in µs where samples stand for different times.
     pub value: u64,
 }
 
 impl Weight {
-    /// Of a row: its samples or waits and their time.
+    /// The weight of a row: its samples or waits, and their time.
     pub(super) fn new(kind: SampleKind, samples: u64, ns: u64, by_time: bool) -> Self {
         let by_time = by_time || kind == SampleKind::OffCpu;
         Self {
@@ -67,7 +67,7 @@ impl Weight {
         }
     }
 
-    /// The same where shares are of time.
+    /// The same weight for shares of time.
     pub(crate) fn by_time(self) -> Self {
         Self {
             value: self.ns / 1000,
@@ -75,7 +75,7 @@ impl Weight {
         }
     }
 
-    /// Saturates: a damaged row may hold any number.
+    /// Saturates: a damaged row may contain any number.
     pub fn add(&mut self, other: Self) {
         self.samples = self.samples.saturating_add(other.samples);
         self.ns = self.ns.saturating_add(other.ns);
@@ -103,7 +103,7 @@ pub(crate) struct Slice {
     pub(crate) group: Group,
 }
 
-/// A part of a profile's time: from a moment to before another, ns since the epoch.
+/// A part of a profile's time: from `start_ns` to before `end_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
     /// The first moment, ns since the epoch.
@@ -119,7 +119,8 @@ impl Period {
         end_ns: i64::MAX,
     };
 
-    /// Whether something that lasted so long, ms since the epoch, has a part in it. What has no start or no end may have one.
+    /// Whether something that lasted from `start_ms` to `end_ms` (ms since the epoch) overlaps it. Without a start or
+    /// an end it may overlap.
     pub fn overlaps_ms(self, start_ms: Option<i64>, end_ms: Option<i64>) -> bool {
         let ns = |ms: i64| ms.saturating_mul(1_000_000);
         start_ms.is_none_or(|ms| ns(ms) < self.end_ns)
@@ -133,7 +134,7 @@ impl Default for Period {
     }
 }
 
-/// Which part of a profile is asked for.
+/// The selected part of a profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Only this SQL execution.
@@ -142,7 +143,7 @@ pub struct Selection {
     pub stage: Option<i32>,
     /// The time of threads that run, that wait, or both.
     pub time: Time,
-    /// Only samples of this time. It holds for what is read: the samples of a profile in memory have no times.
+    /// Only samples of this time. It applies when a profile is read: samples in memory have no times.
     pub period: Period,
 }
 

@@ -79,8 +79,8 @@ pub(super) fn generated(
     generated
 }
 
-/// Gives texts that the other compiler made of a body the operators of that body: the driver reports these under its hash only. There are two
-/// compilers, so a body has one other text.
+/// Gives each text that the second compiler made of a body the operators of that body: the driver reports them only
+/// under the first text's hash. There are two compilers, so a body has at most one other text.
 pub(super) fn share_bodies(
     sources: &[SourceRow],
     generated: &mut HashMap<ExecutionId, HashMap<String, Vec<usize>>>,

@@ -1,4 +1,4 @@
-//! A profile directory, read and joined.
+//! Reads a profile directory and joins its tables.
 
 mod group;
 mod joined;
@@ -31,14 +31,14 @@ use crate::query_name::{UNNAMED, query_name};
 use crate::regions::RegionMap;
 use crate::wait_reason::WaitReason;
 
-/// A stage attempt, as the driver and its tasks reported it.
+/// A stage attempt, from what the driver and its tasks reported.
 #[derive(Debug, Default)]
 pub struct Stage {
     /// SQL execution it belongs to.
     pub execution: Option<i64>,
     /// Accumulators that its tasks updated.
     pub accumulators: HashSet<i64>,
-    /// Those of them that are whole numbers, with their values.
+    /// Accumulators with whole numbers, and their values.
     pub values: Vec<(i64, i64)>,
     /// Spark's name for it (the call site).
     pub name: String,
@@ -52,7 +52,7 @@ pub struct Stage {
     pub failure: Option<String>,
 }
 
-/// A SQL execution, as the driver reported it.
+/// A SQL execution, from what the driver reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Execution {
     /// Text or call site.
@@ -66,7 +66,7 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// How long it ran, ms; none where it did not end.
+    /// How long it ran, ms; `None` if it did not end.
     pub fn duration_ms(&self) -> Option<i64> {
         let (ended, started) = self.ended_ms.zip(self.started_ms)?;
         Some(ended.saturating_sub(started).max(0))
@@ -84,11 +84,11 @@ pub(crate) type Landmark = (usize, Option<&'static Boundary>);
 #[derive(Debug)]
 pub struct Profile {
     dir: ProfileDir,
-    /// The time that was read.
+    /// The period that was read.
     period: Period,
     /// Samples of threads that ran, by group.
     pub groups: Vec<(Group, Weight)>,
-    /// Waits by group; those of Spark's threads that had no task are not among them.
+    /// Waits by group, without those of Spark's threads that had no task.
     pub waits: Vec<(Group, Weight)>,
     /// Frames of each stack, root first.
     pub stacks: StackMap<Vec<Arc<Frame>>>,
@@ -108,11 +108,11 @@ pub struct Profile {
     pub descriptions: HashMap<ExecutionId, String>,
     /// Every execution, with or without samples.
     pub executions: BTreeMap<ExecutionId, Execution>,
-    /// The last word of each profiled process.
+    /// The last row of each profiled process.
     pub processes: Vec<ProcessRow>,
-    /// Files that had to be left out.
+    /// Files that were left out.
     pub problems: Vec<Problem>,
-    /// Why writers could not write everything.
+    /// Failures of writers.
     pub failures: Vec<std::io::Error>,
 }
 
@@ -120,16 +120,16 @@ impl Profile {
     /// Reads a profile. Segments that cannot be read are left out and listed in `problems`.
     ///
     /// # Errors
-    /// The directory is no profile that this version reads, or a folder of it cannot be read.
+    /// If the directory is not a profile that this version reads, or a folder of it cannot be read.
     pub fn open(root: &Path) -> Result<Self, FormatError> {
         Self::open_selected(root, Selection::default())
     }
 
-    /// Reads a profile, but of its samples only those of the selected query, stage and time; some of other queries and stages
-    /// may be among them. Segments that hold none of them are not read, so damage in them is not noticed. Executions and
-    /// stages that ran at another time are left out.
+    /// Reads a profile, with only the samples of the selected query, stage and time; a few of other queries and stages
+    /// may remain. Segments without any of them are not read, so damage in these is not noticed. Executions and stages
+    /// of another time are left out.
     ///
-    /// A row of samples spans a few seconds at most. It counts where it begins.
+    /// A row of samples spans a few seconds at most. The time of its begin decides.
     ///
     /// # Errors
     /// As for `open`.
@@ -188,7 +188,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Forgets everything that is not of one application.
+    /// Drops everything that belongs to another application.
     pub fn keep_application(&mut self, app: &str) {
         self.groups.retain(|(group, _)| *group.app == *app);
         self.waits.retain(|(group, _)| *group.app == *app);
@@ -204,12 +204,12 @@ impl Profile {
         self.landmarks.retain(|id, _| stacks.contains(id));
     }
 
-    /// Whether samples stand for different parts of the tasks, so that shares are of CPU time.
+    /// Whether samples stand for different shares of the tasks, so that shares are of CPU time.
     pub fn is_by_time(&self) -> bool {
         by_time(&self.processes)
     }
 
-    /// What the values of a selection's weights count.
+    /// The unit of a selection's weights.
     pub fn unit(&self, selection: Selection) -> &'static str {
         if self.is_by_time() || selection.time != Time::Cpu {
             "µs"
@@ -218,12 +218,12 @@ impl Profile {
         }
     }
 
-    /// The text of a generated source.
+    /// The text of a generated source; `None` if the profile does not have it.
     pub fn source(&self, hash: &str) -> Result<Option<String>, FormatError> {
         self.dir.source(hash)
     }
 
-    /// The samples once more with what groups leave out, in order of threads and time.
+    /// Reads the samples again, with the threads and times that groups do not have, in the order of threads and time.
     pub(crate) fn timeline(&self, selection: Selection) -> Result<Vec<Slice>, FormatError> {
         let samples = samples::Source {
             dir: &self.dir,
@@ -240,19 +240,19 @@ impl Profile {
         Ok(slices)
     }
 
-    /// The rows of a table that few questions need.
+    /// Reads the rows of a table that few questions need.
     ///
     /// # Errors
-    /// The table's folder cannot be read. Segments that cannot be read are left out.
+    /// If the table's folder cannot be read. Segments that cannot be read are left out.
     pub fn rows<T: Table>(&self) -> Result<Vec<T>, FormatError> {
         Ok(self.dir.read::<T>()?.rows)
     }
 
-    /// Every finished task attempt of the time that was read. They are many and few questions need them, so they are read
-    /// when asked for.
+    /// Reads every finished task attempt of the profile's period. There are many of them and few questions need them,
+    /// so they are not kept.
     ///
     /// # Errors
-    /// The tasks cannot be read.
+    /// If the tasks cannot be read.
     pub fn tasks(&self) -> Result<Vec<TaskRow>, FormatError> {
         let mut tasks = self.dir.read::<TaskRow>()?.rows;
         if self.period != Period::ALL {
@@ -264,12 +264,12 @@ impl Profile {
         Ok(tasks)
     }
 
-    /// The part of the time that was read.
+    /// The period that was read.
     pub fn period(&self) -> Period {
         self.period
     }
 
-    /// Forgets executions and stages that ran at another time than the one that was read.
+    /// Drops executions and stages outside the period that was read.
     fn keep_period(&mut self) {
         let period = self.period;
         if period == Period::ALL {
@@ -306,7 +306,7 @@ impl Profile {
         self.groups.iter().chain(&self.waits)
     }
 
-    /// What to call a query, see [`query_name`].
+    /// The name of a query, see [`query_name`].
     pub fn query_name(&self, id: &ExecutionId) -> String {
         let known = self.executions.get(id);
         let description = known.map_or("", |execution| execution.description.as_str());
@@ -322,7 +322,7 @@ impl Profile {
     /// What the threads of a group of waits wait for.
     pub fn waiting(&self, group: &Group) -> WaitReason {
         let frames = self.stacks.get(&group.stack);
-        WaitReason::of_stack(frames.map_or(&[][..], Vec::as_slice))
+        WaitReason::from_stack(frames.map_or(&[][..], Vec::as_slice))
     }
 
     /// Queries that have samples, ascending.
@@ -413,7 +413,7 @@ pub fn generated_hash(file: &str) -> Option<&str> {
     file.strip_prefix("generated_")?.strip_suffix(".java")
 }
 
-/// Bounds that the samples of a selection keep.
+/// Bounds that all samples of a selection are within.
 fn bounds(selection: Selection, stages: &HashMap<StageAttempt, Stage>) -> Bounds {
     let mut bounds = Bounds::ALL;
     let period = selection.period;
@@ -432,7 +432,7 @@ fn bounds(selection: Selection, stages: &HashMap<StageAttempt, Stage>) -> Bounds
             let (low, high) = range.unwrap_or((id, id));
             Some((low.min(id), high.max(id)))
         });
-        // Without a stage, no number.
+        // Without a stage there is no number.
         let (low, high) = range.unwrap_or((1, 0));
         bounds = bounds.and("stage", low..=high);
     }
@@ -448,7 +448,7 @@ fn rows<T: Table>(dir: &ProfileDir, problems: &mut Vec<Problem>) -> Result<Vec<T
     Ok(read.rows)
 }
 
-/// Which frames matter for attribution: few do, and stacks are looked at once for each execution.
+/// The frames that matter for attribution. There are few, and each execution looks at the stack once.
 fn landmarks(frames: &[Arc<Frame>]) -> Vec<Landmark> {
     let landmark = |(index, frame): (usize, &Arc<Frame>)| match generated_hash(&frame.file) {
         Some(_) => Some((index, None)),

@@ -1,4 +1,4 @@
-//! The samples of a profile, summed up column by column: memory grows with distinct groups, not with rows.
+//! Sums the samples of a profile column by column: memory grows with distinct groups, not with rows.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use super::Stage;
 use super::group::{Group, Slice, ThreadKey, Weight};
 use super::texts::TextTable;
 
-/// What groups are made of.
+/// The columns of a group.
 const OF_GROUPS: &[&str] = &[
     "app",
     "host",
@@ -29,7 +29,7 @@ const OF_GROUPS: &[&str] = &[
     "weight_ns",
 ];
 
-/// Where samples come from, and what has to be known of them.
+/// A source of samples, and the context that they need.
 pub(super) struct Source<'a> {
     pub(super) dir: &'a ProfileDir,
     pub(super) processes: &'a [ProcessRow],
@@ -38,8 +38,8 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Groups of the samples within bounds, sorted, each once. Waits of Spark's threads that have no task are left out:
-    /// they wait for one, which is nobody's time.
+    /// Sums the samples within bounds by group, sorted. Waits of Spark's threads without a task are left out: they wait
+    /// for a task, which is nobody's time.
     pub(super) fn groups(
         &self,
         bounds: &Bounds,
@@ -125,7 +125,7 @@ impl Source<'_> {
     }
 }
 
-/// Numbers first: they differ mostly, and texts take longer to compare.
+/// Compares numbers first: most pairs differ in them, and texts take longer.
 fn order(a: &Group, b: &Group) -> Ordering {
     let key = |group: &Group| (group.query, group.stage, group.attempt);
     key(a).cmp(&key(b)).then_with(|| {
@@ -133,7 +133,7 @@ fn order(a: &Group, b: &Group) -> Ordering {
     })
 }
 
-/// What the samples of a thread in a stage share, with numbers for texts.
+/// What the samples of a thread in a stage share, with numbers in place of texts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     app: u32,
@@ -143,7 +143,7 @@ struct Key {
     kind: SampleKind,
 }
 
-/// Sums by stack. Rows of a stage follow each other mostly, so that its stacks stay in the processor's cache.
+/// Sums by stack. Rows of a stage mostly follow each other, so its stacks stay in the processor's cache.
 type ByStack = HashMap<StackId, Sum, ahash::RandomState>;
 
 #[derive(Default)]
@@ -153,7 +153,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Saturates: a damaged row may hold any number.
+    /// Saturates: a damaged row may contain any number.
     fn add(&mut self, samples: u64, ns: u64) {
         self.samples = self.samples.saturating_add(samples);
         self.ns = self.ns.saturating_add(ns);
@@ -221,7 +221,7 @@ impl Sums {
         Ok(())
     }
 
-    /// The position of a key's sums.
+    /// The index of a key's sums.
     fn group(&mut self, key: Key) -> usize {
         let next = self.groups.len();
         let group = *self.numbers.entry(key).or_insert(next);
@@ -253,7 +253,7 @@ impl Sums {
     }
 }
 
-/// The application of a process: samples that were taken before the JVM knew it belong to it too.
+/// The application of a process. Samples taken before the JVM knew its id belong to it as well.
 fn application<'a>(processes: &'a [ProcessRow], host: &str, pid: u32, start_ns: i64) -> &'a str {
     let process = processes.iter().find(|process| {
         (process.pid, process.host.as_str()) == (pid, host)

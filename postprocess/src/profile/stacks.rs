@@ -1,4 +1,4 @@
-//! The stacks of a profile. Processes write stacks that others have written too; each is kept once, as is each frame.
+//! The stacks of a profile. Several processes write the same stacks; each stack and each frame is kept once.
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};

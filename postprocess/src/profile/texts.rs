@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Texts, each once.
+/// Texts, each kept once.
 #[derive(Default)]
 pub(crate) struct TextTable {
     numbers: HashMap<Arc<str>, u32>,
@@ -11,7 +11,7 @@ pub(crate) struct TextTable {
 }
 
 impl TextTable {
-    /// The number of a text; texts are numbered as they come, from 0.
+    /// The number of a text, from 0, in the order of first use.
     pub(super) fn number(&mut self, text: &str) -> u32 {
         if let Some(number) = self.numbers.get(text) {
             return *number;
@@ -23,7 +23,7 @@ impl TextTable {
         number
     }
 
-    /// The one copy of a text.
+    /// The shared copy of a text.
     pub(crate) fn get(&mut self, text: &str) -> Arc<str> {
         let number = self.number(text);
         Arc::clone(&self.texts[number as usize])

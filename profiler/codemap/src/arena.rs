@@ -67,9 +67,9 @@ const SPARE: u64 = sized(32, 8) as u64;
 pub(crate) fn bump(words: &[AtomicU64], size: usize) -> Option<usize> {
     let (size, end) = (size as u64, words.len() as u64 - SPARE);
     words[header::BUMP]
-        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |at| {
-            (at.checked_add(size)? <= end).then_some(at + size)
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |offset| {
+            (offset.checked_add(size)? <= end).then_some(offset + size)
         })
         .ok()
-        .map(|at| at as usize)
+        .map(|offset| offset as usize)
 }

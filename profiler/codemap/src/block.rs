@@ -101,18 +101,18 @@ struct Strings<'a> {
 impl<'a> Strings<'a> {
     fn add(&mut self, text: &'a str) -> u32 {
         let text = &text[..text.floor_char_boundary(LONGEST)];
-        if let Some((_, at)) = self.known.iter().find(|(known, _)| *known == text) {
-            return *at;
+        if let Some((_, offset)) = self.known.iter().find(|(known, _)| *known == text) {
+            return *offset;
         }
-        let at = self.words.len() as u32;
+        let offset = self.words.len() as u32;
         self.words.push(text.len() as u64);
         self.words.extend(text.as_bytes().chunks(8).map(|chunk| {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
             u64::from_le_bytes(word)
         }));
-        self.known.push((text, at));
-        at
+        self.known.push((text, offset));
+        offset
     }
 }
 
@@ -120,31 +120,31 @@ impl<'a> Strings<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Node<'a> {
     pub(crate) words: &'a [AtomicU64],
-    pub(crate) at: usize,
+    pub(crate) offset: usize,
 }
 
 impl<'a> Node<'a> {
     pub(crate) fn start(self) -> u64 {
-        self.words.load(self.at + START)
+        self.words.load(self.offset + START)
     }
 
     pub(crate) fn load_time(self) -> u64 {
-        self.words.load(self.at + LOAD)
+        self.words.load(self.offset + LOAD)
     }
 
     pub(crate) fn unload_time(self) -> u64 {
-        self.words.load(self.at + UNLOAD)
+        self.words.load(self.offset + UNLOAD)
     }
 
     /// Sets the unload time if there is none; false if there was one.
     pub(crate) fn set_unloaded(self, time: u64) -> bool {
-        let word = &self.words[self.at + UNLOAD];
+        let word = &self.words[self.offset + UNLOAD];
         word.compare_exchange(u64::MAX, time, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     }
 
     pub(crate) fn size(self) -> u32 {
-        low(self.words.load(self.at + SHAPE))
+        low(self.words.load(self.offset + SHAPE))
     }
 
     pub(crate) fn end(self) -> u64 {
@@ -152,7 +152,7 @@ impl<'a> Node<'a> {
     }
 
     pub(crate) fn kind(self) -> Kind {
-        if self.words.load(self.at + SHAPE) >> 32 & 0xff == 0 {
+        if self.words.load(self.offset + SHAPE) >> 32 & 0xff == 0 {
             Kind::Java
         } else {
             Kind::Stub
@@ -160,40 +160,40 @@ impl<'a> Node<'a> {
     }
 
     pub(crate) fn frame_words(self) -> u32 {
-        (self.words.load(self.at + SHAPE) >> FRAME_SHIFT) as u32 & LARGEST_FRAME
+        (self.words.load(self.offset + SHAPE) >> FRAME_SHIFT) as u32 & LARGEST_FRAME
     }
 
     pub(crate) fn is_sparse(self) -> bool {
-        self.words.load(self.at + SHAPE) & SPARSE != 0
+        self.words.load(self.offset + SHAPE) & SPARSE != 0
     }
 
     pub(crate) fn height(self) -> usize {
-        (self.words.load(self.at + SHAPE) >> 40 & 0xff) as usize
+        (self.words.load(self.offset + SHAPE) >> 40 & 0xff) as usize
     }
 
     /// Whether it is linked on all its levels.
     pub(crate) fn is_linked(self) -> bool {
-        self.words.acquire(self.at + SHAPE) & LINKED != 0
+        self.words.acquire(self.offset + SHAPE) & LINKED != 0
     }
 
     pub(crate) fn set_linked(self) {
-        self.words[self.at + SHAPE].fetch_or(LINKED, Ordering::Release);
+        self.words[self.offset + SHAPE].fetch_or(LINKED, Ordering::Release);
     }
 
     pub(crate) fn block_words(self) -> usize {
-        low(self.words.load(self.at + EXTENT)) as usize
+        low(self.words.load(self.offset + EXTENT)) as usize
     }
 
     pub(crate) fn next(self, level: usize) -> &'a AtomicU64 {
-        &self.words[self.at + TOWER + level]
+        &self.words[self.offset + TOWER + level]
     }
 
     fn payload(self) -> Payload<'a> {
-        let at = self.at + high(self.words.load(self.at + EXTENT)) as usize;
-        let (counts, more) = (self.words.load(at), self.words.load(at + 1));
+        let offset = self.offset + high(self.words.load(self.offset + EXTENT)) as usize;
+        let (counts, more) = (self.words.load(offset), self.words.load(offset + 1));
         Payload {
             words: self.words,
-            pcs: at + 2,
+            pcs: offset + 2,
             method_count: low(counts),
             frame_count: high(counts),
             pc_count: low(more),
@@ -312,8 +312,8 @@ impl Payload<'_> {
     }
 
     fn frame(&self, index: u32) -> FrameRec {
-        let at = self.frames() + 2 * index as usize;
-        let (tree, place) = (self.words.load(at), self.words.load(at + 1));
+        let offset = self.frames() + 2 * index as usize;
+        let (tree, place) = (self.words.load(offset), self.words.load(offset + 1));
         FrameRec {
             parent: low(tree),
             method: high(tree),
@@ -326,20 +326,20 @@ impl Payload<'_> {
         if index >= self.method_count {
             return Default::default();
         }
-        let at = self.methods() + 2 * index as usize;
-        let (first, second) = (self.words.load(at), self.words.load(at + 1));
+        let offset = self.methods() + 2 * index as usize;
+        let (first, second) = (self.words.load(offset), self.words.load(offset + 1));
         [low(first), high(first), low(second), high(second)].map(|string| self.string(string))
     }
 
-    fn string(&self, at: u32) -> String {
-        if at >= self.string_words {
+    fn string(&self, offset: u32) -> String {
+        if offset >= self.string_words {
             return String::new();
         }
-        let at = self.strings() + at as usize;
-        let length = (self.words.load(at) as usize).min(LONGEST);
+        let offset = self.strings() + offset as usize;
+        let length = (self.words.load(offset) as usize).min(LONGEST);
         let mut bytes = Vec::with_capacity(length.next_multiple_of(8));
         for word in 0..length.div_ceil(8) {
-            bytes.extend(self.words.load(at + 1 + word).to_le_bytes());
+            bytes.extend(self.words.load(offset + 1 + word).to_le_bytes());
         }
         bytes.truncate(length);
         String::from_utf8_lossy(&bytes).into_owned()

@@ -66,7 +66,7 @@ impl<'a> Index<'a> {
         let _ = slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| {
             let comes_first =
                 known == 0 || Key::from_node(node).is_before(Key::from_node(self.node(known)));
-            comes_first.then_some(node.at as u64)
+            comes_first.then_some(node.offset as u64)
         });
     }
 
@@ -78,7 +78,7 @@ impl<'a> Index<'a> {
         let start = node.start();
         let Some(slot) = self.slot(start) else { return };
         let mut known = slot.load(Ordering::Acquire);
-        if known != node.at as u64 {
+        if known != node.offset as u64 {
             return;
         }
         loop {
@@ -102,10 +102,10 @@ impl<'a> Index<'a> {
         }
     }
 
-    fn node(self, at: u64) -> Node<'a> {
+    fn node(self, offset: u64) -> Node<'a> {
         Node {
             words: self.words,
-            at: at as usize,
+            offset: offset as usize,
         }
     }
 
@@ -139,7 +139,9 @@ impl<'a> Index<'a> {
 
     fn add_page(self, page: u64) {
         // Two writers at once waste one page's slots.
-        let Some(slots) = bump(self.words, PAGE_SLOTS).and_then(|at| u32::try_from(at).ok()) else {
+        let Some(slots) =
+            bump(self.words, PAGE_SLOTS).and_then(|offset| u32::try_from(offset).ok())
+        else {
             return;
         };
         let entry = page << 32 | u64::from(slots);

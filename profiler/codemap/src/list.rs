@@ -18,16 +18,16 @@ const LONGEST_WALK: usize = 64;
 pub(crate) struct Key {
     start: u64,
     load_time: u64,
-    at: usize,
+    offset: usize,
 }
 
 impl Key {
     /// Before every record that starts at or below `address`.
-    pub(crate) fn at(address: u64) -> Self {
+    pub(crate) fn at_address(address: u64) -> Self {
         Self {
             start: address,
             load_time: u64::MAX,
-            at: usize::MAX,
+            offset: usize::MAX,
         }
     }
 
@@ -35,12 +35,12 @@ impl Key {
         Self {
             start: node.start(),
             load_time: node.load_time(),
-            at: node.at,
+            offset: node.offset,
         }
     }
 
     pub(crate) fn is_before(self, other: Self) -> bool {
-        (self.start, self.load_time, self.at) > (other.start, other.load_time, other.at)
+        (self.start, self.load_time, self.offset) > (other.start, other.load_time, other.offset)
     }
 }
 
@@ -65,10 +65,10 @@ impl<'a> List<'a> {
         &self.words[header::HEAD + level]
     }
 
-    fn node(self, at: u64) -> Node<'a> {
+    fn node(self, offset: u64) -> Node<'a> {
         Node {
             words: self.words,
-            at: at as usize,
+            offset: offset as usize,
         }
     }
 
@@ -82,16 +82,16 @@ impl<'a> List<'a> {
             let mut before: Option<Node<'a>> = None;
             for level in (0..LEVELS).rev() {
                 let mut link = before.map_or_else(|| self.head(level), |node| node.next(level));
-                let mut at = link.load(Ordering::Acquire);
-                if at & MARK != 0 {
+                let mut offset = link.load(Ordering::Acquire);
+                if offset & MARK != 0 {
                     continue 'again;
                 }
-                while at != 0 {
-                    let node = self.node(at);
+                while offset != 0 {
+                    let node = self.node(offset);
                     let next = node.next(level).load(Ordering::Acquire);
                     if next & MARK != 0 {
                         let unlinked = link.compare_exchange(
-                            at,
+                            offset,
                             next & !MARK,
                             Ordering::AcqRel,
                             Ordering::Acquire,
@@ -99,37 +99,37 @@ impl<'a> List<'a> {
                         if unlinked.is_err() {
                             continue 'again;
                         }
-                        at = next & !MARK;
+                        offset = next & !MARK;
                     } else if Key::from_node(node).is_before(key) {
                         before = Some(node);
                         link = node.next(level);
-                        at = next;
+                        offset = next;
                     } else {
                         break;
                     }
                 }
                 place.links[level] = link;
-                place.after[level] = at;
+                place.after[level] = offset;
             }
             return place;
         }
     }
 
     /// Links a node whose words are written.
-    pub(crate) fn insert(self, at: usize) {
-        let node = self.node(at as u64);
+    pub(crate) fn insert(self, offset: usize) {
+        let node = self.node(offset as u64);
         let key = Key::from_node(node);
         for level in 0..node.height() {
             loop {
                 let place = self.search(key);
-                if level > 0 && place.after[level] == at as u64 {
+                if level > 0 && place.after[level] == offset as u64 {
                     break;
                 }
                 node.next(level)
                     .store(place.after[level], Ordering::Relaxed);
                 let linked = place.links[level].compare_exchange(
                     place.after[level],
-                    at as u64,
+                    offset as u64,
                     Ordering::AcqRel,
                     Ordering::Relaxed,
                 );
@@ -144,8 +144,8 @@ impl<'a> List<'a> {
     }
 
     /// Unlinks a fully linked node from every level.
-    pub(crate) fn remove(self, at: usize) {
-        let node = self.node(at as u64);
+    pub(crate) fn remove(self, offset: usize) {
+        let node = self.node(offset as u64);
         Index::new(self.words).replace(node);
         for level in (0..node.height()).rev() {
             node.next(level).fetch_or(MARK, Ordering::AcqRel);
@@ -157,31 +157,31 @@ impl<'a> List<'a> {
     /// Nodes from the key on. Writers and readers; a reader that meets recycled words may see any
     /// nodes, so the walk is bounded and stops at offsets that cannot be.
     pub(crate) fn from(self, key: Key) -> impl Iterator<Item = Node<'a>> {
-        let mut at = match Index::new(self.words).near(key.start) {
+        let mut offset = match Index::new(self.words).near(key.start) {
             Some(near) => self.follow(near, key).unwrap_or_else(|| self.seek(key)),
             None => self.seek(key),
         };
         let mut steps = 0;
         std::iter::from_fn(move || {
-            let node = self.checked(at)?;
+            let node = self.checked(offset)?;
             steps += 1;
             if steps > 100_000 {
                 return None;
             }
-            at = node.next(0).load(Ordering::Acquire) & !MARK;
+            offset = node.next(0).load(Ordering::Acquire) & !MARK;
             Some(node)
         })
     }
 
     /// The first node at or after the key from a shortcut on, if it is not far.
     fn follow(self, near: u64, key: Key) -> Option<u64> {
-        let mut at = near;
+        let mut offset = near;
         for _ in 0..LONGEST_WALK {
-            match self.checked(at) {
+            match self.checked(offset) {
                 Some(node) if Key::from_node(node).is_before(key) => {
-                    at = node.next(0).load(Ordering::Acquire) & !MARK;
+                    offset = node.next(0).load(Ordering::Acquire) & !MARK;
                 }
-                _ => return Some(at),
+                _ => return Some(offset),
             }
         }
         None
@@ -191,12 +191,12 @@ impl<'a> List<'a> {
     fn seek(self, key: Key) -> u64 {
         let mut before: Option<Node<'a>> = None;
         let mut steps = 0;
-        let mut at = 0;
+        let mut offset = 0;
         for level in (0..LEVELS).rev() {
             loop {
                 let link = before.map_or_else(|| self.head(level), |node| node.next(level));
-                at = link.load(Ordering::Acquire) & !MARK;
-                match self.checked(at) {
+                offset = link.load(Ordering::Acquire) & !MARK;
+                match self.checked(offset) {
                     Some(node) if Key::from_node(node).is_before(key) && steps < 100_000 => {
                         before = Some(node);
                         steps += 1;
@@ -205,16 +205,17 @@ impl<'a> List<'a> {
                 }
             }
         }
-        at
+        offset
     }
 
     /// The node at an offset that may be garbage.
-    fn checked(self, at: u64) -> Option<Node<'a>> {
-        let at = usize::try_from(at).ok()?;
-        let fits = at >= header::BLOCKS && at + crate::block::TOWER + LEVELS < self.words.len();
+    fn checked(self, offset: u64) -> Option<Node<'a>> {
+        let offset = usize::try_from(offset).ok()?;
+        let fits =
+            offset >= header::BLOCKS && offset + crate::block::TOWER + LEVELS < self.words.len();
         fits.then_some(Node {
             words: self.words,
-            at,
+            offset,
         })
     }
 }

@@ -82,7 +82,7 @@ impl CodeMap {
     /// # Errors
     /// If the memory is too small, or could be made so while it is in use.
     #[cfg(not(any(loom, miri)))]
-    pub fn of_another(memory: std::os::fd::OwnedFd) -> io::Result<Self> {
+    pub fn from_descriptor(memory: std::os::fd::OwnedFd) -> io::Result<Self> {
         let shared = SharedMapping::open_sealed(memory, SMALLEST)?;
         Ok(Self {
             shared,

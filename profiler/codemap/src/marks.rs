@@ -64,8 +64,8 @@ impl<'a> Marks<'a> {
     }
 
     fn entry(&self, ticket: u64) -> &'a [AtomicU64] {
-        let at = ticket as usize % MARK_ENTRIES * MARK_WORDS;
-        &self.entries[at..at + MARK_WORDS]
+        let offset = ticket as usize % MARK_ENTRIES * MARK_WORDS;
+        &self.entries[offset..offset + MARK_WORDS]
     }
 
     /// Adds a mark; the oldest is overwritten when the ring is full. Never waits: should its place be

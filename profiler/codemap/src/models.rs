@@ -59,10 +59,10 @@ fn insert(map: &CodeMap, start: u64, load_time: u64) {
     map.writer().insert(&range).unwrap();
 }
 
-fn node(map: &CodeMap, at: usize) -> Node<'_> {
+fn node(map: &CodeMap, offset: usize) -> Node<'_> {
     Node {
         words: map.words(),
-        at,
+        offset,
     }
 }
 
@@ -100,13 +100,13 @@ fn assert_whole(map: &CodeMap, starts: &[u64]) {
     let words = map.words();
     let load = |word: &crate::sync::AtomicU64| word.load(crate::sync::Ordering::Acquire);
     let level = |level: usize| {
-        let mut at = load(&words[header::HEAD + level]);
+        let mut offset = load(&words[header::HEAD + level]);
         let mut nodes = Vec::new();
-        while at != 0 {
-            assert_eq!(at & MARK, 0, "an unlinked node is still there");
-            let node = node(map, at as usize);
+        while offset != 0 {
+            assert_eq!(offset & MARK, 0, "an unlinked node is still there");
+            let node = node(map, offset as usize);
             nodes.push(node);
-            at = load(node.next(level));
+            offset = load(node.next(level));
         }
         assert!(
             nodes.is_sorted_by(|one, other| Key::from_node(*one).is_before(Key::from_node(*other)))
@@ -120,8 +120,8 @@ fn assert_whole(map: &CodeMap, starts: &[u64]) {
     for higher in 1..LEVELS {
         let tall = all.iter().filter(|node| node.height() > higher);
         assert!(
-            tall.map(|node| node.at)
-                .eq(level(higher).iter().map(|node| node.at))
+            tall.map(|node| node.offset)
+                .eq(level(higher).iter().map(|node| node.offset))
         );
     }
     let slot = |address: u64| address >> SLOT_BITS;
@@ -129,7 +129,7 @@ fn assert_whole(map: &CodeMap, starts: &[u64]) {
         let first = all.iter().find(|node| slot(node.start()) <= slot(address));
         let in_reach = first.filter(|node| slot(node.start()) + SCAN > slot(address));
         let near = Index::new(words).near(address);
-        assert_eq!(near, in_reach.map(|node| node.at as u64), "{address:x}");
+        assert_eq!(near, in_reach.map(|node| node.offset as u64), "{address:x}");
     }
 }
 
@@ -276,12 +276,12 @@ fn a_reader_never_returns_a_torn_record() {
                 let map = map.clone();
                 thread::spawn(move || {
                     map.reader().validated(|_| {
-                        let at = if through_index {
+                        let offset = if through_index {
                             Index::new(map.words()).near(0x1100)?
                         } else {
                             map.words().acquire(header::HEAD)
                         };
-                        let found = (at != 0).then(|| node(&map, at as usize))?;
+                        let found = (offset != 0).then(|| node(&map, offset as usize))?;
                         Some((found.start(), found.load_time(), found.unload_time()))
                     })
                 })

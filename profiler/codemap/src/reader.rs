@@ -59,7 +59,7 @@ pub struct Shape {
 /// A record found, not yet decoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Finding {
-    at: usize,
+    offset: usize,
     frame: u32,
     valid_from: u64,
     valid_to: u64,
@@ -68,7 +68,7 @@ pub struct Finding {
 impl Finding {
     /// Whether decoding both gives the same frames. A block that was reused has another load time.
     pub fn is_same(&self, other: &Self) -> bool {
-        (self.at, self.frame, self.valid_from) == (other.at, other.frame, other.valid_from)
+        (self.offset, self.frame, self.valid_from) == (other.offset, other.frame, other.valid_from)
     }
 
     /// Sample times for which it holds: from the first up to, and without, the second; CLOCK_MONOTONIC ns.
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
             let found = reader.find_unvalidated(pc, time, leaf)?;
             let node = Node {
                 words: reader.words,
-                at: found.at,
+                offset: found.offset,
             };
             node.decode(found.frame, &mut out.frames);
             if leaf && !node.is_sparse() {
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
             let found = reader.find_unvalidated(pc, time, false)?;
             let node = Node {
                 words: reader.words,
-                at: found.at,
+                offset: found.offset,
             };
             Some(Shape {
                 kind: node.kind(),
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
         let mut late: Option<(u64, u64, Node<'_>)> = None;
         let mut free_since = 0;
         let mut more = usize::MAX;
-        for node in List::new(self.words).from(Key::at(pc)) {
+        for node in List::new(self.words).from(Key::at_address(pc)) {
             if node.start().saturating_add(reach) <= pc {
                 break;
             }
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
                 if contains {
                     let frame = node.frame_at(pc, leaf)?;
                     return Some(Finding {
-                        at: node.at,
+                        offset: node.offset,
                         frame,
                         valid_from: load,
                         valid_to: unload,
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         let (load, unload, node) = late.filter(|(load, ..)| load.saturating_sub(time) <= LATEST)?;
         let frame = node.frame_at(pc, leaf)?;
         Some(Finding {
-            at: node.at,
+            offset: node.offset,
             frame,
             valid_from: free_since.max(load.saturating_sub(LATEST)),
             valid_to: unload,
@@ -234,10 +234,10 @@ mod tests {
                 .collect();
             let blocks = words.len() - header::BLOCKS;
             // Links that lead to words of the garbage, so that it is looked at.
-            for (at, to) in &links {
+            for (offset, to) in &links {
                 let to = header::BLOCKS as u64 + to;
-                words[header::BLOCKS + at % blocks].store(to, Ordering::Relaxed);
-                words[header::HEAD + at % LEVELS].store(to, Ordering::Relaxed);
+                words[header::BLOCKS + offset % blocks].store(to, Ordering::Relaxed);
+                words[header::HEAD + offset % LEVELS].store(to, Ordering::Relaxed);
             }
             // Index pages, of which some have their slots in the garbage.
             for (page, anywhere, within, near) in &pages {

@@ -82,13 +82,13 @@ impl<'a> Writer<'a> {
     /// [`Full`] when there is no room; the range is counted as dropped.
     pub fn insert(&self, range: &CodeRange<'_>) -> Result<(), Full> {
         let words = encode(range, self.height());
-        let at = self.allocate(words.len()).or_else(|| {
+        let offset = self.allocate(words.len()).or_else(|| {
             // The first call unlinks old ranges, the second frees their blocks.
             self.maintain(range.load_time);
             self.maintain(range.load_time);
             self.allocate(words.len())
         });
-        let Some(at) = at else {
+        let Some(offset) = offset else {
             // What was there before is gone, whether or not the new code fits.
             let _inside = WriterGuard::enter(self.local);
             self.unload_overlapping(range);
@@ -100,11 +100,11 @@ impl<'a> Writer<'a> {
         // See `Reader::validated`.
         fence(Ordering::Release);
         for (index, word) in words.iter().enumerate() {
-            self.words[at + index].store(*word, Ordering::Relaxed);
+            self.words[offset + index].store(*word, Ordering::Relaxed);
         }
         self.words[header::MAX_SIZE].fetch_max(u64::from(range.size), Ordering::AcqRel);
         self.unload_overlapping(range);
-        List::new(self.words).insert(at);
+        List::new(self.words).insert(offset);
         self.count(header::INSERTED);
         self.count(header::VERSION);
         Ok(())
@@ -114,7 +114,7 @@ impl<'a> Writer<'a> {
     pub fn unload(&self, start: u64, time: u64) -> bool {
         let _inside = WriterGuard::enter(self.local);
         let unloaded = List::new(self.words)
-            .from(Key::at(start))
+            .from(Key::at_address(start))
             .take_while(|node| node.start() == start)
             .any(|node| self.end(node, time));
         if unloaded {
@@ -135,20 +135,20 @@ impl<'a> Writer<'a> {
         let _inside = WriterGuard::enter(self.local);
         self.release_limbo();
         for _ in 0..AT_ONCE {
-            let Some((time, at)) = self.next_unloaded() else {
+            let Some((time, offset)) = self.next_unloaded() else {
                 break;
             };
             let node = Node {
                 words: self.words,
-                at,
+                offset,
             };
             if time.saturating_add(RETENTION) > now || !node.is_linked() {
                 self.local.youngest.0.store(time, Ordering::Relaxed);
-                self.local.youngest.1.store(at, Ordering::Relaxed);
+                self.local.youngest.1.store(offset, Ordering::Relaxed);
                 break;
             }
-            List::new(self.words).remove(at);
-            self.local.limbo.push(at);
+            List::new(self.words).remove(offset);
+            self.local.limbo.push(offset);
         }
         self.local.recycling.store(0, Ordering::Release);
     }
@@ -156,7 +156,7 @@ impl<'a> Writer<'a> {
     fn next_unloaded(&self) -> Option<(u64, usize)> {
         match self.local.youngest.1.swap(0, Ordering::Relaxed) {
             0 => self.local.unloaded.pop(),
-            at => Some((self.local.youngest.0.load(Ordering::Relaxed), at)),
+            offset => Some((self.local.youngest.0.load(Ordering::Relaxed), offset)),
         }
     }
 
@@ -167,13 +167,13 @@ impl<'a> Writer<'a> {
         }
         self.words[header::RECLAIM_SEQ].fetch_add(1, Ordering::AcqRel);
         fence(Ordering::Release);
-        while let Some(at) = self.local.limbo.pop() {
+        while let Some(offset) = self.local.limbo.pop() {
             let words = Node {
                 words: self.words,
-                at,
+                offset,
             }
             .block_words();
-            self.local.free[class_of(words)].push(at);
+            self.local.free[class_of(words)].push(offset);
             self.count(header::RECYCLED);
         }
     }
@@ -181,7 +181,7 @@ impl<'a> Writer<'a> {
     fn end(&self, node: Node<'_>, time: u64) -> bool {
         let ended = node.set_unloaded(time);
         if ended {
-            self.local.unloaded.push((time, node.at));
+            self.local.unloaded.push((time, node.offset));
             self.count(header::UNLOADED);
         }
         ended
@@ -190,7 +190,7 @@ impl<'a> Writer<'a> {
     fn unload_overlapping(&self, range: &CodeRange<'_>) {
         let end = range.start.saturating_add(u64::from(range.size));
         let reach = self.words.load(header::MAX_SIZE);
-        for node in List::new(self.words).from(Key::at(end.saturating_sub(1))) {
+        for node in List::new(self.words).from(Key::at_address(end.saturating_sub(1))) {
             if node.start().saturating_add(reach) <= range.start {
                 break;
             }
@@ -205,8 +205,8 @@ impl<'a> Writer<'a> {
 
     fn allocate(&self, words: usize) -> Option<usize> {
         let class = class_of(words);
-        if let Some(at) = self.local.free[class].pop() {
-            return Some(at);
+        if let Some(offset) = self.local.free[class].pop() {
+            return Some(offset);
         }
         bump(self.words, class_words(class))
     }

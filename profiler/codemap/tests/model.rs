@@ -355,9 +355,9 @@ fn a_late_load_answers_only_for_a_bounded_time() {
     let (second, load) = (1_000_000_000, 100_000_000_000);
     insert(&map, 0x4000, 0x80, load);
     let mut found = Resolution::default();
-    let mut at = |time| map.reader().resolve(0x4000, time, true, &mut found);
-    assert_eq!(at(load - 11 * second), Lookup::NotFound);
-    assert_eq!(at(load - 9 * second), Lookup::Found);
+    let mut resolve_at = |time| map.reader().resolve(0x4000, time, true, &mut found);
+    assert_eq!(resolve_at(load - 11 * second), Lookup::NotFound);
+    assert_eq!(resolve_at(load - 9 * second), Lookup::Found);
     assert_eq!(found.valid_from, load - 10 * second);
 }
 

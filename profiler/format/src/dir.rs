@@ -12,7 +12,7 @@ use crate::columns::Columns;
 use crate::parquet_rows::SegmentPart;
 use crate::room::Room;
 use crate::segment::{
-    Read, fold_table, map_table, read_chosen, read_new, read_segment, read_table, segments,
+    TableRows, fold_table, map_table, read_chosen, read_new, read_segment, read_table, segments,
 };
 use crate::{FormatError, Problem, Table, TableId};
 
@@ -212,7 +212,7 @@ impl ProfileDir {
     ///
     /// # Errors
     /// The folder of the table cannot be read.
-    pub fn read<T: Table>(&self) -> Result<Read<T>, FormatError> {
+    pub fn read<T: Table>(&self) -> Result<TableRows<T>, FormatError> {
         self.read_within(&Bounds::ALL)
     }
 
@@ -220,7 +220,7 @@ impl ProfileDir {
     ///
     /// # Errors
     /// As for `read`.
-    pub fn read_within<T: Table>(&self, bounds: &Bounds) -> Result<Read<T>, FormatError> {
+    pub fn read_within<T: Table>(&self, bounds: &Bounds) -> Result<TableRows<T>, FormatError> {
         read_table(self, bounds, |rows| rows)
     }
 
@@ -233,7 +233,7 @@ impl ProfileDir {
         &self,
         bounds: &Bounds,
         each: impl Fn(Vec<T>) -> Vec<R> + Sync,
-    ) -> Result<Read<R>, FormatError> {
+    ) -> Result<TableRows<R>, FormatError> {
         read_table(self, bounds, each)
     }
 
@@ -246,7 +246,7 @@ impl ProfileDir {
         columns: &[&str],
         bounds: &Bounds,
         choose: impl Fn(&Columns) -> Result<Vec<bool>, String> + Sync,
-    ) -> Result<Read<T>, FormatError> {
+    ) -> Result<TableRows<T>, FormatError> {
         read_chosen(self, columns, bounds, choose)
     }
 
@@ -259,7 +259,7 @@ impl ProfileDir {
         columns: &[&str],
         bounds: &Bounds,
         each: impl Fn(&[Columns]) -> Result<Vec<R>, String> + Sync,
-    ) -> Result<Read<R>, FormatError> {
+    ) -> Result<TableRows<R>, FormatError> {
         let columns = Some(columns);
         let wanted = SegmentPart {
             columns,
@@ -280,7 +280,7 @@ impl ProfileDir {
         bounds: &Bounds,
         new: impl Fn() -> A + Sync,
         add: impl Fn(&mut A, &[Columns]) -> Result<(), String> + Sync,
-    ) -> Result<Read<A>, FormatError> {
+    ) -> Result<TableRows<A>, FormatError> {
         let columns = Some(columns);
         let wanted = SegmentPart {
             columns,

@@ -266,13 +266,13 @@ impl Walk<'_> {
 fn check_tree(children: &[i32]) -> io::Result<()> {
     // How many elements each open group still lacks; the root is in none.
     let mut open = vec![1];
-    for (at, claim) in children.iter().enumerate() {
+    for (index, claim) in children.iter().enumerate() {
         while open.pop_if(|lacking| *lacking == 0).is_some() {}
         let Some(lacking) = open.last_mut() else {
             return Err(damaged("its columns are more than its groups hold"));
         };
         *lacking -= 1;
-        let left = children.len() - at - 1;
+        let left = children.len() - index - 1;
         let Some(claim) = usize::try_from(*claim).ok().filter(|claim| *claim <= left) else {
             return Err(damaged(
                 "a group claims to hold more columns than there are",
@@ -333,9 +333,9 @@ mod tests {
 
     #[test]
     fn columns_are_a_tree_of_some_levels() {
-        let chain = |levels: i32| (0..levels).map(move |at| i32::from(at + 1 < levels));
+        let chain = |levels: i32| (0..levels).map(move |index| i32::from(index + 1 < levels));
         check(&schema_of(chain(16))).expect("as deep as allowed");
-        let flat = (0..4000).map(|at| if at == 0 { 3999 } else { 0 });
+        let flat = (0..4000).map(|index| if index == 0 { 3999 } else { 0 });
         check(&schema_of(flat)).expect("many columns");
         refused(&schema_of(chain(17)), "its columns nest too deep");
         refused(&schema_of(chain(4096)), "its columns nest too deep");
@@ -343,14 +343,15 @@ mod tests {
             &schema_of(chain(130_000)),
             "it has more columns than any that unfuse writes",
         );
-        let one = |root: i32| schema_of((0..20).map(move |at| if at == 0 { root } else { 0 }));
+        let one =
+            |root: i32| schema_of((0..20).map(move |index| if index == 0 { root } else { 0 }));
         check(&one(19)).expect("a flat table");
         for claim in [20, i32::MAX, -1, i32::MIN] {
             let why = "a group claims to hold more columns than there are";
             refused(&one(claim), why);
         }
         refused(&one(18), "its columns are more than its groups hold");
-        let lacking = (0..20).map(|at| [19, 2][usize::from(at == 1)] * i32::from(at < 2));
+        let lacking = (0..20).map(|index| [19, 2][usize::from(index == 1)] * i32::from(index < 2));
         refused(
             &schema_of(lacking),
             "a group holds fewer columns than it claims",

@@ -55,6 +55,6 @@ pub use ids::{ExecutionId, StackId, StageAttempt, TaskKey};
 pub use live::LiveMarker;
 pub use merge::{merge_executions, merge_stages};
 pub use retention::{Retention, first_generation, generation_name};
-pub use segment::{OpenSegment, Read, SegmentWriter};
+pub use segment::{OpenSegment, SegmentWriter, TableRows};
 pub use tables::*;
 pub use words::{FrameKind, RecordIdentity, RecordSourceKind, SampleKind};

@@ -42,18 +42,18 @@ pub(crate) fn claims(file: &File, chunk: Range<u64>) -> io::Result<Claims> {
     }
     let mut claims = Claims::default();
     let mut window = Window::new(file, chunk.end);
-    let mut at = chunk.start;
-    while at < chunk.end {
-        let (header, length) = window.header(at)?;
+    let mut offset = chunk.start;
+    while offset < chunk.end {
+        let (header, length) = window.header(offset)?;
         let (page, packed) = header.checked()?;
         // The first may be the dictionary of a column of nulls.
-        if page.values == 0 && at > chunk.start {
+        if page.values == 0 && offset > chunk.start {
             return Err(damaged("a page has no values"));
         }
         claims.add(page);
-        at = at.saturating_add(length as u64).saturating_add(packed);
+        offset = offset.saturating_add(length as u64).saturating_add(packed);
     }
-    if at > chunk.end {
+    if offset > chunk.end {
         return Err(damaged("a page lies outside its column"));
     }
     Ok(claims)
@@ -79,18 +79,18 @@ impl<'a> Window<'a> {
     }
 
     /// The header at this place and its length.
-    fn header(&mut self, at: u64) -> io::Result<(PageHeader, usize)> {
-        let skip = at.saturating_sub(self.start) as usize;
+    fn header(&mut self, offset: u64) -> io::Result<(PageHeader, usize)> {
+        let skip = offset.saturating_sub(self.start) as usize;
         let mut header = PageHeader::parse(self.bytes.get(skip..).unwrap_or_default());
         for longest in [HEADER, LONGEST_HEADER] {
             let is_cut_off = |e: &io::Error| e.kind() == io::ErrorKind::UnexpectedEof;
             if !header.as_ref().is_err_and(is_cut_off) {
                 break;
             }
-            self.start = at;
-            let length = self.end.saturating_sub(at).min(longest);
+            self.start = offset;
+            let length = self.end.saturating_sub(offset).min(longest);
             self.bytes.resize(length as usize, 0);
-            self.file.read_exact_at(&mut self.bytes, at)?;
+            self.file.read_exact_at(&mut self.bytes, offset)?;
             header = PageHeader::parse(&self.bytes);
         }
         header
@@ -136,7 +136,7 @@ impl PageHeader {
                 (_, kind) => thrift.skip(kind)?,
             }
         }
-        Ok((header, thrift.at()))
+        Ok((header, thrift.offset()))
     }
 
     /// The header of a data page (5), an index page (6), a dictionary (7) or a data page of version 2 (8).

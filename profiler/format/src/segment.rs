@@ -190,7 +190,7 @@ fn parquet<T: Table>(fields: &[FieldRef], rows: &[T]) -> io::Result<Vec<u8>> {
 
 /// The rows of a table and the segments that could not be read.
 #[derive(Debug)]
-pub struct Read<T> {
+pub struct TableRows<T> {
     /// Rows of all good segments, in file name order.
     pub rows: Vec<T>,
     /// Segments left out, each with the reason.
@@ -202,7 +202,7 @@ pub(crate) fn read_table<T: Table, R: Send>(
     dir: &ProfileDir,
     bounds: &Bounds,
     each: impl Fn(Vec<T>) -> Vec<R> + Sync,
-) -> Result<Read<R>, FormatError> {
+) -> Result<TableRows<R>, FormatError> {
     let wanted = SegmentPart {
         bounds,
         ..SegmentPart::ALL
@@ -223,7 +223,7 @@ pub(crate) fn read_chosen<T: Table>(
     columns: &[&str],
     bounds: &Bounds,
     choose: impl Fn(&Columns) -> Result<Vec<bool>, String> + Sync,
-) -> Result<Read<T>, FormatError> {
+) -> Result<TableRows<T>, FormatError> {
     let room = Room::default();
     collect::<T, T>(dir, |folder, name| {
         let open = || folder.open_file(name).map_err(|e| e.to_string());
@@ -258,7 +258,7 @@ pub(crate) fn map_table<T: Table, R: Send>(
     dir: &ProfileDir,
     wanted: SegmentPart<'_>,
     each: impl Fn(&[Columns]) -> Result<Vec<R>, String> + Sync,
-) -> Result<Read<R>, FormatError> {
+) -> Result<TableRows<R>, FormatError> {
     let room = Room::default();
     collect::<T, R>(dir, |folder, name| {
         let file = folder.open_file(name).map_err(|e| e.to_string())?;
@@ -270,8 +270,8 @@ pub(crate) fn map_table<T: Table, R: Send>(
 fn collect<T: Table, R: Send>(
     dir: &ProfileDir,
     read_one: impl Fn(&Directory, &OsStr) -> Result<Vec<R>, String> + Sync,
-) -> Result<Read<R>, FormatError> {
-    let mut read = Read {
+) -> Result<TableRows<R>, FormatError> {
+    let mut read = TableRows {
         rows: Vec::new(),
         problems: Vec::new(),
     };
@@ -297,7 +297,7 @@ pub(crate) fn fold_table<T: Table, A: Send>(
     wanted: SegmentPart<'_>,
     new: impl Fn() -> A + Sync,
     add: impl Fn(&mut A, &[Columns]) -> Result<(), String> + Sync,
-) -> Result<Read<A>, FormatError> {
+) -> Result<TableRows<A>, FormatError> {
     let room = Room::default();
     let idle: Mutex<Vec<A>> = Mutex::default();
     let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -322,7 +322,7 @@ pub(crate) fn fold_table<T: Table, A: Send>(
         read.sort_by_key(|(index, _)| *index);
         read.into_iter().map(|(_, result)| result).collect()
     })?;
-    Ok(Read {
+    Ok(TableRows {
         rows: idle.into_inner().unwrap_or_else(PoisonError::into_inner),
         problems,
     })

@@ -47,7 +47,7 @@ pub(crate) struct Thrift<'a> {
     /// What is read, for messages.
     what: &'static str,
     bytes: &'a [u8],
-    at: usize,
+    offset: usize,
     depth: u32,
 }
 
@@ -56,14 +56,14 @@ impl<'a> Thrift<'a> {
         Self {
             what,
             bytes,
-            at: 0,
+            offset: 0,
             depth: 0,
         }
     }
 
     /// Bytes read so far.
-    pub(crate) fn at(&self) -> usize {
-        self.at
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
     }
 
     /// What is wrong with what is read.
@@ -97,7 +97,7 @@ impl<'a> Thrift<'a> {
             15 => self.varint()?,
             length => u64::from(length),
         };
-        if length > (self.bytes.len() - self.at) as u64 {
+        if length > (self.bytes.len() - self.offset) as u64 {
             return Err(self.damaged("has a list that is longer than itself"));
         }
         // Some writers give an empty list no type.
@@ -169,17 +169,17 @@ impl<'a> Thrift<'a> {
     }
 
     fn byte(&mut self) -> io::Result<u8> {
-        let byte = self.bytes.get(self.at).copied();
+        let byte = self.bytes.get(self.offset).copied();
         let byte = byte.ok_or_else(|| self.cut_off())?;
-        self.at += 1;
+        self.offset += 1;
         Ok(byte)
     }
 
     fn advance(&mut self, bytes: u64) -> io::Result<()> {
-        let at = usize::try_from(bytes).ok();
-        let at = at.and_then(|bytes| self.at.checked_add(bytes));
-        self.at = at
-            .filter(|at| *at <= self.bytes.len())
+        let offset = usize::try_from(bytes).ok();
+        let offset = offset.and_then(|bytes| self.offset.checked_add(bytes));
+        self.offset = offset
+            .filter(|offset| *offset <= self.bytes.len())
             .ok_or_else(|| self.cut_off())?;
         Ok(())
     }

@@ -23,10 +23,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Connects to the recorder that has made this option ([`Recorder::option`](super::Recorder::option)).
+    /// Connects to the recorder that made this option ([`Recorder::option`](super::Recorder::option)).
     ///
     /// # Errors
-    /// The system's, where there is none, and `PermissionDenied` where its name is another process's by now.
+    /// The system's, if there is no recorder, and `PermissionDenied` if another process has its name by now.
     pub fn connect(option: &str) -> io::Result<Self> {
         let invitation = Invitation::parse(option).ok_or(io::ErrorKind::InvalidInput)?;
         let address = SocketAddr::from_abstract_name(&invitation.name)?;
@@ -40,10 +40,10 @@ impl Control {
         })
     }
 
-    /// Takes what the recorder hands over.
+    /// Receives the map and the socket from the recorder.
     ///
     /// # Errors
-    /// Where it hands over nothing, or something else, and `PermissionDenied` where it does not know the key.
+    /// If the recorder sends nothing or something else, and `PermissionDenied` if it does not know the key.
     pub fn session(&self) -> io::Result<Session> {
         let mut key = [0; KEY_BYTES];
         let mut space = cmsg_space!([RawFd; 2]);
@@ -69,12 +69,12 @@ impl Control {
         let [memory, to_manager] =
             <[OwnedFd; 2]>::try_from(received).map_err(|_| io::ErrorKind::InvalidData)?;
         Ok(Session::attached(
-            CodeMap::of_another(memory)?,
+            CodeMap::from_descriptor(memory)?,
             to_manager.into(),
         ))
     }
 
-    /// Says that the code is known, and waits for the word to go on; false where the recorder is gone.
+    /// Reports that the code is known, and waits for the recorder; false if the recorder is gone.
     pub fn ready(&self, layout: Layout, recompiles: bool) -> bool {
         if send(&self.stream, &FromAgent::Ready { layout, recompiles }).is_err() {
             return false;
@@ -82,24 +82,24 @@ impl Control {
         self.wait() == Some(GO)
     }
 
-    /// Says that the threads are named, and waits until the recorder has enough or is gone.
+    /// Reports that the threads are announced, and waits until the recorder ends the recording or is gone.
     pub fn going(&self) {
         if send(&self.stream, &FromAgent::Going).is_ok() {
             while self.wait().is_some() {}
         }
     }
 
-    /// Says that the JVM is as it was.
+    /// Reports that the agent is detached.
     pub fn left(&self) {
         let _ = send(&self.stream, &FromAgent::Left);
     }
 
-    /// Says why not.
+    /// Reports why recording is impossible.
     pub fn failed(&self, reason: &str) {
         let _ = send(&self.stream, &FromAgent::Failed(reason.to_owned()));
     }
 
-    /// The next byte, however long it takes; `None` at the end.
+    /// Waits for the next byte without a limit; `None` at the end.
     fn wait(&self) -> Option<u8> {
         let _ = self.stream.set_read_timeout(None);
         let mut byte = [0];
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::wire::stream_pair;
 
-    /// Hands over a code map with this key, as the recorder does.
+    /// Sends a code map with this key, as the recorder does.
     fn hand_over(control: &UnixStream, key: [u8; KEY_BYTES]) {
         let (_map, memory) = CodeMap::create_for_another(0).unwrap();
         let (to_manager, _manager) = stream_pair().unwrap();
@@ -151,7 +151,7 @@ mod tests {
             };
             assert_eq!(session, expected);
         }
-        // Another process has taken the name.
+        // Another process has the name now.
         let asked = Invitation {
             pid: 1,
             ..invitation

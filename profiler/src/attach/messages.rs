@@ -1,4 +1,4 @@
-//! Messages of the agent to the recorder, which must not trust them: bounded in length and in time.
+//! Messages of the agent to the recorder, which must not trust them: their length and time are limited.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interpreter::Layout;
 
-/// No message is longer.
+/// Longest message, bytes.
 const LONGEST: u32 = 1 << 16;
 
 /// A message of the agent.
@@ -28,7 +28,7 @@ pub(super) fn send(mut to: &UnixStream, message: &FromAgent) -> io::Result<()> {
     to.write_all(&bytes)
 }
 
-/// The next message, which must be complete after `patience`.
+/// Receives the next message, which must be complete within `patience`.
 pub(super) fn receive(from: &UnixStream, patience: Duration) -> io::Result<FromAgent> {
     let until = Instant::now() + patience;
     let mut length = [0; 4];
@@ -42,13 +42,13 @@ pub(super) fn receive(from: &UnixStream, patience: Duration) -> io::Result<FromA
     postcard::from_bytes(&bytes).map_err(io::Error::other)
 }
 
-/// The beginning of a text from a JVM, without control characters.
+/// The begin of a text from a JVM, without control characters.
 pub fn one_line(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.trim().chars().take(500).map(plain).collect()
 }
 
-/// Fills `bytes` in time, however slowly they come.
+/// Fills `bytes` before `until`, even if they come one by one.
 fn read_exact(mut from: &UnixStream, mut bytes: &mut [u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = until.saturating_duration_since(Instant::now());

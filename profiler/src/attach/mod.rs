@@ -1,4 +1,4 @@
-//! Profiling a JVM that runs already: what `unfuse record` and the agent it loads say to each other.
+//! Profiling a JVM that already runs: the protocol between `unfuse record` and the agent that it loads.
 //!
 //! ```text
 //! unfuse record ──loads──▶ agent          the recorder makes the code map and the sockets
@@ -11,11 +11,11 @@
 //!       ──── (closes) ────▶ agent          leaves the JVM
 //! ```
 //!
-//! A JVM with heap and threads is never forked. Everything hangs on the recorder: when it ends, however it
-//! ends, its sockets close, the samplers finish and the agent leaves.
+//! A JVM with a heap and threads is never forked. Everything depends on the recorder: when it ends, in whatever way,
+//! its sockets close, the samplers finish and the agent detaches.
 //!
-//! Where root records another user's JVM, all that is forked takes on that user's identity before it reads
-//! anything of the JVM, and the profile is still root's, see `spool`.
+//! If root records another user's JVM, all forked processes take on that user's identity before they read anything of
+//! the JVM, but the profile is root's, see `spool`.
 
 mod control;
 mod messages;
@@ -53,15 +53,15 @@ pub use control::Control;
 pub use messages::one_line;
 pub(crate) use peer::may_profile;
 
-/// How long each side waits for a word of the other that is due at once.
+/// How long each side waits for a message that is due at once.
 const SOON: Duration = Duration::from_secs(10);
-/// How long the agent may take to describe the code there is.
+/// How long the agent may take to describe existing code.
 const DESCRIBING: Duration = Duration::from_secs(120);
-/// How long the agent may take to leave.
+/// How long the agent may take to detach.
 const LEAVING: Duration = Duration::from_secs(15);
-/// How often finished segments of another user's JVM are copied to the profile.
+/// Interval at which finished segments of another user's JVM are copied to the profile.
 const DELIVER_EVERY: Duration = Duration::from_secs(1);
-/// "Name the threads."
+/// The message to announce threads.
 const GO: u8 = b'g';
 
 /// The recorder's side, before the agent is loaded.
@@ -83,7 +83,7 @@ pub struct Recorder {
 /// Why a recording cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// What is needed on this side.
+    /// Something is missing on the recorder's side.
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// The agent refuses, with its reason.
@@ -95,10 +95,10 @@ pub enum RecordError {
 }
 
 impl Recorder {
-    /// Makes the code map and the sockets for the JVM `jvm` of this owner, whose profile comes into `dir`.
+    /// Makes the code map and the sockets for the JVM `jvm` of this owner, whose profile is written to `dir`.
     ///
     /// # Errors
-    /// Where one of them cannot be made, or perf_event is not allowed.
+    /// If one of them cannot be made, or perf_event is not allowed.
     pub fn new(
         config: Config,
         dir: ProfileDir,
@@ -119,7 +119,7 @@ impl Recorder {
         StatusWords::new(&map).set_attached();
         let (to_manager, manager_end) = stream_pair().map_err(system("make a socket"))?;
         let invitation = Invitation::new().map_err(system("make a key"))?;
-        // In the kernel's own name space: nothing to clean up, and no question of file permissions.
+        // In the kernel's abstract name space, which needs no clean-up and has no file permissions.
         let listener = SocketAddr::from_abstract_name(&invitation.name)
             .and_then(|address| UnixListener::bind_addr(&address))
             .map_err(system("make a socket"))?;
@@ -139,15 +139,15 @@ impl Recorder {
         })
     }
 
-    /// The agent's option that leads it here.
+    /// The option with which the agent finds this recorder.
     pub fn option(&self) -> String {
         format!("attach={}", self.invitation)
     }
 
-    /// Lets the agent, which has been loaded, set itself up.
+    /// Waits until the loaded agent has connected and is ready.
     ///
     /// # Errors
-    /// Where it does not come, or says that it cannot.
+    /// If it does not connect, or reports a failure.
     pub fn connect(self) -> Result<Handshake, RecordError> {
         let control = self.accept().map_err(RecordError::Silent)?;
         let handed = [self.memory.as_raw_fd(), self.to_manager.as_raw_fd()];
@@ -158,7 +158,7 @@ impl Recorder {
             MsgFlags::MSG_NOSIGNAL,
             None,
         );
-        // One that refuses may have hung up already, but has said why.
+        // An agent that refuses may have closed the connection already, but has sent the reason.
         match receive(&control, DESCRIBING) {
             Ok(FromAgent::Ready { layout, recompiles }) => Ok(Handshake {
                 recorder: self,
@@ -172,7 +172,7 @@ impl Recorder {
         }
     }
 
-    /// The connection from the JVM; those of other processes are closed.
+    /// Accepts the connection from the JVM; closes those of other processes.
     fn accept(&self) -> io::Result<UnixStream> {
         accept_from(&self.listener, SOON, |stream| {
             peer::is_from(stream, self.jvm, self.owner)
@@ -180,7 +180,7 @@ impl Recorder {
     }
 }
 
-/// The first connection in time that is wanted, however many others come.
+/// Accepts the first wanted connection in time, among any number of others.
 fn accept_from(
     listener: &UnixListener,
     patience: Duration,
@@ -201,7 +201,7 @@ fn accept_from(
     }
 }
 
-/// The agent is ready; nothing is sampled yet.
+/// The agent is ready, and sampling has not started.
 pub struct Handshake {
     recorder: Recorder,
     control: UnixStream,
@@ -210,20 +210,20 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Whether the JVM now compiles anew what it had compiled.
+    /// Whether the JVM now recompiles its code.
     pub fn recompiles(&self) -> bool {
         self.recompiles
     }
 
-    /// Waits so long, or until `stop` polls readable or the agent hangs up.
+    /// Waits for `duration`, or until `stop` polls readable or the agent disconnects.
     pub fn wait(&self, duration: Duration, stop: impl AsFd) {
         wait(duration, &[self.control.as_fd(), stop.as_fd()]);
     }
 
-    /// Begins to sample.
+    /// Starts sampling.
     ///
     /// # Errors
-    /// Where the processes cannot be started, or the agent is gone.
+    /// If the processes cannot be started, or the agent is gone.
     pub fn go(self) -> Result<Recording, RecordError> {
         let Self {
             recorder,
@@ -276,10 +276,10 @@ impl Handshake {
     }
 }
 
-/// The profile of another user's JVM on its way to the recorder's directory.
+/// Copies the profile of another user's JVM to the recorder's directory.
 struct Delivery {
     spool: Spool,
-    /// Tells readers of the profile that it grows.
+    /// Marks the profile as growing for its readers.
     live: LiveMarker,
     failure: Option<io::Error>,
 }
@@ -313,13 +313,13 @@ impl Delivery {
     }
 }
 
-/// A recording at work. Dropping it ends it.
+/// A running recording. Dropping it ends it.
 pub struct Recording {
     control: UnixStream,
     jvm_ends: OwnedFd,
-    /// Held for as long as samples are to be taken: the samplers watch the other end.
+    /// Open while samples are wanted: the samplers watch the other end.
     alive: Option<UnixStream>,
-    /// Its other end is the writer's.
+    /// The other end is the writer's.
     writer: UnixStream,
     delivery: Option<Delivery>,
     delivery_failure: Option<io::Error>,
@@ -327,7 +327,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Waits so long, or until the JVM ends or `stop` polls readable.
+    /// Waits for `duration`, or until the JVM ends or `stop` polls readable.
     pub fn wait(&mut self, duration: Duration, stop: impl AsFd) {
         let until = Instant::now() + duration;
         loop {
@@ -346,8 +346,8 @@ impl Recording {
         }
     }
 
-    /// Ends the sampling, and waits until samplers and writer have finished what they have and the profile is
-    /// complete, at most `patience`. Returns whether it is.
+    /// Ends sampling, and waits until samplers and writer have finished their data and the profile is complete, at most
+    /// `patience`. Returns whether it is.
     pub fn finish(&mut self, patience: Duration) -> bool {
         self.stop();
         let hung_up = vec![PollFd::new(self.writer.as_fd(), PollFlags::empty())];
@@ -360,7 +360,7 @@ impl Recording {
         written
     }
 
-    /// Ends the sampling; samplers and writer finish what they have.
+    /// Ends sampling; samplers and writer finish their data.
     fn stop(&mut self) {
         self.alive = None;
         let _ = self.writer.shutdown(Shutdown::Write);
@@ -372,10 +372,10 @@ impl Recording {
         poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
     }
 
-    /// Makes the agent leave the JVM and waits until it has.
+    /// Makes the agent detach and waits until it has.
     ///
     /// # Errors
-    /// Where the agent does not say so in time.
+    /// If the agent does not confirm it in time.
     pub fn detach(&mut self) -> io::Result<()> {
         self.stop();
         self.control.shutdown(Shutdown::Write)?;
@@ -385,7 +385,7 @@ impl Recording {
         }
     }
 
-    /// A failure that the user should know.
+    /// A failure to report to the user.
     pub fn failure(&self) -> Option<String> {
         let delivery = || {
             let e = self.delivery_failure.as_ref()?;
@@ -395,7 +395,7 @@ impl Recording {
     }
 }
 
-/// Waits until one of the descriptors polls readable, at most so long. Returns whether one does.
+/// Waits until one of the descriptors polls readable, at most `duration`. Returns whether one does.
 fn wait(duration: Duration, descriptors: &[BorrowedFd<'_>]) -> bool {
     let readable = descriptors
         .iter()
@@ -408,7 +408,7 @@ fn wait_for(duration: Duration, mut fds: Vec<PollFd<'_>>) -> bool {
     let until = Instant::now() + duration;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        // Rounded up, not to wake too early.
+        // Rounded up, to avoid waking too early.
         let timeout = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
         let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
         match poll(&mut fds, timeout) {

@@ -1,8 +1,8 @@
-//! Who is at the other end of the abstract socket where recorder and agent meet.
+//! Authenticates both ends of the abstract socket between recorder and agent.
 //!
-//! Its name is in /proc/net/unix for everybody to read, has no permissions, and is free again when the recorder
-//! ends. So the recorder takes connections of the JVM only, and the agent checks that the socket belongs to the
-//! process that asked for it, and that this process knows the key, which went through the JVM's attach socket.
+//! Its name is public in /proc/net/unix, has no permissions, and is free again when the recorder ends. So the recorder
+//! accepts connections of the JVM only, and the agent checks that the socket belongs to the process that requested it,
+//! and that this process knows the key, which was passed through the JVM's attach socket.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,22 +13,22 @@ use nix::unistd::geteuid;
 
 use crate::identity::Identity;
 
-/// Bytes of a key.
+/// Length of a key, bytes.
 pub(super) const KEY_BYTES: usize = 16;
 
-/// The recorder that loads the agent, as the agent gets it: `NAME:PID:KEY`.
+/// The recorder that loads the agent, as an agent option: `NAME:PID:KEY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Invitation {
     /// The name of the abstract socket.
     pub(super) name: String,
     /// The recorder's process.
     pub(super) pid: u32,
-    /// What only the recorder and the agent know.
+    /// A secret of the recorder and the agent.
     pub(super) key: [u8; KEY_BYTES],
 }
 
 impl Invitation {
-    /// To this process.
+    /// An invitation from this process.
     pub(super) fn new() -> io::Result<Self> {
         let pid = std::process::id();
         let mut key = [0; KEY_BYTES];
@@ -40,7 +40,7 @@ impl Invitation {
         })
     }
 
-    /// Reads what `Display` writes.
+    /// Parses the output of `Display`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let (name, pid, key) = (parts.next()?, parts.next()?, parts.next()?);
@@ -55,7 +55,7 @@ impl Invitation {
     /// Checks that the listener behind a connection is the recorder.
     ///
     /// # Errors
-    /// `PermissionDenied` where it is not.
+    /// `PermissionDenied` if it is not.
     pub(super) fn check(&self, connection: impl AsFd) -> io::Result<()> {
         let peer = getsockopt(&connection, sockopt::PeerCredentials)?;
         if peer.pid() as u32 == self.pid && may_profile(&peer) {

@@ -1,9 +1,9 @@
-//! The profile of another user's JVM: written by that user, owned by who records it.
+//! The profile of another user's JVM: written by that user, owned by the user who records it.
 //!
-//! The writer parses what the JVM has written, so it has the identity of the JVM's owner. It writes to a spool,
-//! a directory of the owner's inside the profile directory. The profile directory is closed to that user, so only
-//! the writer, which is started inside the spool, can reach it. The recorder copies finished segments from there,
-//! and looks at them as at files of a stranger.
+//! The writer parses data from the JVM, so it has the identity of the JVM's owner. It writes to a spool, a directory of
+//! the owner's inside the profile directory. The profile directory is closed to that user, so only the writer, which is
+//! started inside the spool, can reach it. The recorder copies finished segments from there, and treats them as
+//! untrusted files.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -16,19 +16,19 @@ use unfuse_format::{HostRow, ProcessRow, ProfileDir, SampleRow, StackRow, Table}
 
 use crate::identity::Identity;
 
-/// The tables that a recording fills: samples after what explains them, and the word on the whole process last.
+/// The tables of a recording: samples after the tables that they refer to, and the row on the process last.
 const TABLES: [&str; 4] = [
     StackRow::NAME,
     HostRow::NAME,
     SampleRow::NAME,
     ProcessRow::NAME,
 ];
-/// No segment of a writer is larger, bytes.
+/// Largest segment of a writer, bytes.
 const LARGEST_SEGMENT: u64 = 256 << 20;
-/// Segments that are waiting at a time, at most: a writer makes a few in the time between two rounds.
+/// Maximum number of segments in one round: a writer makes a few between two rounds.
 const MOST_SEGMENTS: usize = 10_000;
 
-/// A spool and the profile that its segments are copied to.
+/// A spool, and the profile to which its segments are copied.
 #[derive(Debug)]
 pub(super) struct Spool {
     owner: Identity,
@@ -41,9 +41,9 @@ impl Spool {
     /// Makes a spool for `owner` in a profile directory.
     ///
     /// # Errors
-    /// The system's, and where the profile directory is another user's or open to others.
+    /// The system's, and if the profile directory is another user's or open to others.
     pub(super) fn new(dir: &ProfileDir, owner: Identity) -> io::Result<Self> {
-        // Not by its path, which may lead to another directory by now.
+        // Not by its path, which may name another directory by now.
         let profile = dir.files().clone();
         let profile = profile.check(Access::Private).map_err(io::Error::other)?;
         let tag = random_digits()?;
@@ -66,15 +66,15 @@ impl Spool {
         self.spool.as_fd().try_clone_to_owned()
     }
 
-    /// What tells the files of this spool from those of others.
+    /// The tag in the names of this spool's files.
     pub(super) fn tag(&self) -> &str {
         &self.tag
     }
 
-    /// Copies the segments that are finished to the profile, and deletes them in the spool.
+    /// Copies finished segments to the profile, and deletes them from the spool.
     ///
     /// # Errors
-    /// The first failure. The other segments are copied all the same.
+    /// The first failure. The other segments are copied nevertheless.
     pub(super) fn deliver(&self) -> io::Result<()> {
         let mut done = Ok(());
         for table in TABLES {
@@ -117,12 +117,12 @@ impl Spool {
     fn deliver_segment(&self, from: &Directory, to: &Directory, name: &OsStr) -> io::Result<()> {
         let bytes = self.read(from, name)?;
         to.write(name, &bytes)?;
-        // Where that fails it is copied again, under the same name.
+        // If this fails, it is copied again under the same name.
         let _ = from.remove(name);
         Ok(())
     }
 
-    /// Whether a writer would call a segment so that is not in the profile yet.
+    /// Whether a writer could have given a segment this name, and the profile does not have it yet.
     fn is_segment(&self, name: &str) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let is_plain = !name.starts_with('.') && name.chars().all(plain);
@@ -130,7 +130,7 @@ impl Spool {
         is_plain && name.ends_with(".parquet") && name.contains(&tagged)
     }
 
-    /// A file as the writer makes them: no link, no device, the owner's, with one name.
+    /// Reads a file that is as the writer makes them: no link, no device, the owner's, with one name.
     fn read(&self, from: &Directory, name: &OsStr) -> io::Result<Vec<u8>> {
         let file = from.open_file(name)?;
         let metadata = file.metadata()?;
@@ -150,7 +150,7 @@ impl Spool {
 }
 
 impl Drop for Spool {
-    /// Removes the spool, with what could not be delivered.
+    /// Removes the spool with all undelivered segments.
     fn drop(&mut self) {
         let _ = self.spool.delete();
     }
@@ -204,7 +204,7 @@ mod tests {
         assert!(!inside.exists());
     }
 
-    /// What a writer makes in a spool, and what becomes of it in the profile.
+    /// Files of a writer in a spool, and the result in the profile.
     #[test]
     fn all_is_private() {
         let home = tempfile::tempdir().unwrap();
@@ -240,7 +240,7 @@ mod tests {
         fs::hard_link(&secret, samples.join(name(2))).unwrap();
         mkfifo(&samples.join(name(3)), Mode::S_IRWXU).unwrap();
         fs::write(samples.join(name(4)), "rows").unwrap();
-        // As a segment of an earlier recording might be called.
+        // The possible name of a segment of an earlier recording.
         fs::write(samples.join("host-1-00000.parquet"), "rows").unwrap();
         symlink(home.path(), inside.join("hosts")).unwrap();
         assert!(spool.deliver().is_err());

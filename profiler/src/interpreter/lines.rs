@@ -1,13 +1,13 @@
 //! HotSpot's compressed line tables.
 
-/// The line of a bytecode in a compressed table (what follows the bytecodes of a method); 0 if unknown.
-/// Any bytes will do; wrong ones give a wrong line, never a fault.
+/// The line of a bytecode in a compressed table (the bytes after a method's bytecodes); 0 if unknown. Arbitrary bytes
+/// give a wrong line, never a fault.
 pub(super) fn line_of(table: &[u8], bci: u32, excess: u8) -> u32 {
     let mut reader = Reader {
         bytes: table,
         excess,
     };
-    let (mut at, mut line, mut best) = (0i64, 0i64, (-1i64, 0i64));
+    let (mut position, mut line, mut best) = (0i64, 0i64, (-1i64, 0i64));
     while let Some(byte) = reader.byte() {
         match byte {
             0 => break,
@@ -15,23 +15,23 @@ pub(super) fn line_of(table: &[u8], bci: u32, excess: u8) -> u32 {
                 let (Some(bci), Some(lines)) = (reader.signed(), reader.signed()) else {
                     break;
                 };
-                at += bci;
+                position += bci;
                 line += lines;
             }
             pair => {
-                at += i64::from(pair >> 3);
+                position += i64::from(pair >> 3);
                 line += i64::from(pair & 7);
             }
         }
         // Entries need not be in order; the nearest one at or before the bytecode counts.
-        if at <= i64::from(bci) && at >= best.0 {
-            best = (at, line);
+        if position <= i64::from(bci) && position >= best.0 {
+            best = (position, line);
         }
     }
     u32::try_from(best.1).unwrap_or(0)
 }
 
-/// Bytes of the table at the start of `bytes`, its end mark included; all of them where there is none.
+/// Length of the table at the start of `bytes`, with its end mark; all of `bytes` if there is none.
 pub(super) fn table_length(bytes: &[u8], excess: u8) -> usize {
     let mut reader = Reader { bytes, excess };
     loop {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As HotSpot writes it (`CompressedLineNumberWriteStream`).
+    /// Compresses as HotSpot does (`CompressedLineNumberWriteStream`).
     fn compress(pairs: &[(u32, u32)], excess: u8) -> Vec<u8> {
         let mut bytes = Vec::new();
         let (mut last_bci, mut last_line) = (0i32, 0i32);

@@ -8,14 +8,15 @@ use super::lines::{line_of, table_length};
 use super::unloads::Unloads;
 use crate::memory::{Memory, Pages};
 
-/// Methods remembered before those that nobody needs any more are dropped.
+/// Maximum number of cached methods before unused ones are evicted.
 const REMEMBERED: usize = 4096;
-/// While no class is unloaded a method is read again at such intervals only: what agents redefine may move.
+/// While no class is unloaded, a method is read again only after this time, ns, because redefinition by agents can move
+/// it.
 const AGAIN_NS: u64 = 1_000_000_000;
-/// Samples wait for less than this between being named and being resolved.
+/// Samples wait less than this between naming and resolving, ns.
 const NEEDED_NS: u64 = 15_000_000_000;
 
-/// A method that was interpreted.
+/// An interpreted method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterpretedMethod {
     /// Its names.
@@ -25,7 +26,7 @@ pub struct InterpretedMethod {
     excess: u8,
 }
 
-/// What a method is called.
+/// The names of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Names {
     /// Binary class name with dots.
@@ -38,7 +39,7 @@ pub struct Names {
     pub file: String,
 }
 
-/// Where its bytecodes are, and how many.
+/// Address and number of its bytecodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Place {
     code: u64,
@@ -47,7 +48,7 @@ struct Place {
 }
 
 impl InterpretedMethod {
-    /// Whether a frame of this method can have saved a bytecode pointer: frames of native methods have none.
+    /// Whether a frame of this method can have this saved bytecode pointer: frames of native methods have none.
     pub fn can_save(&self, bcp: u64) -> bool {
         bcp == 0 || self.bci(bcp).is_some()
     }
@@ -58,7 +59,7 @@ impl InterpretedMethod {
         (bci < u64::from(self.place.size)).then_some(bci as u16)
     }
 
-    /// The line of a bytecode, 0 where unknown.
+    /// The line of a bytecode; 0 if unknown.
     pub fn line(&self, bci: u16) -> u32 {
         line_of(&self.line_table, u32::from(bci), self.excess)
     }
@@ -66,47 +67,47 @@ impl InterpretedMethod {
 
 /// Reads methods of one JVM.
 ///
-/// The JVM reuses the memory of unloaded classes, so an address can mean another method later. Each method gets a number
-/// that no other method gets.
+/// The JVM reuses the memory of unloaded classes, so an address can later stand for another method. Each method gets a
+/// unique number.
 ///
-/// An address is read again once a second, and at once after the JVM has unloaded a class. If it has unloaded one since the
-/// last [`Methods::begin`], an address has a method only if the same method was there before: another one may have been loaded
-/// after the samples were taken.
+/// An address is read again once a second, and at once after the JVM has unloaded a class. If it has unloaded one since
+/// the last [`Methods::begin`], an address only has a method if it had the same one before: another one may have been
+/// loaded after the samples were taken.
 ///
-/// A JVM with `-XX:-UsePerfData` does not count unloaded classes. Then every [`Methods::begin`] reads again, and an address has
-/// no method only where another method was before. A method that was never read before its class was unloaded and replaced
-/// can get the name of the other.
+/// A JVM with `-XX:-UsePerfData` does not count unloaded classes. Then every [`Methods::begin`] reads again, and an
+/// address only lacks a method if it had another one before. A method that was never read before its class was unloaded
+/// and replaced can get the name of the other one.
 #[derive(Debug)]
 pub struct Methods {
     memory: Pages,
     layout: Layout,
     unloads: Unloads,
-    /// Unloaded classes at the last `begin`, if the JVM counts them.
+    /// Number of unloaded classes at the last `begin`, if the JVM counts them.
     unloaded: Option<u64>,
-    /// Whether classes may have been unloaded since the `begin` before.
+    /// Whether classes may have been unloaded since the previous `begin`.
     is_ambiguous: bool,
-    /// What stood at each address since `begin`.
+    /// The method at each address since `begin`.
     current: HashMap<u64, Option<u32>>,
-    /// What stood there when it was last read.
+    /// The method at each address when it was last read.
     before: HashMap<u64, Reading>,
     numbers: HashMap<(Names, Place), u32>,
-    /// Methods by number, and when they were last met.
+    /// Methods by number, with the time of their last use.
     methods: HashMap<u32, (InterpretedMethod, u64)>,
     next: u32,
     now: u64,
 }
 
-/// The method at an address, and when it was read.
+/// The method at an address, with the time of reading.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     number: u32,
     read: u64,
-    /// Unloaded classes at that time, if its class was certainly not among them.
+    /// Number of unloaded classes at that time, if its class was certainly not among them.
     unloaded: Option<u64>,
 }
 
 impl Methods {
-    /// Methods in a JVM's memory, if its layout is known.
+    /// Reads methods from a JVM's memory, if its layout is known.
     pub(crate) fn new(memory: Memory, layout: Layout) -> io::Result<Self> {
         if !layout.is_known() {
             return Err(io::Error::new(
@@ -130,7 +131,7 @@ impl Methods {
         })
     }
 
-    /// From here on, addresses mean what is there now.
+    /// From now on, addresses refer to the current content.
     pub fn begin(&mut self, now: u64) {
         self.current.clear();
         self.memory.forget();
@@ -148,8 +149,8 @@ impl Methods {
         }
     }
 
-    /// The number of the method at a `Method*`; `None` if what is there is no method, or may not be the one that was there
-    /// when the samples were taken.
+    /// The number of the method at a `Method*`; `None` if there is no method, or possibly another one than when the
+    /// samples were taken.
     pub fn number(&mut self, method: u64) -> Option<u32> {
         if let Some(known) = self.current.get(&method) {
             return *known;
@@ -159,12 +160,12 @@ impl Methods {
         number
     }
 
-    /// Whether there is, or was, a method at an address.
+    /// Whether an address has, or had, a method.
     pub fn is_method(&self, address: u64) -> bool {
         self.before.contains_key(&address)
     }
 
-    /// The number of a method that need not be read.
+    /// The number of a method that need not be read again.
     fn settled(&mut self, method: u64) -> Option<u32> {
         let reading = self.before.get(&method)?;
         let is_settled = self.unloaded.is_some()
@@ -187,7 +188,7 @@ impl Methods {
         let reading = Reading {
             number,
             read: self.now,
-            // What has been unloaded may still be there when it is read.
+            // An unloaded method may still be readable.
             unloaded: self.unloaded.filter(|_| !self.is_ambiguous),
         };
         let before = self.before.insert(method, reading);
@@ -195,7 +196,7 @@ impl Methods {
         let is_other = before.map_or(is_counted, |before| before.number != number);
         let after_samples = self.is_ambiguous && is_other;
         let while_read = is_counted && self.unloads.count(self.now) != self.unloaded;
-        // The JVM may have loaded its class then.
+        // Its class may have been loaded in that time.
         (!after_samples && !while_read).then_some(number)
     }
 
@@ -221,15 +222,21 @@ impl Methods {
 
     fn describe(&mut self, method: u64) -> Option<(Names, Place)> {
         let l = self.layout;
-        let constant = self.memory.word(at(method, l.method_const_method)?)?;
-        let pool = self.memory.word(at(constant, l.const_method_constants)?)?;
-        let holder = self.memory.word(at(pool, l.constant_pool_holder)?)?;
+        let constant = self
+            .memory
+            .word(field_address(method, l.method_const_method)?)?;
+        let pool = self
+            .memory
+            .word(field_address(constant, l.const_method_constants)?)?;
+        let holder = self
+            .memory
+            .word(field_address(pool, l.constant_pool_holder)?)?;
         let source = if l.constant_pool_source_file > 0 {
             self.half(pool, l.constant_pool_source_file)?
         } else {
             self.half(holder, l.klass_source_file)?
         };
-        let class = self.memory.word(at(holder, l.klass_name)?)?;
+        let class = self.memory.word(field_address(holder, l.klass_name)?)?;
         let class = self.symbol(class)?;
         let name = self.half(constant, l.const_method_name_index)?;
         let signature = self.half(constant, l.const_method_signature_index)?;
@@ -244,7 +251,7 @@ impl Methods {
             },
         };
         let place = Place {
-            code: at(constant, l.const_method_size)?,
+            code: field_address(constant, l.const_method_size)?,
             size: self.half(constant, l.const_method_code_size)?,
             has_lines: self.half(constant, l.const_method_flags)? & 1 != 0,
         };
@@ -252,21 +259,21 @@ impl Methods {
     }
 
     fn half(&mut self, from: u64, offset: u64) -> Option<u16> {
-        self.memory.half(at(from, offset)?)
+        self.memory.half(field_address(from, offset)?)
     }
 
     /// The symbol at an index of a constant pool.
     fn entry(&mut self, pool: u64, index: u16) -> Option<String> {
         let offset = self.layout.constant_pool_size + 8 * u64::from(index);
-        let symbol = self.memory.word(at(pool, offset)?)?;
+        let symbol = self.memory.word(field_address(pool, offset)?)?;
         self.symbol(symbol)
     }
 
-    /// The line table, which follows the bytecodes.
+    /// The line table, which is after the bytecodes.
     fn line_table(&mut self, place: Place) -> Vec<u8> {
         let mut table = vec![0; if place.has_lines { 8192 } else { 0 }];
-        let read = at(place.code, u64::from(place.size))
-            // Fewer bytes at the end of the mapping are fine.
+        let read = field_address(place.code, u64::from(place.size))
+            // Fewer bytes are fine at the end of the mapping.
             .map_or(0, |from| self.memory.read(&mut table, from));
         table.truncate(read);
         table.truncate(table_length(&table, self.layout.number_excess));
@@ -275,28 +282,30 @@ impl Methods {
     }
 
     fn symbol(&mut self, symbol: u64) -> Option<String> {
-        let length = self.memory.half(at(symbol, self.layout.symbol_length)?)?;
+        let length = self
+            .memory
+            .half(field_address(symbol, self.layout.symbol_length)?)?;
         if length == 0 {
             return None;
         }
         let mut bytes = vec![0; usize::from(length).min(1024)];
         let read = self
             .memory
-            .read(&mut bytes, at(symbol, self.layout.symbol_body)?);
+            .read(&mut bytes, field_address(symbol, self.layout.symbol_body)?);
         bytes.truncate(read);
         String::from_utf8(bytes).ok()
     }
 }
 
-/// Numbers have this many bits, so that they fit into a chain's word.
+/// Numbers have 30 bits, to fit into a word of a chain.
 const NUMBER_BITS: u32 = (1 << 30) - 1;
 
-/// An address; what is read as a pointer may be anything.
-fn at(from: u64, offset: u64) -> Option<u64> {
+/// Adds an offset to an address, which may be any value.
+fn field_address(from: u64, offset: u64) -> Option<u64> {
     from.checked_add(offset)
 }
 
-/// The name as JVMTI gives it for compiled code: dots, also before the suffix of a hidden class.
+/// The class name as JVMTI returns it for compiled code: with dots, also before the suffix of a hidden class.
 fn binary_name(symbol: &str) -> String {
     let mut name = symbol.replace('/', ".");
     if let Some(plus) = name.rfind("+0x") {
@@ -310,7 +319,7 @@ mod tests {
     use super::super::unloads::tests::Counters;
     use super::*;
 
-    /// One word each, but for what holds several.
+    /// One word for each field, except for words with several.
     const LAYOUT: Layout = Layout {
         method_const_method: 8,
         const_method_constants: 8,
@@ -330,7 +339,7 @@ mod tests {
         number_excess: 0,
     };
 
-    /// Metadata of a class with one method, at one place in this process.
+    /// Metadata of a class with one method, at a fixed address in this process.
     struct Metadata {
         words: Box<[u64; 64]>,
         symbols: Vec<Vec<u8>>,
@@ -358,12 +367,12 @@ mod tests {
         fn symbol(&mut self, text: &str) -> u64 {
             let mut symbol = (text.len() as u16).to_ne_bytes().to_vec();
             symbol.extend(text.as_bytes());
-            let at = symbol.as_ptr() as u64;
+            let address = symbol.as_ptr() as u64;
             self.symbols.push(symbol);
-            at
+            address
         }
 
-        /// Another class takes the place of the one before.
+        /// Replaces the class by another one.
         fn load(&mut self, class: &str) {
             self.words[Self::METHOD + 1] = self.address(Self::CONSTANT);
             self.words[Self::CONSTANT + 1] = self.address(Self::POOL);
@@ -382,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Methods in this process; unloaded classes are not counted where the counters are at 0.
+    /// Methods of this process; `counters` 0 disables the count of unloaded classes.
     fn methods(counters: u64) -> Methods {
         let memory = Memory::open(std::process::id()).expect("this process");
         Methods::new(memory, Layout { counters, ..LAYOUT }).expect("a layout")

@@ -1,9 +1,8 @@
-//! Interpreted frames: which method, which bytecode.
+//! Interpreted frames: their methods and bytecodes.
 //!
-//! All interpreted code runs at the same few addresses; what it interprets stands in its frame: the
-//! `Method*` and the bytecode pointer. They come with the sample's copy of the stack; the names behind
-//! them are read from the JVM's memory the way debuggers do, by the layout that HotSpot describes in
-//! `gHotSpotVMStructs`.
+//! All interpreted code runs at the same few addresses. The frame contains what it interprets: the `Method*` and the
+//! bytecode pointer. They are in the sample's copy of the stack; the names behind them are read from the JVM's memory
+//! as debuggers do, with the layout that HotSpot describes in `gHotSpotVMStructs`.
 
 mod lines;
 mod methods;
@@ -13,24 +12,24 @@ use serde::{Deserialize, Serialize};
 
 pub use methods::{InterpretedMethod, Methods, Names};
 
-/// Where HotSpot keeps what, in bytes from the start of each structure. All zero: not known.
+/// Offsets in HotSpot's structures, bytes. All zero if unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
     /// `Method::_constMethod`.
     pub method_const_method: u64,
-    /// `sizeof(ConstMethod)`, after which the bytecodes follow.
+    /// `sizeof(ConstMethod)`; the bytecodes follow it.
     pub const_method_size: u64,
     /// `ConstMethod::_constants`.
     pub const_method_constants: u64,
     /// `ConstMethod::_code_size`, u16.
     pub const_method_code_size: u64,
-    /// `ConstMethod::_flags`, whose lowest bit says that there is a line table.
+    /// `ConstMethod::_flags`; the lowest bit is set if there is a line table.
     pub const_method_flags: u64,
     /// `ConstMethod::_name_index`, u16.
     pub const_method_name_index: u64,
     /// `ConstMethod::_signature_index`, u16.
     pub const_method_signature_index: u64,
-    /// `sizeof(ConstantPool)`, after which the entries follow.
+    /// `sizeof(ConstantPool)`; the entries follow it.
     pub constant_pool_size: u64,
     /// `ConstantPool::_pool_holder`.
     pub constant_pool_holder: u64,
@@ -44,14 +43,14 @@ pub struct Layout {
     pub symbol_length: u64,
     /// `Symbol::_body`.
     pub symbol_body: u64,
-    /// Address of `PerfMemory::_start`, which points to the JVM's counters; 0 if not known.
+    /// Address of `PerfMemory::_start`, which points to the JVM's counters; 0 if unknown.
     pub counters: u64,
-    /// What HotSpot adds to every byte of a compressed number: 0, since JDK 20 1.
+    /// HotSpot adds this to every byte of a compressed number: 0, since JDK 20 1.
     pub number_excess: u8,
 }
 
 impl Layout {
-    /// Whether everything needed is known.
+    /// Whether all needed offsets are known.
     pub fn is_known(&self) -> bool {
         self.method_const_method > 0
             && self.const_method_size > 0

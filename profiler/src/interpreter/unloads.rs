@@ -1,32 +1,32 @@
-//! How many classes the JVM has unloaded, from its performance counters.
+//! Counts the classes that the JVM has unloaded, from its performance counters.
 
 use crate::memory::Memory;
 
-/// Counters of unloaded classes. The second counts classes from the JVM's archive, the first all others.
+/// Counters of unloaded classes: all classes except those from the JVM's archive, and those from the archive.
 const COUNTERS: [&[u8]; 2] = [
     b"java.cls.unloadedClasses",
     b"java.cls.sharedUnloadedClasses",
 ];
-/// `PerfDataPrologue::magic` and `accessible`: the counters are there.
+/// `PerfDataPrologue::magic` and `accessible`: the counters are valid.
 const MAGIC: u32 = 0xcafe_c0c0_u32.to_be();
 const ACCESSIBLE: usize = 7;
 /// `PerfDataPrologue::used`, bytes, u32.
 const USED: usize = 8;
-/// `PerfDataPrologue::entry_offset` and `num_entries`, u32 each, which end it.
+/// `PerfDataPrologue::entry_offset` and `num_entries`, u32 each, at its end.
 const ENTRIES: usize = 24;
 const PROLOGUE: usize = 32;
 /// `sizeof(PerfDataEntry)`.
 const SHORTEST: usize = 20;
-/// No JVM has more memory for counters, bytes: 32 KiB unless its size was chosen.
+/// Maximum memory for counters, bytes: 32 KiB unless configured.
 const LARGEST: usize = 4 << 20;
-/// The counters are looked for again after this time while the JVM has none.
+/// While the JVM has no counters, they are looked up again after this time, ns.
 const AGAIN_NS: u64 = 1_000_000_000;
 
-/// The JVM's counts of unloaded classes. It counts a class before it uses the memory of its metadata again.
+/// The JVM's counts of unloaded classes. It increments them before it reuses the memory of a class's metadata.
 #[derive(Debug)]
 pub(super) struct Unloads {
     memory: Memory,
-    /// Address of `PerfMemory::_start`, 0 if not known.
+    /// Address of `PerfMemory::_start`; 0 if unknown.
     start: u64,
     /// Addresses of the counters.
     counters: Option<[u64; 2]>,
@@ -43,18 +43,18 @@ impl Unloads {
         }
     }
 
-    /// Unloaded classes since the JVM's start; `None` if it does not count them (`-XX:-UsePerfData`).
+    /// Number of classes unloaded since the JVM's start; `None` if it does not count them (`-XX:-UsePerfData`).
     pub(super) fn count(&mut self, now: u64) -> Option<u64> {
         if self.counters.is_none() && now >= self.search_from {
             self.search_from = now + AGAIN_NS;
             self.counters = self.find();
         }
-        let mut counts = self.counters?.into_iter().map(|at| self.word(at));
+        let mut counts = self.counters?.into_iter().map(|address| self.word(address));
         counts.try_fold(0u64, |sum, count| Some(sum.wrapping_add(count?)))
     }
 
-    fn word(&self, at: u64) -> Option<u64> {
-        self.memory.array(at).map(u64::from_ne_bytes)
+    fn word(&self, address: u64) -> Option<u64> {
+        self.memory.array(address).map(u64::from_ne_bytes)
     }
 
     fn find(&self) -> Option<[u64; 2]> {
@@ -77,7 +77,7 @@ fn is_accessible(data: &[u8]) -> bool {
     half(data, 0) == Some(MAGIC) && data.get(ACCESSIBLE) == Some(&1)
 }
 
-/// Where the counters of unloaded classes are in performance data.
+/// Offsets of the counters of unloaded classes in performance data.
 fn offsets(data: &[u8]) -> Option<[usize; 2]> {
     if !is_accessible(data) {
         return None;
@@ -85,7 +85,7 @@ fn offsets(data: &[u8]) -> Option<[usize; 2]> {
     let mut entry = half(data, ENTRIES)? as usize;
     let mut found = [None; 2];
     for _ in 0..half(data, ENTRIES + 4)? {
-        // `PerfDataEntry`: its length, where its name is, how many values it has, four bytes of kinds, where its value is.
+        // `PerfDataEntry`: its length, offset of its name, number of values, four bytes of kinds, offset of its value.
         let length = half(data, entry)? as usize;
         let name = data.get(entry + half(data, entry + 4)? as usize..)?;
         let is_name = |counter: &&[u8]| {
@@ -107,8 +107,8 @@ fn offsets(data: &[u8]) -> Option<[usize; 2]> {
 }
 
 /// The u32 at an offset.
-fn half(data: &[u8], at: usize) -> Option<u32> {
-    let bytes = data.get(at..at.checked_add(4)?)?;
+fn half(data: &[u8], offset: usize) -> Option<u32> {
+    let bytes = data.get(offset..offset.checked_add(4)?)?;
     bytes.try_into().ok().map(u32::from_ne_bytes)
 }
 
@@ -116,7 +116,7 @@ fn half(data: &[u8], at: usize) -> Option<u32> {
 pub(super) mod tests {
     use super::*;
 
-    /// Performance data, and a word with its address, as `PerfMemory::_start` is.
+    /// Performance data, and a word with its address, like `PerfMemory::_start`.
     pub(in crate::interpreter) struct Counters {
         data: Vec<u8>,
         start: Box<u64>,
@@ -133,7 +133,7 @@ pub(super) mod tests {
             (&raw const *self.start) as u64
         }
 
-        /// A class of the application is unloaded.
+        /// Counts the unloading of an application class.
         pub(in crate::interpreter) fn unload(&mut self) {
             self.data[32 + 56] += 1;
         }
@@ -183,7 +183,7 @@ pub(super) mod tests {
     fn what_is_cut_off_or_not_ready_has_none() {
         let whole = data(&COUNTERS);
         assert!(offsets(&whole).is_some());
-        // The second counter's value need not be there.
+        // The second counter's value may be missing.
         for end in 0..whole.len() - 64 {
             assert_eq!(offsets(&whole[..end]), None, "{end} bytes");
         }

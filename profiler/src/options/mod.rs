@@ -1,4 +1,4 @@
-//! The agent's options, `key=value,key=value`: what they say ([`Options`]), and which there are ([`OPTIONS`]).
+//! The agent's options, `key=value,key=value`: their values ([`Options`]), and their list ([`OPTIONS`]).
 
 mod table;
 
@@ -11,44 +11,45 @@ use table::INTERNAL;
 
 pub use table::{AgentOption, OPTIONS};
 
-/// What the option string said.
+/// The parsed options.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Settings of the profiler.
     pub config: Config,
-    /// Whether executors that the driver starts get the agent too.
+    /// Whether executors that the driver starts get the agent.
     pub executors: bool,
-    /// Whether Spark is left as it is: no operators, no tasks.
+    /// Whether Spark stays unpatched, without operators and tasks.
     pub without_spark: bool,
-    /// Whether Spark's web pages get a tab of the profile.
+    /// Whether Spark's web pages get a tab with the profile.
     pub tab: Tab,
-    /// The name of the recorder that has loaded the agent into a running JVM.
+    /// The invitation of the recorder that loaded the agent into a running JVM.
     pub attach: Option<String>,
-    /// Whether such a JVM may keep the code it has compiled, whose lines are not described.
+    /// Whether such a JVM keeps its compiled code, which has no lines.
     pub keep_code: bool,
-    /// Whether records are followed through tasks.
+    /// Whether records are traced through tasks.
     pub records: Option<Records>,
-    /// How exactly compiled code tells operators apart.
+    /// How exactly compiled code separates operators.
     pub regions: Regions,
-    /// What was not understood; the rest holds.
+    /// Errors; the other options are valid.
     pub complaints: Vec<String>,
 }
 
-/// What is kept of records that are followed.
+/// What is kept of traced records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Records {
-    /// Times and places, and the beginning of the slowest ones' content.
+    /// Times and places, and the begin of the content of the slowest ones.
     Content,
     /// Times and places only.
     Redacted,
 }
 
-/// What is done so that compiled code tells operators apart.
+/// How compiled code separates operators.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Regions {
-    /// Each number that an operator computes is an expression of its own: it does not become a part of what the next operator computes.
+    /// Each number that an operator computes is an expression of its own and cannot become a part of the next
+    /// operator's.
     Exact,
-    /// Nothing: generated classes are loaded as Spark compiled them.
+    /// Generated classes are loaded as Spark compiled them.
     #[default]
     Plain,
 }
@@ -66,7 +67,7 @@ pub enum Tab {
 }
 
 impl Options {
-    /// Parses an option string. Never fails: what is wrong is left at its default and reported.
+    /// Parses an option string. Never fails: an invalid option keeps its default and is reported.
     pub fn parse(text: &str) -> Self {
         let mut options = Self::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -98,7 +99,7 @@ impl Options {
             .map_err(|expected| format!("option {key}={value}: {expected}; {}", option.otherwise))
     }
 
-    /// Ns of CPU time between two samples of a thread, 0 where none are taken.
+    /// CPU time between two samples of a thread, ns; 0 without samples.
     pub fn period_ns(&self) -> u64 {
         1_000_000_000u64
             .checked_div(u64::from(self.config.rate_hz))

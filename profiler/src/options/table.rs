@@ -1,4 +1,4 @@
-//! Every option of the agent: what it is called, takes, does, and how it is set.
+//! Every option of the agent: name, values, meaning and setter.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -14,15 +14,15 @@ use crate::share::TaskShare;
 pub struct AgentOption {
     /// Its name, before the `=`.
     pub name: &'static str,
-    /// What it takes, for documentation.
+    /// Its values, for documentation.
     pub values: &'static str,
-    /// What holds without it, for documentation.
+    /// Its default, for documentation.
     pub default: &'static str,
-    /// What it does, in a sentence or two.
+    /// Its meaning, in a sentence or two.
     pub meaning: &'static str,
-    /// What holds if the value is wrong, for the message about that.
+    /// What applies if the value is invalid, for the message.
     pub(super) otherwise: &'static str,
-    /// Sets it, or says what is expected.
+    /// Sets it, or returns what is expected.
     pub(super) set: fn(&mut Options, &str) -> Result<(), String>,
 }
 
@@ -235,7 +235,7 @@ pub const OPTIONS: &[AgentOption] = &[
     },
 ];
 
-/// Options that `unfuse record` gives, not users.
+/// Options that `unfuse record` passes; not for users.
 pub(super) const INTERNAL: &[AgentOption] = &[
     AgentOption {
         name: "attach",
@@ -261,7 +261,7 @@ pub(super) const INTERNAL: &[AgentOption] = &[
     },
 ];
 
-/// The value, if it is as expected.
+/// The value, if it is valid.
 fn expect<'a>(
     value: &'a str,
     is_good: impl Fn(&str) -> bool,
@@ -294,10 +294,10 @@ fn number(value: &str, range: RangeInclusive<u32>, expected: &str) -> Result<u32
     number.ok_or_else(|| format!("{expected} is expected"))
 }
 
-/// The times that may pass between heartbeats.
+/// Allowed intervals of heartbeats.
 const HEARTBEATS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
 
-/// A time between heartbeats; none for `off`.
+/// An interval of heartbeats; `None` for `off`.
 fn heartbeat(text: &str) -> Result<Option<Duration>, String> {
     if text == "off" {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What the processor counts while a program runs, with all that it starts.
+//! The processor's counters for a program and all processes that it starts.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,29 +12,29 @@ use perf_event_open_sys::bindings::{
 
 use super::event::open_with;
 
-/// Counters of one process, and of what it starts from then on.
+/// Counters of a process, and of those that it starts from then on.
 #[derive(Debug)]
 pub struct Counters {
     cycles: OwnedFd,
     instructions: OwnedFd,
-    /// Not every processor has it.
+    /// Missing on some processors.
     stalled: Option<OwnedFd>,
 }
 
-/// What was counted, outside the kernel.
+/// Counts outside the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counts {
     /// Instructions for each cycle.
     pub instructions_per_cycle: f64,
-    /// The part of cycles in which nothing was done since something was waited for, mostly memory.
+    /// The part of cycles without progress because of waiting, mostly for memory, 0 to 1.
     pub stalled: Option<f64>,
 }
 
 impl Counters {
-    /// Begins to count a process that has started nothing yet; 0 is the caller.
+    /// Starts counting for a process that has started no others yet; 0 is the caller.
     ///
     /// # Errors
-    /// ENOENT or EOPNOTSUPP where the machine has no PMU (most virtual machines), EACCES where it is not allowed.
+    /// ENOENT or EOPNOTSUPP if the machine has no PMU (most virtual machines), EACCES if it is not allowed.
     pub fn open(pid: u32) -> io::Result<Self> {
         let hardware = |config| open(pid, PERF_TYPE_HARDWARE, u64::from(config));
         Ok(Self {
@@ -44,7 +44,7 @@ impl Counters {
         })
     }
 
-    /// What was counted so far; none if nothing was.
+    /// The counts so far; `None` if nothing was counted.
     pub fn read(&self) -> Option<Counts> {
         let cycles = count(&self.cycles)?;
         Some(Counts {
@@ -72,14 +72,14 @@ fn open(pid: u32, kind: u32, config: u64) -> io::Result<OwnedFd> {
     open_with(&attributes, pid)
 }
 
-/// A counter's value, scaled up where it had to share the hardware; none if it never ran.
+/// A counter's value, scaled up if it shared the hardware; `None` if it never ran.
 fn count(event: &OwnedFd) -> Option<f64> {
     let mut bytes = [0; 24];
     let mut file = File::from(event.try_clone().ok()?);
     file.read_exact(&mut bytes).ok()?;
-    let [value, enabled, running] = [0, 8, 16].map(|at| {
+    let [value, enabled, running] = [0, 8, 16].map(|offset| {
         let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at..at + 8]);
+        word.copy_from_slice(&bytes[offset..offset + 8]);
         u64::from_ne_bytes(word) as f64
     });
     (running > 0.0 && value > 0.0).then(|| value * enabled / running)
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// With the kernel's clock, which every machine has.
+    /// Uses the kernel's clock, which every machine has.
     #[test]
     fn children_of_children_count() {
         let script = "read go; sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; true";

@@ -1,4 +1,4 @@
-//! Opening, reading and steering one event.
+//! Opens, reads and controls one event.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -15,20 +15,20 @@ use super::record::Record;
 use super::ring::Ring;
 use crate::clock::namespace_offset_ns;
 
-/// Bytes of the user stack that come with each sample, to repair callchains that native code broke.
+/// Size of the copy of the user stack in each sample, bytes, with which callchains broken by native code are repaired.
 const STACK_BYTES: u32 = 16 << 10;
 
-/// The same where a thread leaves its CPU: between Java and the kernel there are but a few native frames, and waits
+/// The same when a thread leaves its CPU: there are only a few native frames between Java and the kernel, and waits
 /// come in bursts.
 const WAIT_STACK_BYTES: u32 = 8 << 10;
 
-/// Data pages of the ring where samples are not more frequent than 200 Hz: a sampler may be late by a tenth of a second.
+/// Data pages of the ring for at most 200 Hz: a sampler may be late by a tenth of a second.
 const PAGES: u64 = 128;
 
-/// At most: these pages are taken from all programs.
+/// Maximum number of pages: all programs share the limit.
 const MOST_PAGES: u64 = 4 * PAGES;
 
-/// Waiting bytes that wake the sampler. Not more in larger rings: what is read late can no longer be named.
+/// Waiting bytes that wake the sampler. Not more in larger rings: samples that are read late cannot be named any more.
 const WAKE_BYTES: u64 = PAGES * 4096 / 2;
 
 /// rbx, rbp, rsp and r13 (bits of `PERF_REG_X86_BX`, `…_BP`, `…_SP`, `…_R13`).
@@ -44,7 +44,7 @@ pub struct PerfEvent {
     switches: Option<Switches>,
 }
 
-/// The event that samples the thread as it leaves its CPU. Its samples go to the ring of the other.
+/// The event that samples the thread when it leaves its CPU. Its samples go to the other event's ring.
 #[derive(Debug)]
 struct Switches {
     fd: OwnedFd,
@@ -55,17 +55,16 @@ struct Switches {
 impl PerfEvent {
     /// Opens an event on thread `tid` that samples every `period_ns` of its CPU time. It starts at once.
     ///
-    /// Samples that hit the kernel count too where the kernel allows it (their callchain is still the
-    /// user's); where it does not, their time shows in the weight of the next sample.
+    /// Includes samples in the kernel if the kernel allows it (with the user's callchain); otherwise their time is in
+    /// the weight of the next sample.
     ///
-    /// With `waits` the ring also tells every context switch, and samples the thread at each where that is
+    /// With `waits` the ring also records every context switch, and samples the thread at each switch if that is
     /// allowed: switches happen in the kernel.
     ///
     /// # Errors
-    /// The system's error for perf_event_open or mmap: EACCES/EPERM where it is not allowed,
-    /// ESRCH where the thread is gone.
+    /// The system's error for perf_event_open or mmap: EACCES/EPERM if it is not allowed, ESRCH if the thread is gone.
     pub fn open(tid: u32, period_ns: u64, waits: bool) -> io::Result<Self> {
-        // Locked memory is scarce for users who are not root: take what there is.
+        // Locked memory is scarce for users other than root: take what is available.
         let mut refused = None;
         let wanted = (PAGES * 5_000_000 / period_ns.max(1)).clamp(PAGES, MOST_PAGES);
         for pages in sizes(wanted.next_power_of_two() as usize) {
@@ -87,7 +86,7 @@ impl PerfEvent {
         Err(refused.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM)))
     }
 
-    /// Hands every record in the ring to `each`, oldest first.
+    /// Passes every record in the ring to `each`, oldest first.
     pub fn drain(&mut self, mut each: impl FnMut(Record<'_>)) {
         let offset = self.clock_offset;
         let leaving = self.switches.as_ref().map(|switches| switches.id);
@@ -108,12 +107,12 @@ impl PerfEvent {
         });
     }
 
-    /// Whether the thread is sampled as it leaves its CPU.
+    /// Whether the thread is sampled when it leaves its CPU.
     pub fn samples_switches(&self) -> bool {
         self.switches.is_some()
     }
 
-    /// From now on samples the thread at one of so many times that it leaves its CPU.
+    /// From now on samples the thread at one in `period` of its switches.
     pub fn set_switch_period(&mut self, period: u64) {
         if let Some(switches) = &mut self.switches
             && switches.period != period
@@ -146,12 +145,12 @@ impl PerfEvent {
         Ok(u64::from_ne_bytes(value))
     }
 
-    /// The period in force, ns.
+    /// The current period, ns.
     pub fn period_ns(&self) -> u64 {
         self.period_ns
     }
 
-    /// Sets the period. The kernel starts the current one afresh.
+    /// Sets the period. The kernel restarts the current one.
     pub fn set_period_ns(&mut self, period_ns: u64) {
         if set_period(self.fd.as_fd(), period_ns) {
             self.period_ns = period_ns;
@@ -176,7 +175,7 @@ impl Switches {
     }
 }
 
-/// Sets an event's period; whether the kernel took it.
+/// Sets an event's period; returns whether the kernel accepted it.
 fn set_period(event: BorrowedFd<'_>, period: u64) -> bool {
     // SAFETY: the descriptor is an event of ours; the kernel reads a u64 from the address given.
     unsafe { sys::ioctls::PERIOD(event.as_raw_fd(), &raw const period as u64) == 0 }
@@ -201,12 +200,12 @@ impl AsFd for PerfEvent {
     }
 }
 
-/// Whether this process may sample: opens an event on the calling thread and closes it.
+/// Checks that this process may sample: opens an event on the calling thread and closes it.
 pub fn probe() -> io::Result<()> {
     PerfEvent::open(nix::unistd::gettid().as_raw() as u32, 1_000_000_000, false).map(drop)
 }
 
-/// Whether threads can be sampled as they begin to wait: that happens in the kernel.
+/// Whether threads can be sampled when they begin to wait, which happens in the kernel.
 pub fn probe_switches() -> bool {
     let thread = nix::unistd::gettid().as_raw() as u32;
     PerfEvent::open(thread, 1_000_000_000, true).is_ok_and(|event| event.samples_switches())
@@ -220,7 +219,7 @@ fn sizes(most: usize) -> impl Iterator<Item = usize> {
 fn open_any(tid: u32, period_ns: u64, waits: bool, pages: usize) -> io::Result<OwnedFd> {
     let open = |user_only| {
         let mut attributes = attributes(period_ns, user_only);
-        // Without this, half the ring.
+        // Below this, half of the ring.
         if pages as u64 > PAGES {
             attributes.__bindgen_anon_2.wakeup_watermark = WAKE_BYTES as u32;
         }
@@ -266,10 +265,10 @@ fn attributes(period: u64, user_only: bool) -> perf_event_attr {
         clockid: libc::CLOCK_MONOTONIC,
         ..Default::default()
     };
-    // A software clock has a fixed period in either mode; the jitter is the sampler's, see its pacer.
+    // A software clock has a fixed period in either mode; the sampler's pacer adds the jitter.
     attr.__bindgen_anon_1.sample_period = period;
     attr.set_use_clockid(1);
-    // Records that are no samples have a time too.
+    // Records other than samples also have a time.
     attr.set_sample_id_all(1);
     attr.set_exclude_kernel(u64::from(user_only));
     attr.set_exclude_callchain_kernel(1);

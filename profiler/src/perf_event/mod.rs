@@ -1,5 +1,4 @@
-//! perf_event_open: a task-clock event on one thread and one that tells its context switches, read through
-//! one ring.
+//! perf_event_open: a task-clock event on one thread and one that records its context switches, read from one ring.
 
 mod counters;
 mod event;

@@ -1,4 +1,4 @@
-//! Records of the ring, parsed from bytes. Pure: no record, however broken, may panic.
+//! Parses records of the ring. No record, however broken, may panic.
 
 use perf_event_open_sys::bindings::{
     PERF_RECORD_LOST, PERF_RECORD_LOST_SAMPLES, PERF_RECORD_MISC_CPUMODE_MASK,
@@ -11,21 +11,21 @@ pub(super) const HEADER_BYTES: usize = 8;
 
 /// Callchain entries from here on are context markers, not addresses (`PERF_CONTEXT_MAX`).
 const CONTEXT_MARKERS: u64 = (-4095i64) as u64;
-/// But this one was in the place of a return address.
+/// Except this one, which was in the place of a return address.
 pub(crate) const NO_ADDRESS: u64 = u64::MAX;
 
 /// One record.
 #[derive(Debug, PartialEq)]
 pub enum Record<'a> {
-    /// A sample of the thread at work.
+    /// A sample of the running thread.
     Sample(Sample<'a>),
-    /// A sample of the thread as it leaves its CPU; the switch itself follows.
+    /// A sample of the thread as it leaves its CPU; the record of the switch follows.
     Leaving(Sample<'a>),
-    /// The thread leaves its CPU or comes back to one.
+    /// The thread leaves its CPU or returns to one.
     Switch(Switch),
     /// The kernel dropped this many records.
     Lost(u64),
-    /// Anything else, or a record that is not as it should be.
+    /// Another or an invalid record.
     Other,
 }
 
@@ -34,60 +34,60 @@ pub enum Record<'a> {
 pub struct Switch {
     /// CLOCK_MONOTONIC ns.
     pub time: u64,
-    /// Which way.
+    /// Its direction.
     pub to: SwitchTarget,
 }
 
-/// Where a switch takes the thread.
+/// The target of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchTarget {
     /// Onto a CPU.
     Cpu,
-    /// Off it, to wait for something.
+    /// Off its CPU, to wait for something.
     Wait,
-    /// Off it although it could go on: another thread has the CPU now.
+    /// Off its CPU although it could continue: another thread has the CPU now.
     Queue,
 }
 
-/// A sample as the ring holds it.
+/// A sample as in the ring.
 #[derive(Debug, PartialEq)]
 pub struct Sample<'a> {
-    /// The kernel's number of the event that it is of.
+    /// The kernel's id of its event.
     pub id: u64,
     /// CLOCK_MONOTONIC ns.
     pub time: u64,
-    /// What the event counted since it was opened: CPU time of the thread, ns, or its context switches.
+    /// The event's count since it was opened: CPU time of the thread, ns, or its context switches.
     pub cpu_time: u64,
     /// Whether the sample hit the kernel.
     pub in_kernel: bool,
-    /// rbx at the time, where the interpreter has the `Method*` while it makes the frame.
+    /// rbx; the interpreter keeps the `Method*` there while it makes the frame.
     pub method_register: u64,
-    /// rbp at the time.
+    /// rbp.
     pub frame_pointer: u64,
-    /// rsp at the time.
+    /// rsp.
     pub stack_pointer: u64,
-    /// r13 at the time, where the interpreter keeps its bytecode pointer.
+    /// r13; the interpreter keeps its bytecode pointer there.
     pub bytecode_register: u64,
     callchain: &'a [u8],
     stack: &'a [u8],
 }
 
 impl<'a> Sample<'a> {
-    /// User addresses, leaf first; what stood in the place of one may be `NO_ADDRESS`.
+    /// User addresses, leaf first; one of them may be `NO_ADDRESS`.
     pub fn callchain(&self) -> impl Iterator<Item = u64> + 'a {
         words(self.callchain).filter(|ip| *ip < CONTEXT_MARKERS || *ip == NO_ADDRESS)
     }
 
-    /// The word at an address, if it lies in the copy of the stack.
+    /// The word at an address, if it is in the copy of the stack.
     pub fn stack_word(&self, address: u64) -> Option<u64> {
-        let at = usize::try_from(address.checked_sub(self.stack_pointer)?).ok()?;
-        let word = self.stack.get(at..at.checked_add(8)?)?;
+        let offset = usize::try_from(address.checked_sub(self.stack_pointer)?).ok()?;
+        let word = self.stack.get(offset..offset.checked_add(8)?)?;
         word.try_into().ok().map(u64::from_ne_bytes)
     }
 
-    /// One that has nothing but a copy of the stack.
+    /// A sample with only a copy of the stack.
     #[cfg(test)]
-    pub(crate) fn of_stack(stack_pointer: u64, stack: &'a [u8]) -> Self {
+    pub(crate) fn from_stack(stack_pointer: u64, stack: &'a [u8]) -> Self {
         Self {
             id: 0,
             time: 0,
@@ -124,7 +124,7 @@ pub(super) fn header_size(header: &[u8]) -> usize {
 }
 
 impl<'a> Record<'a> {
-    /// Parses one whole record, header included.
+    /// Parses one complete record, with its header.
     pub fn parse(bytes: &'a [u8]) -> Self {
         Self::try_parse(bytes).unwrap_or(Self::Other)
     }
@@ -168,7 +168,7 @@ impl<'a> Cursor<'a> {
         self.take(8)?.try_into().ok().map(u64::from_ne_bytes)
     }
 
-    /// A switch has no fields of its own, only those that every record has.
+    /// A switch has only the fields of every record.
     fn switch(&mut self, misc: u32) -> Option<Switch> {
         let _pid_and_tid = self.u64()?;
         let time = self.u64()?;
@@ -184,7 +184,7 @@ impl<'a> Cursor<'a> {
         Some(Switch { time, to })
     }
 
-    /// The fields in the order perf_event_open(2) gives for the sample type that `event` asks for.
+    /// The fields in the order of perf_event_open(2) for the sample type of `event`.
     fn sample(&mut self, in_kernel: bool) -> Option<Sample<'a>> {
         let id = self.u64()?;
         let _ip = self.u64()?;

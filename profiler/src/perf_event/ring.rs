@@ -18,7 +18,7 @@ const PAGE: usize = 4096;
 pub(super) struct Ring {
     base: NonNull<libc::c_void>,
     data_bytes: usize,
-    /// A record that wraps around the end is put together here.
+    /// A buffer for a record that wraps around the end.
     scratch: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(&raw mut (*page).data_tail) }
     }
 
-    /// Reads all complete records and frees their room.
+    /// Reads all complete records and frees their space.
     pub(super) fn drain(&mut self, mut each: impl FnMut(Record<'_>)) {
         let head = self.head().load(Ordering::Acquire);
         let mut tail = self.tail().load(Ordering::Relaxed);
@@ -59,15 +59,15 @@ impl Ring {
             self.copy(tail, HEADER_BYTES, &mut scratch);
             let size = header_size(&scratch);
             if size < HEADER_BYTES || tail + size as u64 > head {
-                // Not a ring a kernel writes; skip to what comes next rather than loop.
+                // The kernel does not write such a ring; skip to the next records to avoid a loop.
                 tail = head;
                 break;
             }
-            let at = tail as usize % self.data_bytes;
-            if at + size <= self.data_bytes {
+            let offset = tail as usize % self.data_bytes;
+            if offset + size <= self.data_bytes {
                 // SAFETY: the bytes lie within the mapping and the kernel does not write between
                 // tail and head.
-                let bytes = unsafe { std::slice::from_raw_parts(self.data().add(at), size) };
+                let bytes = unsafe { std::slice::from_raw_parts(self.data().add(offset), size) };
                 each(Record::parse(bytes));
             } else {
                 scratch.clear();
@@ -86,12 +86,12 @@ impl Ring {
     }
 
     fn copy(&self, from: u64, bytes: usize, into: &mut Vec<u8>) {
-        let at = from as usize % self.data_bytes;
-        let first = bytes.min(self.data_bytes - at);
+        let offset = from as usize % self.data_bytes;
+        let first = bytes.min(self.data_bytes - offset);
         // SAFETY: both parts lie within the data pages (`bytes` ≤ the distance of head and tail,
         // which the kernel keeps ≤ `data_bytes`).
         unsafe {
-            into.extend_from_slice(std::slice::from_raw_parts(self.data().add(at), first));
+            into.extend_from_slice(std::slice::from_raw_parts(self.data().add(offset), first));
             into.extend_from_slice(std::slice::from_raw_parts(self.data(), bytes - first));
         }
     }

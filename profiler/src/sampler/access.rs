@@ -1,4 +1,4 @@
-//! What a sampler reads of its JVM's.
+//! What a sampler may read of its JVM.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,23 +10,23 @@ use crate::maps::Maps;
 use crate::memory::Memory;
 use crate::process;
 
-/// What was opened while the process that forks the samplers could still open it. The kernel asks when such a file
-/// is opened, not when it is read.
+/// Files opened while the process that forks the samplers could still open them. The kernel checks permissions when
+/// such a file is opened, not when it is read.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
-    /// Whose the JVM is, where the samplers were not forked from it.
+    /// The owner of the JVM, if the samplers were not forked from it.
     owner: Option<Identity>,
     memory: Option<Memory>,
     maps: Option<File>,
 }
 
 impl Access {
-    /// Makes the calling process one of the JVM's owner, with what it takes to open events on the JVM's threads.
-    /// Before that it opens what only root may where a JVM lets nobody look into it (its user has changed while it
-    /// ran, or ptrace is restricted).
+    /// Gives the calling process the identity of the JVM's owner, with the capabilities to open events on the JVM's
+    /// threads. Before that it opens files that only root may open, if nobody else may inspect the JVM (its user
+    /// changed while it ran, or ptrace is restricted).
     ///
     /// # Errors
-    /// Those of `Identity::assume`.
+    /// Those of [`Identity::assume`].
     pub(crate) fn take_over(owner: Identity, jvm: u32) -> io::Result<Self> {
         let mut access = Self::open(owner, jvm).unwrap_or_default();
         access.owner = Some(owner);
@@ -34,8 +34,8 @@ impl Access {
         Ok(access)
     }
 
-    /// None where the files may be those of another process: the number may have been given to one before they were
-    /// opened, and a process that runs a set-uid program keeps it.
+    /// `None` if the files may be another process's: the number may have been reused before they were opened, and a
+    /// process that runs a set-uid program keeps it.
     fn open(owner: Identity, jvm: u32) -> Option<Self> {
         let process = process::pidfd(jvm as i32).ok()?;
         let access = Self {
@@ -54,10 +54,10 @@ impl Access {
             .chain(self.maps.as_ref().map(File::as_raw_fd))
     }
 
-    /// Checks that the JVM has such a thread now, and that it is its owner's: the JVM may name any number.
+    /// Checks that the JVM has such a thread now, and that it is its owner's: the JVM may announce any number.
     ///
     /// # Errors
-    /// ESRCH where it has none, EPERM where the thread is another user's.
+    /// ESRCH if there is no such thread, EPERM if it is another user's.
     pub(super) fn check_thread(&self, jvm: u32, tid: u32) -> io::Result<()> {
         let status =
             read_status(&format!("/proc/{jvm}/task/{tid}/status")).map_err(|e| match e.kind() {
@@ -72,10 +72,10 @@ impl Access {
         }
     }
 
-    /// Leaves the calling sampler, whose events are open, what it takes to look into the JVM.
+    /// Reduces the capabilities of the calling sampler, whose events are open, to those for inspecting the JVM.
     ///
     /// # Errors
-    /// The system's, where it keeps more. A sampler that was forked from the JVM gives up nothing yet.
+    /// The system's, if it keeps more. A sampler that was forked from the JVM drops nothing yet.
     pub(super) fn keep_inspection(&self) -> io::Result<()> {
         if let Some(owner) = self.owner {
             retain_capabilities(owner.inspection_capabilities())?;
@@ -84,11 +84,10 @@ impl Access {
         Ok(())
     }
 
-    /// Leaves the calling sampler no capability.
+    /// Drops all capabilities of the calling sampler.
     ///
     /// # Errors
-    /// The system's, where it keeps some. For a sampler that was forked from the JVM that is no error: it has what
-    /// the JVM has.
+    /// The system's, if it keeps some. For a sampler that was forked from the JVM that is no error: it has the JVM's.
     pub(super) fn give_up_capabilities(&self) -> io::Result<()> {
         match (retain_capabilities(&[]), self.owner) {
             (Err(e), Some(_)) => Err(e),
@@ -99,22 +98,22 @@ impl Access {
     /// The JVM's memory.
     ///
     /// # Errors
-    /// The system's, where ptrace is restricted.
+    /// The system's, if ptrace is restricted.
     pub(super) fn memory(&self, jvm: u32) -> io::Result<Memory> {
         Memory::open(jvm).or_else(|e| self.memory.as_ref().ok_or(e)?.try_clone())
     }
 
-    /// The JVM's mappings. A file of the sampler's own is better: those who share one make each other start again.
+    /// The JVM's mappings. Each sampler needs its own file: shared ones make each other restart.
     ///
     /// # Errors
-    /// The system's, where the JVM has ended.
+    /// The system's, if the JVM has ended.
     pub(super) fn maps(&self, jvm: u32) -> io::Result<Maps> {
         let own = Maps::file(jvm);
         Maps::read_from(own.or_else(|e| self.maps.as_ref().ok_or(e)?.try_clone())?)
     }
 }
 
-/// A process's or thread's status. Its name may be no UTF-8.
+/// The status of a process or thread. Its name may not be UTF-8.
 fn read_status(path: &str) -> io::Result<String> {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -141,9 +140,9 @@ mod tests {
             owner: Some(owner),
             ..Access::default()
         };
-        let own = Identity::of_process(jvm).unwrap();
+        let own = Identity::from_process(jvm).unwrap();
         of(own).check_thread(jvm, thread).unwrap();
-        let other = of(Identity::of_nobody());
+        let other = of(Identity::nobody());
         assert_eq!(errno(other.check_thread(jvm, thread)), Some(libc::EPERM));
     }
 
@@ -152,6 +151,6 @@ mod tests {
         let process = std::process::id();
         let own = Access::open(Identity::current(), process).unwrap();
         assert!(own.memory.is_some() && own.maps.is_some());
-        assert!(Access::open(Identity::of_nobody(), process).is_none());
+        assert!(Access::open(Identity::nobody(), process).is_none());
     }
 }

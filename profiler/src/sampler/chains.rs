@@ -1,4 +1,4 @@
-//! How the kernel's callchains are made true.
+//! Corrects the kernel's callchains.
 
 use super::interpreted::{CALLERS_MISSING, InterpretedFrames, TaggedFrames};
 use super::repair::{self, Chain};
@@ -7,21 +7,21 @@ use crate::maps::Maps;
 use crate::perf_event::Sample;
 use crate::timer::TOP_WORDS;
 
-/// The ways, by how the JVM was started.
+/// The methods, by how the JVM was started.
 pub(super) enum Chains<'a> {
     /// The JVM keeps frame pointers.
     Pointers(InterpretedFrames<'a>),
-    /// It ran before we came, and does not.
+    /// The JVM was attached to, and does not keep them.
     Sizes(Unwinder<'a>),
 }
 
 impl Chains<'_> {
-    /// To be called before each batch of samples.
+    /// Called before each batch of samples.
     pub(super) fn begin(&mut self, now: u64) {
         self.tagged().begin(now);
     }
 
-    /// What tagged words of chains stand for.
+    /// The meaning of tagged words in chains.
     pub(super) fn tagged(&mut self) -> &mut TaggedFrames {
         match self {
             Self::Pointers(interpreted) => interpreted.tagged(),
@@ -29,7 +29,7 @@ impl Chains<'_> {
         }
     }
 
-    /// Completes, repairs and marks a chain (leaf first) as the kernel walked it.
+    /// Completes, repairs and tags a chain (leaf first) from the kernel's walk.
     pub(super) fn complete(
         &mut self,
         chain: &mut Vec<u64>,
@@ -56,7 +56,7 @@ impl Chains<'_> {
         }
     }
 
-    /// Completes a chain that a CPU timer took, which frame pointers are needed for.
+    /// Completes a chain from a CPU timer, which needs frame pointers.
     pub(super) fn complete_by_top(
         &mut self,
         chain: &mut Vec<u64>,

@@ -1,7 +1,7 @@
-//! Which frames of a callchain are interpreted, and what they interpret.
+//! Finds interpreted frames in a callchain, and their methods.
 //!
-//! In a chain, such a frame is one word of its own kind: the number of the method and the index of the
-//! bytecode. So equal chains are equal words, and nothing needs to be carried beside them.
+//! In a chain, such a frame is one tagged word: the number of the method and the index of the bytecode. So equal chains
+//! are equal words, without further data.
 
 use unfuse_codemap::{CodeMap, Lookup, Resolution};
 
@@ -13,29 +13,29 @@ use crate::memory::Memory;
 use crate::perf_event::Sample;
 use crate::timer::TOP_WORDS;
 
-/// Set in a chain's word that is no address but a method (above bit 32) and a bytecode index.
+/// Set in a word of a chain that is not an address but a method (above bit 32) and a bytecode index.
 pub(super) const INTERPRETED: u64 = 1 << 63;
-/// The word at the root of a chain whose further callers are not known; no method has this number.
+/// The root word of a chain whose callers are unknown; no method has this number.
 pub(super) const CALLERS_MISSING: u64 = u64::MAX - 1;
-/// In place of a bytecode index that is not known.
+/// In place of an unknown bytecode index.
 const NO_BCI: u64 = u32::MAX as u64;
 
-/// Slots of an interpreter frame, bytes below its frame pointer (x86-64, JDK 17 to 25).
+/// Slots of an interpreter frame: offsets below its frame pointer, bytes (x86-64, JDK 17 to 25).
 pub(super) const METHOD: u64 = 3 * 8;
 pub(super) const BYTECODE: u64 = 8 * 8;
 
 /// Bytes above the copy of the stack that are searched for frames.
 const FURTHER_UP: u64 = 64 << 10;
-/// No frame is larger.
+/// Largest frame, bytes.
 const LARGEST_FRAME: u64 = 64 << 10;
-/// Links that must fit, at least and at most.
+/// Minimum and maximum number of links that must match.
 const SURE: usize = 3;
 const FOLLOWED: usize = 32;
 
-/// The name under which the VM reports the interpreter's code.
+/// The VM's name of the interpreter's code.
 pub(super) const INTERPRETER: &str = "Interpreter";
 
-/// TaggedFrames of chains for interpreted frames, and the methods they stand for.
+/// Tagged words of chains for interpreted frames, and their methods.
 pub(super) struct TaggedFrames {
     methods: Option<Methods>,
 }
@@ -45,15 +45,15 @@ impl TaggedFrames {
         Self { methods }
     }
 
-    /// To be called before each batch of samples; methods are named as they are now.
+    /// Called before each batch of samples; from then on, methods have their current names.
     pub(super) fn begin(&mut self, now: u64) {
         if let Some(methods) = &mut self.methods {
             methods.begin(now);
         }
     }
 
-    /// The word for the `Method*` and the bytecode pointer of the innermost frame; none if there is no method. In its first
-    /// and last instructions the frame has no bytecode pointer, or that of another method.
+    /// The word for the `Method*` and the bytecode pointer of the innermost frame; `None` if there is no method. In its
+    /// first and last instructions the frame has no bytecode pointer, or another method's.
     pub(super) fn leaf(&mut self, method: u64, bcp: u64) -> Option<u64> {
         let methods = self.methods.as_mut()?;
         let number = methods.number(method)?;
@@ -61,20 +61,21 @@ impl TaggedFrames {
         Some(INTERPRETED | u64::from(number) << 32 | bci)
     }
 
-    /// Whether there is, or was, a method at an address.
+    /// Whether an address has, or had, a method.
     fn is_method(&self, address: u64) -> bool {
         let methods = self.methods.as_ref();
         methods.is_some_and(|methods| methods.is_method(address))
     }
 
-    /// The word for the `Method*` and the saved bytecode pointer of a caller's frame; none if there is no such method.
+    /// The word for the `Method*` and the saved bytecode pointer of a caller's frame; `None` if there is no such
+    /// method.
     pub(super) fn caller(&mut self, method: u64, bcp: u64) -> Option<u64> {
         let word = self.leaf(method, bcp)?;
         let (method, _) = self.get(word)?;
         method.can_save(bcp).then_some(word)
     }
 
-    /// The method and the bytecode index, if known, of a marked word.
+    /// The method of a tagged word and, if known, its bytecode index.
     pub(super) fn get(&self, word: u64) -> Option<(&InterpretedMethod, Option<u16>)> {
         if word & INTERPRETED == 0 {
             return None;
@@ -85,13 +86,13 @@ impl TaggedFrames {
     }
 }
 
-/// Marks interpreted frames.
+/// Tags interpreted frames.
 pub(super) struct InterpretedFrames<'a> {
     map: &'a CodeMap,
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
     tagged: TaggedFrames,
-    /// Where the interpreter's code is, once seen.
+    /// The range of the interpreter's code, once seen.
     code: Option<(u64, u64)>,
     resolved: Resolution,
     marked: Vec<u64>,
@@ -109,12 +110,12 @@ impl<'a> InterpretedFrames<'a> {
         }
     }
 
-    /// What its tagged words stand for.
+    /// The meaning of its tagged words.
     pub(super) fn tagged(&mut self) -> &mut TaggedFrames {
         &mut self.tagged
     }
 
-    /// Puts the caller into `chain` that the kernel left out; the interpreter's code is another matter.
+    /// Inserts the caller that the kernel skipped into `chain`; the interpreter's code is handled separately.
     pub(super) fn complete(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
         leaf::complete_barriers(chain, sample);
         if self.leaf_is_compiled(chain, sample.time, maps) {
@@ -122,7 +123,7 @@ impl<'a> InterpretedFrames<'a> {
         }
     }
 
-    /// The same for a sample that came with the top of the stack only.
+    /// The same for a sample with only the top of the stack.
     pub(super) fn complete_by_top(
         &mut self,
         chain: &mut Vec<u64>,
@@ -135,7 +136,7 @@ impl<'a> InterpretedFrames<'a> {
         }
     }
 
-    /// Whether the leaf is generated code, other than the interpreter's.
+    /// Whether the leaf is generated code other than the interpreter's.
     fn leaf_is_compiled(&mut self, chain: &[u64], time: u64, maps: &Maps) -> bool {
         let Some(leaf) = chain.first().filter(|ip| maps.in_code_cache(**ip)) else {
             return false;
@@ -144,8 +145,8 @@ impl<'a> InterpretedFrames<'a> {
             .is_none_or(|(start, end)| !(start..end).contains(leaf))
     }
 
-    /// Follows the frame pointers again, in the stack, and marks every frame of
-    /// `chain` (leaf first, as the kernel walked it) that is in the interpreter.
+    /// Follows the frame pointers in the stack again, and tags every frame of `chain` (leaf first, from the kernel's
+    /// walk) that is in the interpreter.
     pub(super) fn mark(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
         let Some((start, end)) = self.interpreter(chain, sample.time, maps) else {
             return;
@@ -167,8 +168,8 @@ impl<'a> InterpretedFrames<'a> {
                         let saved = stack.word(frame.checked_sub(BYTECODE)?)?;
                         return Some((stack.word(slot)?, saved));
                     }
-                    // The innermost frame keeps the pointer in a register, the slot is out of date. A
-                    // frame that is just being made has not even the method in it.
+                    // The innermost frame keeps the pointer in a register, so its slot is out of date. A frame under
+                    // construction does not even contain the method.
                     let method = if slot < sample.stack_pointer {
                         sample.method_register
                     } else {
@@ -191,7 +192,7 @@ impl<'a> InterpretedFrames<'a> {
             if depth < known_from {
                 continue;
             }
-            // The next frame's pointer was saved by this one, if this is how the kernel went on.
+            // This frame saved the next frame's pointer, if the kernel continued in this way.
             frame = frame.filter(|frame| {
                 chain
                     .get(depth + 1)
@@ -200,7 +201,7 @@ impl<'a> InterpretedFrames<'a> {
             frame = frame.and_then(|frame| stack.word(frame));
             // Towards the thread's start there is nothing left to name.
             if frame.is_none() && !lost && chain[depth + 1..].iter().any(|ip| inside(*ip)) {
-                // Only once: what is found further up is walked to the end, or is not there.
+                // Only once: frames found further up are walked to the end, or do not exist.
                 lost = true;
                 if let Some((found_at, found)) = further_up(&chain[depth + 1..], &mut stack) {
                     known_from = depth + 1 + found_at;
@@ -211,7 +212,7 @@ impl<'a> InterpretedFrames<'a> {
         std::mem::swap(chain, &mut self.marked);
     }
 
-    /// The interpreter's code: known from the first frame that is in it.
+    /// The interpreter's code, known from the first frame in it.
     fn interpreter(&mut self, chain: &[u64], time: u64, maps: &Maps) -> Option<(u64, u64)> {
         if self.code.is_none() {
             let generated = chain.iter().filter(|ip| maps.in_code_cache(**ip));
@@ -236,14 +237,14 @@ impl<'a> InterpretedFrames<'a> {
     }
 }
 
-/// The innermost frame whose pointer is known, by depth. In system calls the kernel does not tell rbp,
-/// and native code may use it for something else: then the place where two frames of the chain link
-/// is looked for in the stack.
+/// The innermost frame with a known frame pointer, by depth. In system calls the kernel does not provide rbp, and
+/// native code may use it for something else: then the stack is searched for the place where two frames of the chain
+/// link.
 fn first_frame(chain: &[u64], sample: &Sample<'_>) -> (usize, Option<u64>) {
     let links = |frame: u64, depth: usize| {
-        chain
-            .get(depth + 1)
-            .is_some_and(|ret| return_address(frame, |at| sample.stack_word(at)) == Some(*ret))
+        chain.get(depth + 1).is_some_and(|ret| {
+            return_address(frame, |address| sample.stack_word(address)) == Some(*ret)
+        })
     };
     let own = sample.frame_pointer;
     // A leaf without a frame leaves the register to its caller.
@@ -265,9 +266,9 @@ fn first_frame(chain: &[u64], sample: &Sample<'_>) -> (usize, Option<u64>) {
     found.unwrap_or((0, None))
 }
 
-/// Where the rest of a chain can be followed again: native code may have filled the copy of the stack,
-/// and the frames right above it are gone by now. The first frame, by depth, from which the links in
-/// memory are those of the chain to its end.
+/// Where the rest of a chain can be followed again: native code may have filled the copy of the stack, and the frames
+/// right above it are gone by now. Returns the first frame, by depth, from which the links in memory match the chain to
+/// its end.
 fn further_up(chain: &[u64], stack: &mut Stack<'_>) -> Option<(usize, u64)> {
     let from = stack.copy_end();
     for frame in (0..FURTHER_UP / 8).map(|slot| from + 8 * slot) {
@@ -285,7 +286,7 @@ fn further_up(chain: &[u64], stack: &mut Stack<'_>) -> Option<(usize, u64)> {
     None
 }
 
-/// Whether the links from a frame on are the return addresses given, as far as is sure.
+/// Whether the links from a frame on match the return addresses, with enough certainty.
 fn follows(returns: &[u64], mut frame: u64, stack: &mut Stack<'_>) -> bool {
     returns.iter().take(FOLLOWED).all(|ret| {
         let here = stack.return_address(frame) == Some(*ret);

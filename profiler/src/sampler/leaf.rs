@@ -1,8 +1,8 @@
-//! Generated code that has no frame of its own: not yet, no longer, or never.
+//! Generated code without a frame of its own: not yet, no longer, or never.
 //!
-//! Until a method has saved rbp, and once it has restored it, rbp is its caller's: the kernel then takes the
-//! caller's caller for the caller. Small methods spend much of their time there, and vtable and itable
-//! stubs all of it. The return address is on top of the stack then, or where the prologue says.
+//! Until a method has saved rbp, and after it has restored it, rbp is its caller's: the kernel then mistakes the
+//! caller's caller for the caller. Small methods spend much of their time there, and vtable and itable stubs all of it.
+//! The return address is then on top of the stack, or where the prologue implies.
 
 use super::stack::{Stack, return_address};
 use crate::maps::Maps;
@@ -10,24 +10,24 @@ use crate::memory::Memory;
 use crate::perf_event::{NO_ADDRESS, Sample};
 use crate::timer::TOP_WORDS;
 
-/// Longest chain, as the kernel's.
+/// Longest chain, as in the kernel.
 const MAX_FRAMES: usize = 127;
-/// Bytes of code looked at before and after the leaf's address.
+/// Bytes of code that are examined before and after the leaf's address.
 const BEFORE: usize = 8;
 const AFTER: usize = 8;
 const PUSH_RBP: u8 = 0x55;
 
-/// Where the return address of a leaf is.
+/// The place of a leaf's return address.
 #[derive(Debug, PartialEq, Eq)]
 enum Return {
     /// In a slot of the stack; rbp is the caller's.
     Slot(u64),
-    /// In the leaf's own frame, which begins here; rbp has yet to get there.
+    /// In the leaf's own frame, which begins here; rbp is not set to it yet.
     Frame(u64),
 }
 
-/// Puts the caller into `chain` (leaf first) that the kernel left out. The leaf must be in generated
-/// code, but not in the interpreter's.
+/// Inserts the caller that the kernel skipped into `chain` (leaf first). The leaf must be in generated code, but not in
+/// the interpreter's.
 pub(super) fn complete(
     chain: &mut Vec<u64>,
     sample: &Sample<'_>,
@@ -58,7 +58,7 @@ pub(super) fn complete(
     }
 }
 
-/// The same where only the stack and frame pointers and the words on top of the stack are known.
+/// The same if only the stack and frame pointers and the words on top of the stack are known.
 pub(super) fn complete_by_top(
     chain: &mut Vec<u64>,
     top: &[u64; TOP_WORDS],
@@ -77,7 +77,7 @@ pub(super) fn complete_by_top(
     let found = find(&code_around(leaf, memory), (*rsp, *rbp), word, in_code);
     let (slot, kept) = match found {
         Some(Return::Slot(slot)) => (Some(slot), chain.len()),
-        // What was read through rbp is not true, and what is further up is not known.
+        // The chain read through rbp is wrong, and the frames further up are unknown.
         Some(Return::Frame(frame)) => (frame.checked_add(8), 1),
         None => return,
     };
@@ -93,7 +93,7 @@ fn code_around(leaf: u64, memory: Option<&Memory>) -> [u8; BEFORE + AFTER] {
         .unwrap_or_default()
 }
 
-/// Puts in the methods whose entry barriers run; the kernel found no address there.
+/// Inserts the methods whose entry barriers run, for which the kernel found no address.
 pub(super) fn complete_barriers(chain: &mut Vec<u64>, sample: &Sample<'_>) {
     if !chain.contains(&NO_ADDRESS) {
         return;
@@ -113,7 +113,7 @@ pub(super) fn complete_barriers(chain: &mut Vec<u64>, sample: &Sample<'_>) {
     chain.retain(|address| *address != NO_ADDRESS);
 }
 
-/// Where the return address is, if the frame is not as the kernel supposes.
+/// The place of the return address, if the frame is not as the kernel assumes.
 fn find(
     code: &[u8; BEFORE + AFTER],
     (rsp, rbp): (u64, u64),
@@ -125,8 +125,8 @@ fn find(
     if rsp % 16 == 8 && in_code(word(rsp)?) {
         return Some(Return::Slot(rsp));
     }
-    // push rbp; here; mov rbp, rsp. The two words alone prove nothing: an earlier callee of the same caller leaves them on the
-    // stack, and this one may not have overwritten them yet.
+    // push rbp; here; mov rbp, rsp. The two words alone are no proof: an earlier callee of the same caller leaves them
+    // on the stack, and this one may not have overwritten them yet.
     let is_pushed = *code == [0; BEFORE + AFTER] || before.ends_with(&[PUSH_RBP]);
     if is_pushed && word(rsp) == Some(rbp) && rbp > rsp && in_code(word(rsp + 8)?) {
         return Some(Return::Slot(rsp + 8));
@@ -173,7 +173,7 @@ fn walk(mut frame: u64, stack: &mut Stack<'_>) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// `sub rsp, 0x18; mov [rsp+0x10], rbp; mov rbp, rsp; add rbp, 0x10; imul …`, with what precedes it.
+    /// `sub rsp, 0x18; mov [rsp+0x10], rbp; mov rbp, rsp; add rbp, 0x10; imul …`, with the code before it.
     const LEAF: [u8; 41] = [
         0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, // 8
         0x48, 0x81, 0xec, 0x18, 0, 0, 0, // 15
@@ -183,9 +183,9 @@ mod tests {
         0x48, 0x8b, 0xc2, 0x48, 0x6b, 0xc0, 0x0b, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
     ];
 
-    /// The state before the instruction at `at`, the return address in `CALLER`'s slot at 0x1028.
-    fn before(at: usize, rsp: u64, rbp: u64) -> Option<Return> {
-        let code = LEAF[at - BEFORE..at + AFTER].try_into().unwrap();
+    /// The state before the instruction at `offset`, the return address in `CALLER`'s slot at 0x1028.
+    fn before(offset: usize, rsp: u64, rbp: u64) -> Option<Return> {
+        let code = LEAF[offset - BEFORE..offset + AFTER].try_into().unwrap();
         let word = |address| match address {
             0x1028 => Some(7),
             0x1020 => Some(0x1100),
@@ -218,9 +218,9 @@ mod tests {
             0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, PUSH_RBP, 0x48, 0x8b, 0xec, 0, 0, 0, 0, 0,
         ];
         assert_eq!(found(&pushed), Some(Return::Slot(0x1028)));
-        // Code that cannot be read may be that.
+        // Unreadable code may be that.
         assert_eq!(found(&[0; BEFORE + AFTER]), Some(Return::Slot(0x1028)));
-        // An earlier callee has left the two words.
+        // An earlier callee left the two words.
         assert_eq!(found(&[0x90; BEFORE + AFTER]), None);
         assert_eq!(before(27, 0x1020, 0x1100), None);
     }

@@ -1,5 +1,5 @@
-//! One process for one thread: reads its samples, waits until the code map can know them, resolves,
-//! adds up, and sends the sums to the writer.
+//! A process for each thread: reads its samples, waits until the code map can have their code, resolves them, adds them
+//! up, and sends the sums to the writer.
 
 mod access;
 mod chains;
@@ -46,18 +46,18 @@ use waits::{WaitGroup, Waits};
 pub(crate) use access::Access;
 pub(crate) use source::SourceKind;
 
-/// How long samples wait for late JVMTI events before they are resolved.
+/// How long samples wait for late JVMTI events before they are resolved, ns.
 const GRACE_NS: u64 = 1_000_000_000;
-/// How often sums are sent.
+/// Interval at which sums are sent.
 const SEND_EVERY: Duration = Duration::from_secs(2);
 
-/// The signal by which the manager ends a sampler early.
+/// The signal with which the manager ends a sampler early.
 pub(crate) const END_SIGNAL: Signal = Signal::SIGUSR1;
 
-/// The signal by which the manager has a sampler send what it has.
+/// The signal with which the manager makes a sampler send its data.
 pub(crate) const SEND_SIGNAL: Signal = Signal::SIGUSR2;
 
-/// What a sampler is started with.
+/// The arguments of a sampler.
 pub(crate) struct Assignment<'a> {
     pub(crate) tid: u32,
     pub(crate) thread: String,
@@ -80,7 +80,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     let status = StatusWords::new(assignment.map);
     match Sampler::new(assignment) {
         Ok(mut sampler) => while sampler.step() == Next::Continue {},
-        // Its CPU time is unknown.
+        // The CPU time of the thread is unknown.
         Err(e) if matches!(e.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {
             status.add(Counter::BriefThreads, 1);
         }
@@ -88,20 +88,21 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     }
 }
 
-/// Whether a sampler goes on.
+/// Whether a sampler continues.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Continue,
     End,
 }
 
-/// Samples of one thread on their way: from the source to `raw` and `waits`, from there through the resolver to the outbox.
+/// The sampler of one thread. Samples go from the source to `raw` and `waits`, and from there through the resolver to
+/// the outbox.
 struct Sampler<'a> {
     status: StatusWords<'a>,
     jvm_ends: &'a OwnedFd,
     signals: SignalFd,
     tasks: TaskShare,
-    /// Whether the JVM ran before it was profiled.
+    /// Whether the JVM was attached to.
     attached: bool,
     source: Box<dyn SampleSource + 'a>,
     timeline: Timeline<'a>,
@@ -118,10 +119,10 @@ struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// Opens all that needs capabilities, and gives these up.
+    /// Opens everything that needs capabilities, and drops these.
     ///
     /// # Errors
-    /// `ESRCH` where the thread has ended, and the system's others.
+    /// `ESRCH` if the thread has ended, and the system's others.
     fn new(assignment: Assignment<'a>) -> io::Result<Self> {
         let Assignment {
             tid,
@@ -138,14 +139,14 @@ impl<'a> Sampler<'a> {
             waits: with_waits,
         } = assignment;
         let status = StatusWords::new(map);
-        // From now on, as the thread may be waiting.
+        // From now on, because the thread may be waiting.
         let waits = Waits::new(monotonic_ns());
         let source = source::open(source, access, (jvm, tid), period_ns, with_waits)?;
-        // What follows parses what the JVM has made.
+        // The following code parses the JVM's data.
         access.keep_inspection()?;
         let mut maps = access.maps(jvm)?;
         maps.set_code_cache(status.code_cache());
-        // Without it (ptrace is restricted) interpreted frames keep their general name.
+        // Without it (ptrace is restricted), interpreted frames have no method names.
         let memory = access.memory(jvm).ok();
         let methods = memory
             .as_ref()
@@ -198,7 +199,7 @@ impl<'a> Sampler<'a> {
         self.take_samples();
         self.follow_state();
         if wakeup.over && self.attached && has_ended(self.jvm_ends) {
-            // The recording is over, not the JVM: it may still have to describe code that was sampled.
+            // The recording has ended, but not the JVM: it may still have to describe sampled code.
             std::thread::sleep(Duration::from_nanos(GRACE_NS));
         }
         let ready_before = if wakeup.over || wakeup.send {
@@ -218,7 +219,7 @@ impl<'a> Sampler<'a> {
         Next::Continue
     }
 
-    /// Waits until there are samples, something is over, or what waits is due.
+    /// Waits until there are samples, something has ended, or waiting data is due.
     fn wait(&self) -> Wakeup {
         let work_pending =
             !self.raw.is_empty() || !self.outbox.is_empty() || !self.waits.is_empty();
@@ -251,9 +252,9 @@ impl<'a> Sampler<'a> {
         wakeup
     }
 
-    /// Takes what the source has.
+    /// Takes the samples of the source.
     fn take_samples(&mut self) {
-        // A task's start is marked before its samples are taken.
+        // The start of a task is marked before its samples are taken.
         self.timeline.update();
         self.taken += self.source.drain(&mut Intake {
             raw: &mut self.raw,
@@ -264,7 +265,7 @@ impl<'a> Sampler<'a> {
         });
     }
 
-    /// Names the samples from before a time, and adds them up in the outbox.
+    /// Resolves the samples from before a time, and adds them to the outbox.
     fn resolve_samples(&mut self, ready_before: u64) {
         if !self.raw.has_before(ready_before) {
             return;
@@ -341,7 +342,7 @@ impl<'a> Sampler<'a> {
         });
     }
 
-    /// Follows the writer to its generation; in a new one, stacks that were sent before have to be sent again.
+    /// Enters the writer's generation; in a new one, stacks must be sent again.
     fn enter_generation(&mut self) {
         if self.outbox.enter(self.status.generation()) {
             self.resolver.forget();
@@ -349,7 +350,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// Where the leaf of a sample's chain lies.
+/// What the leaf of a sample's chain does.
 fn leaf_of(sample: &RawSample) -> Leaf {
     if sample.in_kernel {
         Leaf::Kernel
@@ -358,7 +359,7 @@ fn leaf_of(sample: &RawSample) -> Leaf {
     }
 }
 
-/// Counts waits with one stack: what they waited for, and for a CPU.
+/// Counts waits with one stack: the waits for something, and those for a CPU.
 fn count_waits(
     settled: &WaitGroup<'_, Option<Task>>,
     tasks: TaskShare,

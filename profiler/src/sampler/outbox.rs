@@ -1,4 +1,4 @@
-//! Sums of samples on their way to the writer.
+//! Sums of samples for the writer.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -7,7 +7,7 @@ use super::raw::RawSample;
 use super::waits::{Sum, WaitStack};
 use unfuse_format::StackId;
 
-use crate::recent::Recent;
+use crate::recent::RecentSet;
 use crate::wire::{
     Tally, TaskAttempt, ToWriter, WireFrame, WirePiece, WireSamples, WireStack, WireStacks,
     send_blocking,
@@ -16,25 +16,25 @@ use crate::writer::WINDOW_NS;
 
 /// Rows in one message; keeps a message far below the packet limit.
 const ROWS_A_MESSAGE: usize = 1000;
-/// Sums that are sent before their time.
+/// Larger sums are sent early.
 const LARGE: usize = 4 * ROWS_A_MESSAGE;
-/// Bytes of stacks in one message, about; keeps it below the packet limit, too.
+/// Approximate size of the stacks in one message, bytes; keeps it below the packet limit, too.
 const STACK_BYTES: usize = 64 << 10;
-/// Stack ids remembered as sent; forgetting them costs a repetition, not a loss.
+/// Number of stack ids remembered as sent; a forgotten one is sent again, not lost.
 const REMEMBERED: usize = 8_192;
 
-/// Task, stack, and whether it waits there.
+/// Task, stack, and whether the thread waits.
 type Key = (Option<TaskAttempt>, StackId, bool);
 
-/// What one sampler has counted and not yet sent.
+/// Data of one sampler that is not sent yet.
 pub(super) struct Outbox<'a> {
     tid: u32,
     thread: String,
     to: &'a OwnedFd,
     sums: HashMap<Key, WireSamples>,
-    sent_stacks: Recent<StackId>,
+    sent_stacks: RecentSet<StackId>,
     stacks: WireStacks,
-    /// Places of pieces in `stacks`, by their hashes, and the bytes of it all.
+    /// Indices of pieces in `stacks` by their hashes, and the size of all.
     places: HashMap<u64, u32>,
     stack_bytes: usize,
     generation: u64,
@@ -49,7 +49,7 @@ impl<'a> Outbox<'a> {
             thread,
             to,
             sums: HashMap::new(),
-            sent_stacks: Recent::new(REMEMBERED),
+            sent_stacks: RecentSet::new(REMEMBERED),
             stacks: WireStacks::default(),
             places: HashMap::new(),
             stack_bytes: 0,
@@ -67,8 +67,8 @@ impl<'a> Outbox<'a> {
         self.sums.len() >= LARGE
     }
 
-    /// Takes notice of the writer's generation. In a new one stacks must be sent again; what is here goes first,
-    /// as its stacks are in the last one. Returns whether it is new.
+    /// Enters the writer's generation. In a new one stacks must be sent again; the current data is sent first, because
+    /// its stacks are in the last generation. Returns whether it is new.
     pub(super) fn enter(&mut self, generation: u64) -> bool {
         let is_new = generation != self.generation;
         if is_new {
@@ -79,8 +79,8 @@ impl<'a> Outbox<'a> {
         is_new
     }
 
-    /// Has a stack sent ahead of its samples, if it was not sent lately. Its pieces (innermost first) come with their
-    /// hashes.
+    /// Queues a stack to be sent before its samples, if it was not sent recently. Its pieces (innermost first) come
+    /// with their hashes.
     pub(super) fn stack<'p>(
         &mut self,
         id: StackId,
@@ -114,7 +114,7 @@ impl<'a> Outbox<'a> {
         }
     }
 
-    /// Counts one sample, which stands for so much CPU time.
+    /// Counts one sample with its CPU time.
     pub(super) fn count(
         &mut self,
         task: Option<TaskAttempt>,
@@ -128,7 +128,7 @@ impl<'a> Outbox<'a> {
         self.add((task, stack, false), times, sample.count, weight_ns);
     }
 
-    /// Counts waits between two times, which stand for so much time.
+    /// Counts waits between two times, with their time.
     pub(super) fn count_waits(
         &mut self,
         task: Option<TaskAttempt>,
@@ -140,7 +140,7 @@ impl<'a> Outbox<'a> {
         self.add((task, stack, true), times, waits, weight_ns);
     }
 
-    /// Counts what is known of the stacks of waits.
+    /// Counts waits by the quality of their stacks.
     pub(super) fn tally_waits(&mut self, sum: &Sum, stack: Option<&WaitStack>) {
         let ns = sum.waited_ns.saturating_add(sum.queued_ns);
         self.tally.waiting_ns += ns;
@@ -167,20 +167,20 @@ impl<'a> Outbox<'a> {
         sum.weight_ns = sum.weight_ns.saturating_add(weight_ns);
     }
 
-    /// Counts samples of a JVM that ran before by whether their frames and callers are known.
+    /// Counts samples of an attached JVM by whether their frames and callers are known.
     pub(super) fn tally_window(&mut self, time: u64, count: u64, is_complete: bool) {
         let window = self.tally.windows.entry(time / WINDOW_NS).or_default();
         window.0 += count;
         window.1 += if is_complete { 0 } else { count };
     }
 
-    /// Adds losses.
+    /// Adds lost samples and marks.
     pub(super) fn tally(&mut self, lost_samples: u64, lost_marks: u64) {
         self.tally.lost_samples += lost_samples;
         self.tally.lost_marks += lost_marks;
     }
 
-    /// Sends everything; false once the writer is gone.
+    /// Sends everything; false if the writer is gone.
     pub(super) fn send(&mut self) -> bool {
         self.send_stacks();
         let mut sums = self.sums.drain().map(|(_, sum)| sum).collect::<Vec<_>>();
@@ -205,7 +205,7 @@ impl<'a> Outbox<'a> {
     }
 }
 
-/// What a frame takes in a message, about.
+/// Approximate size of a frame in a message, bytes.
 fn bytes(wire: &WireFrame) -> usize {
     let frame = &wire.frame;
     let texts = [&frame.class, &frame.method, &frame.signature, &frame.file];
@@ -254,7 +254,7 @@ mod tests {
                     for WireStack { id, pieces: places } in stacks {
                         let names = places
                             .iter()
-                            .map(|at| &*pieces[*at as usize][0].frame.method);
+                            .map(|index| &*pieces[*index as usize][0].frame.method);
                         let names: Vec<&str> = names.collect();
                         assert_eq!(names, [&format!("leaf{}", id.0), "caller", "root"]);
                         known.insert(id);

@@ -1,6 +1,6 @@
-//! Chooses the next sampling period: random, so that samples do not beat with the program's own
-//! rhythm (Mytkowicz et al. 2010), and steered, so that samples ÷ rate stays the CPU time. And how many waits are
-//! worth their stack.
+//! Chooses the next sampling period: random, so that samples do not synchronize with the program's own rhythm
+//! (Mytkowicz et al. 2010), and controlled, so that samples ÷ rate stays the CPU time. Also chooses the waits whose
+//! stacks are sampled.
 
 /// Spread of the period around its nominal value.
 const JITTER: f64 = 0.2;
@@ -22,9 +22,9 @@ impl Pacer {
         }
     }
 
-    /// The period until the next wake-up, given how many samples this one brought and the CPU time
-    /// since the event was opened. Setting a period makes the kernel begin it anew, which loses the
-    /// time since the last sample; the correction wins it back over as many samples as came now.
+    /// The period until the next wake-up, given the number of samples since the last one and the CPU time since the
+    /// event was opened. Setting a period restarts it in the kernel, which loses the time since the last sample; the
+    /// correction recovers it over as many samples as came now.
     pub(super) fn next(&mut self, taken: u64, cpu_time_ns: u64) -> u64 {
         self.samples += taken as f64;
         let owed = cpu_time_ns as f64 / self.nominal_ns - self.samples;
@@ -39,7 +39,7 @@ impl Pacer {
     }
 }
 
-/// xorshift64: aperiodic enough to break a beat, and no state to seed from the system.
+/// xorshift64: aperiodic enough, and needs no seed from the system.
 fn uniform(random: &mut u64) -> f64 {
     *random ^= *random << 13;
     *random ^= *random >> 7;
@@ -47,10 +47,10 @@ fn uniform(random: &mut u64) -> f64 {
     (*random >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Chooses at which of a thread's waits its stack is copied: at each, unless they are many.
+/// Chooses the waits of a thread whose stacks are copied: all, unless they are many.
 #[derive(Debug)]
 pub(super) struct WaitPacer {
-    /// Stacks a second.
+    /// Maximum number of stacks a second.
     most: f64,
     last_ns: u64,
     random: u64,
@@ -65,8 +65,8 @@ impl WaitPacer {
         }
     }
 
-    /// At one of how many, given the waits since the last call. Random, lest a program that waits in turns is always
-    /// met in the same.
+    /// Every how many waits to copy a stack, given the waits since the last call. Random, so that a program with
+    /// alternating waits is not always sampled at the same one.
     pub(super) fn next(&mut self, waits: u64, now_ns: u64) -> u64 {
         let seconds = now_ns.saturating_sub(self.last_ns).max(1_000_000) as f64 / 1e9;
         self.last_ns = now_ns;
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(pacer.next(3, 51 * second), 1);
     }
 
-    /// Plays the kernel: whole periods give samples, a new period starts from zero after a delay.
+    /// Simulates the kernel: whole periods yield samples, a new period starts from zero after a delay.
     #[test]
     fn samples_follow_cpu_time_although_restarts_lose_some() {
         let nominal = 5_000_000;

@@ -1,4 +1,4 @@
-//! Samples that wait: addresses only, until the code map can be expected to know them.
+//! Samples that wait as addresses until the code map can have their code.
 
 use std::collections::VecDeque;
 
@@ -37,7 +37,7 @@ impl RawSamples {
         &mut self.building
     }
 
-    /// Adds a sample with the callchain that was built.
+    /// Adds a sample with the current callchain.
     pub(super) fn push(
         &mut self,
         time: u64,
@@ -58,7 +58,7 @@ impl RawSamples {
         });
     }
 
-    /// Hands over every sample before `time`, with its callchain (leaf first).
+    /// Passes every sample before `time` to `each`, with its callchain (leaf first).
     pub(super) fn take_before(&mut self, time: u64, mut each: impl FnMut(&RawSample, &[u64])) {
         let mut chain = std::mem::take(&mut self.building);
         while let Some(sample) = self.waiting.pop_front_if(|sample| sample.time < time) {

@@ -1,44 +1,46 @@
 //! Repairs callchains that native code broke.
 //!
-//! The kernel follows frame pointers. Java code, stubs and libjvm keep them. A native library that was built without them
-//! (a codec called through JNI) uses rbp for something else, and the kernel's chain ends before the first Java frame. The
-//! copy of the stack that came with the sample still holds the link that the first Java frame saved: a frame pointer that
-//! points further up the stack, and a return address into generated code. From there the frame pointers lead on.
+//! The kernel follows frame pointers. Java code, stubs and libjvm keep them. A native library that was built without
+//! them (such as a codec called through JNI) uses rbp for something else, and the kernel's chain ends before the first
+//! Java frame. The sample's copy of the stack still contains the link that the first Java frame saved: a frame pointer
+//! that points further up the stack, and a return address into generated code. From there the frame pointers can be
+//! followed.
 //!
-//! Three cases are less obvious. A library may hold the address of a frame further up in rbp: the kernel's chain then looks
-//! whole and leaves callers out. A few of HotSpot's own routines (SHA-512) use rbp for a table: the chain then ends after
-//! its leaf. And calls that have returned leave links in the stack, which lead to frames that are still there: where rbp
-//! is a frame of libjvm, a true link leads to that frame, and one of an earlier call leads past it. Where the kernel's walk
-//! comes to libjvm through other native code (`clock_gettime` of libc and the vDSO), all links are those of earlier calls.
+//! Three cases are less obvious. A library may keep the address of a frame further up in rbp: the kernel's chain then
+//! looks complete and skips callers. A few of HotSpot's own routines (SHA-512) use rbp for a table: the chain then ends
+//! after its leaf. And calls that have returned leave links in the stack, which lead to frames that still exist: if rbp
+//! is a frame of libjvm, a true link leads to that frame, and a link of an earlier call leads past it. If the kernel's
+//! walk reaches libjvm through other native code (`clock_gettime` of libc and the vDSO), all links are those of earlier
+//! calls.
 
 use super::interpreted::TaggedFrames;
 use crate::maps::Maps;
 use crate::perf_event::Sample;
 
-/// Longest chain, as the kernel's.
+/// Longest chain, as in the kernel.
 const MAX_FRAMES: usize = 127;
 
-/// Links tried; the true one is among the first.
+/// Maximum number of links tried; the true one is among the first.
 const MAX_CANDIDATES: usize = 64;
-/// No frame is larger.
+/// Largest frame, bytes.
 const LARGEST_FRAME: u64 = 1 << 20;
 
-/// What became of a chain.
+/// The result of a repair.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Chain {
-    /// It was whole.
+    /// The chain was complete.
     Whole,
-    /// It has been mended in place.
+    /// The chain was repaired in place.
     Repaired,
-    /// It ends before its Java callers, and the stack does not tell how it goes on.
+    /// The chain ends before its Java callers, and the stack does not contain the rest.
     Broken,
 }
 
-/// Mends `chain` (leaf first) where it contains no generated code, left some out, or ends at a leaf of it.
+/// Repairs `chain` (leaf first) if it contains no generated code, skips some, or ends at a leaf of it.
 pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> Chain {
     let in_code = |word: u64| maps.in_code_cache(word);
     let generated = chain.iter().position(|ip| in_code(*ip));
-    // Generated code is called by generated code, or by the JVM.
+    // Generated code or the JVM calls generated code.
     let is_caller = |word: u64| in_code(word) || maps.in_jvm(word);
     let is_lost = generated == Some(0) && !chain.get(1).is_some_and(|word| is_caller(*word));
     if let Some(first) = generated
@@ -57,7 +59,7 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
     if let (Some(generated @ 2..), Some((from, _))) = (generated, &best)
         && let Some(entry) = view.entry(sample.frame_pointer, &chain[1..generated], maps)
         && match entry {
-            // The kernel has walked from a frame of libjvm: true callers that it left out lead to this frame.
+            // The kernel walked from a frame of libjvm: true callers that it skipped lead to this frame.
             Entry::Jvm(frame) => !view.leads_to(*from, frame, &is_caller),
             Entry::Native => true,
         }
@@ -77,7 +79,7 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
     if is_lost && best.is_none() && chain.iter().skip(1).any(|word| is_caller(*word)) {
         return Chain::Whole;
     }
-    // The leaf is true; what followed it was read through a register that was no frame pointer.
+    // The leaf is correct; the words after it were read through a register that was no frame pointer.
     let callers = match (best, first) {
         (Some(callers), _) => callers,
         (None, Some(first)) => vec![stack[first]],
@@ -88,8 +90,8 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
     Chain::Repaired
 }
 
-/// Drops callers that lie in no code, and says whether there were any. To be done when interpreted frames have been marked,
-/// which are found along the links that strays are part of.
+/// Drops callers outside code, and returns whether there were any. Must follow the tagging of interpreted frames, which
+/// are found along the links that such callers are a part of.
 pub(super) fn drop_non_code_frames(
     chain: &mut Vec<u64>,
     tagged: &TaggedFrames,
@@ -103,29 +105,29 @@ pub(super) fn drop_non_code_frames(
     chain.len() < walked
 }
 
-/// Callers (leaf first) that the kernel's walk skipped before it came to `walked`: native code had a
-/// frame's address in rbp, but not that of its own frame.
+/// Callers (leaf first) that the kernel's walk skipped before it reached `walked`: native code had a frame's address in
+/// rbp, but not that of its own frame.
 fn left_out(mut callers: Vec<u64>, walked: &[u64], stack: &[u64]) -> Option<Vec<u64>> {
     let first = *walked.first()?;
     match callers.iter().position(|ip| *ip == first) {
         Some(joins) => callers.truncate(joins),
-        // Further up than the copy goes.
+        // Further up than the copy.
         None if !stack.contains(&first) => {}
         None => return None,
     }
     (!callers.is_empty()).then_some(callers)
 }
 
-/// Whose frame rbp points to.
+/// The owner of the frame in rbp.
 enum Entry {
-    /// That of libjvm, or of what it called, at an index of the copy.
+    /// libjvm, or code called by it, at an index of the copy.
     Jvm(usize),
-    /// That of native code which libjvm called through other native code, as `clock_gettime` of libc calls the vDSO. It does not
+    /// Native code that libjvm called through other native code, as `clock_gettime` of libc calls the vDSO. It does not
     /// call Java, so all links below libjvm's frames are those of earlier calls.
     Native,
 }
 
-/// The copy of the stack by address.
+/// The copy of the stack, by address.
 struct View<'a> {
     base: u64,
     words: &'a [u64],
@@ -142,9 +144,9 @@ impl View<'_> {
         (offset.is_multiple_of(8) && index + 1 < self.words.len()).then_some(index)
     }
 
-    /// The innermost link that leads furthest up, from word `first` on, and the return addresses from there. Buffers of
-    /// native frames hold what earlier calls left there, old links among it: such a one breaks off, or
-    /// joins the true chain further up.
+    /// The innermost link that leads furthest up, from word `first` on, and the return addresses from there. Buffers in
+    /// native frames contain data of earlier calls, including old links: such a link breaks off, or joins the true
+    /// chain further up.
     fn best_chain(
         &self,
         first: usize,
@@ -153,18 +155,18 @@ impl View<'_> {
     ) -> Option<(usize, Vec<u64>)> {
         let mut best: Option<(u64, usize, Vec<u64>)> = None;
         let candidates = (first.saturating_sub(1)..self.words.len().saturating_sub(1))
-            .filter(|at| self.is_link(*at, in_code));
-        for at in candidates.take(MAX_CANDIDATES) {
-            let (reach, callers) = self.follow(at, is_caller);
+            .filter(|slot| self.is_link(*slot, in_code));
+        for slot in candidates.take(MAX_CANDIDATES) {
+            let (reach, callers) = self.follow(slot, is_caller);
             if best.as_ref().is_none_or(|(furthest, ..)| reach > *furthest) {
-                best = Some((reach, at, callers));
+                best = Some((reach, slot, callers));
             }
         }
-        best.map(|(_, at, callers)| (at, callers))
+        best.map(|(_, slot, callers)| (slot, callers))
     }
 
-    /// What rbp belongs to where libjvm was called by generated code and called what runs now. `walked` are the return addresses
-    /// that the kernel found from rbp on, up to generated code.
+    /// The owner of rbp if generated code called libjvm, and libjvm called the current code. `walked` are the return
+    /// addresses that the kernel found from rbp on, up to generated code.
     fn entry(&self, frame_pointer: u64, walked: &[u64], maps: &Maps) -> Option<Entry> {
         let native = walked.iter().rposition(|ip| !maps.in_jvm(*ip));
         let native = native.map_or(0, |last| last + 1);
@@ -184,37 +186,37 @@ impl View<'_> {
         })
     }
 
-    /// Whether links lead from one to another further up.
+    /// Whether links lead from one slot to another one further up.
     fn leads_to(&self, from: usize, to: usize, is_caller: &impl Fn(u64) -> bool) -> bool {
-        let mut at = from;
-        while at < to && self.is_link(at, is_caller) {
-            match self.index(self.words[at]) {
-                Some(next) => at = next,
+        let mut slot = from;
+        while slot < to && self.is_link(slot, is_caller) {
+            match self.index(self.words[slot]) {
+                Some(next) => slot = next,
                 None => return false,
             }
         }
-        at == to
+        slot == to
     }
 
-    /// Whether a frame pointer that leads up and the return address of a caller stand there.
-    fn is_link(&self, at: usize, is_caller: &impl Fn(u64) -> bool) -> bool {
-        let (saved, own) = (self.words[at], self.address(at));
-        saved > own && saved - own < LARGEST_FRAME && is_caller(self.words[at + 1])
+    /// Whether a slot contains a frame pointer that leads up, followed by a caller's return address.
+    fn is_link(&self, slot: usize, is_caller: &impl Fn(u64) -> bool) -> bool {
+        let (saved, own) = (self.words[slot], self.address(slot));
+        saved > own && saved - own < LARGEST_FRAME && is_caller(self.words[slot + 1])
     }
 
-    /// The highest address that links lead to from one of them on, and their return addresses.
+    /// The highest address to which links lead from a slot, with their return addresses.
     fn follow(&self, from: usize, is_caller: &impl Fn(u64) -> bool) -> (u64, Vec<u64>) {
-        let (mut at, mut callers) = (from, Vec::new());
+        let (mut slot, mut callers) = (from, Vec::new());
         loop {
-            callers.push(self.words[at + 1]);
-            let saved = self.words[at];
+            callers.push(self.words[slot + 1]);
+            let saved = self.words[slot];
             match self.index(saved) {
                 Some(next) if callers.len() < MAX_FRAMES && self.is_link(next, is_caller) => {
-                    at = next
+                    slot = next
                 }
-                // Out of the copy: as far as can be seen.
+                // Outside the copy, where nothing is visible.
                 None => return (saved, callers),
-                Some(_) => return (self.address(at), callers),
+                Some(_) => return (self.address(slot), callers),
             }
         }
     }
@@ -224,23 +226,23 @@ impl View<'_> {
 mod tests {
     use super::*;
 
-    /// Where generated code lies.
+    /// The range of generated code.
     const CODE: std::ops::Range<u64> = 0x1000..0x2000;
     const STACK: u64 = 0x8000;
-    /// In no code, though it looks like an interpreted frame.
+    /// Not in code, though it looks like an interpreted frame.
     const STRAY: u64 = 0xbff8_0000_0000_0000;
 
     fn repaired(chain: Vec<u64>, stack: &[u64]) -> (Chain, Vec<u64>) {
         repaired_from(0, chain, stack)
     }
 
-    /// The same where rbp points to a word of the stack.
+    /// The same if rbp points to a word of the stack.
     fn repaired_from(frame_pointer: u64, mut chain: Vec<u64>, stack: &[u64]) -> (Chain, Vec<u64>) {
         let mut maps = Maps::open(std::process::id()).unwrap();
         maps.set_code_cache(CODE);
         maps.set_jvm(jvm(), jvm() + 1);
         let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let mut sample = Sample::of_stack(STACK, &bytes);
+        let mut sample = Sample::from_stack(STACK, &bytes);
         sample.frame_pointer = frame_pointer;
         let state = repair(&mut chain, &sample, &maps);
         drop_non_code_frames(&mut chain, &TaggedFrames::new(None), &maps);

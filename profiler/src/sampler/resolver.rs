@@ -1,4 +1,4 @@
-//! From addresses to frames.
+//! Resolves addresses to frames.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,15 +15,15 @@ use crate::maps::Maps;
 use crate::memory::Memory;
 use crate::wire::{WireFrame, WirePiece};
 
-/// Callchains remembered with their answer.
+/// Number of cached callchains.
 const CACHE_ENTRIES: usize = 8192;
-/// Addresses remembered with their frames, some hundred bytes each.
+/// Number of cached addresses, each with about a hundred bytes of frames.
 const PIECES: usize = 2048;
 
-/// The stub through which the VM enters Java; what is rootward of it is the VM's own thread code.
+/// The stub through which the VM enters Java; rootward of it is the VM's own thread code.
 const ENTRY_STUB: &str = "call_stub";
 
-/// What the thread does below the frames of its callchain.
+/// What the thread does at the leaf of its callchain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Leaf {
     /// It runs the innermost frame.
@@ -34,7 +34,7 @@ pub(super) enum Leaf {
     Wait,
     /// It waits for a CPU.
     Queue,
-    /// It waits, and not in the innermost frame, which is one from before.
+    /// It waits; its innermost frame is that of an earlier sample.
     Guess,
 }
 
@@ -49,12 +49,12 @@ impl Leaf {
     }
 }
 
-/// When an answer holds.
+/// When an answer is valid.
 #[derive(Clone, Copy)]
 struct Window {
-    /// State of the code map it was found in.
+    /// Version of the code map for the answer.
     version: u64,
-    /// Sample times.
+    /// Times of samples.
     from: u64,
     to: u64,
 }
@@ -65,13 +65,13 @@ impl Window {
     }
 }
 
-/// A chain with names, and when it has them.
+/// A resolved chain and its validity.
 struct ChainEntry {
     named: NamedChain,
     window: Window,
 }
 
-/// A callchain with names.
+/// A resolved callchain.
 #[derive(Clone, Copy)]
 pub(super) struct NamedChain {
     /// The id of its stack.
@@ -80,7 +80,7 @@ pub(super) struct NamedChain {
     pub(super) is_described: bool,
 }
 
-/// The frames of one word of a callchain: a method and what was inlined into it.
+/// The frames of one word of a callchain: a method with its inlined callees.
 struct Piece {
     frames: WirePiece,
     hash: u64,
@@ -94,14 +94,14 @@ struct Piece {
     window: Cell<Window>,
 }
 
-/// Where a piece is from.
+/// The origin of a piece.
 #[derive(Clone, Copy)]
 enum Origin {
     /// A record of the code map.
     Code(Finding),
-    /// The word itself says what it stands for: a method that is interpreted, or missing callers.
+    /// A tagged word: an interpreted method, or missing callers.
     Interpreted,
-    /// Neither.
+    /// Neither of them.
     Native,
 }
 
@@ -125,17 +125,17 @@ impl Piece {
 
 /// Resolves callchains of one JVM.
 ///
-/// Chains are rarely twice the same, as their leaves differ. What called these does not: frames are named and
-/// hashed once for each address, and looked up once until the code map changes, which it does all the time while code is compiled.
+/// Chains rarely repeat, because their leaves differ. Their callers repeat: frames are named and hashed once for each
+/// address, and looked up once until the code map changes, which it does often while code is compiled.
 pub(super) struct Resolver<'a> {
     map: &'a CodeMap,
     maps: Maps,
-    /// The JVM's, to tell what code is that it does not tell of.
+    /// The JVM's memory, to identify code that the JVM does not describe.
     memory: Option<Memory>,
     known: HashMap<u64, ChainEntry>,
-    /// By address, or word of an interpreted frame, and whether that is a leaf's.
+    /// By address, or word of an interpreted frame, and whether it is a leaf's.
     pieces: HashMap<(u64, bool), Rc<Piece>>,
-    /// Those of the chain at hand, innermost first.
+    /// The pieces of the current chain, innermost first.
     chain: Vec<Rc<Piece>>,
     resolved: Resolution,
 }
@@ -157,12 +157,12 @@ impl<'a> Resolver<'a> {
         &mut self.maps
     }
 
-    /// Has stacks go to the outbox again.
+    /// Makes all stacks go to the outbox again.
     pub(super) fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// Names a callchain; a stack not seen before goes to the outbox.
+    /// Resolves a callchain; a new stack goes to the outbox.
     pub(super) fn resolve(
         &mut self,
         time: u64,
@@ -192,7 +192,7 @@ impl<'a> Resolver<'a> {
         named
     }
 
-    /// Finds the pieces of a chain; returns when they hold together.
+    /// Finds the pieces of a chain; returns when they are valid together.
     fn find(
         &mut self,
         version: u64,
@@ -208,7 +208,7 @@ impl<'a> Resolver<'a> {
             to: u64::MAX,
         };
         for (depth, word) in chain.iter().enumerate() {
-            // In the kernel, the user's address is that after the system call.
+            // In the kernel, the user's address is the one after the system call.
             let exact = depth == 0 && leaf != Leaf::Kernel;
             let piece = self.known_piece(version, time, *word, exact, tagged);
             let window = piece.window.get();
@@ -220,7 +220,7 @@ impl<'a> Resolver<'a> {
         whole
     }
 
-    /// What a word stands for, from memory if that still holds.
+    /// The piece of a word, from the cache if it is still valid.
     fn known_piece(
         &mut self,
         version: u64,
@@ -235,7 +235,7 @@ impl<'a> Resolver<'a> {
             return Rc::clone(known);
         }
         let piece = Rc::new(self.piece(version, time, word, exact, tagged));
-        // Libraries come and go without a change of the code map.
+        // Libraries are loaded and unloaded without a change of the code map.
         if !matches!(piece.origin, Origin::Native) {
             if self.pieces.len() >= PIECES {
                 self.pieces.clear();
@@ -245,7 +245,7 @@ impl<'a> Resolver<'a> {
         piece
     }
 
-    /// Whether a piece is what would be found now; looks up, but names nothing.
+    /// Whether a piece is still valid; looks it up, but resolves no names.
     fn still_holds(&self, piece: &Piece, version: u64, time: u64, word: u64, exact: bool) -> bool {
         let before = match piece.origin {
             Origin::Interpreted => return true,
@@ -262,7 +262,7 @@ impl<'a> Resolver<'a> {
         true
     }
 
-    /// Drops what is rootward of where the VM entered Java: the thread's start, or class loading in the midst of it.
+    /// Drops frames rootward of the VM's entry to Java: the thread's start, or class loading in the middle.
     fn leave_out_thread_code(&mut self) {
         let entered = self.chain.iter().rposition(|piece| piece.enters);
         if let Some(root) = entered
@@ -272,7 +272,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The id of the stack of the pieces at hand, which goes to the outbox if it is new there.
+    /// The id of the stack of the current pieces; a new stack goes to the outbox.
     fn stack(&self, leaf: Leaf, outbox: &mut Outbox<'_>) -> StackId {
         let leaf = leaf.frame().map(|frame| WirePiece::from([frame]));
         let mut hasher = DefaultHasher::new();
@@ -288,7 +288,7 @@ impl<'a> Resolver<'a> {
         id
     }
 
-    /// What a word of a chain stands for.
+    /// Resolves a word of a chain.
     fn piece(
         &mut self,
         version: u64,
@@ -361,8 +361,9 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Whether an address is in the code by which JDKs up to 22 go on from a call whose inline cache has changed, until the next
-/// safepoint: `mov rax, VALUE; jmp METHOD`. `before` and `from` are the code up to the address and from it on.
+/// Whether an address is in the code with which JDKs up to 22 continue from a call whose inline cache has changed,
+/// until the next safepoint: `mov rax, VALUE; jmp METHOD`. `before` and `from` are the code before the address and from
+/// it on.
 fn leads_elsewhere(before: &[u8], from: &[u8]) -> bool {
     const MOV_RAX: [u8; 2] = [0x48, 0xb8];
     const JMP: u8 = 0xe9;
@@ -422,7 +423,7 @@ mod tests {
         let mut code = [0x90; 40];
         code[12..27].copy_from_slice(&stub);
         let told: Vec<usize> = (10..30)
-            .filter(|at| leads_elsewhere(&code[at - 10..*at], &code[*at..]))
+            .filter(|offset| leads_elsewhere(&code[offset - 10..*offset], &code[*offset..]))
             .collect();
         assert_eq!(told, [12, 22]);
     }

@@ -1,4 +1,4 @@
-//! How long a thread could run and had no CPU, by the kernel's account.
+//! The time for which a thread was runnable without a CPU, from the kernel's statistics.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,13 +8,13 @@ use std::os::unix::fs::FileExt;
 pub(super) struct RunDelay(File);
 
 impl RunDelay {
-    /// None where the kernel keeps no such account.
+    /// `None` if the kernel does not have them.
     pub(super) fn open(process: u32, thread: u32) -> Option<Self> {
         let path = format!("/proc/{process}/task/{thread}/schedstat");
         File::open(path).ok().map(Self)
     }
 
-    /// Ns since the thread began; none once it has ended.
+    /// Run delay since the thread began, ns; `None` once it has ended.
     pub(super) fn ns(&self) -> Option<u64> {
         let mut text = [0u8; 96];
         let length = self.0.read_at(&mut text, 0).ok()?;

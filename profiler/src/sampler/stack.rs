@@ -1,14 +1,14 @@
-//! The stack of a sample: the copy that came with it, and above that what the thread's memory holds
-//! now. Frames that far up change slowly; whoever reads there checks that the links still fit.
+//! The stack of a sample: its copy in the sample and, above that, the thread's current memory. Frames that far up
+//! change slowly; callers check that the links still match.
 
 use crate::memory::Memory;
 use crate::perf_event::{NO_ADDRESS, Sample};
 
-/// Bytes read at once.
+/// Bytes for each read.
 const CHUNK: usize = 4096;
 
-/// The return address of a frame. In HotSpot's stub for the barrier at a method's entry, -1 stands between
-/// it and the saved frame pointer.
+/// The return address of a frame. In HotSpot's stub for the barrier at a method's entry, -1 is between it and the saved
+/// frame pointer.
 pub(super) fn return_address(frame: u64, mut word: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
     match word(frame.checked_add(8)?)? {
         NO_ADDRESS => word(frame.checked_add(16)?),
@@ -20,9 +20,9 @@ pub(super) fn return_address(frame: u64, mut word: impl FnMut(u64) -> Option<u64
 pub(super) struct Stack<'a> {
     sample: &'a Sample<'a>,
     memory: Option<&'a Memory>,
-    /// Empty until something is read: most samples' copies reach far enough.
+    /// Empty until something is read: most samples' copies are sufficient.
     chunk: Vec<u8>,
-    /// Address and length of what is in the chunk.
+    /// Address and length of the content of `chunk`.
     held: (u64, usize),
 }
 
@@ -55,16 +55,16 @@ impl<'a> Stack<'a> {
             .memory
             .filter(|_| address >= self.sample.stack_pointer && address.is_multiple_of(8))?;
         let inside = |held: (u64, usize)| {
-            let at = usize::try_from(address.checked_sub(held.0)?).ok()?;
-            (at + 8 <= held.1).then_some(at)
+            let offset = usize::try_from(address.checked_sub(held.0)?).ok()?;
+            (offset + 8 <= held.1).then_some(offset)
         };
         if inside(self.held).is_none() {
             let from = address & !(CHUNK as u64 - 1);
             self.chunk.resize(CHUNK, 0);
             self.held = (from, memory.read(&mut self.chunk, from));
         }
-        let at = inside(self.held)?;
-        let word = self.chunk.get(at..at + 8)?;
+        let offset = inside(self.held)?;
+        let word = self.chunk.get(offset..offset + 8)?;
         word.try_into().ok().map(u64::from_ne_bytes)
     }
 }

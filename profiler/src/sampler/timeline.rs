@@ -1,4 +1,4 @@
-//! Which task the thread ran when, from the marks in shared memory.
+//! The tasks of a thread over time, from the marks in shared memory.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::wire::TaskAttempt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Task {
     pub(super) key: TaskAttempt,
-    /// Whether it is one of those that are profiled.
+    /// Whether it is one of the profiled tasks.
     pub(super) drawn: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Whether waits at `time` count, and of which task they are: where tasks are run, threads without one wait for one.
+    /// Whether waits at `time` count, and their task: in a JVM with tasks, threads without one wait for one.
     pub(super) fn waits_at(&self, time: u64) -> Option<Option<Task>> {
         match self.task_at(time) {
             Some(task) => task.drawn.then_some(Some(task)),
@@ -56,14 +56,14 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Reads the marks that have come since.
+    /// Reads new marks.
     pub(super) fn update(&mut self) {
         while let Some(mark) = self.map.marks().next(&mut self.cursor) {
             self.has_tasks = true;
             if mark.tid != self.tid {
                 continue;
             }
-            // A start without an end (a task that failed early) ends where the next begins.
+            // A start without an end (a task that failed early) ends where the next one begins.
             if let Some(open) = self.spans.back_mut().filter(|span| span.end == u64::MAX) {
                 open.end = mark.time;
             }
@@ -92,7 +92,7 @@ impl<'a> Timeline<'a> {
         (time < span.end).then_some(span.task)
     }
 
-    /// Whether a task ran at `time` that is not to be profiled.
+    /// Whether the task at `time` is not profiled.
     pub(super) fn is_left_out(&self, time: u64) -> bool {
         self.share.is_partial() && self.task_at(time).is_some_and(|task| !task.drawn)
     }

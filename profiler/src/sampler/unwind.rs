@@ -1,11 +1,10 @@
-//! Callchains of a JVM that keeps no frame pointers.
+//! Unwinds the stacks of a JVM without frame pointers.
 //!
-//! Compiled code uses rbp for something else, so the kernel's walk leaves frames out. But the frames of
-//! compiled code have a size each, which the code map knows: the return address stands in their last word,
-//! the caller's rbp in the one before. The interpreter, the stub that enters Java and libjvm do keep frame
-//! pointers. So each step goes by what kind of code it leaves, and has to lead into known code. Where native
-//! code without frame pointers breaks the walk, it goes on from the first word further up that looks like a
-//! return address and leads to the thread's root.
+//! Compiled code uses rbp for something else, so the kernel's walk skips frames. But each compiled method has a fixed
+//! frame size, which is in the code map: the last word of the frame is the return address, the one before is the
+//! caller's rbp. The interpreter, the stub that enters Java and libjvm do keep frame pointers. So each step depends on
+//! the kind of code that it leaves, and must lead to known code. If native code without frame pointers breaks the walk,
+//! it continues from the first word further up that looks like a return address and leads to the thread's root.
 
 use unfuse_codemap::{CodeMap, Kind, Lookup, Resolution, Shape};
 
@@ -19,11 +18,11 @@ use crate::perf_event::Sample;
 
 /// Longest chain.
 const MAX_FRAMES: usize = 512;
-/// No frame is larger.
+/// Largest frame, bytes.
 const LARGEST_FRAME: u64 = 1 << 20;
-/// A stub's own frame, where it has one.
+/// A stub's own frame, if it has one, bytes.
 const STUB_FRAME: u64 = 256;
-/// TaggedFrames tried as return addresses.
+/// Maximum number of words tried as return addresses.
 const MAX_CANDIDATES: usize = 64;
 
 /// Walks the stacks of one thread.
@@ -32,7 +31,7 @@ pub(super) struct Unwinder<'a> {
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
     tagged: TaggedFrames,
-    /// Where the interpreter's code is, once seen.
+    /// The range of the interpreter's code, once seen.
     interpreter: Option<(u64, u64)>,
     resolved: Resolution,
 }
@@ -41,17 +40,17 @@ pub(super) struct Unwinder<'a> {
 #[derive(Clone, Copy)]
 struct Frame {
     pc: u64,
-    /// Stack pointer: at the leaf as it is, else as after the return to `pc`.
+    /// Stack pointer: for the leaf its current value, else the value after the return to `pc`.
     sp: u64,
-    /// rbp, whatever it holds.
+    /// rbp with any content.
     fp: u64,
 }
 
-/// How a walk ended.
+/// The end of a walk.
 enum End {
-    /// Where the thread, or the VM's call of Java, began.
+    /// The start of the thread, or the VM's call of Java.
     Root,
-    /// Somewhere else; the stack pointer there.
+    /// Anywhere else; the stack pointer there.
     Lost(u64),
 }
 
@@ -66,12 +65,12 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// What its tagged words stand for.
+    /// The meaning of its tagged words.
     pub(super) fn tagged(&mut self) -> &mut TaggedFrames {
         &mut self.tagged
     }
 
-    /// Replaces `chain`, as the kernel walked it, by the true one as far as it can be told.
+    /// Replaces `chain`, from the kernel's walk, by the true one as far as possible.
     pub(super) fn unwind(
         &mut self,
         chain: &mut Vec<u64>,
@@ -95,7 +94,7 @@ impl<'a> Unwinder<'a> {
                 .chain(chain.iter().copied())
                 .any(|word| maps.in_code_cache(word)) =>
             {
-                // A thread of the VM that runs no Java: the kernel's walk is all there is.
+                // A thread of the VM that runs no Java: only the kernel's walk is available.
                 Chain::Whole
             }
             None => Chain::Broken,
@@ -169,7 +168,7 @@ impl Walk<'_, '_, '_> {
     /// Adds the frame and its callers to `out`.
     fn follow(&mut self, start: Frame, leaf: bool, out: &mut Vec<u64>) -> End {
         let (mut frame, mut innermost) = (start, leaf);
-        // Whether the walk has left Java for the VM that called it.
+        // Whether the walk has left Java for its caller in the VM.
         let mut below_java = false;
         for _ in 0..MAX_FRAMES {
             let Frame { pc, sp, fp } = frame;
@@ -213,7 +212,7 @@ impl Walk<'_, '_, '_> {
         self.unwinder.map.reader().shape(pc, self.time)
     }
 
-    /// Whether generated code is known there.
+    /// Whether an address is in known generated code.
     fn is_generated(&self, pc: u64) -> bool {
         self.maps.in_code_cache(pc) && self.shape(pc).is_some()
     }
@@ -221,7 +220,7 @@ impl Walk<'_, '_, '_> {
     fn leave_sized(&mut self, frame: Frame, shape: &Shape, innermost: bool) -> Option<Frame> {
         let Frame { sp, fp, .. } = frame;
         let whole = sp + 8 * u64::from(shape.frame_words);
-        // At its very beginning and end the frame is not there (any more).
+        // At its very begin and end the frame does not exist.
         let tried = [whole, sp + 8, sp + 16];
         tried[..if innermost { 3 } else { 1 }]
             .iter()
@@ -249,7 +248,7 @@ impl Walk<'_, '_, '_> {
             let method = self.stack.word(fp.checked_sub(METHOD)?)?;
             let saved = self.stack.word(fp.checked_sub(BYTECODE)?)?;
             let tagged = &mut self.unwinder.tagged;
-            // The innermost frame keeps the pointer in a register, the slot is out of date.
+            // The innermost frame keeps the pointer in a register, so its slot is out of date.
             if innermost {
                 tagged.leaf(method, self.bytecode_register)
             } else {
@@ -258,7 +257,7 @@ impl Walk<'_, '_, '_> {
         });
         out.push(word.unwrap_or(pc));
         let next = next?;
-        // A compiled caller's frame ends below the arguments that were put on the stack for this one.
+        // A compiled caller's frame ends below the arguments that it pushed for this one.
         let sender = self.stack.word(fp.checked_sub(8)?)?;
         let fits = sender > sp && sender >= next.sp && sender - next.sp < LARGEST_FRAME;
         Some(Frame {
@@ -267,7 +266,7 @@ impl Walk<'_, '_, '_> {
         })
     }
 
-    /// Stubs have a frame pointer, but for the first and last instructions and the smallest of them.
+    /// Stubs have a frame pointer, except in their first and last instructions and in the smallest ones.
     fn leave_stub(&mut self, frame: Frame, innermost: bool) -> Option<Frame> {
         let Frame { sp, fp, .. } = frame;
         let own_frame = fp >= sp && fp - sp < STUB_FRAME;
@@ -286,7 +285,7 @@ impl Walk<'_, '_, '_> {
         self.linked(frame)
     }
 
-    /// The caller by frame pointer, if one leads into code.
+    /// The caller by frame pointer, if that leads to code.
     fn linked(&mut self, frame: Frame) -> Option<Frame> {
         let Frame { sp, fp, .. } = frame;
         if fp < sp || fp - sp >= LARGEST_FRAME || !fp.is_multiple_of(8) {
@@ -305,18 +304,18 @@ impl Walk<'_, '_, '_> {
         })
     }
 
-    /// A native method whose code, without a frame pointer of its own, was called between two stack
-    /// pointers: its wrapper's frame is the one that `fp` belongs to.
+    /// A native method whose code, without a frame pointer of its own, was called between two stack pointers: `fp`
+    /// belongs to its wrapper's frame.
     fn left_out(&mut self, sp: u64, fp: u64) -> Option<u64> {
         let slots = (fp.checked_sub(sp)? / 8).min(MAX_FRAMES as u64);
         (0..slots).find_map(|slot| {
-            let at = sp + 8 * slot;
+            let address = sp + 8 * slot;
             let pc = self
                 .stack
-                .word(at)
+                .word(address)
                 .filter(|pc| self.maps.in_code_cache(*pc))?;
             let shape = self.shape(pc)?;
-            let ends = at + 8 + 8 * u64::from(shape.frame_words);
+            let ends = address + 8 + 8 * u64::from(shape.frame_words);
             (shape.kind == Kind::Java && shape.frame_words > 0 && ends == fp + 16).then_some(pc)
         })
     }

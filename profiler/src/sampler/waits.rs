@@ -1,16 +1,16 @@
-//! The waits of one thread, put together from its context switches.
+//! The waits of one thread, derived from its context switches.
 //!
-//! Times are known of every wait; the stack is copied of one in several where there are many. A wait without a
-//! stack counts at that of the sampled one that is nearest in length: what takes as long is likely the same.
+//! The times of all waits are known; if there are many, only some have a stack. A wait without a stack counts at that
+//! of the sampled wait with the nearest duration: similar durations probably have the same cause.
 //!
-//! A wait never crosses the beginning or the end of a task: the thread itself marks them, and runs when it does.
+//! A wait never spans the start or the end of a task: the thread itself writes these marks, and runs at that time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// What may be wrong between the kernel's account of run delay and the switches seen so far, ns.
+/// Possible error between the kernel's run delay and the switches seen so far, ns.
 const SLACK_NS: i64 = 100_000_000;
-/// Waits that are settled before their time.
+/// More waits than this are settled early.
 const MANY: usize = 50_000;
 
 /// The stack of a wait.
@@ -20,20 +20,20 @@ pub(super) struct WaitStack {
     pub(super) chain: Vec<u64>,
     /// Whether it ends before its Java callers.
     pub(super) broken: bool,
-    /// Whether it is that of the CPU sample before, which is all there is where switches cannot be sampled.
+    /// Whether it is that of the last CPU sample, if switches cannot be sampled.
     pub(super) guessed: bool,
-    /// When it was taken, CLOCK_MONOTONIC ns.
+    /// Time at which it was taken, CLOCK_MONOTONIC ns.
     time: u64,
 }
 
-/// One time that the thread was off its CPU.
+/// A period in which the thread was off its CPU.
 #[derive(Debug)]
 struct Wait {
     start: u64,
     end: u64,
-    /// It could have gone on.
+    /// It was runnable when it left the CPU.
     preempted: bool,
-    /// The part of it in which the thread could go on and had no CPU, ns.
+    /// The part in which the thread was runnable without a CPU, ns.
     queued_ns: u64,
     stack: Option<WaitStack>,
 }
@@ -54,25 +54,25 @@ impl Wait {
     }
 }
 
-/// Waits with one stack, as they are counted.
+/// Waits with the same stack.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WaitGroup<'a, K> {
     pub(super) task: K,
-    /// None where nobody knows.
+    /// None if unknown.
     pub(super) stack: Option<&'a WaitStack>,
-    /// When the one whose stack it is began and ended.
+    /// Start of the wait that has this stack.
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) sum: Sum,
 }
 
-/// How often and how long the thread waited.
+/// Number and time of waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sum {
-    /// For something.
+    /// Waits for something.
     pub(super) waits: u64,
     pub(super) waited_ns: u64,
-    /// For a CPU, also after a wait for something.
+    /// Waits for a CPU, also after a wait for something.
     pub(super) queues: u64,
     pub(super) queued_ns: u64,
 }
@@ -92,26 +92,26 @@ impl Sum {
     }
 }
 
-/// Waits that have not been counted yet.
+/// Waits that are not counted yet.
 #[derive(Debug)]
 pub(super) struct Waits {
-    /// The stack of the thread that leaves its CPU, until the record of the switch comes.
+    /// The stack of the thread that leaves its CPU, until the record of the switch follows.
     leaving: Option<WaitStack>,
-    /// The last CPU sample, in place of it.
+    /// The last CPU sample, as a substitute.
     guess: Option<WaitStack>,
-    /// What goes on.
+    /// The current wait.
     open: Option<Wait>,
-    /// Whether `open` was seen to begin; if not, the thread may as well run.
+    /// Whether the start of `open` was seen; if not, the thread may be running.
     seen: bool,
     ended: Vec<Wait>,
-    /// How many of them run delay was told of.
+    /// How many of them were included in the last run delay.
     delayed: usize,
-    /// Run delay so far, ns, and what of it has found no wait yet.
+    /// Run delay so far, ns, and the part of it without a wait.
     delay: Option<(u64, i64)>,
 }
 
 impl Waits {
-    /// Of a thread that is watched since `now`.
+    /// Waits of a thread that is watched since `now`.
     pub(super) fn new(now: u64) -> Self {
         Self {
             leaving: None,
@@ -142,7 +142,7 @@ impl Waits {
         });
     }
 
-    /// The thread was sampled at work; it may soon wait near there.
+    /// The thread was sampled while running; it may soon wait near there.
     pub(super) fn guess(&mut self, time: u64, chain: &[u64], broken: bool) {
         self.guess = Some(WaitStack {
             chain: chain.to_vec(),
@@ -159,7 +159,7 @@ impl Waits {
         self.seen = true;
     }
 
-    /// The thread is back on one.
+    /// The thread is on a CPU again.
     pub(super) fn end(&mut self, time: u64) {
         if let Some(mut wait) = self.open.take() {
             wait.end = time.max(wait.start);
@@ -167,20 +167,20 @@ impl Waits {
         }
     }
 
-    /// Watching is over: what goes on ends here.
+    /// Watching ends, and with it the current wait.
     pub(super) fn finish(&mut self, time: u64) {
         if self.seen {
             self.end(time);
         }
     }
 
-    /// Records were lost, so that what was begun may have ended.
+    /// Records were lost, so the current wait may have ended.
     pub(super) fn lose(&mut self) {
         (self.leaving, self.open, self.delay) = (None, None, None);
     }
 
-    /// Takes notice of the thread's run delay, ns since it began: what preemption does not account for was between
-    /// the end of waits and the CPU. To be called when all switches so far have been told.
+    /// Adds the thread's run delay, ns since its start: the part without preemptions was between the end of waits and
+    /// the CPU. Called after all switches so far.
     pub(super) fn delay(&mut self, total_ns: u64) {
         let fresh = &mut self.ended[self.delayed..];
         self.delayed += fresh.len();
@@ -200,19 +200,19 @@ impl Waits {
         let mut rest = owed
             .saturating_add(grown)
             .saturating_sub_unsigned(preempted_ns);
-        // As much for each, but no more than it took.
+        // Equal parts for all, but not more than their durations.
         voluntary.sort_unstable_by_key(|wait| wait.ns());
         let count = voluntary.len() as i64;
-        for (at, wait) in voluntary.into_iter().enumerate() {
-            let share = (rest / (count - at as i64)).max(0).unsigned_abs();
+        for (index, wait) in voluntary.into_iter().enumerate() {
+            let share = (rest / (count - index as i64)).max(0).unsigned_abs();
             wait.queued_ns = share.min(wait.ns());
             rest -= wait.queued_ns.cast_signed();
         }
         self.delay = Some((total_ns, rest.clamp(-SLACK_NS, SLACK_NS)));
     }
 
-    /// Hands over what ended before a time, put together by stack; `task` tells the task of a time, or none where
-    /// waits do not count.
+    /// Passes on waits that ended before a time, merged by stack; `task` returns the task at a time, or `None` if waits
+    /// do not count then.
     pub(super) fn settle<K: Copy + Eq + Hash>(
         &mut self,
         before: u64,
@@ -225,29 +225,29 @@ impl Waits {
             .ended
             .drain(..count)
             .filter_map(|mut wait| {
-                let at = task(wait.start)?;
-                // What was guessed of another task says nothing of this one.
+                let index = task(wait.start)?;
+                // A guess from another task does not apply to this one.
                 let stack = wait.stack.take();
-                wait.stack = stack.filter(|stack| task(stack.time) == Some(at));
-                Some((at, wait))
+                wait.stack = stack.filter(|stack| task(stack.time) == Some(index));
+                Some((index, wait))
             })
             .collect();
         let mut sampled: HashMap<(K, bool), Vec<(u64, usize)>> = HashMap::new();
-        for (at, (task, wait)) in waits.iter().enumerate() {
+        for (index, (task, wait)) in waits.iter().enumerate() {
             if wait.stack.is_some() {
                 let alike = sampled.entry((*task, wait.preempted)).or_default();
-                alike.push((wait.ns(), at));
+                alike.push((wait.ns(), index));
             }
         }
         for alike in sampled.values_mut() {
             alike.sort_unstable();
         }
         let mut sums = vec![Sum::default(); waits.len()];
-        for (at, (task, wait)) in waits.iter().enumerate() {
+        for (index, (task, wait)) in waits.iter().enumerate() {
             let alike = sampled.get(&(*task, wait.preempted));
             let to = match (&wait.stack, alike) {
                 (None, Some(alike)) => nearest(alike, wait.ns()),
-                _ => at,
+                _ => index,
             };
             sums[to].add(wait);
         }
@@ -265,16 +265,16 @@ impl Waits {
     }
 }
 
-/// Of the waits (length and number, sorted) the number of the one nearest in length.
+/// Of the waits (duration and index, sorted), the index of the one with the nearest duration.
 fn nearest(alike: &[(u64, usize)], ns: u64) -> usize {
     let after = alike.partition_point(|(length, _)| *length < ns);
     let around = [after.checked_sub(1), Some(after)];
     let near = around
         .into_iter()
         .flatten()
-        .filter_map(|at| alike.get(at))
+        .filter_map(|index| alike.get(index))
         .min_by_key(|(length, _)| length.abs_diff(ns));
-    near.map_or(0, |(_, at)| *at)
+    near.map_or(0, |(_, index)| *index)
 }
 
 #[cfg(test)]
@@ -284,7 +284,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// What `settle` hands over, with chains as numbers.
+    /// The output of `settle`, with chains as numbers.
     fn settle(
         waits: &mut Waits,
         task: impl Fn(u64) -> Option<u32>,
@@ -378,7 +378,7 @@ mod tests {
         waits.delay(17 * MS);
         let settled = settle(&mut waits, |_| Some(0));
         let queued: Vec<u64> = settled.iter().map(|(_, _, sum)| sum.queued_ns).collect();
-        // 10 ms less the preempted 4: the short wait has no room for its half.
+        // 10 ms minus the preempted 4: the short wait is shorter than its half.
         assert_eq!(queued, [MS, 5 * MS, 4 * MS]);
         let waits: Vec<u64> = settled.iter().map(|(_, _, sum)| sum.waits).collect();
         assert_eq!(waits, [0, 1, 0]);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order of records: no panic, and all time that ended in a counted task is there once.
+        /// For any order of records: no panic, and all time that ended in a counted task is counted once.
         #[test]
         fn no_time_is_lost_or_counted_twice(
             steps in proptest::collection::vec((0u8..7, 0u64..1_000), 0..200),

@@ -1,4 +1,4 @@
-//! One ring for each timed thread, in memory shared with the samplers.
+//! A ring for each timed thread, in memory shared with the samplers.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -8,7 +8,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::thread::ThreadTimer;
 
-/// Threads that can be timed at once; pages are used only as they are touched.
+/// Maximum number of timed threads; pages are only allocated when touched.
 const SLOTS: usize = 1024;
 /// Words of one slot: header and data.
 const SLOT_WORDS: usize = 8192;
@@ -26,7 +26,7 @@ const PAUSED: usize = 6;
 
 /// Marks a slot whose thread has ended and whose sampler has not read the rest yet.
 const RELEASED: u64 = u64::MAX;
-/// Marks a slot that nobody reads any more, whose thread still ticks.
+/// Marks a slot without a reader, whose thread still ticks.
 const ABANDONED: u64 = u64::MAX - 1;
 
 /// All rings. The mapping is shared with forked processes and lives as long as the process.
@@ -54,8 +54,8 @@ impl TimerRings {
         Ok(Self { words })
     }
 
-    /// Takes a free slot for the calling thread and starts its timer. `None` where no slot is free or
-    /// the system refuses the timer.
+    /// Takes a free slot for the calling thread and starts its timer. `None` if no slot is free or the system refuses
+    /// the timer.
     pub fn start(&self, tid: u32, period_ns: u64) -> Option<ThreadTimer> {
         let (stack, stack_end) = super::thread::stack_bounds()?;
         let index = (0..SLOTS as u32).find(|index| {
@@ -77,7 +77,7 @@ impl TimerRings {
         timer
     }
 
-    /// One slot. An index out of range is taken as the last.
+    /// A slot. An index out of range is the last one.
     pub fn slot(&self, index: u32) -> Slot<'static> {
         let start = (index as usize).min(SLOTS - 1) * SLOT_WORDS;
         Slot {
@@ -104,7 +104,7 @@ pub struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// End of the thread's stack.
+    /// End address of the thread's stack.
     pub(super) fn stack_end(&self) -> u64 {
         self.words[STACK_END].load(Ordering::Relaxed)
     }
@@ -129,24 +129,24 @@ impl Slot<'_> {
         self.words[OWNER].load(Ordering::Acquire) == RELEASED
     }
 
-    /// The thread has ended; the sampler frees the slot when it has read the rest.
+    /// Marks the thread as ended; the sampler frees the slot after reading the rest.
     pub(super) fn release(&self) {
         self.leave(ABANDONED, RELEASED);
     }
 
-    /// The sampler has ended; the slot is free for another thread once its own has ended too.
+    /// Marks the sampler as ended; the slot is free for another thread once its own has ended, too.
     pub fn free(&self) {
         self.leave(RELEASED, ABANDONED);
     }
 
-    /// The later of the two that leave frees the slot.
+    /// The last of the two to leave frees the slot.
     fn leave(&self, other_left: u64, left: u64) {
         let _ = self.words[OWNER].fetch_update(Ordering::AcqRel, Ordering::Acquire, |owner| {
             Some(if owner == other_left { 0 } else { left })
         });
     }
 
-    /// Samples lost for lack of room since the last call.
+    /// Samples lost for lack of space since the last call.
     pub fn take_lost(&self) -> u64 {
         self.words[LOST].swap(0, Ordering::Relaxed)
     }
@@ -167,13 +167,13 @@ impl Slot<'_> {
         self.data(head).store(chain.len() as u64, Ordering::Relaxed);
         self.data(head + 1).store(time, Ordering::Relaxed);
         self.data(head + 2).store(cpu_time, Ordering::Relaxed);
-        for (at, address) in (head + 3..).zip(chain) {
-            self.data(at).store(*address, Ordering::Relaxed);
+        for (position, address) in (head + 3..).zip(chain) {
+            self.data(position).store(*address, Ordering::Relaxed);
         }
         self.words[HEAD].store(head + needed, Ordering::Release);
     }
 
-    /// Reads every sample and frees its room.
+    /// Reads every sample and frees its space.
     pub fn drain(&self, mut each: impl FnMut(TimerSample)) {
         let head = self.words[HEAD].load(Ordering::Acquire);
         let mut tail = self.words[TAIL].load(Ordering::Relaxed);
@@ -187,7 +187,7 @@ impl Slot<'_> {
                 time: self.data(tail + 1).load(Ordering::Relaxed),
                 cpu_time: self.data(tail + 2).load(Ordering::Relaxed),
                 chain: (tail + 3..tail + 3 + frames)
-                    .map(|at| self.data(at).load(Ordering::Relaxed))
+                    .map(|position| self.data(position).load(Ordering::Relaxed))
                     .collect(),
             });
             tail += 3 + frames;

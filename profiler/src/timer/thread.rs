@@ -8,7 +8,7 @@ use super::rings::TimerRings;
 use super::walk;
 use crate::clock;
 
-/// A running timer; dropping it stops it. Belongs to the thread it was started on.
+/// A running timer on the thread that started it; dropping it stops it.
 #[derive(Debug)]
 pub struct ThreadTimer {
     timer: libc::timer_t,
@@ -80,7 +80,7 @@ fn install_handler(rings: TimerRings) {
     });
 }
 
-/// Runs on the sampled thread. No allocation, no lock, errno kept.
+/// Runs on the sampled thread. No allocation, no lock, errno unchanged.
 extern "C" fn on_tick(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: errno's location is this thread's own.
     let errno = unsafe { *libc::__errno_location() };
@@ -95,7 +95,7 @@ extern "C" fn on_tick(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut 
             context.uc_mcontext.gregs,
         )
     };
-    // Someone else's SIGPROF (kill, setitimer) carries no slot.
+    // Another program's SIGPROF (kill, setitimer) has no slot.
     if code == libc::SI_TIMER
         && let Some(slot) = rings.map(|rings| rings.slot(slot))
         && !slot.is_paused()

@@ -1,38 +1,38 @@
-//! From when on a recording of a JVM that ran before is complete.
+//! Finds the time after which the recording of an attached JVM is complete.
 //!
 //! Until HotSpot has described code, samples in it have no name or no callers. There are many such samples soon after
-//! an attach and few later, but never none: code is compiled all the time.
+//! attaching and few later, but never none: code is compiled all the time.
 
 use std::collections::BTreeMap;
 
 /// Length of a window, ns.
 pub(crate) const WINDOW_NS: u64 = 100_000_000;
-/// Of complete recordings at most one sample in so many is incomplete.
+/// In a complete recording at most one in so many samples is incomplete.
 const ONE_IN: i64 = 100;
-/// Windows that samplers may still add to; older ones are settled.
+/// Number of windows to which samplers may still add; older ones are settled.
 const OPEN: usize = 1_200;
 
-/// Samples by time.
+/// Samples by window.
 ///
-/// The recording is complete from the earliest time T on for which holds: whenever it is ended, at most 1% of the
-/// samples since T are incomplete.
+/// The recording is complete from the earliest time T with this property: whenever the recording ends, at most 1% of
+/// the samples since T are incomplete.
 #[derive(Debug, Default)]
 pub(crate) struct Completeness {
-    /// By window: all samples, and those that are incomplete.
+    /// By window: all samples, and incomplete ones.
     windows: BTreeMap<u64, (u64, u64)>,
     /// The windows before them.
     settled: Prefix,
     incomplete: u64,
 }
 
-/// What is known of all windows up to one.
+/// The state of all windows up to one.
 #[derive(Debug, Default, Clone, Copy)]
 struct Prefix {
     /// `ONE_IN` × incomplete samples − all samples.
     excess: i64,
-    /// The greatest excess that there was, at least 0.
+    /// The maximum of the excess so far, at least 0.
     most: i64,
-    /// The end of the window where it was, CLOCK_MONOTONIC ns.
+    /// The end of the window with the maximum, CLOCK_MONOTONIC ns.
     at: Option<u64>,
 }
 
@@ -64,12 +64,12 @@ impl Completeness {
         }
     }
 
-    /// Incomplete samples of the whole recording.
+    /// Number of incomplete samples in the whole recording.
     pub(crate) fn incomplete(&self) -> u64 {
         self.incomplete
     }
 
-    /// From when on it is complete, CLOCK_MONOTONIC ns; `None`: from its beginning.
+    /// Start of the complete part, CLOCK_MONOTONIC ns; `None` if all of it is complete.
     pub(crate) fn from(&self) -> Option<u64> {
         let mut prefix = self.settled;
         for (window, counts) in &self.windows {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     proptest! {
-        /// The definition, by its words, for windows in any order of arrival, also beyond those kept open.
+        /// The literal definition, for windows in any order of arrival, also beyond those kept open.
         #[test]
         fn at_no_later_time_more_than_one_in_a_hundred_is_incomplete(
             windows in proptest::collection::vec((0u64..300, 0u64..4), 1..60),

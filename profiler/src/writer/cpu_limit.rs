@@ -1,4 +1,4 @@
-//! The CPU limit (CFS quota) of the control group that a process is in, as containers have one.
+//! The CPU limit (CFS quota) of a process's control group, as containers have one.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,39 +6,39 @@ use std::path::{Path, PathBuf};
 
 use procfs::process::Process;
 
-/// The group with the tightest limit of those that a process is in, with its counters. Of a container that has its own
-/// name space only the container's is seen.
+/// The group with the tightest limit among those of a process, with its counters. In a container with its own
+/// namespace, only the container's group is visible.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CpuLimit {
-    /// The group's directory, and after a # its inode: containers may each see theirs at the same place.
+    /// The group's directory, and after a # its inode: several containers may have the same path.
     pub(super) group: String,
     /// CPU seconds a second that all its processes may use together.
     pub(super) cpus: f64,
-    /// What they have used, µs.
+    /// CPU time used by them, µs.
     pub(super) used_us: u64,
-    /// Periods in which the quota was used up, and all in which it ran.
+    /// Periods in which the quota was exhausted.
     pub(super) throttled: u64,
     pub(super) periods: u64,
 }
 
-/// Where the groups of a process are. They are looked for again when the process has moved.
+/// The groups of a process. They are looked up again after the process has moved.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    /// /proc/PID/cgroup, when it was looked for.
+    /// Content of /proc/PID/cgroup at the look-up.
     text: String,
     found: Option<Hierarchy>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Hierarchy {
-    /// Version 1: the group in the hierarchy of the CPU's controller, up to that one's mount point, and where that of CPU
-    /// accounting is mounted.
+    /// Version 1: the group in the hierarchy of the CPU controller, the mount point of that hierarchy, and that of CPU
+    /// accounting.
     V1 {
         group: PathBuf,
         mount: PathBuf,
         accounting: PathBuf,
     },
-    /// Version 2: the group, up to the mount point.
+    /// Version 2: the group, and the mount point.
     V2 { group: PathBuf, mount: PathBuf },
 }
 
@@ -58,9 +58,9 @@ impl Groups {
 /// A mounted hierarchy of control groups.
 #[derive(Debug)]
 struct Mount {
-    /// Of version 1; of version 2 there is one hierarchy for all.
+    /// The controllers of version 1; in version 2 there is one hierarchy for all.
     controllers: Option<Vec<String>>,
-    /// What of the hierarchy is mounted.
+    /// The mounted part of the hierarchy.
     root: String,
     at: PathBuf,
 }
@@ -83,7 +83,7 @@ fn mounts(pid: u32) -> Option<Vec<Mount>> {
 }
 
 impl Mount {
-    /// The directory of a group; of one that is not mounted here (a container's, seen from within) that of the mount.
+    /// The directory of a group; if it is not mounted here (a container's, seen from inside), that of the mount.
     fn dir(&self, path: &str) -> PathBuf {
         match Path::new(path).strip_prefix(&self.root) {
             Ok(below) if below != Path::new("") && self.at.join(below).is_dir() => {
@@ -95,7 +95,7 @@ impl Mount {
 }
 
 impl Hierarchy {
-    /// By the text of /proc/PID/cgroup.
+    /// Finds the groups in the text of /proc/PID/cgroup.
     fn find(text: &str, mounts: &[Mount]) -> Option<Self> {
         let v1 = |controller: &str| {
             mounts.iter().find(|mount| {
@@ -113,7 +113,7 @@ impl Hierarchy {
             })
         };
         if let (Some(cpu), Some(group)) = (v1("cpu"), path("cpu")) {
-            // Else nobody counts what the limited group uses.
+            // Otherwise the use of the limited group is not counted.
             path("cpuacct").filter(|accounted| *accounted == group)?;
             return Some(Self::V1 {
                 group: cpu.dir(group),
@@ -154,7 +154,7 @@ impl Hierarchy {
         })
     }
 
-    /// The quota of a group itself; none where there is none.
+    /// The quota of the group itself, if it has one.
     fn cpus(&self, dir: &Path) -> Option<f64> {
         let (quota, period) = match self {
             // -1 without a quota.
@@ -162,7 +162,7 @@ impl Hierarchy {
                 number(&dir.join("cpu.cfs_quota_us"))?,
                 number(&dir.join("cpu.cfs_period_us"))?,
             ),
-            // "max 100000" without.
+            // "max 100000" without a quota.
             Self::V2 { .. } => {
                 let text = fs::read_to_string(dir.join("cpu.max")).ok()?;
                 let (quota, period) = text.trim().split_once(' ')?;
@@ -249,7 +249,7 @@ mod tests {
         write(&cpu, &quota);
         write(&cpu, &[("cpu.stat", stat)]);
         write(&accounting, &[("cpuacct.usage", "9000000\n")]);
-        // The container's own group is mounted, and nothing above it.
+        // The container's own group is mounted, without its parents.
         let mounts = [
             mount(&cpu, "/docker/1", &["rw", "cpu"]),
             mount(&accounting, "/docker/1", &["rw", "cpuacct"]),
@@ -265,7 +265,7 @@ mod tests {
         write(&cpu, &[("cpu.cfs_quota_us", "-1\n")]);
         let found = Hierarchy::find("2:cpuacct:/\n1:cpu:/\n", &mounts).unwrap();
         assert_eq!(found.limit(), None);
-        // The limited group's CPU time is counted nowhere.
+        // The limited group's CPU time is not counted.
         assert_eq!(
             Hierarchy::find("2:cpuacct:/\n1:cpu:/docker/1\n", &mounts),
             None

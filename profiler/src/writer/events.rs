@@ -1,12 +1,12 @@
-//! The JVM's event stream: JSON objects, each behind its length (u32, native byte order).
+//! The JVM's event stream: JSON objects, each after its length (u32, native byte order).
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An event longer than this is no event of ours.
+/// Longest event, bytes.
 const LONGEST: usize = 64 << 20;
 
-/// An event: what it tells of, and its text. Most are rows of a table, and are read as that at once.
+/// An event: its subject, and its text. Most events are rows of a table, and are parsed as such.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) kind: String,
@@ -28,43 +28,43 @@ impl Event {
         })
     }
 
-    /// What it tells; none if it is not that.
+    /// Parses it; `None` if it is invalid.
     pub(super) fn read<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
         serde_json::from_slice(&self.text).ok()
     }
 
-    /// All fields, whatever they are.
+    /// All its fields.
     pub(super) fn fields(&self) -> Value {
         self.read().unwrap_or_default()
     }
 }
 
-/// Puts events together from the pieces a stream socket delivers.
+/// Reassembles events from the pieces of a stream socket.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     buffer: Vec<u8>,
 }
 
 impl Events {
-    /// Adds bytes; returns the events that are now complete. Text that is no JSON is skipped.
+    /// Adds bytes; returns the events that are now complete. Text that is not JSON is skipped.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
         self.buffer.extend_from_slice(bytes);
         let mut events = Vec::new();
-        let mut at = 0;
-        while let Some((length, rest)) = self.buffer[at..].split_first_chunk::<4>() {
+        let mut offset = 0;
+        while let Some((length, rest)) = self.buffer[offset..].split_first_chunk::<4>() {
             let length = u32::from_ne_bytes(*length) as usize;
             if length > LONGEST {
-                // Out of step: nothing after this can be trusted.
-                at = self.buffer.len();
+                // Out of step: the rest is unusable.
+                offset = self.buffer.len();
                 break;
             }
             let Some(text) = rest.get(..length) else {
                 break;
             };
             events.extend(Event::parse(text));
-            at += 4 + length;
+            offset += 4 + length;
         }
-        self.buffer.drain(..at);
+        self.buffer.drain(..offset);
         events
     }
 }
@@ -85,11 +85,11 @@ mod tests {
         fn events_survive_any_cutting(cuts in proptest::collection::vec(1usize..9, 1..40)) {
             let stream = [framed("{\"type\":\"a\"}"), framed("no json"), framed("{\"type\":\"b\"}")].concat();
             let mut events = Events::default();
-            let (mut got, mut at) = (Vec::new(), 0usize);
+            let (mut got, mut offset) = (Vec::new(), 0usize);
             for cut in cuts.into_iter().chain([usize::MAX]) {
-                let end = at.saturating_add(cut).min(stream.len());
-                got.extend(events.feed(&stream[at..end]));
-                at = end;
+                let end = offset.saturating_add(cut).min(stream.len());
+                got.extend(events.feed(&stream[offset..end]));
+                offset = end;
             }
             let kinds: Vec<_> = got.iter().map(|event| event.kind.as_str()).collect();
             prop_assert_eq!(kinds, ["a", "b"]);

@@ -4,22 +4,22 @@ use std::time::{Duration, Instant};
 
 use unfuse_format::{LiveMarker, ProfileDir, Retention, first_generation, generation_name};
 
-/// No generation is shorter: samplers must have heard of it before the next.
+/// Shortest generation: samplers must see each one.
 const SHORTEST: Duration = Duration::from_secs(15);
-/// How long rows wait in memory at most, in a profile that has grown for hours: many small segments cost
-/// more room than a few large ones.
+/// Maximum time for which rows wait in memory, in a profile that has grown for hours: many small segments take more
+/// space than a few large ones.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 pub(super) struct Generations {
     limits: Retention,
     dir: ProfileDir,
     writer: String,
-    /// The first one's number in file names.
+    /// Number of the first generation in file names.
     first: u32,
     number: u64,
     started: Instant,
     began: Instant,
-    /// Bytes of all before this one.
+    /// Bytes of all generations before this one.
     before: u64,
 }
 
@@ -47,7 +47,7 @@ impl Generations {
         self.number
     }
 
-    /// What segments of this generation are called; none where nothing is deleted.
+    /// The name in segments of this generation; `None` if nothing is deleted.
     pub(super) fn name(&self) -> Option<String> {
         let number = self.first.wrapping_add(self.number as u32);
         self.limits
@@ -64,7 +64,7 @@ impl Generations {
         }
     }
 
-    /// Goes on to the next one if this has enough; `written` are the bytes of all so far.
+    /// Begins the next generation if this one is large enough; `written` are the bytes of all so far.
     pub(super) fn advance(&mut self, written: u64) -> bool {
         let age = self.began.elapsed();
         if !self.limits.is_limited() || age < SHORTEST {

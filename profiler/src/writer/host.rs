@@ -1,4 +1,4 @@
-//! What the host gives between heartbeats, and what the JVM has of it: from the kernel's own counters.
+//! Use of the host's resources between heartbeats, and the JVM's part of it, from the kernel's counters.
 
 use std::fs;
 use std::path::Path;
@@ -13,9 +13,9 @@ use unfuse_format::HostRow;
 use super::cpu_limit::{CpuLimit, Groups};
 use crate::clock::{EpochOffset, monotonic_ns};
 
-/// The kernel counts sectors of this size, whatever the disk's.
+/// The kernel counts sectors of this size for every disk, bytes.
 const SECTOR: u64 = 512;
-/// A JVM's children and theirs, at most: enough for a Python worker for each core.
+/// Maximum number of a JVM's descendants: enough for a Python worker for each core.
 const MOST_PROCESSES: usize = 1024;
 
 /// Reads the counters and remembers the last ones.
@@ -24,11 +24,11 @@ pub(super) struct HostMeter {
     jvm: u32,
     groups: Groups,
     last: Option<Counters>,
-    /// CPU time of garbage collection since the last look, ns.
+    /// CPU time of garbage collection since the last row, ns.
     gc_ns: u64,
 }
 
-/// Counters that only grow; those that cannot be read stay at 0.
+/// Counters that only grow; those that cannot be read stay 0.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Counters {
     at_ns: u64,
@@ -38,16 +38,16 @@ struct Counters {
     jvm: Usage,
     disk_read_bytes: u64,
     disk_write_bytes: u64,
-    /// Time with requests under way, ms, by disk.
+    /// Time with active requests, ms, by disk.
     disk_busy_ms: Vec<u64>,
     network_in_bytes: u64,
     network_out_bytes: u64,
     network_bytes_per_s: Option<u64>,
-    /// Pressure, µs: CPU, IO, memory.
+    /// Pressure stall time, µs: CPU, IO, memory.
     pressure_us: [Option<u64>; 3],
 }
 
-/// What processes have used.
+/// Resources used by processes.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Usage {
     cpu_ms: u64,
@@ -70,8 +70,8 @@ impl HostMeter {
         self.gc_ns += ns;
     }
 
-    /// What was used since the last look; none where the kernel does not tell, or the JVM has ended: then nobody
-    /// knows what it used last.
+    /// Use since the last call; `None` if the kernel has no counters, or the JVM has ended: then its last use is
+    /// unknown.
     pub(super) fn look(&mut self, clock: EpochOffset) -> Option<HostRow> {
         let state = Process::new(self.jvm.cast_signed()).and_then(|jvm| jvm.stat());
         if state.map_or(true, |stat| matches!(stat.state, 'Z' | 'X')) {
@@ -119,7 +119,7 @@ impl Counters {
         Some(counters)
     }
 
-    /// Adds whole disks: what is made of parts of them would count twice.
+    /// Adds whole disks: devices that consist of parts of them would count twice.
     fn add_disks(&mut self, disks: &[DiskStat]) {
         let is_disk = |disk: &&DiskStat| {
             Path::new("/sys/block")
@@ -134,7 +134,7 @@ impl Counters {
         }
     }
 
-    /// Adds network cards; in a container, where there are none, every interface but the loopback.
+    /// Adds network cards; in a container, which has none, every interface except the loopback.
     fn add_network(&mut self) {
         let Ok(interfaces) = procfs::net::dev_status() else {
             return;
@@ -158,11 +158,11 @@ impl Counters {
         }
     }
 
-    /// The growth since `before`. A counter that has fallen (a child that ended) has not grown.
+    /// The growth since `before`. A counter that has fallen (a child ended) has not grown.
     fn since(&self, before: &Self) -> HostRow {
         let s = |now: u64, then: u64, per_s: f64| now.saturating_sub(then) as f64 / per_s;
-        let pressure = |at: usize| {
-            let (now, then) = self.pressure_us[at].zip(before.pressure_us[at])?;
+        let pressure = |index: usize| {
+            let (now, then) = self.pressure_us[index].zip(before.pressure_us[index])?;
             Some(s(now, then, 1e6))
         };
         let busy = self.disk_busy_ms.iter().zip(&before.disk_busy_ms);
@@ -204,7 +204,7 @@ impl Counters {
     }
 }
 
-/// What a process and its living descendants have used, with those that were waited for.
+/// Resources used by a process, its living descendants, and those that were waited for.
 fn used_by(pid: u32) -> Usage {
     let ms_per_tick = 1000 / procfs::ticks_per_second().max(1);
     let mut sum = Usage::default();
@@ -230,7 +230,7 @@ fn used_by(pid: u32) -> Usage {
     sum
 }
 
-/// The children of all threads; none where the kernel does not list them.
+/// The children of all threads; empty if the kernel does not list them.
 fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let lists = threads.into_iter().flatten().flatten();

@@ -1,11 +1,11 @@
-//! The JVM's own threads: collecting garbage, compiling, stopping the world. They run no Java and nobody
-//! announces them; the kernel counts their CPU time exactly, so they need no sampler.
+//! The JVM's own threads: garbage collection, compilation, safepoints. They run no Java and are not announced; the
+//! kernel counts their CPU time exactly, so they need no sampler.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// What HotSpot calls its threads (the kernel keeps 15 bytes) and what they do.
+/// HotSpot's names of its threads (the kernel keeps 15 bytes) and their work.
 const NAMES: [(&str, &str); 19] = [
     ("GC Thread", GC),
     ("ParGC Thread", GC),
@@ -31,20 +31,20 @@ pub(super) const GC: &str = "garbage collection";
 const JIT: &str = "JIT compilation";
 const VM: &str = "VM operations";
 
-/// CPU time that an internal thread used since the last look.
+/// CPU time of an internal thread since the last call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ThreadUsage {
     pub(super) tid: u32,
     /// Its name.
     pub(super) thread: String,
-    /// What it does.
+    /// Its work.
     pub(super) work: &'static str,
     pub(super) ns: u64,
     /// As many samples as a sampler would have taken.
     pub(super) samples: u64,
 }
 
-/// What is known of them.
+/// The state of all internal threads.
 #[derive(Debug, Default)]
 pub(super) struct InternalThreads {
     seen: HashMap<u32, Option<Thread>>,
@@ -60,8 +60,8 @@ struct Thread {
 }
 
 impl InternalThreads {
-    /// Looks at all threads under `/proc/PID/task`. Threads that are gone are forgotten with what they
-    /// used since the last look.
+    /// Reads all threads under `/proc/PID/task`. Threads that have ended are dropped, with their CPU time since the
+    /// last call.
     pub(super) fn look(&mut self, tasks: &Path, period_ns: u64) -> Vec<ThreadUsage> {
         let Ok(entries) = fs::read_dir(tasks) else {
             return Vec::new();
@@ -110,7 +110,7 @@ fn internal(task: &Path) -> Option<Thread> {
     let name = name.trim_end();
     let (_, work) = NAMES.iter().find(|(prefix, _)| name.starts_with(prefix))?;
     Some(Thread {
-        // Numbers would make a row of each.
+        // With its number, each thread would have a row.
         name: name.split('#').next().unwrap_or(name).to_owned(),
         work,
         ns: 0,

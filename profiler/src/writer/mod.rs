@@ -1,4 +1,4 @@
-//! The writer: gathers what samplers and the JVM send, and writes the segments.
+//! The writer: collects the data of samplers and the JVM, and writes the segments.
 
 mod completeness;
 mod cpu_limit;
@@ -32,11 +32,11 @@ use generations::Generations;
 use tables::Tables;
 use work::Work;
 
-/// Where a writer writes.
+/// The target of a writer.
 pub(crate) enum Place {
     /// A profile directory that it may write to.
     Profile(ProfileDir),
-    /// A directory that it reaches by this handle only.
+    /// A directory that it can only reach by this handle.
     Spool(OwnedFd),
 }
 
@@ -48,7 +48,7 @@ impl Place {
         }
     }
 
-    /// The profile to write; the working directory of the process is the spool from then on.
+    /// Opens the profile; the spool becomes the working directory of the process.
     fn open(&self) -> Result<ProfileDir, FormatError> {
         match self {
             Self::Profile(dir) => Ok(dir.clone()),
@@ -68,8 +68,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) place: Place,
     pub(crate) rate_hz: u32,
     pub(crate) source: &'static str,
-    /// Where the directory is a spool, from which somebody takes finished files away: what tells its files from
-    /// those of others.
+    /// If the directory is a spool, from which finished files are removed: the tag in its files' names.
     pub(crate) tag: Option<String>,
     pub(crate) jvm: u32,
     pub(crate) samples: OwnedFd,
@@ -85,7 +84,7 @@ impl Writer<'_> {
         StatusWords::new(self.map)
     }
 
-    /// The descriptors it needs.
+    /// The descriptors that it needs.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         vec![
             self.samples.as_raw_fd(),
@@ -94,7 +93,7 @@ impl Writer<'_> {
         ]
     }
 
-    /// Writes until everyone who could send is gone.
+    /// Writes until all senders are gone.
     pub(crate) fn run(self) {
         let dir = match self.place.open() {
             Ok(dir) => dir,
@@ -133,7 +132,7 @@ impl Writer<'_> {
     }
 }
 
-/// Takes a stream of events as the writer does; returns how many there were. For `unfuse-fuzz` only.
+/// Parses a stream of events as the writer does; returns their number. For `unfuse-fuzz` only.
 #[doc(hidden)]
 pub fn take_events(dir: &ProfileDir, stream: &[u8]) -> usize {
     let mut tables = Tables::new(dir.clone(), "fuzz", EpochOffset::measure());

@@ -1,12 +1,12 @@
-//! CPU time of the Python processes that work for Spark's tasks.
+//! CPU time of Python processes that work for Spark's tasks.
 
 use serde_json::Value;
 use unfuse_format::{FrameKind, ProcessRow, SampleRow, StackRow};
 
 use super::tables::{frame, sample_of};
 
-/// The sample of a task whose Python processes used CPU time, below the code of Spark that talks to them.
-/// `rest` is the time, ns, that was not a whole sample before. None if the event is not understood.
+/// The sample of a task whose Python processes used CPU time, below the code of Spark that talks to them. `rest` is the
+/// time, ns, that was not a whole sample before. Empty if the event is invalid.
 pub(super) fn rows(
     process: &ProcessRow,
     event: &Value,

@@ -1,7 +1,7 @@
-//! Records of tasks that were followed: from the files in which the JVM leaves them to tables.
+//! Traced records of tasks: from the JVM's files to tables.
 //!
-//! A thread of its own does it: there can be millions of rows, and the writer must not be late for samples because of them, nor the
-//! job.
+//! This runs on a thread of its own: there can be millions of rows, and they must delay neither the writer's samples
+//! nor the job.
 
 mod file;
 
@@ -23,7 +23,7 @@ use crate::clock::EpochOffset;
 use crate::process::give_way;
 use file::{Block, Blocks, Ranges};
 
-/// Rows of one segment, about.
+/// Approximate number of rows in a segment.
 const ROWS: usize = 200_000;
 /// How long rows wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Nothing runs until there is something to do.
+    /// The thread starts with the first file.
     pub(super) fn new() -> Self {
         Self {
             to_thread: None,
@@ -53,7 +53,7 @@ impl Records {
         }
     }
 
-    /// Tasks whose records could not be read.
+    /// Number of tasks whose records could not be read.
     pub(super) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -75,7 +75,7 @@ impl Records {
         }
     }
 
-    /// Takes the event by which the JVM tells of a file.
+    /// Processes the event with which the JVM announces a file.
     pub(super) fn take(
         &mut self,
         event: Value,
@@ -123,7 +123,7 @@ struct Task {
 struct Text {
     position: i64,
     ns: i64,
-    /// Of the JVM's clock.
+    /// Start in the JVM's clock.
     began_ns: u64,
     ended_ns: u64,
     text: Option<String>,
@@ -172,14 +172,14 @@ impl Tables {
         self.dir.remove_records_waiting();
     }
 
-    /// A task's rows; those of a file that is damaged up to where it is.
+    /// Adds a task's rows; for a damaged file those before the damage.
     fn add(&mut self, event: Value) -> Option<()> {
         let task: Task = serde_json::from_value(event).ok()?;
         if !is_plain(&task.file) {
             return None;
         }
         let task_key = TaskKey::new(&task.app, task.task);
-        // Rows first: who finds a task's sources finds its records.
+        // Rows first: a reader that finds a task's sources then finds its records.
         if let Ok(waiting) = self.dir.records_waiting()
             && let Ok(file) = waiting.open_file(&task.file)
         {
@@ -191,7 +191,7 @@ impl Tables {
             let Ok(row) = serde_json::from_value::<RecordSourceRow>(source.clone()) else {
                 continue;
             };
-            // Its own partition goes by another name: the task's stands in the row too.
+            // The row also has the task's partition, so the source's gets another name.
             let source_partition = row.partition;
             self.segments.record_sources.push(RecordSourceRow {
                 app: task.app.clone(),
@@ -277,19 +277,19 @@ impl Tables {
     }
 }
 
-/// What a file of records holds. For `unfuse-fuzz` only.
+/// The content of a file of records. For `unfuse-fuzz` only.
 #[doc(hidden)]
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct RecordCounts {
-    /// Records that were read.
+    /// Number of records read.
     pub inputs: usize,
-    /// Records that were made.
+    /// Number of records made.
     pub outputs: usize,
-    /// Rows of these.
+    /// Number of rows of these.
     pub output_rows: usize,
 }
 
-/// Takes a file of records as the writer does. For `unfuse-fuzz` only.
+/// Parses a file of records as the writer does. For `unfuse-fuzz` only.
 #[doc(hidden)]
 pub fn take_records(bytes: &[u8]) -> RecordCounts {
     let mut ranges = Ranges::default();

@@ -1,8 +1,8 @@
-//! The open segment of every table, made from the list of tables.
+//! The open segments of all tables, declared by the list of tables.
 
 use unfuse_format::{FormatError, Lifetime, OpenSegment, ProfileDir, SegmentWriter, TableId};
 
-/// Rows of one table that are kept while nothing can be written.
+/// Maximum number of rows of a table that are kept while writing fails.
 pub(super) const MOST_ROWS: usize = 400_000;
 
 macro_rules! segments_of {
@@ -19,7 +19,7 @@ macro_rules! segments_of {
                 }
             }
 
-            /// All of them, in the order in which they are written.
+            /// All segments, in the order of writing.
             pub(super) fn all(&mut self) -> impl Iterator<Item = &mut dyn OpenSegment> {
                 let all: Vec<&mut dyn OpenSegment> = vec![$(&mut self.$name),+];
                 all.into_iter()
@@ -34,11 +34,11 @@ macro_rules! segments {
         { $($record_id:ident $record_name:ident: $record_row:ty => $record_lifetime:ident,)+ }
     ) => {
         segments_of! {
-            /// Those of the writer.
+            /// The writer's segments.
             Segments { $($name: $row,)+ }
         }
         segments_of! {
-            /// Those of followed records.
+            /// The segments of traced records.
             RecordSegments { $($record_name: $record_row,)+ }
         }
     };
@@ -47,14 +47,14 @@ macro_rules! segments {
 unfuse_format::every_table!(segments);
 
 impl Segments {
-    /// Calls the segments that are deleted by generation by another name from now on.
+    /// Renames the segments that are deleted by generation, from now on.
     pub(super) fn begin_generation(&mut self, name: &str) {
         for segment in self.by_generation() {
             segment.rename(name);
         }
     }
 
-    /// Bytes written so far of what is deleted by generation.
+    /// Bytes written so far to tables that are deleted by generation.
     pub(super) fn written(&mut self) -> u64 {
         self.by_generation().map(|segment| segment.written()).sum()
     }
@@ -69,9 +69,9 @@ impl Segments {
         self.all().any(|segment| segment.pending() >= rows)
     }
 
-    /// Writes the tables that have no rule of their own; hands each failure to `failed`.
+    /// Writes the tables without a rule of their own; passes each failure to `failed`.
     ///
-    /// Samples and stacks have one, and so has the table whose latest row counts.
+    /// Samples and stacks have a rule, and so does the table in which only the latest row counts.
     pub(super) fn flush_others(&mut self, mut failed: impl FnMut(FormatError)) {
         for segment in self.all() {
             if let TableId::Stacks | TableId::Samples | TableId::Processes = segment.table() {
@@ -92,7 +92,7 @@ impl Segments {
 }
 
 impl RecordSegments {
-    /// Writes all. Rows that cannot be written are given up: the disk is full, and the files that wait are on it too.
+    /// Writes all. Rows that cannot be written are dropped: the disk is full, and the waiting files are on it, too.
     pub(super) fn flush(&mut self) {
         for segment in self.all() {
             if segment.flush().is_err() {
@@ -102,7 +102,7 @@ impl RecordSegments {
     }
 }
 
-/// Writes a segment; drops its rows where it cannot be written and they are too many to be kept.
+/// Writes a segment; if that fails, drops its rows if they are too many to keep.
 pub(super) fn flush(segment: &mut dyn OpenSegment) -> Result<(), FormatError> {
     let flushed = segment.flush();
     if flushed.is_err() && segment.pending() > MOST_ROWS {

@@ -1,10 +1,10 @@
-//! What waits in a spool, which must not fill the disk when nobody takes it away.
+//! Limits a spool, which must not fill the disk if its files are not removed.
 
 use std::collections::VecDeque;
 
 use unfuse_format::{ProfileDir, SampleRow};
 
-/// Segments of samples that were written and may still be there, oldest first.
+/// Segments of samples that may still exist, oldest first.
 #[derive(Debug)]
 pub(super) struct Spool {
     dir: ProfileDir,
@@ -29,7 +29,7 @@ impl Spool {
         }
     }
 
-    /// A new segment. Removes the oldest where there are too many; returns how many samples went with them.
+    /// Adds a segment. Removes the oldest ones beyond the limit; returns the number of samples in them.
     pub(super) fn add(&mut self, name: String, samples: u64) -> u64 {
         let Ok(folder) = self.dir.folder_of::<SampleRow>() else {
             return 0;
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(spool.add(write("2"), 200), 0);
         assert_eq!(spool.add(write("3"), 300), 100);
         assert!(!samples.join("1").exists() && samples.join("2").exists());
-        // What was taken away meanwhile is not lost.
+        // Segments that were removed meanwhile are not lost.
         fs::remove_file(samples.join("2")).unwrap();
         assert_eq!(spool.add(write("4"), 400), 0);
     }

@@ -1,5 +1,5 @@
-//! Names of native frames, from the symbol tables of their libraries. Only the writer does this, so
-//! that samplers stay small.
+//! Names of native frames, from the symbol tables of their libraries. Only the writer resolves them, so samplers stay
+//! small.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,18 +13,18 @@ use unfuse_format::{Frame, FrameKind};
 
 use crate::wire::WireFrame;
 
-/// Larger files are no libraries, bytes.
+/// Largest library, bytes.
 const LARGEST_LIBRARY: u64 = 1 << 30;
-/// The functions of all libraries in memory, at most, bytes.
+/// Maximum memory for the functions of all libraries, bytes.
 const MOST_NAMES: usize = 256 << 20;
 /// Longest name of a function, bytes.
 const LONGEST_NAME: usize = 4 << 10;
 
-/// Symbols of the libraries met so far.
+/// Symbols of the libraries seen so far.
 #[derive(Debug)]
 pub(super) struct Symbols {
     libraries: HashMap<String, Library>,
-    /// Bytes that are left for more.
+    /// Remaining memory for symbols, bytes.
     room: usize,
 }
 
@@ -37,16 +37,16 @@ impl Default for Symbols {
     }
 }
 
-/// Functions of one library by address, and where its code segments lie in the file.
+/// Functions of a library by address, and the file offsets of its code segments.
 #[derive(Debug, Default)]
 struct Library {
     functions: Vec<(u64, u64, String)>,
-    /// (file offset, size, address)
+    /// File offset, size and address.
     segments: Vec<(u64, u64, u64)>,
 }
 
 impl Symbols {
-    /// The frame with its native symbol filled in; `[libname]` where there is none.
+    /// The frame with its native symbol; `[libname]` without one.
     pub(super) fn name(&mut self, wire: WireFrame) -> Frame {
         let WireFrame { mut frame, address } = wire;
         if frame.kind != FrameKind::Native || !frame.method.is_empty() {
@@ -65,12 +65,12 @@ impl Symbols {
 }
 
 impl Library {
-    /// Reads as many functions as there is room for, and takes that room.
+    /// Reads as many functions as fit into `room`, and reduces it.
     fn read(path: &str, room: &mut usize) -> Option<Self> {
         if *room == 0 {
             return None;
         }
-        // The JVM says where its libraries are: a FIFO there must not block, a device not be read.
+        // The JVM provides the paths of its libraries: a FIFO there must not block, a device must not be read.
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -80,7 +80,7 @@ impl Library {
         if !metadata.is_file() || metadata.len() > LARGEST_LIBRARY {
             return None;
         }
-        // Of a large library only its tables are read.
+        // For a large library only its tables are read.
         let bytes = ReadCache::new(file);
         let file = object::File::parse(&bytes).ok()?;
         let mut functions: Vec<_> = file
@@ -115,7 +115,7 @@ impl Library {
             .functions
             .partition_point(|(start, _, _)| *start <= address);
         let (start, size, name) = self.functions.get(after.checked_sub(1)?)?;
-        // Hand-written assembly has symbols without a size; they reach to the next one.
+        // Hand-written assembly has symbols without a size; they extend to the next one.
         (*size == 0 || address - start < *size).then_some(name)
     }
 }
@@ -139,7 +139,7 @@ fn code_segments<'a>(bytes: impl ReadRef<'a>) -> Option<Vec<(u64, u64, u64)>> {
     )
 }
 
-/// Text that refuses to become longer than [`LONGEST_NAME`]: a short mangled name may stand for a huge one.
+/// A text that must not exceed [`LONGEST_NAME`]: a short mangled name may expand to a huge one.
 #[derive(Default)]
 struct BoundedText(String);
 
@@ -153,7 +153,7 @@ impl fmt::Write for BoundedText {
     }
 }
 
-/// The name as it is in the source; the mangled one where that is too long.
+/// The demangled name; the mangled one if that is too long.
 fn demangle(name: &str) -> String {
     let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
     let options = cpp_demangle::DemangleOptions::new().no_params();
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(demangle("_ZN5space3fooEv"), "space::foo");
         assert_eq!(demangle("memcpy"), "memcpy");
         assert_eq!(demangle(&"x".repeat(1 << 20)).len(), LONGEST_NAME);
-        // Each argument is a template of two of the one before.
+        // Each argument is a template of two of the previous one.
         let nested = |depth| {
             let more = "123456789ABC".chars().take(depth);
             let more: String = more.map(|n| format!("S0_IS{n}_S{n}_E")).collect();

@@ -1,4 +1,4 @@
-//! From events to rows, and when these are written.
+//! Converts events to rows, and decides when to write them.
 
 use super::records::Records;
 use super::spool::Spool;
@@ -15,12 +15,12 @@ use crate::clock::EpochOffset;
 use crate::share::TaskShare;
 use crate::wire::TaskAttempt;
 
-/// Rows of one table that are written before their time.
+/// Tables with more rows are written early.
 const LARGE: usize = 50_000;
-/// Bytes of samples that may wait in a spool.
+/// Maximum size of waiting samples in a spool, bytes.
 const SPOOL_BYTES: u64 = 1 << 30;
 
-/// Fields of events that are no columns.
+/// Fields of events that are not columns.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Times {
@@ -65,23 +65,23 @@ pub(super) struct Tables {
     dir: ProfileDir,
     writer: String,
     pub(super) records: Records,
-    /// The tasks that are profiled, and the seed by which they are drawn.
+    /// The share of profiled tasks, and the seed for drawing them.
     pub(super) draw: (TaskShare, u64),
     /// Whether old segments are deleted.
     limited: bool,
     pub(super) process: ProcessRow,
     pub(super) segments: Segments,
-    /// Of the JVM's clock, in which intervals come.
+    /// The JVM's clock, in which intervals are reported.
     clock: EpochOffset,
     /// Memory that Spark manages in this JVM, bytes.
     memory_bytes: Option<u64>,
-    /// Where somebody takes segments away: which of samples may still be there.
+    /// If segments are removed by another process: those of samples that may still exist.
     spool: Option<Spool>,
-    /// Sources that could not be saved yet.
+    /// Sources that are not saved yet.
     unsaved: Vec<(String, String)>,
     /// CPU time of Python processes that is not a whole sample yet, ns.
     python_rest: u64,
-    /// Events that were no row of their table.
+    /// Number of events that could not be parsed as a row.
     pub(super) misread_events: u64,
 }
 
@@ -104,13 +104,13 @@ impl Tables {
         }
     }
 
-    /// Calls the segments from now on by another name, but those that are not deleted by generation.
+    /// Renames the segments from now on, except tables that are not deleted by generation.
     pub(super) fn begin_generation(&mut self, name: &str) {
         self.limited = true;
         self.segments.begin_generation(name);
     }
 
-    /// From now on keeps few segments of samples: what takes them away may fail for long.
+    /// Limits the segments of samples from now on: the process that removes them may fail for long.
     pub(super) fn bound_spool(&mut self) {
         self.spool = Some(Spool::new(self.dir.clone(), SPOOL_BYTES));
     }
@@ -119,7 +119,7 @@ impl Tables {
         self.segments.is_large(LARGE)
     }
 
-    /// Takes one event of the JVM.
+    /// Processes one event of the JVM.
     pub(super) fn record(&mut self, event: &Event) {
         match event.kind.as_str() {
             "app" => {
@@ -142,7 +142,7 @@ impl Tables {
             "codegen" => self.add(event, |tables, app, row: CodegenRow| {
                 tables.segments.codegen.push(CodegenRow { app, ..row });
             }),
-            // These say whose they are: some come before "app".
+            // These have their own application id: some precede "app".
             "application" => self.add(event, |tables, _, row| {
                 tables.segments.applications.push(row)
             }),
@@ -183,7 +183,7 @@ impl Tables {
                             return;
                         }
                         sample.weight_ns = share.scale(sample.weight_ns);
-                        // One for each task is little, and a stack that is written twice does no harm.
+                        // One for each task is little, and a duplicate stack does no harm.
                         self.segments.stacks.push(stack);
                         self.segments.samples.push(sample);
                     }
@@ -194,7 +194,7 @@ impl Tables {
                 let Times { time, .. } = event.read().unwrap_or_default();
                 self.execution(event, |row| row.ended_ms = time);
             }
-            // Unknown ones are left for a newer writer.
+            // Unknown events are for newer writers.
             _ => {}
         }
     }
@@ -221,9 +221,9 @@ impl Tables {
         self.execution(event, |row| row.started_ms = time);
     }
 
-    fn execution(&mut self, event: &Event, at: impl FnOnce(&mut ExecutionRow)) {
+    fn execution(&mut self, event: &Event, fill: impl FnOnce(&mut ExecutionRow)) {
         self.add(event, |tables, app, mut row: ExecutionRow| {
-            at(&mut row);
+            fill(&mut row);
             tables.segments.executions.push(ExecutionRow { app, ..row });
         });
     }
@@ -235,7 +235,7 @@ impl Tables {
         };
         let process = &self.process;
         for row in rows {
-            // Monotonic so far.
+            // Monotonic until here.
             let epoch = |ns: i64| self.clock.epoch_ns(ns.max(0).cast_unsigned());
             self.segments.intervals.push(IntervalRow {
                 app: process.app.clone(),
@@ -248,7 +248,7 @@ impl Tables {
         }
     }
 
-    /// Takes what the host gave since the last heartbeat.
+    /// Adds the use of the host since the last heartbeat.
     pub(super) fn host(&mut self, row: HostRow) {
         let process = &self.process;
         self.segments.hosts.push(HostRow {
@@ -260,7 +260,8 @@ impl Tables {
         });
     }
 
-    /// The fields of an event are named like the columns of its table; `push` gets the row and the application's id.
+    /// Adds a row from an event, whose fields are named like the columns of its table; `push` gets the row and the
+    /// application's id.
     fn add<T: Table>(&mut self, event: &Event, push: impl FnOnce(&mut Self, String, T)) {
         match event.read() {
             Some(row) => {
@@ -271,10 +272,10 @@ impl Tables {
         }
     }
 
-    /// Writes everything; on a failure keeps what it can for the next time and returns the errno.
+    /// Writes everything; after a failure keeps what it can for the next time and returns the errno.
     pub(super) fn flush(&mut self, last: bool) -> Result<(), i32> {
         if last {
-            // Waits for what it was handed.
+            // It finishes the files passed before.
             self.records.finish();
         }
         if !self.dir.is_there() {
@@ -296,7 +297,7 @@ impl Tables {
         });
         let segments = &mut self.segments;
         let samples = segments.samples.rows().iter().map(|row| row.count).sum();
-        // Stacks before samples: a reader of a killed profile finds every stack it meets.
+        // Stacks before samples: a reader of a killed profile then finds all stacks of its samples.
         note(flush(&mut segments.stacks).and_then(|()| segments.samples.flush()));
         if let (Some(spool), Some(name)) = (&mut self.spool, segments.samples.take_last()) {
             self.process.lost_samples += spool.add(name, samples);
@@ -306,7 +307,7 @@ impl Tables {
             self.process.lost_samples += cpu_samples(&lost);
         }
         segments.flush_others(|e| note(Err(e)));
-        // The latest row counts; older ones that could not be written are not needed.
+        // Only the latest row counts; older ones that could not be written are not needed.
         segments.processes.discard();
         segments.processes.push(self.process.clone());
         note(if self.limited {
@@ -335,7 +336,7 @@ pub(super) fn frame(kind: FrameKind, class: &str, method: &str) -> Frame {
     }
 }
 
-/// A sample of a process: where and what kind it is; the rest is left to fill in.
+/// A sample of a process with its place and kind; the caller sets the rest.
 pub(super) fn sample_of(process: &ProcessRow) -> SampleRow {
     SampleRow {
         app: process.app.clone(),
@@ -347,7 +348,7 @@ pub(super) fn sample_of(process: &ProcessRow) -> SampleRow {
     }
 }
 
-/// How many samples these are; waits are none.
+/// Number of CPU samples in rows; waits do not count.
 fn cpu_samples(rows: &[SampleRow]) -> u64 {
     let cpu = rows.iter().filter(|row| row.kind == SampleKind::Cpu);
     cpu.map(|row| row.count).sum()

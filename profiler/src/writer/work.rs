@@ -1,4 +1,4 @@
-//! The writer's loop: takes what samplers and the JVM send, looks at the host, and flushes.
+//! The writer's loop: receives the data of samplers and the JVM, reads the host's counters, and flushes.
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,7 +21,7 @@ use super::symbols::Symbols;
 use super::tables::{Tables, frame, sample_of};
 use crate::clock::{EpochOffset, monotonic_ns};
 use crate::pause::RecordingState;
-use crate::recent::Recent;
+use crate::recent::RecentSet;
 use crate::status::{Counter, Failure};
 use crate::wire::{
     Incoming, Tally, ToWriter, WireFrame, WireSamples, WireStack, WireStacks, receive,
@@ -33,28 +33,28 @@ const FLUSH_EVERY: Duration = Duration::from_secs(5);
 const RECORDS_PATIENCE: Duration = Duration::from_millis(1500);
 /// Between looks at the JVM's own threads; what they do in the JVM's last moments is not seen.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Stacks remembered as written: several samplers send the same. A forgotten one is written twice, which
-/// readers do not mind.
+/// Number of stacks remembered as written: several samplers send the same ones. A forgotten one is written twice, which
+/// readers tolerate.
 const REMEMBERED: usize = 32_768;
 
-/// A writer at work.
+/// A running writer.
 pub(super) struct Work {
     dir: ProfileDir,
     tables: Tables,
     clock: EpochOffset,
     symbols: Symbols,
     /// Stacks written by this process.
-    stacks: Recent<StackId>,
+    stacks: RecentSet<StackId>,
     events: Events,
     internal: InternalThreads,
     generations: Generations,
     host: HostMeter,
     completeness: Completeness,
-    /// When the JVM's own threads were looked at, ns since the epoch.
+    /// When the JVM's own threads were read, ns since the epoch.
     looked_ns: i64,
-    /// The number of the flush that the JVM asked for.
+    /// The number of the flush that the JVM requested.
     ordered: u64,
-    /// The JVM said that it ends now.
+    /// Whether the JVM has announced its end.
     ending: bool,
 }
 
@@ -71,7 +71,7 @@ impl Work {
             tables,
             clock,
             symbols: Symbols::default(),
-            stacks: Recent::new(REMEMBERED),
+            stacks: RecentSet::new(REMEMBERED),
             events: Events::default(),
             internal: InternalThreads::default(),
             generations,
@@ -83,9 +83,9 @@ impl Work {
         }
     }
 
-    /// Writes until everyone who could send is gone; returns the error of the last flush.
+    /// Writes until all senders are gone; returns the error of the last flush.
     pub(super) fn run(mut self, writer: &Writer<'_>) -> Result<(), i32> {
-        // At once, so that even a profile that cannot grow says which JVM it is of.
+        // At once, so that even a profile that cannot grow identifies its JVM.
         self.look_at_internal_threads(writer, true);
         let _ = self.flush(writer, false);
         self.serve(writer);
@@ -115,7 +115,7 @@ impl Work {
             let before = self.ordered;
             jvm_gone |= self.read_events(&writer.events);
             let ordered = self.ordered > before;
-            // Samples that were sent before the order are here by now.
+            // Samples that were sent before the request have arrived by now.
             let most = if ordered { usize::MAX } else { 256 };
             samplers_gone |= self.read_samples(&writer.samples, most, &mut buffer);
             // What cannot be written stays large; trying again at once would only burn CPU.
@@ -129,7 +129,7 @@ impl Work {
                     .heartbeat
                     .is_some_and(|every| ordered || beat.elapsed() >= every)
             {
-                // Both of the same time.
+                // Both at the same time.
                 self.look_at_internal_threads(writer, false);
                 self.look_at_host();
                 beat = Instant::now();
@@ -150,7 +150,7 @@ impl Work {
         }
     }
 
-    /// Reads what samplers sent, at most so many messages; true when they are gone.
+    /// Reads messages of samplers, at most `most`; true if all samplers are gone.
     fn read_samples(&mut self, from: &OwnedFd, most: usize, buffer: &mut Vec<u8>) -> bool {
         for _ in 0..most {
             match receive(from, buffer) {
@@ -162,7 +162,7 @@ impl Work {
         false
     }
 
-    /// Reads what the JVM sent; true when it is gone.
+    /// Reads events of the JVM; true if it is gone.
     fn read_events(&mut self, mut from: &UnixStream) -> bool {
         let mut chunk = [0u8; 64 << 10];
         loop {
@@ -195,7 +195,7 @@ impl Work {
                 thread,
                 rows,
             } => {
-                // Their stacks may be deleted before them; a sampler must have slept for minutes.
+                // Their stacks may be deleted before them; the sampler must have slept for minutes.
                 if generation.saturating_add(1) < self.generations.number() {
                     let samples = rows.iter().filter(|row| !row.waiting);
                     self.tables.process.lost_samples += samples.map(|row| row.count).sum::<u64>();
@@ -207,20 +207,20 @@ impl Work {
         }
     }
 
-    /// Names the frames of stacks that are not written yet, and writes them.
+    /// Resolves the native frames of stacks that are not written yet, and writes them.
     fn take_stacks(&mut self, WireStacks { pieces, stacks }: WireStacks) {
         let mut name = |wire: &mut WireFrame| Arc::new(self.symbols.name(std::mem::take(wire)));
         let pieces: Vec<Vec<Arc<Frame>>> = pieces
             .into_iter()
             .map(|mut piece| {
-                // Nobody else has what was just received.
+                // No one else has what was just received.
                 let frames = Rc::get_mut(&mut piece).unwrap_or_default();
                 frames.iter_mut().rev().map(&mut name).collect()
             })
             .collect();
         for WireStack { id, pieces: places } in stacks {
             if self.stacks.insert(id) {
-                let pieces = places.iter().rev().map(|at| pieces.get(*at as usize));
+                let pieces = places.iter().rev().map(|index| pieces.get(*index as usize));
                 let frames = pieces.flatten().flatten().cloned().collect();
                 self.tables
                     .segments
@@ -349,7 +349,7 @@ impl Work {
         written
     }
 
-    /// Begins a new generation where it is time, and deletes what is beyond the limits.
+    /// Begins a new generation if it is due, and deletes data beyond the limits.
     fn keep_limits(&mut self, writer: &Writer<'_>, last: bool) {
         if !last && self.generations.advance(self.tables.segments.written()) {
             if let Some(name) = self.generations.name() {

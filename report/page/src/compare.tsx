@@ -1,7 +1,7 @@
 // This profile beside another one.
 
 import { change, perRow, percent, plural, time } from "./format";
-import type { Comparison, Pair, Unmatched } from "./generated/model";
+import type { Comparison, Pair, UnmatchedQuery } from "./generated/model";
 import { rest } from "./operators";
 import { Bar, Empty, arrows, useLoaded } from "./parts";
 import { type Route, go, link } from "./route";
@@ -87,7 +87,7 @@ function All({ comparison }: { comparison: Comparison }) {
   );
 }
 
-function Only({ title, queries }: { title: string; queries: Unmatched[] }) {
+function Only({ title, queries }: { title: string; queries: UnmatchedQuery[] }) {
   if (queries.length === 0) return null;
   return (
     <>

@@ -187,7 +187,7 @@ function Graph(props: { tree: FlameTree; label: (at: number) => Label; zoom: num
   const told = hovered ?? current;
   return (
     <>
-      <Told tree={tree} at={told} label={label(told)} />
+      <ChosenFrame tree={tree} at={told} label={label(told)} />
       <Axis ns={zoom === ALL ? tree.all.cpu : tree.cpu[zoom]!} />
       <div
         ref={graph}
@@ -251,7 +251,7 @@ function Frame(props: {
 }
 
 /** What the chosen frame is, in full. */
-function Told({ tree, at, label }: { tree: FlameTree; at: number; label: Label }) {
+function ChosenFrame({ tree, at, label }: { tree: FlameTree; at: number; label: Label }) {
   const cpu = at === ALL ? tree.all.cpu : tree.cpu[at]!;
   const samples = at === ALL ? tree.all.samples : tree.samples[at]!;
   const own = at === ALL ? 0 : tree.flame.cpu_ns[at]!;

@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import { percent, plural, time } from "./format";
-import type { Cost, Placed } from "./generated/model";
+import type { Cost, CostByStanding } from "./generated/model";
 import { Empty } from "./parts";
 import { PlanGraph } from "./planGraph";
 import { Details } from "./planNode";
@@ -121,7 +121,7 @@ function Legend({ nodes, waits }: { nodes: boolean; waits: boolean }) {
 }
 
 /** How much of the tasks' time surely belongs to the operators that have it. */
-function Certainty({ placed }: { placed: Placed }) {
+function Certainty({ placed }: { placed: CostByStanding }) {
   const parts: [string, Cost][] = [
     ["proved to belong to its operator", placed.proved],
     ["attributed to an operator by a guess", placed.guessed],

@@ -62,7 +62,7 @@ export function NoSkew() {
 }
 
 export function SkewTab(props: TabProps) {
-  if (props.query.skew) return <Found {...props} />;
+  if (props.query.skew) return <QuerySkew {...props} />;
   return (
     <p class="lead">
       None of its stages is found to wait for slow tasks. <a href={link(["skew"])}>Skew of all queries</a>
@@ -70,26 +70,26 @@ export function SkewTab(props: TabProps) {
   );
 }
 
-function Found({ source, summary, at, route }: TabProps) {
-  const found = useLoaded(() => source.load(`skew-${at}`), [source, at]);
-  if (found === undefined) return <Empty>Unpacking …</Empty>;
-  if (found instanceof Error) return <Empty>Skew cannot be read: {found.message}</Empty>;
-  const asked = route.options.get("stage");
-  const chosen = found.findings.find((stage) => String(stage.stage) === asked) ?? found.findings[0];
+function QuerySkew({ source, summary, at, route }: TabProps) {
+  const skew = useLoaded(() => source.load(`skew-${at}`), [source, at]);
+  if (skew === undefined) return <Empty>Unpacking …</Empty>;
+  if (skew instanceof Error) return <Empty>Skew cannot be read: {skew.message}</Empty>;
+  const number = route.options.get("stage");
+  const chosen = skew.findings.find((stage) => String(stage.stage) === number) ?? skew.findings[0];
   return (
     <div class="skew">
-      <Sentence of={found} />
+      <Sentence of={skew} />
       {chosen && (
         <>
           <Stages
-            of={found.findings}
+            of={skew.findings}
             chosen={chosen}
             to={(stage) => changed(route, { stage: stage.stage, task: null })}
           />
-          <StageSkew of={chosen} records={found.records} route={route} dir={summary.profile} />
+          <StageSkew of={chosen} records={skew.records} route={route} dir={summary.profile} />
         </>
       )}
-      {found.records && <RecordLists of={found.records} route={route} all={link(["skew"])} />}
+      {skew.records && <RecordLists of={skew.records} route={route} all={link(["skew"])} />}
     </div>
   );
 }

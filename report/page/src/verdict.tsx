@@ -34,7 +34,7 @@ export function VerdictView({ summary }: { summary: Summary }) {
     <section class="verdict" aria-labelledby="verdict">
       <h1 id="verdict">Where the time went</h1>
       {lead.map((sentence) => (
-        <Told key={sentence.text} of={sentence} summary={summary} lead />
+        <VerdictSentence key={sentence.text} of={sentence} summary={summary} lead />
       ))}
       <PartBar verdict={verdict} />
       {quiet && <p class="lead">Nothing stands out.</p>}
@@ -48,7 +48,7 @@ export function VerdictView({ summary }: { summary: Summary }) {
               <ul>
                 {found.map((sentence) => (
                   <li key={sentence.text}>
-                    <Told of={sentence} summary={summary} />
+                    <VerdictSentence of={sentence} summary={summary} />
                   </li>
                 ))}
               </ul>
@@ -121,7 +121,7 @@ function Inside({ parts }: { parts: VerdictPart[] }) {
 }
 
 /** A sentence, the place in the page that it rests on, and the command that shows more. */
-function Told({ of, summary, lead }: { of: Sentence; summary: Summary; lead?: boolean }) {
+function VerdictSentence({ of, summary, lead }: { of: Sentence; summary: Summary; lead?: boolean }) {
   return (
     <div class={lead ? "told-lead" : ""}>
       <p class={lead ? "lead" : ""}>

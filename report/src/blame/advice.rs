@@ -1,4 +1,4 @@
-//! What could be done.
+//! Suggestions against contention.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::answer::Advice;
 use super::names::title;
 use crate::text::list;
 
-/// The first suggestions that paths give rise to.
+/// The first suggestions that follow from paths.
 pub(super) fn advice_on(workload: &Workload, paths: &[Explanation], k: usize) -> Vec<Advice> {
     let suggestions = suggestions(workload, paths, &Thresholds::default());
     let first = suggestions.iter().take(k);
@@ -67,7 +67,8 @@ fn advice(workload: &Workload, suggestion: &Suggestion) -> Advice {
 fn delay(workload: &Workload, stage: StageId, until: &BTreeSet<StageId>, victim: &str) -> String {
     let culprit = title(workload, stage.query);
     let application = |id: &StageId| workload.query(id.query).map(|query| &query.application);
-    // A program that runs both can have stages wait for each other; two programs can only be started one after the other.
+    // One program that runs both can make stages wait for each other. Two programs can only be started one after the
+    // other.
     if until.first().and_then(application) != application(&stage) {
         return format!("run {culprit} after {victim}");
     }

@@ -1,4 +1,4 @@
-//! The answer as data: what `--json` prints and the text is made of.
+//! The answer as data, which `--json` prints and the text is made from.
 
 use serde::Serialize;
 use ts_rs::TS;
@@ -6,52 +6,52 @@ use unfuse_contention::{Culprit, Explanation, Input, Options, VictimStages, Work
 
 use super::Question;
 use super::advice::advice_on;
-use super::found::{Found, victim};
+use super::graph_index::{GraphIndex, victim};
 use super::names::name_of;
 use super::notes::notes;
 use super::ranking::ranked;
 use super::simple::Simple;
 
-/// Everything that is said.
+/// The whole answer.
 #[derive(Debug, Serialize)]
 pub struct Answer {
     /// The victim, or all queries, those with the most blocked time first.
     pub(super) victims: Vec<Victim>,
-    /// Whether one victim was asked for.
+    /// Whether the question is about one victim.
     pub(super) one_victim: bool,
-    /// What was asked to be ranked, highest first.
+    /// The ranking, highest first.
     pub(super) ranked: Vec<Row>,
     /// Paths from culprits to victims, strongest first.
     pub(super) explanations: Vec<Path>,
-    /// What could be done.
+    /// Suggestions.
     pub(super) suggestions: Vec<Advice>,
-    /// What simpler methods say of the one victim.
+    /// The results of simpler methods for the victim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) baselines: Option<Baselines>,
-    /// Whether anything is missing or doubtful; the notes say what.
+    /// Whether data is missing or doubtful; the notes give details.
     pub(super) partial: bool,
     pub(super) notes: Vec<String>,
-    /// Whether anything tells how long tasks waited.
+    /// Whether the profile has any data on how long tasks waited.
     #[serde(skip)]
     pub(super) waits_known: bool,
     #[serde(skip)]
-    pub(super) asked: Asked,
+    pub(super) scope: Scope,
 }
 
-/// What the sentences about numbers depend on.
+/// The scope of the question, which the sentences about numbers mention.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Scope {
     /// Whether all stages of a victim count.
     pub(super) all_stages: bool,
-    /// Whether it was of a part of the time.
+    /// Whether it is about a part of the time.
     pub(super) window: bool,
-    /// Only these, if any.
+    /// Only waits for these; all if empty.
     pub(super) resources: Vec<&'static str>,
-    /// Only on these, if any.
+    /// Only waits on these; all if empty.
     pub(super) hosts: Vec<String>,
 }
 
-impl Asked {
+impl Scope {
     fn new(workload: &Workload, options: &Options) -> Self {
         let hosts = options.hosts.iter();
         Self {
@@ -66,32 +66,33 @@ impl Asked {
 /// A query that was slowed down.
 #[derive(Debug, Serialize, TS)]
 pub(super) struct Victim {
-    /// Its number; made up where a name of a CSV file is none.
+    /// Its number; invented if its name in a CSV file is not a number.
     pub(super) query: u64,
-    /// What `--victim` takes.
+    /// The value for `--victim`.
     pub(super) name: String,
     pub(super) label: String,
     /// From its first stage to its last, s.
     pub(super) ran_seconds: f64,
-    /// The stages that count, `7.1` for the second attempt of stage 7.
+    /// The stages that count; `7.1` is the second attempt of stage 7.
     pub(super) stages: Vec<String>,
-    /// How many tasks they had.
+    /// Number of their tasks.
     pub(super) tasks: usize,
     /// Time of these tasks, s.
     pub(super) task_seconds: f64,
-    /// Of it, and of tasks that waited for a slot, the time in which they could not go on, s.
+    /// Time in which these tasks were blocked or waited for a slot, s.
     pub(super) blocked_seconds: f64,
-    /// Of it, what other queries and processes outside Spark account for, s. This and the next four add up to it.
+    /// Blocked time caused by other queries and processes outside Spark, s. The following four add up to
+    /// `blocked_seconds` with it.
     pub(super) by_others_seconds: f64,
-    /// What its own other tasks account for, s.
+    /// Blocked time caused by its own other tasks, s.
     pub(super) by_itself_seconds: f64,
-    /// What garbage collection accounts for, s.
+    /// Blocked time caused by garbage collection, s.
     pub(super) by_gc_seconds: f64,
-    /// What else the JVMs did outside tasks, s.
+    /// Blocked time caused by other work of the JVMs outside tasks, s.
     pub(super) by_jvm_seconds: f64,
-    /// What nobody known accounts for, s.
+    /// Blocked time with an unknown cause, s.
     pub(super) by_unknown_seconds: f64,
-    /// Who most of it is put down to, other than itself.
+    /// The culprit with the largest part, other than the query itself.
     pub(super) main_culprit: Option<String>,
 }
 
@@ -100,12 +101,12 @@ pub(super) struct Victim {
 #[ts(rename = "Blame")]
 pub(super) struct Row {
     pub(super) name: String,
-    /// Degree of responsibility: the part of the victims' blocked time, 0 to 1 for each.
+    /// Degree of responsibility: the part of the victims' blocked time, 0 to 1 for each victim.
     pub(super) responsibility: f64,
     pub(super) seconds: f64,
-    /// How its victims waited, strongest first.
+    /// The kinds of waits of its victims, strongest first.
     pub(super) how: Vec<String>,
-    /// Its operators by their part of the CPU time, where they are known.
+    /// Its operators with their part of the CPU time, 0 to 1; empty if unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<(String, f64)>>", optional)]
     pub(super) operators: Vec<(String, f64)>,
@@ -140,28 +141,28 @@ pub(super) struct Advice {
     pub(super) seconds: f64,
 }
 
-/// What simpler methods say.
+/// The results of simpler methods.
 #[derive(Debug, Serialize, TS)]
 pub(super) struct Baselines {
     /// Naive-Overlap: seconds that each query ran at the same time.
     pub(super) naive_overlap: Vec<(String, f64)>,
     /// Deep-Overlap: seconds of overlap of all pairs of tasks on a host.
     pub(super) deep_overlap: Vec<(String, f64)>,
-    /// Blocked-time analysis: seconds the victim was blocked on IO and network, whoever caused it.
+    /// Blocked-time analysis: seconds for which the victim was blocked on IO and network, whoever caused it.
     pub(super) blocked_io_network: f64,
 }
 
 impl Answer {
-    /// The answer to a question.
-    pub fn new(found: &Found<'_>, question: &Question<'_>, input: &Input) -> Self {
-        let workload = found.workload;
-        let notes = notes(workload, found.graph, input);
-        let paths = found.paths(question);
-        let mut victims: Vec<Victim> = found
+    /// Answers a question.
+    pub fn new(index: &GraphIndex<'_>, question: &Question<'_>, input: &Input) -> Self {
+        let workload = index.workload;
+        let notes = notes(workload, index.graph, input);
+        let paths = index.paths(question);
+        let mut victims: Vec<Victim> = index
             .graph
             .victims()
             .filter(|query| question.victim.is_none_or(|victim| victim == *query))
-            .map(|query| victim(found, question, query))
+            .map(|query| victim(index, question, query))
             .collect();
         victims.sort_by(|a, b| b.blocked_seconds.total_cmp(&a.blocked_seconds));
         Self {
@@ -181,7 +182,7 @@ impl Answer {
             partial: !notes.is_empty(),
             notes,
             waits_known: input.waits_known,
-            asked: Asked::new(workload, question.options),
+            scope: Scope::new(workload, question.options),
         }
     }
 }

@@ -1,31 +1,31 @@
-//! Who slowed a query down: the answer of `unfuse blame` as data ([`Answer`]), as text ([`render`]) and in the report's
-//! page ([`contention`]).
+//! Which queries slowed a query down: the answer of `unfuse blame` as data ([`Answer`]), as text ([`render`]) and in
+//! the report's page ([`contention`]).
 
 mod advice;
 mod answer;
-mod found;
+mod graph_index;
 mod names;
 mod notes;
 mod page;
 mod ranking;
+mod request;
 mod simple;
 mod text;
-mod wanted;
 mod window;
 
 use unfuse_contention::{Filter, Options, QueryId};
 
 pub use answer::Answer;
-pub use found::Found;
+pub use graph_index::GraphIndex;
 pub use notes::notes;
 pub use page::contention;
 #[cfg(test)]
 pub(crate) use page::declare;
+pub use request::Request;
 pub use text::render;
-pub use wanted::Wanted;
 pub use window::Window;
 
-/// What is asked.
+/// A question.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// Which waits count.
@@ -36,7 +36,7 @@ pub struct Question<'a> {
     pub filter: Filter,
     /// What to rank.
     pub by: Rank,
-    /// Rows to show.
+    /// Number of rows to show.
     pub top: usize,
 }
 
@@ -47,11 +47,11 @@ pub enum Rank {
     Culprit,
     /// Their stages.
     Stage,
-    /// Their operators, as far as CPU time goes.
+    /// Their operators, for CPU time.
     Operator,
     /// CPU, memory, IO, network, slots.
     Resource,
-    /// Ways of waiting.
+    /// Kinds of waits.
     Kind,
     /// Hosts.
     Host,

@@ -1,22 +1,22 @@
-//! What has to be said of the numbers.
+//! Notes on the limits of the numbers.
 
 use std::collections::{BTreeSet, HashMap};
 
 use unfuse_contention::{CapacityBasis, Graph, Input, Note, Resource, Workload};
 
-/// What has to be said of the numbers.
+/// Notes on the limits of the numbers.
 pub fn notes(workload: &Workload, graph: &Graph, input: &Input) -> Vec<String> {
     let capacities = graph.notes.iter();
     let capacities = capacities.filter_map(|note| capacity_note(workload, note));
     input.notes.iter().cloned().chain(capacities).collect()
 }
 
-/// What is said of a capacity that is not known, or cannot be right.
+/// The note on a capacity that is unknown or cannot be right.
 fn capacity_note(workload: &Workload, note: &Note) -> Option<String> {
     let what = note.resource.name();
     let host = workload.host_name(note.host);
     match note.basis {
-        // Disks never say theirs, and slots are counted.
+        // The capacity of a disk is never known, and slots are counted.
         CapacityBasis::Unknown if matches!(note.resource, Resource::Io | Resource::Slots) => None,
         CapacityBasis::Unknown => Some(format!(
             "the {what} capacity of {host} is unknown; the use counts as the capacity"
@@ -24,7 +24,7 @@ fn capacity_note(workload: &Workload, note: &Note) -> Option<String> {
         CapacityBasis::Exceeded => {
             let times =
                 note.highest / workload.capacity(note.host, note.executor, note.resource)?;
-            // Counters are not read at one moment; so little shifts no blame.
+            // Counters are not read at the same moment; such a small excess changes no blame.
             (times > 1.005).then(|| format!(
                 "in {} more {what} of {host} was used than its capacity, up to {} times as much; there what was used counts as \
                  the capacity",
@@ -42,18 +42,18 @@ fn capacity_note(workload: &Workload, note: &Note) -> Option<String> {
     }
 }
 
-/// Notes on parts of a profile. Of those that differ in numbers only, the first is kept.
+/// Notes on parts of a profile. Of notes that differ only in numbers, the first is kept.
 #[derive(Default)]
 pub(super) struct Notes {
     texts: Vec<String>,
-    /// By the text without numbers: its position.
+    /// Position by the text without its numbers.
     known: HashMap<String, usize>,
-    /// Positions of texts that came with other numbers too.
+    /// Positions of texts that occurred with other numbers, too.
     several: BTreeSet<usize>,
 }
 
 impl Notes {
-    /// Adds the notes on a part.
+    /// Adds the notes on a part of the profile.
     pub(super) fn add(&mut self, notes: Vec<String>) {
         for note in notes {
             let pattern = note.replace(|c: char| c.is_ascii_digit(), "");
@@ -67,7 +67,7 @@ impl Notes {
         }
     }
 
-    /// One text for each.
+    /// One text for each note.
     pub(super) fn texts(mut self) -> Vec<String> {
         for index in self.several {
             self.texts[index] += " (and more like this, with other numbers)";

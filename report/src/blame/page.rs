@@ -15,7 +15,7 @@ use unfuse_postprocess::{Group as SampleGroup, Profile};
 
 use super::advice::advice_on;
 use super::answer::{Advice, Baselines, Row, Victim};
-use super::found::{Found, victim};
+use super::graph_index::{GraphIndex, victim};
 use super::names::{name_of, title};
 use super::notes::{Notes, notes};
 use super::ranking::{Ranking, ranked};
@@ -23,21 +23,21 @@ use super::simple::Simple;
 use super::{Question, Rank};
 use crate::{Block, Blocks, ReportError, Summary};
 
-/// Parts that a query's time is shown in.
+/// Number of slices of a query's time.
 const SLICES: usize = 40;
-/// Paths of a query that are shown; the rest is too weak to be looked at one by one.
+/// Maximum number of paths of a query; the others are too weak to be worth showing.
 const PATHS: usize = 1_000;
-/// Rows of each table.
+/// Maximum number of rows in a table.
 const ROWS: usize = 20;
-/// Pieces of advice on all queries; the page shows those that say the same as one.
+/// Maximum number of suggestions for all queries; the page merges equal ones.
 const RULES: usize = 500;
-/// Victims that the page has. Those with the most time of tasks count; `unfuse blame` answers for the others.
+/// Maximum number of victims in the page: those with the most task time. `unfuse blame` answers for the others.
 const VICTIMS: usize = 200;
-/// Samples and rows of tasks that are read together, about.
+/// Approximate number of samples and task rows that are read together.
 const ROWS_AT_ONCE: u64 = 15_000_000;
-/// The same for one victim. Who ran beside more is left to `unfuse blame`.
+/// The same for one victim. If more ran at its time, only `unfuse blame` answers for it.
 const ROWS_OF_ONE: u64 = 60_000_000;
-/// Victims that share a graph.
+/// Number of victims that share a graph.
 const VICTIMS_OF_A_GRAPH: usize = 16;
 
 /// All queries together.
@@ -49,7 +49,7 @@ struct Overview {
     resources: Vec<Row>,
     hosts: Vec<Row>,
     suggestions: Vec<Advice>,
-    /// Positions in the report's list by query number.
+    /// Positions in the report's list, by query number.
     places: BTreeMap<u64, usize>,
     notes: Vec<String>,
 }
@@ -64,15 +64,15 @@ struct OfQuery {
     baselines: Baselines,
     timeline: Slices,
     paths: Paths,
-    /// What the columns of `timeline` and `paths` mean.
+    /// The texts that the columns of `timeline` and `paths` refer to.
     names: Vec<String>,
-    /// Names of culprits that are queries: theirs, and their positions in the report's list.
+    /// Culprits that are queries: the number of their name, and their position in the report's list.
     places: Vec<(u32, usize)>,
-    /// The victim's own name.
+    /// The number of the victim's own name.
     own: u32,
 }
 
-/// Blocked seconds over time: a column each, a position for each culprit and resource of each slice.
+/// Blocked seconds over time, as columns with an entry for each culprit and resource of each slice.
 #[derive(Default, Serialize, TS)]
 #[ts(rename = "Timeline")]
 struct Slices {
@@ -86,22 +86,22 @@ struct Slices {
     seconds: Vec<f64>,
 }
 
-/// Paths from culprits to the victim, strongest first; a column each.
+/// Paths from culprits to the victim, strongest first, as columns with an entry for each path.
 #[derive(Default, Serialize, TS)]
 struct Paths {
     stage: Vec<u32>,
     resource: Vec<u32>,
-    /// How and where.
+    /// Kind and host of the wait.
     wait: Vec<u32>,
-    /// Stage, or operator of a stage, of the culprit.
+    /// The culprit's stage, or an operator of it.
     part: Vec<u32>,
     culprit: Vec<u32>,
     seconds: Vec<f64>,
-    /// How many were left out.
+    /// Number of weaker paths that were left out.
     weak: usize,
 }
 
-/// Texts by number.
+/// Numbers texts.
 #[derive(Default)]
 struct Names {
     known: HashMap<String, u32>,
@@ -118,9 +118,9 @@ impl Names {
     }
 }
 
-/// What the page says of contention; nothing where tasks did not report what they used.
+/// The contention blocks of the page; `None` if tasks did not report their resource use.
 ///
-/// Victims are answered in parts, so that memory is bounded by the rows of a part and not by those of the profile.
+/// Victims are analysed in parts, so memory is bounded by the rows of a part, not of the profile.
 ///
 /// # Errors
 /// If the profile's tables cannot be read, or have rows that cannot be.
@@ -131,7 +131,7 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Blocks>
     let mut index = StageIndex::read(profile)?;
     let executions = index.executions();
     let places = places(summary, &executions);
-    // Other applications on the same hosts can be to blame; the page does not say what they waited for.
+    // Other applications on the same hosts can be culprits; the page does not show their own waits.
     let all = places.len();
     let victims = longest(profile, &executions, &places);
     if victims.is_empty() || !index.is_metered() {
@@ -164,14 +164,14 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Blocks>
         Ok(Some((input, workload)))
     };
     let mut next = read(parts.first())?;
-    for (at, part) in parts.iter().enumerate() {
+    for (number, part) in parts.iter().enumerate() {
         let Some((input, workload)) = next.take() else {
             break;
         };
-        // The next part is read while this one is answered.
+        // The next part is read while this one is analysed.
         let (added, following) = rayon::join(
             || page.add(&workload, &input, part),
-            || read(parts.get(at + 1)),
+            || read(parts.get(number + 1)),
         );
         added?;
         next = following?;
@@ -179,10 +179,10 @@ pub fn contention(profile: &Profile, summary: &Summary) -> Result<Option<Blocks>
     Ok(Some(page.finish()?))
 }
 
-/// Queries by application and SQL execution; with `None`, the work outside executions.
+/// Queries by application and SQL execution; `None` is the work outside executions.
 type Executions = BTreeMap<(String, Option<i64>), QueryId>;
 
-/// The queries with the most time of tasks, among those that have places.
+/// The queries with the most task time, among those with a position in the list.
 fn longest(
     profile: &Profile,
     executions: &Executions,
@@ -207,14 +207,14 @@ fn longest(
     queries.into_iter().map(|(query, _)| query).collect()
 }
 
-/// Positions in the report's list by query number.
+/// Positions in the report's list, by query number.
 fn places(summary: &Summary, executions: &Executions) -> BTreeMap<u64, usize> {
     let mut places = BTreeMap::new();
-    for (at, query) in summary.queries.iter().enumerate() {
+    for (position, query) in summary.queries.iter().enumerate() {
         let app = summary.applications.get(query.app);
         let key = app.map(|app| (app.id.clone(), query.query));
         if let Some(id) = key.and_then(|key| executions.get(&key)) {
-            places.entry(id.0).or_insert(at);
+            places.entry(id.0).or_insert(position);
         }
     }
     places
@@ -235,23 +235,23 @@ fn question(options: &Options, victim: Option<QueryId>) -> Question<'_> {
 
 /// The answers about a few victims.
 struct Group {
-    /// Paths to them from others.
+    /// Paths from others to them.
     paths: Vec<Explanation>,
     notes: Vec<String>,
     victims: Vec<Victim>,
     queries: Vec<(usize, Block)>,
 }
 
-/// The page as it adds up.
+/// The page while victims are added.
 struct Page {
     places: BTreeMap<u64, usize>,
-    /// When the first task of all began, ns since the epoch.
+    /// Start of the first task of all, ns since the epoch.
     origin_ns: Option<i64>,
     victims: Vec<Victim>,
     culprits: Ranking,
     resources: Ranking,
     hosts: Ranking,
-    /// Rows of the rankings, by the names that the last workload has.
+    /// Rows of the rankings, with the names that the last workload has.
     ranked: [Vec<Row>; 3],
     suggestions: Vec<Advice>,
     notes: Notes,
@@ -274,7 +274,7 @@ impl Page {
         }
     }
 
-    /// Adds victims of a workload.
+    /// Adds the victims of a workload.
     fn add(
         &mut self,
         workload: &Workload,
@@ -287,7 +287,7 @@ impl Page {
         };
         options.check(workload)?;
         self.origin_ns.get_or_insert(input.origin_ns);
-        // A graph has many paths, so those of a few victims are in memory together.
+        // A graph has many paths, so memory holds those of only a few victims at a time.
         let victims: Vec<QueryId> = victims.iter().copied().collect();
         let groups: Vec<&[QueryId]> = victims.chunks(VICTIMS_OF_A_GRAPH).collect();
         for some in groups.chunks(rayon::current_num_threads()) {
@@ -315,24 +315,24 @@ impl Page {
         options: &Options,
     ) -> Result<Group, ReportError> {
         let (graph, times) = Graph::with_timelines(workload, options, SLICES);
-        let found = Found::new(workload, &graph);
+        let index = GraphIndex::new(workload, &graph);
         let everybody = question(options, None);
         let victims: Vec<Victim> = graph
             .victims()
-            .map(|query| victim(&found, &everybody, query))
+            .map(|query| victim(&index, &everybody, query))
             .filter(|victim| victim.blocked_seconds > 0.0)
             .collect();
         let simple = Simple::new(workload, &options.victims, None);
         let mut queries = Vec::new();
         for victim in &victims {
-            if let Some(at) = self.places.get(&victim.query) {
+            if let Some(position) = self.places.get(&victim.query) {
                 let query = QueryId(victim.query);
-                let of = self.of_query(&found, &simple, options, query, times.get(&query));
-                queries.push((*at, Block::new(&of)?));
+                let of = self.query_detail(&index, &simple, options, query, times.get(&query));
+                queries.push((*position, Block::new(&of)?));
             }
         }
         Ok(Group {
-            paths: found.paths(&everybody),
+            paths: index.paths(&everybody),
             notes: notes(workload, &graph, input),
             victims,
             queries,
@@ -372,25 +372,25 @@ impl Page {
         })
     }
 
-    fn of_query(
+    fn query_detail(
         &self,
-        found: &Found<'_>,
+        index: &GraphIndex<'_>,
         simple: &Simple,
         options: &Options,
         query: QueryId,
         timeline: Option<&Timeline>,
     ) -> OfQuery {
-        let workload = found.workload;
+        let workload = index.workload;
         let question = question(options, Some(query));
-        let paths = found.paths(&question);
+        let paths = index.paths(&question);
         let mut names = Names::default();
         let mut places = BTreeMap::new();
         let mut culprit = |names: &mut Names, culprit: Culprit| {
             let name = names.intern(name_of(workload, culprit));
             if let Culprit::Query(query) = culprit
-                && let Some(at) = self.places.get(&query.0)
+                && let Some(position) = self.places.get(&query.0)
             {
-                places.insert(name, *at);
+                places.insert(name, *position);
             }
             name
         };
@@ -419,10 +419,10 @@ impl Page {
             ..Slices::default()
         };
         let seconds = |ns: i64| to_micros((ns - origin_ns) as f64 / 1e9);
-        for (at, slice) in timeline.iter().flat_map(|t| &t.slices).enumerate() {
+        for (number, slice) in timeline.iter().flat_map(|t| &t.slices).enumerate() {
             slices.bounds.push(seconds(slice.span.start));
             for ((resource, who), seconds) in &slice.seconds {
-                slices.slice.push(at as u32);
+                slices.slice.push(number as u32);
                 slices
                     .resource
                     .push(names.intern(resource.name().to_owned()));
@@ -435,7 +435,7 @@ impl Page {
             .bounds
             .extend(last.map(|slice| seconds(slice.span.end)));
         OfQuery {
-            victim: victim(found, &question, query),
+            victim: victim(index, &question, query),
             culprits: ranked(workload, &paths, &question, Rank::Culprit),
             suggestions: advice_on(workload, &paths, ROWS),
             baselines: simple.about(workload, query),
@@ -448,12 +448,12 @@ impl Page {
     }
 }
 
-/// What is less than a microsecond only takes room.
+/// Smaller values only take space.
 fn to_micros(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
-/// What of the culprit did it.
+/// The part of the culprit that did it.
 fn part(workload: &Workload, path: &Explanation) -> String {
     let Some(stage) = path.culprit_stage else {
         return "outside queries".to_owned();
@@ -465,7 +465,7 @@ fn part(workload: &Workload, path: &Explanation) -> String {
     }
 }
 
-/// Adds the types of its blocks.
+/// Declares the types of the page's blocks.
 #[cfg(test)]
 pub(crate) fn declare(types: &mut crate::typescript::Declarations) {
     types.add::<Overview>();

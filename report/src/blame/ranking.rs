@@ -1,4 +1,4 @@
-//! Who or what is to blame most.
+//! Ranks culprits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::answer::Row;
 use super::names::{label, name_of};
 use super::{Question, Rank};
 
-/// Parts that are less are not worth their room.
+/// Smaller parts are not shown.
 const LEAST: f64 = 0.01;
-/// Ways of waiting, culprits or operators that a row names.
+/// Maximum number of kinds of waits, culprits or operators that a row names.
 const NAMED: usize = 3;
 
-/// The first rows of a ranking of paths that the question has let through.
+/// The first rows of a ranking of the paths that match a question.
 pub(super) fn ranked(
     workload: &Workload,
     paths: &[Explanation],
@@ -28,21 +28,21 @@ pub(super) fn ranked(
     ranking.rows(workload, question.top)
 }
 
-/// A ranking of paths as they add up.
+/// A ranking of paths while they are added.
 pub(super) struct Ranking {
     by: Rank,
-    sums: BTreeMap<Ranked, Sum>,
+    sums: BTreeMap<RankKey, Sum>,
 }
 
-/// What is ranked.
+/// The key of a ranking.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Ranked {
+enum RankKey {
     Entity(Entity),
     /// An operator of a culprit stage.
     Operator(StageId, Arc<str>),
 }
 
-/// What paths of a row add up to.
+/// The sums of a row's paths.
 #[derive(Default)]
 struct Sum {
     responsibility: f64,
@@ -51,7 +51,7 @@ struct Sum {
     operators: BTreeMap<Arc<str>, f64>,
 }
 
-/// How an entity was in the way, or who was in the way by it.
+/// How an entity blocked others, or who blocked others through it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum How {
     Waiting(Kind, HostId),
@@ -59,7 +59,7 @@ enum How {
 }
 
 impl Ranking {
-    /// Of no path yet.
+    /// An empty ranking.
     pub(super) fn new(by: Rank) -> Self {
         Self {
             by,
@@ -67,7 +67,7 @@ impl Ranking {
         }
     }
 
-    /// Adds paths. Their ids must mean the same for all that are added.
+    /// Adds paths. Ids must have the same meaning in all calls.
     pub(super) fn add(&mut self, paths: &[Explanation]) {
         let has_operators = matches!(self.by, Rank::Culprit | Rank::Stage);
         for path in paths {
@@ -94,9 +94,9 @@ impl Ranking {
         }
     }
 
-    /// The `k` rows with the most responsibility, the highest first.
+    /// The `k` rows with the highest responsibility.
     pub(super) fn rows(&self, workload: &Workload, k: usize) -> Vec<Row> {
-        let mut sums: Vec<(&Ranked, &Sum)> = self.sums.iter().collect();
+        let mut sums: Vec<(&RankKey, &Sum)> = self.sums.iter().collect();
         sums.sort_by(|(_, a), (_, b)| b.responsibility.total_cmp(&a.responsibility));
         let rows = sums.into_iter().take(k);
         rows.map(|(ranked, sum)| row(workload, ranked, sum))
@@ -104,11 +104,11 @@ impl Ranking {
     }
 }
 
-fn ranked_of(path: &Explanation, by: Rank) -> Option<Ranked> {
+fn ranked_of(path: &Explanation, by: Rank) -> Option<RankKey> {
     let by = match by {
         Rank::Operator => {
             let (stage, operator) = path.culprit_stage.zip(path.operator.as_ref())?;
-            return Some(Ranked::Operator(stage, operator.clone()));
+            return Some(RankKey::Operator(stage, operator.clone()));
         }
         Rank::Culprit => By::Culprit,
         Rank::Stage => By::CulpritStage,
@@ -116,10 +116,10 @@ fn ranked_of(path: &Explanation, by: Rank) -> Option<Ranked> {
         Rank::Kind => By::Kind,
         Rank::Host => By::Host,
     };
-    Some(Ranked::Entity(Entity::from_explanation(path, by)))
+    Some(RankKey::Entity(Entity::from_explanation(path, by)))
 }
 
-fn row(workload: &Workload, ranked: &Ranked, sum: &Sum) -> Row {
+fn row(workload: &Workload, ranked: &RankKey, sum: &Sum) -> Row {
     let how = sum.how.iter().map(|(how, seconds)| {
         let name = match how {
             How::Waiting(kind, host) => format!("{} on {}", kind.name(), workload.host_name(*host)),
@@ -131,7 +131,7 @@ fn row(workload: &Workload, ranked: &Ranked, sum: &Sum) -> Row {
     let operators = operators.map(|(name, seconds)| (name.to_string(), *seconds));
     let has_operators = matches!(
         ranked,
-        Ranked::Entity(Entity::Culprit(Culprit::Query(_)) | Entity::Source(Source::Stage(_)))
+        RankKey::Entity(Entity::Culprit(Culprit::Query(_)) | Entity::Source(Source::Stage(_)))
     );
     Row {
         name: name(workload, ranked),
@@ -148,7 +148,7 @@ fn row(workload: &Workload, ranked: &Ranked, sum: &Sum) -> Row {
     }
 }
 
-/// The largest of named seconds, with their parts of all.
+/// The largest sums by name, each as a part of all.
 fn shares(seconds: impl Iterator<Item = (String, f64)>) -> Vec<(String, f64)> {
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
     for (name, seconds) in seconds {
@@ -165,16 +165,16 @@ fn shares(seconds: impl Iterator<Item = (String, f64)>) -> Vec<(String, f64)> {
     sums
 }
 
-fn name(workload: &Workload, ranked: &Ranked) -> String {
+fn name(workload: &Workload, ranked: &RankKey) -> String {
     let of_stage =
         |stage: &StageId| format!("{} of {}", stage.name(), label(workload, stage.query));
     match ranked {
-        Ranked::Operator(stage, operator) => format!("{operator} in {}", of_stage(stage)),
-        Ranked::Entity(Entity::Resource(resource)) => resource.name().to_owned(),
-        Ranked::Entity(Entity::Kind(kind)) => kind.name().to_owned(),
-        Ranked::Entity(Entity::Host(host)) => workload.host_name(*host).to_owned(),
-        Ranked::Entity(Entity::Culprit(culprit)) => name_of(workload, *culprit),
-        Ranked::Entity(Entity::Source(Source::Stage(stage))) => of_stage(stage),
-        Ranked::Entity(Entity::Source(source)) => name_of(workload, source.culprit()),
+        RankKey::Operator(stage, operator) => format!("{operator} in {}", of_stage(stage)),
+        RankKey::Entity(Entity::Resource(resource)) => resource.name().to_owned(),
+        RankKey::Entity(Entity::Kind(kind)) => kind.name().to_owned(),
+        RankKey::Entity(Entity::Host(host)) => workload.host_name(*host).to_owned(),
+        RankKey::Entity(Entity::Culprit(culprit)) => name_of(workload, *culprit),
+        RankKey::Entity(Entity::Source(Source::Stage(stage))) => of_stage(stage),
+        RankKey::Entity(Entity::Source(source)) => name_of(workload, source.culprit()),
     }
 }

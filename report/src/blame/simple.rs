@@ -1,4 +1,4 @@
-//! What simpler methods say, to compare.
+//! The results of simpler methods, for comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use unfuse_contention::baseline::{self, Overlaps};
 use unfuse_contention::{QueryId, Resource, Span, Workload};
 
 use super::answer::Baselines;
-use super::found::sum;
+use super::graph_index::sum;
 use super::names::label;
 
-/// What simpler methods say of victims.
+/// The results of simpler methods for victims.
 pub(super) struct Simple {
     naive: Overlaps,
     deep: Overlaps,
@@ -17,7 +17,7 @@ pub(super) struct Simple {
 }
 
 impl Simple {
-    /// Of some victims, in a part of the time.
+    /// Computes them for some victims in a window of time.
     pub(super) fn new(
         workload: &Workload,
         victims: &BTreeSet<QueryId>,
@@ -30,7 +30,7 @@ impl Simple {
         }
     }
 
-    /// What they say of one of them.
+    /// The results for one victim.
     pub(super) fn about(&self, workload: &Workload, victim: QueryId) -> Baselines {
         let by_query = |overlaps: &Overlaps| {
             let rows = overlaps.get(&victim).into_iter().flatten();

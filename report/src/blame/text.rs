@@ -1,15 +1,15 @@
-//! The answer for people.
+//! The answer as text.
 
 use std::fmt::Write;
 
 use super::Rank;
-use super::answer::{Answer, Asked, Baselines, Row, Victim};
+use super::answer::{Answer, Baselines, Row, Scope, Victim};
 use crate::text::{list, shorten};
 
 /// Columns of the text.
 const WIDTH: usize = 110;
 
-/// The answer as text for a terminal; `by` says what was ranked.
+/// The answer as text for a terminal; `by` is the key of the ranking.
 pub fn render(answer: &Answer, by: Rank) -> String {
     let mut text = String::new();
     match answer.victims.as_slice() {
@@ -20,7 +20,7 @@ pub fn render(answer: &Answer, by: Rank) -> String {
                 notes(&mut text, answer);
                 return text;
             }
-            about(&mut text, one, &answer.asked);
+            about(&mut text, one, &answer.scope);
         }
         several => overview(&mut text, several),
     }
@@ -49,14 +49,14 @@ fn notes(text: &mut String, answer: &Answer) {
     }
 }
 
-fn about(text: &mut String, victim: &Victim, asked: &Asked) {
+fn about(text: &mut String, victim: &Victim, scope: &Scope) {
     let one_task = victim.tasks == 1;
     let tasks = match victim.tasks {
         1 => "1 task".to_owned(),
         tasks => format!("{tasks} tasks"),
     };
     let stages = list(&victim.stages);
-    let tasks = match (asked.all_stages, victim.stages.len()) {
+    let tasks = match (scope.all_stages, victim.stages.len()) {
         (true, _) => format!("All its stages ({stages}): {tasks}"),
         (false, 1) => format!("Its critical path is stage {stages}: {tasks}"),
         (false, _) => format!("Its critical path is stages {stages}: {tasks}"),
@@ -66,17 +66,17 @@ fn about(text: &mut String, victim: &Victim, asked: &Asked) {
         victim.ran_seconds,
         victim.task_seconds,
         if one_task { "" } else { " in total" },
-        if asked.window { " in the window" } else { "" },
+        if scope.window { " in the window" } else { "" },
         if one_task { "was" } else { "were" },
         victim.blocked_seconds,
-        waiting(asked),
+        waiting(scope),
         parts(victim)
     );
     paragraph(text, &ran);
     text.push('\n');
 }
 
-/// Lines of whole words.
+/// Wraps a paragraph between words.
 fn paragraph(text: &mut String, words: &str) {
     let mut used = 0;
     for word in words.split(' ') {
@@ -92,20 +92,20 @@ fn paragraph(text: &mut String, words: &str) {
     text.push('\n');
 }
 
-/// Which waits the blocked time is of.
-fn waiting(asked: &Asked) -> String {
-    let what = match asked.resources.as_slice() {
+/// The waits that the blocked time consists of.
+fn waiting(scope: &Scope) -> String {
+    let what = match scope.resources.as_slice() {
         [] => "with waits for slots".to_owned(),
         only => format!("waits for {}", only.join(", ")),
     };
-    let on = match asked.hosts.as_slice() {
+    let on = match scope.hosts.as_slice() {
         [] => String::new(),
         hosts => format!(", on {}", list(hosts)),
     };
     format!("{what}{on}")
 }
 
-/// To whom the blocked time is attributed, as far as it shows in tenths of seconds.
+/// The parts of the blocked time by cause, as far as they are visible in tenths of seconds.
 fn parts(victim: &Victim) -> String {
     let parts = [
         ("its own other tasks", victim.by_itself_seconds),
@@ -166,7 +166,7 @@ fn ranking(text: &mut String, answer: &Answer, by: Rank) {
     }
     let _ = writeln!(text, "  {head}  blocked s  {whose}");
     for row in &answer.ranked {
-        // Of several victims the parts do not add up to 1.
+        // For several victims the parts do not add up to 1.
         let share = match answer.one_victim {
             true => format!("{:>6.1}%", 100.0 * row.responsibility),
             false => format!("{:>7.2}", row.responsibility),

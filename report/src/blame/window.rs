@@ -1,4 +1,4 @@
-//! A part of the time, as it is asked for.
+//! The window of time of a question.
 
 use std::str::FromStr;
 
@@ -6,18 +6,18 @@ use unfuse_contention::Span;
 
 use crate::ReportError;
 
-/// A part of the time. It is parsed from `FROM..TO` in seconds since the first task, either of which may be left out;
-/// negative numbers count from the end.
+/// A window of time. It is parsed from `FROM..TO` in seconds since the first task; either may be omitted. Negative
+/// numbers count from the end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
     from: Option<Edge>,
     to: Option<Edge>,
 }
 
-/// Where a window begins or ends.
+/// An edge of a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Edge {
-    /// So many seconds after the first task began, or if negative, before the last one ended.
+    /// So many seconds after the first task began or, if negative, before the last one ended.
     Relative(f64),
     /// Ns since the epoch.
     Absolute(i64),
@@ -46,7 +46,7 @@ impl FromStr for Window {
 }
 
 impl Window {
-    /// From a time to another, ns since the epoch.
+    /// The window between two times, ns since the epoch.
     pub fn between(start_ns: Option<i64>, end_ns: Option<i64>) -> Self {
         Self {
             from: start_ns.map(Edge::Absolute),
@@ -54,7 +54,7 @@ impl Window {
         }
     }
 
-    /// From some time before the last task ended to another, s.
+    /// The window between two times before the last task ended, s.
     pub fn before_end(start_s: Option<f64>, end_s: Option<f64>) -> Self {
         let edge = |seconds: f64| Edge::Relative(-seconds.min(1e9));
         Self {
@@ -63,22 +63,22 @@ impl Window {
         }
     }
 
-    /// The span, where tasks ran from `origin_ns` to `end_ns`.
+    /// The span of the window, if tasks ran from `origin_ns` to `end_ns`.
     ///
     /// # Errors
-    /// If no task ran in it.
+    /// If no task ran in the window.
     pub fn span(self, origin_ns: i64, end_ns: i64) -> Result<Span, ReportError> {
-        let at = |edge: Edge| {
+        let ns = |edge: Edge| {
             let (origin, seconds) = match edge {
                 Edge::Absolute(ns) => return ns,
                 Edge::Relative(seconds) if seconds.is_sign_negative() => (end_ns, seconds),
                 Edge::Relative(seconds) => (origin_ns, seconds),
             };
-            // At most some 30 years away from a time of this century; what begins later has nothing in it.
+            // At most about 30 years from a time in this century; a window that begins later is empty.
             origin.saturating_add((seconds * 1e9) as i64).max(0)
         };
-        let start = self.from.map_or(origin_ns, at);
-        let end = self.to.map_or(end_ns, at);
+        let start = self.from.map_or(origin_ns, ns);
+        let end = self.to.map_or(end_ns, ns);
         if start >= end || start >= end_ns || end <= origin_ns {
             return Err(ReportError::Refused(format!(
                 "no task ran in that window: tasks ran for {:.1} s",

@@ -1,4 +1,4 @@
-//! What there is to tell, for people and programs.
+//! The answer as data.
 
 use serde::Serialize;
 use unfuse_impact::{Analysis, CONFIDENCE, Table};
@@ -8,22 +8,22 @@ use crate::ReportError;
 /// The whole answer.
 #[derive(Debug, Serialize)]
 pub struct Answer {
-    /// Of all intervals.
+    /// Confidence level of all intervals, 0 to 1.
     pub confidence: f64,
-    /// By name.
+    /// Workloads of tables, by name.
     pub workloads: Vec<Workload>,
-    /// Of profiles, most time first.
+    /// Queries of profiles, most time first.
     pub queries: Vec<Query>,
-    /// What had to be left out.
+    /// Notes on data that was left out.
     pub notes: Vec<String>,
 }
 
 /// One workload of a table.
 #[derive(Debug, Serialize)]
 pub struct Workload {
-    /// Empty where there is only one.
+    /// Its name; empty if there is only one workload.
     pub name: String,
-    /// What its runs say.
+    /// The analysis of its runs.
     #[serde(flatten)]
     pub analysis: Analysis,
 }
@@ -31,13 +31,13 @@ pub struct Workload {
 /// One query of profiles.
 #[derive(Debug, Serialize)]
 pub struct Query {
-    /// The same in every run.
+    /// The fingerprint, which all runs share.
     pub fingerprint: String,
     /// Text or call site.
     pub description: String,
-    /// Of its running time; none if its runs do not allow it.
+    /// The analysis of its running time; none if there are too few runs.
     pub analysis: Option<Analysis>,
-    /// Most time first.
+    /// Operators, most time first.
     pub operators: Vec<Operator>,
 }
 
@@ -48,9 +48,9 @@ pub struct Operator {
     pub node: Option<i32>,
     /// Its name, or `[heading]`.
     pub operator: String,
-    /// As the plan prints it.
+    /// The operator as the plan prints it.
     pub detail: String,
-    /// Of the time of its tasks, running and waiting.
+    /// The analysis of the time of its tasks, running and waiting.
     pub analysis: Analysis,
 }
 
@@ -66,10 +66,10 @@ impl Default for Answer {
 }
 
 impl Answer {
-    /// Adds what a table says.
+    /// Adds the workloads of a table.
     ///
     /// # Errors
-    /// Those of the table.
+    /// If the table's runs cannot be analysed.
     pub fn workloads(&mut self, table: &Table) -> Result<(), ReportError> {
         for (name, runs) in table.workloads()? {
             let analysis = Analysis::new(&runs);

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use unfuse_format::counted;
-use unfuse_impact::{Analysis, Counted, Run, Runs, Scheme, Utilisation};
+use unfuse_impact::{Analysis, CpuCounters, Run, Runs, Scheme, Utilisation};
 use unfuse_postprocess::{Profile, histories};
 
 use super::answer::{Answer, Operator, Query};
 use crate::ReportError;
 
-/// Operators with a smaller part of their query's time are left out: their times are mostly chance.
+/// Operators with a smaller part of their query's time are left out: their times are mostly noise.
 const LEAST: f64 = 0.01;
 
-/// An operator of a query: the same in every run.
+/// Identifies an operator of a query in every run.
 type Key = (Option<i32>, String);
 
 /// The runs of one query, or of one operator.
@@ -27,20 +27,20 @@ struct Times {
 /// The times of queries and their operators in several profiles.
 #[derive(Default)]
 pub struct QueryTimes {
-    /// By fingerprint.
+    /// Times by fingerprint.
     times: BTreeMap<String, Times>,
     profiles: usize,
 }
 
 impl QueryTimes {
-    /// Adds one profile: what ran several times in it counts as one.
+    /// Adds one profile. Several runs of a query in it count as one.
     pub fn add(&mut self, scheme: &Scheme, profile: Profile) {
         self.profiles += 1;
         let run = |seconds: f64| Run {
             scheme: scheme.clone(),
             seconds,
             utilisation: Utilisation::default(),
-            counted: Counted::default(),
+            counted: CpuCounters::default(),
         };
         for history in histories(&[profile]) {
             let times = self.times.entry(history.fingerprint).or_default();
@@ -49,7 +49,7 @@ impl QueryTimes {
                 history.runs.iter().partition(|run| run.error.is_some());
             times.failed += failed.len();
             let durations: Option<Vec<i64>> = whole.iter().map(|run| run.duration_ms).collect();
-            // How often a query ran says nothing of the scheme.
+            // The number of runs does not depend on the scheme.
             let count = whole.len().max(1) as f64;
             let sum: i64 = durations.unwrap_or_default().into_iter().sum();
             if sum > 0 {
@@ -77,10 +77,10 @@ impl QueryTimes {
 }
 
 impl Answer {
-    /// Adds what profiles say, compared with a base.
+    /// Adds the analyses of profiles, compared with a base.
     ///
     /// # Errors
-    /// [`ReportError::Refused`] where no query can be compared.
+    /// [`ReportError::Refused`] if no query can be compared.
     pub fn queries(&mut self, queries: QueryTimes, base: &Scheme) -> Result<(), ReportError> {
         let mut lost = Vec::new();
         for (fingerprint, times) in queries.times {
@@ -127,7 +127,7 @@ impl Times {
         let whole = Runs::new(base.clone(), self.whole).map_err(|e| e.to_string())?;
         let mut operators = Vec::new();
         for ((node, operator), (detail, runs)) in self.operators {
-            // What does not show in every profile is too small to say anything.
+            // An operator that is missing in a profile is too small to judge.
             if runs.len() < profiles {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The answer for people.
+//! The answer as text.
 
 use std::fmt::Write;
 
@@ -16,13 +16,13 @@ const WIDTH: usize = 110;
 pub fn render(answer: &Answer, top: usize) -> String {
     let mut text = String::new();
     for workload in &answer.workloads {
-        of_workload(&mut text, workload);
+        write_workload(&mut text, workload);
     }
     if answer.workloads.len() > 1 {
         means(&mut text, &answer.workloads);
     }
     for query in &answer.queries {
-        of_query(&mut text, query, top);
+        write_query(&mut text, query, top);
     }
     for note in &answer.notes {
         let _ = writeln!(text, "note: {note}");
@@ -30,7 +30,7 @@ pub fn render(answer: &Answer, top: usize) -> String {
     text
 }
 
-fn of_workload(text: &mut String, workload: &Workload) {
+fn write_workload(text: &mut String, workload: &Workload) {
     let analysis = &workload.analysis;
     if !workload.name.is_empty() {
         let _ = writeln!(text, "{}", workload.name);
@@ -94,7 +94,7 @@ fn schemes(text: &mut String, analysis: &Analysis) {
     }
 }
 
-/// How busy resources were, and what the processor counted.
+/// Utilisation of resources, and the processor's counters.
 fn used(text: &mut String, analysis: &Analysis) {
     let used = analysis.utilisation;
     let parts = [
@@ -140,7 +140,7 @@ fn means(text: &mut String, workloads: &[Workload]) {
     text.push('\n');
 }
 
-fn of_query(text: &mut String, query: &Query, top: usize) {
+fn write_query(text: &mut String, query: &Query, top: usize) {
     let _ = writeln!(
         text,
         "query {}  {}",
@@ -243,14 +243,14 @@ fn names(resources: &[Resource], between: &str) -> String {
     names.join(between)
 }
 
-/// Which upgrade an indicator is of, where it is of one.
+/// The upgrade that an indicator is about, if there is one.
 fn upgrade(indicator: &Indicator, analysis: &Analysis) -> String {
-    let (at, base) = (&indicator.at, &analysis.base);
-    match (at.disk != base.disk, at.network != base.network) {
+    let (scheme, base) = (&indicator.at, &analysis.base);
+    match (scheme.disk != base.disk, scheme.network != base.network) {
         (false, false) => String::new(),
-        (true, false) => format!(" (with {})", at.disk),
-        (false, true) => format!(" (with {})", at.network),
-        (true, true) => format!(" (left with {} and {})", at.disk, at.network),
+        (true, false) => format!(" (with {})", scheme.disk),
+        (false, true) => format!(" (with {})", scheme.network),
+        (true, true) => format!(" (left with {} and {})", scheme.disk, scheme.network),
     }
 }
 
@@ -267,7 +267,7 @@ fn interval(interval: Option<Interval>, digits: usize) -> String {
     )
 }
 
-/// No minus before what is shown as zero.
+/// Avoids a minus sign before a value that is shown as zero.
 fn rounded(value: f64) -> f64 {
     if value.abs() < 0.005 { 0.0 } else { value }
 }

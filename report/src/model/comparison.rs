@@ -1,41 +1,41 @@
-//! What the page gets of two profiles.
+//! The page's data on two profiles.
 
 use serde::Serialize;
 use ts_rs::TS;
 
 use super::Cost;
 
-/// This profile beside another one, per query.
+/// The comparison of this profile with an earlier one, by query.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct Comparison {
-    /// The other profile's directory.
+    /// The earlier profile's directory.
     pub before: String,
-    /// All samples of the other profile.
+    /// All samples of the earlier profile.
     pub before_total: Cost,
-    /// Queries of both.
+    /// Queries in both profiles.
     pub pairs: Vec<Pair>,
-    /// Queries of the other profile only.
-    pub only_before: Vec<Unmatched>,
-    /// Queries of this profile only.
-    pub only_after: Vec<Unmatched>,
+    /// Queries in the earlier profile only.
+    pub only_before: Vec<UnmatchedQuery>,
+    /// Queries in this profile only.
+    pub only_after: Vec<UnmatchedQuery>,
 }
 
-/// A query of both profiles. Costs are means of its runs.
+/// A query in both profiles. Costs are means of its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Pair {
     /// Text or call site.
     pub description: String,
     /// Fingerprint in this profile.
     pub fingerprint: String,
-    /// Whether only the descriptions are equal and the plans differ.
+    /// Whether the plans differ, and only the descriptions are equal.
     pub replanned: bool,
-    /// Runs in the other profile.
+    /// Runs in the earlier profile.
     pub before_runs: usize,
     /// Runs in this profile.
     pub after_runs: usize,
-    /// CPU time of a run before, ns.
+    /// CPU time of a run in the earlier profile, ns.
     pub before_ns: u64,
-    /// CPU time of a run after, ns.
+    /// CPU time of a run in this profile, ns.
     pub after_ns: u64,
     /// Operators and headings.
     pub rows: Vec<PairRow>,
@@ -52,24 +52,25 @@ pub struct PairRow {
     pub heading: bool,
     /// Depth in the plan.
     pub depth: usize,
-    /// Own CPU time of a run before, ns; none where that plan does not have it.
+    /// Own CPU time of a run in the earlier profile, ns; none if that plan does not have the operator.
     pub before_ns: Option<u64>,
-    /// And after.
+    /// The same in this profile.
     pub after_ns: Option<u64>,
-    /// Own CPU time for each row that the operator got, or that it put out if it got none, ns; none where the rows are unknown.
+    /// Own CPU time for each row that the operator got or, if it got none, output, ns; none if the number of rows is
+    /// unknown.
     pub before_ns_per_row: Option<f64>,
-    /// And after.
+    /// The same in this profile.
     pub after_ns_per_row: Option<f64>,
 }
 
-/// A query of one profile only.
+/// A query in only one of the profiles.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
-pub struct Unmatched {
+pub struct UnmatchedQuery {
     /// Text or call site.
     pub description: String,
     /// Its fingerprint.
     pub fingerprint: String,
-    /// How often it ran.
+    /// Number of runs.
     pub runs: usize,
     /// CPU time of a run, ns.
     pub cpu_ns: u64,

@@ -1,5 +1,5 @@
-//! What the page gets, as JSON. Times are whole ns or ms, as the names say; the page's types in
-//! `page/src/generated/model.ts` are made from these.
+//! The page's data, as JSON. Times are whole ns or ms, as their names say. The page's types in
+//! `page/src/generated/model.ts` are generated from these.
 
 mod comparison;
 mod verdict;
@@ -9,7 +9,7 @@ use ts_rs::TS;
 
 use unfuse_postprocess::{OperatorKind, Standing, Weight};
 
-pub use comparison::{Comparison, Pair, PairRow, Unmatched};
+pub use comparison::{Comparison, Pair, PairRow, UnmatchedQuery};
 pub use verdict::{Evidence, PartKind, Sentence, SentenceKind, Verdict, VerdictPart};
 
 /// Samples and CPU time.
@@ -37,10 +37,10 @@ impl Cost {
     }
 }
 
-/// The first thing the page shows: everything but the details.
+/// The first block of the page: everything except details.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Summary {
-    /// The unfuse that made the report.
+    /// The version of unfuse that made the report.
     pub unfuse: String,
     /// The profile directory.
     pub profile: String,
@@ -52,15 +52,15 @@ pub struct Summary {
     pub queries: Vec<QuerySummary>,
     /// Queries with their runs, most CPU first.
     pub families: Vec<Family>,
-    /// Where the time went, what is unusual, and what to look at next.
+    /// Where the time went, what is unusual, and what to do next.
     pub verdict: Verdict,
-    /// What is not in the numbers.
+    /// Notes on missing data.
     pub notes: Vec<String>,
     /// Whether there is a comparison.
     pub compared: bool,
-    /// Whether it is known who slowed whom down.
+    /// Whether contention was analysed.
     pub contention: bool,
-    /// Whether stages were searched for slow tasks.
+    /// Whether skew was analysed.
     pub skew: bool,
 }
 
@@ -75,15 +75,15 @@ pub struct Application {
     pub spark: String,
     /// Profiled JVMs.
     pub processes: usize,
-    /// Samples a second and thread that were asked for.
+    /// Requested samples a second and thread.
     pub rate_hz: u32,
-    /// First and last time it was seen, ms since the epoch.
+    /// First time it was seen, ms since the epoch.
     pub started_ms: i64,
-    /// The last one.
+    /// Last time it was seen, ms since the epoch.
     pub ended_ms: i64,
 }
 
-/// A line of the list.
+/// A query in the list.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[ts(rename = "Query")]
 pub struct QuerySummary {
@@ -91,21 +91,21 @@ pub struct QuerySummary {
     pub app: usize,
     /// SQL execution id; none for work outside queries.
     pub query: Option<i64>,
-    /// What to call it: one line of at most 100 characters, see [`unfuse_postprocess::query_name`].
+    /// Its name: one line of at most 100 characters, see [`unfuse_postprocess::query_name`].
     pub name: String,
-    /// Text or call site, whole.
+    /// Text or call site, uncut.
     pub description: String,
     /// Index into the families; none for work outside queries.
     pub family: Option<usize>,
     /// Start, ms since the epoch.
     pub started_ms: Option<i64>,
-    /// How long it ran; none where it did not end.
+    /// How long it ran, ms; none if it did not end.
     pub duration_ms: Option<i64>,
     /// Why it failed.
     pub error: Option<String>,
     /// CPU time and samples.
     pub cost: Cost,
-    /// Time in which its tasks ran and used no CPU, ns; none where no task metrics came.
+    /// Time in which its tasks ran without using CPU, ns; none without task metrics.
     pub waiting_ns: Option<u64>,
     /// Stage attempts.
     pub stages: usize,
@@ -113,7 +113,7 @@ pub struct QuerySummary {
     pub tasks: usize,
     /// See [`unfuse_postprocess::Fingerprint`].
     pub fingerprint: String,
-    /// Whether it is known who slowed it down.
+    /// Whether it has a contention block.
     pub contention: bool,
     /// Whether it has slow tasks or slow records.
     pub skew: bool,
@@ -127,16 +127,16 @@ pub struct QueryDetail {
     pub nodes: Vec<Node>,
     /// Work that no operator does.
     pub headings: Vec<Heading>,
-    /// What is known of whose the tasks' CPU time is.
-    pub placed: Placed,
+    /// How certain the attribution of the tasks' CPU time is.
+    pub placed: CostByStanding,
     /// Stage attempts in order.
     pub stages: Vec<Stage>,
     /// Finished task attempts, stage by stage.
     pub tasks: Tasks,
-    /// Time that its tasks waited, ns; none where waits were not recorded.
+    /// Time that its tasks waited, ns; none if waits were not recorded.
     pub waiting_ns: Option<u64>,
-    /// Flame graph of operators in the order of the plan: each below the operator that takes its rows, with the plan's root first,
-    /// whatever the stage. Headings are roots.
+    /// Flame graph of operators in the order of the plan: each operator is below the one that takes its rows, in
+    /// whatever stage; the plan's root is first. Headings are roots.
     pub operators: Flame,
     /// Flame graph of operators in the order of the code: stages first, then operators as the code calls them.
     pub operators_by_code: Flame,
@@ -161,35 +161,35 @@ pub struct Node {
         type = "\"scan\" | \"filter\" | \"project\" | \"aggregate\" | \"join\" | \"exchange\" | \"sort\" | \"window\" | \"generate\" | \"python\" | \"write\" | \"other\""
     )]
     pub kind: OperatorKind,
-    /// Whether it hands rows on and does no work of its own.
+    /// Whether it passes rows on and does no work of its own.
     pub passes: bool,
     /// The operator as the plan prints it.
     pub detail: String,
     /// Codegen stage it is fused into.
     pub codegen_stage: Option<i32>,
-    /// Whether adaptive planning dropped it after it ran.
+    /// Whether adaptive planning removed it after it ran.
     pub replanned: bool,
-    /// Its own work.
+    /// Cost of its own work.
     pub own: Cost,
     /// Bounds of its own share of the query's CPU time.
     pub own_range: Range,
-    /// Its own and that of everything below it.
+    /// Its own cost and that of all nodes below it.
     pub total: Cost,
-    /// What it waited for itself, longest first.
+    /// Its own waits, longest first.
     pub waits: Vec<Wait>,
-    /// How long it and everything below it waited, ns.
+    /// Waiting time of itself and all nodes below it, ns.
     pub total_waiting_ns: u64,
     /// Stages in which it has samples or waits.
     pub stages: Vec<i32>,
-    /// Rows it put out: by its metric, or as many as it got where the operator does not change the number.
+    /// Rows that it output: by its metric, or as many as it got if the operator does not change the number.
     pub rows: Option<i64>,
-    /// Rows it got: those that its inputs put out.
+    /// Rows that it got, which its inputs output.
     pub rows_in: Option<i64>,
-    /// Its own CPU time for each row that it put out; none where these are unknown or 0.
+    /// Its own CPU time for each row that it output; none if their number is unknown or 0.
     pub ns_per_row_out: Option<PerRow>,
     /// Its own CPU time for each row that it got.
     pub ns_per_row_in: Option<PerRow>,
-    /// The lines where its own CPU time was sampled most: at most 3, each with at least 1% of the query's CPU time.
+    /// The lines with most of its own CPU time: at most 3, each with at least 1% of the query's CPU time.
     pub hot_lines: Vec<HotLine>,
 }
 
@@ -198,7 +198,7 @@ pub struct Node {
 pub struct PerRow {
     /// CPU time divided by rows.
     pub ns: f64,
-    /// Lower bound, as of [`Node::own_range`].
+    /// Lower bound, from [`Node::own_range`].
     pub low: f64,
     /// Upper bound.
     pub high: f64,
@@ -207,71 +207,71 @@ pub struct PerRow {
 /// A line of code where an operator's own CPU time was sampled.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct HotLine {
-    /// Hash of the generated source; none for a line of a class that was not generated.
+    /// Hash of the generated source; none for other classes.
     pub hash: Option<String>,
     /// `generated.java:212`, `TimSort.java:355`.
     pub place: String,
-    /// Line number, 0 where it is unknown.
+    /// Line number; 0 if unknown.
     pub line: u32,
-    /// Text of the line of generated code, empty where it is unknown; else the method. At most 120 characters.
+    /// For generated code the text of the line, empty if unknown; else the method. At most 120 characters.
     pub text: String,
-    /// The method that the line's samples are in most, if it is another one than that of the line.
+    /// The method called from the line that has most of its samples, if not the line itself.
     pub callee: Option<String>,
-    /// What was sampled there.
+    /// Cost of the line.
     pub cost: Cost,
 }
 
 /// Runs of one query: the same application name, description and plan.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Family {
-    /// What to call it, as [`QuerySummary::name`].
+    /// Its name, as [`QuerySummary::name`].
     pub name: String,
     /// See [`unfuse_postprocess::Fingerprint`].
     pub fingerprint: String,
     /// Positions of its runs in the list of queries, by start.
     pub runs: Vec<usize>,
-    /// How many of the runs failed.
+    /// Number of failed runs.
     pub failed: usize,
-    /// Shortest, median and longest run, ms; none where no run ended.
+    /// Shortest, median and longest run, ms; none if no run ended.
     pub duration_ms: Option<[i64; 3]>,
     /// CPU time of the median run, ns.
     pub median_cpu_ns: u64,
-    /// All runs.
+    /// Cost of all runs.
     pub cost: Cost,
 }
 
-/// Bounds of a share, 0 to 1: with 95% certainty it lies between them, see [`unfuse_postprocess::Total::share_low`].
+/// Bounds of a share, 0 to 1, that contain it with 95% certainty, see [`unfuse_postprocess::Total::share_low`].
 pub type Range = [f64; 2];
 
 /// Work that no operator does.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Heading {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// How much.
+    /// Its cost.
     pub cost: Cost,
     /// Bounds of its share of the query's CPU time.
     pub range: Range,
-    /// What it waited for, longest first.
+    /// Its waits, longest first.
     pub waits: Vec<Wait>,
-    /// Stages with samples or waits of it.
+    /// Stages in which it has samples or waits.
     pub stages: Vec<i32>,
 }
 
-/// CPU time of tasks by what the rule is worth that placed it, see [`unfuse_postprocess::Standing`].
+/// CPU time of tasks by what its attribution proves, see [`unfuse_postprocess::Standing`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, TS)]
-pub struct Placed {
-    /// Of the operators that it was given to.
+pub struct CostByStanding {
+    /// Time of the operators to which it is attributed.
     pub proved: Cost,
-    /// Of operators, possibly of others.
+    /// Time of operators, possibly of others.
     pub guessed: Cost,
-    /// No operator's.
+    /// Time of headings.
     pub headings: Cost,
-    /// Not known whose.
+    /// Time with an unknown owner.
     pub unattributed: Cost,
 }
 
-impl Placed {
+impl CostByStanding {
     pub(super) fn add(&mut self, standing: Standing, cost: Cost) {
         match standing {
             Standing::Proved => self.proved.add(cost),
@@ -283,12 +283,12 @@ impl Placed {
     }
 }
 
-/// Waiting for one thing.
+/// A sum of waits with one reason.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Wait {
-    /// What for.
+    /// The reason.
     pub what: &'static str,
-    /// How long, ns.
+    /// The time, ns.
     pub ns: u64,
 }
 
@@ -301,7 +301,7 @@ pub struct Stage {
     pub attempt: i32,
     /// Spark's name for it.
     pub name: String,
-    /// Tasks it should have.
+    /// Number of its tasks.
     pub tasks: i32,
     /// Submission, ms since the epoch.
     pub submitted_ms: Option<i64>,
@@ -309,9 +309,9 @@ pub struct Stage {
     pub completed_ms: Option<i64>,
     /// Why it failed.
     pub failure: Option<String>,
-    /// What was sampled in its tasks.
+    /// Samples in its tasks.
     pub cost: Cost,
-    /// Sums over its finished tasks; none where no task metrics came.
+    /// Sums over its finished tasks; none without task metrics.
     pub metrics: Option<StageMetrics>,
 }
 
@@ -320,7 +320,7 @@ pub struct Stage {
 pub struct StageMetrics {
     /// Finished task attempts.
     pub finished: usize,
-    /// Of these, how many did not succeed.
+    /// Finished task attempts that did not succeed.
     pub failed: usize,
     /// Shortest, median and longest task, ms.
     pub task_ms: [i64; 3],
@@ -330,7 +330,7 @@ pub struct StageMetrics {
     pub cpu_ns: u64,
     /// Run time without CPU time, ns.
     pub waiting_ns: u64,
-    /// Part of the waiting: blocked on shuffle fetches, ns.
+    /// Part of `waiting_ns`: blocked on shuffle fetches, ns.
     pub fetch_wait_ns: u64,
     /// JVM-wide GC pauses while its tasks ran, ns.
     pub gc_ns: u64,
@@ -344,7 +344,7 @@ pub struct StageMetrics {
     pub spilled_bytes: i64,
 }
 
-/// Task attempts, a column each: they are many.
+/// Task attempts as columns, because there are many.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct Tasks {
     /// Index into the stages.
@@ -379,12 +379,12 @@ pub struct Tasks {
     pub statuses: Vec<String>,
 }
 
-/// A flame graph: frames in pre-order, widest sibling first, with what ends in each.
+/// A flame graph: frames in pre-order, widest sibling first, with the cost of the stacks that end in each.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct Flame {
     /// 0 for roots.
     pub depth: Vec<u32>,
-    /// What `of` counts: see [`FlameKind`].
+    /// What `of` refers to, see [`FlameKind`].
     pub kind: Vec<u8>,
     /// Index into stages, headings or nodes of the query, or into [`FrameNames`].
     pub of: Vec<u32>,
@@ -394,7 +394,7 @@ pub struct Flame {
     pub samples: Vec<u64>,
 }
 
-/// What a frame of a flame graph is.
+/// What a frame of a flame graph stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FlameKind {
@@ -411,9 +411,9 @@ pub enum FlameKind {
 /// Names of frames, shared by all queries.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct FrameNames {
-    /// Methods, functions; generated code with lines.
+    /// Methods and functions; generated code with lines.
     pub names: Vec<String>,
-    /// `java`, `generated`, `native`, `kernel` …, an index into `kinds` each.
+    /// Index into `kinds`: `java`, `generated`, `native`, `kernel` …
     pub kind: Vec<u8>,
     /// The kinds.
     pub kinds: Vec<String>,
@@ -422,13 +422,13 @@ pub struct FrameNames {
 /// A generated source with samples of one query.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct HotSource {
-    /// Its hash; the text is a block of its own.
+    /// Its hash; another block has the text.
     pub hash: String,
-    /// What ended in it and what it called outside generated code.
+    /// Cost of stacks that end in it or in code outside generated code that it called.
     pub cost: Cost,
-    /// Lines with samples: number, ns, samples.
+    /// Lines with samples: number, CPU time in ns, samples.
     pub lines: Vec<(u32, u64, u64)>,
-    /// Node by region id.
+    /// Index of the plan node, by region id.
     pub nodes: Vec<usize>,
 }
 
@@ -439,6 +439,6 @@ pub struct Source {
     pub class: String,
     /// The text as it was compiled.
     pub text: String,
-    /// Runs of lines with one innermost region: first line, last line, region id, whether it produces.
+    /// Ranges of lines with the same innermost region: first line, last line, region id, whether it produces.
     pub regions: Vec<(u32, u32, i32, bool)>,
 }

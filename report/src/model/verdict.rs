@@ -1,33 +1,33 @@
-//! What the page gets of the verdict.
+//! The page's data on the verdict.
 
 use serde::Serialize;
 use ts_rs::TS;
 
-/// Where the time went, in numbers and in sentences.
+/// Where the time went, in numbers and sentences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, TS)]
 pub struct Verdict {
-    /// What the parts add up to: `time of 2 slots and CPU time of other threads`.
+    /// What the parts add up to, in words: `time of 2 slots and CPU time of other threads`.
     pub whole: String,
-    /// How much that is, ns.
+    /// The sum of the parts, ns.
     pub whole_ns: u64,
-    /// How long the applications ran, ms.
+    /// Running time of the applications, ms.
     pub duration_ms: u64,
-    /// Task slots, on average; none where unknown.
+    /// Average number of task slots; none if unknown.
     pub slots: Option<f64>,
-    /// Where it went, in the order of their kinds. They add up to the whole.
+    /// The parts of the time, in the order of their kinds. They add up to the whole.
     pub parts: Vec<VerdictPart>,
-    /// What to say of it, most important first.
+    /// Sentences, most important first.
     pub sentences: Vec<Sentence>,
 }
 
 /// A part of the time.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct VerdictPart {
-    /// What it is: `operators`, `disk read`, `JIT compilation` …
+    /// Its name: `operators`, `disk read`, `JIT compilation` …
     pub name: String,
-    /// What kind of time it is.
+    /// Its kind.
     pub kind: PartKind,
-    /// How much, ns.
+    /// The time, ns.
     pub ns: u64,
 }
 
@@ -39,13 +39,13 @@ pub enum PartKind {
     Operators,
     /// Other CPU time of tasks.
     Tasks,
-    /// Tasks waited.
+    /// Waits of tasks.
     Waiting,
-    /// Tasks had their slot, and neither CPU samples nor waits say what for.
+    /// Time of tasks without CPU samples or recorded waits.
     Unknown,
-    /// A slot had a task that was on its way, or whose result was.
+    /// Time of slots while Spark launched a task or received its result.
     Scheduling,
-    /// CPU time of the JVM's and of Spark's own threads, beside the slots.
+    /// CPU time of the JVM's and Spark's own threads, outside the slots.
     Beside,
     /// Slots without a task.
     Idle,
@@ -54,27 +54,27 @@ pub enum PartKind {
 /// A sentence of the verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Sentence {
-    /// What it is about.
+    /// Its topic.
     pub kind: SentenceKind,
     /// Plain text in one line.
     pub text: String,
-    /// Where the page shows more.
+    /// Where the page shows the details.
     pub evidence: Option<Evidence>,
-    /// The command that shows more.
+    /// The command that shows the details.
     pub command: Option<String>,
 }
 
-/// What a sentence is about.
+/// The topic of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum SentenceKind {
     /// Where the time went.
     Time,
-    /// How far the numbers can be trusted.
+    /// How certain the numbers are.
     Certainty,
-    /// An operator that costs much.
+    /// An operator with a high cost.
     Operator,
-    /// Something that is not as it should be.
+    /// Something unusual.
     Unusual,
     /// What to do next.
     Next,
@@ -83,7 +83,7 @@ pub enum SentenceKind {
 /// A place in the page.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Evidence {
-    /// Position in the list of queries; none for a page about all queries.
+    /// Position in the list of queries; none for a page on all queries.
     pub query: Option<usize>,
     /// The tab: `plan`, `stages`, `flame`, `source`, `contention`, `skew`.
     pub tab: String,

@@ -1,4 +1,4 @@
-//! The answers as data, as JSON has them.
+//! The answers as data, which `--json` prints.
 
 use serde::Serialize;
 use unfuse_sizing::{
@@ -11,74 +11,75 @@ use crate::ReportError;
 
 /// How long a job takes on one cluster.
 #[derive(Debug, Serialize)]
-pub struct Predicted {
-    /// Its machines; none where only slots were given.
+pub struct PredictionAnswer {
+    /// Its machines; none if the question was about slots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,
-    /// The time with its interval.
+    /// The time and its interval.
     #[serde(flatten)]
     pub prediction: Prediction,
-    /// How likely the deadline is met, if there is one.
+    /// The probability that the job meets the deadline, 0 to 1, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Chance>,
 }
 
-/// The cluster to take.
+/// The best cluster.
 #[derive(Debug, Serialize)]
 pub struct Answer {
-    /// That of the prices.
+    /// The currency of the prices.
     pub currency: String,
-    /// Which of the prices count.
+    /// The tariff of the prices.
     pub tariff: Tariff,
     /// The model that predicted the time.
     pub model: Model,
-    /// The cluster, its time and its price.
+    /// The cluster with its time and price.
     #[serde(flatten)]
-    pub offer: Priced,
-    /// How likely the deadline is met, if there is one.
+    pub offer: PricedOffer,
+    /// The probability that the job meets the deadline, 0 to 1, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Chance>,
-    /// The least cost with broken numbers of machines.
+    /// The least cost with fractional numbers of machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<RelaxedOptimum>,
-    /// What is doubtful.
+    /// Notes on doubtful numbers.
     pub notes: Vec<String>,
 }
 
 /// An offer with the interval of its time.
 #[derive(Debug, Serialize)]
-pub struct Priced {
+pub struct PricedOffer {
     /// The cluster with its estimated time and cost.
     #[serde(flatten)]
     pub offer: Offer,
-    /// Lower end of the interval that holds 95 of 100 runs, s.
+    /// Lower end of the interval that contains 95 of 100 runs, s.
     pub low: f64,
     /// Upper end, s.
     pub high: f64,
 }
 
-/// All clusters that are worth having.
+/// All clusters that no other one beats in both time and cost.
 #[derive(Debug, Serialize)]
 pub struct Curve {
     /// The application's name.
     pub application: String,
-    /// That of the prices.
+    /// The currency of the prices.
     pub currency: String,
-    /// Which of the prices count.
+    /// The tariff of the prices.
     pub tariff: Tariff,
     /// The model that predicted the times.
     pub model: Model,
-    /// Fastest first.
-    pub offers: Vec<Priced>,
-    /// What is doubtful.
+    /// The offers, fastest first.
+    pub offers: Vec<PricedOffer>,
+    /// Notes on doubtful numbers.
     pub notes: Vec<String>,
 }
 
-impl Predicted {
-    /// How long a job takes on a number of slots, and how likely that is before a deadline in s.
+impl PredictionAnswer {
+    /// Predicts the time of a job on a number of slots and, if there is a deadline in s, the probability that the job
+    /// meets it.
     ///
     /// # Errors
-    /// If the profile's runs do not tell.
+    /// If the profile's runs do not allow a prediction.
     pub fn new(
         job: &Job,
         cluster: Option<Cluster>,
@@ -94,8 +95,8 @@ impl Predicted {
     }
 }
 
-impl Priced {
-    /// An offer at its estimate, whatever end of the interval was asked for.
+impl PricedOffer {
+    /// An offer at its estimate, even if the question was about an end of the interval.
     fn new(offer: Offer, prediction: &Prediction) -> Self {
         Self {
             offer: Offer {
@@ -110,11 +111,11 @@ impl Priced {
 }
 
 impl Answer {
-    /// The cheapest cluster on which a job ends before a deadline in s. If it is to be `sure`, the upper end of the
-    /// interval must be before it, too.
+    /// The cheapest cluster on which a job ends before a deadline in s. If `sure`, the upper end of the interval must
+    /// be before it, too.
     ///
     /// # Errors
-    /// If no cluster ends before it, or the profile's runs do not tell.
+    /// If no cluster meets the deadline, or the profile's runs do not allow a prediction.
     pub fn cheapest(
         job: &Job,
         market: &Market,
@@ -130,7 +131,7 @@ impl Answer {
         }
         let offer = cheapest(market, &time, None, deadline)?;
         let mut answer = Self::new(job, market, tariff, offer, Some(deadline))?;
-        // The answer holds without it.
+        // The answer is valid without the bound.
         match job.bound(market, deadline) {
             Ok(bound) => answer.bound = bound,
             Err(error) => answer
@@ -140,10 +141,11 @@ impl Answer {
         Ok(answer)
     }
 
-    /// The fastest cluster on which a job costs no more than a budget and, if there is a deadline in s, ends before it.
+    /// The fastest cluster on which a job costs at most a budget and, if there is a deadline in s, meets it.
     ///
     /// # Errors
-    /// If nothing is to be had for the budget, if what is ends too late, or if the profile's runs do not tell.
+    /// If no cluster is within the budget, if those that are miss the deadline, or if the profile's runs do not allow a
+    /// prediction.
     pub fn best(
         job: &Job,
         market: &Market,
@@ -154,7 +156,7 @@ impl Answer {
         let time = |slots: f64| Ok(job.predict(slots)?.seconds);
         let offer = best(market, &time, budget)?;
         if let Some(deadline) = deadline.filter(|deadline| offer.seconds >= *deadline) {
-            // Says so if nothing meets it at any price.
+            // Fails if no cluster meets it at any price.
             let needed = cheapest(market, &time, None, deadline)?;
             return Err(ReportError::Refused(format!(
                 "{budget} {currency} are not enough for a deadline of {deadline:.1} s: the fastest for it is {cluster}, which takes {seconds:.1} s; \
@@ -181,7 +183,7 @@ impl Answer {
             currency: market.currency.clone(),
             tariff,
             model: job.model,
-            offer: Priced::new(offer, &prediction),
+            offer: PricedOffer::new(offer, &prediction),
             deadline: deadline.map(|deadline| prediction.chance(deadline)),
             bound: None,
             notes: prediction.notes,
@@ -190,20 +192,20 @@ impl Answer {
 }
 
 impl Curve {
-    /// The clusters that no other is both faster and cheaper than.
+    /// The clusters that no other one beats in both time and cost.
     ///
     /// # Errors
-    /// If the profile's runs do not tell how long the job takes on the market's clusters.
+    /// If the profile's runs do not allow a prediction for the market's clusters.
     pub fn new(job: &Job, market: &Market, tariff: Tariff) -> Result<Self, SizingError> {
         let time = |slots: f64| Ok(job.predict(slots)?.seconds);
         let mut priced = Vec::new();
         let mut all_notes = Vec::new();
         for offer in curve(market, &time)? {
             let prediction = job.predict(offer.slots)?;
-            priced.push(Priced::new(offer, &prediction));
+            priced.push(PricedOffer::new(offer, &prediction));
             all_notes.push(prediction.notes);
         }
-        // Each note says its own slots: those of the fastest and of the cheapest are enough.
+        // Each note mentions its number of slots; those of the fastest and the cheapest cluster are enough.
         let mut notes = all_notes.first().cloned().unwrap_or_default();
         for note in all_notes.pop().unwrap_or_default() {
             if !notes.contains(&note) {

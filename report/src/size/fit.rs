@@ -1,4 +1,4 @@
-//! What a job's profile says of itself.
+//! A summary of a job's profile.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use unfuse_sizing::{
     Validation,
 };
 
-/// What a fit has to say.
+/// The answer of `unfuse size fit`.
 #[derive(Debug, Serialize)]
-pub struct Fitted<'a> {
+pub struct FitAnswer<'a> {
     /// The file that holds the profile.
     pub profile: String,
     /// The application's name.
@@ -19,23 +19,23 @@ pub struct Fitted<'a> {
     pub category: Category,
     /// Number of runs.
     pub runs: usize,
-    /// What the runs had.
+    /// The ranges of the runs' properties.
     pub ranges: Ranges,
     /// The closed form with its coefficients.
     pub closed_form: &'a ClosedForm,
-    /// Where the coefficients come from.
+    /// The measurements behind the coefficients.
     pub baselines: &'a Baselines,
-    /// Kinds of tasks, those with most time first.
+    /// Kinds of tasks, most time first.
     pub unit_tasks: &'a [UnitTask],
     /// How well each model fits.
     pub models: [Fits; 2],
-    /// The model that predicts where none is asked for.
+    /// The default model.
     pub chosen: Model,
-    /// Errors for runs that the models had not seen.
+    /// Errors of held-out runs.
     pub validation: &'a Validation,
-    /// Logs without a run to fit.
+    /// Logs that have no usable run.
     pub left_out: Vec<LeftOut>,
-    /// What is doubtful.
+    /// Notes on doubtful numbers.
     pub notes: Vec<String>,
 }
 
@@ -46,12 +46,12 @@ pub struct Fits {
     pub model: Model,
     /// Mean relative error for the runs that it was fitted to.
     pub fit_error: f64,
-    /// Mean relative error for runs that it had not seen; none where no run could be held out.
+    /// Mean relative error of held-out runs; none if no run could be held out.
     pub held_out_error: Option<f64>,
 }
 
-impl<'a> Fitted<'a> {
-    /// What a profile says of itself, and what reading its logs left out and noted; `saved_as` names its file.
+impl<'a> FitAnswer<'a> {
+    /// Summarizes a profile; `left_out` and `notes` are from reading its logs, `saved_as` names its file.
     pub fn new(
         profile: &'a Profile,
         saved_as: String,
@@ -84,7 +84,7 @@ impl<'a> Fitted<'a> {
 /// Drops the runs of other applications.
 ///
 /// # Errors
-/// [`SizingError::NoApplication`] if there are runs, and none is of this one.
+/// [`SizingError::NoApplication`] if there are runs, but none of this application.
 pub fn keep_application(logs: &mut Logs, wanted: &str) -> Result<(), SizingError> {
     let known: BTreeSet<String> = logs
         .runs

@@ -1,10 +1,10 @@
-//! The job that a question is about.
+//! The job of a question.
 
 use unfuse_sizing::{
     Market, Model, Point, Prediction, Profile, RelaxedOptimum, SizingError, relaxed,
 };
 
-/// A job with the work that it is asked to do.
+/// A job with the amount of its work.
 #[derive(Debug)]
 pub struct Job {
     pub(super) profile: Profile,
@@ -14,7 +14,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job of so many iterations over so many bytes of input. Without a model, the profile's better one predicts.
+    /// A job with `iterations` iterations over `bytes` bytes of input. Without a model, the profile's better one
+    /// predicts.
     pub fn new(profile: Profile, model: Option<Model>, iterations: f64, bytes: f64) -> Self {
         Self {
             model: model.unwrap_or(profile.model),
@@ -24,12 +25,12 @@ impl Job {
         }
     }
 
-    /// What is known of the job from its runs.
+    /// The job's profile.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    fn at(&self, slots: f64) -> Point {
+    fn point(&self, slots: f64) -> Point {
         Point {
             slots,
             iterations: self.iterations,
@@ -37,16 +38,16 @@ impl Job {
         }
     }
 
-    /// How long the job takes on a number of slots.
+    /// Predicts the job's time on a number of slots.
     ///
     /// # Errors
-    /// If the profile's runs do not tell.
+    /// If the profile's runs do not allow a prediction.
     pub fn predict(&self, slots: f64) -> Result<Prediction, SizingError> {
-        self.profile.predict(&self.at(slots), Some(self.model))
+        self.profile.predict(&self.point(slots), Some(self.model))
     }
 
-    /// What no cluster costs less than, if it is to end before a deadline in s. Only the closed form is convex, so only it
-    /// has a bound.
+    /// A lower bound of the cost of all clusters on which the job meets a deadline in s. Only the closed form is
+    /// convex, so only it has a bound.
     pub(super) fn bound(
         &self,
         market: &Market,
@@ -55,7 +56,7 @@ impl Job {
         if self.model != Model::ClosedForm {
             return Ok(None);
         }
-        let terms = self.profile.closed.by_slots(&self.at(1.0));
+        let terms = self.profile.closed.by_slots(&self.point(1.0));
         relaxed(market, terms, deadline)
     }
 }

@@ -1,5 +1,5 @@
 //! How long a job takes on another cluster, and which cluster to take: the answers of `unfuse size` as data
-//! ([`Fitted`], [`Predicted`], [`Answer`], [`Curve`]), as text ([`render_fit`] and the others) and as a plot
+//! ([`FitAnswer`], [`PredictionAnswer`], [`Answer`], [`Curve`]), as text ([`render_fit`] and the others) and as a plot
 //! ([`draw_curve`]).
 
 mod answer;
@@ -8,8 +8,8 @@ mod job;
 mod plot;
 mod text;
 
-pub use answer::{Answer, Curve, Predicted, Priced};
-pub use fit::{Fits, Fitted, keep_application};
+pub use answer::{Answer, Curve, PredictionAnswer, PricedOffer};
+pub use fit::{FitAnswer, Fits, keep_application};
 pub use job::Job;
 pub use plot::draw_curve;
 pub use text::{render_curve, render_fit, render_offer, render_prediction};

@@ -1,13 +1,13 @@
-//! Cost against time, SVG.
+//! A plot of cost against time, as SVG.
 
 use plotters::prelude::*;
 
-use super::answer::{Curve, Priced};
+use super::answer::{Curve, PricedOffer};
 use crate::ReportError;
 
 const COLOUR: RGBColor = RGBColor(0x1f, 0x77, 0xb4);
 
-/// Cost against time, SVG: the clusters that are worth having, each with its interval.
+/// Draws cost against time, as SVG: the clusters of a curve, each with its interval.
 ///
 /// # Errors
 /// If the plot cannot be drawn.
@@ -41,7 +41,7 @@ fn draw(svg: &mut String, curve: &Curve) -> Result<(), Box<dyn std::error::Error
         .light_line_style(TRANSPARENT)
         .label_style(("sans-serif", 12))
         .draw()?;
-    let at = |priced: &Priced| (priced.offer.seconds, priced.offer.cost);
+    let position = |priced: &PricedOffer| (priced.offer.seconds, priced.offer.cost);
     chart.draw_series(offers.iter().map(|priced| {
         let cost = priced.offer.cost;
         PathElement::new(
@@ -50,19 +50,19 @@ fn draw(svg: &mut String, curve: &Curve) -> Result<(), Box<dyn std::error::Error
         )
     }))?;
     chart.draw_series([PathElement::new(
-        offers.iter().map(at).collect::<Vec<_>>(),
+        offers.iter().map(position).collect::<Vec<_>>(),
         COLOUR.stroke_width(2),
     )])?;
     chart.draw_series(
         offers
             .iter()
-            .map(|priced| Circle::new(at(priced), 3, COLOUR.filled())),
+            .map(|priced| Circle::new(position(priced), 3, COLOUR.filled())),
     )?;
-    // Names would hide each other where clusters are near; some are enough to read the curve.
+    // Names of neighbouring clusters would overlap; some names are enough to read the curve.
     let step = offers.len().div_ceil(12).max(1);
     chart.draw_series(offers.iter().step_by(step).map(|priced| {
         let name = format!("  {}", priced.offer.cluster);
-        Text::new(name, at(priced), ("sans-serif", 11).into_font())
+        Text::new(name, position(priced), ("sans-serif", 11).into_font())
     }))?;
     root.present()?;
     Ok(())

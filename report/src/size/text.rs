@@ -1,4 +1,4 @@
-//! Answers for people.
+//! Answers as text.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use unfuse_format::counted;
 use unfuse_sizing::{Model, Range, Tariff};
 
-use super::{Answer, Curve, Fitted, Job, Predicted};
+use super::{Answer, Curve, FitAnswer, Job, PredictionAnswer};
 use crate::text::shorten;
 
 /// Columns of the text.
@@ -16,8 +16,8 @@ const UNITS: usize = 8;
 /// Rows of a curve shown.
 const ROWS: usize = 30;
 
-/// What a fit has to say, as text for a terminal.
-pub fn render_fit(fitted: &Fitted<'_>) -> String {
+/// A fit as text for a terminal.
+pub fn render_fit(fitted: &FitAnswer<'_>) -> String {
     let mut text = String::new();
     let ranges = &fitted.ranges;
     let _ = writeln!(
@@ -41,8 +41,8 @@ pub fn render_fit(fitted: &Fitted<'_>) -> String {
     text
 }
 
-/// The coefficients, and where they come from.
-fn closed_form(text: &mut String, fitted: &Fitted<'_>) {
+/// The coefficients and where they come from.
+fn closed_form(text: &mut String, fitted: &FitAnswer<'_>) {
     let (form, base) = (fitted.closed_form, fitted.baselines);
     let _ = writeln!(
         text,
@@ -72,7 +72,7 @@ fn closed_form(text: &mut String, fitted: &Fitted<'_>) {
 }
 
 /// The kinds of tasks with most time.
-fn unit_tasks(text: &mut String, fitted: &Fitted<'_>) {
+fn unit_tasks(text: &mut String, fitted: &FitAnswer<'_>) {
     text.push_str("\n    tasks    mean s  unit task\n");
     for unit in fitted.unit_tasks.iter().take(UNITS) {
         let _ = writeln!(
@@ -93,7 +93,7 @@ fn unit_tasks(text: &mut String, fitted: &Fitted<'_>) {
 }
 
 /// How well each model fits.
-fn models(text: &mut String, fitted: &Fitted<'_>) {
+fn models(text: &mut String, fitted: &FitAnswer<'_>) {
     let held = fitted.validation.held_out.len();
     let _ = writeln!(
         text,
@@ -119,20 +119,20 @@ fn models(text: &mut String, fitted: &Fitted<'_>) {
 }
 
 /// A prediction as text for a terminal.
-pub fn render_prediction(job: &Job, predicted: &Predicted) -> String {
+pub fn render_prediction(job: &Job, predicted: &PredictionAnswer) -> String {
     let mut text = String::new();
     let prediction = &predicted.prediction;
-    let at = &prediction.at;
+    let point = &prediction.at;
     let on = match &predicted.cluster {
-        Some(cluster) => format!("{cluster} ({})", counted(number(at.slots), "slot")),
-        None => counted(number(at.slots), "slot"),
+        Some(cluster) => format!("{cluster} ({})", counted(number(point.slots), "slot")),
+        None => counted(number(point.slots), "slot"),
     };
     let _ = writeln!(
         text,
         "{} with {} over {} on {on}:",
         shorten(&job.profile.application, 40),
-        counted(number(at.iterations), "iteration"),
-        bytes(at.bytes)
+        counted(number(point.iterations), "iteration"),
+        bytes(point.bytes)
     );
     let _ = writeln!(
         text,
@@ -160,7 +160,7 @@ pub fn render_prediction(job: &Job, predicted: &Predicted) -> String {
     text
 }
 
-/// A cluster to take as text for a terminal.
+/// The best cluster as text for a terminal.
 pub fn render_offer(job: &Job, answer: &Answer) -> String {
     let mut text = String::new();
     let offer = &answer.offer.offer;
@@ -205,7 +205,7 @@ pub fn render_offer(job: &Job, answer: &Answer) -> String {
     text
 }
 
-/// Clusters that are worth having as text for a terminal; `plot` is the file that holds their plot.
+/// A curve as text for a terminal; `plot` is the file with its plot.
 pub fn render_curve(job: &Job, curve: &Curve, plot: Option<&Path>) -> String {
     let mut text = format!(
         "   time s   95 of 100 within    cost {:<4} slots  cluster{}\n",
@@ -292,7 +292,7 @@ fn percent(part: f64) -> String {
     format!("{:.1}%", 100.0 * part)
 }
 
-/// Never certain: at most 99%.
+/// At most 99%, because nothing is certain.
 fn likelihood(probability: f64) -> String {
     match 100.0 * probability {
         sure if sure > 99.0 => "a chance above 99%".to_owned(),
@@ -301,7 +301,7 @@ fn likelihood(probability: f64) -> String {
     }
 }
 
-/// Small jobs cost parts of a cent.
+/// Small jobs cost fractions of a cent.
 fn money(amount: f64) -> String {
     if amount >= 1.0 {
         format!("{amount:.2}")

@@ -1,8 +1,9 @@
-//! What to do next.
+//! Suggestions against skew.
 
 use unfuse_skew::{Cause, Finding, SlowTask, Verdict};
 
-/// Advice by cause for a stage that is skewed or waits for a task that still runs; `followed` if its records were.
+/// Advice by cause for a stage that is skewed or waits for a task that still runs; `followed` if its records were
+/// traced.
 pub(super) fn advice(finding: &Finding, followed: bool) -> Option<String> {
     if let Some(task) = finding.hanging.first() {
         return Some(format!(
@@ -23,7 +24,7 @@ pub(super) fn advice(finding: &Finding, followed: bool) -> Option<String> {
         DEBUGGING_RUN
     };
     Some(match cause {
-        Cause::Data => of_data(finding),
+        Cause::Data => data_advice(finding),
         Cause::Computation => format!("{records} {}", look(finding, task)),
         Cause::DataOrComputation => format!(
             "check how much data it has, which Spark does not count here; or {records} {}",
@@ -62,11 +63,11 @@ pub(super) fn advice(finding: &Finding, followed: bool) -> Option<String> {
 const DEBUGGING_RUN: &str =
     "find the records: `unfuse run --records -- COMMAND` runs the job again and names them.";
 
-/// What that run has found.
+/// The advice after a debugging run.
 const SLOW_RECORDS: &str =
     "look at its slow records: can they be corrected, left out or processed with less work?";
 
-/// Where the time shows in a profile.
+/// How to find the time in a profile.
 fn look(finding: &Finding, task: &SlowTask) -> String {
     let stage = finding.stage;
     // Threads wait, or another process works for them.
@@ -81,7 +82,7 @@ fn look(finding: &Finding, task: &SlowTask) -> String {
     }
 }
 
-fn of_data(finding: &Finding) -> String {
+fn data_advice(finding: &Finding) -> String {
     if finding.sql.is_some() {
         "adaptive execution splits large partitions of joins (spark.sql.adaptive.skewJoin.enabled, …skewedPartitionFactor, \
          …skewedPartitionThresholdInBytes); for other shuffles, salt the key with the most rows, or aggregate before"

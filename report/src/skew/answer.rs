@@ -1,4 +1,4 @@
-//! The answer as data: what `--json` prints, and what the text and the report's page are made of.
+//! The answer as data, which `--json` prints, and from which the text and the report's page are made.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,57 +13,57 @@ use super::advice::advice;
 use super::page::Times;
 use super::records::Records;
 
-/// Everything that is said.
+/// The whole answer.
 #[derive(Debug, Serialize, TS)]
 #[ts(rename = "Skew")]
 pub struct Answer {
     /// Stages that had tasks.
     pub(super) stages: usize,
-    /// Of them, those that are skewed.
+    /// Number of skewed stages.
     pub(super) skewed: usize,
-    /// Of them, those that wait for a task that runs still.
+    /// Number of stages that wait for a task that still runs.
     pub(super) hanging: usize,
-    /// Of them, those with too few tasks to say.
+    /// Number of stages with too few tasks to judge.
     pub(super) too_few: usize,
-    /// What the skewed stages would save, s.
+    /// Time that the skewed stages would save, s.
     pub(super) saved_seconds: f64,
-    /// Stages that are skewed or wait for a task that runs still, those first that would save most; or the one that was asked for.
-    pub(super) findings: Vec<Told>,
-    /// What its records say, where they were followed.
+    /// Stages that are skewed or wait for a task that still runs, with the largest saving first; or the requested
+    /// stage.
+    pub(super) findings: Vec<SkewedStage>,
+    /// The slow records, if records were traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub(super) records: Option<Records>,
-    /// What is missing or doubtful.
+    /// Notes on missing or doubtful data.
     pub(super) notes: Vec<String>,
-    /// Findings beyond those that are told.
+    /// Number of findings that were left out.
     #[serde(skip)]
-    pub(super) untold: usize,
-    /// Whether one stage was asked for.
+    pub(super) omitted: usize,
+    /// Whether the question is about one stage.
     #[serde(skip)]
     pub(super) one_stage: bool,
-    /// Slow tasks to tell of each stage in the text.
+    /// Number of slow tasks that the text shows for each stage.
     #[serde(skip)]
     pub(super) top: usize,
 }
 
-/// A stage with what to do about it.
+/// A stage and what to do about it.
 #[derive(Debug, Serialize, TS)]
-#[ts(rename = "SkewedStage")]
-pub(super) struct Told {
+pub(super) struct SkewedStage {
     #[serde(flatten)]
     pub(super) finding: Finding,
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub(super) next: Option<String>,
-    /// What all its tasks took; only for the page, which draws it.
+    /// The times of all its tasks; only for the page, which draws them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub(super) times: Option<Times>,
 }
 
 impl Answer {
-    /// Of findings, those first that would save most.
+    /// Makes the answer from findings, which are sorted with the largest saving first.
     pub fn new(
         findings: Vec<Finding>,
         records: Option<Records>,
@@ -73,13 +73,13 @@ impl Answer {
     ) -> Self {
         let skewed = findings.iter().filter(|finding| is_skewed(finding));
         let hanging = findings.iter().filter(|finding| is_hanging(finding));
-        let is_told = |finding: &Finding| one_stage || is_skewed(finding) || is_hanging(finding);
-        let to_tell = findings.iter().filter(|finding| is_told(finding)).count();
+        let is_shown = |finding: &Finding| one_stage || is_skewed(finding) || is_hanging(finding);
+        let shown = findings.iter().filter(|finding| is_shown(finding)).count();
         Self {
             stages: findings.len(),
             skewed: skewed.clone().count(),
             hanging: hanging.count(),
-            untold: to_tell.saturating_sub(top.max(1)),
+            omitted: shown.saturating_sub(top.max(1)),
             too_few: findings
                 .iter()
                 .filter(|finding| finding.verdict == Verdict::TooFew)
@@ -87,9 +87,9 @@ impl Answer {
             saved_seconds: skewed.map(|finding| finding.saved_ms / 1e3).sum(),
             findings: findings
                 .into_iter()
-                .filter(is_told)
+                .filter(is_shown)
                 .take(top.max(1))
-                .map(|finding| Told {
+                .map(|finding| SkewedStage {
                     next: advice(&finding, records.is_some()),
                     finding,
                     times: None,
@@ -106,13 +106,14 @@ impl Answer {
 impl Answer {
     /// Calls queries as `unfuse top` does, where the profile at `root` can be read.
     pub fn name_queries(&mut self, root: &Path) {
-        let id = |told: &Told| Some(ExecutionId::new(&told.finding.app, told.finding.sql?));
+        let id =
+            |stage: &SkewedStage| Some(ExecutionId::new(&stage.finding.app, stage.finding.sql?));
         let wanted: BTreeSet<ExecutionId> = self.findings.iter().filter_map(id).collect();
         let names = ProfileDir::open(root).and_then(|dir| query_names(&dir, &wanted));
         let Ok(names) = names else { return };
-        for told in &mut self.findings {
-            if let Some(name) = id(told).and_then(|id| names.get(&id)) {
-                told.finding.description.clone_from(name);
+        for stage in &mut self.findings {
+            if let Some(name) = id(stage).and_then(|id| names.get(&id)) {
+                stage.finding.description.clone_from(name);
             }
         }
     }

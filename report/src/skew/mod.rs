@@ -1,5 +1,5 @@
-//! Which tasks take longer than their like, and why: the answer of `unfuse skew` as data ([`Answer`]), as text
-//! ([`render`]) and in the report's page ([`skew`]).
+//! Which tasks are slower than the others of their stage, and why: the answer of `unfuse skew` as data ([`Answer`]), as
+//! text ([`render`]) and in the report's page ([`skew`]).
 
 mod advice;
 mod answer;
@@ -21,34 +21,34 @@ pub use answer::Answer;
 #[cfg(test)]
 pub(crate) use page::declare;
 pub use page::skew;
-pub use records::{Records, Wanted};
+pub use records::{RecordFilter, Records};
 pub use text::render;
 
-/// Follows records elsewhere, where they outgrow this machine.
+/// Propagates records elsewhere, if there are too many for this machine.
 pub type Propagate<'a> =
     dyn Fn(&TaskTraces, &unfuse_provenance::Options) -> Result<Outcome, ReportError> + 'a;
 
-/// The run of a profile, or one application's part of it, and what its records say where they were followed.
+/// The run of a profile, or one application's part of it, and the analysis of its records if they were traced.
 ///
 /// # Errors
-/// Those of `job`, if it is given; other failures become notes.
+/// Those of `job`, if there is one; other failures become notes.
 pub fn with_records(
     mut run: Run,
     root: &Path,
-    wanted: &Wanted,
+    filter: &RecordFilter,
     job: Option<&Propagate<'_>>,
 ) -> Result<(Run, Option<Records>), ReportError> {
     run.stages
-        .retain(|stage| wanted.app.is_none_or(|app| *stage.app == *app));
-    let records = match records(root, wanted, &run, job) {
+        .retain(|stage| filter.app.is_none_or(|app| *stage.app == *app));
+    let records = match records(root, filter, &run, job) {
         Ok(Some((records, notes))) => {
             run.notes.extend(notes);
             Some(records)
         }
         Ok(None) => None,
-        // A user who starts a job wants to know.
+        // A user who starts a job must see its error.
         Err(error) if job.is_some() => return Err(error),
-        // Tasks can be shown without them.
+        // Tasks can be shown without records.
         Err(error) => {
             let note = format!("records are not shown: {error}");
             run.notes.push(note);
@@ -58,7 +58,8 @@ pub fn with_records(
     Ok((run, records))
 }
 
-/// What is found of some stages, those first that would save most; one that waits for a task that runs still, by what it has waited.
+/// Judges some stages. Findings are sorted with the largest saving first; a stage that waits for a running task counts
+/// with its waiting time so far.
 pub fn judge(run: &Run, which: impl Fn(&Stage) -> bool + Sync) -> Vec<Finding> {
     let stages = run.stages.par_iter().filter(|stage| which(stage));
     let mut findings: Vec<Finding> = stages

@@ -1,4 +1,4 @@
-//! Skew in the report's page: the answer of `--json`, of all queries and of each.
+//! Skew in the report's page: the answer of `--json`, for all queries and for each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -9,31 +9,32 @@ use ts_rs::TS;
 use unfuse_skew::{Finding, SlowTask, Stage, from_profile};
 
 use super::answer::Answer;
-use super::records::{Records, Wanted};
+use super::records::{RecordFilter, Records};
 use super::{judge, with_records};
 use crate::{Block, Blocks, QuerySummary, ReportError, Summary};
 
-/// Skewed stages in the list of all.
+/// Maximum number of skewed stages in the list for all queries.
 const STAGES: usize = 200;
-/// Slow records and results of the profile.
+/// Maximum number of slow records and results of the profile.
 const RECORDS: usize = 50;
-/// Columns that a stage's tasks are shown in; of more tasks, several share one.
+/// Number of columns for the tasks of a stage; if there are more tasks, several share a column.
 const COLUMNS: usize = 120;
 
 /// Application and stage, or application and query.
 type Key<'a, T> = (&'a str, T);
 
-/// What the tasks of a stage took, in the order of their numbers: a position for each column, which is the slowest of the tasks in it.
+/// Times of a stage's tasks, in the order of their numbers: an entry for each column, which is the slowest of its
+/// tasks.
 #[derive(Debug, Serialize, TS)]
 #[ts(rename = "TaskTimes")]
 pub(super) struct Times {
-    /// Tasks in a column; the last may have fewer.
+    /// Number of tasks in a column; the last column may have fewer.
     of: usize,
     /// The task's number.
     index: Vec<i32>,
-    /// What it took, ms.
+    /// Its duration, ms.
     ms: Vec<f64>,
-    /// Of it, what is beyond a typical task, ms; 0 of tasks that are not slow.
+    /// Its time beyond a typical task's, ms; 0 for tasks that are not slow.
     slower_ms: Vec<f64>,
 }
 
@@ -64,7 +65,7 @@ impl Times {
     }
 }
 
-/// What the page says of the skew of an application, or of all; nothing where no task has ended.
+/// The skew blocks of the page for one application, or for all; `None` if no task has ended.
 ///
 /// # Errors
 /// If the profile's tables cannot be read.
@@ -73,12 +74,12 @@ pub fn skew(
     app: Option<&str>,
     summary: &Summary,
 ) -> Result<Option<Blocks>, ReportError> {
-    let wanted = Wanted {
+    let filter = RecordFilter {
         app,
         stage: None,
         top: RECORDS,
     };
-    let (run, records) = with_records(from_profile(root)?, root, &wanted, None)?;
+    let (run, records) = with_records(from_profile(root)?, root, &filter, None)?;
     if run.stages.is_empty() {
         return Ok(None);
     }
@@ -93,24 +94,28 @@ pub fn skew(
 
     let mut of_queries: BTreeMap<usize, Vec<Finding>> = BTreeMap::new();
     for finding in &findings {
-        if let Some(at) = places.get(&(finding.app.as_str(), finding.sql)) {
-            of_queries.entry(*at).or_default().push(finding.clone());
+        if let Some(position) = places.get(&(finding.app.as_str(), finding.sql)) {
+            of_queries
+                .entry(*position)
+                .or_default()
+                .push(finding.clone());
         }
     }
-    let block = |(at, findings): (usize, Vec<Finding>)| {
-        let its = |app: &str, stage| stages.get(&(app, stage)).and_then(|of| place(of)) == Some(at);
+    let block = |(position, findings): (usize, Vec<Finding>)| {
+        let its =
+            |app: &str, stage| stages.get(&(app, stage)).and_then(|of| place(of)) == Some(position);
         let records = records.as_ref().map(|records| records.of_stages(its));
         let mut answer = Answer::new(findings, records, usize::MAX, false, Vec::new());
         if answer.findings.is_empty() && answer.records.as_ref().is_none_or(Records::is_empty) {
             return Ok(None);
         }
-        for told in &mut answer.findings {
-            let key = (told.finding.app.as_str(), told.finding.stage);
-            told.times = stages
+        for skewed in &mut answer.findings {
+            let key = (skewed.finding.app.as_str(), skewed.finding.stage);
+            skewed.times = stages
                 .get(&key)
-                .map(|stage| Times::new(stage, &told.finding));
+                .map(|stage| Times::new(stage, &skewed.finding));
         }
-        Ok::<_, ReportError>(Some((at, Block::new(&answer)?)))
+        Ok::<_, ReportError>(Some((position, Block::new(&answer)?)))
     };
     let queries: Vec<Option<(usize, Block)>> = of_queries
         .into_par_iter()
@@ -118,10 +123,10 @@ pub fn skew(
         .collect::<Result<_, _>>()?;
 
     let mut all = Answer::new(findings, records.clone(), STAGES, false, run.notes.clone());
-    for told in &mut all.findings {
-        // Each is told with its query.
-        told.finding.tasks.clear();
-        told.next = None;
+    for skewed in &mut all.findings {
+        // The block of each query has these.
+        skewed.finding.tasks.clear();
+        skewed.next = None;
     }
     Ok(Some(Blocks {
         all: Block::new(&all)?,
@@ -134,11 +139,11 @@ fn places(summary: &Summary) -> HashMap<Key<'_, Option<i64>>, usize> {
     let app = |query: &QuerySummary| summary.applications.get(query.app);
     let queries = summary.queries.iter().enumerate();
     queries
-        .filter_map(|(at, query)| Some(((app(query)?.id.as_str(), query.query), at)))
+        .filter_map(|(position, query)| Some(((app(query)?.id.as_str(), query.query), position)))
         .collect()
 }
 
-/// Adds the types of its blocks.
+/// Declares the types of the page's blocks.
 #[cfg(test)]
 pub(crate) fn declare(types: &mut crate::typescript::Declarations) {
     types.add::<Answer>();

@@ -1,4 +1,4 @@
-//! What the records of a run say, where they were followed.
+//! The slow records of a run, if records were traced.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -21,43 +21,43 @@ const LONGEST: u64 = 300;
 /// Lines of code of a record.
 const LINES: usize = 3;
 
-/// Of what passes through a Python process.
+/// A note on records that pass through a Python process.
 const READ_AHEAD: &str =
     "Python reads ahead, so a result may be attributed to records read shortly after its own input";
-/// The slowest results of which those of one stage are told: they are followed before it is known which stage made them.
+/// Number of slowest results that are traced if only those of one stage are wanted: the stage is known only afterwards.
 const OF_ONE_STAGE: usize = 1000;
 
-/// Which records are asked for.
-pub struct Wanted<'a> {
-    /// Only those of this application.
+/// Selects records.
+pub struct RecordFilter<'a> {
+    /// Only records of this application.
     pub app: Option<&'a str>,
-    /// Only those of this stage.
+    /// Only records of this stage.
     pub stage: Option<i32>,
-    /// How many of them, and how many results.
+    /// Maximum number of records, and of results.
     pub top: usize,
 }
 
-impl Wanted<'_> {
+impl RecordFilter<'_> {
     fn is_of(&self, stage: i32) -> bool {
-        self.stage.is_none_or(|wanted| wanted == stage)
+        self.stage.is_none_or(|only| only == stage)
     }
 }
 
-/// What is doubtful.
+/// Notes on doubtful data.
 type Notes = Vec<String>;
 
-/// All about records.
+/// The analysis of a run's records.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Records {
-    /// Records of the program's inputs.
+    /// Number of records in the program's inputs.
     pub(super) inputs: u64,
-    /// Records of its results.
+    /// Number of records in its results.
     pub(super) results: u64,
-    /// Task attempts that were followed and count.
+    /// Number of task attempts that were traced and count.
     pub(super) tasks: usize,
-    /// Records that took longest where they were read, the slowest first.
+    /// Records that took longest in one place, the slowest first.
     pub(super) slow_records: Vec<SlowRecord>,
-    /// Results that took longest from the first input on, the slowest first.
+    /// Results with the longest path from an input, the slowest first.
     pub(super) slow_results: Vec<SlowResult>,
 }
 
@@ -65,13 +65,14 @@ pub struct Records {
 #[derive(Debug, Clone, Serialize, TS)]
 pub(super) struct SlowRecord {
     pub(super) at: Place,
-    /// Time of its task's code because of it.
+    /// Time of its task's code for this record, s.
     pub(super) seconds: f64,
-    /// Part of its task's run time.
+    /// Part of its task's run time, 0 to 1.
     pub(super) share_of_task: Option<f64>,
-    /// How much sooner its stage would have ended without, its tasks on as many slots as it had. None of a task that does not count.
+    /// How much sooner its stage would have ended without the record, on the same slots, s; none if the task does not
+    /// count.
     pub(super) saves_seconds: Option<f64>,
-    /// Code that ran meanwhile, the hottest first.
+    /// Code that ran for it, the hottest first.
     pub(super) lines: Vec<Line>,
 }
 
@@ -83,7 +84,7 @@ pub(super) struct Line {
     pub(super) share: f64,
 }
 
-/// A result and the slowest way to it.
+/// A result and the slowest path to it.
 #[derive(Debug, Clone, Serialize, TS)]
 pub(super) struct SlowResult {
     pub(super) app: String,
@@ -92,19 +93,19 @@ pub(super) struct SlowResult {
     pub(super) position: i64,
     pub(super) content: Option<String>,
     pub(super) cut: bool,
-    /// End-to-end latency.
+    /// End-to-end latency, s.
     pub(super) seconds: f64,
-    /// How many inputs it came from, at most: those that it came from on several ways count more than once.
+    /// Number of inputs that it came from, at most: an input on several paths counts several times.
     pub(super) inputs: u64,
-    /// The input that the slowest way begins with, and its time there.
+    /// The input at which the slowest path begins, with its time there.
     pub(super) expensive_input: Place,
     pub(super) expensive_input_seconds: f64,
-    /// The step of the way that took most.
+    /// The slowest step of the path.
     pub(super) slowest_step: Place,
     pub(super) slowest_step_seconds: f64,
 }
 
-/// Where a record is.
+/// The place of a record.
 #[derive(Debug, Clone, Default, Serialize, TS)]
 #[ts(rename = "RecordPlace")]
 pub(super) struct Place {
@@ -117,9 +118,9 @@ pub(super) struct Place {
     pub(super) rdd: String,
     pub(super) position: i64,
     pub(super) file: Option<String>,
-    /// Of its line in the file, bytes.
+    /// Offset of its line in the file, bytes.
     pub(super) offset: Option<i64>,
-    /// In the part of the file that begins at `file_start` bytes, from 0.
+    /// Row in the part of the file that begins at `file_start` bytes, from 0.
     pub(super) row: Option<i64>,
     pub(super) file_start: i64,
     pub(super) content: Option<String>,
@@ -145,7 +146,7 @@ impl Place {
         }
     }
 
-    /// Reads the record from its file; the error is for the person.
+    /// Reads the record from its file; the error is a message for the user.
     fn read_file(&mut self) -> Result<(), String> {
         let Some((path, offset)) = self.local_file().zip(self.offset) else {
             return Ok(());
@@ -157,7 +158,7 @@ impl Place {
         Ok(())
     }
 
-    /// The file, if it is one of this machine and of plain text.
+    /// The file, if it is a plain text file of this machine.
     fn local_file(&self) -> Option<PathBuf> {
         let path = self.file.as_deref()?.strip_prefix("file:")?;
         let path = Path::new(path.strip_prefix("//").unwrap_or(path));
@@ -170,7 +171,7 @@ impl Place {
     }
 }
 
-/// The line of a file that begins at an offset, and whether it was cut.
+/// The line that begins at an offset of a file, and whether it was cut.
 fn line_at(path: &Path, offset: i64) -> io::Result<(String, bool)> {
     let offset = u64::try_from(offset).map_err(|_| {
         io::Error::new(
@@ -189,7 +190,7 @@ fn line_at(path: &Path, offset: i64) -> io::Result<(String, bool)> {
 }
 
 impl Records {
-    /// The slow ones of some stages, by application and number. The figures stay those of all.
+    /// Selects the slow records of some stages, by application and number. The totals stay those of all.
     pub(super) fn of_stages(&self, which: impl Fn(&str, i32) -> bool) -> Self {
         let slow_records = self.slow_records.iter();
         let slow_results = self.slow_results.iter();
@@ -206,9 +207,9 @@ impl Records {
         }
     }
 
-    /// Reads contents that were not kept from the files that the records are in, if these are text files of this machine.
-    /// A profile of somebody else can name any file: this is only for who asks for it, and for no page that goes round.
-    /// Says what could not be read.
+    /// Reads contents that were not kept from the records' files, if these are text files on this machine. An untrusted
+    /// profile can name any file, so only call this on the user's request, and never for a page that others will see.
+    /// Returns a message on what could not be read.
     pub fn read_inputs(&mut self) -> Option<String> {
         let mut failed = self
             .unread()
@@ -221,7 +222,7 @@ impl Records {
         })
     }
 
-    /// Says how to see contents that were not kept.
+    /// Returns a message on how to see contents that were not kept.
     pub fn unread_inputs(&mut self) -> Option<String> {
         let unread = self.unread();
         let file = unread.iter().find_map(|place| place.file.as_deref())?;
@@ -239,7 +240,7 @@ impl Records {
             .iter_mut()
             .flat_map(|result| [&mut result.expensive_input, &mut result.slowest_step]);
         let mut places: Vec<&mut Place> = of_records.chain(of_results).collect();
-        // Whose run was not to keep contents does not want them from elsewhere.
+        // If the run was told to keep no contents, do not read them from elsewhere.
         if places.iter().all(|place| place.content.is_none()) {
             return Vec::new();
         }
@@ -249,17 +250,17 @@ impl Records {
         places
     }
 
-    /// Whether no slow ones are there.
+    /// Whether there are no slow records and results.
     pub(super) fn is_empty(&self) -> bool {
         self.slow_records.is_empty() && self.slow_results.is_empty()
     }
 }
 
-/// What is said of the records of an application, or of all, and notes; nothing where they were not followed. They are followed
-/// here, or by a job.
+/// Analyses the records of an application, or of all, with notes; `None` if they were not traced. Records are
+/// propagated here, or by a job.
 pub(super) fn records(
     root: &Path,
-    wanted: &Wanted,
+    filter: &RecordFilter,
     run: &Run,
     job: Option<&Propagate<'_>>,
 ) -> Result<Option<(Records, Notes)>, ReportError> {
@@ -267,20 +268,20 @@ pub(super) fn records(
     if job.is_none() && !dir.has::<RecordSourceRow>() {
         return Ok(None);
     }
-    let traces = match TaskTraces::read(&dir, wanted.app) {
-        // Those of another application were.
-        Err(ProvenanceError::NoRecords(_)) if wanted.app.is_some() => return Ok(None),
+    let traces = match TaskTraces::read(&dir, filter.app) {
+        // The records of another application were traced.
+        Err(ProvenanceError::NoRecords(_)) if filter.app.is_some() => return Ok(None),
         traces => traces?,
     };
     let texts = Texts::read(&dir, &traces)?;
     let mut slowest = texts.slowest(usize::MAX);
-    let stage_of = |at: &RecordRef| traces.source(*at).map(|source| source.stage);
-    slowest.retain(|at| stage_of(at).is_some_and(|stage| wanted.is_of(stage)));
-    slowest.truncate(wanted.top);
+    let stage_of = |record: &RecordRef| traces.source(*record).map(|source| source.stage);
+    slowest.retain(|record| stage_of(record).is_some_and(|stage| filter.is_of(stage)));
+    slowest.truncate(filter.top);
     let options = Options {
-        top: match wanted.stage {
-            Some(_) => wanted.top.max(OF_ONE_STAGE),
-            None => wanted.top,
+        top: match filter.stage {
+            Some(_) => filter.top.max(OF_ONE_STAGE),
+            None => filter.top,
         },
         records: slowest.clone(),
         ..Options::default()
@@ -292,18 +293,18 @@ pub(super) fn records(
     let places = texts.places(&outcome.records)?;
     let found = places.of;
     let contents = texts.contents(&outcome.slowest);
-    let place = |at: &RecordRef| {
-        let found = found.get(at);
+    let place = |record: &RecordRef| {
+        let found = found.get(record);
         found.map_or_else(Place::default, Place::new)
     };
-    let slow_records = slowest.iter().filter_map(|at| {
-        let of = found.get(at)?;
+    let slow_records = slowest.iter().filter_map(|record| {
+        let of = found.get(record)?;
         Some(slow_record(of, Place::new(of), run))
     });
     let slow_results = outcome.slowest.iter().zip(contents).map(|(slow, content)| {
         let result = slow_result(target(&traces, slow), slow, content, place);
         SlowResult {
-            // On several ways they come more than once.
+            // Inputs on several paths are counted several times.
             inputs: result.inputs.min(outcome.inputs),
             ..result
         }
@@ -314,8 +315,8 @@ pub(super) fn records(
         tasks: traces.all.len(),
         slow_records: slow_records.collect(),
         slow_results: slow_results
-            .filter(|result| wanted.is_of(result.stage))
-            .take(wanted.top)
+            .filter(|result| filter.is_of(result.stage))
+            .take(filter.top)
             .collect(),
     };
     let mut notes = notes(&traces, &outcome, places.in_python);

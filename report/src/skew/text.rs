@@ -1,10 +1,10 @@
-//! The answer for people.
+//! The answer as text.
 
 use std::fmt::Write;
 
-use unfuse_skew::{Finding, Hanging, Measure, SlowTask, Verdict};
+use unfuse_skew::{Finding, HangingTask, Measure, SlowTask, Verdict};
 
-use super::answer::{Answer, Told, is_skewed};
+use super::answer::{Answer, SkewedStage, is_skewed};
 use super::records_text;
 use crate::text::shorten;
 use unfuse_format::counted;
@@ -20,8 +20,8 @@ pub fn render(answer: &Answer) -> String {
     if !answer.one_stage {
         overview(&mut text, answer);
     }
-    for told in &answer.findings {
-        about(&mut text, told, answer.top);
+    for skewed in &answer.findings {
+        about(&mut text, skewed, answer.top);
     }
     if let Some(records) = &answer.records {
         records_text::render(&mut text, records);
@@ -69,7 +69,7 @@ fn overview(text: &mut String, answer: &Answer) {
         return;
     }
     text.push_str("\n    saves  of         sure  stage  cause and place\n");
-    for Told { finding, .. } in &answer.findings {
+    for SkewedStage { finding, .. } in &answer.findings {
         // The cost of a task that still runs is unknown.
         let (saves, sure) = match is_skewed(finding) {
             true => (seconds(finding.saved_ms), percent(finding.sure)),
@@ -83,19 +83,19 @@ fn overview(text: &mut String, answer: &Answer) {
             shorten(&format!("{}: {}", why(finding), place(finding)), WIDTH - 36),
         );
     }
-    if answer.untold > 0 {
-        let _ = writeln!(text, "{:36}… {} more (--limit)", "", answer.untold);
+    if answer.omitted > 0 {
+        let _ = writeln!(text, "{:36}… {} more (--limit)", "", answer.omitted);
     }
     text.push('\n');
 }
 
-fn about(text: &mut String, told: &Told, top: usize) {
-    let finding = &told.finding;
+fn about(text: &mut String, skewed: &SkewedStage, top: usize) {
+    let finding = &skewed.finding;
     let head = format!("stage {}: {}", finding.stage, place(finding));
     let _ = writeln!(text, "{}", shorten(&head, WIDTH));
     let mut line = format!(
         "  {}. {} on {} took {}; a typical task {}, the slowest {}",
-        of_ended(finding),
+        verdict(finding),
         counted(finding.counted, "task"),
         counted(finding.slots, "slot"),
         seconds(finding.stage_ms),
@@ -156,7 +156,7 @@ fn about(text: &mut String, told: &Told, top: usize) {
             finding.tasks.len() - top
         );
     }
-    if let Some(next) = &told.next {
+    if let Some(next) = &skewed.next {
         let _ = writeln!(text, "  Next: {next}.");
     }
     text.push('\n');
@@ -188,7 +188,7 @@ fn slow(text: &mut String, finding: &Finding, task: &SlowTask) {
         shorten(&parts.join("; "), WIDTH - 39),
     );
     let mut place = format!("executor {} on {}", task.executor, task.host);
-    // Plus zero, as otherwise there is a minus zero.
+    // Plus zero, to avoid a minus zero.
     let cpu = (task.slower_cpu_ms / 100.0).round() / 10.0 + 0.0;
     let _ = write!(place, ", CPU time {cpu:+.1} s");
     if task.spilled_bytes > 0 {
@@ -201,14 +201,14 @@ fn slow(text: &mut String, finding: &Finding, task: &SlowTask) {
     let _ = writeln!(text, "{:39}{}", "", shorten(&place, WIDTH - 39));
 }
 
-fn running(task: &Hanging) -> String {
+fn running(task: &HangingTask) -> String {
     let (index, time) = (task.index, seconds(task.running_ms));
     format!("Task {index} has been running for {time}")
 }
 
 fn why(finding: &Finding) -> String {
     let Some(task) = finding.hanging.first() else {
-        return of_ended(finding);
+        return verdict(finding);
     };
     match finding.verdict {
         Verdict::Skewed(cause) => format!("{}. {}", cause.name(), running(task)),
@@ -216,7 +216,7 @@ fn why(finding: &Finding) -> String {
     }
 }
 
-fn of_ended(finding: &Finding) -> String {
+fn verdict(finding: &Finding) -> String {
     match finding.verdict {
         Verdict::Even if finding.tasks.is_empty() => "its tasks are alike".into(),
         Verdict::Even => "slow tasks cost little".into(),
@@ -229,7 +229,7 @@ fn place(finding: &Finding) -> String {
     let name = match (finding.description.as_str(), finding.name.as_str()) {
         ("", name) => name.to_owned(),
         (description, "") => description.to_owned(),
-        // What has no description of its own is called by its call site.
+        // The call site is the name of a query without a description.
         (description, name) if description == name => name.to_owned(),
         (description, name) => format!("{description} ({name})"),
     };

@@ -1,4 +1,4 @@
-//! `unfuse top`: totals with the names of their queries, how often these ran, and what a row costs.
+//! `unfuse top`: totals with the names of their queries, their numbers of runs, and the cost of a row.
 
 mod text;
 
@@ -12,7 +12,7 @@ use unfuse_postprocess::{
 
 use crate::rows::{Rows, values_of};
 
-/// A table and what is known of the queries in it.
+/// A table and data on its queries.
 #[derive(Debug)]
 pub struct Top {
     totals: Totals,
@@ -29,20 +29,20 @@ struct NodeRows {
     got: Option<i64>,
 }
 
-/// A row for programs: an operator, or whatever else the sum is by, of one run of a query.
+/// A row for `--json`: an operator, or another key of the sum, in one run of a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TopRow<'a> {
     #[serde(flatten)]
     total: &'a Total,
-    /// What to call the query.
+    /// The name of the query.
     query_name: Option<&'a str>,
     /// Runs of the same query in the profile, this one included.
     runs: Option<usize>,
-    /// Rows that the operator put out.
+    /// Rows that the operator output.
     rows: Option<i64>,
     /// Rows that it got.
     rows_in: Option<i64>,
-    /// CPU time for each row that it put out, ns.
+    /// CPU time for each row that it output, ns.
     ns_per_row: Option<f64>,
     /// CPU time for each row that it got, ns.
     ns_per_row_in: Option<f64>,
@@ -54,7 +54,7 @@ struct FamilyRow<'a> {
     /// Its row with the most time.
     first: &'a Total,
     family: Option<&'a QueryFamily>,
-    /// Queries that are summed.
+    /// The queries that it sums.
     queries: HashSet<(&'a str, Option<i64>)>,
     samples: u64,
     cpu_seconds: f64,
@@ -62,28 +62,28 @@ struct FamilyRow<'a> {
     waiting_seconds: f64,
     share: f64,
     evidence: Evidence,
-    /// Rows that it got, or else that it put out, of the runs; none where one does not say.
+    /// Rows that it got or, if none, output in these runs; none if a run does not have the number.
     rows: Option<i64>,
 }
 
 impl Top {
     /// Sums a selection.
-    pub fn of(profile: &Profile, selection: Selection, by: By) -> Self {
+    pub fn new(profile: &Profile, selection: Selection, by: By) -> Self {
         let totals = Totals::new(profile, selection, by);
         let families = families(profile);
         let mut rows = HashMap::new();
-        // Waits alone have no CPU time for rows.
+        // Waits without CPU time have no cost for each row.
         if by == By::Operator && selection.time != Time::OffCpu {
             let mut values = values_of(profile);
             for total in totals.rows.iter().filter(|row| row.node_id.is_some()) {
                 let Some(id) = execution(total) else { continue };
                 let plan = profile.plans.get(&id);
                 if let Some(plan) = plan.filter(|_| !rows.contains_key(&id)) {
-                    let of = Rows::of(plan, &values.remove(&id).unwrap_or_default());
-                    let nodes = plan.nodes.iter().enumerate().map(|(at, node)| {
-                        let works = !Operator::of(&node.operator).passes;
+                    let of = Rows::from_plan(plan, &values.remove(&id).unwrap_or_default());
+                    let nodes = plan.nodes.iter().enumerate().map(|(index, node)| {
+                        let works = !Operator::from_name(&node.operator).passes;
                         let [put, got] =
-                            [of.out[at], of.got[at]].map(|rows| rows.filter(|_| works));
+                            [of.out[index], of.got[index]].map(|rows| rows.filter(|_| works));
                         (node.id, NodeRows { put, got })
                     });
                     rows.insert(id, nodes.collect());
@@ -99,7 +99,7 @@ impl Top {
         }
     }
 
-    /// The rows for programs.
+    /// The rows for `--json`.
     pub fn rows(&self) -> Vec<TopRow<'_>> {
         let row = |total| {
             let family = self.family(total);
@@ -119,8 +119,8 @@ impl Top {
         self.totals.rows.iter().map(row).collect()
     }
 
-    /// The table as text, at most `limit` rows: operators with a row for all runs of their query, or, where `runs` says so and for
-    /// everything else, with one for each run.
+    /// The table as text, at most `limit` rows. Operators have one row for all runs of their query, unless `runs` is
+    /// set; other keys have one row for each run.
     pub fn render(&self, runs: bool, limit: usize) -> String {
         if self.by == By::Operator && !runs {
             text::render_families(self, limit)
@@ -141,7 +141,7 @@ impl Top {
         of().unwrap_or_default()
     }
 
-    /// The runs of each family that are in the table, those with the largest rows first.
+    /// The runs of each family in the table, those with the largest rows first.
     fn runs(&self) -> HashMap<usize, Vec<i64>> {
         let mut runs: HashMap<usize, Vec<i64>> = HashMap::new();
         let mut known = HashSet::new();
@@ -155,7 +155,7 @@ impl Top {
         runs
     }
 
-    /// Rows of all runs of a query as one, largest share first.
+    /// The rows with all runs of a query merged, largest share first.
     fn family_rows(&self) -> Vec<FamilyRow<'_>> {
         type Key<'a> = (
             Option<usize>,
@@ -164,12 +164,12 @@ impl Top {
             &'a str,
             Option<&'static str>,
         );
-        let mut at: HashMap<Key<'_>, usize> = HashMap::new();
+        let mut positions: HashMap<Key<'_>, usize> = HashMap::new();
         let mut rows: Vec<FamilyRow<'_>> = Vec::new();
         for total in &self.totals.rows {
             let family = self.family(total);
             let number = family.map(|family| family.number);
-            // Work outside queries is of its application.
+            // Work outside queries belongs to its application.
             let app = if number.is_none() {
                 total.app.as_str()
             } else {
@@ -182,11 +182,11 @@ impl Top {
                 total.operator.as_str(),
                 total.waiting_for,
             );
-            let at = *at.entry(key).or_insert_with(|| {
-                rows.push(FamilyRow::of(total, family));
+            let index = *positions.entry(key).or_insert_with(|| {
+                rows.push(FamilyRow::new(total, family));
                 rows.len() - 1
             });
-            rows[at].add(total, self.node_rows(total));
+            rows[index].add(total, self.node_rows(total));
         }
         rows.retain(|row| row.share > 0.0);
         rows.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -195,7 +195,7 @@ impl Top {
 }
 
 impl<'a> FamilyRow<'a> {
-    fn of(first: &'a Total, family: Option<&'a QueryFamily>) -> Self {
+    fn new(first: &'a Total, family: Option<&'a QueryFamily>) -> Self {
         Self {
             first,
             family,
@@ -217,7 +217,7 @@ impl<'a> FamilyRow<'a> {
         self.waiting_seconds += total.waiting_seconds;
         self.share += total.share;
         self.evidence.add_all(total.evidence);
-        // Of a node in several stages the rows count once.
+        // A node in several stages counts its rows once.
         if self.queries.insert((&total.app, total.query)) {
             let rows = rows.got.or(rows.put);
             self.rows = self.rows.zip(rows).map(|(a, b)| a.saturating_add(b));

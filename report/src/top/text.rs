@@ -1,4 +1,4 @@
-//! Totals as a table: aligned, and narrow enough for a terminal.
+//! Totals as a table for a terminal.
 
 use std::collections::HashMap;
 
@@ -12,21 +12,21 @@ use crate::words;
 const WIDTH: usize = 100;
 /// Columns of a full bar.
 const BAR: usize = 20;
-/// Queries that are named below a table.
+/// Maximum number of queries that are named below a table.
 const MOST_NAMES: usize = 8;
 
-/// What the column of ranges says.
+/// Explains the column of ranges.
 const RANGE_MEANS: &str =
     "range: the share lies in it with 95% certainty, as far as samples can tell";
-/// What it says of operators, too.
+/// The same for operators.
 const OPERATORS_RANGE_MEANS: &str =
     "; code between the lines of two operators\n       is in the ranges of both (docs/accuracy.md)";
 
-/// What the column of times for each row says.
+/// Explains the column of times for each row.
 const ROW_MEANS: &str =
     "ns/row: CPU time for each row that the operator got, or that it put out if it got none";
 
-/// Operators over all runs of their queries as text, at most `limit` rows.
+/// Operators over all runs of their queries, as text of at most `limit` rows.
 pub(super) fn render_families(top: &Top, limit: usize) -> String {
     let totals = &top.totals;
     let columns = Columns::new(totals, top.time);
@@ -78,7 +78,7 @@ pub(super) fn render_families(top: &Top, limit: usize) -> String {
     text
 }
 
-/// What the queries in some rows are called.
+/// The names of the queries in some rows.
 fn names<'a>(
     rows: impl Iterator<Item = &'a FamilyRow<'a>>,
     runs: &HashMap<usize, Vec<i64>>,
@@ -115,7 +115,7 @@ fn names<'a>(
     text
 }
 
-/// Says how many rows are not shown.
+/// The line with the number of rows that are not shown.
 fn more(rows: usize, limit: usize) -> String {
     match rows.saturating_sub(limit) {
         0 => String::new(),
@@ -123,7 +123,7 @@ fn more(rows: usize, limit: usize) -> String {
     }
 }
 
-/// An operator, a heading in brackets, or what else a row is of.
+/// An operator, a heading in brackets, or the value of another key.
 fn name(row: &Total, by: By) -> String {
     let name = match (row.heading, row.detail.is_empty()) {
         (true, _) => format!("[{}]", row.operator),
@@ -137,7 +137,7 @@ fn name(row: &Total, by: By) -> String {
     }
 }
 
-/// Totals as text, at most `limit` rows.
+/// Totals as text of at most `limit` rows.
 pub(super) fn render(totals: &Totals, by: By, time: Time, limit: usize) -> String {
     let mut text = String::new();
     let columns = Columns::new(totals, time);
@@ -168,7 +168,7 @@ pub(super) fn render(totals: &Totals, by: By, time: Time, limit: usize) -> Strin
             String::new()
         };
         let name = name(row, by);
-        let figures = columns.of_row(row);
+        let figures = columns.row(row);
         let range = columns.range(row);
         let taken = 10 + range.len() + figures.len() + BAR + place.len();
         let room = WIDTH.saturating_sub(taken).max(40);
@@ -191,7 +191,7 @@ pub(super) fn render(totals: &Totals, by: By, time: Time, limit: usize) -> Strin
     text
 }
 
-/// Which figures a row has.
+/// The columns of figures.
 struct Columns {
     cpu: bool,
     waiting: bool,
@@ -226,7 +226,7 @@ impl Columns {
         }
     }
 
-    /// The last line, with so much room for the column of rows.
+    /// The last line; `room` fills the column of rows.
     fn total(&self, totals: &Totals, room: &str) -> String {
         let samples = (totals.samples, totals.cpu_seconds);
         let figures = self.text(samples, (totals.waits, totals.waiting_seconds));
@@ -237,7 +237,7 @@ impl Columns {
         )
     }
 
-    /// What the ranges say.
+    /// Explains the ranges.
     fn meaning(&self, by: By) -> String {
         let operators = match by {
             By::Operator => OPERATORS_RANGE_MEANS,
@@ -261,7 +261,7 @@ impl Columns {
         }
     }
 
-    fn of_row(&self, row: &Total) -> String {
+    fn row(&self, row: &Total) -> String {
         let samples = (row.samples, row.cpu_seconds);
         self.text(samples, (row.waits, row.waiting_seconds))
     }

@@ -1,4 +1,4 @@
-//! What the rules of `rules/verdict.toml` measure.
+//! The measures of the rules in `rules/verdict.toml`.
 
 use serde::Deserialize;
 use unfuse_postprocess::{Profile, wilson};
@@ -8,55 +8,55 @@ use super::time::Slots;
 use crate::model::{Evidence, PartKind, Summary, VerdictPart};
 use crate::words;
 
-/// Runs of a query from which on one of them can be called slow.
+/// A query needs this many runs before one of them can be called slow.
 const FEWEST_RUNS: usize = 3;
 
-/// What a rule looks at.
+/// What a rule measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) enum Measure {
-    /// Half of the 95% interval of a share of one half, by the number of samples: 0 to 1.
+    /// Half the width of the 95% interval of a share of one half, by the number of samples: 0 to 1.
     #[serde(rename = "uncertainty")]
     Uncertainty,
-    /// Part of the samples that the kernel dropped.
+    /// Part of the samples that the kernel dropped, 0 to 1.
     #[serde(rename = "lost samples")]
     LostSamples,
     /// Files that could not be read.
     #[serde(rename = "unreadable files")]
     UnreadableFiles,
-    /// Part of the whole in which tasks had their slot, without samples.
+    /// Part of the whole in which tasks had their slot, without samples, 0 to 1.
     #[serde(rename = "unsampled")]
     Unsampled,
     /// Queries that failed.
     #[serde(rename = "failed queries")]
     FailedQueries,
-    /// Part of the tasks' time in attempts that failed.
+    /// Part of the tasks' time in attempts that failed, 0 to 1.
     #[serde(rename = "failed tasks")]
     FailedTasks,
-    /// Queries with tasks or records that are slower than their like.
+    /// Queries with tasks or records that are slower than others of their kind.
     #[serde(rename = "slow tasks")]
     SlowTasks,
-    /// Part of the whole: CPU time of the collector and what tasks waited for it.
+    /// Part of the whole: CPU time of the collector and the waits of tasks for it.
     #[serde(rename = "garbage collection")]
     GarbageCollection,
-    /// Part of the whole: the reason that tasks waited for longest, other than garbage collection.
+    /// Part of the whole: the longest wait of tasks, other than for garbage collection.
     #[serde(rename = "longest wait")]
     LongestWait,
-    /// Bytes spilled to disk, as part of the bytes read.
+    /// Bytes spilled to disk divided by bytes read.
     #[serde(rename = "spill")]
     Spill,
-    /// Rows out for each row in, of an operator that costs enough to be named.
+    /// Rows output divided by rows got, of a named operator.
     #[serde(rename = "row growth")]
     RowGrowth,
-    /// Longest run of a query for each median run, where it has at least three.
+    /// Longest run of a query divided by its median run, if it has at least three.
     #[serde(rename = "spread")]
     Spread,
-    /// Part of the whole.
+    /// Part of the whole, 0 to 1.
     #[serde(rename = "JIT compilation")]
     JitCompilation,
-    /// Part of the whole, its lower bound: CPU time of tasks for deserialization and for compiling generated code.
+    /// Part of the whole, lower bound: CPU time of tasks for deserialization and for compiling generated code.
     #[serde(rename = "task loading")]
     TaskLoading,
-    /// Part of the whole: from a task's launch to its run, and after it.
+    /// Part of the whole: between a task's launch and its run, and after its run.
     #[serde(rename = "scheduling")]
     Scheduling,
     /// Part of the whole: slots without a task.
@@ -64,37 +64,37 @@ pub(super) enum Measure {
     Idle,
 }
 
-/// What was measured.
+/// The result of a measure.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Found {
-    /// What is compared with the rule's limit.
+pub(super) struct Measurement {
+    /// The value that is compared with the rule's limit.
     pub(super) value: f64,
-    /// What a sentence says of the value.
+    /// The value in a sentence.
     pub(super) shown: String,
-    /// As part of what the measure is of, 0 to 1.
+    /// The value as a part of its whole, 0 to 1.
     pub(super) part: f64,
-    /// As time, ns.
+    /// The value as a time, ns.
     pub(super) ns: u64,
-    /// What it is of, in words.
+    /// The subject in words.
     pub(super) subject: String,
-    /// Where the page shows it.
+    /// The place in the page that shows it.
     pub(super) evidence: Option<Evidence>,
 }
 
-/// Everything that rules can ask for.
+/// The data that measures need.
 pub(super) struct Measures<'a> {
     pub(super) profile: &'a Profile,
     pub(super) summary: &'a Summary,
     pub(super) slots: &'a Slots,
     pub(super) parts: &'a [VerdictPart],
     pub(super) whole_ns: u64,
-    /// Those that the verdict names.
+    /// The operators that the verdict names.
     pub(super) named: &'a [OperatorCost],
 }
 
 impl Measures<'_> {
-    /// The value of a measure; none where there is nothing to measure.
-    pub(super) fn of(&self, measure: Measure) -> Option<Found> {
+    /// The value of a measure; `None` if there is nothing to measure.
+    pub(super) fn evaluate(&self, measure: Measure) -> Option<Measurement> {
         match measure {
             Measure::Uncertainty => self.uncertainty(),
             Measure::LostSamples => self.lost_samples(),
@@ -111,7 +111,7 @@ impl Measures<'_> {
             Measure::Spill => {
                 let (spilled, read) = (self.slots.spilled_bytes, self.slots.read_bytes);
                 let subject = words::bytes(spilled);
-                ratio(spilled, read).map(|found| Found { subject, ..found })
+                ratio(spilled, read).map(|found| Measurement { subject, ..found })
             }
             Measure::RowGrowth => self.row_growth(),
             Measure::Spread => self.spread(),
@@ -122,8 +122,8 @@ impl Measures<'_> {
         }
     }
 
-    /// Parts of a kind, of all names or of one, as part of the whole.
-    fn part(&self, kind: PartKind, name: &str) -> Option<Found> {
+    /// Parts of a kind, with one name or any if it is empty, as a part of the whole.
+    fn part(&self, kind: PartKind, name: &str) -> Option<Measurement> {
         let parts = self.parts.iter();
         let parts =
             parts.filter(|part| part.kind == kind && (name.is_empty() || part.name == name));
@@ -133,22 +133,22 @@ impl Measures<'_> {
         )
     }
 
-    fn uncertainty(&self) -> Option<Found> {
+    fn uncertainty(&self) -> Option<Measurement> {
         let samples = self.summary.total.samples;
         let (low, high) = wilson(0.5, samples as f64);
         let half = (high - low) / 2.0;
-        Some(Found {
+        Some(Measurement {
             value: half,
             shown: format!("{:.0}", 100.0 * half),
             subject: match samples {
                 0 => "no CPU samples".to_owned(),
                 _ => format!("only {}", words::count(samples as usize, "CPU sample")),
             },
-            ..Found::default()
+            ..Measurement::default()
         })
     }
 
-    fn lost_samples(&self) -> Option<Found> {
+    fn lost_samples(&self) -> Option<Measurement> {
         let sum = |count: fn(&unfuse_format::ProcessRow) -> u64| {
             let processes = self.profile.processes.iter();
             processes.fold(0u64, |sum, process| sum.saturating_add(count(process)))
@@ -162,11 +162,11 @@ impl Measures<'_> {
         one: &str,
         is: impl Fn(&crate::model::QuerySummary) -> bool,
         tab: &str,
-    ) -> Option<Found> {
+    ) -> Option<Measurement> {
         let queries = self.summary.queries.iter().enumerate();
         let found: Vec<usize> = queries
             .filter(|(_, query)| is(query))
-            .map(|(at, _)| at)
+            .map(|(index, _)| index)
             .collect();
         let first = found.first().copied()?;
         let subject = match found[..] {
@@ -184,13 +184,13 @@ impl Measures<'_> {
         Some(count(found.len(), subject, Some(evidence)))
     }
 
-    fn garbage_collection(&self) -> Option<Found> {
+    fn garbage_collection(&self) -> Option<Measurement> {
         let is_gc = |part: &&VerdictPart| is_gc(part);
         let ns = self.parts.iter().filter(is_gc).map(|part| part.ns);
         ratio(ns.reduce(u64::saturating_add)?, self.whole_ns)
     }
 
-    fn longest_wait(&self) -> Option<Found> {
+    fn longest_wait(&self) -> Option<Measurement> {
         let waits = self
             .parts
             .iter()
@@ -201,10 +201,10 @@ impl Measures<'_> {
         let longest = known.max_by_key(|part| part.ns)?;
         let found = ratio(longest.ns, self.whole_ns)?;
         let subject = words::waited_for(&longest.name);
-        Some(Found { subject, ..found })
+        Some(Measurement { subject, ..found })
     }
 
-    fn row_growth(&self) -> Option<Found> {
+    fn row_growth(&self) -> Option<Measurement> {
         let growth = |operator: &&OperatorCost| {
             let (got, put) = (operator.rows_in?, operator.rows?);
             (got > 0).then(|| put as f64 / got as f64)
@@ -214,16 +214,16 @@ impl Measures<'_> {
             .iter()
             .filter_map(|operator| Some((growth(&operator)?, operator)));
         let (value, operator) = named.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-        Some(Found {
+        Some(Measurement {
             value,
             shown: words::number(value),
             subject: format!("{} (node {})", operator.operator, operator.id),
             evidence: Some(operator.evidence_link()),
-            ..Found::default()
+            ..Measurement::default()
         })
     }
 
-    fn spread(&self) -> Option<Found> {
+    fn spread(&self) -> Option<Measurement> {
         let families = self.summary.families.iter();
         let several = families.filter(|family| family.runs.len() >= FEWEST_RUNS);
         let spread = several.filter_map(|family| {
@@ -235,8 +235,8 @@ impl Measures<'_> {
             .runs
             .iter()
             .copied()
-            .max_by_key(|at| self.summary.queries[*at].duration_ms)?;
-        Some(Found {
+            .max_by_key(|index| self.summary.queries[*index].duration_ms)?;
+        Some(Measurement {
             value,
             shown: words::number(value),
             subject: format!("“{}”", words::name(&family.name)),
@@ -245,11 +245,11 @@ impl Measures<'_> {
                 tab: "stages".to_owned(),
                 node: None,
             }),
-            ..Found::default()
+            ..Measurement::default()
         })
     }
 
-    fn task_loading(&self) -> Option<Found> {
+    fn task_loading(&self) -> Option<Measurement> {
         let names = ["deserialization", "compiling generated code"];
         let parts = self
             .parts
@@ -261,7 +261,7 @@ impl Measures<'_> {
         let share = ns as f64 / total.cpu_ns.max(1) as f64;
         let (low, _) = wilson(share.min(1.0), total.samples as f64);
         let value = low * total.cpu_ns as f64 / self.whole_ns.max(1) as f64;
-        ratio(ns, self.whole_ns).map(|found| Found { value, ..found })
+        ratio(ns, self.whole_ns).map(|found| Measurement { value, ..found })
     }
 }
 
@@ -270,20 +270,20 @@ fn is_gc(part: &VerdictPart) -> bool {
     names.contains(&part.name.as_str())
 }
 
-fn ratio(part: u64, whole: u64) -> Option<Found> {
-    (whole > 0).then(|| Found {
+fn ratio(part: u64, whole: u64) -> Option<Measurement> {
+    (whole > 0).then(|| Measurement {
         value: part as f64 / whole as f64,
         part: part as f64 / whole as f64,
         ns: part,
-        ..Found::default()
+        ..Measurement::default()
     })
 }
 
-fn count(number: usize, subject: String, evidence: Option<Evidence>) -> Found {
-    Found {
+fn count(number: usize, subject: String, evidence: Option<Evidence>) -> Measurement {
+    Measurement {
         value: number as f64,
         subject,
         evidence,
-        ..Found::default()
+        ..Measurement::default()
     }
 }

@@ -1,7 +1,7 @@
 //! The verdict: where the time of the applications went, which operators cost most, what is unusual, and which command shows more.
 //!
-//! Numbers come first (`time`, `operators`); rules with limits decide what is said of them (`rules/verdict.toml`). A sentence
-//! about a share gives its interval, and is left out where the interval does not support it.
+//! Numbers are computed first (`time`, `operators`); rules with limits decide which of them become sentences
+//! (`rules/verdict.toml`). A sentence on a share has its interval, and is left out if the interval does not support it.
 
 mod measures;
 mod operators;
@@ -21,25 +21,25 @@ use crate::model::{
 };
 use crate::text::shorten;
 use crate::words;
-use measures::{Found, Measure, Measures};
+use measures::{Measure, Measurement, Measures};
 use operators::OperatorCost;
 use time::Slots;
 
 pub(crate) use operators::NodeCost;
 pub use text::{COLUMNS, LINES, render};
-pub(crate) use time::{Sampled, slots_at};
+pub(crate) use time::{SampledTime, slots_at};
 
-/// Operators that are named.
+/// Maximum number of operators in sentences.
 const MOST_OPERATORS: usize = 3;
-/// Unusual things that are named.
+/// Maximum number of unusual things in sentences.
 const MOST_UNUSUAL: usize = 4;
-/// Commands that are named.
+/// Maximum number of commands in sentences.
 const MOST_NEXT: usize = 3;
-/// An operator is named if it certainly used this part of the CPU time.
+/// An operator is named if it certainly used at least this part of the CPU time.
 const LEAST_SHARE: f64 = 0.05;
-/// Percentage from which on a kind's parts are named in the first sentence.
+/// The first sentence lists the parts of a kind if it has at least this percentage.
 const LEAST_LISTED: u32 = 3;
-/// Parts of a kind that the first sentence names.
+/// Maximum number of parts of a kind in the first sentence.
 const MOST_PARTS: usize = 3;
 
 #[derive(Deserialize)]
@@ -71,16 +71,16 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     rules.rule
 });
 
-/// What one query, or the work outside queries, adds to the verdict.
+/// What one query, or the work outside queries, contributes to the verdict.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Digest {
     /// CPU time and waits.
-    pub(crate) sampled: Sampled,
+    pub(crate) sampled: SampledTime,
     /// Its operators.
     pub(crate) nodes: Vec<NodeCost>,
 }
 
-/// The verdict on a profile. `digests` are in the order of the summary's queries.
+/// Makes the verdict on a profile. `digests` are in the order of the summary's queries.
 ///
 /// # Errors
 /// If tables of the profile cannot be read.
@@ -90,13 +90,13 @@ pub(crate) fn verdict(
     tasks: &TasksByStage,
     digests: Vec<Digest>,
 ) -> Result<Verdict, FormatError> {
-    let mut sampled = Sampled::default();
+    let mut sampled = SampledTime::default();
     digests
         .iter()
         .for_each(|digest| sampled.add(&digest.sampled));
     let nodes = digests.into_iter().map(|digest| digest.nodes);
     let operators = operators::operators(&summary.queries, nodes.collect());
-    let slots = Slots::of(profile, &summary.applications, tasks)?;
+    let slots = Slots::from_profile(profile, &summary.applications, tasks)?;
     let parts = time::parts(&sampled, &slots, !profile.waits.is_empty());
     let whole_ns = parts
         .iter()
@@ -149,7 +149,7 @@ fn sentence(kind: SentenceKind, text: String) -> Sentence {
     }
 }
 
-/// What all parts add up to.
+/// What all parts add up to, in words.
 fn whole(slots: &Slots, parts: &[VerdictPart]) -> String {
     let has = |kind| parts.iter().any(|part| part.kind == kind);
     let of_tasks = match slots.slot_ns {
@@ -169,7 +169,7 @@ fn whole(slots: &Slots, parts: &[VerdictPart]) -> String {
     }
 }
 
-/// Operators that certainly cost much, most first.
+/// Operators that certainly have a high cost, most first.
 fn named(operators: &[OperatorCost], total: Cost) -> Vec<OperatorCost> {
     let costs = |operator: &&OperatorCost| {
         let (low, _) = operator.evidence.bounds(total.cpu_ns, total.samples);
@@ -179,9 +179,9 @@ fn named(operators: &[OperatorCost], total: Cost) -> Vec<OperatorCost> {
     named.cloned().collect()
 }
 
-/// The rules that apply; of each measure the first.
-fn found(measures: &Measures<'_>) -> Vec<(&'static Rule, Found)> {
-    let mut applied: Vec<(&'static Rule, Found)> = Vec::new();
+/// The rules that apply; for each measure only the first.
+fn found(measures: &Measures<'_>) -> Vec<(&'static Rule, Measurement)> {
+    let mut applied: Vec<(&'static Rule, Measurement)> = Vec::new();
     for rule in RULES.iter() {
         if applied
             .iter()
@@ -189,7 +189,7 @@ fn found(measures: &Measures<'_>) -> Vec<(&'static Rule, Found)> {
         {
             continue;
         }
-        let found = measures.of(rule.measure);
+        let found = measures.evaluate(rule.measure);
         if let Some(found) = found.filter(|found| found.value >= rule.at_least) {
             applied.push((rule, found));
         }
@@ -198,12 +198,12 @@ fn found(measures: &Measures<'_>) -> Vec<(&'static Rule, Found)> {
 }
 
 impl Rule {
-    fn sentence(&self, found: &Found) -> Sentence {
+    fn sentence(&self, found: &Measurement) -> Sentence {
         let kind = match self.kind {
             RuleKind::Certainty => SentenceKind::Certainty,
             RuleKind::Unusual => SentenceKind::Unusual,
         };
-        // The subject may hold anything, so it goes in last.
+        // The subject may contain any text, so it is inserted last.
         let text = self
             .text
             .replace("{time}", &words::time(found.ns))
@@ -221,7 +221,7 @@ impl Rule {
     }
 }
 
-/// What the applications did with their time, in percentages that add up to 100.
+/// How the applications spent their time, in percentages that add up to 100.
 fn time_sentence(verdict: &Verdict, summary: &Summary) -> String {
     let groups = groups(&verdict.parts);
     let sums: Vec<u64> = groups.iter().map(|(_, _, ns)| *ns).collect();
@@ -278,10 +278,10 @@ fn slots_text(slots: f64) -> String {
     }
 }
 
-/// A group of parts in the first sentence: its name, what of it is named, and the sum, ns.
+/// A group of parts in the first sentence: its name, its named parts, and the sum, ns.
 type PartGroup = (String, Vec<(String, u64)>, u64);
 
-/// Parts as the first sentence names them: JIT compilation and garbage collection by themselves, others by their kind.
+/// Groups parts for the first sentence: JIT compilation and garbage collection on their own, others by kind.
 fn groups(parts: &[VerdictPart]) -> Vec<PartGroup> {
     let mut groups: Vec<PartGroup> = Vec::new();
     for part in parts {
@@ -296,12 +296,12 @@ fn groups(parts: &[VerdictPart]) -> Vec<PartGroup> {
                 (part.name.as_str(), false)
             }
         };
-        let at = groups.iter().position(|(known, _, _)| known == name);
-        let at = at.unwrap_or_else(|| {
+        let index = groups.iter().position(|(known, _, _)| known == name);
+        let index = index.unwrap_or_else(|| {
             groups.push((name.to_owned(), Vec::new(), 0));
             groups.len() - 1
         });
-        let (_, named, sum) = &mut groups[at];
+        let (_, named, sum) = &mut groups[index];
         time::add(sum, part.ns);
         if is_listed {
             named.push((part.name.clone(), part.ns));
@@ -314,7 +314,7 @@ fn groups(parts: &[VerdictPart]) -> Vec<PartGroup> {
             .iter()
             .fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
         match other {
-            Some(at) => time::add(&mut named[at].1, ns),
+            Some(index) => time::add(&mut named[index].1, ns),
             None if ns > 0 => named.push(("other".to_owned(), ns)),
             None => {}
         }
@@ -362,7 +362,7 @@ fn operator_sentences(
     let wanted = named
         .iter()
         .filter_map(|operator| operator.hot_line.as_ref());
-    let texts = LineTexts::of_lines(profile, wanted);
+    let texts = LineTexts::from_lines(profile, wanted);
     let of = |operator: &OperatorCost| {
         let mut text = format!(
             "{} used {} of the CPU time",
@@ -397,13 +397,13 @@ fn place(summary: &Summary, operator: &OperatorCost) -> String {
     )
 }
 
-/// The line with the most CPU time, where that is a part worth a look.
+/// The line with the most CPU time, if its part is large enough.
 fn hottest(line: &HotLine, texts: &LineTexts, whole: Cost) -> String {
     let part = line.cost.cpu_ns as f64 / whole.cpu_ns.max(1) as f64;
     let callee = line.callee.as_deref();
     let (code, work) = match &line.hash {
         Some(hash) => {
-            let code = texts.of(hash, line.line);
+            let code = texts.text(hash, line.line);
             (code, line_work(code, callee.unwrap_or_default()))
         }
         None => {
@@ -426,12 +426,12 @@ fn hottest(line: &HotLine, texts: &LineTexts, whole: Cost) -> String {
     text + &format!(" ({})", words::percent(part))
 }
 
-/// Commands that show more: of the operator that costs most, and of what is unusual.
+/// Commands that show more: on the operator with the highest cost, and on what is unusual.
 fn next_sentences(
     summary: &Summary,
     operators: &[OperatorCost],
     named: &[OperatorCost],
-    unusual: &[&(&'static Rule, Found)],
+    unusual: &[&(&'static Rule, Measurement)],
 ) -> Vec<Sentence> {
     let dir = words::shell(&summary.profile);
     let mut next: Vec<Sentence> = Vec::new();

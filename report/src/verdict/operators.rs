@@ -1,4 +1,4 @@
-//! What operators cost, over all runs of their query.
+//! Cost of operators over all runs of their query.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,11 +8,11 @@ use unfuse_postprocess::Evidence;
 use crate::model::{Cost, Evidence as PlaceInPage, HotLine, PerRow, QuerySummary};
 use crate::rows::per_row;
 
-/// What a plan node cost in one run.
+/// Cost of a plan node in one run.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeCost {
     /// Index in the plan.
-    pub(crate) at: usize,
+    pub(crate) index: usize,
     /// Number in the plan.
     pub(crate) id: i32,
     pub(crate) operator: String,
@@ -35,7 +35,7 @@ pub(super) struct OperatorCost {
     pub(super) operator: String,
     pub(super) cost: Cost,
     pub(super) evidence: Evidence,
-    /// The sum over the runs; none where one does not say.
+    /// The sum over the runs; none if a run does not have the number.
     pub(super) rows: Option<i64>,
     pub(super) rows_in: Option<i64>,
     /// The line with the most CPU time.
@@ -44,7 +44,7 @@ pub(super) struct OperatorCost {
 }
 
 impl OperatorCost {
-    /// CPU time for each row that it got, or else for each that it put out; `whole` is what its share is of.
+    /// CPU time for each row that it got or, if none, output; `whole` is the whole of its share.
     pub(super) fn per_row(&self, whole: Cost) -> Option<(PerRow, &'static str)> {
         let range = self.evidence.bounds(whole.cpu_ns, whole.samples).into();
         let per_row = |rows| per_row(self.cost, range, whole, rows);
@@ -79,11 +79,11 @@ impl OperatorCost {
     }
 }
 
-/// The operators with samples, most CPU first. `runs` are in the order of the queries.
+/// The operators with samples, most CPU time first. `runs` are in the order of `queries`.
 pub(super) fn operators(queries: &[QuerySummary], runs: Vec<Vec<NodeCost>>) -> Vec<OperatorCost> {
     let mut operators: BTreeMap<(usize, i32, String), OperatorCost> = BTreeMap::new();
-    for (at, nodes) in runs.into_iter().enumerate() {
-        let Some(family) = queries.get(at).and_then(|query| query.family) else {
+    for (index, nodes) in runs.into_iter().enumerate() {
+        let Some(family) = queries.get(index).and_then(|query| query.family) else {
             continue;
         };
         for node in nodes {
@@ -91,7 +91,7 @@ pub(super) fn operators(queries: &[QuerySummary], runs: Vec<Vec<NodeCost>>) -> V
             let operator = operators.entry(key).or_insert_with(|| OperatorCost {
                 family,
                 // Queries are sorted by CPU time.
-                place: (at, node.at),
+                place: (index, node.index),
                 id: node.id,
                 operator: node.operator.clone(),
                 cost: Cost::default(),

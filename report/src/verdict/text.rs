@@ -1,13 +1,13 @@
-//! The verdict on a terminal.
+//! The verdict as text for a terminal.
 
 use crate::model::{Sentence, SentenceKind, Verdict};
 
-/// Columns of a terminal.
+/// Width of a terminal, columns.
 pub const COLUMNS: usize = 110;
-/// Lines that the verdict has there.
+/// Number of lines for the verdict.
 pub const LINES: usize = 6;
 
-/// The most important sentences that fit into so many lines of so many columns, in their order.
+/// The most important sentences that fit into `lines` lines of `columns` columns, in their order.
 pub fn render(verdict: &Verdict, columns: usize, lines: usize) -> String {
     let texts: Vec<Vec<String>> = verdict
         .sentences
@@ -25,21 +25,21 @@ pub fn render(verdict: &Verdict, columns: usize, lines: usize) -> String {
             rank(sentence.kind, *number)
         })
         .collect();
-    by_rank.sort_by_key(|at| (ranks[*at], *at));
+    by_rank.sort_by_key(|index| (ranks[*index], *index));
     let (mut taken, mut room) = (Vec::new(), lines);
-    for at in by_rank {
-        if texts[at].len() <= room {
-            room -= texts[at].len();
-            taken.push(at);
+    for index in by_rank {
+        if texts[index].len() <= room {
+            room -= texts[index].len();
+            taken.push(index);
         }
     }
     taken.sort_unstable();
-    let shown = taken.into_iter().flat_map(|at| &texts[at]);
+    let shown = taken.into_iter().flat_map(|index| &texts[index]);
     shown.fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// Where the first, second … sentence of a kind stands when room is short: where the time went, how sure that is, the operator
-/// that costs most, one unusual thing and one command come first.
+/// The rank of a kind's sentence number `number` if space is short: where the time went, its certainty, the most
+/// expensive operator, one unusual thing and one command come first.
 fn rank(kind: SentenceKind, number: usize) -> usize {
     let within = match kind {
         SentenceKind::Time => 0,
@@ -51,8 +51,7 @@ fn rank(kind: SentenceKind, number: usize) -> usize {
     within + 5 * (number - 1)
 }
 
-/// Lines of at most so many columns where words allow, the first without and the others with indentation. A command is one word, so
-/// that it can be copied.
+/// Wraps a sentence between words. All lines but the first are indented. A command is not split, so it can be copied.
 fn wrap(sentence: &Sentence, columns: usize) -> Vec<String> {
     let mut words: Vec<&str> = sentence.text.split(' ').collect();
     if let Some(command) = &sentence.command {

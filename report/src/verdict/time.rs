@@ -1,4 +1,4 @@
-//! Where the time went: parts that add up to the time of the slots and the CPU time beside them.
+//! Where the time went: parts that add up to the time of the slots and the CPU time outside them.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use crate::model::{Application, PartKind, VerdictPart};
 /// CPU time under headings, ns.
 type Headings = BTreeMap<&'static str, u64>;
 
-/// CPU time and waits, as samples have them.
+/// CPU time and waits, from samples.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sampled {
+pub(crate) struct SampledTime {
     /// CPU time of tasks in operators, ns.
     pub(crate) operators: u64,
     /// Other CPU time of tasks, ns.
     pub(crate) tasks: Headings,
     /// CPU time of threads without a task, ns.
     pub(crate) beside: Headings,
-    /// What tasks waited for, ns.
+    /// Waiting time of tasks, ns.
     pub(crate) waits: BTreeMap<WaitReason, u64>,
 }
 
-impl Sampled {
+impl SampledTime {
     /// Adds the CPU time of a group of samples.
     pub(crate) fn add_cpu(&mut self, owner: &Owner, group: &Group, ns: u64) {
         let sum = match owner {
@@ -37,14 +37,14 @@ impl Sampled {
         add(sum, ns);
     }
 
-    /// Adds waits, if a task waited.
+    /// Adds a group of waits, if tasks waited.
     pub(crate) fn add_wait(&mut self, reason: WaitReason, group: &Group, ns: u64) {
         if group.stage.is_some() {
             add(self.waits.entry(reason).or_default(), ns);
         }
     }
 
-    /// Adds what another one has.
+    /// Adds the times of another one.
     pub(crate) fn add(&mut self, other: &Self) {
         add(&mut self.operators, other.operators);
         for (own, other) in [
@@ -60,8 +60,8 @@ impl Sampled {
         }
     }
 
-    /// All of the tasks' time, ns.
-    fn of_tasks(&self) -> u64 {
+    /// The time of all tasks, ns.
+    fn task_ns(&self) -> u64 {
         let parts = self.tasks.values().chain(self.waits.values());
         parts.fold(self.operators, |sum, ns| sum.saturating_add(*ns))
     }
@@ -71,30 +71,30 @@ pub(super) fn add(sum: &mut u64, ns: u64) {
     *sum = sum.saturating_add(ns);
 }
 
-/// What Spark says of slots and tasks.
+/// Times and sizes from Spark's metrics.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Slots {
-    /// How long the applications ran, one after the other, ms.
+    /// Sum of the running times of the applications, ms.
     pub(super) duration_ms: u64,
     /// Time of all slots, ns; none where no executor with cores is known.
     pub(super) slot_ns: Option<u64>,
     /// From launch to end of all task attempts, ns.
     pub(super) task_ns: u64,
-    /// Of it, before they ran and after, ns.
+    /// Part of `task_ns` before the attempts ran and after, ns.
     pub(super) delay_ns: u64,
-    /// Of it, in pauses of the JVM for garbage collection, ns.
+    /// Part of `task_ns` in pauses of the JVM for garbage collection, ns.
     pub(super) gc_ns: u64,
-    /// Of it, in attempts that failed, ns.
+    /// Part of `task_ns` in attempts that failed, ns.
     pub(super) failed_ns: u64,
-    /// Bytes that tasks spilled to disk, and bytes that they read.
+    /// Bytes that tasks spilled to disk.
     pub(super) spilled_bytes: u64,
     /// Bytes that tasks read from files and shuffles.
     pub(super) read_bytes: u64,
 }
 
 impl Slots {
-    /// Of the applications of a profile.
-    pub(super) fn of(
+    /// Computes them for the applications of a profile.
+    pub(super) fn from_profile(
         profile: &Profile,
         applications: &[Application],
         tasks: &TasksByStage,
@@ -139,14 +139,15 @@ impl Slots {
         add(&mut self.read_bytes, bytes(task.shuffle_read_bytes));
     }
 
-    /// Slots on average; none where unknown.
+    /// Average number of slots; `None` if unknown.
     pub(super) fn count(&self) -> Option<f64> {
         let ns = self.slot_ns.filter(|_| self.duration_ms > 0)?;
         Some(ns as f64 / 1e6 / self.duration_ms as f64)
     }
 }
 
-/// From when to when an application ran, ms: as Spark says; where that is missing, as its tasks or processes do.
+/// Start and end of an application, ms since the epoch: from Spark's events or, without them, from its tasks or
+/// processes.
 fn span<'a>(
     app: &Application,
     rows: impl Iterator<Item = &'a ApplicationRow>,
@@ -163,7 +164,7 @@ fn span<'a>(
     (from, to.max(from))
 }
 
-/// CPUs that a task takes.
+/// Number of CPUs for each task.
 fn cpus_of_a_task<'a>(rows: impl Iterator<Item = &'a ApplicationRow>) -> u32 {
     let mut settings = rows.flat_map(|row| &row.settings);
     let cpus = settings.find(|setting| setting.name == "spark.task.cpus");
@@ -188,7 +189,7 @@ fn slot_ns<'a>(
     (from, to): (i64, i64),
     cpus: u32,
 ) -> Option<u64> {
-    // An executor has a row when it is added, and another when it is removed.
+    // An executor has a row for its start, and another one for its end.
     let mut known: BTreeMap<&str, (u32, Option<i64>, Option<i64>)> = BTreeMap::new();
     for row in executors {
         let (cores, added, removed) = known.entry(&row.executor).or_default();
@@ -209,22 +210,26 @@ fn ns(ms: i64) -> u64 {
     ms.max(0).unsigned_abs().saturating_mul(1_000_000)
 }
 
-/// The heading or reason without what the kind of the part says already.
+/// The heading or reason without words that the kind of the part implies.
 fn short(heading: &str) -> String {
     let name = heading.split_once(": ").map_or(heading, |(_, name)| name);
     name.to_owned()
 }
 
-/// The parts, and what they add up to: the time of the slots, where it is known, else that of the tasks; and the CPU time beside them.
-pub(super) fn parts(sampled: &Sampled, slots: &Slots, waits_recorded: bool) -> Vec<VerdictPart> {
+/// The parts. They add up to the time of the slots or, if unknown, of the tasks, and the CPU time outside them.
+pub(super) fn parts(
+    sampled: &SampledTime,
+    slots: &Slots,
+    waits_recorded: bool,
+) -> Vec<VerdictPart> {
     let mut parts = Vec::new();
     let mut part = |kind, name: String, ns: u64| {
         if ns > 0 {
             parts.push(VerdictPart { name, kind, ns });
         }
     };
-    let ran = sampled.of_tasks();
-    // Python's workers run beside the task that waits for them, so tasks can use more time than they take.
+    let ran = sampled.task_ns();
+    // Python workers run while a task waits for them, so tasks can use more time than they last.
     let taken = slots.task_ns.max(ran);
     let mut rest = taken - ran;
     let mut take = |most: u64| {
@@ -269,7 +274,7 @@ pub(super) fn parts(sampled: &Sampled, slots: &Slots, waits_recorded: bool) -> V
     with_small_ones_together(parts)
 }
 
-/// Puts parts of less than half a percent together with the others of their kind, and sorts by kind and time.
+/// Merges parts of less than 0.5% with others of their kind, and sorts by kind and time.
 fn with_small_ones_together(parts: Vec<VerdictPart>) -> Vec<VerdictPart> {
     let whole = parts
         .iter()

@@ -296,7 +296,7 @@ fn operators(
     let (mut facts, mut keys) = (BTreeMap::new(), Vec::new());
     let mut seen: HashMap<String, usize> = HashMap::new();
     for (at, node) in nodes.iter().enumerate() {
-        let Operator { kind, passes, .. } = Operator::of(&node.operator);
+        let Operator { kind, passes, .. } = Operator::from_name(&node.operator);
         let text = key_text(node, kind);
         let number = seen.entry(text.clone()).or_default();
         let key = (text, *number);

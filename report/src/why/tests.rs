@@ -21,7 +21,7 @@ fn run(operators: &[(&str, f64, i64, bool)], others: &[(Cause, f64)]) -> Run {
         ..Run::default()
     };
     for (name, s, rows, fused) in operators {
-        let kind = unfuse_postprocess::Operator::of(name).kind;
+        let kind = unfuse_postprocess::Operator::from_name(name).kind;
         let facts = OperatorFacts {
             name: (*name).to_owned(),
             kind,

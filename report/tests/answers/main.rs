@@ -1,19 +1,19 @@
-//! What the report says first: names and families of queries, the verdict, what a row costs.
+//! The first answers of the report: names and families of queries, the verdict, the cost of a row.
 
-mod made;
+mod profile_builder;
 mod properties;
 
 use std::collections::BTreeMap;
 
-use made::{COLLECTOR, DESERIALIZATION, DISK_READ, JIT, Made, PAUSE, SORT};
+use profile_builder::{COLLECTOR, DESERIALIZATION, DISK_READ, JIT, PAUSE, ProfileBuilder, SORT};
 use unfuse_format::ProcessRow;
 use unfuse_postprocess::LONGEST_NAME;
 use unfuse_report::{Block, Blocks, Report, SentenceKind, Verdict};
 
 const S: u64 = 1_000_000_000;
 
-fn verdict(made: Made) -> Verdict {
-    let (_home, profile) = made.open();
+fn verdict(builder: ProfileBuilder) -> Verdict {
+    let (_home, profile) = builder.open();
     let report = Report::new(&profile).expect("a report");
     report.summary_with_verdict().expect("a verdict").verdict
 }
@@ -28,16 +28,16 @@ fn sentences(verdict: &Verdict, kind: SentenceKind) -> Vec<&str> {
 
 #[test]
 fn the_parts_are_the_slots_and_what_ran_beside_them() {
-    let mut made = Made::new();
-    made.tasks.pop();
-    made.samples.clear();
-    made.cpu(7, SORT, 5 * S);
-    made.cpu(7, DESERIALIZATION, S);
-    made.wait(7, DISK_READ, 3 * S);
-    made.beside(JIT, 5 * S);
-    made.tasks[0].run_ms = 9_500;
-    let verdict = verdict(made);
-    // Of the task's 10 s, 9 s were sampled; it ran 9.5 s; the other slot had nothing to do for 10 s.
+    let mut builder = ProfileBuilder::new();
+    builder.tasks.pop();
+    builder.samples.clear();
+    builder.cpu(7, SORT, 5 * S);
+    builder.cpu(7, DESERIALIZATION, S);
+    builder.wait(7, DISK_READ, 3 * S);
+    builder.beside(JIT, 5 * S);
+    builder.tasks[0].run_ms = 9_500;
+    let verdict = verdict(builder);
+    // Of the task's 10 s, 9 s were sampled; it ran 9.5 s. The other slot was idle for 10 s.
     let parts: Vec<(&str, u64)> = verdict
         .parts
         .iter()
@@ -69,7 +69,7 @@ fn the_parts_are_the_slots_and_what_ran_beside_them() {
 
 #[test]
 fn an_operator_is_named_with_what_is_known_of_it() {
-    let verdict = verdict(Made::new());
+    let verdict = verdict(ProfileBuilder::new());
     assert_eq!(
         sentences(&verdict, SentenceKind::Operator),
         [
@@ -100,13 +100,13 @@ fn an_operator_is_named_with_what_is_known_of_it() {
 
 #[test]
 fn nothing_stands_out_where_nothing_does() {
-    let verdict = verdict(Made::new());
+    let verdict = verdict(ProfileBuilder::new());
     assert_eq!(
         sentences(&verdict, SentenceKind::Unusual),
         ["Nothing else stands out."]
     );
     assert!(sentences(&verdict, SentenceKind::Certainty).is_empty());
-    let mut many = Made::new();
+    let mut many = ProfileBuilder::new();
     many.samples.clear();
     for query in 10..50 {
         many.query(query, &format!("query number {query}"), 100);
@@ -120,76 +120,76 @@ fn nothing_stands_out_where_nothing_does() {
     );
 }
 
-type Change = fn(&mut Made);
+type Change = fn(&mut ProfileBuilder);
 
-/// What the rules say, and a change to the profile that all are made of after which each applies.
+/// The names of the rules, their kinds, and a change to the common profile that makes each apply.
 const RULES: [(&str, SentenceKind, Change); 13] = [
     (
         "The profile has only 1 CPU sample, so",
         SentenceKind::Certainty,
-        |made| {
-            made.samples.clear();
-            made.cpu(7, SORT, 1);
+        |builder| {
+            builder.samples.clear();
+            builder.cpu(7, SORT, 1);
         },
     ),
     (
         "The kernel dropped 50% of the samples",
         SentenceKind::Certainty,
-        |made| {
-            made.processes[0].lost_samples = 2000;
+        |builder| {
+            builder.processes[0].lost_samples = 2000;
         },
     ),
     (
         "For 10 s of the tasks' time, 50% of all, there are neither",
         SentenceKind::Certainty,
-        |made| {
-            made.samples.clear();
-            made.cpu(7, SORT, 9 * S);
-            made.wait(7, DISK_READ, S);
+        |builder| {
+            builder.samples.clear();
+            builder.cpu(7, SORT, 9 * S);
+            builder.wait(7, DISK_READ, S);
         },
     ),
     (
         "The query “the query” failed.",
         SentenceKind::Unusual,
-        |made| {
-            made.executions[0].error = Some("out of memory".to_owned());
+        |builder| {
+            builder.executions[0].error = Some("out of memory".to_owned());
         },
     ),
     (
         "Failed task attempts took 10 s, 50% of the tasks' time.",
         SentenceKind::Unusual,
-        |made| {
-            made.tasks[0].status = "FAILED".to_owned();
+        |builder| {
+            builder.tasks[0].status = "FAILED".to_owned();
         },
     ),
     (
         "Garbage collection took 4.0 s, 18% of all time.",
         SentenceKind::Unusual,
-        |made| {
-            made.wait(7, PAUSE, 2 * S);
-            made.beside(COLLECTOR, 2 * S);
+        |builder| {
+            builder.wait(7, PAUSE, 2 * S);
+            builder.beside(COLLECTOR, 2 * S);
         },
     ),
     (
         "Tasks waited 4.0 s for reads from disk, 20% of all time.",
         SentenceKind::Unusual,
-        |made| {
-            made.wait(7, DISK_READ, 4 * S);
+        |builder| {
+            builder.wait(7, DISK_READ, 4 * S);
         },
     ),
     (
         "Tasks spilled 3.0 GiB to disk, 300% of what they read.",
         SentenceKind::Unusual,
-        |made| {
-            made.tasks[0].disk_spilled_bytes = 3 << 30;
-            made.tasks[1].input_bytes = 1 << 30;
+        |builder| {
+            builder.tasks[0].disk_spilled_bytes = 3 << 30;
+            builder.tasks[1].input_bytes = 1 << 30;
         },
     ),
     (
         "Sort (node 0) put out 40 times as many rows as it got.",
         SentenceKind::Unusual,
-        |made| {
-            made.stages[0]
+        |builder| {
+            builder.stages[0]
                 .accumulators
                 .push(unfuse_format::Accumulator {
                     id: 70,
@@ -200,42 +200,42 @@ const RULES: [(&str, SentenceKind, Change); 13] = [
     (
         "The slowest run of “the query” took 3.0 times as long as the median.",
         SentenceKind::Unusual,
-        |made| {
-            made.query(8, "the query", 9_000);
-            made.query(9, "the query", 27_000);
+        |builder| {
+            builder.query(8, "the query", 9_000);
+            builder.query(9, "the query", 27_000);
         },
     ),
     (
         "The JVM used 5.0 s of CPU time for JIT compilation, 20% of all time.",
         SentenceKind::Unusual,
-        |made| {
-            made.beside(JIT, 5 * S);
+        |builder| {
+            builder.beside(JIT, 5 * S);
         },
     ),
     (
         "Tasks used 4.0 s of CPU time to deserialize",
         SentenceKind::Unusual,
-        |made| {
-            made.cpu(7, DESERIALIZATION, 4 * S);
+        |builder| {
+            builder.cpu(7, DESERIALIZATION, 4 * S);
         },
     ),
     (
         "The slots had no task for 20 s, 50% of all time.",
         SentenceKind::Unusual,
-        |made| {
-            made.application[1].ended_ms = Some(20_000);
+        |builder| {
+            builder.application[1].ended_ms = Some(20_000);
         },
     ),
 ];
 
-/// Each rule applies to a profile that has what it is about, and not to the one that all are made of.
+/// Each rule applies to the profile with its change, and not to the common profile.
 #[test]
 fn every_rule_says_what_it_finds() {
-    let usual = verdict(Made::new());
+    let usual = verdict(ProfileBuilder::new());
     for (text, kind, change) in RULES {
-        let mut made = Made::new();
-        change(&mut made);
-        let verdict = verdict(made);
+        let mut builder = ProfileBuilder::new();
+        change(&mut builder);
+        let verdict = verdict(builder);
         let said = sentences(&verdict, kind);
         assert!(
             said.iter().any(|said| said.starts_with(text)),
@@ -251,11 +251,11 @@ fn every_rule_says_what_it_finds() {
 
 #[test]
 fn tasks_that_wait_to_start_are_said() {
-    let mut made = Made::new();
-    for task in &mut made.tasks {
+    let mut builder = ProfileBuilder::new();
+    for task in &mut builder.tasks {
         task.run_ms = 8_000;
     }
-    let verdict = verdict(made);
+    let verdict = verdict(builder);
     let said = sentences(&verdict, SentenceKind::Unusual);
     assert_eq!(
         said,
@@ -265,7 +265,7 @@ fn tasks_that_wait_to_start_are_said() {
 
 #[test]
 fn slow_tasks_are_said_where_they_were_found() {
-    let (_home, profile) = Made::new().open();
+    let (_home, profile) = ProfileBuilder::new().open();
     let block = || Block::new(&"skew").expect("a block");
     let skew = Blocks {
         all: block(),
@@ -289,7 +289,7 @@ fn slow_tasks_are_said_where_they_were_found() {
 
 #[test]
 fn a_profile_with_unreadable_files_says_so() {
-    let (home, profile) = Made::new().open();
+    let (home, profile) = ProfileBuilder::new().open();
     let damaged = profile.path().join("samples/test-2-00000.parquet");
     std::fs::write(damaged, b"PAR1 and no more").expect("written");
     let profile = unfuse_postprocess::Profile::open(profile.path()).expect("a profile");
@@ -305,19 +305,19 @@ fn a_profile_with_unreadable_files_says_so() {
 
 #[test]
 fn a_profile_without_spark_has_its_cpu_time() {
-    let mut made = Made {
+    let mut builder = ProfileBuilder {
         processes: vec![ProcessRow {
             samples: 400,
             ..ProcessRow::default()
         }],
-        ..Made::default()
+        ..ProfileBuilder::default()
     };
-    made.beside(&["my.Main.main"], 3 * S);
-    made.beside(JIT, S);
-    for sample in &mut made.samples {
+    builder.beside(&["my.Main.main"], 3 * S);
+    builder.beside(JIT, S);
+    for sample in &mut builder.samples {
         sample.app.clear();
     }
-    let verdict = verdict(made);
+    let verdict = verdict(builder);
     assert_eq!(
         sentences(&verdict, SentenceKind::Time)[0],
         "The JVMs used 4.0 s of CPU time: 75% CPU of other threads (outside tasks 75%), 25% JIT compilation."
@@ -330,11 +330,11 @@ fn a_profile_without_spark_has_its_cpu_time() {
 
 #[test]
 fn a_job_without_sql_has_its_tasks() {
-    let mut made = Made::new();
-    (made.executions, made.plans) = Default::default();
-    made.stages[0].execution = None;
-    made.samples.clear();
-    made.cpu(
+    let mut builder = ProfileBuilder::new();
+    (builder.executions, builder.plans) = Default::default();
+    builder.stages[0].execution = None;
+    builder.samples.clear();
+    builder.cpu(
         7,
         &[
             "org.apache.spark.rdd.MapPartitionsRDD.compute",
@@ -342,8 +342,8 @@ fn a_job_without_sql_has_its_tasks() {
         ],
         19 * S,
     );
-    made.wait(7, &["my.Job.parse", "java.io.FileInputStream.readBytes"], S);
-    let verdict = verdict(made);
+    builder.wait(7, &["my.Job.parse", "java.io.FileInputStream.readBytes"], S);
+    let verdict = verdict(builder);
     assert_eq!(
         sentences(&verdict, SentenceKind::Time)[0],
         "The application ran 10 s on 2 slots: 95% CPU in other work of tasks (user code 95%), 5% waiting (disk read 5%)."
@@ -364,7 +364,7 @@ fn a_job_without_sql_has_its_tasks() {
 
 #[test]
 fn names_are_bounded_whatever_the_query_says() {
-    let mut made = Made::new();
+    let mut builder = ProfileBuilder::new();
     let long = "SELECT ".to_owned() + &"x, ".repeat(33_000);
     for (query, text) in [
         (8, long.as_str()),
@@ -372,9 +372,9 @@ fn names_are_bounded_whatever_the_query_says() {
         (10, ""),
         (11, "save at X.java:0"),
     ] {
-        made.query(query, text, 100);
+        builder.query(query, text, 100);
     }
-    let (_home, profile) = made.open();
+    let (_home, profile) = builder.open();
     let report = Report::new(&profile).expect("a report");
     let queries = &report.summary().queries;
     for query in queries {

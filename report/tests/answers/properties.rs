@@ -1,39 +1,39 @@
-//! What holds for every profile.
+//! Properties of every profile.
 
 use proptest::prelude::*;
 use unfuse_postprocess::Profile;
 use unfuse_report::Report;
 
-use crate::made::{COLLECTOR, DESERIALIZATION, DISK_READ, JIT, Made, SORT};
+use crate::profile_builder::{COLLECTOR, DESERIALIZATION, DISK_READ, JIT, ProfileBuilder, SORT};
 
-/// A profile with some of everything; numbers may contradict each other, as those of damaged profiles do.
-fn profiles() -> impl Strategy<Value = Made> {
+/// A profile with rows in every table; numbers may contradict each other, as in damaged profiles.
+fn profiles() -> impl Strategy<Value = ProfileBuilder> {
     let samples = prop::collection::vec((0usize..6, 0i64..4, 0u64..20_000_000_000), 0..12);
     let tasks = prop::collection::vec((0i64..4, -5i64..20_000, -5i64..20_000), 0..6);
     let ends = prop::option::of(-5i64..30_000);
     (samples, tasks, ends, 0u32..5).prop_map(|(samples, tasks, ended_ms, cores)| {
-        let mut made = Made::default();
-        let whole = Made::new();
-        (made.application, made.executors) = (whole.application, whole.executors);
-        made.processes = whole.processes;
-        made.application[1].ended_ms = ended_ms;
-        made.executors[0].cores = cores;
+        let mut builder = ProfileBuilder::default();
+        let whole = ProfileBuilder::new();
+        (builder.application, builder.executors) = (whole.application, whole.executors);
+        builder.processes = whole.processes;
+        builder.application[1].ended_ms = ended_ms;
+        builder.executors[0].cores = cores;
         for query in 0..4 {
-            made.query(query, if query < 2 { "one" } else { "two" }, 100 * query);
+            builder.query(query, if query < 2 { "one" } else { "two" }, 100 * query);
         }
         for (query, ms, run_ms) in tasks {
-            made.task(query, ms).run_ms = run_ms;
+            builder.task(query, ms).run_ms = run_ms;
         }
         for (what, query, ns) in samples {
             match what {
-                0 | 1 => made.cpu(query, SORT, ns),
-                2 => made.cpu(query, DESERIALIZATION, ns),
-                3 => made.wait(query, DISK_READ, ns),
-                4 => made.beside(JIT, ns),
-                _ => made.beside(COLLECTOR, ns),
+                0 | 1 => builder.cpu(query, SORT, ns),
+                2 => builder.cpu(query, DESERIALIZATION, ns),
+                3 => builder.wait(query, DISK_READ, ns),
+                4 => builder.beside(JIT, ns),
+                _ => builder.beside(COLLECTOR, ns),
             }
         }
-        made
+        builder
     })
 }
 
@@ -43,7 +43,7 @@ fn check(profile: &Profile) -> Result<(), TestCaseError> {
     let verdict = &summary.verdict;
     let sum: u64 = verdict.parts.iter().map(|part| part.ns).sum();
     prop_assert_eq!(sum, verdict.whole_ns);
-    // All CPU time is in the parts that are CPU time.
+    // All CPU time is in parts that are CPU time.
     let waits: u64 = profile.waits.iter().map(|(_, weight)| weight.ns).sum();
     prop_assert!(verdict.whole_ns >= summary.total.cpu_ns + waits);
     let percentages = verdict.sentences[0]
@@ -70,23 +70,23 @@ fn check(profile: &Profile) -> Result<(), TestCaseError> {
         .iter()
         .enumerate()
         .filter(|(_, query)| query.query.is_some());
-    prop_assert_eq!(runs, queries.map(|(at, _)| at).collect::<Vec<_>>());
+    prop_assert_eq!(runs, queries.map(|(index, _)| index).collect::<Vec<_>>());
     for (number, family) in summary.families.iter().enumerate() {
-        for at in &family.runs {
-            prop_assert_eq!(summary.queries[*at].family, Some(number));
+        for index in &family.runs {
+            prop_assert_eq!(summary.queries[*index].family, Some(number));
         }
         let cpu: u64 = family
             .runs
             .iter()
-            .map(|at| summary.queries[*at].cost.cpu_ns)
+            .map(|index| summary.queries[*index].cost.cpu_ns)
             .sum();
         prop_assert_eq!(cpu, family.cost.cpu_ns);
     }
-    for at in 0..summary.queries.len() {
-        let detail = report.detail(at);
+    for index in 0..summary.queries.len() {
+        let detail = report.detail(index);
         let by_plan: u64 = detail.operators.cpu_ns.iter().sum();
         let by_code: u64 = detail.operators_by_code.cpu_ns.iter().sum();
-        prop_assert_eq!(by_plan, summary.queries[at].cost.cpu_ns);
+        prop_assert_eq!(by_plan, summary.queries[index].cost.cpu_ns);
         prop_assert_eq!(by_code, by_plan);
         for node in &detail.nodes {
             for per_row in [node.ns_per_row_in, node.ns_per_row_out]
@@ -118,8 +118,8 @@ fn without_brackets(text: &str) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn sums_and_intervals_hold(made in profiles()) {
-        let (_home, profile) = made.open();
+    fn sums_and_intervals_hold(builder in profiles()) {
+        let (_home, profile) = builder.open();
         check(&profile)?;
     }
 }

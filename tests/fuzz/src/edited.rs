@@ -22,11 +22,11 @@ const LONGEST_RUN: usize = 64;
 
 /// Generates edited copies of some inputs.
 #[derive(Debug)]
-pub struct Edited {
+pub struct EditedCopies {
     inputs: Vec<Vec<u8>>,
 }
 
-impl Edited {
+impl EditedCopies {
     /// Of a target's corpus.
     pub fn corpus(target: &str) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Edited {
     }
 }
 
-impl ValueGenerator for Edited {
+impl ValueGenerator for EditedCopies {
     type Output = Vec<u8>;
 
     fn generate<D: Driver>(&self, driver: &mut D) -> Option<Vec<u8>> {
@@ -48,12 +48,15 @@ impl ValueGenerator for Edited {
 }
 
 fn edit<D: Driver>(bytes: &mut Vec<u8>, driver: &mut D) -> Option<()> {
-    let at = (0..=bytes.len()).generate(driver)?;
-    let run = at..bytes.len().min(at + (0..=LONGEST_RUN).generate(driver)?);
+    let offset = (0..=bytes.len()).generate(driver)?;
+    let run = offset
+        ..bytes
+            .len()
+            .min(offset + (0..=LONGEST_RUN).generate(driver)?);
     let byte = produce::<u8>().generate(driver)?;
     match (0..6u8).generate(driver)? {
-        0 => bytes.insert(at, byte),
-        1 => bytes.truncate(at),
+        0 => bytes.insert(offset, byte),
+        1 => bytes.truncate(offset),
         2 => drop(bytes.drain(run)),
         3 => {
             let copy = bytes[run].to_vec();
@@ -62,11 +65,11 @@ fn edit<D: Driver>(bytes: &mut Vec<u8>, driver: &mut D) -> Option<()> {
         }
         4 => {
             let edge = EDGES[(0..EDGES.len()).generate(driver)?].to_ne_bytes();
-            let width = [1, 2, 4, 8][(0..4usize).generate(driver)?].min(bytes.len() - at);
-            bytes[at..at + width].copy_from_slice(&edge[..width]);
+            let width = [1, 2, 4, 8][(0..4usize).generate(driver)?].min(bytes.len() - offset);
+            bytes[offset..offset + width].copy_from_slice(&edge[..width]);
         }
         _ => {
-            if let Some(old) = bytes.get_mut(at) {
+            if let Some(old) = bytes.get_mut(offset) {
                 *old ^= byte;
             }
         }

@@ -21,7 +21,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use edited::Edited;
+pub use edited::EditedCopies;
 
 /// What one test of `cargo test` may take, the corpus included.
 pub const TEST_TIME: Duration = Duration::from_secs(1);

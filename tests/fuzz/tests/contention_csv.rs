@@ -5,7 +5,7 @@ use std::fs;
 use bolero::check;
 use tempfile::TempDir;
 use unfuse_contention::{Graph, INTERVALS_CSV, Options, VictimStages, Workload, from_csv};
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{EditedCopies, TEST_TIME};
 
 #[test]
 fn contention_csv() {
@@ -20,7 +20,7 @@ fn contention_csv_edited() {
     let files = Files::default();
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("contention_csv"))
+        .with_generator(EditedCopies::corpus("contention_csv"))
         .for_each(|bytes| {
             files.read(bytes);
         });
@@ -75,15 +75,15 @@ impl Files {
                 .iter()
                 .filter(move |node| node.key.level() == level)
         };
-        for at in [0, 4] {
-            let impacts = level(at).flat_map(|node| node.impact.values());
+        for number in [0, 4] {
+            let impacts = level(number).flat_map(|node| node.impact.values());
             let seconds: f64 = impacts
                 .inspect(|impact| assert!(impact.seconds >= 0.0, "{impact:?}"))
                 .map(|impact| impact.seconds)
                 .sum();
             assert!(
                 seconds <= blocked * (1.0 + 1e-6) + 1e-6,
-                "level {at}: {seconds} of {blocked}"
+                "level {number}: {seconds} of {blocked}"
             );
         }
         level(4).count()

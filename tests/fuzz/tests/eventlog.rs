@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bolero::check;
 use unfuse_eventlog::EventLog;
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{EditedCopies, TEST_TIME};
 use unfuse_skew::{Options, detect, from_event_log};
 
 #[test]
@@ -17,7 +17,7 @@ fn eventlog() {
 fn eventlog_edited() {
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("eventlog"))
+        .with_generator(EditedCopies::corpus("eventlog"))
         .for_each(|bytes| read(bytes));
 }
 

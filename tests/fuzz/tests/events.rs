@@ -2,7 +2,7 @@
 
 use bolero::check;
 use unfuse_format::ProfileDir;
-use unfuse_fuzz::{Edited, TEST_TIME, private_dir};
+use unfuse_fuzz::{EditedCopies, TEST_TIME, private_dir};
 use unfuse_profiler::take_events;
 
 #[test]
@@ -18,7 +18,7 @@ fn events_edited() {
     let (_tmp, dir) = profile();
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("events"))
+        .with_generator(EditedCopies::corpus("events"))
         .for_each(|bytes| assert!(take_events(&dir, bytes) <= bytes.len() / 4));
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bolero::check;
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{EditedCopies, TEST_TIME};
 use unfuse_impact::{Analysis, Table};
 
 #[test]
@@ -17,7 +17,7 @@ fn impact_runs() {
 fn impact_runs_edited() {
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("impact_runs"))
+        .with_generator(EditedCopies::corpus("impact_runs"))
         .for_each(|bytes| {
             read(bytes);
         });

@@ -1,7 +1,7 @@
 //! The agent's option string.
 
 use bolero::check;
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{EditedCopies, TEST_TIME};
 use unfuse_profiler::options::Options;
 
 #[test]
@@ -13,7 +13,7 @@ fn options() {
 fn options_edited() {
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("options"))
+        .with_generator(EditedCopies::corpus("options"))
         .for_each(|bytes| read(bytes));
 }
 

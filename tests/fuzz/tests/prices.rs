@@ -1,7 +1,7 @@
 //! Price tables, for `unfuse size`.
 
 use bolero::check;
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{EditedCopies, TEST_TIME};
 use unfuse_sizing::{Market, Prices, Tariff};
 
 #[test]
@@ -15,7 +15,7 @@ fn prices() {
 fn prices_edited() {
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("prices"))
+        .with_generator(EditedCopies::corpus("prices"))
         .for_each(|bytes| {
             read(bytes);
         });

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use bolero::check;
 use tempfile::TempDir;
 use unfuse_format::{ProfileDir, Table};
-use unfuse_fuzz::{Edited, TEST_TIME, corpus_dir, private_dir};
+use unfuse_fuzz::{EditedCopies, TEST_TIME, corpus_dir, private_dir};
 
 use unfuse_postprocess::{By, Level, Order, Profile, Selection, Totals, annotated, export, folded};
 
@@ -24,7 +24,7 @@ fn profile_edited() {
     let profile = Surrounding::new();
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("profile"))
+        .with_generator(EditedCopies::corpus("profile"))
         .for_each(|bytes| profile.read_with(bytes));
 }
 

@@ -1,7 +1,7 @@
 //! Records of the perf ring.
 
 use bolero::check;
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{EditedCopies, TEST_TIME};
 use unfuse_profiler::perf_event::Record;
 
 #[test]
@@ -13,7 +13,7 @@ fn record() {
 fn record_edited() {
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("record"))
+        .with_generator(EditedCopies::corpus("record"))
         .for_each(|bytes| read(bytes));
 }
 

@@ -1,7 +1,7 @@
 //! Region markers in generated source.
 
 use bolero::check;
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{EditedCopies, TEST_TIME};
 use unfuse_postprocess::{RegionKind, RegionMap};
 
 #[test]
@@ -13,7 +13,7 @@ fn regions() {
 fn regions_edited() {
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("regions"))
+        .with_generator(EditedCopies::corpus("regions"))
         .for_each(|bytes| read(bytes));
 }
 

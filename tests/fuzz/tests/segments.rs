@@ -5,7 +5,7 @@ use std::fs;
 use bolero::check;
 use tempfile::TempDir;
 use unfuse_format::*;
-use unfuse_fuzz::{Edited, TEST_TIME, private_dir};
+use unfuse_fuzz::{EditedCopies, TEST_TIME, private_dir};
 
 #[test]
 fn segments() {
@@ -21,7 +21,7 @@ fn segments_edited() {
     let profile = Tables::new();
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("profile"))
+        .with_generator(EditedCopies::corpus("profile"))
         .for_each(|bytes| {
             profile.read(bytes);
         });

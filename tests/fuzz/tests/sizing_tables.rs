@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bolero::check;
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{EditedCopies, TEST_TIME};
 use unfuse_sizing::{GivenValues, Point, Profile};
 
 #[test]
@@ -17,7 +17,7 @@ fn sizing_tables() {
 fn sizing_tables_edited() {
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("sizing_tables"))
+        .with_generator(EditedCopies::corpus("sizing_tables"))
         .for_each(|bytes| {
             read(bytes);
         });
@@ -45,12 +45,12 @@ fn read(bytes: &[u8]) -> bool {
     let written = profile.to_toml().expect("what was read can be written");
     assert_eq!(Profile::parse(&written).as_ref(), Ok(&profile));
     let ranges = profile.ranges();
-    let at = Point {
+    let point = Point {
         slots: ranges.slots.most,
         iterations: ranges.iterations.most,
         bytes: ranges.bytes.most,
     };
-    let Ok(prediction) = profile.predict(&at, None) else {
+    let Ok(prediction) = profile.predict(&point, None) else {
         return false;
     };
     assert!(

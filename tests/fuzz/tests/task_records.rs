@@ -1,7 +1,7 @@
 //! The files in which a task's records wait for the writer.
 
 use bolero::check;
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{EditedCopies, TEST_TIME};
 use unfuse_profiler::take_records;
 
 #[test]
@@ -13,7 +13,7 @@ fn task_records() {
 fn task_records_edited() {
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("task_records"))
+        .with_generator(EditedCopies::corpus("task_records"))
         .for_each(|bytes| read(bytes));
 }
 

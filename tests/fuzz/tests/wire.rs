@@ -1,7 +1,7 @@
 //! Messages between our processes.
 
 use bolero::check;
-use unfuse_fuzz::{Edited, TEST_TIME};
+use unfuse_fuzz::{EditedCopies, TEST_TIME};
 use unfuse_profiler::wire::{ToManager, ToWriter, decode, encode};
 
 #[test]
@@ -13,7 +13,7 @@ fn wire() {
 fn wire_edited() {
     check!()
         .with_test_time(TEST_TIME)
-        .with_generator(Edited::corpus("wire"))
+        .with_generator(EditedCopies::corpus("wire"))
         .for_each(|bytes| read(bytes));
 }
 

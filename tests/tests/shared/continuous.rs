@@ -148,16 +148,16 @@ fn shares(profile: &Path) -> Vec<(String, f64)> {
 
 /// Tasks that are long enough to have samples.
 #[derive(Debug)]
-struct Drawn {
+struct TaskCounts {
     tasks: f64,
     /// Those with samples.
-    drawn: f64,
+    profiled: f64,
     /// CPU time of these, s: that of Spark, and what their samples stand for.
-    spark: f64,
-    sampled: f64,
+    spark_s: f64,
+    sampled_s: f64,
 }
 
-impl Drawn {
+impl TaskCounts {
     fn read(profile: &Path) -> Self {
         let row = ask(
             profile,
@@ -168,12 +168,12 @@ impl Drawn {
              select count(*), count(sampled.ns), sum(long.ns) filter (sampled.ns is not null) / 1e9,
                     sum(sampled.ns) / 1e9 from long left join sampled using (task)",
         );
-        let number = |at: usize| row[at].as_f64().expect("a number");
+        let number = |column: usize| row[column].as_f64().expect("a number");
         Self {
             tasks: number(0),
-            drawn: number(1),
-            spark: number(2),
-            sampled: number(3),
+            profiled: number(1),
+            spark_s: number(2),
+            sampled_s: number(3),
         }
     }
 }
@@ -185,18 +185,18 @@ fn a_part_of_the_tasks_stands_for_all_of_them() {
     many_tasks(&whole, "tasks=1");
     many_tasks(&part, "tasks=1/4");
 
-    let (all, some) = (Drawn::read(&whole), Drawn::read(&part));
+    let (all, some) = (TaskCounts::read(&whole), TaskCounts::read(&part));
     println!("{all:?}, {some:?}");
     assert!(some.tasks > 60.0, "{some:?}: too few to judge");
-    assert_eq!(all.drawn, all.tasks);
+    assert_eq!(all.profiled, all.tasks);
     // Four standard deviations.
     let allowed = 4.0 * (some.tasks * 0.25 * 0.75).sqrt();
     assert!(
-        (some.drawn - some.tasks / 4.0).abs() < allowed,
+        (some.profiled - some.tasks / 4.0).abs() < allowed,
         "{some:?}: a quarter is {allowed} away"
     );
     // Spark's count leaves out a little of every task.
-    let ratio = some.sampled / some.spark / (all.sampled / all.spark);
+    let ratio = some.sampled_s / some.spark_s / (all.sampled_s / all.spark_s);
     assert!((3.8..4.2).contains(&ratio), "each stands for {ratio}");
 
     let (whole, part) = (shares(&whole), shares(&part));

@@ -115,15 +115,15 @@ fn give(path: &Path, owner: u32, mode: u32) {
 }
 
 /// A link of a user's.
-fn link(to: &Path, at: &Path, owner: u32) {
-    symlink(to, at).expect("a link");
-    std::os::unix::fs::lchown(at, Some(owner), Some(owner)).expect("its owner");
+fn link(to: &Path, path: &Path, owner: u32) {
+    symlink(to, path).expect("a link");
+    std::os::unix::fs::lchown(path, Some(owner), Some(owner)).expect("its owner");
 }
 
 /// A pipe of a user's, which all may read and write.
-fn pipe(at: &Path, owner: u32) {
-    run(Command::new("mkfifo").arg(at));
-    give(at, owner, 0o666);
+fn pipe(path: &Path, owner: u32) {
+    run(Command::new("mkfifo").arg(path));
+    give(path, owner, 0o666);
 }
 
 fn said(output: &Output) -> String {
@@ -296,19 +296,19 @@ fn results_do_not_go_through_what_others_planted() {
     let fixture = fixture.to_str().expect("text");
     // As /tmp: everybody may put something there.
     let shared = host.directory("shared", ROOT, 0o777);
-    let at = |name: &str| shared.join(name).to_str().expect("text").to_owned();
+    let path_of = |name: &str| shared.join(name).to_str().expect("text").to_owned();
     for user in [ROOT, NOBODY] {
         let secret = host
             .directory(&format!("own-{user}"), user, 0o700)
             .join("secret");
         fs::write(&secret, "secret").expect("a file");
         give(&secret, user, 0o600);
-        let (linked, piped, own) = (at("linked"), at("piped"), at("own"));
+        let (linked, piped, own) = (path_of("linked"), path_of("piped"), path_of("own"));
         link(&secret, Path::new(&linked), MALLORY);
         pipe(Path::new(&piped), MALLORY);
         link(&secret, Path::new(&own), user);
         // A link of one's own that leads to a planted one.
-        let twice = at("twice");
+        let twice = path_of("twice");
         link(Path::new(&linked), Path::new(&twice), user);
         for place in [&linked, &piped, &twice] {
             for command in [
@@ -348,7 +348,13 @@ fn results_do_not_go_through_what_others_planted() {
         run(host.unfuse(user, &export).arg(&old));
         assert_eq!(fs::metadata(&old).expect("there").uid(), user);
         check_private(&old);
-        for name in [linked.as_str(), &at("piped"), &own, &twice, &at("old")] {
+        for name in [
+            linked.as_str(),
+            &path_of("piped"),
+            &own,
+            &twice,
+            &path_of("old"),
+        ] {
             fs::remove_file(name).expect("removed");
         }
         assert_eq!(count(&shared), 0, "nothing is left beside the results");

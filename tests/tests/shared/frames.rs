@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use unfuse_tests::{Churned, compile, jdks, root, run, unfuse};
+use unfuse_tests::{ChurnedClasses, compile, jdks, root, run, unfuse};
 
 /// Samples a second of CPU time.
 const RATE: f64 = 1000.0;
@@ -290,7 +290,7 @@ fn interpreted_methods_of_classes_that_come_and_go() {
             .args(["-XX:CompileThresholdScaling=0.05", "-cp"])
             .arg(dir.path());
         let output = run(command.args(["Churn", "7000"]));
-        let ran = Churned::read(&output.stdout);
+        let ran = ChurnedClasses::read(&output.stdout);
         let compared = ran.compare(&profile);
         eprintln!("{}: {compared:.3?}", home.display());
         for (name, truth, samples) in compared.kinds() {

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use unfuse_tests::{
-    Churned, HotTruth, PATIENCE, agent, check_hot, compile, is, jdks, marked, root, run, samples,
-    top, unfuse,
+    ChurnedClasses, HotTruth, PATIENCE, agent, check_hot, compile, is, jdks, marked, root, run,
+    samples, top, unfuse,
 };
 
 fn hot(home: &Path, options: &[&str], agent_options: &str, what: &str) {
@@ -154,7 +154,7 @@ fn churning_classes_never_give_a_wrong_method() {
     for home in jdks() {
         let what = home.display().to_string();
         let options = ["--agent-options", "map=8"];
-        let (ran, compared) = Churned::profiled(&home, &options, &["-Xmx256m"], 15_000);
+        let (ran, compared) = ChurnedClasses::profiled(&home, &options, &["-Xmx256m"], 15_000);
         assert!(ran.classes() > 100, "{} came and went", ran.classes());
         compared.check(&what);
     }

@@ -208,17 +208,17 @@ fn a_slow_row_of_a_file_is_found() {
     for version in ["4.3", "3.5"] {
         let ran = records(version, "sql", "local[2]", "--records");
         let records = ran.skew();
-        let at = &records["slow_records"][0]["at"];
+        let place = &records["slow_records"][0]["at"];
         let expected = "name=needle";
         assert!(
-            text(&at["content"]).contains(expected),
+            text(&place["content"]).contains(expected),
             "{version}: {records:#}"
         );
         assert!(
-            text(&at["file"]).ends_with(".parquet"),
+            text(&place["file"]).ends_with(".parquet"),
             "{version}: {records:#}"
         );
-        assert_eq!(at["row"], NEEDLE, "{version}: {records:#}");
+        assert_eq!(place["row"], NEEDLE, "{version}: {records:#}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use unfuse_tests::{
-    Churned, Mark, PATIENCE, agent, compile, is, jdks, root, run, samples, top, unfuse,
+    ChurnedClasses, Mark, PATIENCE, agent, compile, is, jdks, root, run, samples, top, unfuse,
 };
 
 /// A directory with these compiled programs.
@@ -212,7 +212,7 @@ fn a_full_code_map_names_nothing_wrongly() {
     ));
     let text = String::from_utf8_lossy(&run(unfuse().arg("top").arg(&profile)).stdout).into_owned();
     assert!(text.contains("did not fit into the code map"), "{text}");
-    let compared = Churned::read(&output.stdout).compare(&profile);
+    let compared = ChurnedClasses::read(&output.stdout).compare(&profile);
     for (name, truth, samples) in compared.kinds() {
         let seen = samples / compared.all;
         assert!(
@@ -227,7 +227,7 @@ fn a_full_code_map_names_nothing_wrongly() {
 fn a_tiny_code_cache_gives_the_true_profile() {
     for home in jdks() {
         let jvm = ["-XX:ReservedCodeCacheSize=3m", "-XX:-SegmentedCodeCache"];
-        let (_, compared) = Churned::profiled(&home, &[], &jvm, 12_000);
+        let (_, compared) = ChurnedClasses::profiled(&home, &[], &jvm, 12_000);
         compared.check(&home.display().to_string());
     }
 }

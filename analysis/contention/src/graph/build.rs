@@ -1,4 +1,4 @@
-//! From blame to the graph: sums up the levels, shared out by operator where that is known.
+//! Builds the graph from blame: sums for all levels, divided by operator if known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ impl Graph {
     /// Builds the graph of the victims that `options` names.
     pub fn build(workload: &Workload, options: &Options) -> Graph {
         let stages = options.victim_stages(workload);
-        Graph::of_waits(workload, options, &stages, |_| {})
+        Graph::from_waits(workload, options, &stages, |_| {})
     }
 
-    /// Builds the graph, and the timelines of its victims, each in `slices` equal parts, in one pass over the windows.
+    /// Builds the graph, and the timelines of its victims in `slices` equal parts each, in one pass over the windows.
     ///
-    /// Each slice is shared out by itself, as a graph built [`within`](Options::within) it does, but that windows are not cut at
-    /// the slices' ends: what was measured in a window counts in both by time.
+    /// Each slice is computed on its own, as a graph [`within`](Options::within) it, but the ends of slices do not cut
+    /// windows: the measurements of a window count in both slices in proportion to time.
     pub fn with_timelines(
         workload: &Workload,
         options: &Options,
@@ -27,12 +27,12 @@ impl Graph {
     ) -> (Graph, BTreeMap<QueryId, Timeline>) {
         let stages = options.victim_stages(workload);
         let mut sums = timeline::Sums::new(workload, &stages, options.split, slices);
-        let graph = Graph::of_waits(workload, options, &stages, |wait| sums.add(wait));
+        let graph = Graph::from_waits(workload, options, &stages, |wait| sums.add(wait));
         (graph, sums.timelines())
     }
 
-    /// The graph of victim stages; calls `also` for every wait of theirs.
-    fn of_waits(
+    /// The graph of victim stages; calls `also` for each of their waits.
+    fn from_waits(
         workload: &Workload,
         options: &Options,
         stages: &BTreeSet<StageId>,
@@ -95,7 +95,7 @@ fn shares_of(workload: &Workload, stage: StageId) -> Shares<'_> {
     shares
 }
 
-/// BC of vertices and of edges as they add up, in the order in which they come.
+/// BC of vertices and edges while they are added, in the order of their first use.
 #[derive(Default)]
 struct Sums {
     nodes: Vec<(Key, ByVictim<f64>)>,
@@ -114,13 +114,13 @@ impl Sums {
     }
 
     fn node(&mut self, key: Key, victim: QueryId, seconds: f64) -> u32 {
-        if let Some(at) = self.known_nodes.get(&key) {
-            *self.nodes[*at as usize].1.entry(victim) += seconds;
-            return *at;
+        if let Some(index) = self.known_nodes.get(&key) {
+            *self.nodes[*index as usize].1.entry(victim) += seconds;
+            return *index;
         }
-        let at = self.new_node(key.clone(), victim, seconds);
-        self.known_nodes.insert(key, at);
-        at
+        let index = self.new_node(key.clone(), victim, seconds);
+        self.known_nodes.insert(key, index);
+        index
     }
 
     fn new_edge(&mut self, from: u32, to: u32, victim: QueryId, seconds: f64) {
@@ -130,21 +130,21 @@ impl Sums {
     }
 
     fn edge(&mut self, from: u32, to: u32, victim: QueryId, seconds: f64) {
-        if let Some(at) = self.known_edges.get(&(from, to)) {
-            *self.edges[*at as usize].2.entry(victim) += seconds;
+        if let Some(index) = self.known_edges.get(&(from, to)) {
+            *self.edges[*index as usize].2.entry(victim) += seconds;
             return;
         }
         self.known_edges.insert((from, to), self.edges.len() as u32);
         self.new_edge(from, to, victim, seconds);
     }
 
-    /// A victim stage, up to its query.
+    /// A victim stage with its query.
     fn stage(&mut self, stage: StageId, seconds: f64) -> u32 {
         let query = stage.query;
         let victim = self.node(Key::Victim(query), query, seconds);
-        let at = self.node(Key::Stage(stage), query, seconds);
-        self.edge(at, victim, query, seconds);
-        at
+        let index = self.node(Key::Stage(stage), query, seconds);
+        self.edge(index, victim, query, seconds);
+        index
     }
 
     /// Adds what sources did to one stage in one way on one host, at all levels. To be called once for each of these.
@@ -157,9 +157,9 @@ impl Sums {
             Key::Resource(stage, kind.resource()),
             Key::Host(stage, kind, host),
         ] {
-            let at = self.node(key, query, seconds);
-            self.edge(at, effect, query, seconds);
-            effect = at;
+            let index = self.node(key, query, seconds);
+            self.edge(index, effect, query, seconds);
+            effect = index;
         }
         for (source, seconds) in sources {
             let cause = self.new_node(Key::Cause(stage, kind, host, *source), query, *seconds);
@@ -168,7 +168,7 @@ impl Sums {
         }
     }
 
-    /// What is beyond a cause.
+    /// The vertices beyond a cause.
     fn causes(
         &mut self,
         operators: &mut Operators<'_>,
@@ -199,12 +199,12 @@ impl Sums {
 
     fn graph(self, workload: &Workload) -> Graph {
         let mut order: Vec<u32> = (0..self.nodes.len() as u32).collect();
-        let key = |at: u32| &self.nodes[at as usize].0;
-        // Causes, the most by far, came in their order.
+        let key = |index: u32| &self.nodes[index as usize].0;
+        // Causes, by far the most, are already in order.
         order.sort_by(|a, b| key(*a).cmp(key(*b)));
         let mut places = vec![0; order.len()];
-        for (place, at) in (0..).zip(&order) {
-            places[*at as usize] = place;
+        for (place, index) in (0..).zip(&order) {
+            places[*index as usize] = place;
         }
         let flow = |to: u32, victim: &QueryId, seconds: f64| {
             let received = self.nodes[to as usize].1[victim];
@@ -225,8 +225,8 @@ impl Sums {
         let mut edges: Vec<Edge> = edges.collect();
         edges.sort_by_key(|edge| (edge.from, edge.to));
         let mut labels = Labels::default();
-        let nodes = order.iter().map(|at| {
-            let (key, sums) = &self.nodes[*at as usize];
+        let nodes = order.iter().map(|index| {
+            let (key, sums) = &self.nodes[*index as usize];
             Node {
                 key: key.clone(),
                 label: labels.intern(workload, key),
@@ -244,7 +244,7 @@ impl Sums {
     }
 }
 
-/// Labels of sources, which many vertices have.
+/// Labels of sources, shared by many vertices.
 #[derive(Default)]
 struct Labels(HashMap<Source, Arc<str>>);
 

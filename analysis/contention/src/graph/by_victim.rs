@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use crate::QueryId;
 
-/// A map from victim queries, in their order. With one victim, as nearly all vertices and edges have, it takes no memory of
-/// its own.
+/// A map from victim queries to values, in their order. With one victim, as in nearly all vertices and edges, it does
+/// not allocate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ByVictim<T>(SmallVec<[(QueryId, T); 1]>);
 
@@ -21,7 +21,7 @@ impl<T> Default for ByVictim<T> {
 impl<T> ByVictim<T> {
     /// The value of one victim, if there is one.
     pub fn get(&self, victim: &QueryId) -> Option<&T> {
-        self.search(victim).ok().map(|at| &self.0[at].1)
+        self.search(victim).ok().map(|index| &self.0[index].1)
     }
 
     /// Victims and their values.
@@ -34,22 +34,22 @@ impl<T> ByVictim<T> {
         self.0.iter().map(|(_, value)| value)
     }
 
-    /// Their values, to be changed.
+    /// Their values, mutable.
     pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut T> {
         self.0.iter_mut().map(|(_, value)| value)
     }
 
-    /// How many victims there are.
+    /// The number of victims.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no victims.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Other values of the same victims.
+    /// Maps the values of all victims.
     pub(super) fn map<U>(&self, mut to: impl FnMut(&QueryId, &T) -> U) -> ByVictim<U> {
         let values = self
             .iter()
@@ -58,7 +58,7 @@ impl<T> ByVictim<T> {
     }
 
     fn search(&self, victim: &QueryId) -> Result<usize, usize> {
-        // Victims come in their order when values are added up.
+        // Victims come in order when values are added.
         match self.0.last() {
             Some((last, _)) if last == victim => Ok(self.0.len() - 1),
             Some((last, _)) if last < victim => Err(self.0.len()),
@@ -68,13 +68,13 @@ impl<T> ByVictim<T> {
 }
 
 impl<T: Default> ByVictim<T> {
-    /// The value of one victim; a new one if there was none.
+    /// The value of one victim; inserts the default if there is none.
     pub(super) fn entry(&mut self, victim: QueryId) -> &mut T {
-        let at = self.search(&victim).unwrap_or_else(|at| {
-            self.0.insert(at, (victim, T::default()));
-            at
+        let index = self.search(&victim).unwrap_or_else(|index| {
+            self.0.insert(index, (victim, T::default()));
+            index
         });
-        &mut self.0[at].1
+        &mut self.0[index].1
     }
 }
 

@@ -14,11 +14,11 @@ pub struct Explanation {
     pub victim: QueryId,
     /// vs: its stage.
     pub stage: StageId,
-    /// res: what it waited for.
+    /// res: the resource that it waited for.
     pub resource: Resource,
-    /// res': how it waited.
+    /// res': the kind of wait.
     pub kind: Kind,
-    /// Where.
+    /// The host.
     pub host: HostId,
     /// cs: the culprit's stage, if it has stages.
     pub culprit_stage: Option<StageId>,
@@ -26,28 +26,28 @@ pub struct Explanation {
     pub operator: Option<Arc<str>>,
     /// cq: who made it wait.
     pub culprit: Culprit,
-    /// P, 0 to 1: the product of IF along the path. Those of all paths to a victim sum to 1.
+    /// P, 0 to 1: the product of IF along the path. Over all paths to a victim they sum to 1.
     pub weight: f64,
-    /// The blocked seconds the path carries.
+    /// The blocked seconds of the path.
     pub seconds: f64,
 }
 
 impl Graph {
-    /// All paths from culprits to victims, strongest first. Linear in their number, but for the sorting.
+    /// All paths from culprits to victims, strongest first. Linear in their number, except for sorting.
     pub fn explanations(&self) -> Vec<Explanation> {
         let is_cause = |edge: &&Edge| matches!(self.node(edge.to).key, Key::Cause(..));
         let mut into: Vec<&Edge> = self.edges.iter().filter(is_cause).collect();
         into.sort_by_key(|edge| edge.to);
         let mut into = into.into_iter().peekable();
         let mut explanations = Vec::new();
-        for (at, node) in self.nodes.iter().enumerate() {
+        for (index, node) in self.nodes.iter().enumerate() {
             let Key::Cause(stage, kind, host, source) = node.key else {
                 continue;
             };
             let victim = stage.query;
             let responsibility = node.impact[&victim].responsibility;
-            // One edge for each operator of the culprit stage, or one in all.
-            while let Some(edge) = into.next_if(|edge| edge.to.0 as usize == at) {
+            // One edge for each operator of the culprit stage, or a single one.
+            while let Some(edge) = into.next_if(|edge| edge.to.0 as usize == index) {
                 let flow = edge.flow[&victim];
                 let operator = match &self.node(edge.from).key {
                     Key::CulpritStage(_, operator) => operator.clone(),
@@ -66,7 +66,7 @@ impl Graph {
                     },
                     operator,
                     culprit: source.culprit(),
-                    // A level-5 vertex has one level-6 vertex, whose edge to it has factor 1.
+                    // A level-5 vertex has one level-6 vertex, whose edge has factor 1.
                     weight: flow.factor * responsibility,
                     seconds: flow.seconds,
                 });

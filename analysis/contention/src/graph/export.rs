@@ -1,4 +1,4 @@
-//! The graph in other tools' words: JSON, GraphML, Cypher.
+//! Exports the graph as JSON, GraphML or Cypher.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Edge, Graph, Node, Note};
 use crate::QueryId;
 
-/// The graph with what has to be said of it.
+/// The graph with its notes.
 #[derive(Serialize)]
 struct ExportedGraph<'a> {
     nodes: &'a [Node],
@@ -17,7 +17,7 @@ struct ExportedGraph<'a> {
 }
 
 impl Graph {
-    /// JSON: `nodes`, `edges` (by position in `nodes`), `capacities` ([`Graph::notes`]) and `notes`, sentences for people.
+    /// JSON: `nodes`, `edges` (by index in `nodes`), `capacities` ([`Graph::notes`]) and `notes`, sentences for users.
     pub fn to_json(&self, notes: &[String]) -> String {
         let told = ExportedGraph {
             nodes: &self.nodes,
@@ -28,9 +28,9 @@ impl Graph {
         serde_json::to_string_pretty(&told).expect("maps have integer keys and numbers are finite")
     }
 
-    /// GraphML, with an edge for each victim: data are per victim, and GraphML has no maps.
+    /// GraphML with an edge for each victim: values are by victim, and GraphML has no maps.
     ///
-    /// Vertices carry level, label, and `seconds` and `responsibility` summed over victims; edges their victim.
+    /// Vertices have level, label, and `seconds` and `responsibility` summed over victims; edges have their victim.
     pub fn to_graphml(&self) -> String {
         let mut xml = String::from(concat!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
@@ -44,13 +44,13 @@ impl Graph {
             "  <key id=\"if\" for=\"edge\" attr.name=\"factor\" attr.type=\"double\"/>\n",
             "  <graph id=\"contention\" edgedefault=\"directed\">\n",
         ));
-        for (at, node) in self.nodes.iter().enumerate() {
+        for (index, node) in self.nodes.iter().enumerate() {
             let (seconds, responsibility) = totals(node);
             let (level, label) = (node.key.level(), xml_text(&node.label));
             line(
                 &mut xml,
                 format_args!(
-                    "    <node id=\"n{at}\"><data key=\"level\">{level}</data><data key=\"label\">{label}</data><data key=\"bc\">{seconds}</data><data key=\"dor\">{responsibility}</data></node>"
+                    "    <node id=\"n{index}\"><data key=\"level\">{level}</data><data key=\"label\">{label}</data><data key=\"bc\">{seconds}</data><data key=\"dor\">{responsibility}</data></node>"
                 ),
             );
         }
@@ -68,18 +68,18 @@ impl Graph {
         xml
     }
 
-    /// Cypher that creates the graph in Neo4j: one statement of each line, to be run in one transaction.
+    /// Cypher that creates the graph in Neo4j: one statement in each line, to be run in one transaction.
     ///
-    /// Vertices are `:Contention`, with the property `node` to find them by; edges are `:IMPACTS`, one a victim.
+    /// Vertices are `:Contention` with the property `node` as their key; edges are `:IMPACTS`, one for each victim.
     pub fn to_cypher(&self) -> String {
         let mut cypher = String::new();
-        for (at, node) in self.nodes.iter().enumerate() {
+        for (index, node) in self.nodes.iter().enumerate() {
             let (seconds, responsibility) = totals(node);
             let (level, label) = (node.key.level(), cypher_text(&node.label));
             line(
                 &mut cypher,
                 format_args!(
-                    "CREATE (:Contention {{node: {at}, level: {level}, label: {label}, seconds: {seconds:?}, responsibility: {responsibility:?}}});"
+                    "CREATE (:Contention {{node: {index}, level: {level}, label: {label}, seconds: {seconds:?}, responsibility: {responsibility:?}}});"
                 ),
             );
         }
@@ -119,7 +119,7 @@ fn line(text: &mut String, line: std::fmt::Arguments) {
     writeln!(text, "{line}").expect("writing to a string");
 }
 
-/// XML text; characters that XML 1.0 cannot have become U+FFFD.
+/// XML text; characters that XML 1.0 forbids become U+FFFD.
 fn xml_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

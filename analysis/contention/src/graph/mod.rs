@@ -1,4 +1,4 @@
-//! The seven-level graph of who slowed whom down (iQC-Graph, section 4.1, appendix C).
+//! The seven-level graph of contention (iQC-Graph, section 4.1, appendix C).
 
 mod build;
 mod by_victim;
@@ -17,8 +17,8 @@ use crate::{CapacityBasis, Culprit, Executor, HostId, Kind, QueryId, Resource, S
 
 /// A vertex. Variants are in the order of the levels, 0 to 6.
 ///
-/// The kind of waiting (res' of the explanations) has no level of its own in the paper although it is part of
-/// a path. It is part of level 3 here, so that level 2 stays the resource, and sums hold either way.
+/// In the paper the kind of wait (res' of the explanations) has no level of its own, although it is part of a path.
+/// Here it is part of level 3, so level 2 remains the resource, and all sums hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Key {
     /// Level 0: a victim query.
@@ -27,9 +27,9 @@ pub enum Key {
     Stage(StageId),
     /// Level 2: a resource that a victim stage waited for.
     Resource(StageId, Resource),
-    /// Level 3: where and how it waited.
+    /// Level 3: host and kind of the wait.
     Host(StageId, Kind, HostId),
-    /// Level 4: what made it wait there.
+    /// Level 4: the cause of the wait.
     Cause(StageId, Kind, HostId, Source),
     /// Level 5: a culprit stage; with operators known, for CPU, one operator of it.
     CulpritStage(StageId, Option<Arc<str>>),
@@ -38,7 +38,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// 0 to 6.
+    /// The level, 0 to 6.
     pub fn level(&self) -> u8 {
         match self {
             Key::Victim(..) => 0,
@@ -52,31 +52,31 @@ impl Key {
     }
 }
 
-/// What a vertex did to one victim query.
+/// The impact of a vertex on one victim query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Impact {
-    /// BC: seconds of the victim's blocked time, summed over its tasks, that the vertex accounts for.
+    /// BC: blocked seconds of the victim, summed over its tasks, that the vertex accounts for.
     pub seconds: f64,
-    /// DOR, 0 to 1: the part of all the victim's blocked time.
+    /// DOR, 0 to 1: the part of the victim's whole blocked time.
     pub responsibility: f64,
 }
 
-/// A vertex with its impact on every victim: one for levels 0 to 4, a map of several for 5 and 6.
+/// A vertex with its impact on every victim: one victim for levels 0 to 4, possibly several for 5 and 6.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Node {
-    /// Which it is.
+    /// Its key.
     pub key: Key,
-    /// For people.
+    /// Its label for users.
     pub label: Arc<str>,
     /// By victim query.
     pub impact: ByVictim<Impact>,
 }
 
-/// A position in [`Graph::nodes`].
+/// An index into [`Graph::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeIndex(pub u32);
 
-/// An edge from cause to effect, always to a lower level: by one, or from 6 to 4 for what has no stages.
+/// An edge from cause to effect, always to a lower level: by one, or from 6 to 4 for culprits without stages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Edge {
     /// The cause.
@@ -87,47 +87,47 @@ pub struct Edge {
     pub flow: ByVictim<Flow>,
 }
 
-/// What an edge carries toward one victim query.
+/// The flow of an edge to one victim query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
     /// Blocked seconds.
     pub seconds: f64,
     /// IF, 0 to 1: the part of the effect's BC that came along this edge.
     ///
-    /// The paper calls IF "the normalized impact received by each child node from its parents" but prints
-    /// BC(child) ÷ BC(parent), which is over 1 wherever a child has several parents, and for levels 4 to 6 divides
-    /// by the *parent's* outgoing total. Neither makes DOR a share: with the latter, a culprit's own two paths are
-    /// weighted twice by size and all DORs together fall short of 1. Here every edge is normalised by what the
-    /// effect received, as the sentence says: the factors into a vertex sum to 1, and so do the DORs of a level.
+    /// The paper calls IF "the normalized impact received by each child node from its parents" but prints BC(child) ÷
+    /// BC(parent), which exceeds 1 if a child has several parents, and for levels 4 to 6 divides by the *parent's*
+    /// outgoing total. Neither makes DOR a share: with the latter, two paths of a culprit are weighted by size twice,
+    /// and all DORs sum to less than 1. Here every edge is normalised by what the effect received, as the sentence
+    /// says: the factors into a vertex sum to 1, and so do the DORs of a level.
     pub factor: f64,
 }
 
-/// A capacity that the analysis had to take from what was used.
+/// A capacity that the analysis had to derive from the use.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Note {
     /// The host.
     pub host: HostId,
     /// The resource.
     pub resource: Resource,
-    /// Why.
+    /// The reason.
     pub basis: CapacityBasis,
-    /// In how many windows.
+    /// Number of windows.
     pub windows: u64,
-    /// The highest rate of them, units a second.
+    /// The highest rate in these windows, units a second.
     pub highest: f64,
-    /// Whose tasks contended in the window of that rate.
+    /// The tasks that contended in the window with this rate.
     #[serde(skip)]
     pub executor: Executor,
 }
 
-/// Who slowed whom down.
+/// The contention graph.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Graph {
     /// Vertices by level.
     pub nodes: Vec<Node>,
     /// Edges by the level of their cause.
     pub edges: Vec<Edge>,
-    /// What the numbers rest on besides the tables.
+    /// Notes on assumptions behind the numbers.
     pub notes: Vec<Note>,
 }
 
@@ -142,7 +142,7 @@ impl Graph {
         self.nodes
             .binary_search_by(|node| node.key.cmp(key))
             .ok()
-            .map(|at| &self.nodes[at])
+            .map(|index| &self.nodes[index])
     }
 
     /// The vertices of a level, 0 to 6.

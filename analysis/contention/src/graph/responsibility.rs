@@ -3,10 +3,10 @@
 use super::{Graph, Key};
 
 impl Graph {
-    /// Computes every DOR and returns how many (edge, victim) pairs it looked at: each exactly once.
+    /// Computes all DORs and returns the number of (edge, victim) pairs visited: each exactly once.
     ///
-    /// Edges are in the order of their causes and causes are in the order of their levels, so when an edge
-    /// is looked at, all paths from its effect to the victim have been summed.
+    /// Edges are in the order of their causes, and causes in the order of their levels, so when an edge is visited, all
+    /// paths from its effect to the victim are already summed.
     pub(super) fn hand_on_responsibility(&mut self) -> usize {
         let mut visited = 0;
         for node in &mut self.nodes {

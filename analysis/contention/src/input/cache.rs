@@ -1,4 +1,4 @@
-//! Memory that cached blocks hold.
+//! Memory of cached blocks.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use unfuse_format::CachedRow;
 
 use crate::Span;
 
-/// What the blocks of one RDD held on one executor.
+/// Memory of the blocks of one RDD on one executor.
 pub(super) struct CachedBlocks {
     pub(super) app: String,
     pub(super) executor: String,
     /// The stage that filled the cache.
     pub(super) stage: Option<i32>,
-    /// When, and how many bytes.
+    /// Spans of time and the number of bytes in each.
     pub(super) spans: Vec<(Span, f64)>,
 }
 
-/// Each row holds until the next one of its RDD and executor, the last one until its application ends (`ends_ns`).
+/// Each row is valid until the next one of its RDD and executor; the last one until its application ends (`ends_ns`).
 pub(super) fn holders(rows: &[CachedRow], ends_ns: &BTreeMap<String, i64>) -> Vec<CachedBlocks> {
     let mut by_holder: BTreeMap<(&str, &str, i32), Vec<&CachedRow>> = BTreeMap::new();
     for row in rows {

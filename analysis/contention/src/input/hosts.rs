@@ -1,4 +1,4 @@
-//! What hosts gave, and what of it was neither tasks' nor the JVMs'.
+//! Capacities of hosts, and their use outside tasks and JVMs.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,11 @@ use crate::{
 /// Executors by application, host and process id.
 pub(super) type Processes = BTreeMap<(String, String, u32), Executor>;
 
-/// Adds capacities, what known processes used and heartbeats; scales what tasks read to what came from disks.
+/// Adds capacities, use by known processes and heartbeats; scales the bytes that tasks read to those that came from
+/// disks.
 ///
-/// What others used is computed for each whole row of a host: in the finer windows between them only a part of a row is known,
-/// which may be less or more than what tasks used there.
+/// The use of others is computed for each whole row of a host: for the finer windows between, the host's use is unknown
+/// and may be less or more than that of tasks.
 pub(super) fn add(builder: &mut Builder, rows: &[HostRow], executors: &Processes) {
     let by_host = by_host(rows);
     let ids: Vec<HostId> = by_host.keys().map(|name| builder.host(name)).collect();
@@ -39,7 +40,7 @@ pub(super) fn add(builder: &mut Builder, rows: &[HostRow], executors: &Processes
     tables.intervals.extend(of_tasks.into_values().flatten());
 }
 
-/// Every JVM's writer tells of the whole host. Rows of theirs that do not overlap, those that begin first before others.
+/// The writer of every JVM reports the whole host. Selects rows that do not overlap; rows that begin first win.
 fn one_after_the_other<'a>(rows: &[&'a HostRow]) -> Vec<&'a HostRow> {
     let mut whole: Vec<&HostRow> = Vec::new();
     for row in rows {
@@ -57,7 +58,7 @@ fn span(row: &HostRow) -> Span {
     }
 }
 
-/// Which part of the hosts' CPUs was busy, whoever used it.
+/// The busy part of the hosts' CPUs, whoever used them.
 #[derive(Default)]
 pub(super) struct BusyCpus(BTreeMap<HostId, (Vec<Span>, Vec<f64>)>);
 
@@ -79,15 +80,15 @@ impl BusyCpus {
         Self(hosts.collect())
     }
 
-    /// Mean over a span, from 0 to 1; 0 where nothing is known.
+    /// Mean over a span, 0 to 1; 0 without data.
     pub(super) fn part(&self, host: HostId, span: Span) -> f64 {
         let Some((windows, busy)) = self.0.get(&host) else {
             return 0.0;
         };
         let (mut known, mut sum) = (0.0, 0.0);
-        for (at, part) in spread(windows, span) {
+        for (index, part) in spread(windows, span) {
             known += part;
-            sum += part * busy[at];
+            sum += part * busy[index];
         }
         if known > 0.0 { sum / known } else { 0.0 }
     }
@@ -128,7 +129,7 @@ fn capacities(tables: &mut Tables, host: HostId, rows: &[&HostRow], executors: &
     }
 }
 
-/// What Spark manages in each executor at most, bytes.
+/// The maximum memory that Spark manages in each executor, bytes.
 fn memory(rows: &[&HostRow], executors: &Processes) -> BTreeMap<Executor, u64> {
     let mut memory: BTreeMap<Executor, u64> = BTreeMap::new();
     for row in rows {
@@ -140,7 +141,7 @@ fn memory(rows: &[&HostRow], executors: &Processes) -> BTreeMap<Executor, u64> {
     memory
 }
 
-/// What all profiled JVMs of a host had, in each of its rows.
+/// The use of all profiled JVMs of a host, in each of its rows.
 struct Jvms {
     cpu_s: Vec<f64>,
     gc_s: Vec<f64>,
@@ -159,18 +160,18 @@ impl Jvms {
             write_bytes: none,
         };
         for row in rows {
-            for (at, part) in spread(&windows, span(row)) {
-                jvms.cpu_s[at] += row.jvm_cpu_s * part;
-                jvms.gc_s[at] += row.gc_cpu_s * part;
-                jvms.read_bytes[at] += row.jvm_disk_read_bytes as f64 * part;
-                jvms.write_bytes[at] += row.jvm_disk_write_bytes as f64 * part;
+            for (index, part) in spread(&windows, span(row)) {
+                jvms.cpu_s[index] += row.jvm_cpu_s * part;
+                jvms.gc_s[index] += row.gc_cpu_s * part;
+                jvms.read_bytes[index] += row.jvm_disk_read_bytes as f64 * part;
+                jvms.write_bytes[index] += row.jvm_disk_write_bytes as f64 * part;
             }
         }
         jvms
     }
 }
 
-/// What tasks of a host used in each of its rows.
+/// The use of a host's tasks, in each of its rows.
 struct TaskUsage {
     cpu_s: Vec<f64>,
     read_bytes: Vec<f64>,
@@ -192,22 +193,22 @@ impl TaskUsage {
                 Kind::NetworkFetch => &mut used.fetched_bytes,
                 _ => continue,
             };
-            for (at, part) in spread(windows, row.span) {
-                sums[at] += row.units * part;
+            for (index, part) in spread(windows, row.span) {
+                sums[index] += row.units * part;
             }
         }
         used
     }
 }
 
-/// Most of what tasks read comes from the page cache and costs nobody a disk: their bytes are scaled to what the
-/// kernel says their JVMs caused to be read from disks.
+/// Most reads of tasks are served by the page cache and use no disk: their bytes are scaled to those that the kernel
+/// counts as read from disks for their JVMs.
 fn scale_reads(rows: &mut [Interval], windows: &[Span], factors: &[f64]) {
     for row in rows.iter_mut().filter(|row| row.kind == Kind::IoRead) {
         let (mut inside, mut scaled) = (0.0, 0.0);
-        for (at, part) in spread(windows, row.span) {
+        for (index, part) in spread(windows, row.span) {
             inside += part;
-            scaled += factors[at] * part;
+            scaled += factors[index] * part;
         }
         let units = row.units * (scaled + (1.0_f64 - inside).max(0.0));
         row.units = if is_amount(units) { units } else { 0.0 };
@@ -230,40 +231,40 @@ fn known(
         .map(|(asked, read)| if asked > read { read / asked } else { 1.0 })
         .collect();
     scale_reads(of_tasks, &windows, &factors);
-    // What JVMs wrote into the page cache and the disks have not written yet.
+    // Bytes that JVMs wrote into the page cache and that are not on the disks yet.
     let mut unwritten = 0.0;
-    for (at, row) in whole.iter().enumerate() {
-        unwritten += jvms.write_bytes[at];
+    for (index, row) in whole.iter().enumerate() {
+        unwritten += jvms.write_bytes[index];
         let own_writes = unwritten.min(row.disk_write_bytes as f64);
         unwritten -= own_writes;
-        let read_by_tasks = asked.read_bytes[at].min(jvms.read_bytes[at]);
+        let read_by_tasks = asked.read_bytes[index].min(jvms.read_bytes[index]);
         for (process, resource, units) in [
-            (KnownProcess::Gc, Resource::Cpu, jvms.gc_s[at]),
+            (KnownProcess::Gc, Resource::Cpu, jvms.gc_s[index]),
             (
                 KnownProcess::Jvm,
                 Resource::Cpu,
-                jvms.cpu_s[at] - jvms.gc_s[at] - asked.cpu_s[at],
+                jvms.cpu_s[index] - jvms.gc_s[index] - asked.cpu_s[index],
             ),
             (
                 KnownProcess::Jvm,
                 Resource::Io,
-                jvms.read_bytes[at] - read_by_tasks,
+                jvms.read_bytes[index] - read_by_tasks,
             ),
             (
                 KnownProcess::ExternalCpu,
                 Resource::Cpu,
-                row.cpu_s - jvms.cpu_s[at],
+                row.cpu_s - jvms.cpu_s[index],
             ),
             (
                 KnownProcess::ExternalIo,
                 Resource::Io,
-                (row.disk_read_bytes as f64 - jvms.read_bytes[at]).max(0.0)
+                (row.disk_read_bytes as f64 - jvms.read_bytes[index]).max(0.0)
                     + (row.disk_write_bytes as f64 - own_writes),
             ),
             (
                 KnownProcess::ExternalNetwork,
                 Resource::Network,
-                row.network_in_bytes as f64 - asked.fetched_bytes[at],
+                row.network_in_bytes as f64 - asked.fetched_bytes[index],
             ),
         ] {
             if UNITS.contains(&units) {
@@ -271,20 +272,20 @@ fn known(
                     host,
                     process,
                     resource,
-                    span: windows[at],
+                    span: windows[index],
                     units,
                 });
             }
         }
-        tables.idle.extend(idle_disk(host, windows[at], row));
+        tables.idle.extend(idle_disk(host, windows[index], row));
         tables.heartbeats.push(Heartbeat {
             host,
-            at: windows[at].end,
+            at: windows[index].end,
         });
     }
 }
 
-/// What the disks could have moved besides, at the pace at which they did while they had requests.
+/// The bytes that the disks could have moved in their idle time, at the rate of their busy time.
 fn idle_disk(host: HostId, span: Span, row: &HostRow) -> Option<Idle> {
     let moved = row.disk_read_bytes as f64 + row.disk_write_bytes as f64;
     let idle_s = span.seconds() - row.disk_busy_s;
@@ -345,7 +346,7 @@ mod tests {
             memory_bytes: Some(300),
             ..row(2, 0, 2)
         };
-        // The third is no executor.
+        // The third process is not an executor.
         add(
             &mut builder,
             &[row(1, 0, 2), larger, row(3, 0, 2)],
@@ -390,7 +391,7 @@ mod tests {
         assert_eq!(found, [(KnownProcess::ExternalCpu, 0.2)]);
     }
 
-    /// A disk that has little to do slows nobody down: who reads a byte beside is not to blame for all waiting.
+    /// A disk with little load slows nobody down: a process that reads one byte is not the culprit of all waits.
     #[test]
     fn what_an_idle_disk_could_have_done_is_nobodys() {
         let mut builder = Builder::default();

@@ -1,20 +1,20 @@
-//! Containers with a CPU limit: there the limit is what queries contend for, not the CPUs of the machine.
+//! Containers with a CPU limit: queries contend for the limit, not for the CPUs of the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_format::HostRow;
 
-/// A limit that was used up in a larger part of its periods is worth a word.
+/// A note is worth it if the limit was reached in a larger part of its periods.
 const WORTH_A_WORD: f64 = 0.05;
 
-/// CPUs that a row's processes could use together.
+/// The number of CPUs that a row's processes can use together.
 pub(super) fn cpus(row: &HostRow) -> f64 {
     row.cpu_limit.unwrap_or(f64::from(row.cpus))
 }
 
-/// Has rows of hosts whose profiled JVMs are all in one control group with a CPU limit tell of that group instead of the
-/// machine: `cpu_s` becomes what it had, and of what it was allowed and did not use the part that others took
-/// of the rest of the machine. Other limits are dropped. Returns what there is to say.
+/// If all profiled JVMs of a host are in one control group with a CPU limit, changes the host's rows to describe that
+/// group instead of the machine: `cpu_s` becomes the group's use, plus the part of its unused allowance that others
+/// took from the rest of the machine. Other limits are dropped. Returns notes.
 pub(super) fn apply(rows: &mut Vec<HostRow>) -> Vec<String> {
     drop_gaps(rows);
     let mut by_host: BTreeMap<String, Vec<&mut HostRow>> = BTreeMap::new();
@@ -56,20 +56,20 @@ pub(super) fn apply(rows: &mut Vec<HostRow>) -> Vec<String> {
     notes
 }
 
-/// Drops the row in which a JVM enters, leaves or changes a group: it is not known what the group used. Where a JVM was
-/// in no group for longer, the next row is not of one either.
+/// Drops the row in which a JVM enters, leaves or changes a group: the group's use in it is unknown. If a JVM was
+/// outside groups for longer, the next row does not describe a group either.
 fn drop_gaps(rows: &mut Vec<HostRow>) {
-    let at = |row: &HostRow, time| (row.app.clone(), row.host.clone(), row.pid, time);
+    let key = |row: &HostRow, time| (row.app.clone(), row.host.clone(), row.pid, time);
     let grouped = || rows.iter().filter(|row| row.cpu_group.is_some());
-    let starts: BTreeSet<_> = grouped().map(|row| at(row, row.start_ns)).collect();
-    let ends: BTreeSet<_> = grouped().map(|row| at(row, row.end_ns)).collect();
+    let starts: BTreeSet<_> = grouped().map(|row| key(row, row.start_ns)).collect();
+    let ends: BTreeSet<_> = grouped().map(|row| key(row, row.end_ns)).collect();
     rows.retain(|row| {
         row.cpu_group.is_some()
-            || !(starts.contains(&at(row, row.end_ns)) || ends.contains(&at(row, row.start_ns)))
+            || !(starts.contains(&key(row, row.end_ns)) || ends.contains(&key(row, row.start_ns)))
     });
 }
 
-/// Seconds.
+/// Length of a row, s.
 fn length(row: &HostRow) -> f64 {
     row.end_ns.saturating_sub(row.start_ns).max(0) as f64 / 1e9
 }
@@ -124,7 +124,8 @@ mod tests {
         let mut rows = vec![row(1, "/a#7", 20.0), row(1, "/a#7", 11.0), leaving];
         let notes = apply(&mut rows);
         assert_eq!((rows.len(), cpus(&rows[0])), (2, 2.0));
-        // All that it may use; then of 9 s that it did not, what others took: 30 of the machine's other 69.
+        // All of its allowance; then, of the 9 s that it did not use, the part that others took: 30 of the machine's
+        // other 69.
         assert_eq!(rows[0].cpu_s, 20.0);
         assert!((rows[1].cpu_s - (11.0 + 9.0 * 30.0 / 69.0)).abs() < 1e-9);
         assert!(

@@ -1,4 +1,4 @@
-//! Tables from what was recorded: a profile of Spark, or CSV files of any engine.
+//! Makes the tables from a profile of Spark, or from CSV files of any engine.
 
 mod cache;
 mod csv;
@@ -21,31 +21,31 @@ pub use self::profile::{StageIndex, from_profile};
 /// Where blocked time comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockedTime {
-    /// From the kernel's context switches, each with the stack that says what was waited for, where they were recorded.
+    /// From the kernel's context switches, each with the stack that tells the reason, if they were recorded.
     #[default]
     Measured,
-    /// As section 5.2 of the paper has it: Spark's own metrics, and for the CPU what they leave of the wall time.
+    /// As in section 5.2 of the paper: from Spark's metrics, and for the CPU what they leave of the wall time.
     Paper,
 }
 
-/// Tables, and what has to be said about them.
+/// Tables with notes.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
     /// The tables.
     pub tables: Tables,
-    /// What is missing or doubtful, a sentence each.
+    /// Notes on missing or doubtful data, a sentence each.
     pub notes: Vec<String>,
-    /// The earliest time of any task, ns since the epoch.
+    /// The earliest time of a task, ns since the epoch.
     pub origin_ns: i64,
-    /// How many rows of the tables were reported by tasks themselves.
+    /// Number of rows that tasks reported themselves.
     pub metered: usize,
-    /// Whether anything tells how long tasks waited; if not, nobody can be blamed and nobody is innocent.
+    /// Whether there is any data on waits. Without it, nobody is a culprit and nobody is cleared.
     pub waits_known: bool,
-    /// Of a profile, the query that each SQL execution of an application is, and with `None` its work outside them.
+    /// For a profile, the query of each SQL execution of an application; `None` is its work outside executions.
     pub executions: BTreeMap<(String, Option<i64>), QueryId>,
 }
 
-/// Gathers rows and hands out handles.
+/// Collects rows and assigns ids.
 #[derive(Default)]
 struct Builder {
     tables: Tables,
@@ -58,7 +58,7 @@ struct Builder {
     waits_unknown: bool,
 }
 
-/// The position of a task's row while there are only tasks of a builder: they are numbered from 1.
+/// The index of a task's row while all tasks are from one builder: their ids begin at 1.
 fn position(task: TaskId) -> usize {
     (task.0 - 1) as usize
 }
@@ -89,10 +89,10 @@ impl Builder {
         }
     }
 
-    /// A task that lives for as long as its intervals do.
+    /// A task that lives as long as its intervals.
     fn task(&mut self, stage: StageId, host: HostId, executor: Executor, runs: bool) -> TaskId {
         let id = TaskId(self.tables.tasks.len() as u64 + 1);
-        // Widened by the first interval.
+        // The first interval extends it.
         let span = Span {
             start: i64::MAX,
             end: i64::MIN,
@@ -108,8 +108,8 @@ impl Builder {
         id
     }
 
-    /// Adds what a task did, if there is anything to tell; the task's life is widened to hold it either way. Who waits for a
-    /// slot does not run yet.
+    /// Adds an interval of a task, unless it is empty. Extends the task's life to contain it in either case. A task
+    /// that waits for a slot does not run yet.
     fn interval(&mut self, task: TaskId, kind: Kind, span: Span, units: f64, blocked_ns: i64) {
         let units = if is_amount(units) { units } else { 0.0 };
         let span = Span {
@@ -142,7 +142,7 @@ impl Builder {
         self.tables.tasks[position(task)].host
     }
 
-    /// Those that waited for a slot and never got one.
+    /// Removes tasks that waited for a slot and never got one.
     fn never_ran(&mut self) {
         for row in &self.tables.intervals {
             let task = &mut self.tables.tasks[position(row.task)];
@@ -157,7 +157,7 @@ impl Builder {
     fn finish(mut self) -> Input {
         self.never_ran();
         let tables = &mut self.tables;
-        // Nothing is known of the others, not even when they ran.
+        // Nothing is known about the others, not even their time.
         tables.tasks.retain(|task| task.span.start <= task.span.end);
         let runs = tables.tasks.iter().filter(|task| task.runs);
         let starts = runs.map(|task| task.span.start);

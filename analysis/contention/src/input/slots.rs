@@ -1,12 +1,12 @@
 //! Waiting for task slots: the slots that others held while a stage had tasks that could not start.
 //!
-//! Adding up how long each task waited would count a stage of a thousand tasks a thousand times. What others took from
-//! it is at most the slots they held, so that is what counts: at any time the smaller of the two, tasks that wait and
-//! slots that others hold, on the hosts where they hold them. Others are queries of the same application: another one's slots
-//! are none that the stage could have had.
+//! Adding up the waiting time of each task would count a stage of a thousand tasks a thousand times. Others took at
+//! most the slots that they held, so this counts: at any time the smaller of two numbers, waiting tasks and slots of
+//! others, on the hosts of these slots. Others are queries of the same application: the stage could not have used
+//! another application's slots.
 //!
-//! While all CPUs of a host are busy another slot helps nobody, and who holds one without computing is in nobody's way. So
-//! only the part of the CPUs that was idle makes it waiting for slots, the rest is waiting for the CPU.
+//! While all CPUs of a host are busy, another slot would not help, and a query that holds one without computing blocks
+//! nobody. So only the idle part of the CPUs makes it a wait for slots; the rest is a wait for the CPU.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use super::hosts::BusyCpus;
 use super::profile::application;
 use crate::{Executor, HostId, Kind, QueryId, Span, StageId};
 
-/// Waits are summed up in parts of the time as long as this, ns.
+/// Waits are summed in buckets of this length, ns.
 const BUCKET: i64 = 2_000_000_000;
 
-/// When tasks could have run, and when they did.
+/// When tasks could have run, and when they ran.
 #[derive(Default)]
-pub(super) struct Pending {
+pub(super) struct PendingTasks {
     changes: Vec<(i64, Change)>,
-    /// By host, what to add to the driver's time, ns.
+    /// By host, the difference from the driver's clock, ns.
     clocks: BTreeMap<HostId, i64>,
 }
 
@@ -34,18 +34,18 @@ enum Change {
     Completed(StageId),
 }
 
-impl Pending {
-    /// A stage has so many tasks to run.
+impl PendingTasks {
+    /// Adds the submission of a stage with a number of tasks.
     pub(super) fn submitted(&mut self, stage: StageId, at: i64, tasks: u32) {
         self.changes.push((at, Change::Submitted(stage, tasks)));
     }
 
-    /// It wants no more.
+    /// Adds the completion of a stage.
     pub(super) fn completed(&mut self, stage: StageId, at: i64) {
         self.changes.push((at, Change::Completed(stage)));
     }
 
-    /// A task ran, by its host's clock.
+    /// Adds a task that ran, in its host's clock.
     pub(super) fn ran(&mut self, stage: StageId, host: HostId, span: Span, clock: i64) {
         self.clocks.insert(host, clock);
         self.changes
@@ -55,8 +55,8 @@ impl Pending {
     }
 }
 
-/// Adds what running tasks hold and what waiting ones are blocked for.
-pub(super) fn add(builder: &mut Builder, pending: &Pending, busy: &BusyCpus) {
+/// Adds the slots of running tasks and the blocked time of waiting ones.
+pub(super) fn add(builder: &mut Builder, pending: &PendingTasks, busy: &BusyCpus) {
     let running: Vec<_> = builder
         .tables
         .tasks
@@ -80,10 +80,10 @@ pub(super) fn add(builder: &mut Builder, pending: &Pending, busy: &BusyCpus) {
                 end: span.end + clock,
             };
             let busy = busy.part(host, span);
-            // Each of the tasks that wait can do so for the whole span at most.
-            let mut at = 0;
+            // Each waiting task can wait for the whole span at most.
+            let mut index = 0;
             while seconds > 1e-9 {
-                if at == waiting.len() {
+                if index == waiting.len() {
                     let application = application(stage.query);
                     let executor = Executor {
                         application,
@@ -95,30 +95,30 @@ pub(super) fn add(builder: &mut Builder, pending: &Pending, busy: &BusyCpus) {
                 for (kind, part) in [(Kind::Slot, 1.0 - busy), (Kind::SlotOnBusyCpu, busy)] {
                     let blocked_ns = (blocked * part * 1e9) as i64;
                     if blocked_ns > 0 {
-                        builder.interval(waiting[at], kind, span, 0.0, blocked_ns);
+                        builder.interval(waiting[index], kind, span, 0.0, blocked_ns);
                     }
                 }
                 seconds -= blocked;
-                at += 1;
+                index += 1;
             }
         }
     }
 }
 
-/// What a stage waited for slots of a host in a bucket.
+/// The wait of a stage for slots of a host in one bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct SlotWait {
-    /// From when it first did until it last did.
+    /// From the first wait to the last.
     span: Span,
     /// Slot seconds.
     seconds: f64,
 }
 
-/// What a stage waited for slots, by host: in each bucket in time.
+/// The waits of a stage for slots, by host and bucket.
 type ByHost = Vec<Vec<(i64, SlotWait)>>;
 
-/// What others held while a stage had tasks to run, by host and bucket.
-fn waited(pending: &Pending) -> BTreeMap<StageId, ByHost> {
+/// Slots that others held while a stage had tasks to run, by host and bucket.
+fn waited(pending: &PendingTasks) -> BTreeMap<StageId, ByHost> {
     let mut changes = pending.changes.clone();
     changes.sort_unstable();
     let mut waiting: BTreeMap<StageId, u32> = BTreeMap::new();
@@ -164,7 +164,7 @@ fn waited(pending: &Pending) -> BTreeMap<StageId, ByHost> {
     waited
 }
 
-/// Adds that so many slots were waited for from `start` to `end`, which is not before what was added last.
+/// Adds a wait for `slots` slots from `start` to `end`, which must not be before the last one added.
 fn add_to(buckets: &mut Vec<(i64, SlotWait)>, start: i64, end: i64, slots: f64) {
     for (bucket, span) in in_buckets(start, end) {
         let seconds = slots * span.seconds();
@@ -178,7 +178,7 @@ fn add_to(buckets: &mut Vec<(i64, SlotWait)>, start: i64, end: i64, slots: f64) 
     }
 }
 
-/// The tasks of a stage's application on a host. Hosts are numbered from 0.
+/// The running tasks of a stage's application on a host. Hosts are numbered from 0.
 fn on_host(
     running: &mut BTreeMap<u32, Vec<RunningTasks>>,
     stage: StageId,
@@ -190,7 +190,7 @@ fn on_host(
     &mut hosts[index]
 }
 
-/// The tasks of an application that run on a host.
+/// The running tasks of an application on a host.
 #[derive(Default)]
 struct RunningTasks {
     all: u32,
@@ -219,7 +219,7 @@ impl RunningTasks {
     }
 }
 
-/// The part of a span in each bucket.
+/// The parts of a span in each bucket.
 fn in_buckets(start: i64, end: i64) -> impl Iterator<Item = (i64, Span)> {
     let last = (end - 1).div_euclid(BUCKET);
     (start.div_euclid(BUCKET)..=last).map(move |bucket| {
@@ -240,14 +240,14 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    /// What a query's stage waited for slots of the one host.
-    fn waits_of(query: u64, pending: &Pending) -> Vec<SlotWait> {
+    /// The waits of a query's stage for slots of the only host.
+    fn waits_of(query: u64, pending: &PendingTasks) -> Vec<SlotWait> {
         let waited = waited(pending);
         let buckets = waited.get(&stage(query)).into_iter().flatten().flatten();
         buckets.map(|(_, wait)| *wait).collect()
     }
 
-    fn seconds(query: u64, pending: &Pending) -> f64 {
+    fn seconds(query: u64, pending: &PendingTasks) -> f64 {
         waits_of(query, pending)
             .iter()
             .map(|wait| wait.seconds)
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    fn ran(pending: &mut Pending, query: u64, start: i64, end: i64) {
+    fn ran(pending: &mut PendingTasks, query: u64, start: i64, end: i64) {
         let span = Span {
             start: start * S,
             end: end * S,
@@ -272,8 +272,8 @@ mod tests {
 
     #[test]
     fn what_others_hold_counts_once() {
-        // Query 1 wants to run 10 tasks from second 0; query 2 holds two slots until second 4.
-        let mut pending = Pending::default();
+        // From second 0 on, query 1 has 10 tasks to run; query 2 holds two slots until second 4.
+        let mut pending = PendingTasks::default();
         pending.submitted(stage(1), 0, 10);
         pending.submitted(stage(2), 0, 2);
         ran(&mut pending, 2, 0, 4);
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn no_more_is_missing_than_there_are_tasks() {
-        let mut pending = Pending::default();
+        let mut pending = PendingTasks::default();
         pending.submitted(stage(1), 0, 1);
         for _ in 0..5 {
             ran(&mut pending, 2, 0, 3);
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn slots_of_another_application_are_not_missed() {
         let of_other = PER_APPLICATION + 2;
-        let mut pending = Pending::default();
+        let mut pending = PendingTasks::default();
         pending.submitted(stage(1), 0, 5);
         ran(&mut pending, of_other, 0, 4);
         assert!(waited(&pending).is_empty());
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn waits_lie_where_they_were() {
-        let mut pending = Pending::default();
+        let mut pending = PendingTasks::default();
         pending.submitted(stage(1), 3 * S / 2, 1);
         ran(&mut pending, 2, 0, 3);
         ran(&mut pending, 1, 3, 4);
@@ -325,7 +325,7 @@ mod tests {
     fn while_the_cpus_are_busy_a_slot_helps_nobody() {
         let mut builder = Builder::default();
         let host = builder.host("h");
-        let mut pending = Pending::default();
+        let mut pending = PendingTasks::default();
         pending.submitted(stage(1), 0, 1);
         ran(&mut pending, 2, 0, 4);
         let row = |start_ns, end_ns, cpu_s| HostRow {

@@ -1,4 +1,4 @@
-//! The paper's examples, and what must hold of any workload.
+//! The paper's examples, and properties of any workload.
 
 mod paper;
 mod profile;

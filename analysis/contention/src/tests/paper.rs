@@ -36,7 +36,7 @@ fn examples_3_3_and_3_4() {
 fn figure_5_cuts_where_tasks_start_and_end() {
     let mut tables = Tables::default();
     query(&mut tables, 1, &[(0, &[], span(0, 20))]);
-    // The victim, then: begins before it, lies in it, covers it, ends after it.
+    // The victim; and others that begin before it, are inside it, contain it, end after it.
     for (id, life) in [
         (1, span(4, 14)),
         (2, span(2, 6)),
@@ -186,7 +186,7 @@ fn impossible_rows_are_refused() {
         refused(|t| t.intervals[0].units = f64::NAN),
         InputError::Amount { .. }
     ));
-    // As numbers they are possible, but not what comes of dividing by them.
+    // As numbers they are possible, but quotients with them are not.
     for extreme in [1e-320, 1e308] {
         for what in [
             |t: &mut Tables, to| t.intervals[0].units = to,
@@ -241,7 +241,7 @@ fn a_pause_is_put_down_to_garbage_collection_whatever_else_is_known() {
     }
 }
 
-/// A JVM stops for more than collecting garbage.
+/// A JVM stops for other reasons than garbage collection.
 #[test]
 fn a_pause_in_a_window_without_collection_is_the_jvms() {
     let mut tables = example();
@@ -281,7 +281,7 @@ fn a_pause_in_a_window_without_collection_is_the_jvms() {
     close(paths[1].seconds, 0.25);
 }
 
-/// Spark manages the memory of each JVM by itself: what is held in one is missing in no other.
+/// Spark manages the memory of each JVM separately: what one holds is not missing in another.
 #[test]
 fn memory_is_contended_for_in_a_jvm_and_slots_in_an_application() {
     let executor = |application, number| Executor {
@@ -342,7 +342,7 @@ fn memory_is_contended_for_in_a_jvm_and_slots_in_an_application() {
     assert_eq!(culprits(Kind::ExecutionMemory), queries(&[2]));
     assert_eq!(culprits(Kind::Slot), queries(&[2, 3]));
     assert_eq!(culprits(Kind::RunQueue), queries(&[2, 3, 4]));
-    // At level 3 there is the host only.
+    // Level 3 has only the host.
     assert!(
         graph
             .find(&Key::Host(stage(1, 0), Kind::ExecutionMemory, HostId(0)))
@@ -382,7 +382,7 @@ fn waiting_for_a_slot_is_no_part_of_a_tasks_life() {
     close(others.map(|path| path.seconds).sum(), 10.0);
 }
 
-/// Stream of cells, one window after the other: many concurrent tasks do not need memory for all their windows.
+/// Cells come as a stream, one window after the other: concurrent tasks do not need memory for all windows.
 #[test]
 fn cells_come_in_time_with_those_who_were_there() {
     let mut tables = Tables::default();

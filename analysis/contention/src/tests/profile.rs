@@ -13,7 +13,7 @@ fn write<T: Table>(dir: &ProfileDir, writer: &str, row: T) {
     writer.flush().unwrap();
 }
 
-/// An application with one stage of a query, of which a task ran on host h.
+/// An application with one stage of a query; one of its tasks ran on host h.
 fn application(dir: &ProfileDir, app: &str, ran: Span, completed: bool, tasks: i32) {
     let writer = app;
     let app = app.to_owned();
@@ -86,7 +86,7 @@ fn application(dir: &ProfileDir, app: &str, ran: Span, completed: bool, tasks: i
 fn a_killed_application_ends_when_it_was_last_heard_of() {
     let home = tempfile::tempdir().unwrap();
     let dir = ProfileDir::create(&home.path().join("profile")).unwrap();
-    // Nine of its tasks never ran, and nothing says that its stage ended.
+    // Nine of its tasks never ran, and its stage has no recorded end.
     application(&dir, "killed", span(0, 5), false, 10);
     application(&dir, "later", span(10, 20), true, 1);
     let profile = Profile::open(dir.path()).unwrap();
@@ -102,7 +102,7 @@ fn a_killed_application_ends_when_it_was_last_heard_of() {
     }
 }
 
-/// Their JVMs have the same process id and name of the host, as in containers.
+/// As in containers, their JVMs have the same process id and host name.
 #[test]
 fn each_jvm_of_a_host_has_its_own_memory() {
     let home = tempfile::tempdir().unwrap();
@@ -120,7 +120,7 @@ fn each_jvm_of_a_host_has_its_own_memory() {
     assert_eq!(held, [alone(0), alone(3), alone(3), alone(5)]);
 }
 
-/// What decides who slowed a query down is in the rows of its own time.
+/// The rows of a query's own time decide who slowed it down.
 #[test]
 fn a_victim_needs_only_rows_of_its_time() {
     let home = tempfile::tempdir().unwrap();
@@ -149,7 +149,7 @@ fn a_victim_needs_only_rows_of_its_time() {
     assert_eq!((all.1, part.1), (3, 2));
 }
 
-/// Victims far apart are answered one after the other, and those with too many rows not at all.
+/// Victims far apart are answered separately, and those with too many rows are left out.
 #[test]
 fn victims_are_parted_by_rows() {
     let home = tempfile::tempdir().unwrap();
@@ -168,7 +168,7 @@ fn victims_are_parted_by_rows() {
     assert_eq!(index.parts(&both, 0, 0), (Vec::new(), both));
 }
 
-/// A running application writes on while its profile is read.
+/// A running application writes while its profile is read.
 #[test]
 fn stages_that_began_after_the_index_was_read_are_counted() {
     let home = tempfile::tempdir().unwrap();

@@ -59,7 +59,7 @@ fn workloads() -> impl Strategy<Value = Tables> {
 
 use super::task as task_row;
 
-/// Amounts and weights as small and as large as any that are taken, and others.
+/// Amounts and weights at the accepted limits, and beyond.
 fn extremes() -> impl Strategy<Value = Tables> {
     let number = prop_oneof![
         Just(0.0),

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Query 1 waits for CPUs that query 2 uses, with as much in each of two stages.
+/// Query 1 waits for CPUs that query 2 uses, equally in each of two stages.
 fn contended() -> Tables {
     let mut tables = Tables::default();
     query(&mut tables, 1, &[(0, &[], span(0, 4))]);
@@ -58,7 +58,7 @@ fn one_pool_is_to_be_left_and_two_are_to_be_weighed() {
         queries[0].weight = 2.0;
     });
     assert!(lighter.is_empty(), "{lighter:?}");
-    // Spark's name for the pool of those who ask for none.
+    // Spark's name for the pool of queries that set none.
     let default = advice(|queries| {
         queries[0].pool = String::new();
         queries[1].pool = "default".into();

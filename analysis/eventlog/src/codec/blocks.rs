@@ -1,17 +1,17 @@
-//! Streams of compressed blocks, of whatever framing.
+//! Streams of compressed blocks, for any framing.
 
 use std::io::{self, BufRead, Error, ErrorKind, Read};
 
-/// How blocks follow each other.
+/// The framing of blocks.
 pub(super) trait Framing {
-    /// Unpacks the next block that has bytes into `block`, which is empty. False at the end of the file.
+    /// Unpacks the next non-empty block into `block`, which is empty. False at the end of the file.
     ///
     /// # Errors
-    /// `UnexpectedEof` where the file ends within a block, `InvalidData` where a block cannot be.
+    /// `UnexpectedEof` if the file ends inside a block, `InvalidData` if a block is invalid.
     fn next(&mut self, file: &mut impl BufRead, block: &mut Vec<u8>) -> io::Result<bool>;
 }
 
-/// Reads blocks one at a time. After an error nothing more comes.
+/// Reads one block at a time. After an error it yields no more blocks.
 pub(super) struct Blocks<R, F> {
     file: R,
     framing: F,
@@ -76,7 +76,7 @@ pub(super) fn array<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]>
     Ok(bytes)
 }
 
-/// The next bytes. Memory grows with what is there, not with what a broken length promises.
+/// The next `length` bytes. Memory grows with the bytes present, not with a damaged length.
 pub(super) fn bytes(file: &mut impl Read, length: usize, into: &mut Vec<u8>) -> io::Result<()> {
     into.clear();
     file.by_ref().take(length as u64).read_to_end(into)?;
@@ -86,7 +86,7 @@ pub(super) fn bytes(file: &mut impl Read, length: usize, into: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// Makes a block as long as it will be.
+/// Resizes a block to its unpacked length, at most `most`.
 pub(super) fn resize(block: &mut Vec<u8>, length: usize, most: usize) -> io::Result<()> {
     if length > most {
         return Err(invalid(format!(

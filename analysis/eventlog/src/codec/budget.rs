@@ -1,15 +1,15 @@
-//! A limit for what a compressed log unpacks to: 30 KiB of zstd can hold gigabytes.
+//! Limits the size of an unpacked log: 30 KiB of zstd can contain gigabytes.
 
 use std::io::{self, BufRead, Error, ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of text that a compressed byte may hold. Those of Spark's logs hold 10 to 60.
+/// Maximum bytes of text for each compressed byte. Spark's logs have 10 to 60.
 const MOST_PER_BYTE: u64 = 200;
-/// Bytes of text that any log may hold.
+/// Bytes of text that are allowed for any log.
 const ANY: u64 = 64 << 20;
 
-/// Bytes that were read so far of a log, of all its files together. Clones count together.
+/// Bytes read so far from all files of a log. Clones share the count.
 #[derive(Clone, Default)]
 pub(crate) struct Budget(Arc<Counts>);
 
@@ -37,7 +37,7 @@ impl Budget {
     }
 }
 
-/// A file of which the bytes are counted that were read.
+/// A file that counts the bytes read.
 pub(super) struct CountedFile<R> {
     file: R,
     budget: Budget,
@@ -60,7 +60,7 @@ impl<R: Read> Read for CountedFile<R> {
     }
 }
 
-/// The text of such a file, as far as it may go.
+/// The text of such a file, up to the limit.
 pub(super) struct BoundedText<T> {
     text: T,
     budget: Budget,

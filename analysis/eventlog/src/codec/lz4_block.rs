@@ -1,8 +1,8 @@
 //! The `LZ4Block` framing of lz4-java, which Spark writes as `lz4`.
 //!
-//! A block is the magic number, a byte (method in its upper half), lengths packed and unpacked and a checksum of the
-//! unpacked bytes, 32 bits each and little-endian, and the packed bytes. A block without bytes ends a stream; another
-//! stream may follow.
+//! A block is the magic number, a byte (method in its upper half), packed and unpacked length and a checksum of the
+//! unpacked bytes, each 32 bits and little-endian, and the packed bytes. An empty block ends a stream; another stream
+//! may follow.
 
 use std::io::{self, BufRead};
 
@@ -11,12 +11,12 @@ use twox_hash::XxHash32;
 use super::blocks::{Framing, array, at_end, bytes, invalid, resize};
 
 pub(super) const MAGIC: &[u8] = b"LZ4Block";
-/// The largest that lz4-java makes.
+/// The largest block that lz4-java makes, bytes.
 const LARGEST: usize = 32 << 20;
 const STORED: u8 = 0x10;
 const PACKED: u8 = 0x20;
 const SEED: u32 = 0x9747_b28c;
-/// Java's interface for checksums leaves the upper bits away.
+/// Java's interface for checksums drops the upper bits.
 const CHECKED: u32 = 0x0fff_ffff;
 
 #[derive(Default)]
@@ -61,7 +61,7 @@ impl Framing for Lz4Block {
     }
 }
 
-/// The other way, for tests.
+/// Packs, for tests.
 #[cfg(test)]
 pub(super) fn pack(text: &[u8], block: usize) -> Vec<u8> {
     let mut packed = Vec::new();

@@ -1,8 +1,8 @@
 //! LZF in the framing of compress-lzf, which Spark writes as `lzf`.
 //!
-//! A chunk is `ZV`, its kind and its length, 16 bits and big-endian; a packed one has the unpacked length besides. A packed
-//! chunk is a row of instructions: a control byte below 32 is followed by that many literal bytes and one more,
-//! any other copies bytes that were unpacked before.
+//! A chunk is `ZV`, its kind and its length, 16 bits and big-endian; a packed one also has the unpacked length. A
+//! packed chunk is a series of instructions: a control byte below 32 precedes that many literal bytes plus one; any
+//! other control byte copies bytes that were unpacked before.
 
 use std::io::{self, BufRead};
 
@@ -44,16 +44,16 @@ impl Framing for Lzf {
     }
 }
 
-/// Fills all of the block, or nothing is right.
+/// Fills the whole block; `None` if the packed bytes are invalid.
 fn unpack(packed: &[u8], block: &mut [u8]) -> Option<()> {
     let mut packed = packed.iter().copied();
-    let mut at = 0;
+    let mut offset = 0;
     while let Some(control) = packed.next() {
         let control = usize::from(control);
         if control < 32 {
             for _ in 0..=control {
-                *block.get_mut(at)? = packed.next()?;
-                at += 1;
+                *block.get_mut(offset)? = packed.next()?;
+                offset += 1;
             }
             continue;
         }
@@ -63,14 +63,14 @@ fn unpack(packed: &[u8], block: &mut [u8]) -> Option<()> {
         };
         let back = ((control & 31) << 8 | usize::from(packed.next()?)) + 1;
         for _ in 0..length {
-            *block.get_mut(at)? = *block.get(at.checked_sub(back)?)?;
-            at += 1;
+            *block.get_mut(offset)? = *block.get(offset.checked_sub(back)?)?;
+            offset += 1;
         }
     }
-    (at == block.len()).then_some(())
+    (offset == block.len()).then_some(())
 }
 
-/// The other way, for tests: runs of a byte are copied, all else is literal.
+/// Packs, for tests: copies runs of one byte, everything else is literal.
 #[cfg(test)]
 pub(super) fn pack(text: &[u8], block: usize) -> Vec<u8> {
     let mut packed = Vec::new();
@@ -94,10 +94,10 @@ pub(super) fn pack(text: &[u8], block: usize) -> Vec<u8> {
 #[cfg(test)]
 fn instructions(chunk: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
-    let mut at = 0;
-    while at < chunk.len() {
-        let run = match at.checked_sub(1) {
-            Some(last) => chunk[at..]
+    let mut offset = 0;
+    while offset < chunk.len() {
+        let run = match offset.checked_sub(1) {
+            Some(last) => chunk[offset..]
                 .iter()
                 .take_while(|byte| **byte == chunk[last])
                 .count()
@@ -107,9 +107,9 @@ fn instructions(chunk: &[u8]) -> Vec<u8> {
         match run {
             9.. => packed.extend([7 << 5, (run - 9) as u8, 0]),
             3..9 => packed.extend([((run - 2) << 5) as u8, 0]),
-            _ => packed.extend([0, chunk[at]]),
+            _ => packed.extend([0, chunk[offset]]),
         }
-        at += if run < 3 { 1 } else { run };
+        offset += if run < 3 { 1 } else { run };
     }
     packed
 }

@@ -1,4 +1,4 @@
-//! What a file is compressed with, told by its first bytes.
+//! Detects the compression of a file by its first bytes.
 
 mod blocks;
 mod budget;
@@ -14,27 +14,27 @@ use self::blocks::Blocks;
 pub(crate) use self::budget::Budget;
 use self::budget::{BoundedText, CountedFile};
 
-/// Bytes asked of the system at a time.
+/// Bytes for each read from the system.
 const BUFFER: usize = 1 << 18;
 
-/// A file's text. Where it cannot be read on, what came before was handed out.
+/// A file's text. If it becomes unreadable, the text before is still returned.
 pub(crate) type Text = Box<dyn BufRead + Send>;
 
-/// What can be at a file's beginning.
+/// The result of looking at a file's begin.
 pub(crate) enum FileStart {
-    /// Text, unpacked where need be.
+    /// Text, unpacked if necessary.
     Text(Text),
-    /// No byte.
+    /// An empty file.
     Empty,
-    /// Nothing that Spark writes.
+    /// Not a format that Spark writes.
     Unknown,
 }
 
-/// A file's text, unpacked as its first bytes say. It ends with [`io::ErrorKind::FileTooLarge`] where the files of the budget
-/// unpack to more than a log of their size can hold.
+/// A file's text, unpacked according to its first bytes. It ends with [`io::ErrorKind::FileTooLarge`] if the files of
+/// the budget unpack to more than a log of their size can contain.
 ///
 /// # Errors
-/// If these cannot be read.
+/// If the first bytes cannot be read.
 pub(crate) fn text(file: impl Read + Send + 'static, budget: &Budget) -> io::Result<FileStart> {
     let mut file = CountedFile::new(file, budget.clone());
     let mut head = Vec::new();
@@ -67,15 +67,15 @@ enum Codec {
     Plain,
     Zstd,
     Gzip,
-    /// As lz4-java and so Spark writes it.
+    /// As lz4-java, and so Spark, writes it.
     Lz4Block,
-    /// As snappy-java and so Spark writes it.
+    /// As snappy-java, and so Spark, writes it.
     Snappy,
     Lzf,
 }
 
 impl Codec {
-    /// A beginning that is cut off within a magic number is recognised by what is there of it.
+    /// Recognises a magic number that is cut off by its remaining bytes.
     fn detect(head: &[u8]) -> Option<Self> {
         const MAGIC: [(Codec, &[u8]); 5] = [
             (Codec::Zstd, &[0x28, 0xb5, 0x2f, 0xfd]),

@@ -1,14 +1,14 @@
 //! The framing of snappy-java's `SnappyOutputStream`, which Spark writes as `snappy`.
 //!
 //! A header of 16 bytes (magic number, two versions), then blocks: a length, 32 bits and big-endian, and a raw Snappy
-//! block. Another header may follow; its first byte makes no length that can be.
+//! block. Another header may follow; its first bytes are not a valid length.
 
 use std::io::{self, BufRead};
 
 use super::blocks::{Framing, array, at_end, bytes, invalid, resize};
 
 pub(super) const MAGIC: &[u8] = b"\x82SNAPPY\0";
-/// Far above what is ever set (32 KiB by default).
+/// Largest block, bytes, far above any setting (32 KiB by default).
 const LARGEST: usize = 128 << 20;
 
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Framing for Snappy {
     }
 }
 
-/// The other way, for tests.
+/// Packs, for tests.
 #[cfg(test)]
 pub(super) fn pack(text: &[u8], block: usize) -> Vec<u8> {
     let mut packed = MAGIC.to_vec();

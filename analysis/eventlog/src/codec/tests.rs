@@ -1,4 +1,4 @@
-//! Every codec there and back, whole and cut off.
+//! Round trips of every codec, complete and cut off.
 
 use std::io::{Cursor, Read, Write};
 
@@ -17,7 +17,7 @@ const CODECS: [(Codec, Pack); 6] = [
     (Codec::Lzf, lzf::pack),
 ];
 
-/// A frame for every part, as a writer makes that ends frames when it flushes.
+/// A frame for every part, as from a writer that ends frames when it flushes.
 fn zstd(text: &[u8], block: usize) -> Vec<u8> {
     let frame = |part| zstd::encode_all(part, 1).unwrap();
     text.chunks(block).flat_map(frame).collect()
@@ -29,7 +29,7 @@ fn gzip(text: &[u8], _: usize) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What can be read, and whether all could.
+/// The readable bytes, and whether all were readable.
 fn unpack(packed: &[u8]) -> (Vec<u8>, bool) {
     let mut unpacked = Vec::new();
     match text(Cursor::new(packed.to_vec()), &Budget::default()) {
@@ -42,7 +42,7 @@ fn unpack(packed: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-/// A text that packs well in some places and not in others.
+/// A text that compresses well in some places and badly in others.
 fn some_text() -> impl Strategy<Value = Vec<u8>> {
     let runs = prop::collection::vec((any::<u8>(), 1usize..600), 1..40);
     runs.prop_map(|runs| {
@@ -71,7 +71,7 @@ proptest! {
             let cut = (cut * packed.len() as f64) as usize;
             let (found, _) = unpack(&packed[..cut]);
             prop_assert!(text.starts_with(&found), "{:?}", codec);
-            // Whole blocks before the cut are not lost.
+            // Whole blocks before the cut remain.
             if codec == Codec::Snappy || codec == Codec::Lz4Block {
                 let whole = (0..=text.len() / block)
                     .map(|blocks| blocks * block)

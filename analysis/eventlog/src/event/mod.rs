@@ -1,4 +1,4 @@
-//! What happened, as far as analyses ask for it.
+//! Events, with the fields that analyses need.
 
 mod task;
 
@@ -10,90 +10,90 @@ pub use self::task::{Outcome, Task, TaskEnd, TaskMetrics};
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The log begins; the version of Spark.
+    /// The begin of the log, with the version of Spark.
     LogStart(String),
-    /// The application has started.
+    /// The application started.
     ApplicationStart(ApplicationStart),
-    /// It has ended; ms since the epoch.
+    /// The application ended; ms since the epoch.
     ApplicationEnd(i64),
-    /// Its configuration; again where it changed.
+    /// The configuration; again after each change.
     Environment(Environment),
-    /// An executor is there.
+    /// An executor was added.
     ExecutorAdded(ExecutorAdded),
-    /// An executor is gone.
+    /// An executor was removed.
     ExecutorRemoved(ExecutorRemoved),
-    /// A job has started.
+    /// A job started.
     JobStart(JobStart),
-    /// A job has ended.
+    /// A job ended.
     JobEnd(JobEnd),
-    /// A stage attempt has started.
+    /// A stage attempt started.
     StageSubmitted(Stage),
-    /// A stage attempt has ended, well or not.
+    /// A stage attempt succeeded or failed.
     StageCompleted(Stage),
-    /// A task attempt has started.
+    /// A task attempt started.
     TaskStart(Task),
-    /// A task attempt has ended, well or not.
+    /// A task attempt succeeded or failed.
     TaskEnd(Box<TaskEnd>),
-    /// A SQL execution has started.
+    /// A SQL execution started.
     SqlStart(SqlStart),
-    /// A SQL execution has ended.
+    /// A SQL execution ended.
     SqlEnd(SqlEnd),
 }
 
-/// Which application.
+/// The identity of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplicationStart {
-    /// Its id; some masters of Spark 2 give none.
+    /// Its id; some masters of Spark 2 do not assign one.
     pub id: Option<String>,
-    /// The attempt, on cluster managers that have several (YARN).
+    /// The attempt, if the cluster manager has several (YARN).
     pub attempt: Option<String>,
     /// Its name.
     pub name: String,
-    /// Who runs it.
+    /// The user.
     pub user: String,
-    /// ms since the epoch.
+    /// Start, ms since the epoch.
     pub time_ms: i64,
 }
 
-/// How it is configured.
+/// The configuration of an application.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Environment {
-    /// All `spark.*` properties that were set. Spark has struck out secrets.
+    /// All `spark.*` properties. Spark has redacted secrets.
     pub spark: BTreeMap<String, String>,
-    /// Such as `17.0.9 (Debian)`.
+    /// Version of Java, such as `17.0.9 (Debian)`.
     pub java_version: String,
 }
 
-/// An executor that came.
+/// An executor that was added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutorAdded {
     /// Its id; `driver` in local mode.
     pub executor: Arc<str>,
     /// Its host.
     pub host: Arc<str>,
-    /// Cores that tasks get.
+    /// Number of cores for tasks.
     pub cores: u32,
     /// ms since the epoch.
     pub time_ms: i64,
 }
 
-/// An executor that went.
+/// An executor that was removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutorRemoved {
     /// Its id.
     pub executor: Arc<str>,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// ms since the epoch.
     pub time_ms: i64,
 }
 
-/// What the thread that started a job or stage had set.
+/// Local properties of the thread that started a job or stage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Properties {
-    /// The SQL execution it is of (`spark.sql.execution.id`).
+    /// The SQL execution (`spark.sql.execution.id`).
     pub sql: Option<i64>,
-    /// The execution that this is a part of, if of another (`spark.sql.execution.root.id`).
+    /// The root execution, if the execution is part of another one (`spark.sql.execution.root.id`).
     pub root_sql: Option<i64>,
     /// The scheduler pool.
     pub pool: Option<String>,
@@ -112,11 +112,11 @@ pub struct JobStart {
     pub job: i64,
     /// ms since the epoch.
     pub time_ms: i64,
-    /// Ids of its stages; those whose output is still there will not run.
+    /// Ids of its stages. Stages whose output still exists are skipped.
     pub stages: Vec<i32>,
-    /// The same with what is known of them before they run.
+    /// Its stages, as known before they run.
     pub infos: Vec<Stage>,
-    /// What was set.
+    /// Local properties.
     pub properties: Properties,
 }
 
@@ -138,23 +138,23 @@ pub struct Stage {
     pub stage: i32,
     /// Its attempt, from 0.
     pub attempt: i32,
-    /// The call site in short, such as `count at Job.scala:12`.
+    /// The short call site, such as `count at Job.scala:12`.
     pub name: String,
     /// The call site's stack.
     pub details: String,
-    /// How many tasks it has; a retry has only those that are missing.
+    /// Number of tasks; a retry has only the missing ones.
     pub tasks: u32,
-    /// Its RDDs, which tell the library and operators that made it.
+    /// Its RDDs, which identify its library and operators.
     pub rdds: Vec<Rdd>,
     /// Stages it reads from.
     pub parents: Vec<i32>,
-    /// When it was submitted, ms since the epoch.
+    /// Submission, ms since the epoch.
     pub submitted_ms: Option<i64>,
-    /// When it was completed, ms since the epoch.
+    /// Completion, ms since the epoch.
     pub completed_ms: Option<i64>,
     /// Why it failed, if it did.
     pub failure: Option<String>,
-    /// What was set; only of [`Event::StageSubmitted`].
+    /// Local properties; only for [`Event::StageSubmitted`].
     pub properties: Properties,
 }
 
@@ -163,19 +163,19 @@ pub struct Stage {
 pub struct Rdd {
     /// Its id.
     pub rdd: i32,
-    /// Its class or the name it was given.
+    /// Its class or its given name.
     pub name: String,
     /// The name of the operation that made it (`Exchange`, `WholeStageCodegen (1)`, `textFile`).
     pub scope: Option<String>,
-    /// The call site in short.
+    /// The short call site.
     pub call_site: String,
-    /// RDDs it is computed from.
+    /// RDDs from which it is computed.
     pub parents: Vec<i32>,
-    /// Its partitions.
+    /// Number of partitions.
     pub partitions: u32,
-    /// Of them, those that were in the cache.
+    /// Number of partitions that were in the cache.
     pub cached_partitions: u32,
-    /// Whether it shall be cached, in memory or on disk.
+    /// Whether it is to be cached, in memory or on disk.
     pub persisted: bool,
 }
 
@@ -184,7 +184,7 @@ pub struct Rdd {
 pub struct SqlStart {
     /// Its id.
     pub sql: i64,
-    /// The execution that this is a part of, if of another.
+    /// The root execution, if it is part of another one.
     pub root: Option<i64>,
     /// Text or call site.
     pub description: String,
@@ -199,6 +199,6 @@ pub struct SqlEnd {
     pub sql: i64,
     /// ms since the epoch.
     pub time_ms: i64,
-    /// Why it failed, if it did; Spark 2 and 3.0 to 3.3 do not say.
+    /// Why it failed, if it did; unknown in Spark 2 and 3.0 to 3.3.
     pub failure: Option<String>,
 }

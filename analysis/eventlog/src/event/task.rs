@@ -1,4 +1,4 @@
-//! Task attempts and what they used.
+//! Task attempts and their metrics.
 
 use std::sync::Arc;
 
@@ -9,42 +9,42 @@ pub struct Task {
     pub stage: i32,
     /// The stage's attempt.
     pub stage_attempt: i32,
-    /// Unique in the application.
+    /// Id of the attempt, unique in the application.
     pub task: i64,
-    /// Which of the stage's tasks.
+    /// Index of the task in the stage attempt.
     pub index: i32,
-    /// The partition, which is the same in a retried stage, where the index is not; Spark tells it since 3.3.
+    /// The partition. In a retried stage it stays the same, unlike the index. Known since Spark 3.3.
     pub partition: Option<i32>,
-    /// Its attempt in the stage attempt, from 0.
+    /// Number of the attempt in the stage attempt, from 0.
     pub attempt: i32,
     /// The executor.
     pub executor: Arc<str>,
     /// The host.
     pub host: Arc<str>,
-    /// How near its data is: `PROCESS_LOCAL`, `NODE_LOCAL`, `RACK_LOCAL`, `NO_PREF` or `ANY`.
+    /// Locality: `PROCESS_LOCAL`, `NODE_LOCAL`, `RACK_LOCAL`, `NO_PREF` or `ANY`.
     pub locality: Arc<str>,
-    /// Whether it is a copy of one that was slow.
+    /// Whether it is a copy of a slow task.
     pub speculative: bool,
-    /// When it was launched, ms since the epoch.
+    /// Launch, ms since the epoch.
     pub launched_ms: i64,
 }
 
 /// A task attempt that ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskEnd {
-    /// Which.
+    /// The task attempt.
     pub task: Task,
     /// `ShuffleMapTask` or `ResultTask`.
     pub kind: Arc<str>,
-    /// When it ended, ms since the epoch.
+    /// End, ms since the epoch.
     pub finished_ms: i64,
-    /// When the driver began to fetch its result, ms since the epoch, if that was too large to come along.
+    /// When the driver began to fetch its result, ms since the epoch, if that was too large for the message.
     pub getting_result_ms: Option<i64>,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why it failed, if it did; the beginning of a long text.
+    /// Why it failed, if it did; a long text is cut off.
     pub message: String,
-    /// What it used; some that failed have none.
+    /// Its metrics; missing for some failed attempts.
     pub metrics: Option<TaskMetrics>,
 }
 
@@ -60,81 +60,81 @@ impl TaskEnd {
 /// How a task attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// It ran through.
+    /// It succeeded.
     Success,
-    /// It had ended well, but its output went with an executor. Its first end came before as an event of its own.
+    /// It had succeeded, but its output was lost with an executor. An event for its first end came before.
     Resubmitted,
-    /// Output of an earlier stage was not there.
+    /// The output of an earlier stage was missing.
     FetchFailed,
     /// It threw an exception.
     Exception,
-    /// Its result was lost on the way.
+    /// Its result was lost.
     ResultLost,
-    /// It was killed: another copy was faster, or its stage was given up.
+    /// It was killed: another copy was faster, or its stage was cancelled.
     Killed,
-    /// Another attempt was allowed to commit its output.
+    /// It was denied to commit its output, because another attempt was allowed to.
     CommitDenied,
     /// Its executor was lost.
     ExecutorLost,
-    /// Something that this version does not know; the message has Spark's word for it.
+    /// A reason that this version does not know; the message has Spark's name of it.
     Other,
 }
 
-/// What a task attempt used (`TaskMetrics`).
+/// The metrics of a task attempt (`TaskMetrics`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskMetrics {
-    /// CPU time, ns, without that to deserialize it.
+    /// CPU time without deserialization, ns.
     pub cpu_ns: u64,
-    /// Wall time on the executor, ms, without that to deserialize it.
+    /// Wall time on the executor without deserialization, ms.
     pub run_ms: u64,
-    /// CPU time to deserialize it, ns.
+    /// CPU time of deserialization, ns.
     pub deserialize_cpu_ns: u64,
-    /// Wall time to deserialize it, ms.
+    /// Wall time of deserialization, ms.
     pub deserialize_ms: u64,
-    /// Collection of garbage in its JVM while it ran, ms; of tasks at the same time each has all of it.
+    /// Garbage collection in its JVM while it ran, ms; each concurrent task has all of it.
     pub gc_ms: u64,
-    /// Wall time to serialize its result, ms.
+    /// Wall time of serializing its result, ms.
     pub result_serialize_ms: u64,
-    /// The result, bytes.
+    /// Size of its result, bytes.
     pub result_bytes: u64,
-    /// Spilled, bytes as they were in memory.
+    /// Spilled bytes, by their size in memory.
     pub memory_spilled_bytes: u64,
-    /// Spilled, bytes as they are on disk.
+    /// Spilled bytes, by their size on disk.
     pub disk_spilled_bytes: u64,
-    /// Peak of memory for shuffles, aggregations and joins, bytes.
+    /// Peak memory of shuffles, aggregations and joins, bytes.
     pub peak_memory_bytes: u64,
-    /// Read from sources or the cache, bytes.
+    /// Bytes read from sources or the cache.
     pub input_bytes: u64,
-    /// Read from sources or the cache, records.
+    /// Records read from sources or the cache.
     pub input_records: u64,
-    /// Written to sinks, bytes.
+    /// Bytes written to sinks.
     pub output_bytes: u64,
-    /// Written to sinks, records.
+    /// Records written to sinks.
     pub output_records: u64,
-    /// Blocks of shuffles read from other executors.
+    /// Shuffle blocks read from other executors.
     pub remote_blocks: u64,
-    /// Blocks of shuffles read from its own.
+    /// Shuffle blocks read from its own executor.
     pub local_blocks: u64,
-    /// Shuffled bytes read from other executors.
+    /// Shuffle bytes read from other executors.
     pub remote_bytes: u64,
-    /// Of them, those that went to disk first, bytes.
+    /// Of these, bytes that went to disk first.
     pub remote_bytes_to_disk: u64,
-    /// Shuffled bytes read from its own executor.
+    /// Shuffle bytes read from its own executor.
     pub local_bytes: u64,
-    /// Shuffled records read.
+    /// Shuffle records read.
     pub shuffle_read_records: u64,
-    /// Time blocked on fetches of shuffled blocks, ms.
+    /// Time blocked on shuffle fetches, ms.
     pub fetch_wait_ms: u64,
     /// Bytes written for a shuffle.
     pub shuffle_write_bytes: u64,
     /// Records written for a shuffle.
     pub shuffle_write_records: u64,
-    /// Time to write them, ns.
+    /// Time of writing for a shuffle, ns.
     pub shuffle_write_ns: u64,
 }
 
 impl TaskMetrics {
-    /// Shuffled bytes read, from wherever.
+    /// Shuffle bytes read from all executors.
     pub fn shuffle_read_bytes(&self) -> u64 {
         self.remote_bytes.saturating_add(self.local_bytes)
     }

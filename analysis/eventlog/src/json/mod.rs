@@ -1,5 +1,5 @@
-//! Lines of a log as events. Only fields that are needed are taken; all else is skipped without recursion, so that plans may
-//! nest as deep as they like.
+//! Parses the lines of a log. Only needed fields are read; everything else is skipped without recursion, so plans can
+//! be nested arbitrarily deep.
 
 mod stage;
 mod task;
@@ -16,10 +16,10 @@ use crate::event::{
     ApplicationStart, Environment, Event, ExecutorAdded, ExecutorRemoved, SqlEnd, SqlStart,
 };
 
-/// The event of a line; none if it is of a kind that nobody here asks for.
+/// The event of a line; `None` for kinds that no analysis needs.
 ///
 /// # Errors
-/// If the line is no JSON or lacks what identifies the event.
+/// If the line is not JSON, or lacks the key fields of its event.
 pub(crate) fn event(line: &[u8], names: &mut Names) -> serde_json::Result<Option<Event>> {
     let kind = head_of(line)?;
     let kind = kind.rsplit('.').next().unwrap_or_default();
@@ -41,7 +41,7 @@ pub(crate) fn event(line: &[u8], names: &mut Names) -> serde_json::Result<Option
         "SparkListenerEnvironmentUpdate" => serde_json::from_slice::<Configured>(line)?.event(),
         "SparkListenerApplicationStart" => serde_json::from_slice::<Application>(line)?.event(),
         "SparkListenerApplicationEnd" => {
-            Event::ApplicationEnd(serde_json::from_slice::<Stamped>(line)?.time_ms)
+            Event::ApplicationEnd(serde_json::from_slice::<Timestamp>(line)?.time_ms)
         }
         "SparkListenerLogStart" => {
             Event::LogStart(serde_json::from_slice::<Begun>(line)?.version.into_owned())
@@ -57,7 +57,7 @@ struct Begun<'a> {
 }
 
 #[derive(Deserialize)]
-struct Stamped {
+struct Timestamp {
     #[serde(rename = "Timestamp")]
     time_ms: i64,
 }
@@ -183,7 +183,7 @@ struct SqlEnded {
     sql: i64,
     #[serde(rename = "time", default)]
     time_ms: i64,
-    /// Empty if all went well; missing where Spark does not say.
+    /// Empty for success; missing if Spark does not report it.
     #[serde(rename = "errorMessage")]
     error: Option<String>,
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::text::{Text, bounded, moment, owned};
 use crate::event::{Event, JobEnd, JobStart, Properties, Rdd, Stage};
 
-/// Of some hundred properties, those that say whose work it is.
+/// The few of about a hundred properties that identify the work.
 #[derive(Default, Deserialize)]
 struct Set<'a> {
     #[serde(rename = "spark.sql.execution.id", borrow)]
@@ -164,7 +164,7 @@ struct RddInfo<'a> {
     rdd: i32,
     #[serde(rename = "Name", borrow, default)]
     name: Text<'a>,
-    /// JSON in a text.
+    /// JSON inside a text.
     #[serde(rename = "Scope", borrow)]
     scope: Option<Text<'a>>,
     #[serde(rename = "Callsite", borrow, default)]

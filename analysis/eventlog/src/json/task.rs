@@ -1,4 +1,4 @@
-//! Events of tasks: by far the most of a log.
+//! Events of tasks, by far the most frequent ones.
 
 use serde::Deserialize;
 
@@ -84,7 +84,7 @@ impl Info<'_> {
             stage_attempt,
             task: self.task,
             index: self.index,
-            // Spark writes -1 where it does not know.
+            // Spark writes -1 for an unknown partition.
             partition: self.partition.filter(|id| *id >= 0),
             attempt: self.attempt,
             executor: names.intern(&self.executor),
@@ -141,7 +141,7 @@ impl Reason<'_> {
     }
 }
 
-/// As Spark groups them.
+/// Spark's groups of metrics.
 #[derive(Deserialize)]
 struct Metrics {
     #[serde(rename = "Executor CPU Time", deserialize_with = "amount", default)]

@@ -1,4 +1,4 @@
-//! Texts: borrowed from the line where they have no escapes, shared where they come again and again.
+//! Texts: borrowed from the line if they have no escapes, shared if they are frequent.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
-/// Of messages and reasons, which can be whole stack traces, no more is kept.
+/// Messages and reasons, which can be whole stack traces, are cut after so many bytes.
 const LONGEST: usize = 2000;
 
-/// A text of the line.
+/// A text in a line.
 #[derive(Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -33,23 +33,23 @@ pub(super) fn owned(text: Option<Text<'_>>) -> Option<String> {
     text.map(Text::into_owned)
 }
 
-/// The beginning of a text that may be long.
+/// The begin of a possibly long text.
 pub(super) fn bounded(text: &str) -> String {
     text[..text.floor_char_boundary(LONGEST)].to_owned()
 }
 
-/// A time, if it is one: Spark writes 0 or -1 for none.
+/// A time; `None` for 0 and -1, which Spark writes if there is none.
 pub(super) fn moment(ms: i64) -> Option<i64> {
     (ms > 0).then_some(ms)
 }
 
-/// A number that cannot be negative; Spark writes -1 where it does not know.
+/// A non-negative number; Spark writes -1 if it is unknown.
 pub(super) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let number = i64::deserialize(deserializer)?;
     Ok(number.max(0).unsigned_abs())
 }
 
-/// The name of a line's event. Spark writes it first; elsewhere it is looked for.
+/// The name of a line's event. Spark writes it first; otherwise the line is searched.
 pub(super) fn head_of(line: &[u8]) -> serde_json::Result<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Head<'a> {
@@ -71,7 +71,7 @@ pub(super) fn head_of(line: &[u8]) -> serde_json::Result<Cow<'_, str>> {
 pub(crate) struct Names(HashSet<Arc<str>>);
 
 impl Names {
-    /// More are not kept, only handed out.
+    /// Maximum number of names kept; others are copied each time.
     const MOST: usize = 1 << 16;
 
     pub(crate) fn intern(&mut self, name: &str) -> Arc<str> {

@@ -1,4 +1,4 @@
-//! The paper's figures, and what must hold of any runs.
+//! The paper's figures, and properties of any runs.
 
 mod paper;
 mod properties;
@@ -19,11 +19,11 @@ fn run(scheme: Scheme, seconds: f64) -> Run {
         scheme,
         seconds,
         utilisation: Utilisation::default(),
-        counted: Counted::default(),
+        counted: CpuCounters::default(),
     }
 }
 
-/// A job that does one thing at a time: parts of its time at the base scheme, which need not sum to 1.
+/// A job that does one thing at a time: the parts of its time at the base scheme, which need not sum to 1.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     cpu: f64,
@@ -33,7 +33,7 @@ struct Job {
 }
 
 impl Job {
-    /// Its time where the CPU is so many times as fast, and the disk or network infinitely fast.
+    /// Its time if the CPU is `speed` times as fast, and the disk or network infinitely fast.
     fn seconds(self, speed: f64, ssd: bool, fast: bool) -> f64 {
         let part = |time: f64, gone: bool| if gone { 0.0 } else { time };
         100.0 * (self.cpu / speed + self.memory + part(self.disk, ssd) + part(self.network, fast))

@@ -1,10 +1,10 @@
 //! Table 1 and the figures in the text.
 //!
-//! The paper prints too little to compute its indicators again. It gives two running times: TPC-DS with SSD and 1 Gbps takes
-//! 55.7 s in disk mode and 56.7 s in memory mode (section 5.2). Equation 1 needs running times at two CPU frequencies, and
-//! the paper names none. So the tests go backwards: they take the CRI of each scheme from table 1, choose running times
-//! that have it, and compute table 1 from these by equations 1 and 3 to 6. They also check the printed numbers against
-//! the paper's own equations and text; where that fails, the test says so.
+//! The paper prints too little to compute its indicators again. It gives two running times: TPC-DS with SSD and 1 Gbps
+//! takes 55.7 s in disk mode and 56.7 s in memory mode (section 5.2). Equation 1 needs running times at two CPU
+//! frequencies, which the paper does not give. So the tests go backwards: they take the CRI of each scheme from table
+//! 1, choose running times with this CRI, and compute table 1 from these by equations 1 and 3 to 6. They also check the
+//! printed numbers against the paper's own equations and text; where that fails, the test mentions it.
 
 use super::*;
 
@@ -28,8 +28,8 @@ const MEMORY_MODE: Column = Column {
 /// Section 4.1.
 const QUERIES: [f64; 2] = [9.0, 42.0];
 
-/// The job whose indicators these are, if it does one thing at a time. Solving equations 3 to 6 for the parts of its
-/// time: CRI is the CPU's part c, DRI = c d / (1 − d), NRI alike, and MRI = m / (c + m).
+/// A job with these indicators, if it does one thing at a time. Solves equations 3 to 6 for the parts of its time: CRI
+/// is the CPU's part c, DRI = c d / (1 − d), NRI likewise, and MRI = m / (c + m).
 fn job([cri, mri, dri, nri]: [f64; 4]) -> Job {
     let part = |rise: f64| rise / (cri + rise);
     Job {
@@ -92,13 +92,13 @@ fn shares_of_time_give_the_indicators_that_the_equations_say() {
 /// The CRI of each scheme, in this order: HDD and 1 Gbps, SSD and 1 Gbps, HDD and 10 Gbps, SSD and 10 Gbps.
 type CriByScheme = [f64; 4];
 
-/// What equations 4 to 6 say of a column of table 1.
+/// The CRIs that equations 4 to 6 imply for a column of table 1.
 fn implied([cri, mri, dri, nri]: [f64; 4]) -> CriByScheme {
     [cri, cri + dri, cri + nri, 1.0 - mri]
 }
 
-/// Running times of section 4.1 with these CRI: equation 3 solved for RT, by a job that spends so much of each scheme's time
-/// on the CPU. Three repetitions with a hundredth of a percent between them.
+/// Running times of section 4.1 with these CRIs: equation 3 solved for RT, for a job that spends this part of each
+/// scheme's time on the CPU. Three repetitions that differ by 0.01%.
 fn with_cri(cri: CriByScheme) -> Vec<Run> {
     let io = [
         ("HDD", "1Gbps"),
@@ -159,8 +159,8 @@ fn indicators_of_table_1_sum_to_more_than_1() {
     }
 }
 
-/// With the CRI and the sum that TPC-DS has in memory mode, memory can have a larger indicator than the CPU: CRI above 0.5
-/// alone makes nothing sure.
+/// With the CRI and the sum of TPC-DS in memory mode, memory can have a larger indicator than the CPU: a CRI above 0.5
+/// alone is not certain.
 #[test]
 fn a_cri_above_one_half_does_not_make_the_cpu_the_bottleneck() {
     let cri = MEMORY_MODE.tpcds[0];
@@ -183,8 +183,8 @@ fn a_cri_above_one_half_does_not_make_the_cpu_the_bottleneck() {
     assert_eq!(of_cpu.verdict, Verdict::OfMeasured(Resource::Cpu));
 }
 
-/// Table 1's BDBench in disk mode is exactly what such a job has; its parts sum to 1.00. The other columns sum to
-/// 1.02, 1.03 and 1.13: more than 1, so disk or network hid time of the other (section 6 says that sums need not be 1).
+/// Table 1's BDBench in disk mode has exactly the values of such a job; its parts sum to 1.00. The other columns sum to
+/// 1.02, 1.03 and 1.13: more than 1, so disk and network times overlapped (section 6 says that sums need not be 1).
 #[test]
 fn table_1_fits_jobs_that_do_one_thing_at_a_time_as_far_as_it_does() {
     for (column, expected) in [
@@ -213,18 +213,18 @@ fn table_1_fits_jobs_that_do_one_thing_at_a_time_as_far_as_it_does() {
     }
 }
 
-/// Averages are over 9 queries of BDBench and 42 of TPC-DS. All fit but MRI in memory mode: 0.287, printed 0.3, which
-/// no rounding of 0.18 and 0.31 explains at two digits (at most 0.292).
+/// Averages are over 9 queries of BDBench and 42 of TPC-DS. All agree except MRI in memory mode: 0.287, printed as 0.3,
+/// which no rounding of 0.18 and 0.31 to two digits explains (at most 0.292).
 #[test]
 fn averages_of_table_1_are_of_all_queries_but_for_one() {
     let mut misfits = Vec::new();
     for column in [&DISK_MODE, &MEMORY_MODE] {
-        for (at, printed) in column.average.into_iter().enumerate() {
-            let all = QUERIES[0] * column.bdbench[at] + QUERIES[1] * column.tpcds[at];
+        for (index, printed) in column.average.into_iter().enumerate() {
+            let all = QUERIES[0] * column.bdbench[index] + QUERIES[1] * column.tpcds[index];
             let mean = all / (QUERIES[0] + QUERIES[1]);
             // Half a digit of the entries, and half a digit of the mean.
             if (mean - printed).abs() > 0.01 {
-                misfits.push((at, (mean * 1000.0).round() / 1000.0));
+                misfits.push((index, (mean * 1000.0).round() / 1000.0));
             }
         }
     }
@@ -234,20 +234,20 @@ fn averages_of_table_1_are_of_all_queries_but_for_one() {
 /// Sections 5.1 to 5.4: averages over both modes.
 #[test]
 fn averages_in_the_text_are_those_of_table_1() {
-    for (at, printed) in [(0, 0.57), (1, 0.23), (2, 0.22), (3, 0.04)] {
-        let mean = f64::midpoint(DISK_MODE.average[at], MEMORY_MODE.average[at]);
-        assert!((mean - printed).abs() < 1e-9, "{at}: {mean}");
+    for (index, printed) in [(0, 0.57), (1, 0.23), (2, 0.22), (3, 0.04)] {
+        let mean = f64::midpoint(DISK_MODE.average[index], MEMORY_MODE.average[index]);
+        assert!((mean - printed).abs() < 1e-9, "{index}: {mean}");
     }
 }
 
-/// Section 5.2 says that memory mode has 2 to 4.5 times the MRI of disk mode, section 5.4 says 1.5 to 4 for NRI.
-/// Table 1 has 1.7 to 4.5 and 1.5 to 4: the lower end of the first does not fit (at most 0.315 / 0.175 = 1.8).
+/// Section 5.2 says that memory mode has 2 to 4.5 times the MRI of disk mode, section 5.4 says 1.5 to 4 for NRI. Table
+/// 1 has 1.7 to 4.5 and 1.5 to 4: the lower end of the first disagrees (at most 0.315 / 0.175 = 1.8).
 #[test]
 fn factors_in_the_text_are_those_of_table_1_but_for_one() {
-    let factors = |at: usize| {
+    let factors = |index: usize| {
         [
-            MEMORY_MODE.bdbench[at] / DISK_MODE.bdbench[at],
-            MEMORY_MODE.tpcds[at] / DISK_MODE.tpcds[at],
+            MEMORY_MODE.bdbench[index] / DISK_MODE.bdbench[index],
+            MEMORY_MODE.tpcds[index] / DISK_MODE.tpcds[index],
         ]
     };
     let [bdbench, tpcds] = factors(1);
@@ -256,8 +256,8 @@ fn factors_in_the_text_are_those_of_table_1_but_for_one() {
     assert!((bdbench - 1.5).abs() < 1e-9 && (tpcds - 4.0).abs() < 1e-9);
 }
 
-/// Section 5.5: blocked-time analysis says 48.6%, upgrading says 77.7%. The direct comparison of running times, which
-/// is what was done there, is in the speed-ups of schemes.
+/// Section 5.5: blocked-time analysis yields 48.6%, upgrading 77.7%. The direct comparison of running times, as made
+/// there, is in the speed-ups of schemes.
 #[test]
 fn upgrading_shows_what_blocked_time_analysis_underestimates() {
     let runs = vec![

@@ -20,7 +20,7 @@ fn base() -> Scheme {
     scheme(1.2, "HDD", "1Gbps")
 }
 
-/// A number from 0 to 1 that looks like chance.
+/// A pseudo-random number from 0 to 1.
 fn chance(seed: u64) -> f64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
     for _ in 0..3 {
@@ -30,7 +30,7 @@ fn chance(seed: u64) -> f64 {
     (x >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// About normal, with standard deviation 1.
+/// Approximately normal, with standard deviation 1.
 fn normal(seed: u64) -> f64 {
     (0..12)
         .map(|n| chance(seed.wrapping_mul(12).wrapping_add(n)))
@@ -51,7 +51,7 @@ proptest! {
 
     #[test]
     fn units_and_the_order_of_rows_do_not_matter(job in jobs(), scale in 0.001..1000.0f64) {
-        let noise = |at: usize| 1.0 + 0.05 * normal(at as u64);
+        let noise = |index: usize| 1.0 + 0.05 * normal(index as u64);
         let runs = job.runs(noise, 3);
         let mut others: Vec<Run> = runs.iter().rev().cloned().collect();
         for other in &mut others {
@@ -95,7 +95,7 @@ proptest! {
     }
 }
 
-/// Of intervals at 95% about 95% must hold the truth; of wrong verdicts that say they are sure there must be few.
+/// About 95% of the intervals must contain the truth; few wrong verdicts may claim to be certain.
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
     let job = Job {
@@ -108,7 +108,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
     let trials = 400;
     let (mut inside, mut of, mut sure, mut wrong) = (0, 0, 0, 0);
     for trial in 0..trials {
-        let noise = |at: usize| 1.0 + 0.04 * normal(trial * 1000 + at as u64);
+        let noise = |index: usize| 1.0 + 0.04 * normal(trial * 1000 + index as u64);
         let runs = Runs::new(base(), job.runs(noise, 3)).expect("runs");
         let analysis = Analysis::new(&runs);
         for indicator in &analysis.indicators {
@@ -190,7 +190,7 @@ fn suggestions_need_the_whole_interval_and_the_utilisation() {
     assert_eq!(with([10.0, 13.0, 5.1, 7.1], Some(0.17)), None);
 }
 
-/// As seen with a program that only sends over a slow network: equation 5 finds nothing.
+/// Observed with a program that only sends over a slow network: equation 5 finds nothing.
 #[test]
 fn a_job_that_does_not_compute_has_a_note_on_what_helped() {
     let mut runs = Vec::new();

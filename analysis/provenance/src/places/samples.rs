@@ -1,4 +1,4 @@
-//! What samples say of the tasks whose records were followed.
+//! Samples of tasks whose records were traced.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use unfuse_format::{
 use super::RecordPlace;
 use crate::{RecordRef, TaskTraces};
 
-/// What the writer calls the thread of Python processes.
+/// The writer's name for the thread of Python processes.
 const PYTHON: &str = "Python worker";
 
-/// Finds the lines that tasks' samples were at while they were busy with records, and says how many of the tasks that were followed had
-/// a Python process work for them.
+/// Finds the lines that tasks ran while they processed records. Returns the number of traced tasks with a Python
+/// process.
 pub(super) fn look(
     dir: &ProfileDir,
     traces: &TaskTraces,
@@ -64,7 +64,7 @@ pub(super) fn look(
             .iter()
             .filter(|row| row.task == Some(place.task) && row.app == place.app)
         {
-            // Samples with one stack are summed up over a window.
+            // Samples with one stack are summed over a window.
             let window = row.end_ns.saturating_sub(row.start_ns).max(1) as f64;
             let both = row
                 .end_ns
@@ -87,8 +87,8 @@ pub(super) fn look(
     Ok(python.len())
 }
 
-/// Whose code a person would look at: that of the innermost frame which is neither the JDK's nor Scala's nor Spark's nor ours, or, where there is
-/// none, the innermost.
+/// The line of interest: that of the innermost frame which is not the JDK's, Scala's, Spark's or ours or, without one,
+/// the innermost.
 fn hot_line(frames: &[Arc<Frame>]) -> Option<String> {
     const LIBRARIES: [&str; 8] = [
         "io.unfuse.",

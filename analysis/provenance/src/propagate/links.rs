@@ -1,4 +1,4 @@
-//! Where what one task made meets what another one reads: by id, a bucket at a time.
+//! Joins the outputs of tasks with the inputs of others, by id, one bucket at a time.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::RecordPath;
 use crate::buckets::{Buckets, bucket_of};
 
-/// A record on its way through a shuffle or a cache.
+/// A record in a shuffle or a cache.
 #[derive(Serialize, Deserialize)]
 struct SentRecord {
     link: u32,
@@ -15,7 +15,7 @@ struct SentRecord {
     path: RecordPath,
 }
 
-/// A record that a task read, looked for by its id.
+/// A record that a task read, to be found by its id.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Lookup {
     pub(super) link: u32,
@@ -26,7 +26,7 @@ pub(super) struct Lookup {
     pub(super) position: i64,
 }
 
-/// What it came from.
+/// The path to it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Match {
     pub(super) trace: u32,
@@ -35,7 +35,7 @@ pub(super) struct Match {
     pub(super) linked: Upstream,
 }
 
-/// The records of one id: the slowest way to any, and how many were read for it.
+/// The records with one id: the slowest path to any of them, and the number read for it.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Upstream {
     pub(super) path: RecordPath,
@@ -56,7 +56,7 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// For so many buckets, which may have so many bytes in memory.
+    /// Links with `buckets` buckets, which may use `memory` bytes in memory.
     pub(super) fn new(buckets: usize, memory: usize) -> Self {
         Self {
             on_the_way: Buckets::new(buckets, memory),
@@ -73,7 +73,7 @@ impl Links {
         self.on_the_way.put(bucket, &SentRecord { link, id, path })
     }
 
-    /// Finds what is wanted.
+    /// Finds the records to look up.
     pub(super) fn meet(
         &mut self,
         wanted: &mut Buckets<Lookup>,

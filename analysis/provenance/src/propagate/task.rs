@@ -1,4 +1,4 @@
-//! One task attempt: from what it read to what it made.
+//! Propagates records through one task attempt.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Records<'a> {
 
 struct Source<'a> {
     row: &'a RecordSourceRow,
-    /// By position: what it came from, if it came from anything, and its latency here.
+    /// By position: the path to it, if there is one, and its latency here.
     records: Vec<Record>,
     unlinked: u64,
 }
@@ -34,7 +34,7 @@ impl Record {
         self.path_with(self.ns, 1)
     }
 
-    /// One of so many that it became, which took so long; the shuffle's latency is shared among them.
+    /// The path to one of `several` outputs of it, which took `ns`; they share the shuffle's latency.
     fn path_with(&self, ns: i64, several: i64) -> RecordPath {
         let own = ns.saturating_add(self.shuffle_ns / several.max(1));
         match &self.before {
@@ -78,13 +78,13 @@ impl<'a> Records<'a> {
             .filter(|source| outputs.contains(&self.trace.output_of(source.row)))
     }
 
-    /// How many inputs of the program go into some outputs.
+    /// Number of the program's inputs that go into some outputs.
     pub(super) fn inputs(&self, outputs: &[i32]) -> u64 {
         let sources = self.into(outputs).filter(|s| s.row.links.is_empty());
         sources.map(Source::count).sum()
     }
 
-    /// How many records go into some outputs.
+    /// Number of records that go into some outputs.
     pub(super) fn read(&self, outputs: &[i32]) -> u64 {
         self.into(outputs).map(Source::count).sum()
     }
@@ -97,7 +97,7 @@ impl<'a> Records<'a> {
     pub(super) fn made(&self, output: i32, rows: &[RecordOutRow]) -> Vec<OutputRecord> {
         let rows: Vec<&RecordOutRow> = rows.iter().filter(|row| row.output == output).collect();
         let mut made: Vec<OutputRecord> = Vec::new();
-        // Of each source the last range that was summed up: records made of many share it.
+        // The last summed range of each source: outputs of many records share it.
         let mut known: HashMap<i32, (i64, i64, RecordPath)> = HashMap::new();
         let shared = shared(&rows);
         for row in &rows {
@@ -136,7 +136,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Into how many each record went that became several.
+/// For each record that became several, their number.
 fn shared(rows: &[&RecordOutRow]) -> HashMap<(i32, i64), i64> {
     let mut shared = HashMap::new();
     for pair in rows.windows(2) {
@@ -192,16 +192,16 @@ impl<'a> Source<'a> {
         self.records.len() as u64
     }
 
-    /// One of several that were made of the same records, with the time that it took by itself.
+    /// One of several outputs of the same records, with its own time.
     fn by_itself(&self, of_range: &RecordPath, ns: i64) -> RecordPath {
-        let at = RecordRef {
+        let record = RecordRef {
             position: SEVERAL,
             ..self.records[0].at
         };
-        of_range.by_itself(at, ns)
+        of_range.by_itself(record, ns)
     }
 
-    /// One of several that a record became: its time is that since the one before it.
+    /// One of several outputs of a record: its time is that since the previous one.
     fn one_of(&self, row: &RecordOutRow, several: i64) -> Option<RecordPath> {
         let [record] = self.in_range(row)? else {
             return None;
@@ -209,7 +209,7 @@ impl<'a> Source<'a> {
         Some(record.path_with(row.ns.max(0), several))
     }
 
-    /// The records of a range, if all are there: of a damaged profile some are missing.
+    /// The records of a range, if all exist; damaged profiles have gaps.
     fn in_range(&self, row: &RecordOutRow) -> Option<&[Record]> {
         let end = row.first.checked_add(row.count)?;
         let before = |position: i64| {
@@ -220,8 +220,8 @@ impl<'a> Source<'a> {
         (range.len() as i64 == row.count).then_some(range)
     }
 
-    /// The slowest way over the records of a range. Reading them has no time of what is made of all of them: it would count as often as
-    /// there are such records.
+    /// The slowest path through the records of a range. Reading them has no time of an output of all of them: it would
+    /// count once for each of these outputs.
     fn range(&self, row: &RecordOutRow) -> Option<RecordPath> {
         match self.in_range(row)? {
             [one] => Some(one.path()),

@@ -9,35 +9,35 @@ use serde::Serialize;
 use super::{Instance, Prices, Tariff};
 use crate::SizingError;
 
-/// Parts of a slot in which capacities are counted: speeds have two digits.
+/// Capacities are counted in such parts of a slot: speeds have two digits.
 const PARTS: f64 = 100.0;
-/// Capacities looked at, at most: each is predicted.
+/// Maximum number of capacities: each is predicted.
 const CAPACITIES: usize = 5_000;
 
-/// How many machines of each type.
+/// Number of machines of each type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Cluster(pub Vec<(String, u32)>);
 
-/// What can be had within a range of capacities.
+/// The clusters available within a range of capacities.
 #[derive(Clone, Debug)]
 pub struct Market {
-    /// Of all prices.
+    /// Currency of all prices.
     pub currency: String,
     /// Fewest slots.
     pub least: f64,
     /// Most slots.
     pub most: f64,
     pub(super) machines: Vec<Machine>,
-    /// Slots, an hour's price and counts of the cheapest cluster of each capacity, by capacity.
+    /// Slots, hourly price and counts of the cheapest cluster of each capacity, by capacity.
     pub(super) clusters: Vec<(f64, f64, Counts)>,
 }
 
-/// A type of machine at its price.
+/// A type of machine with its price.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     pub name: String,
-    /// In parts of a slot.
+    /// Capacity in parts of a slot.
     parts: usize,
     pub capacity: f64,
     pub price: f64,
@@ -45,8 +45,8 @@ pub(super) struct Machine {
 }
 
 impl Market {
-    /// Finds the cheapest cluster of every capacity that whole machines can have, exactly: however the time depends
-    /// on capacity, no other cluster can be better.
+    /// Finds the exactly cheapest cluster for every capacity that whole machines can have: whatever the time as a
+    /// function of capacity, no other cluster is better.
     ///
     /// # Errors
     /// If no cluster has so many slots.
@@ -85,8 +85,8 @@ impl Market {
             });
         }
         let mut clusters = Vec::new();
-        for (at, found) in fill(&machines, unit, size).into_iter().enumerate().skip(1) {
-            let slots = (at * unit) as f64 / PARTS;
+        for (index, found) in fill(&machines, unit, size).into_iter().enumerate().skip(1) {
+            let slots = (index * unit) as f64 / PARTS;
             if let Some((price, bought)) = found
                 && slots >= least * (1.0 - 1e-9)
             {
@@ -115,21 +115,21 @@ impl Market {
 /// Machines of a cluster, by type.
 type Counts = Vec<(usize, u32)>;
 
-/// A price with what was bought, for each capacity that can be had.
-type Filled = Vec<Option<(f64, Bought)>>;
+/// For each possible capacity, the least price and the purchases for it.
+type PriceTable = Vec<Option<(f64, PurchaseChain)>>;
 
-/// What was bought, the last first; clusters share what they have in common.
-type Bought = Option<Rc<Purchase>>;
+/// Purchases, the last first; clusters share common ones.
+type PurchaseChain = Option<Rc<Purchase>>;
 
-/// Some machines of a type, and what was bought before.
+/// Some machines of a type, and the purchases before.
 struct Purchase {
     kind: usize,
     count: u32,
-    before: Bought,
+    before: PurchaseChain,
 }
 
 impl Drop for Purchase {
-    /// One after the other: chains are too long for one call within another.
+    /// Iteratively: chains are too long for recursion.
     fn drop(&mut self) {
         let mut before = self.before.take();
         while let Some(mut purchase) = before.and_then(Rc::into_inner) {
@@ -139,39 +139,39 @@ impl Drop for Purchase {
 }
 
 /// Counts of machines by type, in order of the types.
-fn counts(bought: &Bought) -> Counts {
+fn counts(bought: &PurchaseChain) -> Counts {
     let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
-    let mut at = bought;
-    while let Some(purchase) = at {
+    let mut rest = bought;
+    while let Some(purchase) = rest {
         *counts.entry(purchase.kind).or_default() += purchase.count;
-        at = &purchase.before;
+        rest = &purchase.before;
     }
     counts.into_iter().collect()
 }
 
-/// A knapsack with as many of each machine as can be had, one type after the other.
-fn fill(machines: &[Machine], unit: usize, size: usize) -> Filled {
-    let mut best: Filled = vec![None; size + 1];
+/// A knapsack over the types of machines, each up to its limit.
+fn fill(machines: &[Machine], unit: usize, size: usize) -> PriceTable {
+    let mut best: PriceTable = vec![None; size + 1];
     best[0] = Some((0.0, None));
     for (kind, machine) in machines.iter().enumerate() {
         let step = machine.parts / unit;
         let fit = size / step;
         let at_most = machine.at_most.map_or(usize::MAX, |count| count as usize);
         if at_most >= fit {
-            // As many as fit: one more than the cheapest of a machine less.
-            for at in step..=size {
-                buy(&mut best, machine, kind, at, step, 1);
+            // Without a limit: one machine more than the cheapest cluster without it.
+            for index in step..=size {
+                buy(&mut best, machine, kind, index, step, 1);
             }
             continue;
         }
-        // Lots of 1, 2, 4 … and the rest: sums of them are all numbers up to the most.
+        // Lots of 1, 2, 4 … and the rest: their sums are all numbers up to the limit.
         let mut left = at_most;
         let mut lot = 1;
         while left > 0 {
             let count = lot.min(left);
-            // From the largest on, so that no lot is bought twice.
-            for at in (count * step..=size).rev() {
-                buy(&mut best, machine, kind, at, step, count);
+            // From the largest on, so that no lot is used twice.
+            for index in (count * step..=size).rev() {
+                buy(&mut best, machine, kind, index, step, count);
             }
             left -= count;
             lot *= 2;
@@ -180,13 +180,23 @@ fn fill(machines: &[Machine], unit: usize, size: usize) -> Filled {
     best
 }
 
-/// Replaces the cheapest purchase known for a capacity, if `count` machines more on a smaller one cost less.
-fn buy(best: &mut Filled, machine: &Machine, kind: usize, at: usize, step: usize, count: usize) {
-    let Some((price, before)) = &best[at - count * step] else {
+/// Replaces the cheapest purchase for a capacity if `count` more machines on a smaller one cost less.
+fn buy(
+    best: &mut PriceTable,
+    machine: &Machine,
+    kind: usize,
+    index: usize,
+    step: usize,
+    count: usize,
+) {
+    let Some((price, before)) = &best[index - count * step] else {
         return;
     };
     let price = price + count as f64 * machine.price;
-    if best[at].as_ref().is_some_and(|(known, _)| price >= *known) {
+    if best[index]
+        .as_ref()
+        .is_some_and(|(known, _)| price >= *known)
+    {
         return;
     }
     let purchase = Purchase {
@@ -194,7 +204,7 @@ fn buy(best: &mut Filled, machine: &Machine, kind: usize, at: usize, step: usize
         count: count as u32,
         before: before.clone(),
     };
-    best[at] = Some((price, Some(Rc::new(purchase))));
+    best[index] = Some((price, Some(Rc::new(purchase))));
 }
 
 fn gcd(a: usize, b: usize) -> usize {

@@ -1,4 +1,4 @@
-//! Clusters, what they cost, and section V's questions.
+//! Clusters, their prices, and section V's questions.
 
 mod market;
 mod prices;

@@ -10,14 +10,14 @@ use crate::SizingError;
 
 /// The largest table that is read, bytes.
 const LARGEST: u64 = 16 << 20;
-/// Most types of machines in a table. Clouds have about a thousand.
+/// Maximum number of types in a table. Clouds have about a thousand.
 const MOST_INSTANCES: usize = 2_000;
 
-/// What machines can be had, and for how much.
+/// The machines on offer, with their prices.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    /// Of all prices, such as USD.
+    /// Currency of all prices, such as USD.
     pub currency: String,
     /// The machines.
     #[serde(rename = "instance")]
@@ -30,26 +30,26 @@ pub struct Prices {
 pub struct Instance {
     /// Its name.
     pub name: String,
-    /// Tasks that run on it at once.
+    /// Number of tasks that it runs at once.
     pub slots: u32,
-    /// How fast a slot is against those that the profile was measured on.
+    /// Speed of a slot relative to those of the profile.
     #[serde(default = "one")]
     pub speed: f64,
-    /// An hour's price.
+    /// Hourly price.
     pub on_demand: f64,
-    /// An hour's price of a machine that may be taken away.
+    /// Hourly price of a machine that can be reclaimed.
     pub spot: Option<f64>,
-    /// How many can be had.
+    /// Maximum number of machines.
     pub at_most: Option<u32>,
 }
 
-/// Which price counts.
+/// The price that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tariff {
-    /// For machines that stay.
+    /// For permanent machines.
     OnDemand,
-    /// For machines that may be taken away; those without such a price are left out.
+    /// For machines that can be reclaimed; those without such a price are left out.
     Spot,
 }
 
@@ -61,7 +61,7 @@ impl Prices {
     /// Reads a table.
     ///
     /// # Errors
-    /// With what is wrong in which file.
+    /// If the file cannot be read or is invalid; the error has the file and the reason.
     pub fn read(path: &Path) -> Result<Self, SizingError> {
         let file = path.display().to_string();
         let text = read_given_text(path, LARGEST).map_err(|error| SizingError::File {
@@ -71,7 +71,7 @@ impl Prices {
         Self::parse(&text, &file)
     }
 
-    /// The same from a text; the name is for errors.
+    /// Parses a table; `file` is for errors.
     ///
     /// # Errors
     /// As [`Prices::read`].
@@ -140,7 +140,7 @@ impl Prices {
 }
 
 impl Instance {
-    /// An hour's price, if it has one.
+    /// Its hourly price in a tariff, if it has one.
     pub fn price(&self, tariff: Tariff) -> Option<f64> {
         match tariff {
             Tariff::OnDemand => Some(self.on_demand),
@@ -148,7 +148,7 @@ impl Instance {
         }
     }
 
-    /// Slots of the profile's speed.
+    /// Its slots, in slots of the profile's speed.
     pub fn capacity(&self) -> f64 {
         f64::from(self.slots) * self.speed
     }

@@ -1,4 +1,4 @@
-//! The cheapest cluster before a deadline, the fastest for a budget, and all that lie between.
+//! The cheapest cluster for a deadline, the fastest for a budget, and the curve between them.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::SizingError;
 /// Completion time in s on a number of slots.
 pub type Time<'a> = dyn Fn(f64) -> Result<f64, SizingError> + 'a;
 
-/// A cluster with what the job takes on it.
+/// A cluster with the time and cost of the job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Offer {
     /// The machines.
@@ -17,7 +17,7 @@ pub struct Offer {
     pub slots: f64,
     /// *T_Est*, s.
     pub seconds: f64,
-    /// An hour's price.
+    /// Hourly price.
     pub per_hour: f64,
     /// Price of the job, equation 9.
     pub cost: f64,
@@ -27,7 +27,7 @@ impl Market {
     /// The cheapest cluster of each capacity with its time.
     ///
     /// # Errors
-    /// Those of the time.
+    /// If the time cannot be predicted.
     pub fn offers(&self, time: &Time) -> Result<Vec<Offer>, SizingError> {
         let offer = |(slots, price, counts): &(f64, f64, Vec<(usize, u32)>)| {
             let seconds = time(*slots)?;
@@ -47,11 +47,11 @@ impl Market {
     }
 }
 
-/// The cheapest cluster that ends before a deadline in s: objective 9 under T_Est < SLO.
-/// Who wants to be surer has another `end` be before it, such as the upper one of an interval.
+/// The cheapest cluster that meets a deadline in s: objective 9 under T_Est < SLO. For more certainty, `end` replaces
+/// the time in the comparison, such as the upper end of an interval.
 ///
 /// # Errors
-/// [`SizingError::NoCluster`], with the best possible, if none does.
+/// [`SizingError::NoCluster`] with the best possible cluster, if none meets it.
 pub fn cheapest(
     market: &Market,
     time: &Time,
@@ -90,10 +90,10 @@ pub fn cheapest(
     })
 }
 
-/// The fastest cluster on which the job costs at most a budget; of equally fast ones the cheapest.
+/// The fastest cluster on which the job is within a budget; of equally fast ones the cheapest.
 ///
 /// # Errors
-/// [`SizingError::NoBudget`], with the cheapest, if there is none.
+/// [`SizingError::NoBudget`] with the cheapest cluster, if none is within it.
 pub fn best(market: &Market, time: &Time, budget: f64) -> Result<Offer, SizingError> {
     positive("the budget", budget)?;
     let offers = market.offers(time)?;
@@ -120,10 +120,10 @@ pub fn best(market: &Market, time: &Time, budget: f64) -> Result<Offer, SizingEr
     })
 }
 
-/// The offers that no other is both faster and cheaper than (Pareto), the fastest first.
+/// The offers that no other one beats in both time and cost (Pareto), the fastest first.
 ///
 /// # Errors
-/// Those of the time.
+/// If the time cannot be predicted.
 pub fn curve(market: &Market, time: &Time) -> Result<Vec<Offer>, SizingError> {
     let mut offers = market.offers(time)?;
     offers.sort_by(|a, b| {

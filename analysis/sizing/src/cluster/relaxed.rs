@@ -1,10 +1,11 @@
-//! The sizing problem with broken numbers of machines, as a second-order cone program for the interior-point solver.
+//! The sizing problem with fractional numbers of machines, as a second-order cone program for the interior-point
+//! solver.
 //!
-//! For one size and number of iterations equation 8 is T = K + P·n + Q/n, convex in n, with n the capacity of all
-//! machines. The cost of equation 9, r·T with r the hourly price, is not convex in several types: r·n and r/n are
-//! products. But r ≥ ρ·n, where ρ is the least price of a slot, so K·r + P·ρ·n² + Q·ρ is convex and never above the
-//! cost; it is the cost wherever the type with the cheapest slots is enough. Its optimum is a bound that no cluster of whole
-//! machines can be below, and how far the answer is from it says what whole machines cost.
+//! For one size and number of iterations equation 8 is T = K + P·n + Q/n, convex in n, the capacity of all machines.
+//! The cost of equation 9, r·T with the hourly price r, is not convex in several types: r·n and r/n are products. But r
+//! ≥ ρ·n, where ρ is the least price of a slot, so K·r + P·ρ·n² + Q·ρ is convex and at most the cost; it equals the
+//! cost if the type with the cheapest slots suffices. Its optimum is a lower bound for clusters of whole machines, and
+//! the distance of the answer from it is the price of whole machines.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{
@@ -16,16 +17,16 @@ use super::Market;
 use crate::SizingError;
 use crate::least_squares::{is_solved, settings};
 
-/// The optimum with broken numbers of machines.
+/// The optimum with fractional numbers of machines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RelaxedOptimum {
-    /// How many of each type.
+    /// Number of machines of each type.
     pub machines: Vec<(String, f64)>,
     /// Their capacity.
     pub slots: f64,
     /// T_Est there, s.
     pub seconds: f64,
-    /// What no cluster costs less than (deadline given).
+    /// The lower bound of the cost (with a deadline).
     pub least_cost: f64,
 }
 
@@ -37,10 +38,10 @@ struct Program {
     cones: Vec<SupportedConeT<f64>>,
 }
 
-/// The cheapest cluster before a deadline in s, for T = K + P·n + Q/n (s). None if no capacity of the market meets it.
+/// The cheapest cluster for a deadline in s, with T = K + P·n + Q/n (s). `None` if no capacity of the market meets it.
 ///
 /// # Errors
-/// If the solver finds no end.
+/// If the solver does not converge.
 pub fn relaxed(
     market: &Market,
     (constant, by_slot, shared): (f64, f64, f64),
@@ -62,7 +63,7 @@ pub fn relaxed(
         cost[kind] = constant * per_slot(machine) * most / unit_cost;
     }
     cost[kinds + 1] = by_slot * least_price * most * most / unit_cost;
-    // Where nothing depends on n, the fewest machines.
+    // If nothing depends on n, the fewest machines.
     cost[..kinds].iter_mut().for_each(|factor| *factor += 1e-9);
     let Some(found) = program.solve(&cost)? else {
         return Ok(None);
@@ -85,8 +86,8 @@ pub fn relaxed(
     }))
 }
 
-/// What a cluster has to meet, with times in units of `scale` s. The columns are shares of the market's largest capacity: y by
-/// type of machine, then u ≥ 1 / Σy, then q ≥ (Σy)².
+/// The constraints of a cluster, with times in units of `scale` s. The columns are shares of the market's largest
+/// capacity: y by type of machine, then u ≥ 1 / Σy, then q ≥ (Σy)².
 fn constraints(
     market: &Market,
     (constant, by_slot, shared): (f64, f64, f64),
@@ -158,7 +159,7 @@ impl Program {
         self.right.push(right);
     }
 
-    /// None if nothing meets the constraints.
+    /// `None` if nothing meets the constraints.
     fn solve(&self, cost: &[f64]) -> Result<Option<Vec<f64>>, SizingError> {
         use clarabel::solver::SolverStatus::{AlmostPrimalInfeasible, PrimalInfeasible};
         let quadratic = CscMatrix::zeros((self.columns, self.columns));

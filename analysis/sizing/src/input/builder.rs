@@ -1,4 +1,4 @@
-//! A run from its events.
+//! Builds a run from its events.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -9,7 +9,7 @@ use unfuse_format::counted;
 use super::GivenValues;
 use crate::{Category, Phases, Point, Run};
 
-/// What has been seen of a run.
+/// The events of a run so far.
 #[derive(Default)]
 pub(super) struct Builder {
     id: Option<String>,
@@ -17,13 +17,13 @@ pub(super) struct Builder {
     started_ms: Option<i64>,
     ended_ms: Option<i64>,
     properties: BTreeMap<String, String>,
-    /// (executor, cores, from, to).
+    /// Executor, cores, start and end, ms since the epoch.
     executors: Vec<(String, u32, i64, Option<i64>)>,
     pub(super) jobs: BTreeMap<i64, Job>,
-    /// The job that listed a stage first.
+    /// The first job that listed a stage.
     pub(super) job_of: HashMap<i32, i64>,
     pub(super) stages: BTreeMap<(i32, i32), Attempt>,
-    /// Without the preparation.
+    /// The phases without the preparation.
     phases: Phases,
     failed_tasks: u64,
     failed_stages: u64,
@@ -40,7 +40,7 @@ pub(super) struct Job {
 #[derive(Default)]
 pub(super) struct Attempt {
     pub(super) info: Option<StageInfo>,
-    /// Launch in ms and seconds of each task.
+    /// Launch, ms since the epoch, and duration, s, of each task.
     pub(super) tasks: Vec<(i64, f64)>,
 }
 
@@ -90,7 +90,7 @@ impl Builder {
             Event::StageCompleted(info) => {
                 self.failed_stages += u64::from(info.failure.is_some());
                 let attempt = self.stages.entry((info.stage, info.attempt)).or_default();
-                // Only the submitted one has properties.
+                // Only the submitted stage has properties.
                 attempt.info.get_or_insert(info);
             }
             Event::TaskEnd(task) => self.task(&task),
@@ -127,12 +127,12 @@ impl Builder {
         self.phases.execution += run - communication;
     }
 
-    /// The application's id, where it has one.
+    /// The application's id, if it has one.
     pub fn id(&self) -> Option<&String> {
         self.id.as_ref()
     }
 
-    /// The run with notes, or why there is none to fit.
+    /// The run with notes, or why it cannot be fitted.
     pub fn finish(self, path: &Path, given: &GivenValues) -> Result<(Run, Vec<String>), String> {
         let started = self
             .started_ms
@@ -221,7 +221,7 @@ impl Builder {
         Ok(notes)
     }
 
-    /// Slots over the time in which tasks ran, on average: executors come and go.
+    /// Average number of slots over the time in which tasks ran: executors come and go.
     fn slots(&self, notes: &mut Vec<String>) -> Result<f64, String> {
         let tasks = || self.stages.values().flat_map(|attempt| &attempt.tasks);
         let from = tasks().map(|(launched, _)| *launched).min().unwrap_or(0);
@@ -254,7 +254,8 @@ impl Builder {
         Ok(slots)
     }
 
-    /// Input of the job. Iterations read the same again, so of an iterative job it is what one Spark job reads at most.
+    /// Input of the job, bytes. Iterations read the same input again, so for an iterative job it is the maximum of one
+    /// Spark job.
     fn input_bytes(&self, iterations: f64) -> f64 {
         let each = self.jobs.values().map(|job| job.input_bytes as f64);
         if iterations > 1.0 {
@@ -284,9 +285,9 @@ impl Builder {
                 let info = attempt.info.as_ref()?;
                 let sql = info.properties.sql.is_some();
                 let seconds = attempt.tasks.iter().map(|(_, seconds)| seconds).sum();
-                Some((Category::of_stage(&info.details, sql), seconds))
+                Some((Category::from_stage(&info.details, sql), seconds))
             })
             .collect();
-        Category::of_application(&stages)
+        Category::from_stages(&stages)
     }
 }

@@ -1,4 +1,4 @@
-//! What the person says of runs: a CSV table of log, iterations and bytes.
+//! Values that the user supplies for runs: a CSV table of log, iterations and bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ const LARGEST: u64 = 64 << 20;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GivenValues(BTreeMap<String, Values>);
 
-/// Of one run; what is not said comes from its log or profile.
+/// Values of one run; missing ones come from its log or profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Values {
     pub iterations: Option<f64>,
@@ -36,7 +36,7 @@ impl GivenValues {
     /// Reads the table.
     ///
     /// # Errors
-    /// With the row that cannot be.
+    /// The row that is invalid.
     pub fn read(path: &Path) -> Result<Self, SizingError> {
         let wrong = |why: String| SizingError::File {
             file: path.display().to_string(),
@@ -46,7 +46,7 @@ impl GivenValues {
         Self::parse(&text, path)
     }
 
-    /// The same from the table's bytes; the path is for errors.
+    /// Parses the table; `path` is for errors.
     ///
     /// # Errors
     /// As [`GivenValues::read`].

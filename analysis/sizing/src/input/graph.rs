@@ -1,4 +1,4 @@
-//! Which stages ran, and what each had to wait for.
+//! The stages that ran, and their dependencies.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::builder::{Attempt, Builder, Job};
 use crate::{Stage, Times};
 
 impl Builder {
-    /// The stages that ran, by submission, with what each had to wait for.
+    /// The stages that ran, in order of submission, with those that each waited for.
     pub(super) fn graph(&self) -> Vec<Stage> {
         let mut ran: Vec<(&(i32, i32), &Attempt)> = self
             .stages
@@ -20,27 +20,27 @@ impl Builder {
             said.or_else(|| attempt.tasks.iter().map(|(launched, _)| *launched).min())
         };
         ran.sort_by_key(|(key, attempt)| (submitted(attempt), **key));
-        let job_at = |at: usize| self.job_of.get(&ran[at].0.0);
+        let job_at = |index: usize| self.job_of.get(&ran[index].0.0);
         let mut last_of_job: HashMap<i64, usize> = HashMap::new();
-        for at in 0..ran.len() {
-            if let Some(job) = job_at(at) {
-                last_of_job.insert(*job, at);
+        for index in 0..ran.len() {
+            if let Some(job) = job_at(index) {
+                last_of_job.insert(*job, index);
             }
         }
         let mut stages = Vec::with_capacity(ran.len());
-        for (at, (key, attempt)) in ran.iter().enumerate() {
+        for (index, (key, attempt)) in ran.iter().enumerate() {
             let parents = attempt.info.iter().flat_map(|info| &info.parents);
             let earlier = |stage: i32| {
-                let same = ran[..at].iter().rposition(|(other, _)| other.0 == stage);
+                let same = ran[..index].iter().rposition(|(other, _)| other.0 == stage);
                 same.filter(|_| stage != key.0)
             };
             let mut after: Vec<usize> = parents.filter_map(|stage| earlier(*stage)).collect();
             if after.is_empty() {
-                let jobs = job_at(at)
+                let jobs = job_at(index)
                     .map(|job| self.jobs_before(*job, &last_of_job))
                     .unwrap_or_default();
                 let lasts = jobs.iter().filter_map(|job| last_of_job.get(job).copied());
-                after.extend(lasts.filter(|last| *last < at));
+                after.extend(lasts.filter(|last| *last < index));
             }
             after.sort_unstable();
             after.dedup();
@@ -58,8 +58,8 @@ impl Builder {
         stages
     }
 
-    /// The jobs that had ended when a job began, and that no other of them came after: a driver starts a job when it has
-    /// what it needs.
+    /// The jobs that had ended when a job began, and that no other of them came after: a driver starts a job when it
+    /// has all results that it needs.
     fn jobs_before(&self, job: i64, ran: &HashMap<i64, usize>) -> Vec<i64> {
         let Some(begun) = self.jobs.get(&job).map(|job| job.started_ms) else {
             return Vec::new();
@@ -80,17 +80,17 @@ impl Builder {
     }
 }
 
-/// What makes a stage the same in another run, and the operation that its tasks end with.
+/// The identity of a stage across runs, and the last operation of its tasks.
 fn names(info: &StageInfo) -> (String, String) {
     let (call, place) = info.name.split_once(" at ").unwrap_or((&info.name, ""));
-    // Scripts may lie elsewhere in another run.
+    // Scripts may be elsewhere in another run.
     let place = place.rsplit('/').next().unwrap_or_default();
     let mut scopes: Vec<&str> = Vec::new();
     for rdd in &info.rdds {
-        // `WholeStageCodegen (3)` counts the plan's stages, which differ with its other parts.
+        // `WholeStageCodegen (3)` counts stages of the plan, which differ with its other parts.
         let scope = rdd.scope.as_deref().unwrap_or(&rdd.name);
         let scope = scope.split(" (").next().unwrap_or(scope).trim();
-        // Names of sources have paths in them, which differ with the size.
+        // Names of sources contain paths, which differ with the size.
         if !scope.is_empty() && !scope.contains('/') && scopes.last() != Some(&scope) {
             scopes.push(scope);
         }

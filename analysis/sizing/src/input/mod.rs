@@ -1,8 +1,8 @@
 //! Runs from event logs and profile directories.
 //!
-//! Iterations and size are in neither. They are read, in this order, from a table that the person wrote, from the
-//! properties `spark.unfuse.iterations` and `spark.unfuse.bytes` that the job was submitted with, and else they are
-//! one iteration, and what the job read.
+//! Neither has iterations and size. They come, in this order, from a table by the user, from the properties
+//! `spark.unfuse.iterations` and `spark.unfuse.bytes` of the job, and else they are one iteration, and the bytes that
+//! the job read.
 
 mod builder;
 mod given;
@@ -21,43 +21,44 @@ use self::builder::Builder;
 pub use self::given::GivenValues;
 use crate::{Run, SizingError};
 
-/// What logs and profiles were good for.
+/// Runs from logs and profiles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logs {
-    /// Runs that ended well.
+    /// Successful runs.
     pub runs: Vec<Run>,
-    /// Those that no run could be taken from.
+    /// Logs and profiles without a run.
     pub left_out: Vec<LeftOut>,
-    /// What is to be said of the others.
+    /// Notes on the others.
     pub notes: Vec<String>,
 }
 
-/// A log or profile without a run to fit.
+/// A log or profile without a usable run.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct LeftOut {
     /// Its path.
     pub log: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// A run, the id of its application, and notes; or why there is none.
-type Found = Result<(Run, Option<String>, Vec<String>), String>;
+/// A run, the id of its application, and notes; or the reason why there is none.
+type RunResult = Result<(Run, Option<String>, Vec<String>), String>;
 
-/// Reads event logs, profile directories, and those in directories. Runs that failed, were killed or still run are left out.
+/// Reads event logs, profile directories, and those in directories. Runs that failed, were killed or still run are left
+/// out.
 ///
 /// # Errors
-/// If a path is not there, or a directory holds none.
+/// If a path does not exist, or a directory contains none.
 pub fn read(paths: &[PathBuf], given: &GivenValues) -> Result<Logs, SizingError> {
     let mut logs = Logs::default();
-    // Profiles have the logs of the same applications beside them.
+    // Profiles contain the logs of the same applications.
     let mut seen: BTreeMap<String, (bool, String)> = BTreeMap::new();
     for path in paths {
         for source in sources_in(path)? {
             let is_profile = ProfileDir::is_at(&source);
             let found = match is_profile {
-                true => of_profile(&source, given),
-                false => vec![(source.clone(), of_log(&source, given))],
+                true => read_profile(&source, given),
+                false => vec![(source.clone(), read_log(&source, given))],
             };
             for (path, found) in found {
                 let name = path.display().to_string();
@@ -87,7 +88,7 @@ pub fn read(paths: &[PathBuf], given: &GivenValues) -> Result<Logs, SizingError>
     Ok(logs)
 }
 
-/// A log or profile, or all of a directory.
+/// A log or profile, or all in a directory.
 fn sources_in(path: &Path) -> Result<Vec<PathBuf>, SizingError> {
     let failed = |why: String| SizingError::File {
         file: path.display().to_string(),
@@ -120,8 +121,8 @@ fn sources_in(path: &Path) -> Result<Vec<PathBuf>, SizingError> {
 }
 
 /// The run of one log.
-fn of_log(path: &Path, given: &GivenValues) -> Found {
-    // Whoever tells it says the path.
+fn read_log(path: &Path, given: &GivenValues) -> RunResult {
+    // The caller adds the path.
     let without_path = |error: String| error.replacen(&path.display().to_string(), "it", 1);
     let mut log = EventLog::open(path).map_err(|error| without_path(error.to_string()))?;
     let mut builder = Builder::default();
@@ -134,8 +135,8 @@ fn of_log(path: &Path, given: &GivenValues) -> Found {
     Ok((run, id, notes))
 }
 
-/// The runs of a profile. One run has the directory's name; several have those of their applications in it.
-fn of_profile(root: &Path, given: &GivenValues) -> Vec<(PathBuf, Found)> {
+/// The runs of a profile. A single run has the directory's name; several have those of their applications in it.
+fn read_profile(root: &Path, given: &GivenValues) -> Vec<(PathBuf, RunResult)> {
     let applications = match profile::applications(root) {
         Ok(applications) => applications,
         Err(why) => return vec![(root.to_owned(), Err(why))],
@@ -156,7 +157,7 @@ fn of_profile(root: &Path, given: &GivenValues) -> Vec<(PathBuf, Found)> {
     runs.collect()
 }
 
-/// A size of which nothing is known counts as one byte in all runs of an application, or not at all.
+/// Sets unknown sizes to one byte, if all runs of an application have none; else drops these runs.
 fn sizes(logs: &mut Logs) {
     let unknown = |run: &Run| run.at.bytes <= 0.0;
     let sized: BTreeSet<String> = logs

@@ -1,4 +1,4 @@
-//! Profile directories: their tables as the events that an event log has, so that both make runs by one builder.
+//! Converts the tables of a profile directory to the events of an event log, so that one builder makes runs from both.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -22,7 +22,7 @@ mod tests;
 pub(super) struct Application {
     pub builder: Builder,
     pub notes: Vec<String>,
-    /// How often it began; more often where Spark tried its driver again.
+    /// Number of starts; more than one if Spark tried its driver again.
     starts: usize,
     /// The jobs that list a stage.
     jobs_of: HashMap<i32, Vec<i64>>,
@@ -32,7 +32,7 @@ pub(super) struct Application {
 
 type Applications = BTreeMap<String, Application>;
 
-/// All applications of a profile by their ids, or why the profile does not describe them.
+/// All applications of a profile by id, or why the profile lacks their data.
 pub(super) fn applications(root: &Path) -> Result<Applications, String> {
     let dir = ProfileDir::open(root).map_err(|error| error.to_string())?;
     let mut notes = Vec::new();
@@ -83,7 +83,7 @@ fn entry<'a>(found: &'a mut Applications, app: &str) -> &'a mut Application {
     found.entry(app.to_owned()).or_default()
 }
 
-/// Takes the rows of a table in the order in which they were written.
+/// Processes the rows of a table in the order of writing.
 fn each<T: Table>(
     dir: &ProfileDir,
     notes: &mut Vec<String>,
@@ -93,7 +93,7 @@ fn each<T: Table>(
     Ok(())
 }
 
-/// The rows of a table in the order in which they were written.
+/// The rows of a table in the order of writing.
 fn rows<T: Table>(dir: &ProfileDir, notes: &mut Vec<String>) -> Result<Vec<T>, String> {
     let read = dir.read::<T>().map_err(|error| error.to_string())?;
     notes.extend(read.problems.iter().map(ToString::to_string));
@@ -188,7 +188,7 @@ impl Application {
         let info = Stage {
             stage: row.stage,
             attempt: row.attempt,
-            // The beginnings of the methods' names.
+            // The begins of the methods' names.
             details: row
                 .packages
                 .iter()
@@ -196,7 +196,7 @@ impl Application {
                 .collect(),
             tasks: row.tasks.max(0).unsigned_abs(),
             rdds: row.rdds.iter().map(rdd).collect(),
-            // By the ids under which they ran, of another job too; when a job starts shows what it waited for.
+            // By the ids under which they ran, possibly in another job; the start of a job shows what it waited for.
             parents: parents
                 .filter(|parent| self.share_a_job(*parent, row.stage))
                 .collect(),
@@ -209,7 +209,7 @@ impl Application {
             },
             name: row.name,
         };
-        // The merged row has what both events of a log say.
+        // The merged row has the data of both events of a log.
         self.builder.add(Event::StageCompleted(info));
     }
 
@@ -221,7 +221,7 @@ impl Application {
     fn task(&mut self, row: TaskRow) {
         let outcome = match row.status.as_str() {
             "SUCCESS" if self.succeeded.insert(row.task) => Outcome::Success,
-            // It ended well before, and its output is lost.
+            // It succeeded before, and its output was lost.
             "SUCCESS" => Outcome::Resubmitted,
             "KILLED" => Outcome::Killed,
             "FAILED" => Outcome::Exception,

@@ -1,9 +1,9 @@
 //! Our own model: the measured stages, replayed on another number of slots.
 //!
-//! The closed form divides all work by n. Real stages have a longest task, a last wave that is not full, and stages
-//! that wait for each other. So each stage keeps the distribution of its task times, and tasks are given to slots as
-//! Spark does: first come, first served. What a stage's work and number of tasks are for another size is fitted
-//! over the runs, for each kind of stage; the time in which no task runs is fitted too.
+//! The closed form divides all work by n. Real stages have a longest task, an incomplete last wave, and wait for each
+//! other. So each stage keeps the distribution of its task times, and tasks get slots as in Spark: first come, first
+//! served. The work and the number of tasks for another size are fitted over the runs for each kind of stage; so is the
+//! time without a running task.
 
 mod scaling;
 mod schedule;
@@ -17,7 +17,7 @@ use crate::closed_form::preparation;
 use crate::least_squares;
 use crate::{Point, Run, SizingError, Stage};
 
-/// Runs that are replayed for one prediction, at each number of iterations.
+/// Number of runs that are replayed for one prediction, for each number of iterations.
 const NEAREST: usize = 3;
 
 /// The measured runs, and how they change with size and slots.
@@ -25,18 +25,18 @@ const NEAREST: usize = 3;
 pub struct Replay {
     /// T_prep, s.
     preparation: f64,
-    /// Time after it in which no task runs, s: always, by iteration, by iteration and slot, by base size.
+    /// Time after it without a running task, s: constant, by iteration, by iteration and slot, by base size.
     idle: [f64; 4],
-    /// Bytes that the factors by size are for.
+    /// The base size of the factors by size, bytes.
     base_bytes: f64,
     scaling: Scaling,
 }
 
 impl Replay {
-    /// Fits how stages scale over some runs.
+    /// Fits how stages scale over the runs.
     ///
     /// # Errors
-    /// If there are none, or the solver finds no end.
+    /// If there are no runs, or the solver does not converge.
     pub fn fit(runs: &[&Run]) -> Result<Self, SizingError> {
         let bytes = runs
             .iter()
@@ -76,29 +76,29 @@ impl Replay {
         Ok(replay)
     }
 
-    /// Completion time at a point, s, from the runs that were fitted. Between and beyond the iterations that were
-    /// run it goes in a straight line; of one number of iterations nothing is known about others.
-    pub fn seconds(&self, runs: &[&Run], at: &Point) -> Option<f64> {
+    /// Completion time at a point, s, from the fitted runs. Between and beyond their numbers of iterations it is
+    /// linear; `None` for other iterations if all runs have the same number.
+    pub fn seconds(&self, runs: &[&Run], point: &Point) -> Option<f64> {
         let mut known: Vec<f64> = runs.iter().map(|run| run.at.iterations).collect();
         known.sort_by(f64::total_cmp);
         known.dedup_by(|a, b| (*a / *b - 1.0).abs() < 0.01);
         let busy = match known.as_slice() {
             [] => return None,
             [only] => {
-                let same = (at.iterations / only - 1.0).abs() < 0.01;
-                same.then(|| self.busy(runs, at, *only))?
+                let same = (point.iterations / only - 1.0).abs() < 0.01;
+                same.then(|| self.busy(runs, point, *only))?
             }
             several => {
-                let above = several.partition_point(|known| *known < at.iterations * 0.995);
+                let above = several.partition_point(|known| *known < point.iterations * 0.995);
                 let right = above.clamp(1, several.len() - 1);
                 let (low, high) = (several[right - 1], several[right]);
-                let share = (at.iterations - low) / (high - low);
-                let (of_low, of_high) = (self.busy(runs, at, low), self.busy(runs, at, high));
+                let share = (point.iterations - low) / (high - low);
+                let (of_low, of_high) = (self.busy(runs, point, low), self.busy(runs, point, high));
                 (of_low + share * (of_high - of_low)).max(0.0)
             }
         };
         let idle = self
-            .idle_row(at)
+            .idle_row(point)
             .iter()
             .zip(&self.idle)
             .map(|(a, b)| a * b)
@@ -106,18 +106,21 @@ impl Replay {
         Some(self.preparation + busy + idle)
     }
 
-    fn idle_row(&self, at: &Point) -> [f64; 4] {
+    fn idle_row(&self, point: &Point) -> [f64; 4] {
         [
             1.0,
-            at.iterations,
-            at.iterations * at.slots,
-            at.bytes / self.base_bytes,
+            point.iterations,
+            point.iterations * point.slots,
+            point.bytes / self.base_bytes,
         ]
     }
 
-    /// Time in which tasks run, s: the mean of the nearest runs of so many iterations, the nearer the more it counts.
-    fn busy(&self, runs: &[&Run], at: &Point, iterations: f64) -> f64 {
-        let wanted = Point { iterations, ..*at };
+    /// Time in which tasks run, s: the mean over the nearest runs with these iterations, weighted by nearness.
+    fn busy(&self, runs: &[&Run], point: &Point, iterations: f64) -> f64 {
+        let wanted = Point {
+            iterations,
+            ..*point
+        };
         let mut near: Vec<(f64, &Run)> = runs
             .iter()
             .filter(|run| (run.at.iterations / iterations - 1.0).abs() < 0.01)
@@ -132,19 +135,19 @@ impl Replay {
             let works: Vec<Work> = run
                 .stages
                 .iter()
-                .map(|stage| self.scaled(stage, run, at))
+                .map(|stage| self.scaled(stage, run, point))
                 .collect();
-            sum += weight * on_slots(&works, at.slots);
+            sum += weight * on_slots(&works, point.slots);
             weights += weight;
         }
         if weights > 0.0 { sum / weights } else { 0.0 }
     }
 
-    /// A stage of a run as it would be at another point.
-    fn scaled<'a>(&self, stage: &'a Stage, run: &Run, at: &Point) -> Work<'a> {
-        let (work, tasks) = self.scaling.factors(&stage.class, &run.at, at);
+    /// A stage of a run, scaled to another point.
+    fn scaled<'a>(&self, stage: &'a Stage, run: &Run, point: &Point) -> Work<'a> {
+        let (work, tasks) = self.scaling.factors(&stage.class, &run.at, point);
         let measured = stage.times.tasks();
-        // Partitions are whole; a stage that had tasks keeps at least one. A million is beyond any stage.
+        // Partitions are whole; a stage with tasks keeps at least one. A million is beyond any stage.
         let tasks = (measured as f64 * tasks)
             .round()
             .clamp(measured.min(1) as f64, 1e6) as usize;
@@ -165,7 +168,7 @@ impl Replay {
     }
 }
 
-/// The makespan on a number of slots that may be broken, as speeds make it.
+/// The makespan on a number of slots that may be fractional because of speeds.
 fn on_slots(works: &[Work], slots: f64) -> f64 {
     let below = slots.floor();
     if below < 1.0 {

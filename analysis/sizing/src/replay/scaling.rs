@@ -1,4 +1,4 @@
-//! How the work and the tasks of a kind of stage change with size and slots.
+//! Fits how the work and the tasks of a kind of stage change with size and slots.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,28 @@ use serde::{Deserialize, Serialize};
 use crate::least_squares;
 use crate::{Point, Run, SizingError};
 
-/// Rounds in which work by size and crowding by slots are fitted in turn; both hardly move after the fourth.
+/// Number of rounds in which work by size and crowding by slots are fitted in turn; both hardly change after the
+/// fourth.
 const ROUNDS: usize = 8;
 
-/// For each kind of stage and for all of them together.
+/// Growth of each kind of stage and of all together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Scaling {
     base_bytes: f64,
-    /// Of a stage that no other run has.
+    /// For a stage that no other run has.
     all: Growth,
-    /// (slots, how much longer the same work takes there than on the fewest slots), by slots: tasks of one machine
+    /// Slots, and the slowdown of the same work relative to the fewest slots, in order of slots: tasks on one machine
     /// share its cores, memory and disk.
     crowding: Vec<(f64, f64)>,
     kinds: BTreeMap<String, Growth>,
 }
 
-/// Factors by size of one kind of stage.
+/// Growth of one kind of stage with size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Growth {
-    /// Work of a stage, s: always, and by base size.
+    /// Work of a stage, s: constant, and by base size.
     work: [f64; 2],
-    /// Tasks of a stage: always, by base size, by slot.
+    /// Tasks of a stage: constant, by base size, by slot.
     tasks: [f64; 3],
 }
 
@@ -93,7 +94,7 @@ impl Scaling {
         Ok(scaling)
     }
 
-    /// By which factors a stage's work and number of tasks change from one point to another.
+    /// The factors by which a stage's work and number of tasks change from one point to another.
     pub(super) fn factors(&self, class: &str, from: &Point, to: &Point) -> (f64, f64) {
         let growth = self.kinds.get(class).unwrap_or(&self.all);
         let ratio = |from: f64, to: f64| {
@@ -103,7 +104,7 @@ impl Scaling {
                 1.0
             }
         };
-        let work = |at: &Point| self.work(growth, at) * self.crowded(at.slots);
+        let work = |point: &Point| self.work(growth, point) * self.crowded(point.slots);
         (
             ratio(work(from), work(to)),
             ratio(self.tasks(growth, from), self.tasks(growth, to)),
@@ -136,19 +137,19 @@ impl Scaling {
         Ok(growth)
     }
 
-    /// Fits the crowding to what the work by size leaves.
+    /// Fits the crowding to the residuals of the work by size.
     fn crowd(&mut self, seen: &BTreeMap<&str, Vec<MeanStage>>) {
         let mut sums = vec![(0.0, 0.0); self.crowding.len()];
         for (class, rows) in seen {
             let growth = &self.kinds[*class];
             for row in rows {
-                let at = self
+                let index = self
                     .crowding
                     .iter()
                     .position(|(slots, _)| same(*slots, row.at.slots));
-                if let Some(at) = at {
-                    sums[at].0 += row.stages * row.work;
-                    sums[at].1 += row.stages * self.work(growth, &row.at);
+                if let Some(index) = index {
+                    sums[index].0 += row.stages * row.work;
+                    sums[index].1 += row.stages * self.work(growth, &row.at);
                 }
             }
         }
@@ -163,17 +164,17 @@ impl Scaling {
             .for_each(|(_, factor)| *factor /= first);
     }
 
-    fn work(&self, growth: &Growth, at: &Point) -> f64 {
-        growth.work[0] + growth.work[1] * at.bytes / self.base_bytes
+    fn work(&self, growth: &Growth, point: &Point) -> f64 {
+        growth.work[0] + growth.work[1] * point.bytes / self.base_bytes
     }
 
-    fn tasks(&self, growth: &Growth, at: &Point) -> f64 {
+    fn tasks(&self, growth: &Growth, point: &Point) -> f64 {
         let [always, by_size, by_slot] = growth.tasks;
-        always + by_size * at.bytes / self.base_bytes + by_slot * at.slots
+        always + by_size * point.bytes / self.base_bytes + by_slot * point.slots
     }
 
-    /// The crowding at any number of slots: a power law between those that were run, and beyond the most of them as
-    /// between the last two.
+    /// The crowding at any number of slots: a power law between those of the runs; beyond the largest, the power law of
+    /// the last two.
     fn crowded(&self, slots: f64) -> f64 {
         let known = &self.crowding;
         let above = known.partition_point(|(known, _)| *known < slots);
@@ -224,7 +225,7 @@ fn same(a: f64, b: f64) -> bool {
     (a / b - 1.0).abs() < 0.01
 }
 
-/// The numbers of slots that were run.
+/// The numbers of slots in the runs.
 fn slots_of(runs: &[&Run]) -> Vec<f64> {
     let mut slots: Vec<f64> = runs.iter().map(|run| run.at.slots).collect();
     slots.sort_by(f64::total_cmp);

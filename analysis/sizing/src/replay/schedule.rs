@@ -1,17 +1,17 @@
-//! List scheduling: tasks of stages whose parents have ended, given to free slots in order.
+//! List scheduling: tasks of stages whose parents have ended get free slots in order.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 /// A stage to schedule.
 pub(super) struct Work<'a> {
-    /// Stages, by position, that must end before.
+    /// Indices of stages that must end before.
     pub after: &'a [usize],
-    /// Seconds of its tasks, in launch order.
+    /// Durations of its tasks, s, in launch order.
     pub tasks: Vec<f64>,
 }
 
-/// Seconds, which are never NaN here, in an order.
+/// Seconds, never NaN here, with an order.
 #[derive(PartialEq)]
 struct Seconds(f64);
 
@@ -29,8 +29,8 @@ impl Ord for Seconds {
     }
 }
 
-/// Seconds until all tasks of all stages have ended on so many slots (at least one). A stage is what must end before
-/// it and its tasks' seconds in launch order. Stages that wait for each other in a circle never begin, and do not count.
+/// The time until all tasks of all stages have ended on `slots` slots (at least one), s. A stage is the stages that
+/// must end before it, and its tasks' durations in launch order, s. Stages in a cycle never begin, and do not count.
 pub fn makespan(stages: &[(Vec<usize>, Vec<f64>)], slots: usize) -> f64 {
     let works: Vec<Work> = stages
         .iter()
@@ -50,11 +50,11 @@ pub(super) fn list(works: &[Work], slots: usize) -> f64 {
             .after
             .iter()
             .copied()
-            .filter(|at| *at < works.len())
+            .filter(|index| *index < works.len())
             .collect();
         waits_for.push(before.len());
-        for at in before {
-            then[at].push(stage);
+        for index in before {
+            then[index].push(stage);
         }
     }
     let mut running: BinaryHeap<Reverse<(Seconds, usize)>> = BinaryHeap::new();
@@ -99,7 +99,7 @@ pub(super) fn list(works: &[Work], slots: usize) -> f64 {
     }
 }
 
-/// A stage whose parents have ended; one without tasks ends at once.
+/// Begins a stage whose parents have ended; one without tasks ends at once.
 fn begin(stage: usize, works: &[Work], ready: &mut BTreeSet<usize>, ended: &mut Vec<usize>) {
     if works[stage].tasks.is_empty() {
         ended.push(stage);

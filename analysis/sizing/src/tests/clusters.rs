@@ -6,8 +6,8 @@ fn prices(machines: &[(u32, f64, f64, Option<u32>)]) -> Prices {
     let instances = machines
         .iter()
         .enumerate()
-        .map(|(at, (slots, speed, price, at_most))| Instance {
-            name: format!("type-{at}"),
+        .map(|(index, (slots, speed, price, at_most))| Instance {
+            name: format!("type-{index}"),
             slots: *slots,
             speed: *speed,
             on_demand: *price,

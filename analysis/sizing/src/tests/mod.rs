@@ -1,12 +1,12 @@
-//! What must hold of any runs and prices, on runs whose truth is known.
+//! Properties of any runs and prices, on runs with a known truth.
 
 mod clusters;
 mod models;
 
 use crate::{Category, Phases, Point, Run, Stage, Times, makespan};
 
-/// A run of a job with a stage that is done once and one for each iteration, of so many tasks for each unit of size.
-/// The n-th task takes `seconds(n)`.
+/// A run of a job with a stage that runs once and one for each iteration, with `tasks` tasks for each unit of size. The
+/// n-th task takes `seconds(n)`.
 fn run(
     slots: usize,
     iterations: usize,

@@ -8,7 +8,7 @@ static EDITED: std::sync::OnceLock<String> = std::sync::OnceLock::new();
 
 const SKEWED: fn(usize) -> f64 = |task| if task % 6 == 5 { 4.0 } else { 1.0 };
 
-fn at(slots: f64, iterations: f64, bytes: f64) -> Point {
+fn point_at(slots: f64, iterations: f64, bytes: f64) -> Point {
     Point {
         slots,
         iterations,
@@ -22,7 +22,7 @@ fn ideal(slots: f64, iterations: f64, bytes: f64, [k, c, b, a]: [f64; 4]) -> Run
     let seconds = k + slots * iterations * c + iterations * b * share + a * share;
     Run {
         seconds,
-        at: at(slots, iterations, bytes),
+        at: point_at(slots, iterations, bytes),
         ..run(1, 1, 1, 0.0, |_| 0.1)
     }
 }
@@ -50,7 +50,7 @@ fn the_closed_form_finds_its_own_factors() {
     {
         assert!((found / truth - 1.0).abs() < 1e-3, "{found} is not {truth}");
     }
-    let terms = form.terms(&at(4.0, 5.0, 2e6));
+    let terms = form.terms(&point_at(4.0, 5.0, 2e6));
     assert!(
         (terms.seconds() - (12.0 + 1.0 + 75.0 + 4.0)).abs() < 0.1,
         "{terms:?}"
@@ -65,7 +65,7 @@ fn the_replay_knows_waves_and_skew_and_is_chosen() {
     // Points that were not fitted, one of them on more slots than a stage has tasks.
     for (slots, iterations, size) in [(3, 4, 2), (6, 3, 4), (12, 2, 1), (5, 6, 1)] {
         let truth = run(slots, iterations, size, 5.0, SKEWED).seconds;
-        let point = at(slots as f64, iterations as f64, size as f64 * 1e6);
+        let point = point_at(slots as f64, iterations as f64, size as f64 * 1e6);
         let found = profile
             .predict(&point, Some(Model::Replay))
             .expect("a prediction");
@@ -102,7 +102,7 @@ fn far_outside_is_refused_and_near_outside_widened() {
     let profile = Profile::fit(runs(&[2, 4, 8], &[2, 6], &[1, 4], |_| 1.0)).expect("a profile");
     let width = |slots: f64| {
         let found = profile
-            .predict(&at(slots, 4.0, 2e6), Some(Model::ClosedForm))
+            .predict(&point_at(slots, 4.0, 2e6), Some(Model::ClosedForm))
             .expect("a prediction");
         ((found.high - found.low) / found.seconds, found.notes.len())
     };
@@ -117,14 +117,14 @@ fn far_outside_is_refused_and_near_outside_widened() {
             .to_string()
     };
     assert!(
-        refused(at(17.0, 4.0, 2e6))
+        refused(point_at(17.0, 4.0, 2e6))
             .contains("17 slots are 2.1 times outside the runs of the profile (2 to 8)")
     );
-    assert!(refused(at(0.0, 4.0, 2e6)).contains("slots must be above zero"));
-    assert!(refused(at(4.0, f64::NAN, 2e6)).contains("iterations must be above zero"));
+    assert!(refused(point_at(0.0, 4.0, 2e6)).contains("slots must be above zero"));
+    assert!(refused(point_at(4.0, f64::NAN, 2e6)).contains("iterations must be above zero"));
     let fixed = Profile::fit(runs(&[2, 4], &[3], &[1, 4], |_| 1.0)).expect("a profile");
     let refused = fixed
-        .predict(&at(4.0, 6.0, 2e6), None)
+        .predict(&point_at(4.0, 6.0, 2e6), None)
         .expect_err("a refusal")
         .to_string();
     assert!(
@@ -205,12 +205,12 @@ proptest! {
         slots in 1..6usize,
     ) {
         let graph: Vec<(Vec<usize>, Vec<f64>)> = stages.into_iter().enumerate()
-            .map(|(at, (tasks, after))| (after.into_iter().filter(|parent| *parent < at).collect(), tasks))
+            .map(|(index, (tasks, after))| (after.into_iter().filter(|parent| *parent < index).collect(), tasks))
             .collect();
         let mut ends = vec![0.0; graph.len()];
-        for (at, (after, tasks)) in graph.iter().enumerate() {
+        for (index, (after, tasks)) in graph.iter().enumerate() {
             let begin = after.iter().map(|parent| ends[*parent]).fold(0.0, f64::max);
-            ends[at] = begin + tasks.iter().copied().fold(0.0, f64::max);
+            ends[index] = begin + tasks.iter().copied().fold(0.0, f64::max);
         }
         let path = ends.into_iter().fold(0.0, f64::max);
         let work: f64 = graph.iter().flat_map(|(_, tasks)| tasks).sum();
@@ -226,7 +226,7 @@ proptest! {
     // Each case fits a profile, with all its validation.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the runs were, predictions are numbers, and no time is negative.
+    /// For any runs, predictions are numbers, and no time is negative.
     #[test]
     fn predictions_are_numbers(
         seconds in prop::collection::vec(0.001..1e5f64, 9),
@@ -238,7 +238,7 @@ proptest! {
         }
         let profile = Profile::fit(all).expect("a profile");
         for model in [Model::ClosedForm, Model::Replay] {
-            let found = profile.predict(&at(slots, iterations, bytes), Some(model)).expect("a prediction");
+            let found = profile.predict(&point_at(slots, iterations, bytes), Some(model)).expect("a prediction");
             prop_assert!(found.seconds.is_finite() && found.low.is_finite() && found.high.is_finite(), "{:?}", found);
             prop_assert!(found.low >= 0.0 && found.low <= found.seconds && found.seconds <= found.high);
             let chance = found.chance(found.seconds).probability;
@@ -246,7 +246,7 @@ proptest! {
         }
     }
 
-    /// A profile that somebody has edited is refused, or still gives numbers.
+    /// An edited profile is rejected, or still gives numbers.
     #[test]
     fn edited_profiles_are_refused_or_give_numbers(
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..4),
@@ -257,7 +257,7 @@ proptest! {
             profile.to_toml().expect("TOML")
         });
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let values: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].contains(" = ")).collect();
+        let values: Vec<usize> = (0..lines.len()).filter(|index| lines[*index].contains(" = ")).collect();
         for (line, value) in edits {
             let line = &mut lines[*line.get(&values)];
             let name = line.split(" = ").next().unwrap_or_default();
@@ -265,7 +265,7 @@ proptest! {
         }
         if let Ok(profile) = Profile::parse(&lines.join("\n")) {
             for model in [Model::ClosedForm, Model::Replay] {
-                if let Ok(found) = profile.predict(&at(3.0, 3.0, 1.5e6), Some(model)) {
+                if let Ok(found) = profile.predict(&point_at(3.0, 3.0, 1.5e6), Some(model)) {
                     prop_assert!(found.seconds.is_finite() && found.low.is_finite() && found.high.is_finite(), "{:?}", found);
                     prop_assert!(found.seconds >= 0.0);
                 }

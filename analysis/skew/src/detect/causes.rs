@@ -1,4 +1,4 @@
-//! What explains the times of a stage's tasks, task by task.
+//! Explains the time of each task of a stage by causes.
 
 use super::finding::{Cause, Measure};
 use super::groups::Groups;
@@ -9,9 +9,9 @@ use super::stats::{
 };
 use crate::Task;
 
-/// Standard deviation of a time between two moments that are each told in whole ms.
+/// Standard deviation of a duration between two times that are rounded to whole ms.
 pub(super) const ROUNDING_MS: f64 = 0.408;
-/// No disk in use is slower, bytes a ms; a spilled byte is written and read.
+/// A disk is at least this fast, bytes/ms; a spilled byte is written and read.
 const SLOWEST_DISK: f64 = 10_000.0;
 
 const CAUSES: [Cause; 12] = [
@@ -29,29 +29,29 @@ const CAUSES: [Cause; 12] = [
     Cause::Start,
 ];
 
-/// Each task's time beyond the typical one's, by cause; ms.
+/// Each task's time beyond a typical task's, by cause; ms.
 pub(super) struct Explanation {
-    /// What goes with the data.
+    /// The measure of data that explains the time best.
     pub(super) measure: Option<Measure>,
     amounts: Vec<f64>,
     data: Vec<f64>,
     spill: Vec<f64>,
-    /// Measured, without what goes with the data.
+    /// Measured time, without the part explained by data.
     start: Vec<f64>,
     gc: Vec<f64>,
     fetch: Vec<f64>,
     write: Vec<f64>,
-    /// The work that is left.
+    /// The remaining work.
     rest: Vec<f64>,
-    /// What that is called.
+    /// The cause of the remaining work.
     rest_is: Cause,
-    /// Groups that are slower: how probable by chance, and what is for it of each task.
+    /// Slower groups: the probability by chance, and the part of each task's time.
     groups: Vec<(Cause, f64, Vec<f64>)>,
-    /// What a task of its data is expected to take.
+    /// Expected time of a task with its amount of data.
     expected: Vec<f64>,
-    /// What a typical task takes.
+    /// Time of a typical task.
     typical: f64,
-    /// The spread of the rest, relative to what is expected.
+    /// Spread of the rest, relative to the expected time.
     spread: f64,
     chance_of_data: f64,
     chance_of_spill: f64,
@@ -74,18 +74,16 @@ impl Explanation {
             .collect();
         let chosen = choose(&counted, &work);
         let zeros = || vec![0.0; tasks.len()];
-        let amounts = chosen.map_or_else(zeros, |at| counted[at].1.clone());
+        let amounts = chosen.map_or_else(zeros, |index| counted[index].1.clone());
         let mut data = zeros();
         let mut without_data = |times: Vec<f64>| {
             let slope = slope(&amounts, &times);
-            let (amount, time) = (
-                median(amounts.iter().copied()),
-                median(times.iter().copied()),
-            );
+            let amount = median(amounts.iter().copied());
+            let time = median(times.iter().copied());
             let mut left = Vec::with_capacity(times.len());
-            for (at, own) in times.iter().enumerate() {
-                let of_data = slope * (amounts[at] - amount);
-                data[at] += of_data;
+            for (index, own) in times.iter().enumerate() {
+                let of_data = slope * (amounts[index] - amount);
+                data[index] += of_data;
                 left.push(own - time - of_data);
             }
             (left, time)
@@ -106,7 +104,7 @@ impl Explanation {
             .collect();
         let rest = work_left.iter().zip(&spill).map(|(a, b)| a - b).collect();
         let mut explained = Self {
-            measure: chosen.map(|at| counted[at].0),
+            measure: chosen.map(|index| counted[index].0),
             expected: data.iter().map(|ms| (typical + ms).max(1.0)).collect(),
             chance_of_data: 1.0,
             chance_of_spill: 1.0,
@@ -129,9 +127,10 @@ impl Explanation {
         };
         explained.take_groups_out(tasks, chance);
         explained.spread = spread(&explained.relative());
-        // Only where it will be asked for, as it takes long.
+        // Only if needed, because it takes long.
         if !explained.slow(chance).is_empty() {
-            let all: Vec<f64> = (0..tasks.len()).map(|at| explained.excess(at)).collect();
+            let excess = (0..tasks.len()).map(|index| explained.excess(index));
+            let all: Vec<f64> = excess.collect();
             let measures: Vec<Vec<f64>> = counted.into_iter().map(|(_, amounts)| amounts).collect();
             explained.chance_of_data = chance_of_going_together(&measures, &all);
             explained.chance_of_spill = chance_of_going_together(&[spilled], &work_left);
@@ -139,7 +138,8 @@ impl Explanation {
         explained
     }
 
-    /// At most one of each kind, that first which chance explains least: what others seem to have may be its.
+    /// Removes the effect of at most one group of each kind, the least probable by chance first: the effect of others
+    /// may be due to it.
     fn take_groups_out(&mut self, tasks: &[&Task], most: f64) {
         let mut kinds: Vec<Groups> = [Cause::WarmUp, Cause::Host, Cause::Executor, Cause::Locality]
             .into_iter()
@@ -177,39 +177,39 @@ impl Explanation {
         })
     }
 
-    /// How much longer than a typical one the task takes, ms.
-    pub(super) fn excess(&self, at: usize) -> f64 {
-        self.causes().map(|cause| self.part(at, cause)).sum()
+    /// Time of the task beyond a typical one, ms.
+    pub(super) fn excess(&self, index: usize) -> f64 {
+        self.causes().map(|cause| self.part(index, cause)).sum()
     }
 
-    /// How much of it is for a cause, ms.
-    pub(super) fn part(&self, at: usize, cause: Cause) -> f64 {
+    /// The part of its excess with a cause, ms.
+    pub(super) fn part(&self, index: usize, cause: Cause) -> f64 {
         match cause {
-            Cause::Data => self.data[at],
-            Cause::Computation | Cause::DataOrComputation => self.rest[at],
-            Cause::GarbageCollection => self.gc[at],
-            Cause::FetchWait => self.fetch[at],
-            Cause::ShuffleWrite => self.write[at],
-            Cause::Spill => self.spill[at],
-            Cause::Start => self.start[at],
+            Cause::Data => self.data[index],
+            Cause::Computation | Cause::DataOrComputation => self.rest[index],
+            Cause::GarbageCollection => self.gc[index],
+            Cause::FetchWait => self.fetch[index],
+            Cause::ShuffleWrite => self.write[index],
+            Cause::Spill => self.spill[index],
+            Cause::Start => self.start[index],
             Cause::WarmUp | Cause::Host | Cause::Executor | Cause::Locality => {
-                self.group(cause).map_or(0.0, |(.., parts)| parts[at])
+                self.group(cause).map_or(0.0, |(.., parts)| parts[index])
             }
         }
     }
 
-    /// How much data the task has, and a typical one.
-    pub(super) fn amount(&self, at: usize) -> Option<(f64, f64)> {
+    /// Amount of data of the task, and of a typical one.
+    pub(super) fn amount(&self, index: usize) -> Option<(f64, f64)> {
         self.measure?;
-        Some((self.amounts[at], median(self.amounts.iter().copied())))
+        Some((self.amounts[index], median(self.amounts.iter().copied())))
     }
 
-    /// Tasks that are slow beyond chance, each for itself or as a part of a group that is.
+    /// Tasks that are slow beyond chance, alone or as a part of a group.
     pub(super) fn slow(&self, chance: f64) -> Vec<usize> {
         self.slow_by(|z, n| chance_of_outlier(z, n) < chance)
     }
 
-    /// The same if the spread were known exactly, as it is of very many tasks.
+    /// The same if the spread were known exactly, as with very many tasks.
     pub(super) fn slow_if_spread_known(&self, chance: f64) -> Vec<usize> {
         self.slow_by(|z, n| chance_if_spread_known(z, n) < chance)
     }
@@ -217,22 +217,22 @@ impl Explanation {
     fn slow_by(&self, is_slow: impl Fn(f64, usize) -> bool) -> Vec<usize> {
         let n = self.rest.len();
         let scale = self.scale(self.typical.max(1.0));
-        let with_group = |at: usize| self.groups.iter().any(|(.., parts)| parts[at] > 0.0);
+        let with_group = |index: usize| self.groups.iter().any(|(.., parts)| parts[index] > 0.0);
         (0..n)
-            .filter(|at| {
-                let excess = self.excess(*at);
-                is_slow(excess / scale, n) || excess > 0.0 && with_group(*at)
+            .filter(|index| {
+                let excess = self.excess(*index);
+                is_slow(excess / scale, n) || excess > 0.0 && with_group(*index)
             })
             .collect()
     }
 
-    /// The spread of tasks that are expected to take so long, ms.
+    /// The spread of tasks with this expected time, ms.
     fn scale(&self, expected: f64) -> f64 {
         (self.spread * expected).hypot(ROUNDING_MS)
     }
 
-    /// How sure it is that a task is slow, and for this reason; 0 to 1.
-    pub(super) fn sure(&self, at: usize, cause: Cause) -> f64 {
+    /// The certainty that a task is slow, and for this reason; 0 to 1.
+    pub(super) fn sure(&self, index: usize, cause: Cause) -> f64 {
         // A group is slow beyond chance as a whole.
         if let Some((_, chance, _)) = self.group(cause) {
             return (1.0 - chance).clamp(0.0, 1.0);
@@ -240,12 +240,12 @@ impl Explanation {
         let n = self.rest.len();
         let by_chance = |ms: f64, expected: f64| chance_of_outlier(ms / self.scale(expected), n);
         let typical = self.typical.max(1.0);
-        let slow = by_chance(self.excess(at), typical);
-        let part = self.part(at, cause);
+        let slow = by_chance(self.excess(index), typical);
+        let part = self.part(index, cause);
         let other = match cause {
             Cause::Data => self.chance_of_data,
             Cause::Spill => self.chance_of_spill,
-            Cause::Computation | Cause::DataOrComputation => by_chance(part, self.expected[at]),
+            Cause::Computation | Cause::DataOrComputation => by_chance(part, self.expected[index]),
             _ => by_chance(part, typical),
         };
         ((1.0 - slow) * (1.0 - other)).clamp(0.0, 1.0)
@@ -256,7 +256,7 @@ impl Explanation {
     }
 }
 
-/// The measure with which the work goes best: that leaves the least, all deviations added up. None if nothing was counted.
+/// The measure that explains the work best, with the least sum of deviations. `None` if nothing was counted.
 fn choose(counted: &[(Measure, Vec<f64>)], work: &[f64]) -> Option<usize> {
     let typical = median(work.iter().copied());
     let left = |amounts: &[f64], slope: f64| -> f64 {
@@ -266,10 +266,10 @@ fn choose(counted: &[(Measure, Vec<f64>)], work: &[f64]) -> Option<usize> {
     };
     let mut best = None;
     let mut least = f64::INFINITY;
-    for (at, (_, amounts)) in counted.iter().enumerate() {
+    for (index, (_, amounts)) in counted.iter().enumerate() {
         let left = left(amounts, slope(amounts, work));
         if left < least {
-            (best, least) = (Some(at), left);
+            (best, least) = (Some(index), left);
         }
     }
     best

@@ -1,4 +1,4 @@
-//! What is said of a stage.
+//! The finding on a stage.
 
 use serde::Serialize;
 use ts_rs::TS;
@@ -6,12 +6,12 @@ use ts_rs::TS;
 use super::stats::median;
 use crate::{Stage, Task};
 
-/// What counts as skew. These are choices of what is worth a person's time, not figures fitted to some runs.
+/// What counts as skew. These are choices of what is worth a user's time, not values fitted to runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// How often chance alone may make a task of a stage look slow, 0 to 1.
+    /// Maximum probability that chance makes a task of a stage look slow, 0 to 1.
     pub chance: f64,
-    /// The share of a stage's time that must be to be saved, 0 to 1.
+    /// The least share of a stage's time that must be saved, 0 to 1.
     pub worth: f64,
 }
 
@@ -24,39 +24,41 @@ impl Default for Options {
     }
 }
 
-/// Why a task takes longer than its like.
+/// Why a task is slower than the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// It has more data, in proportion.
     Data,
-    /// As much data takes it longer, and nothing else that is known explains it.
+    /// It takes longer for the same amount of data, and nothing else that is known explains it.
     Computation,
-    /// As [`Computation`](Self::Computation), but Spark counted no data of the stage, so it may be that too.
+    /// As [`Computation`](Self::Computation), but Spark counted no data for the stage, so it may also be
+    /// [`Data`](Self::Data).
     DataOrComputation,
     /// Its JVM collected garbage.
     GarbageCollection,
     /// It waited for blocks of a shuffle.
     FetchWait,
-    /// It wrote for a shuffle more slowly.
+    /// It was slower at writing for a shuffle.
     ShuffleWrite,
     /// It spilled to disk.
     Spill,
-    /// It is among the first tasks of its stage on its executor, and these are slower: they warm up. Code is loaded and compiled,
-    /// broadcasts are fetched, Python workers started.
+    /// It is among the first tasks of its stage on its executor, and these are slower because they warm up: code is
+    /// loaded and compiled, broadcasts are fetched, Python workers are started.
     WarmUp,
-    /// All tasks of its host are slower; where a host has one executor, that may be it.
+    /// All tasks on its host are slower; if the host has one executor, it may be the executor.
     Host,
-    /// All tasks of its executor are slower, though not all of the host.
+    /// All tasks on its executor are slower, but not all on the host.
     Executor,
     /// Its data was on another machine, and all such tasks are slower.
     Locality,
-    /// It took longer until it ran, or until its result was there: scheduling, deserialization, fetching a large result.
+    /// The time before it ran or until its result arrived was longer: scheduling, deserialization, fetching a large
+    /// result.
     Start,
 }
 
 impl Cause {
-    /// In words.
+    /// Its name in texts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Data => "data skew",
@@ -75,20 +77,20 @@ impl Cause {
     }
 }
 
-/// What a stage's tasks are found to be.
+/// The verdict on a stage's tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 #[ts(rename = "TaskVerdict")]
 pub enum Verdict {
-    /// Alike, as far as it matters.
+    /// They are alike, as far as it matters.
     Even,
-    /// Some are slow, for this reason above all.
+    /// Some are slow, mainly for this reason.
     Skewed(Cause),
-    /// Too few to say.
+    /// There are too few to judge.
     TooFew,
 }
 
-/// What is counted of a task's data.
+/// A measure of a task's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
@@ -103,7 +105,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All, the first preferred where they explain as much.
+    /// All measures; of equally good ones the first is preferred.
     pub(super) const ALL: [Self; 4] = [
         Self::ReadRecords,
         Self::ReadBytes,
@@ -111,7 +113,7 @@ impl Measure {
         Self::WrittenBytes,
     ];
 
-    /// In words.
+    /// Its name in texts.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadRecords => "records read",
@@ -138,14 +140,15 @@ impl Measure {
 pub struct Part {
     /// The cause.
     pub cause: Cause,
-    /// Of a task: how much longer it took for it; of a stage: how much sooner it ended without it; ms.
+    /// For a task: how much longer it took because of it; for a stage: how much earlier it would have ended without it;
+    /// ms.
     pub ms: f64,
 }
 
 /// A task that is slow beyond chance.
 #[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct SlowTask {
-    /// Which of the stage's tasks: the partition where that is known.
+    /// Number of the task in the stage: the partition, if known.
     pub index: i32,
     /// Its attempt's id in the application.
     pub task: i64,
@@ -153,38 +156,38 @@ pub struct SlowTask {
     pub executor: String,
     /// The host.
     pub host: String,
-    /// What it took, ms.
+    /// Its duration, ms.
     pub duration_ms: f64,
-    /// What it took beyond a typical task of the stage, ms.
+    /// Its time beyond a typical task's of the stage, ms.
     pub slower_ms: f64,
-    /// How much more CPU time than a typical task its thread used, ms; Python workers are not in it.
+    /// CPU time of its thread beyond a typical task's, ms; without Python workers.
     pub slower_cpu_ms: f64,
-    /// How much it has of what the stage's data is measured by, and a typical task of it.
+    /// Its amount in the stage's measure of data, and that of a typical task.
     pub amount: Option<(f64, f64)>,
-    /// Bytes it spilled to disk.
+    /// Bytes that it spilled to disk.
     pub spilled_bytes: u64,
-    /// How sure the first of the parts is, 0 to 1.
+    /// Certainty of the first part, 0 to 1.
     pub sure: f64,
-    /// Why, most first. They can exceed what it is slower by, where other things made it faster.
+    /// Causes, most first. Their sum can exceed `slower_ms` if other effects made it faster.
     pub parts: Vec<Part>,
 }
 
-/// A task that runs still, and has for longer than chance makes one of its stage take. What it took in the end can only be more.
+/// A task that still runs, for longer than chance explains. Its final time can only be longer.
 #[derive(Clone, Debug, PartialEq, Serialize, TS)]
-pub struct Hanging {
-    /// Which of the stage's tasks: the partition where that is known.
+pub struct HangingTask {
+    /// Number of the task in the stage: the partition, if known.
     pub index: i32,
     /// The executor.
     pub executor: String,
     /// The host.
     pub host: String,
-    /// For how long it has run, ms.
+    /// Its running time so far, ms.
     pub running_ms: f64,
-    /// How many times as long as the typical task that ended.
+    /// Its running time divided by that of a typical ended task.
     pub times_typical: f64,
 }
 
-/// What is found of a stage.
+/// The finding on a stage.
 #[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct Finding {
     /// The application's id.
@@ -193,37 +196,37 @@ pub struct Finding {
     pub stage: i32,
     /// Spark's name for it.
     pub name: String,
-    /// The SQL execution it is of.
+    /// Its SQL execution.
     pub sql: Option<i64>,
-    /// What its job or SQL execution is called.
+    /// Description of its job or SQL execution.
     pub description: String,
-    /// What it is.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How sure that is, 0 to 1; of skew only.
+    /// Certainty of the verdict, 0 to 1; only for skew.
     pub sure: f64,
-    /// Tasks that count: each once, in the attempt that counted.
+    /// Number of tasks that count: each once, in the attempt that counted.
     pub counted: usize,
-    /// Task attempts that do not count: failed, killed, superseded.
+    /// Number of task attempts that do not count: failed, killed, superseded.
     pub uncounted: usize,
-    /// Tasks that run still.
+    /// Number of tasks that still run.
     pub running: usize,
-    /// How long the longest of these has run, ms.
+    /// Running time of the longest of these, ms.
     pub longest_running_ms: f64,
-    /// Those of them that it waits for, the longest first.
-    pub hanging: Vec<Hanging>,
+    /// Those of them that the stage waits for, the longest first.
+    pub hanging: Vec<HangingTask>,
     /// The median of the tasks' times, ms.
     pub typical_ms: f64,
-    /// The longest, ms.
+    /// The longest of the tasks' times, ms.
     pub slowest_ms: f64,
-    /// The most tasks that ran at once.
+    /// The maximum number of tasks that ran at once.
     pub slots: usize,
-    /// How long the counted tasks take on so many slots, ms.
+    /// The time of the counted tasks on these slots, ms.
     pub stage_ms: f64,
-    /// How much less, if slow tasks were as fast as typical ones, ms.
+    /// The time saved if slow tasks were as fast as typical ones, ms.
     pub saved_ms: f64,
-    /// What data is measured by here.
+    /// The measure of data.
     pub measure: Option<Measure>,
-    /// How much less for each cause alone, ms, most first.
+    /// The time saved without each cause alone, ms, most first.
     pub parts: Vec<Part>,
     /// Slow tasks, slowest first.
     pub tasks: Vec<SlowTask>,

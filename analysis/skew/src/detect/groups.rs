@@ -1,4 +1,5 @@
-//! Tasks that are slow together: the first of their stage on their executors, of one host or executor, or with their data elsewhere.
+//! Groups of slow tasks: the first of their stage on their executors, those of one host or executor, or those with
+//! remote data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,26 +8,27 @@ use super::stats::{Ranks, median};
 use super::warm_up::WarmUp;
 use crate::Task;
 
-/// A group of which the tasks are slower than the others.
+/// A group whose tasks are slower than the others.
 pub(super) struct Slower {
     pub(super) cause: Cause,
-    /// How probable such a group is by chance.
+    /// Probability of such a group by chance.
     pub(super) chance: f64,
-    /// Which tasks.
+    /// Whether each task is in the group.
     member: Vec<bool>,
-    /// By how much, relative to what is expected of each.
+    /// The delay, relative to the expected time of each task.
     by: f64,
 }
 
 impl Slower {
-    /// How much of what is left of each task is for the group, ms; `most` is how often chance may do what is not the group's.
+    /// The part of each task's rest that is due to the group, ms; `most` is the maximum probability by chance of a
+    /// task's own delay.
     pub(super) fn parts(&self, rest: &[f64], expected: &[f64], most: f64) -> Vec<f64> {
         let relative: Vec<f64> = rest.iter().zip(expected).map(|(a, b)| a / b).collect();
         let warm_up = WarmUp::new(&relative, &self.member, most);
-        let of = |at: usize| match self.cause {
-            _ if !self.member[at] => 0.0,
-            Cause::WarmUp => warm_up.part(relative[at]) * expected[at],
-            _ => self.by * expected[at],
+        let of = |index: usize| match self.cause {
+            _ if !self.member[index] => 0.0,
+            Cause::WarmUp => warm_up.part(relative[index]) * expected[index],
+            _ => self.by * expected[index],
         };
         (0..rest.len()).map(of).collect()
     }
@@ -35,13 +37,13 @@ impl Slower {
 /// The groups of one kind that may be slower than the other tasks.
 pub(super) struct Groups {
     pub(super) cause: Cause,
-    /// The number of each task's group; `count` if it is in none that may be slower.
+    /// The index of each task's group; `count` if it is in no group that may be slower.
     group: Vec<u32>,
     count: u32,
 }
 
 impl Groups {
-    /// None if all tasks are in one group.
+    /// The groups; `None` if all tasks are in one group.
     pub(super) fn new(tasks: &[&Task], cause: Cause) -> Option<Self> {
         match cause {
             Cause::Host => Self::named(tasks, cause, |task| &task.host),
@@ -53,7 +55,7 @@ impl Groups {
         }
     }
 
-    /// Any of them may be the slower one.
+    /// Each of the groups may be the slower one.
     fn named(tasks: &[&Task], cause: Cause, name: fn(&Task) -> &str) -> Option<Self> {
         let names: BTreeSet<&str> = tasks.iter().map(|task| name(task)).collect();
         let numbers: BTreeMap<&str, u32> = names.into_iter().zip(0..).collect();
@@ -66,7 +68,7 @@ impl Groups {
         })
     }
 
-    /// Only these can be the slower ones.
+    /// Only this group may be the slower one.
     fn suspects(tasks: &[&Task], cause: Cause, is: fn(&Task) -> bool) -> Option<Self> {
         let group: Vec<u32> = tasks.iter().map(|task| u32::from(!is(task))).collect();
         (group.contains(&0) && group.contains(&1)).then_some(Self {
@@ -80,8 +82,8 @@ impl Groups {
         self.count as usize
     }
 
-    /// The group that is the least probable by chance among as many as were `tried`, if it is less than `most`. The ranks are those of
-    /// `rest`.
+    /// The group that is the least probable by chance among `tried` groups, if its probability is below `most`. `ranks`
+    /// are those of `rest`.
     pub(super) fn slower(
         &self,
         rest: &[f64],

@@ -1,36 +1,36 @@
-//! Tasks that run still and should have ended.
+//! Tasks that still run and should have ended.
 
 use std::collections::HashSet;
 
 use super::causes::ROUNDING_MS;
-use super::finding::{Finding, Hanging, Options};
+use super::finding::{Finding, HangingTask, Options};
 use super::stats::{chance_of_outlier, spread};
 use crate::{Stage, Task};
 
-/// Running tasks of the stage that have taken longer than chance makes one of `tasks` take, by what is worth telling. Of what makes a
-/// task slow nothing is known before it ends.
+/// Running tasks of the stage that have taken longer than chance explains for one of `tasks`, if the delay is worth
+/// reporting. The cause is unknown before a task ends.
 pub(super) fn hanging(
     stage: &Stage,
     tasks: &[&Task],
     finding: &Finding,
     options: &Options,
-) -> Vec<Hanging> {
+) -> Vec<HangingTask> {
     let durations: Vec<f64> = tasks.iter().map(|task| task.duration_ms()).collect();
     let scale = spread(&durations).hypot(ROUNDING_MS);
     let least = options.worth * finding.stage_ms;
-    // Nobody waits for one whose copy has ended.
+    // The stage does not wait for a task whose copy has ended.
     let done: HashSet<(i32, i32)> = tasks
         .iter()
         .map(|task| (task.stage_attempt, task.number()))
         .collect();
     let waited_for = |index, attempt| !done.contains(&(attempt, index));
-    let mut hanging: Vec<Hanging> = stage
+    let mut hanging: Vec<HangingTask> = stage
         .running
         .iter()
         .filter(|running| waited_for(running.index, running.stage_attempt))
         .map(|running| {
             let running_ms = stage.now_ms.saturating_sub(running.launched_ms).max(0) as f64;
-            Hanging {
+            HangingTask {
                 index: running.index,
                 executor: running.executor.to_string(),
                 host: running.host.to_string(),

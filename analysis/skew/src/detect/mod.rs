@@ -1,9 +1,9 @@
-//! Whether a stage is skewed, and why.
+//! Decides whether a stage is skewed, and why.
 //!
-//! The time of each task is taken apart into what Spark measured (waiting to start, collection of garbage, fetches, writing) and
-//! the rest, its work. What of each goes with the task's data is found by a robust regression ([`slope`]). What is left
-//! of the work may go with what the task spilled, with its host, its executor or where its data was. What is left then is
-//! computation. The spread of that rest over all tasks says what chance does, and so which tasks are slow beyond chance.
+//! The time of each task is divided into what Spark measured (waiting to start, garbage collection, fetches, writing)
+//! and the rest, its work. A robust regression ([`slope`]) finds the part of each that depends on the task's data. The
+//! rest of the work may depend on spilled bytes, on the host, the executor or the locality. What remains is
+//! computation. Its spread over all tasks is the effect of chance, which decides which tasks are slow beyond chance.
 
 mod causes;
 mod finding;
@@ -20,31 +20,31 @@ mod warm_up;
 use std::collections::HashSet;
 
 use self::causes::Explanation;
-pub use self::finding::{Cause, Finding, Hanging, Measure, Options, Part, SlowTask, Verdict};
+pub use self::finding::{Cause, Finding, HangingTask, Measure, Options, Part, SlowTask, Verdict};
 use self::hanging::hanging;
 use self::schedule::Schedule;
 use crate::{Stage, Task};
 
-/// Fewer have no middle that one of them could differ from.
+/// With fewer tasks there is no middle from which one could differ.
 const FEWEST: usize = 3;
 
 impl Stage {
-    /// How much sooner it would have ended if each of its tasks had taken so much less, ms. They are put on as many slots as it had,
-    /// in the order in which they were launched.
+    /// How much earlier it would have ended if each of its tasks had taken `saved_ms` less, ms. Tasks are scheduled on
+    /// the same number of slots, in the order of their launch.
     pub fn sooner_ms(&self, saved_ms: impl Fn(&Task) -> f64) -> f64 {
         let tasks = in_order(self);
-        Schedule::new(&tasks).sooner(|at| saved_ms(tasks[at]))
+        Schedule::new(&tasks).sooner(|index| saved_ms(tasks[index]))
     }
 }
 
-/// Tasks that count, as they were launched.
+/// Tasks that count, in order of launch.
 fn in_order(stage: &Stage) -> Vec<&Task> {
     let mut tasks = stage.tasks();
     tasks.sort_by_key(|task| (task.launched_ms, task.task));
     tasks
 }
 
-/// Judges a stage by its tasks that have ended.
+/// Judges a stage by its ended tasks.
 pub fn detect(stage: &Stage, options: &Options) -> Finding {
     let tasks = in_order(stage);
     let mut finding = Finding::about(stage, &tasks);
@@ -61,28 +61,28 @@ pub fn detect(stage: &Stage, options: &Options) -> Finding {
     let slow = explained.slow(options.chance);
     let without = |saved: &dyn Fn(usize) -> f64| {
         let mut of_slow = vec![0.0; tasks.len()];
-        for at in &slow {
-            of_slow[*at] = saved(*at);
+        for index in &slow {
+            of_slow[*index] = saved(*index);
         }
-        schedule.sooner(|at| of_slow[at])
+        schedule.sooner(|index| of_slow[index])
     };
     let mut parts: Vec<Part> = explained
         .causes()
         .map(|cause| Part {
             cause,
-            ms: without(&|at| explained.part(at, cause)),
+            ms: without(&|index| explained.part(index, cause)),
         })
         .filter(|part| part.ms > 0.0)
         .collect();
     parts.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    finding.saved_ms = without(&|at| explained.excess(at));
+    finding.saved_ms = without(&|index| explained.excess(index));
     let least = options.worth * finding.stage_ms;
     let sure = |cause: Cause| {
-        let part = |at: &&usize| explained.part(**at, cause);
+        let part = |index: &&usize| explained.part(**index, cause);
         let most = slow.iter().max_by(|a, b| part(a).total_cmp(&part(b)));
-        most.map_or(0.0, |at| explained.sure(*at, cause))
+        most.map_or(0.0, |index| explained.sure(*index, cause))
     };
-    // What is less probable than not is no reason, however much it is.
+    // A cause that is less probable than not is no reason, however large.
     let worst = parts
         .iter()
         .map(|part| (*part, sure(part.cause)))
@@ -98,14 +98,14 @@ pub fn detect(stage: &Stage, options: &Options) -> Finding {
     finding
 }
 
-/// Whether a task would be slow beyond chance, and cost enough, if only there were more tasks to compare it with.
+/// Whether a task would be slow beyond chance, and cost enough, with more tasks to compare it with.
 fn may_be_slow(explained: &Explanation, schedule: &Schedule, options: &Options) -> bool {
     let slow: HashSet<usize> = explained
         .slow_if_spread_known(options.chance)
         .into_iter()
         .collect();
-    let saved = |at: usize| match slow.contains(&at) {
-        true => explained.excess(at),
+    let saved = |index: usize| match slow.contains(&index) {
+        true => explained.excess(index),
         false => 0.0,
     };
     let sooner = schedule.sooner(saved);
@@ -116,13 +116,13 @@ fn slow_tasks(tasks: &[&Task], explained: &Explanation, slow: &[usize]) -> Vec<S
     let typical_cpu = stats::median(tasks.iter().map(|task| cpu_ms(task)));
     let mut rows: Vec<SlowTask> = slow
         .iter()
-        .map(|at| {
-            let task = tasks[*at];
+        .map(|index| {
+            let task = tasks[*index];
             let mut parts: Vec<Part> = explained
                 .causes()
                 .map(|cause| Part {
                     cause,
-                    ms: explained.part(*at, cause),
+                    ms: explained.part(*index, cause),
                 })
                 .filter(|part| part.ms > 0.0)
                 .collect();
@@ -133,13 +133,13 @@ fn slow_tasks(tasks: &[&Task], explained: &Explanation, slow: &[usize]) -> Vec<S
                 executor: task.executor.to_string(),
                 host: task.host.to_string(),
                 duration_ms: task.duration_ms(),
-                slower_ms: explained.excess(*at),
+                slower_ms: explained.excess(*index),
                 slower_cpu_ms: cpu_ms(task) - typical_cpu,
-                amount: explained.amount(*at),
+                amount: explained.amount(*index),
                 spilled_bytes: task.spilled_bytes,
                 sure: parts
                     .first()
-                    .map_or(0.0, |part| explained.sure(*at, part.cause)),
+                    .map_or(0.0, |part| explained.sure(*index, part.cause)),
                 parts,
             }
         })

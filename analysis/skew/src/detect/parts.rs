@@ -1,16 +1,16 @@
-//! A task's time, taken apart into what Spark measured.
+//! Divides a task's time into what Spark measured.
 
 use crate::Task;
 
-/// ms each; they add up to the task's time.
+/// Parts in ms; they add up to the task's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Parts {
-    /// Before it ran and after: scheduling, deserialization, the result.
+    /// Before and after its run: scheduling, deserialization, the result.
     pub(super) start: f64,
     pub(super) gc: f64,
     pub(super) fetch: f64,
     pub(super) write: f64,
-    /// All else: its own code, reading its source, spilling.
+    /// The rest: its own code, reading its source, spilling.
     pub(super) work: f64,
 }
 
@@ -18,7 +18,7 @@ impl Parts {
     pub(super) fn from_task(task: &Task) -> Self {
         let total = task.duration_ms();
         let mut left = (task.run_ms as f64).min(total);
-        // Each is measured for itself, and together they may exceed what there was.
+        // Each part is measured separately, so their sum may exceed the whole.
         let mut take = |ms: f64| {
             let taken = ms.min(left);
             left -= taken;

@@ -1,16 +1,16 @@
-//! How long a stage takes if its tasks take so long.
+//! Computes how long a stage takes from the times of its tasks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::Task;
 
-/// A stage's tasks in the order in which they were launched, on as many slots as it had.
+/// A stage's tasks in the order of launch, on the number of slots that it had.
 pub(super) struct Schedule {
     durations: Vec<f64>,
-    /// The most tasks that ran at once.
+    /// The maximum number of tasks that ran at once.
     pub(super) slots: usize,
-    /// How long the tasks take on them, ms.
+    /// The time of the tasks on these slots, ms.
     pub(super) length_ms: f64,
 }
 
@@ -25,21 +25,21 @@ impl Schedule {
         }
     }
 
-    /// How much sooner it ends if each task takes so much less, ms.
+    /// How much earlier it ends if each task takes `saved_ms` less, ms.
     pub(super) fn sooner(&self, saved_ms: impl Fn(usize) -> f64) -> f64 {
         let shorter = self.durations.iter().enumerate();
-        let shorter = shorter.map(|(at, ms)| (ms - saved_ms(at).max(0.0)).max(0.0));
+        let shorter = shorter.map(|(index, ms)| (ms - saved_ms(index).max(0.0)).max(0.0));
         (self.length_ms - makespan(shorter, self.slots)).max(0.0)
     }
 }
 
-/// The most tasks that ran at once.
+/// The maximum number of tasks that ran at once.
 fn slots(tasks: &[&Task]) -> usize {
     let mut moments: Vec<(i64, i32)> = tasks
         .iter()
         .flat_map(|task| [(task.launched_ms, 1), (task.ran_until_ms(), -1)])
         .collect();
-    // At the same moment ends come first.
+    // At the same moment, ends come first.
     moments.sort_unstable();
     let (mut now, mut most) = (0, 1);
     for (_, change) in moments {
@@ -49,7 +49,7 @@ fn slots(tasks: &[&Task]) -> usize {
     most as usize
 }
 
-/// When the last of the tasks ends, ms, if each takes the next free slot in this order.
+/// The end of the last task, ms, if each takes the next free slot in this order.
 fn makespan(durations: impl Iterator<Item = f64>, slots: usize) -> f64 {
     let mut free: BinaryHeap<Reverse<Moment>> =
         (0..slots.max(1)).map(|_| Reverse(Moment(0.0))).collect();

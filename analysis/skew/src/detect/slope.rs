@@ -1,21 +1,21 @@
-//! How much longer a task takes for each unit of something it has.
+//! Estimates how much longer a task takes for each unit of its data.
 
 use super::stats::median;
 
-/// Pairs looked at; of more, an even choice.
+/// Maximum number of pairs; of more, an even selection.
 const PAIRS: usize = 1 << 14;
 
-/// The slope of `y` on `x`: the median of the slopes of pairs, each with the weight of its distance in x (Theil and Sen,
-/// weighted as by Jaeckel). A third of the values may be wild without swaying it. Not negative, as no task is faster for
-/// having more; and at most such that `y` without `x` is not negative, as no time is: so twice the data explains twice the time,
-/// and what is beyond needs another reason.
+/// The slope of `y` on `x`: the median of the slopes of pairs, each weighted by its distance in x (Theil and Sen,
+/// weights after Jaeckel). It is robust against a third of wild values. Not negative, as no task is faster with more
+/// data. At most such that `y` for no `x` is not negative, as times are not: twice the data explains twice the time at
+/// most, and more needs another reason.
 pub(super) fn slope(x: &[f64], y: &[f64]) -> f64 {
     let n = x.len();
     if n < 2 {
         return 0.0;
     }
     let mut slopes: Vec<(f64, f64)> = Vec::new();
-    // Pairs at each of some distances, round in a ring, so that every value is in as many.
+    // Pairs at several distances around a ring, so that every value is in equally many.
     let half = n / 2;
     let distances = (PAIRS / n).clamp(1, half);
     for k in 1..=distances {

@@ -1,14 +1,14 @@
-//! Statistics that a few wild values do not sway.
+//! Robust statistics.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// The factor from the median of absolute deviations to the standard deviation of a normal distribution.
 const MAD_TO_SIGMA: f64 = 1.4826;
-/// How much a sample counts when the spread is estimated by the MAD instead of the standard deviation (its asymptotic
+/// The weight of a sample if the spread is estimated by the MAD instead of the standard deviation (asymptotic
 /// efficiency for normal values).
 const MAD_EFFICIENCY: f64 = 0.37;
 
-/// The middle value; of an even number the mean of both. 0 of none.
+/// The middle value, or the mean of the two middle values; 0 without values.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     let half = values.len() / 2;
@@ -30,8 +30,8 @@ pub(super) fn spread(values: &[f64]) -> f64 {
     MAD_TO_SIGMA * median(values.iter().map(|value| (value - middle).abs()))
 }
 
-/// How probable it is that chance makes any of `n` values deviate upwards by `z` times their spread, if that was
-/// estimated from the same values by the MAD: Student's t, with as many degrees of freedom as that estimate is worth, times `n`
+/// The probability that chance makes any of `n` values deviate upwards by `z` times their spread, if the spread was
+/// estimated from the same values by the MAD: Student's t, with the degrees of freedom of that estimate, times `n`
 /// (Bonferroni).
 pub(super) fn chance_of_outlier(z: f64, n: usize) -> f64 {
     let freedom = (MAD_EFFICIENCY * (n as f64 - 1.0)).max(0.5);
@@ -48,11 +48,11 @@ fn normal_tail(z: f64) -> f64 {
     Normal::new(0.0, 1.0).map_or(1.0, |normal| normal.sf(z))
 }
 
-/// The order of values by their size.
+/// The ranks of values.
 pub(super) struct Ranks {
-    /// Of each value its rank, from 1; equal ones have the mean of theirs.
+    /// The rank of each value, from 1; equal values have the mean of theirs.
     of: Vec<f64>,
-    /// What ties take from the variance of sums of ranks.
+    /// The reduction of the variance of rank sums by ties.
     ties: f64,
 }
 
@@ -64,21 +64,21 @@ impl Ranks {
             of: vec![0.0; values.len()],
             ties: 0.0,
         };
-        let mut at = 0;
+        let mut position = 0;
         for equal in order.chunk_by(|a, b| values[*a] == values[*b]) {
             let tied = equal.len() as f64;
             for value in equal {
-                ranks.of[*value] = at as f64 + f64::midpoint(tied, 1.0);
+                ranks.of[*value] = position as f64 + f64::midpoint(tied, 1.0);
             }
             ranks.ties += tied.powi(3) - tied;
-            at += equal.len();
+            position += equal.len();
         }
         ranks
     }
 
-    /// For each of some groups how probable it is that chance ranks its values as high as they are among all (Mann and Whitney,
-    /// one-sided, with ties). No group can be rarer than one choice of its size, and if its values are all above the others it is
-    /// that rare. `group` has the number of each value's group, `groups` or more if it is in none.
+    /// For each group, the probability that chance ranks its values as high as they are among all (Mann and Whitney,
+    /// one-sided, with ties). At least the probability of one choice of its size; exactly that if all its values are
+    /// above the others. `group` has the index of each value's group; `groups` or more if it is in none.
     pub(super) fn chances(&self, group: &[u32], groups: usize) -> Vec<f64> {
         let mut sums = vec![(0.0, 0.0); groups];
         for (group, rank) in group.iter().zip(&self.of) {
@@ -111,16 +111,16 @@ impl Ranks {
     }
 }
 
-/// How many ways there are to choose `k` of `n`.
+/// The number of ways to choose `k` of `n`.
 fn choices(n: f64, k: f64) -> f64 {
     let k = k.min(n - k) as u32;
     (0..k).fold(1.0, |ways, i| ways * (n - f64::from(i)) / f64::from(i + 1))
 }
 
-/// How probable it is that chance lets `times` go with one of the measures as they do: the share of shuffles of the times in
-/// which the best of the measures goes with them as well or better.
+/// The probability that chance correlates `times` with one of the measures as well as observed: the share of random
+/// permutations of the times in which the best measure correlates as well or better.
 pub(super) fn chance_of_going_together(measures: &[Vec<f64>], times: &[f64]) -> f64 {
-    /// Shuffles; the least that can come out is one in so many.
+    /// Number of permutations; the smallest possible result is one in so many.
     const SHUFFLES: usize = 999;
     let measures: Vec<Vec<f64>> = measures
         .iter()
@@ -138,7 +138,7 @@ pub(super) fn chance_of_going_together(measures: &[Vec<f64>], times: &[f64]) -> 
     if measures.is_empty() {
         return 1.0;
     }
-    // Sums in another order are the same only nearly.
+    // Sums in another order are only nearly equal.
     let observed = best(&times) - 1e-9;
     let mut random = Random(times.len() as u64);
     let mut as_good = 0;
@@ -151,14 +151,14 @@ pub(super) fn chance_of_going_together(measures: &[Vec<f64>], times: &[f64]) -> 
     (as_good + 1) as f64 / (SHUFFLES + 1) as f64
 }
 
-/// About the median, the sum of deviations 1. None if nothing deviates.
+/// Centred on the median, with a sum of deviations of 1. `None` if nothing deviates.
 fn centred(values: &[f64]) -> Option<Vec<f64>> {
     let middle = median(values.iter().copied());
     let sum: f64 = values.iter().map(|value| (value - middle).abs()).sum();
     (sum > 0.0).then(|| values.iter().map(|value| (value - middle) / sum).collect())
 }
 
-/// The same numbers each time (SplitMix64), so that an answer is.
+/// The same numbers each time (SplitMix64), so that answers are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn groups_are_ranked_as_each_for_itself() {
-        // With ties, and with values that are in no group.
+        // With ties, and with values in no group.
         let values: Vec<f64> = (0..90).map(|i| f64::from(i * 37 % 23)).collect();
         let group: Vec<u32> = (0..90).map(|i| i / 7 % 9).collect();
         let ranks = Ranks::from_values(&values);

@@ -1,4 +1,4 @@
-//! Generated stages of which the truth is known, and stages that make no sense.
+//! Generated stages with a known truth, and stages that make no sense.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::*;
-use crate::Running;
+use crate::RunningTask;
 
 /// A stage without skew, and one of its tasks.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ const HOSTS: usize = 4;
 fn plain() -> impl Strategy<Value = Plain> {
     let noise = || prop::collection::vec(0.9..1.1, 160);
     let sizes = (
-        // Each executor has a slot at least.
+        // Each executor has at least one slot.
         2 * HOSTS..=40,
         200.0..5000.0,
         10.0..1e6,
@@ -54,13 +54,13 @@ fn plain() -> impl Strategy<Value = Plain> {
     })
 }
 
-/// On as many slots as there are tasks in a wave.
+/// A stage on as many slots as there are tasks in a wave.
 fn stage(tasks: Vec<Task>, delays: &[i64]) -> Stage {
     let wave = tasks.len() / 4;
     on_slots(wave, tasks, delays)
 }
 
-/// The slots are those of the executors of the first tasks; each task gets the next free one of its executor.
+/// The slots belong to the executors of the first tasks; each task gets the next free slot of its executor.
 fn on_slots(slots: usize, mut tasks: Vec<Task>, delays: &[i64]) -> Stage {
     let of: Vec<Arc<str>> = tasks
         .iter()
@@ -68,11 +68,11 @@ fn on_slots(slots: usize, mut tasks: Vec<Task>, delays: &[i64]) -> Stage {
         .map(|task| task.executor.clone())
         .collect();
     let mut free = vec![0; slots];
-    for (at, task) in tasks.iter_mut().enumerate() {
+    for (index, task) in tasks.iter_mut().enumerate() {
         let its = (0..slots).filter(|slot| of[*slot] == task.executor);
         let slot = its.min_by_key(|slot| free[*slot]).unwrap_or(0);
         task.launched_ms = free[slot];
-        let delay = delays.get(at).copied().unwrap_or(3);
+        let delay = delays.get(index).copied().unwrap_or(3);
         task.finished_ms = task.launched_ms + delay + task.run_ms as i64;
         free[slot] = task.finished_ms;
     }
@@ -84,14 +84,17 @@ fn on_slots(slots: usize, mut tasks: Vec<Task>, delays: &[i64]) -> Stage {
     stage
 }
 
-/// The stage must be found skewed for this reason, with these tasks the slowest.
+/// The stage must be skewed for this reason, with these tasks the slowest.
 fn found(stage: &Stage, cause: Cause, tasks: &[usize]) -> Result<(), TestCaseError> {
     let finding = detect(stage, &Options::default());
     prop_assert_eq!(finding.verdict, Verdict::Skewed(cause), "{:?}", &finding);
     prop_assert!(finding.sure > 0.9, "{:?}", &finding);
     prop_assert!(finding.saved_ms > 0.0 && finding.saved_ms < finding.stage_ms);
-    for at in tasks {
-        let slow = finding.tasks.iter().find(|task| task.index == *at as i32);
+    for index in tasks {
+        let slow = finding
+            .tasks
+            .iter()
+            .find(|task| task.index == *index as i32);
         prop_assert!(
             slow.is_some_and(|slow| slow.parts[0].cause == cause),
             "{:?}",
@@ -107,7 +110,7 @@ fn found(stage: &Stage, cause: Cause, tasks: &[usize]) -> Result<(), TestCaseErr
 }
 
 proptest! {
-    // Of enough stages chance makes any, so they are the same each time.
+    // Among enough stages, chance produces every outcome, so the cases are the same each time.
     #![proptest_config(ProptestConfig { cases: 100, max_shrink_iters: 20, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     #[test]
@@ -187,9 +190,9 @@ proptest! {
     #[test]
     fn a_slow_host_is_told_from_its_tasks(plain in plain(), times in 3u64..6) {
         let mut tasks = plain.tasks;
-        let slow: Vec<usize> = (0..tasks.len()).filter(|at| at % HOSTS == 1).collect();
-        for at in &slow {
-            tasks[*at].run_ms *= times;
+        let slow: Vec<usize> = (0..tasks.len()).filter(|index| index % HOSTS == 1).collect();
+        for index in &slow {
+            tasks[*index].run_ms *= times;
         }
         found(&stage(tasks, &[]), Cause::Host, &slow)?;
     }
@@ -198,8 +201,8 @@ proptest! {
     fn first_tasks_that_take_longer_are_warm_up(plain in plain(), times in prop::collection::vec(8u64..12, 160)) {
         let mut tasks = plain.tasks;
         let first: Vec<usize> = (0..tasks.len() / 4).collect();
-        for at in &first {
-            tasks[*at].run_ms *= times[*at];
+        for index in &first {
+            tasks[*index].run_ms *= times[*index];
         }
         found(&stage(tasks, &[]), Cause::WarmUp, &first)?;
     }
@@ -240,11 +243,11 @@ proptest! {
     #[test]
     fn remote_data_is_told_from_its_tasks(plain in plain(), times in 8u64..12) {
         let mut tasks = plain.tasks;
-        // Of every host some.
-        let far: Vec<usize> = (0..tasks.len()).filter(|at| (at / HOSTS) % 4 == 1).collect();
-        for at in &far {
-            tasks[*at].run_ms *= times;
-            tasks[*at].locality = "ANY".into();
+        // Some on every host.
+        let far: Vec<usize> = (0..tasks.len()).filter(|index| (index / HOSTS) % 4 == 1).collect();
+        for index in &far {
+            tasks[*index].run_ms *= times;
+            tasks[*index].locality = "ANY".into();
         }
         found(&stage(tasks, &[]), Cause::Locality, &far)?;
     }
@@ -285,7 +288,7 @@ proptest! {
             spilled_bytes: bound(row[0]),
             ..Task::default()
         };
-        let running = |row: &[u64; 12]| Running { index: row[4] as i32, launched_ms: bound(row[5]) as i64, ..Running::default() };
+        let running = |row: &[u64; 12]| RunningTask { index: row[4] as i32, launched_ms: bound(row[5]) as i64, ..RunningTask::default() };
         let mut stage = Stage {
             attempts: rows.iter().map(task).collect(),
             running: rows.iter().map(running).collect(),
@@ -308,7 +311,7 @@ proptest! {
     }
 }
 
-/// Bytes a ms of a disk that is slow and could be.
+/// Speed of a slow but possible disk, bytes/ms.
 const SLOW_DISK: u64 = 50_000;
 
 #[test]
@@ -324,7 +327,9 @@ fn few_tasks_are_too_few() {
     let verdict = |times: &[u64]| {
         let attempts = times.iter().enumerate();
         let stage = Stage {
-            attempts: attempts.map(|(at, ms)| task(at as i32, *ms)).collect(),
+            attempts: attempts
+                .map(|(index, ms)| task(index as i32, *ms))
+                .collect(),
             ..Stage::default()
         };
         detect(&stage, &Options::default()).verdict
@@ -338,7 +343,7 @@ fn few_tasks_are_too_few() {
 
 #[test]
 fn a_longer_run_of_some_ms_is_no_skew() {
-    // Times in whole ms of tasks that take half of one.
+    // Times in whole ms of tasks that take half a ms.
     let tasks: Vec<Task> = (0..100)
         .map(|index| Task {
             index,
@@ -356,8 +361,8 @@ fn a_longer_run_of_some_ms_is_no_skew() {
     assert_eq!(detect(&stage, &Options::default()).verdict, Verdict::Even);
 }
 
-/// As Spark ran one: 12 slots on three executors that had run other stages before. Its code is compiled while the first tasks wait for
-/// that, so these take seconds, and the other 188 some ms.
+/// A stage that Spark ran: 12 slots on three executors that had run other stages before. The first tasks wait for the
+/// compilation of its code and take seconds, the other 188 a few ms.
 fn with_slow_first_tasks() -> Vec<Task> {
     let task = |index: i32| Task {
         index,
@@ -408,11 +413,11 @@ fn with_a_running_task(now_ms: i64) -> Stage {
         ..Task::default()
     });
     let mut stage = on_slots(8, ended.collect(), &[]);
-    stage.running.push(Running {
+    stage.running.push(RunningTask {
         index: 99,
         executor: "1".into(),
         host: "host-1".into(),
-        ..Running::default()
+        ..RunningTask::default()
     });
     stage.now_ms = now_ms;
     stage

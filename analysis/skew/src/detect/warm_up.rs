@@ -1,19 +1,19 @@
-//! How much of the time of a stage's first tasks is for warming up.
+//! The part of the first tasks' time that is warm-up.
 
 use super::stats::{chance_if_spread_known, chance_of_outlier, median, spread};
 
-/// Relative spreads are no less, as they are divided by.
+/// Lower limit of relative spreads, which are divisors.
 const LEAST: f64 = 1e-9;
 
-/// What first tasks are like, and the others; all relative to what is expected of each task.
+/// The first tasks and the others; all values are relative to the expected time of each task.
 pub(super) struct WarmUp {
-    /// Of the first tasks what is left, sorted.
+    /// The rest of the first tasks' time, sorted.
     first: Vec<f64>,
     first_spread: f64,
     later: f64,
     later_spread: f64,
     tasks: usize,
-    /// How often chance may make a task look slow.
+    /// Maximum probability that chance makes a task look slow.
     most: f64,
 }
 
@@ -36,8 +36,8 @@ impl WarmUp {
         }
     }
 
-    /// What is for warming up of what is left of a first task. Some take much longer to warm up than others, so it is all that is
-    /// left, but of two kinds no more than the others have: of what is not slow beyond chance, and of what is even among the first.
+    /// The warm-up in a first task's rest: all of it if it is slow beyond chance and does not stand out even among the
+    /// first tasks, as tasks differ much in their warm-up; else at most the median rest of the other first tasks.
     pub(super) fn part(&self, own: f64) -> f64 {
         let usual = (self.of_others(own) - self.later).max(0.0);
         let slow = (own - self.later) / self.later_spread.max(LEAST);
@@ -45,9 +45,10 @@ impl WarmUp {
         if all { own } else { own.min(usual) }.max(0.0)
     }
 
-    /// Whether it is slow even among the first tasks. How they differ says so where they are many. Where they are few, that says
-    /// little: then they are taken to differ by about as much as they warm up, so that none of them warms up for several times as
-    /// long as any other. A slow record in one of two first tasks is no warm-up because the other took some ms more.
+    /// Whether it is slow even among the first tasks. With many of them, their spread decides. With few, it says
+    /// little: then they are assumed to differ by about as much as they warm up, so none of them warms up for several
+    /// times as long as any other. A slow record in one of two first tasks is no warm-up just because the other took
+    /// some ms more.
     fn stands_out(&self, own: f64) -> bool {
         let n = self.first.len();
         let among = (own - median(self.first.iter().copied())) / self.first_spread.max(LEAST);
@@ -57,7 +58,7 @@ impl WarmUp {
             || chance_if_spread_known((own - slowest) / scale, n) < self.most
     }
 
-    /// The most that another of the first tasks has; its own if there are none.
+    /// The largest rest among the other first tasks; its own if there are none.
     fn slowest_other(&self, own: f64) -> f64 {
         match self.first.as_slice() {
             [.., other, last] => {
@@ -71,13 +72,13 @@ impl WarmUp {
         }
     }
 
-    /// The median of the other first tasks; its own if there are none.
+    /// The median rest of the other first tasks; its own if there are none.
     fn of_others(&self, own: f64) -> f64 {
         let Some(others) = self.first.len().checked_sub(1).filter(|n| *n > 0) else {
             return own;
         };
         let itself = self.first.partition_point(|other| *other < own);
-        let other = |at: usize| self.first[at + usize::from(at >= itself)];
+        let other = |index: usize| self.first[index + usize::from(index >= itself)];
         f64::midpoint(other((others - 1) / 2), other(others / 2))
     }
 }
@@ -86,11 +87,11 @@ impl WarmUp {
 mod tests {
     use super::*;
 
-    /// What is for warming up of each of some first tasks, whose others have 0 within a hundredth.
+    /// The warm-up of each of some first tasks; the other tasks have 0 within 1%.
     fn parts(first: &[f64]) -> Vec<f64> {
-        let later = (0..40).map(|at| f64::from(at % 5 - 2) / 200.0);
+        let later = (0..40).map(|index| f64::from(index % 5 - 2) / 200.0);
         let all: Vec<f64> = first.iter().copied().chain(later).collect();
-        let is_first: Vec<bool> = (0..all.len()).map(|at| at < first.len()).collect();
+        let is_first: Vec<bool> = (0..all.len()).map(|index| index < first.len()).collect();
         let warm_up = WarmUp::new(&all, &is_first, 0.01);
         first.iter().map(|own| warm_up.part(*own)).collect()
     }
@@ -110,7 +111,7 @@ mod tests {
         let mut many = vec![5.0; 30];
         many.iter_mut()
             .zip(0..)
-            .for_each(|(own, at)| *own += f64::from(at % 3) / 10.0);
+            .for_each(|(own, index)| *own += f64::from(index % 3) / 10.0);
         many[7] = 50.0;
         assert!(close(parts(&many)[7], 5.1));
     }
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn those_that_are_not_slow_have_no_more_than_is_usual() {
         assert_eq!(parts(&[0.02, 0.02, 0.03]), [0.02, 0.02, 0.02]);
-        // The other is slow for itself.
+        // The other one is slow for a reason of its own.
         assert_eq!(parts(&[0.01, 30.0]), [0.01, 0.01]);
         assert_eq!(parts(&[-0.01, 30.0])[0], 0.0);
     }

@@ -1,4 +1,4 @@
-//! Of an event log.
+//! Reads a run from an event log.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,12 +7,13 @@ use unfuse_eventlog as log;
 use unfuse_eventlog::{Event, EventLog, Outcome};
 
 use super::retries::Sizes;
-use crate::{Run, Running, Stage, Task};
+use crate::{Run, RunningTask, Stage, Task};
 
-/// Most task attempts of a log.
+/// Maximum number of task attempts from a log.
 const MOST_TASKS: usize = 10_000_000;
 
-/// Reads a log to its end. Of each task attempt a row is kept, of all else little. A note tells of attempts that were too many.
+/// Reads a log to its end. It keeps a row for each task attempt, and little else. A note reports attempts beyond the
+/// limit.
 pub fn from_event_log(log: &mut EventLog) -> Run {
     up_to(MOST_TASKS, log)
 }
@@ -32,17 +33,17 @@ fn up_to(most: usize, log: &mut EventLog) -> Run {
 
 #[derive(Default)]
 struct Reader {
-    /// So many task attempts are kept at most of those that have ended, and so many of those that run.
+    /// Maximum number of ended task attempts, and of running ones.
     most: usize,
-    /// Those that have ended.
+    /// Number of ended attempts.
     kept: usize,
     left_out: u64,
     app: Option<Arc<str>>,
     ended: bool,
     stages: BTreeMap<i32, Stage>,
     sizes: Sizes<i32>,
-    /// Task attempts that have begun and not ended, with their stages.
-    running: HashMap<i64, (i32, Running)>,
+    /// Task attempts that have started and not ended, with their stages.
+    running: HashMap<i64, (i32, RunningTask)>,
     descriptions: HashMap<i64, String>,
     now_ms: i64,
 }
@@ -70,7 +71,7 @@ impl Reader {
                     self.left_out += 1;
                     return;
                 }
-                let running = Running {
+                let running = RunningTask {
                     index: task.partition.unwrap_or(task.index),
                     stage_attempt: task.stage_attempt,
                     launched_ms: task.launched_ms,
@@ -115,7 +116,7 @@ impl Reader {
     fn ended(&mut self, end: log::TaskEnd) {
         self.see(end.finished_ms);
         self.running.remove(&end.task.task);
-        // Its first end came as an event of its own.
+        // Its first end was a separate event.
         if end.outcome == Outcome::Resubmitted {
             return;
         }
@@ -131,7 +132,7 @@ impl Reader {
 
     fn finish(mut self) -> Run {
         for (stage, running) in self.running.into_values() {
-            // Of an application that has ended, the events of their ends were lost.
+            // In an ended application, the events of their ends were lost.
             if let Some(stage) = self.stages.get_mut(&stage)
                 && stage.completed_ms.is_none()
                 && !self.ended
@@ -182,7 +183,7 @@ fn task(end: log::TaskEnd) -> Task {
         host: end.task.host,
         locality: end.task.locality,
         first: false,
-        // What is not known of a task cannot be judged.
+        // A task without metrics cannot be judged.
         succeeded: end.outcome == Outcome::Success && end.metrics.is_some(),
         launched_ms: end.task.launched_ms,
         finished_ms: end.finished_ms,
@@ -215,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// The run of a log of so many tasks that end, and then so many that do not.
+    /// The run of a log with `ended` tasks that end, followed by `running` tasks that do not.
     fn run(most: usize, ended: u32, running: u32) -> Run {
         let mut text =
             "{\"Event\":\"SparkListenerLogStart\",\"Spark Version\":\"4.0.0\"}\n".to_owned();

@@ -1,4 +1,4 @@
-//! Where the tables come from.
+//! Reads the tables.
 
 mod event_log;
 mod profile;

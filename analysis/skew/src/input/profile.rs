@@ -1,4 +1,4 @@
-//! Of a profile directory.
+//! Reads a run from a profile directory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -11,10 +11,10 @@ use unfuse_format::{
 use super::retries::Sizes;
 use crate::{Run, Stage, Task};
 
-/// The stages of a profile, of all its applications. Tables that are missing make notes.
+/// The stages of a profile, of all its applications. Missing tables become notes.
 ///
 /// # Errors
-/// A [`FormatError`] if the directory is no profile or cannot be read.
+/// A [`FormatError`] if the directory is not a profile or cannot be read.
 pub fn from_profile(root: &Path) -> Result<Run, FormatError> {
     let dir = ProfileDir::open(root)?;
     let mut run = Run::default();

@@ -1,11 +1,11 @@
-//! Which partitions a stage that was repeated has done again, where nobody says.
+//! Infers which partitions a retried stage repeated, if the input does not contain it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
 use crate::{Run, Stage, Task};
 
-/// How many tasks each attempt of each stage has.
+/// The number of tasks of each attempt of each stage.
 pub(super) struct Sizes<K>(HashMap<K, BTreeMap<i32, i64>>);
 
 impl<K> Default for Sizes<K> {
@@ -19,7 +19,7 @@ impl<K: Eq + Hash> Sizes<K> {
         self.0.entry(stage).or_default().insert(attempt, tasks);
     }
 
-    /// Tells partitions as far as they can be known. A note names the stages of which the same may count twice.
+    /// Sets partitions as far as they can be inferred. A note lists the stages in which a partition may count twice.
     pub(super) fn settle(&self, run: &mut Run, key: impl Fn(&Stage) -> K) {
         let mut twice: Vec<String> = Vec::new();
         for stage in &mut run.stages {
@@ -40,8 +40,8 @@ impl<K: Eq + Hash> Sizes<K> {
     }
 }
 
-/// An attempt with as many tasks as the first has done all of them again, so their indexes mean the same. False if an attempt has fewer,
-/// and there are more tasks than the stage has partitions.
+/// An attempt with as many tasks as the first repeated all of them, so their indices mean the same. False if an attempt
+/// has fewer, and there are more tasks than the stage has partitions.
 fn settle(stage: &mut Stage, sizes: &BTreeMap<i32, i64>) -> bool {
     let unknown = |task: &Task| task.partition.is_none();
     let Some(all) = sizes.get(&0).filter(|_| stage.attempts.iter().any(unknown)) else {
@@ -61,7 +61,7 @@ fn settle(stage: &mut Stage, sizes: &BTreeMap<i32, i64>) -> bool {
 mod tests {
     use super::*;
 
-    /// A stage of 40 tasks of which some were repeated, all well: how many count, and the notes.
+    /// A stage of 40 tasks of which some were repeated, all successful: the number of tasks that count, and the notes.
     fn repeated(tasks: i32) -> (usize, Vec<String>) {
         let attempt = |stage_attempt, index| Task {
             stage_attempt,

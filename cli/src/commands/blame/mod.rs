@@ -1,6 +1,6 @@
 //! `unfuse blame`: which queries and processes slow a query down.
 
-mod asked;
+mod choices;
 mod follow;
 mod input;
 mod when;
@@ -14,9 +14,9 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use unfuse_contention::Graph;
 use unfuse_postprocess::plain::Form;
-use unfuse_report::blame::{self, Answer, Found, Window};
+use unfuse_report::blame::{self, Answer, GraphIndex, Window};
 
-use self::asked::{Blocked, GraphFormat, Rank, Sharing, Stages, What};
+use self::choices::{BlockedSource, GraphFormat, Rank, SplitMode, Stages, What};
 use self::input::{Part, read};
 use crate::output::{form, write_plain_to};
 use crate::remote;
@@ -62,10 +62,10 @@ pub struct Blame {
     stages: Stages,
     /// How the blocked time of a stage is divided
     #[arg(long, value_enum, default_value = "pooled")]
-    split: Sharing,
+    split: SplitMode,
     /// Where blocked times come from
     #[arg(long, value_enum, default_value = "measured")]
-    blocked: Blocked,
+    blocked: BlockedSource,
     /// Print JSON
     #[arg(long, conflicts_with = "graph")]
     json: bool,
@@ -103,8 +103,8 @@ impl Blame {
             span: span.filter(|_| !is_whole),
         };
         let (input, workload) = read(root, &self.dir, self.blocked.into(), &part)?;
-        let wanted = self.wanted(window);
-        let options = wanted.options(&workload, input.origin_ns)?;
+        let request = self.request(window);
+        let options = request.options(&workload, input.origin_ns)?;
         options.check(&workload)?;
         let graph = Graph::build(&workload, &options);
         let notes = || blame::notes(&workload, &graph, &input);
@@ -126,10 +126,10 @@ impl Blame {
                 Some(GraphFormat::Graphml) => graph.to_graphml(),
                 Some(GraphFormat::Cypher) => graph.to_cypher(),
                 None => {
-                    let found = Found::new(&workload, &graph);
+                    let index = GraphIndex::new(&workload, &graph);
                     let answer = Answer::new(
-                        &found,
-                        &wanted.question(&options, self.by.into(), self.limit),
+                        &index,
+                        &request.question(&options, self.by.into(), self.limit),
                         &input,
                     );
                     if self.json {

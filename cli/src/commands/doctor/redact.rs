@@ -98,20 +98,20 @@ impl Secrets {
         let known = self.homes.iter().map(String::as_str);
         let known = known.flat_map(|home| {
             text.match_indices(home)
-                .map(move |(at, _)| (at, home.len()))
+                .map(move |(offset, _)| (offset, home.len()))
         });
         // Homes of other users.
-        let of_users = text.match_indices("/home/").map(|(at, prefix)| {
-            let name = &text[at + prefix.len()..];
+        let of_users = text.match_indices("/home/").map(|(offset, prefix)| {
+            let name = &text[offset + prefix.len()..];
             let end = name.find(|c: char| c == '/' || c.is_whitespace());
-            (at, prefix.len() + end.unwrap_or(name.len()))
+            (offset, prefix.len() + end.unwrap_or(name.len()))
         });
-        let is_whole = |(at, length): &(usize, usize)| {
-            let after = text[at + length..].chars().next();
+        let is_whole = |(offset, length): &(usize, usize)| {
+            let after = text[offset + length..].chars().next();
             after.is_none_or(|c| !c.is_alphanumeric() && !"-_.".contains(c))
         };
         let all = known.chain(of_users).filter(is_whole);
-        all.min_by_key(|(at, length)| (*at, std::cmp::Reverse(*length)))
+        all.min_by_key(|(offset, length)| (*offset, std::cmp::Reverse(*length)))
     }
 }
 
@@ -120,8 +120,8 @@ fn replace_words(text: &str, name: &str, by: &str) -> String {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(name) {
-        let (before, after) = (&rest[..at], &rest[at + name.len()..]);
+    while let Some(offset) = rest.find(name) {
+        let (before, after) = (&rest[..offset], &rest[offset + name.len()..]);
         let is_part = before.ends_with(is_word)
             || (before.is_empty() && clean.ends_with(is_word))
             || after.starts_with(is_word);

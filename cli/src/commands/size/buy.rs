@@ -8,14 +8,14 @@ use clap::Args;
 use unfuse_postprocess::plain::Form;
 use unfuse_report::size::{Answer, Curve, draw_curve, render_curve, render_offer};
 
-use super::asked::{Asked, Shop, deadline};
+use super::job_args::{JobArgs, Shop, deadline};
 use crate::output::{print, write_plain_to};
 
 /// Find the cheapest cluster that finishes before a deadline
 #[derive(Debug, Args)]
 pub(super) struct Cheapest {
     #[command(flatten)]
-    asked: Asked,
+    job: JobArgs,
     #[command(flatten)]
     shop: Shop,
     /// When the job must be finished, such as 90s or 10m after its start
@@ -30,7 +30,7 @@ pub(super) struct Cheapest {
 #[derive(Debug, Args)]
 pub(super) struct Best {
     #[command(flatten)]
-    asked: Asked,
+    job: JobArgs,
     #[command(flatten)]
     shop: Shop,
     /// For one run of the job, in the currency of the price table
@@ -45,7 +45,7 @@ pub(super) struct Best {
 #[derive(Debug, Args)]
 pub(super) struct CurveOf {
     #[command(flatten)]
-    asked: Asked,
+    job: JobArgs,
     #[command(flatten)]
     shop: Shop,
     /// Also write a plot of cost against time (SVG)
@@ -55,7 +55,7 @@ pub(super) struct CurveOf {
 
 impl Cheapest {
     pub(super) fn execute(self) -> Result<()> {
-        let job = self.asked.open()?;
+        let job = self.job.open()?;
         let market = self.shop.market(&job)?;
         let (tariff, deadline) = (self.shop.tariff(), self.deadline.as_secs_f64());
         let answer = Answer::cheapest(&job, &market, tariff, deadline, self.sure);
@@ -64,27 +64,23 @@ impl Cheapest {
         } else {
             answer?
         };
-        print(None, self.asked.json, &answer, || {
-            render_offer(&job, &answer)
-        })
+        print(None, self.job.json, &answer, || render_offer(&job, &answer))
     }
 }
 
 impl Best {
     pub(super) fn execute(self) -> Result<()> {
-        let job = self.asked.open()?;
+        let job = self.job.open()?;
         let market = self.shop.market(&job)?;
         let deadline = self.deadline.map(|deadline| deadline.as_secs_f64());
         let answer = Answer::best(&job, &market, self.shop.tariff(), self.budget, deadline)?;
-        print(None, self.asked.json, &answer, || {
-            render_offer(&job, &answer)
-        })
+        print(None, self.job.json, &answer, || render_offer(&job, &answer))
     }
 }
 
 impl CurveOf {
     pub(super) fn execute(self) -> Result<()> {
-        let job = self.asked.open()?;
+        let job = self.job.open()?;
         let market = self.shop.market(&job)?;
         let curve = Curve::new(&job, &market, self.shop.tariff())?;
         if let Some(path) = &self.output {
@@ -93,7 +89,7 @@ impl CurveOf {
                 Ok(out.write_all(svg.as_bytes())?)
             })?;
         }
-        print(None, self.asked.json, &curve, || {
+        print(None, self.job.json, &curve, || {
             render_curve(&job, &curve, self.output.as_deref())
         })
     }

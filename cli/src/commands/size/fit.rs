@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use unfuse_report::size::{Fitted, keep_application, render_fit};
+use unfuse_report::size::{FitAnswer, keep_application, render_fit};
 use unfuse_sizing::{self as sizing, GivenValues, Profile};
 
 use crate::output::{print, write_to};
@@ -69,7 +69,7 @@ impl Fit {
         )
         .context("cannot save the job profile")?;
         let saved_as = self.output.display().to_string();
-        let fitted = Fitted::new(&profile, saved_as, logs.left_out, logs.notes);
+        let fitted = FitAnswer::new(&profile, saved_as, logs.left_out, logs.notes);
         print(None, self.json, &fitted, || render_fit(&fitted))
     }
 }

@@ -1,9 +1,9 @@
 //! `unfuse size`: how long a job takes on another cluster, and which cluster to take.
 
-mod asked;
 mod buy;
 mod cluster;
 mod fit;
+mod job_args;
 mod predict;
 
 use std::process::ExitCode;

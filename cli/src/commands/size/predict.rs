@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use unfuse_report::size::{Predicted, render_prediction};
+use unfuse_report::size::{PredictionAnswer, render_prediction};
 
-use super::asked::{Asked, deadline};
 use super::cluster::cluster;
+use super::job_args::{JobArgs, deadline};
 use crate::output::print;
 
 /// Predict the running time on a number of slots or on a cluster
 #[derive(Debug, Args)]
 pub(super) struct Predict {
     #[command(flatten)]
-    asked: Asked,
+    job: JobArgs,
     /// Tasks that can run at once
     #[arg(
         long,
@@ -37,7 +37,7 @@ pub(super) struct Predict {
 
 impl Predict {
     pub(super) fn execute(self) -> Result<()> {
-        let job = self.asked.open()?;
+        let job = self.job.open()?;
         let (cluster, slots) = match (&self.cluster, &self.prices, self.slots) {
             (Some(text), Some(prices), _) => {
                 let (cluster, slots) = cluster(text, prices)?;
@@ -47,8 +47,8 @@ impl Predict {
             _ => bail!("give --slots N, or --cluster with --prices"),
         };
         let deadline = self.deadline.map(|deadline| deadline.as_secs_f64());
-        let predicted = Predicted::new(&job, cluster, slots, deadline)?;
-        print(None, self.asked.json, &predicted, || {
+        let predicted = PredictionAnswer::new(&job, cluster, slots, deadline)?;
+        print(None, self.job.json, &predicted, || {
             render_prediction(&job, &predicted)
         })
     }

@@ -12,7 +12,7 @@ use clap::Args;
 use unfuse_eventlog::{EventLog, is_event_log};
 use unfuse_provenance::{Options, TaskTraces};
 use unfuse_report::ReportError;
-use unfuse_report::skew::{Answer, Propagate, Records, Wanted, judge, render, with_records};
+use unfuse_report::skew::{Answer, Propagate, RecordFilter, Records, judge, render, with_records};
 use unfuse_report::text::list;
 use unfuse_skew::{Run, from_event_log, from_profile};
 
@@ -117,7 +117,7 @@ impl Skew {
                 self.from.display()
             )
         })?;
-        let wanted = Wanted {
+        let filter = RecordFilter {
             app: None,
             stage: self.stage,
             top: self.limit,
@@ -130,7 +130,7 @@ impl Skew {
             }
         });
         let propagate = by_job.as_ref().map(|by_job| by_job as &Propagate<'_>);
-        let (mut run, mut records) = with_records(run, &root, &wanted, propagate)?;
+        let (mut run, mut records) = with_records(run, &root, &filter, propagate)?;
         if let Some(records) = &mut records {
             let note = if self.read_inputs {
                 records.read_inputs()

@@ -1,8 +1,8 @@
-//! The parts of the processed profile format that are written. Tables are written as columns.
+//! The parts of the processed profile format that unfuse writes. Tables are written as columns.
 
 use serde::Serialize;
 
-/// Version of the format; the profiler upgrades older ones as it reads them.
+/// Version of the format; the Firefox Profiler upgrades older ones when it reads them.
 pub(super) const VERSION: u32 = 61;
 
 #[derive(Serialize)]
@@ -18,16 +18,16 @@ pub(super) struct File {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Meta {
-    /// Between two samples, ms.
+    /// Time between two samples, ms.
     pub(super) interval: f64,
-    /// What all times are relative to, ms since the epoch.
+    /// The start of all times, ms since the epoch.
     pub(super) start_time: f64,
     pub(super) product: String,
     pub(super) imported_from: &'static str,
     pub(super) process_type: u8,
     pub(super) stackwalk: u8,
     pub(super) oscpu: &'static str,
-    /// Of Gecko's format, which a processed profile only passes on.
+    /// Version of Gecko's format; a processed profile only passes it on.
     pub(super) version: u32,
     pub(super) preprocessed_profile_version: u32,
     pub(super) symbolicated: bool,
@@ -56,7 +56,7 @@ pub(super) struct Category {
     pub(super) subcategories: Vec<String>,
 }
 
-/// What all threads refer to.
+/// Tables that all threads refer to.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Shared {

@@ -1,4 +1,4 @@
-//! The tables that all threads of a profile share.
+//! Tables that all threads of a profile share.
 
 use indexmap::IndexMap;
 
@@ -6,7 +6,7 @@ use super::message::{Category, Frames, Funcs, NativeSymbols, Resources, Shared, 
 use crate::export::table::Table;
 use crate::stacks::{FrameKind, Stack, StackFrame};
 
-/// Of the profiler's colours those for work; operators take turns. Grey is of the first category alone.
+/// The profiler's colours for work, used by operators in turn. Grey is only for the first category.
 const COLORS: [&str; 10] = [
     "blue",
     "orange",
@@ -33,11 +33,11 @@ struct Func {
 struct Frame {
     func: usize,
     line: u32,
-    /// Category and subcategory; that of the caller where there is none.
+    /// Category and subcategory; the caller's where there is none.
     category: Option<(usize, usize)>,
 }
 
-/// Grows with every stack.
+/// Tables that grow with every stack.
 pub(super) struct SharedTables {
     strings: Table<String>,
     /// File names, as indices of strings.
@@ -94,9 +94,9 @@ impl SharedTables {
 
     fn category(&mut self, name: &str, subcategory: &str) -> (usize, usize) {
         let entry = self.categories.entry(name.to_owned());
-        let at = entry.index();
+        let position = entry.index();
         let subcategories = entry.or_insert_with(|| Table::starting_with("Other".to_owned()));
-        (at, subcategories.index(subcategory.to_owned()))
+        (position, subcategories.index(subcategory.to_owned()))
     }
 
     pub(super) fn categories(&self) -> Vec<Category> {

@@ -1,5 +1,5 @@
-//! The messages of `perftools.profiles` (profile.proto of google/pprof), without the fields that are
-//! never set here. All strings are indices into the string table, whose first is empty.
+//! The messages of `perftools.profiles` (profile.proto of google/pprof), without the fields that unfuse never sets. All
+//! strings are indices into the string table, whose first entry is empty.
 
 use prost::Message;
 
@@ -24,7 +24,7 @@ pub(super) struct Profile {
     pub(super) duration_nanos: i64,
     #[prost(message, optional, tag = "11")]
     pub(super) period_type: Option<ValueType>,
-    /// Between two samples, in the unit of `period_type`.
+    /// Interval between two samples, in the unit of `period_type`.
     #[prost(int64, tag = "12")]
     pub(super) period: i64,
     /// The name of the sample type that is shown first.
@@ -47,7 +47,7 @@ pub(super) struct Sample {
     /// Leaf first.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
-    /// One for each of [`Profile::sample_type`].
+    /// A value for each of [`Profile::sample_type`].
     #[prost(int64, repeated, tag = "2")]
     pub(super) value: Vec<i64>,
     #[prost(message, repeated, tag = "3")]
@@ -83,8 +83,7 @@ pub(super) struct Line {
     pub(super) line: i64,
 }
 
-/// A function. It has no `system_name`: pprof takes a name that equals it for a mangled one, and cuts
-/// everything in parentheses out.
+/// A function. It has no `system_name`: pprof treats an equal one as mangled, and removes everything in parentheses.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Function {
     /// Not 0.

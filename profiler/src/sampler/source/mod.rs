@@ -1,4 +1,4 @@
-//! Where samples come from: a perf_event ring ([`perf`]), or the ring of a CPU timer in shared memory ([`timer`]).
+//! Sources of samples: a perf_event ring ([`perf`]), or the ring of a CPU timer in shared memory ([`timer`]).
 
 mod perf;
 mod timer;
@@ -17,14 +17,14 @@ use crate::timer::TimerRings;
 use perf::PerfSource;
 use timer::TimerSource;
 
-/// Which source to open.
+/// The source to open.
 #[derive(Clone, Copy)]
 pub(crate) enum SourceKind<'a> {
     Perf,
     Timer(&'a TimerRings, u32),
 }
 
-/// Where a source puts samples and waits, and what it needs to complete their stacks.
+/// The destination of samples and waits, and the data to complete their stacks.
 pub(super) struct Intake<'s, 'a> {
     pub(super) raw: &'s mut RawSamples,
     pub(super) waits: &'s mut Waits,
@@ -34,7 +34,7 @@ pub(super) struct Intake<'s, 'a> {
 }
 
 impl Intake<'_, '_> {
-    /// Whether samples of this time are kept; others are dropped before anything is done for them.
+    /// Whether samples of this time are kept; others are dropped early.
     fn keeps_samples_at(&self, time: u64) -> bool {
         !self.timeline.is_left_out(time)
     }
@@ -47,19 +47,19 @@ impl Intake<'_, '_> {
 
 /// An open source of one thread's samples.
 pub(super) trait SampleSource {
-    /// What to poll; none where nothing signals new samples.
+    /// The descriptor to poll; `None` if nothing signals new samples.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// How long to sleep at most; `work_pending` says whether samples wait to be resolved or sent.
+    /// Maximum time to sleep; `work_pending` if samples wait to be resolved or sent.
     fn patience(&self, work_pending: bool) -> Duration;
 
-    /// CPU time of the thread since the source was opened, as far as it is known, ns.
+    /// CPU time of the thread since the source was opened, as far as known, ns.
     fn cpu_time_ns(&self) -> u64;
 
-    /// Whether the thread is known to have ended other than by the descriptor.
+    /// Whether the thread is known to have ended, other than by the descriptor.
     fn thread_ended(&self) -> bool;
 
-    /// Moves new samples and switches into the intake; returns the number of samples, dropped ones included.
+    /// Moves new samples and switches into the intake; returns the number of samples, including dropped ones.
     fn drain(&mut self, intake: &mut Intake<'_, '_>) -> u64;
 
     /// Stops taking samples and switches, or goes on. What is in the ring stays there.
@@ -68,15 +68,15 @@ pub(super) trait SampleSource {
     /// Samples lost since the last call.
     fn take_lost(&mut self) -> u64;
 
-    /// Gives back what the source holds in shared memory.
+    /// Releases the source's shared memory.
     fn close(&self);
 }
 
-/// Opens a source for a thread of a process, which must be one of its threads; with `waits` also its switches, where that is
+/// Opens a source for a thread of a process, which must be one of its threads; with `waits` also its switches, if
 /// possible.
 ///
 /// # Errors
-/// The system's; `ESRCH` where the thread has ended.
+/// The system's; `ESRCH` if the thread has ended.
 pub(super) fn open<'a>(
     kind: SourceKind<'a>,
     access: &Access,

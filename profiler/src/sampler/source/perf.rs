@@ -16,23 +16,23 @@ pub(super) struct PerfSource {
     event: PerfEvent,
     pacer: Pacer,
     wait_pacer: WaitPacer,
-    /// How long the thread waited for a CPU, as the scheduler counts it; none without waits.
+    /// How long the thread waited for a CPU, from the scheduler; none without waits.
     delay: Option<RunDelay>,
     /// Whether the stacks of waits can only be guessed.
     guesses: bool,
     batch: Batch,
 }
 
-/// What the records of one ring have told so far.
+/// Data from the records of one ring so far.
 #[derive(Default)]
 struct Batch {
     /// CPU time at the last sample, ns.
     last_cpu_time: u64,
-    /// Samples lost since they were last asked for.
+    /// Samples lost since the last call of `take_lost`.
     lost: u64,
-    /// Samples of this batch.
+    /// Number of samples in this batch.
     samples: u64,
-    /// Times that the thread left its CPU in this batch.
+    /// Number of times that the thread left its CPU in this batch.
     left: u64,
 }
 
@@ -44,7 +44,7 @@ impl PerfSource {
         waits: bool,
     ) -> io::Result<Self> {
         let event = open_event(access, (process, tid), period_ns, waits)?;
-        // Not more of them than CPU samples of a busy thread.
+        // Not more than the CPU samples of a busy thread.
         let most = 1_000_000_000 / period_ns.max(1);
         Ok(Self {
             pacer: Pacer::new(period_ns, u64::from(tid)),
@@ -62,9 +62,9 @@ impl SampleSource for PerfSource {
         Some(self.event.as_fd())
     }
 
-    /// The ring wakes us.
+    /// The ring wakes the sampler.
     fn patience(&self, work_pending: bool) -> Duration {
-        // A wake-up costs more than the few samples that a mostly idle thread has.
+        // A wake-up costs more than the few samples of a mostly idle thread.
         Duration::from_secs(if work_pending { 2 } else { 10 })
     }
 
@@ -72,7 +72,7 @@ impl SampleSource for PerfSource {
         self.event.cpu_time_ns().unwrap_or(0)
     }
 
-    /// The descriptor says so.
+    /// The descriptor reports it.
     fn thread_ended(&self) -> bool {
         false
     }
@@ -147,7 +147,7 @@ impl Batch {
             .push(sample.time, 1, weight, sample.in_kernel, broken);
     }
 
-    /// Takes notice of the thread coming to its CPU or leaving it.
+    /// Processes a switch of the thread to or from its CPU.
     fn switch(&mut self, switch: Switch, intake: &mut Intake<'_, '_>) {
         match switch.to {
             SwitchTarget::Cpu => intake.waits.end(switch.time),
@@ -171,7 +171,7 @@ fn leave(sample: &Sample<'_>, now: u64, intake: &mut Intake<'_, '_>) {
     intake.waits.leave(sample.time, chain, broken);
 }
 
-/// Opens an event on a thread of the JVM. The JVM has named it, and with capabilities an event can be opened on any.
+/// Opens an event on a thread that the JVM announced. With capabilities, an event can be opened on any thread.
 ///
 /// # Errors
 /// Those of [`PerfEvent::open`] and [`Access::check_thread`].
@@ -183,8 +183,8 @@ fn open_event(
 ) -> io::Result<PerfEvent> {
     access.check_thread(jvm, tid)?;
     let event = PerfEvent::open(tid, period_ns, waits)?;
-    // The number may have been another thread's when the event was opened. Not if that thread lives on after this:
-    // then it has had the number all the time.
+    // Another thread may have had the number when the event was opened. Not if the thread still lives after this check:
+    // then it had the number all the time.
     access.check_thread(jvm, tid)?;
     match event.thread_has_ended() {
         true => Err(io::Error::from_raw_os_error(libc::ESRCH)),
@@ -213,7 +213,7 @@ mod tests {
     fn a_thread_that_lives_passes_the_checks() {
         let thread = nix::unistd::gettid().as_raw() as u32;
         let place = (std::process::id(), thread);
-        // Where events are not allowed there is another error.
+        // If events are not allowed, the error is another one.
         if let Err(e) = open_event(&Access::default(), place, 10_000_000, false) {
             assert_ne!(e.raw_os_error(), Some(libc::ESRCH));
         }
@@ -233,7 +233,7 @@ mod tests {
         thread.join().unwrap();
         if let (Ok(event), Ok(before)) = (&opened, before) {
             assert!(!before);
-            // One that is joined has not quite ended for the kernel; the test's runner ends what never ends.
+            // A joined thread may still exist for the kernel; the test runner ends a test that never ends.
             while !event.thread_has_ended() {
                 std::thread::sleep(Duration::from_millis(1));
             }

@@ -1,4 +1,4 @@
-//! Samples of a thread that its own CPU timer has taken, from a ring in shared memory.
+//! Samples from the CPU timer of a thread, in a ring in shared memory.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub(super) struct TimerSource<'a> {
     period_ns: u64,
     /// CPU time at the last sample, ns.
     last_cpu_time: u64,
-    /// CPU time that no sample stands for yet, ns.
+    /// CPU time that is not in a sample yet, ns.
     owed_ns: u64,
     /// Whether the next sample stands for CPU time of a pause too.
     skips: bool,
@@ -36,7 +36,7 @@ impl SampleSource for TimerSource<'_> {
         None
     }
 
-    /// The ring does not wake us.
+    /// The ring does not wake the sampler.
     fn patience(&self, _work_pending: bool) -> Duration {
         Duration::from_millis(200)
     }
@@ -80,8 +80,8 @@ impl SampleSource for TimerSource<'_> {
                 .chains
                 .complete_by_top(chain, sample.time, top, intake.maps);
             let broken = !chain.iter().any(|ip| intake.maps.in_code_cache(*ip));
-            // CPU timers tick with the scheduler, often slower than asked: a tick that
-            // stands for several periods counts as several samples.
+            // CPU timers tick with the scheduler, often slower than requested: a tick for several periods counts as
+            // several samples.
             *owed_ns += weight;
             let count = *owed_ns / *period_ns;
             *owed_ns %= *period_ns;

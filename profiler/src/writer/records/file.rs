@@ -1,4 +1,4 @@
-//! The file in which a task's records wait: what `RecordFile` in the JVM writes.
+//! The file with a task's records, which `RecordFile` in the JVM writes.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::ops::Range;
 const MAGIC: &[u8] = b"UNFREC2\n";
 const INPUTS: u8 = 1;
 const OUTPUTS: u8 = 2;
-/// A block longer than this is none of ours.
+/// Longest block, bytes.
 const LONGEST: u32 = 16 << 20;
 
 /// A record of the file.
@@ -32,18 +32,18 @@ pub(super) struct Output {
     pub(super) key: i64,
     pub(super) whole: i64,
     pub(super) ns: i64,
-    /// Of it, by itself.
+    /// The part of it by itself, ns.
     pub(super) alone_ns: i64,
     /// Sources below this number have no part in it.
     forgotten: i32,
-    /// What was read since the output before.
+    /// Records read since the previous output.
     read: Vec<(i32, Range<i64>)>,
 }
 
-/// The records of a file, up to its end or to where it is damaged.
+/// The records of a file, up to its end or to the damage.
 pub(super) struct Blocks<R> {
     file: R,
-    /// The block that is being read: its kind, its source or output, its rows and how much of them was read.
+    /// The current block: its kind, its source or output, its rows and the number of bytes read.
     block: (u8, i32, Vec<u8>, usize),
     positions: BTreeMap<(u8, i32), i64>,
 }
@@ -53,7 +53,7 @@ impl<R: Read> Blocks<R> {
         let mut magic = [0; MAGIC.len()];
         let mut block = (0, 0, Vec::new(), 0);
         if file.read_exact(&mut magic).is_err() || magic != MAGIC {
-            // No kind of block: nothing will be read.
+            // Not a kind of block: nothing will be read.
             block = (0, 0, vec![0], 0);
         }
         Self {
@@ -71,9 +71,9 @@ impl<R: Read> Blocks<R> {
         if length > LONGEST {
             return None;
         }
-        let (_, _, rows, at) = &mut self.block;
+        let (_, _, rows, offset) = &mut self.block;
         rows.clear();
-        *at = 0;
+        *offset = 0;
         let read = (&mut self.file)
             .take(length.into())
             .read_to_end(rows)
@@ -90,8 +90,8 @@ impl<R: Read> Iterator for Blocks<R> {
         while self.block.3 == self.block.2.len() {
             self.next_block()?;
         }
-        let (kind, number, bytes, at) = &mut self.block;
-        let rows = &mut &bytes[*at..];
+        let (kind, number, bytes, offset) = &mut self.block;
+        let rows = &mut &bytes[*offset..];
         let position = self.positions.entry((*kind, *number)).or_default();
         let block = match *kind {
             INPUTS => Block::Input(Input {
@@ -123,13 +123,13 @@ impl<R: Read> Iterator for Blocks<R> {
             }
             _ => return None,
         };
-        *at = bytes.len() - rows.len();
+        *offset = bytes.len() - rows.len();
         *position += 1;
         Some(block)
     }
 }
 
-/// Seven bits to a byte, the lowest first; never negative.
+/// Seven bits in each byte, the lowest first; never negative.
 fn number_of(bytes: &mut &[u8]) -> Option<i64> {
     let mut value = 0_u64;
     for shift in (0..63).step_by(7) {
@@ -149,11 +149,12 @@ fn id_of(bytes: &mut &[u8]) -> Option<i64> {
     Some(i64::from_le_bytes(*id))
 }
 
-/// Which records each output came from: of every source those that were read for it, or, where none were, those of the output before.
+/// The inputs of each output: for every source those that were read for it or, without any, those of the previous
+/// output.
 #[derive(Default)]
 pub(super) struct Ranges(BTreeMap<i32, OutputRanges>);
 
-/// Of one output.
+/// The inputs of one output.
 #[derive(Default)]
 struct OutputRanges {
     forgotten: i32,
@@ -161,10 +162,10 @@ struct OutputRanges {
 }
 
 impl Ranges {
-    /// Takes in what was read for a record; returns where the record came from.
+    /// Adds the records read for an output; returns its inputs.
     pub(super) fn update(&mut self, row: &Output) -> impl Iterator<Item = (i32, Range<i64>)> {
         let OutputRanges { forgotten, last } = self.0.entry(row.output).or_default();
-        // Once: an earlier source that is read again has a part again.
+        // Once: an earlier source that is read again counts again.
         if row.forgotten > *forgotten {
             *forgotten = row.forgotten;
             last.retain(|source, _| *source >= row.forgotten);
@@ -209,11 +210,11 @@ mod tests {
                 0,
                 &[
                     output(1, 0, &[[0, 0, 2], [1, 0, 1]], 5),
-                    // Another record of the same.
+                    // Another output of the same inputs.
                     output(2, 0, &[], 6),
-                    // One more of the first source.
+                    // One more record of the first source.
                     output(3, 0, &[[0, 2, 1]], 7),
-                    // The first two are done with.
+                    // The first two sources are finished.
                     output(4, 2, &[[2, 0, 1]], 8),
                     // But one of them is read again, and stays.
                     output(5, 2, &[[1, 1, 1]], 8),

@@ -30,20 +30,20 @@ spark: string,
  */
 processes: number, 
 /**
- * Samples a second and thread that were asked for.
+ * Requested samples a second and thread.
  */
 rate_hz: number, 
 /**
- * First and last time it was seen, ms since the epoch.
+ * First time it was seen, ms since the epoch.
  */
 started_ms: number, 
 /**
- * The last one.
+ * Last time it was seen, ms since the epoch.
  */
 ended_ms: number, };
 
 /**
- * What simpler methods say.
+ * The results of simpler methods.
  */
 export type Baselines = { 
 /**
@@ -55,7 +55,7 @@ naive_overlap: Array<[string, number]>,
  */
 deep_overlap: Array<[string, number]>, 
 /**
- * Blocked-time analysis: seconds the victim was blocked on IO and network, whoever caused it.
+ * Blocked-time analysis: seconds for which the victim was blocked on IO and network, whoever caused it.
  */
 blocked_io_network: number, };
 
@@ -64,15 +64,15 @@ blocked_io_network: number, };
  */
 export type Blame = { name: string, 
 /**
- * Degree of responsibility: the part of the victims' blocked time, 0 to 1 for each.
+ * Degree of responsibility: the part of the victims' blocked time, 0 to 1 for each victim.
  */
 responsibility: number, seconds: number, 
 /**
- * How its victims waited, strongest first.
+ * The kinds of waits of its victims, strongest first.
  */
 how: Array<string>, 
 /**
- * Its operators by their part of the CPU time, where they are known.
+ * Its operators with their part of the CPU time, 0 to 1; empty if unknown.
  */
 operators?: Array<[string, number]>, };
 
@@ -81,11 +81,11 @@ operators?: Array<[string, number]>, };
  */
 export type Bundle = { 
 /**
- * Their details, without flame graphs.
+ * The details without flame graphs.
  */
 details: Array<Detail>, 
 /**
- * The flame graphs of each: of operators by plan, of operators by code, of all frames.
+ * The flame graphs of each query: operators by plan, operators by code, all frames.
  */
 flames: Array<[Stacks, Stacks, Stacks]>, 
 /**
@@ -94,11 +94,11 @@ flames: Array<[Stacks, Stacks, Stacks]>,
 frames: BundleFrames, };
 
 /**
- * Frames, each with its caller. Columns.
+ * Frames with their callers, as columns.
  */
 export type BundleFrames = { 
 /**
- * How far before the frame its caller is; 0 for roots.
+ * Distance to the caller, which comes before the frame; 0 for roots.
  */
 caller: Array<number>, 
 /**
@@ -111,7 +111,7 @@ kind: Array<number>,
 of: Array<number>, };
 
 /**
- * Why a task takes longer than its like.
+ * Why a task is slower than the others.
  */
 export type Cause = "data" | "computation" | "data-or-computation" | "garbage-collection" | "fetch-wait" | "shuffle-write" | "spill" | "warm-up" | "host" | "executor" | "locality" | "start";
 
@@ -124,41 +124,42 @@ export type CausePart = {
  */
 cause: Cause, 
 /**
- * Of a task: how much longer it took for it; of a stage: how much sooner it ended without it; ms.
+ * For a task: how much longer it took because of it; for a stage: how much earlier it would have ended without it;
+ * ms.
  */
 ms: number, };
 
 /**
- * This profile beside another one, per query.
+ * The comparison of this profile with an earlier one, by query.
  */
 export type Comparison = { 
 /**
- * The other profile's directory.
+ * The earlier profile's directory.
  */
 before: string, 
 /**
- * All samples of the other profile.
+ * All samples of the earlier profile.
  */
 before_total: Cost, 
 /**
- * Queries of both.
+ * Queries in both profiles.
  */
 pairs: Array<Pair>, 
 /**
- * Queries of the other profile only.
+ * Queries in the earlier profile only.
  */
-only_before: Array<Unmatched>, 
+only_before: Array<UnmatchedQuery>, 
 /**
- * Queries of this profile only.
+ * Queries in this profile only.
  */
-only_after: Array<Unmatched>, };
+only_after: Array<UnmatchedQuery>, };
 
 /**
  * All queries together.
  */
 export type Contention = { victims: Array<Victim>, culprits: Array<Blame>, resources: Array<Blame>, hosts: Array<Blame>, suggestions: Array<Advice>, 
 /**
- * Positions in the report's list by query number.
+ * Positions in the report's list, by query number.
  */
 places: { [key in number]: number }, notes: Array<string>, };
 
@@ -176,6 +177,27 @@ cpu_ns: number,
 samples: number, };
 
 /**
+ * CPU time of tasks by what its attribution proves, see [`unfuse_postprocess::Standing`].
+ */
+export type CostByStanding = { 
+/**
+ * Time of the operators to which it is attributed.
+ */
+proved: Cost, 
+/**
+ * Time of operators, possibly of others.
+ */
+guessed: Cost, 
+/**
+ * Time of headings.
+ */
+headings: Cost, 
+/**
+ * Time with an unknown owner.
+ */
+unattributed: Cost, };
+
+/**
  * Everything about one query.
  */
 export type Detail = { 
@@ -188,9 +210,9 @@ nodes: Array<PlanNode>,
  */
 headings: Array<Heading>, 
 /**
- * What is known of whose the tasks' CPU time is.
+ * How certain the attribution of the tasks' CPU time is.
  */
-placed: Placed, 
+placed: CostByStanding, 
 /**
  * Stage attempts in order.
  */
@@ -200,12 +222,12 @@ stages: Array<Stage>,
  */
 tasks: Tasks, 
 /**
- * Time that its tasks waited, ns; none where waits were not recorded.
+ * Time that its tasks waited, ns; none if waits were not recorded.
  */
 waiting_ns: number | null, 
 /**
- * Flame graph of operators in the order of the plan: each below the operator that takes its rows, with the plan's root first,
- * whatever the stage. Headings are roots.
+ * Flame graph of operators in the order of the plan: each operator is below the one that takes its rows, in
+ * whatever stage; the plan's root is first. Headings are roots.
  */
 operators: Flame, 
 /**
@@ -226,7 +248,7 @@ sources: Array<HotSource>, };
  */
 export type Evidence = { 
 /**
- * Position in the list of queries; none for a page about all queries.
+ * Position in the list of queries; none for a page on all queries.
  */
 query: number | null, 
 /**
@@ -243,7 +265,7 @@ node: number | null, };
  */
 export type Family = { 
 /**
- * What to call it, as [`QuerySummary::name`].
+ * Its name, as [`QuerySummary::name`].
  */
 name: string, 
 /**
@@ -255,11 +277,11 @@ fingerprint: string,
  */
 runs: Array<number>, 
 /**
- * How many of the runs failed.
+ * Number of failed runs.
  */
 failed: number, 
 /**
- * Shortest, median and longest run, ms; none where no run ended.
+ * Shortest, median and longest run, ms; none if no run ended.
  */
 duration_ms: [number, number, number] | null, 
 /**
@@ -267,12 +289,12 @@ duration_ms: [number, number, number] | null,
  */
 median_cpu_ns: number, 
 /**
- * All runs.
+ * Cost of all runs.
  */
 cost: Cost, };
 
 /**
- * A flame graph: frames in pre-order, widest sibling first, with what ends in each.
+ * A flame graph: frames in pre-order, widest sibling first, with the cost of the stacks that end in each.
  */
 export type Flame = { 
 /**
@@ -280,7 +302,7 @@ export type Flame = {
  */
 depth: Array<number>, 
 /**
- * What `of` counts: see [`FlameKind`].
+ * What `of` refers to, see [`FlameKind`].
  */
 kind: Array<number>, 
 /**
@@ -301,11 +323,11 @@ samples: Array<number>, };
  */
 export type FrameNames = { 
 /**
- * Methods, functions; generated code with lines.
+ * Methods and functions; generated code with lines.
  */
 names: Array<string>, 
 /**
- * `java`, `generated`, `native`, `kernel` …, an index into `kinds` each.
+ * Index into `kinds`: `java`, `generated`, `native`, `kernel` …
  */
 kind: Array<number>, 
 /**
@@ -314,11 +336,11 @@ kind: Array<number>,
 kinds: Array<string>, };
 
 /**
- * A task that runs still, and has for longer than chance makes one of its stage take. What it took in the end can only be more.
+ * A task that still runs, for longer than chance explains. Its final time can only be longer.
  */
-export type Hanging = { 
+export type HangingTask = { 
 /**
- * Which of the stage's tasks: the partition where that is known.
+ * Number of the task in the stage: the partition, if known.
  */
 index: number, 
 /**
@@ -330,11 +352,11 @@ executor: string,
  */
 host: string, 
 /**
- * For how long it has run, ms.
+ * Its running time so far, ms.
  */
 running_ms: number, 
 /**
- * How many times as long as the typical task that ended.
+ * Its running time divided by that of a typical ended task.
  */
 times_typical: number, };
 
@@ -343,11 +365,11 @@ times_typical: number, };
  */
 export type Heading = { 
 /**
- * What it is.
+ * Its name.
  */
 name: string, 
 /**
- * How much.
+ * Its cost.
  */
 cost: Cost, 
 /**
@@ -355,11 +377,11 @@ cost: Cost,
  */
 range: [number, number], 
 /**
- * What it waited for, longest first.
+ * Its waits, longest first.
  */
 waits: Array<Wait>, 
 /**
- * Stages with samples or waits of it.
+ * Stages in which it has samples or waits.
  */
 stages: Array<number>, };
 
@@ -368,7 +390,7 @@ stages: Array<number>, };
  */
 export type HotLine = { 
 /**
- * Hash of the generated source; none for a line of a class that was not generated.
+ * Hash of the generated source; none for other classes.
  */
 hash: string | null, 
 /**
@@ -376,19 +398,19 @@ hash: string | null,
  */
 place: string, 
 /**
- * Line number, 0 where it is unknown.
+ * Line number; 0 if unknown.
  */
 line: number, 
 /**
- * Text of the line of generated code, empty where it is unknown; else the method. At most 120 characters.
+ * For generated code the text of the line, empty if unknown; else the method. At most 120 characters.
  */
 text: string, 
 /**
- * The method that the line's samples are in most, if it is another one than that of the line.
+ * The method called from the line that has most of its samples, if not the line itself.
  */
 callee: string | null, 
 /**
- * What was sampled there.
+ * Cost of the line.
  */
 cost: Cost, };
 
@@ -397,29 +419,29 @@ cost: Cost, };
  */
 export type HotSource = { 
 /**
- * Its hash; the text is a block of its own.
+ * Its hash; another block has the text.
  */
 hash: string, 
 /**
- * What ended in it and what it called outside generated code.
+ * Cost of stacks that end in it or in code outside generated code that it called.
  */
 cost: Cost, 
 /**
- * Lines with samples: number, ns, samples.
+ * Lines with samples: number, CPU time in ns, samples.
  */
 lines: Array<[number, number, number]>, 
 /**
- * Node by region id.
+ * Index of the plan node, by region id.
  */
 nodes: Array<number>, };
 
 /**
- * What is counted of a task's data.
+ * A measure of a task's data.
  */
 export type Measure = "read-records" | "read-bytes" | "written-records" | "written-bytes";
 
 /**
- * A query of both profiles. Costs are means of its runs.
+ * A query in both profiles. Costs are means of its runs.
  */
 export type Pair = { 
 /**
@@ -431,11 +453,11 @@ description: string,
  */
 fingerprint: string, 
 /**
- * Whether only the descriptions are equal and the plans differ.
+ * Whether the plans differ, and only the descriptions are equal.
  */
 replanned: boolean, 
 /**
- * Runs in the other profile.
+ * Runs in the earlier profile.
  */
 before_runs: number, 
 /**
@@ -443,11 +465,11 @@ before_runs: number,
  */
 after_runs: number, 
 /**
- * CPU time of a run before, ns.
+ * CPU time of a run in the earlier profile, ns.
  */
 before_ns: number, 
 /**
- * CPU time of a run after, ns.
+ * CPU time of a run in this profile, ns.
  */
 after_ns: number, 
 /**
@@ -476,19 +498,20 @@ heading: boolean,
  */
 depth: number, 
 /**
- * Own CPU time of a run before, ns; none where that plan does not have it.
+ * Own CPU time of a run in the earlier profile, ns; none if that plan does not have the operator.
  */
 before_ns: number | null, 
 /**
- * And after.
+ * The same in this profile.
  */
 after_ns: number | null, 
 /**
- * Own CPU time for each row that the operator got, or that it put out if it got none, ns; none where the rows are unknown.
+ * Own CPU time for each row that the operator got or, if it got none, output, ns; none if the number of rows is
+ * unknown.
  */
 before_ns_per_row: number | null, 
 /**
- * And after.
+ * The same in this profile.
  */
 after_ns_per_row: number | null, };
 
@@ -498,19 +521,19 @@ after_ns_per_row: number | null, };
 export type PartKind = "operators" | "tasks" | "waiting" | "unknown" | "scheduling" | "beside" | "idle";
 
 /**
- * Paths from culprits to the victim, strongest first; a column each.
+ * Paths from culprits to the victim, strongest first, as columns with an entry for each path.
  */
 export type Paths = { stage: Array<number>, resource: Array<number>, 
 /**
- * How and where.
+ * Kind and host of the wait.
  */
 wait: Array<number>, 
 /**
- * Stage, or operator of a stage, of the culprit.
+ * The culprit's stage, or an operator of it.
  */
 part: Array<number>, culprit: Array<number>, seconds: Array<number>, 
 /**
- * How many were left out.
+ * Number of weaker paths that were left out.
  */
 weak: number, };
 
@@ -523,7 +546,7 @@ export type PerRow = {
  */
 ns: number, 
 /**
- * Lower bound, as of [`Node::own_range`].
+ * Lower bound, from [`Node::own_range`].
  */
 low: number, 
 /**
@@ -532,36 +555,15 @@ low: number,
 high: number, };
 
 /**
- * CPU time of tasks by what the rule is worth that placed it, see [`unfuse_postprocess::Standing`].
- */
-export type Placed = { 
-/**
- * Of the operators that it was given to.
- */
-proved: Cost, 
-/**
- * Of operators, possibly of others.
- */
-guessed: Cost, 
-/**
- * No operator's.
- */
-headings: Cost, 
-/**
- * Not known whose.
- */
-unattributed: Cost, };
-
-/**
- * Where the details of each query are. Columns, a position for each query of the list.
+ * Where the details of each query are, as columns with an entry for each query in the list.
  */
 export type Places = { 
 /**
- * The bundle's number.
+ * Number of the bundle.
  */
 bundle: Array<number>, 
 /**
- * The position in it.
+ * Index in the bundle.
  */
 at: Array<number>, };
 
@@ -586,7 +588,7 @@ operator: string,
  */
 kind: "scan" | "filter" | "project" | "aggregate" | "join" | "exchange" | "sort" | "window" | "generate" | "python" | "write" | "other", 
 /**
- * Whether it hands rows on and does no work of its own.
+ * Whether it passes rows on and does no work of its own.
  */
 passes: boolean, 
 /**
@@ -598,11 +600,11 @@ detail: string,
  */
 codegen_stage: number | null, 
 /**
- * Whether adaptive planning dropped it after it ran.
+ * Whether adaptive planning removed it after it ran.
  */
 replanned: boolean, 
 /**
- * Its own work.
+ * Cost of its own work.
  */
 own: Cost, 
 /**
@@ -610,15 +612,15 @@ own: Cost,
  */
 own_range: [number, number], 
 /**
- * Its own and that of everything below it.
+ * Its own cost and that of all nodes below it.
  */
 total: Cost, 
 /**
- * What it waited for itself, longest first.
+ * Its own waits, longest first.
  */
 waits: Array<Wait>, 
 /**
- * How long it and everything below it waited, ns.
+ * Waiting time of itself and all nodes below it, ns.
  */
 total_waiting_ns: number, 
 /**
@@ -626,15 +628,15 @@ total_waiting_ns: number,
  */
 stages: Array<number>, 
 /**
- * Rows it put out: by its metric, or as many as it got where the operator does not change the number.
+ * Rows that it output: by its metric, or as many as it got if the operator does not change the number.
  */
 rows: number | null, 
 /**
- * Rows it got: those that its inputs put out.
+ * Rows that it got, which its inputs output.
  */
 rows_in: number | null, 
 /**
- * Its own CPU time for each row that it put out; none where these are unknown or 0.
+ * Its own CPU time for each row that it output; none if their number is unknown or 0.
  */
 ns_per_row_out: PerRow | null, 
 /**
@@ -642,12 +644,12 @@ ns_per_row_out: PerRow | null,
  */
 ns_per_row_in: PerRow | null, 
 /**
- * The lines where its own CPU time was sampled most: at most 3, each with at least 1% of the query's CPU time.
+ * The lines with most of its own CPU time: at most 3, each with at least 1% of the query's CPU time.
  */
 hot_lines: Array<HotLine>, };
 
 /**
- * A line of the list.
+ * A query in the list.
  */
 export type Query = { 
 /**
@@ -659,11 +661,11 @@ app: number,
  */
 query: number | null, 
 /**
- * What to call it: one line of at most 100 characters, see [`unfuse_postprocess::query_name`].
+ * Its name: one line of at most 100 characters, see [`unfuse_postprocess::query_name`].
  */
 name: string, 
 /**
- * Text or call site, whole.
+ * Text or call site, uncut.
  */
 description: string, 
 /**
@@ -675,7 +677,7 @@ family: number | null,
  */
 started_ms: number | null, 
 /**
- * How long it ran; none where it did not end.
+ * How long it ran, ms; none if it did not end.
  */
 duration_ms: number | null, 
 /**
@@ -687,7 +689,7 @@ error: string | null,
  */
 cost: Cost, 
 /**
- * Time in which its tasks ran and used no CPU, ns; none where no task metrics came.
+ * Time in which its tasks ran without using CPU, ns; none without task metrics.
  */
 waiting_ns: number | null, 
 /**
@@ -703,7 +705,7 @@ tasks: number,
  */
 fingerprint: string, 
 /**
- * Whether it is known who slowed it down.
+ * Whether it has a contention block.
  */
 contention: boolean, 
 /**
@@ -716,15 +718,15 @@ skew: boolean, };
  */
 export type QueryContention = { victim: Victim, culprits: Array<Blame>, suggestions: Array<Advice>, baselines: Baselines, timeline: Timeline, paths: Paths, 
 /**
- * What the columns of `timeline` and `paths` mean.
+ * The texts that the columns of `timeline` and `paths` refer to.
  */
 names: Array<string>, 
 /**
- * Names of culprits that are queries: theirs, and their positions in the report's list.
+ * Culprits that are queries: the number of their name, and their position in the report's list.
  */
 places: Array<[number, number]>, 
 /**
- * The victim's own name.
+ * The number of the victim's own name.
  */
 own: number, };
 
@@ -734,7 +736,7 @@ own: number, };
 export type RecordLine = { line: string, share: number, };
 
 /**
- * Where a record is.
+ * The place of a record.
  */
 export type RecordPlace = { app: string, stage: number, task: number, partition: number, 
 /**
@@ -742,36 +744,36 @@ export type RecordPlace = { app: string, stage: number, task: number, partition:
  */
 kind: string, rdd: string, position: number, file: string | null, 
 /**
- * Of its line in the file, bytes.
+ * Offset of its line in the file, bytes.
  */
 offset: number | null, 
 /**
- * In the part of the file that begins at `file_start` bytes, from 0.
+ * Row in the part of the file that begins at `file_start` bytes, from 0.
  */
 row: number | null, file_start: number, content: string | null, cut: boolean, };
 
 /**
- * All about records.
+ * The analysis of a run's records.
  */
 export type Records = { 
 /**
- * Records of the program's inputs.
+ * Number of records in the program's inputs.
  */
 inputs: number, 
 /**
- * Records of its results.
+ * Number of records in its results.
  */
 results: number, 
 /**
- * Task attempts that were followed and count.
+ * Number of task attempts that were traced and count.
  */
 tasks: number, 
 /**
- * Records that took longest where they were read, the slowest first.
+ * Records that took longest in one place, the slowest first.
  */
 slow_records: Array<SlowRecord>, 
 /**
- * Results that took longest from the first input on, the slowest first.
+ * Results with the longest path from an input, the slowest first.
  */
 slow_results: Array<SlowResult>, };
 
@@ -780,7 +782,7 @@ slow_results: Array<SlowResult>, };
  */
 export type Sentence = { 
 /**
- * What it is about.
+ * Its topic.
  */
 kind: SentenceKind, 
 /**
@@ -788,21 +790,21 @@ kind: SentenceKind,
  */
 text: string, 
 /**
- * Where the page shows more.
+ * Where the page shows the details.
  */
 evidence: Evidence | null, 
 /**
- * The command that shows more.
+ * The command that shows the details.
  */
 command: string | null, };
 
 /**
- * What a sentence is about.
+ * The topic of a sentence.
  */
 export type SentenceKind = "time" | "certainty" | "operator" | "unusual" | "next";
 
 /**
- * Everything that is said.
+ * The whole answer.
  */
 export type Skew = { 
 /**
@@ -810,36 +812,37 @@ export type Skew = {
  */
 stages: number, 
 /**
- * Of them, those that are skewed.
+ * Number of skewed stages.
  */
 skewed: number, 
 /**
- * Of them, those that wait for a task that runs still.
+ * Number of stages that wait for a task that still runs.
  */
 hanging: number, 
 /**
- * Of them, those with too few tasks to say.
+ * Number of stages with too few tasks to judge.
  */
 too_few: number, 
 /**
- * What the skewed stages would save, s.
+ * Time that the skewed stages would save, s.
  */
 saved_seconds: number, 
 /**
- * Stages that are skewed or wait for a task that runs still, those first that would save most; or the one that was asked for.
+ * Stages that are skewed or wait for a task that still runs, with the largest saving first; or the requested
+ * stage.
  */
 findings: Array<SkewedStage>, 
 /**
- * What its records say, where they were followed.
+ * The slow records, if records were traced.
  */
 records?: Records, 
 /**
- * What is missing or doubtful.
+ * Notes on missing or doubtful data.
  */
 notes: Array<string>, };
 
 /**
- * A stage with what to do about it.
+ * A stage and what to do about it.
  */
 export type SkewedStage = { 
 /**
@@ -847,7 +850,7 @@ export type SkewedStage = {
  */
 next?: string, 
 /**
- * What all its tasks took; only for the page, which draws it.
+ * The times of all its tasks; only for the page, which draws them.
  */
 times?: TaskTimes, 
 /**
@@ -863,67 +866,67 @@ stage: number,
  */
 name: string, 
 /**
- * The SQL execution it is of.
+ * Its SQL execution.
  */
 sql: number | null, 
 /**
- * What its job or SQL execution is called.
+ * Description of its job or SQL execution.
  */
 description: string, 
 /**
- * What it is.
+ * The verdict.
  */
 verdict: TaskVerdict, 
 /**
- * How sure that is, 0 to 1; of skew only.
+ * Certainty of the verdict, 0 to 1; only for skew.
  */
 sure: number, 
 /**
- * Tasks that count: each once, in the attempt that counted.
+ * Number of tasks that count: each once, in the attempt that counted.
  */
 counted: number, 
 /**
- * Task attempts that do not count: failed, killed, superseded.
+ * Number of task attempts that do not count: failed, killed, superseded.
  */
 uncounted: number, 
 /**
- * Tasks that run still.
+ * Number of tasks that still run.
  */
 running: number, 
 /**
- * How long the longest of these has run, ms.
+ * Running time of the longest of these, ms.
  */
 longest_running_ms: number, 
 /**
- * Those of them that it waits for, the longest first.
+ * Those of them that the stage waits for, the longest first.
  */
-hanging: Array<Hanging>, 
+hanging: Array<HangingTask>, 
 /**
  * The median of the tasks' times, ms.
  */
 typical_ms: number, 
 /**
- * The longest, ms.
+ * The longest of the tasks' times, ms.
  */
 slowest_ms: number, 
 /**
- * The most tasks that ran at once.
+ * The maximum number of tasks that ran at once.
  */
 slots: number, 
 /**
- * How long the counted tasks take on so many slots, ms.
+ * The time of the counted tasks on these slots, ms.
  */
 stage_ms: number, 
 /**
- * How much less, if slow tasks were as fast as typical ones, ms.
+ * The time saved if slow tasks were as fast as typical ones, ms.
  */
 saved_ms: number, 
 /**
- * What data is measured by here.
+ * The measure of data.
  */
 measure: Measure | null, 
 /**
- * How much less for each cause alone, ms, most first.
+ * The time saved without each cause alone, ms, most first.
  */
 parts: Array<CausePart>, 
 /**
@@ -936,40 +939,41 @@ tasks: Array<SlowTask>, };
  */
 export type SlowRecord = { at: RecordPlace, 
 /**
- * Time of its task's code because of it.
+ * Time of its task's code for this record, s.
  */
 seconds: number, 
 /**
- * Part of its task's run time.
+ * Part of its task's run time, 0 to 1.
  */
 share_of_task: number | null, 
 /**
- * How much sooner its stage would have ended without, its tasks on as many slots as it had. None of a task that does not count.
+ * How much sooner its stage would have ended without the record, on the same slots, s; none if the task does not
+ * count.
  */
 saves_seconds: number | null, 
 /**
- * Code that ran meanwhile, the hottest first.
+ * Code that ran for it, the hottest first.
  */
 lines: Array<RecordLine>, };
 
 /**
- * A result and the slowest way to it.
+ * A result and the slowest path to it.
  */
 export type SlowResult = { app: string, stage: number, partition: number, position: number, content: string | null, cut: boolean, 
 /**
- * End-to-end latency.
+ * End-to-end latency, s.
  */
 seconds: number, 
 /**
- * How many inputs it came from, at most: those that it came from on several ways count more than once.
+ * Number of inputs that it came from, at most: an input on several paths counts several times.
  */
 inputs: number, 
 /**
- * The input that the slowest way begins with, and its time there.
+ * The input at which the slowest path begins, with its time there.
  */
 expensive_input: RecordPlace, expensive_input_seconds: number, 
 /**
- * The step of the way that took most.
+ * The slowest step of the path.
  */
 slowest_step: RecordPlace, slowest_step_seconds: number, };
 
@@ -978,7 +982,7 @@ slowest_step: RecordPlace, slowest_step_seconds: number, };
  */
 export type SlowTask = { 
 /**
- * Which of the stage's tasks: the partition where that is known.
+ * Number of the task in the stage: the partition, if known.
  */
 index: number, 
 /**
@@ -994,31 +998,31 @@ executor: string,
  */
 host: string, 
 /**
- * What it took, ms.
+ * Its duration, ms.
  */
 duration_ms: number, 
 /**
- * What it took beyond a typical task of the stage, ms.
+ * Its time beyond a typical task's of the stage, ms.
  */
 slower_ms: number, 
 /**
- * How much more CPU time than a typical task its thread used, ms; Python workers are not in it.
+ * CPU time of its thread beyond a typical task's, ms; without Python workers.
  */
 slower_cpu_ms: number, 
 /**
- * How much it has of what the stage's data is measured by, and a typical task of it.
+ * Its amount in the stage's measure of data, and that of a typical task.
  */
 amount: [number, number] | null, 
 /**
- * Bytes it spilled to disk.
+ * Bytes that it spilled to disk.
  */
 spilled_bytes: number, 
 /**
- * How sure the first of the parts is, 0 to 1.
+ * Certainty of the first part, 0 to 1.
  */
 sure: number, 
 /**
- * Why, most first. They can exceed what it is slower by, where other things made it faster.
+ * Causes, most first. Their sum can exceed `slower_ms` if other effects made it faster.
  */
 parts: Array<CausePart>, };
 
@@ -1035,20 +1039,20 @@ class: string,
  */
 text: string, 
 /**
- * Runs of lines with one innermost region: first line, last line, region id, whether it produces.
+ * Ranges of lines with the same innermost region: first line, last line, region id, whether it produces.
  */
 regions: Array<[number, number, number, boolean]>, };
 
 /**
- * A flame graph as the stacks that end in it, in its order. Columns.
+ * A flame graph as the stacks that end in it, in its order, as columns.
  */
 export type Stacks = { 
 /**
- * The innermost frame of each, an index into the bundle's frames.
+ * The innermost frame of each stack, an index into the bundle's frames.
  */
 leaf: Array<number>, 
 /**
- * CPU time in units.
+ * CPU time, in `unit_ns`.
  */
 cpu: Array<number>, 
 /**
@@ -1056,7 +1060,7 @@ cpu: Array<number>,
  */
 unit_ns: number, 
 /**
- * Samples.
+ * Number of samples.
  */
 samples: Array<number>, };
 
@@ -1077,7 +1081,7 @@ attempt: number,
  */
 name: string, 
 /**
- * Tasks it should have.
+ * Number of its tasks.
  */
 tasks: number, 
 /**
@@ -1093,11 +1097,11 @@ completed_ms: number | null,
  */
 failure: string | null, 
 /**
- * What was sampled in its tasks.
+ * Samples in its tasks.
  */
 cost: Cost, 
 /**
- * Sums over its finished tasks; none where no task metrics came.
+ * Sums over its finished tasks; none without task metrics.
  */
 metrics: StageMetrics | null, };
 
@@ -1110,7 +1114,7 @@ export type StageMetrics = {
  */
 finished: number, 
 /**
- * Of these, how many did not succeed.
+ * Finished task attempts that did not succeed.
  */
 failed: number, 
 /**
@@ -1130,7 +1134,7 @@ cpu_ns: number,
  */
 waiting_ns: number, 
 /**
- * Part of the waiting: blocked on shuffle fetches, ns.
+ * Part of `waiting_ns`: blocked on shuffle fetches, ns.
  */
 fetch_wait_ns: number, 
 /**
@@ -1155,11 +1159,11 @@ shuffle_write_bytes: number,
 spilled_bytes: number, };
 
 /**
- * The first thing the page shows: everything but the details.
+ * The first block of the page: everything except details.
  */
 export type Summary = { 
 /**
- * The unfuse that made the report.
+ * The version of unfuse that made the report.
  */
 unfuse: string, 
 /**
@@ -1183,11 +1187,11 @@ queries: Array<Query>,
  */
 families: Array<Family>, 
 /**
- * Where the time went, what is unusual, and what to look at next.
+ * Where the time went, what is unusual, and what to do next.
  */
 verdict: Verdict, 
 /**
- * What is not in the numbers.
+ * Notes on missing data.
  */
 notes: Array<string>, 
 /**
@@ -1195,20 +1199,21 @@ notes: Array<string>,
  */
 compared: boolean, 
 /**
- * Whether it is known who slowed whom down.
+ * Whether contention was analysed.
  */
 contention: boolean, 
 /**
- * Whether stages were searched for slow tasks.
+ * Whether skew was analysed.
  */
 skew: boolean, };
 
 /**
- * What the tasks of a stage took, in the order of their numbers: a position for each column, which is the slowest of the tasks in it.
+ * Times of a stage's tasks, in the order of their numbers: an entry for each column, which is the slowest of its
+ * tasks.
  */
 export type TaskTimes = { 
 /**
- * Tasks in a column; the last may have fewer.
+ * Number of tasks in a column; the last column may have fewer.
  */
 of: number, 
 /**
@@ -1216,21 +1221,21 @@ of: number,
  */
 index: Array<number>, 
 /**
- * What it took, ms.
+ * Its duration, ms.
  */
 ms: Array<number>, 
 /**
- * Of it, what is beyond a typical task, ms; 0 of tasks that are not slow.
+ * Its time beyond a typical task's, ms; 0 for tasks that are not slow.
  */
 slower_ms: Array<number>, };
 
 /**
- * What a stage's tasks are found to be.
+ * The verdict on a stage's tasks.
  */
 export type TaskVerdict = "even" | { "skewed": Cause } | "too-few";
 
 /**
- * Task attempts, a column each: they are many.
+ * Task attempts as columns, because there are many.
  */
 export type Tasks = { 
 /**
@@ -1295,7 +1300,7 @@ executors: Array<string>,
 statuses: Array<string>, };
 
 /**
- * Blocked seconds over time: a column each, a position for each culprit and resource of each slice.
+ * Blocked seconds over time, as columns with an entry for each culprit and resource of each slice.
  */
 export type Timeline = { 
 /**
@@ -1308,9 +1313,9 @@ origin_ms: number,
 bounds: Array<number>, slice: Array<number>, resource: Array<number>, culprit: Array<number>, seconds: Array<number>, };
 
 /**
- * A query of one profile only.
+ * A query in only one of the profiles.
  */
-export type Unmatched = { 
+export type UnmatchedQuery = { 
 /**
  * Text or call site.
  */
@@ -1320,7 +1325,7 @@ description: string,
  */
 fingerprint: string, 
 /**
- * How often it ran.
+ * Number of runs.
  */
 runs: number, 
 /**
@@ -1329,31 +1334,31 @@ runs: number,
 cpu_ns: number, };
 
 /**
- * Where the time went, in numbers and in sentences.
+ * Where the time went, in numbers and sentences.
  */
 export type Verdict = { 
 /**
- * What the parts add up to: `time of 2 slots and CPU time of other threads`.
+ * What the parts add up to, in words: `time of 2 slots and CPU time of other threads`.
  */
 whole: string, 
 /**
- * How much that is, ns.
+ * The sum of the parts, ns.
  */
 whole_ns: number, 
 /**
- * How long the applications ran, ms.
+ * Running time of the applications, ms.
  */
 duration_ms: number, 
 /**
- * Task slots, on average; none where unknown.
+ * Average number of task slots; none if unknown.
  */
 slots: number | null, 
 /**
- * Where it went, in the order of their kinds. They add up to the whole.
+ * The parts of the time, in the order of their kinds. They add up to the whole.
  */
 parts: Array<VerdictPart>, 
 /**
- * What to say of it, most important first.
+ * Sentences, most important first.
  */
 sentences: Array<Sentence>, };
 
@@ -1362,15 +1367,15 @@ sentences: Array<Sentence>, };
  */
 export type VerdictPart = { 
 /**
- * What it is: `operators`, `disk read`, `JIT compilation` …
+ * Its name: `operators`, `disk read`, `JIT compilation` …
  */
 name: string, 
 /**
- * What kind of time it is.
+ * Its kind.
  */
 kind: PartKind, 
 /**
- * How much, ns.
+ * The time, ns.
  */
 ns: number, };
 
@@ -1379,11 +1384,11 @@ ns: number, };
  */
 export type Victim = { 
 /**
- * Its number; made up where a name of a CSV file is none.
+ * Its number; invented if its name in a CSV file is not a number.
  */
 query: number, 
 /**
- * What `--victim` takes.
+ * The value for `--victim`.
  */
 name: string, label: string, 
 /**
@@ -1391,11 +1396,11 @@ name: string, label: string,
  */
 ran_seconds: number, 
 /**
- * The stages that count, `7.1` for the second attempt of stage 7.
+ * The stages that count; `7.1` is the second attempt of stage 7.
  */
 stages: Array<string>, 
 /**
- * How many tasks they had.
+ * Number of their tasks.
  */
 tasks: number, 
 /**
@@ -1403,44 +1408,45 @@ tasks: number,
  */
 task_seconds: number, 
 /**
- * Of it, and of tasks that waited for a slot, the time in which they could not go on, s.
+ * Time in which these tasks were blocked or waited for a slot, s.
  */
 blocked_seconds: number, 
 /**
- * Of it, what other queries and processes outside Spark account for, s. This and the next four add up to it.
+ * Blocked time caused by other queries and processes outside Spark, s. The following four add up to
+ * `blocked_seconds` with it.
  */
 by_others_seconds: number, 
 /**
- * What its own other tasks account for, s.
+ * Blocked time caused by its own other tasks, s.
  */
 by_itself_seconds: number, 
 /**
- * What garbage collection accounts for, s.
+ * Blocked time caused by garbage collection, s.
  */
 by_gc_seconds: number, 
 /**
- * What else the JVMs did outside tasks, s.
+ * Blocked time caused by other work of the JVMs outside tasks, s.
  */
 by_jvm_seconds: number, 
 /**
- * What nobody known accounts for, s.
+ * Blocked time with an unknown cause, s.
  */
 by_unknown_seconds: number, 
 /**
- * Who most of it is put down to, other than itself.
+ * The culprit with the largest part, other than the query itself.
  */
 main_culprit: string | null, };
 
 /**
- * Waiting for one thing.
+ * A sum of waits with one reason.
  */
 export type Wait = { 
 /**
- * What for.
+ * The reason.
  */
 what: string, 
 /**
- * How long, ns.
+ * The time, ns.
  */
 ns: number, };
 

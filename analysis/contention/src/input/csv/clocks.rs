@@ -1,18 +1,18 @@
-//! Clocks of hosts that do not agree.
+//! Clocks of hosts that disagree.
 
 use std::collections::BTreeMap;
 
 use super::rows::{HostRow, IntervalRow};
 use crate::Span;
 
-/// With more between them, hosts do not work on the same queries at the same time by one clock, ns.
+/// With a larger gap between them, hosts do not work on the same queries at the same time by one clock, ns.
 const APART: i64 = 1_000_000_000;
 
-/// Where nothing runs between the times of some hosts and those of others, has the times of each host count from the same
-/// moment, its first row; says so.
+/// If nothing runs between the times of some hosts and those of others, shifts the times of all hosts so that their
+/// first rows begin at the same moment. Returns a note.
 ///
-/// Blame is only found among tasks of one host, so it does not change. What compares hosts would make no sense by the times
-/// as they are: how long a query ran, parts of the time, overlap.
+/// Blame is only found among tasks of one host, so it does not change. Comparisons between hosts are meaningless with
+/// the original times: how long a query ran, windows of time, overlap.
 pub(super) fn align(rows: &mut [IntervalRow], hosts: &mut [HostRow]) -> Option<String> {
     let mut worked: BTreeMap<String, Span> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.start_ns < row.end_ns) {
@@ -33,7 +33,7 @@ pub(super) fn align(rows: &mut [IntervalRow], hosts: &mut [HostRow]) -> Option<S
          times and overlaps of queries are partial",
         gap as f64 / 1e9
     );
-    // The latest, as nothing may begin before 0.
+    // The latest one, because no time may become negative.
     let origin = by_start.last()?.1.start;
     let later = |host: &str, at: &mut i64| {
         if let Some(span) = worked.get(host) {
@@ -51,11 +51,11 @@ pub(super) fn align(rows: &mut [IntervalRow], hosts: &mut [HostRow]) -> Option<S
     Some(note)
 }
 
-/// The host that ends last before a gap, the one that begins after it, and its length, ns.
+/// The host that ends last before a gap, the one that begins after it, and the length of the gap, ns.
 fn first_gap<'a>(by_start: &[(&'a String, Span)]) -> Option<(&'a str, &'a str, i64)> {
     let mut last = *by_start.first()?;
     for (host, span) in by_start {
-        // Times are not negative, so this is no overflow.
+        // Times are not negative, so this does not overflow.
         let gap = span.start - last.1.end;
         if gap > APART {
             return Some((last.0, host, gap));

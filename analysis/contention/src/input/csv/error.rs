@@ -1,42 +1,42 @@
-//! Why CSV files could not be read.
+//! Errors in CSV files.
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why CSV files could not be read.
+/// Why CSV files cannot be read.
 #[derive(Debug, Error)]
 pub enum CsvError {
-    /// A file cannot be read, or a row has the wrong columns or no number where one must be.
+    /// A file cannot be read, or a row has the wrong columns or a text in place of a number.
     #[error("{}: {reason}", path.display())]
     Row {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with the line.
+        /// The error, with the line.
         reason: String,
     },
-    /// A word that is none of those expected.
+    /// An unknown word.
     #[error("{}, row {row}: {what} {word:?} is not known; there are: {known}", path.display())]
     Word {
         /// The file.
         path: PathBuf,
-        /// Which row after the heading, from 1.
+        /// The number of the row after the heading, from 1.
         row: usize,
-        /// What the word should be.
+        /// What the word stands for.
         what: &'static str,
         /// The word.
         word: String,
-        /// What it could be.
+        /// The known words.
         known: String,
     },
-    /// A row that cannot have happened.
+    /// An impossible row.
     #[error("{}, row {row}: {reason}", path.display())]
     Impossible {
         /// The file.
         path: PathBuf,
-        /// Which row after the heading, from 1.
+        /// The number of the row after the heading, from 1.
         row: usize,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// There are no rows.
@@ -45,26 +45,26 @@ pub enum CsvError {
 }
 
 impl CsvError {
-    /// Of the row at a position, from 0.
-    pub(super) fn impossible(path: &Path, at: usize, reason: impl Into<String>) -> CsvError {
+    /// An impossible row; `index` is from 0.
+    pub(super) fn impossible(path: &Path, index: usize, reason: impl Into<String>) -> CsvError {
         CsvError::Impossible {
             path: path.to_owned(),
-            row: at + 1,
+            row: index + 1,
             reason: reason.into(),
         }
     }
 
-    /// Of the row at a position, from 0.
+    /// An unknown word in a row; `index` is from 0.
     pub(super) fn word(
         path: &Path,
-        at: usize,
+        index: usize,
         what: &'static str,
         word: String,
         known: &[&str],
     ) -> CsvError {
         CsvError::Word {
             path: path.to_owned(),
-            row: at + 1,
+            row: index + 1,
             what,
             word,
             known: known.join(", "),

@@ -1,4 +1,4 @@
-//! CSV files of any engine: the tables of the contract as text (docs/contention.md describes the columns).
+//! CSV files of any engine: the input tables as text (docs/contention.md describes the columns).
 
 mod clocks;
 mod error;
@@ -20,13 +20,14 @@ use crate::{
     Capacity, Executor, HostId, Kind, Query, QueryId, Resource, Span, Stage, StageId, TaskId,
 };
 
-/// The file that makes a directory one of CSV files.
+/// A directory with this file is one of CSV files.
 pub const INTERVALS_CSV: &str = "intervals.csv";
 
-/// Reads `intervals.csv` and, where they are there, `hosts.csv`, `queries.csv` and `stages.csv`.
+/// Reads `intervals.csv` and, if they exist, `hosts.csv`, `queries.csv` and `stages.csv`.
 ///
 /// # Errors
-/// [`CsvError`] with the file and the row. What no row shows by itself is left to [`Workload::new`](crate::Workload::new).
+/// [`CsvError`] with the file and the row. Errors that no single row shows are left to
+/// [`Workload::new`](crate::Workload::new).
 pub fn from_csv(dir: &Path) -> Result<Input, CsvError> {
     let path = dir.join(INTERVALS_CSV);
     let mut rows: Vec<IntervalRow> = read(&path)?;
@@ -36,7 +37,7 @@ pub fn from_csv(dir: &Path) -> Result<Input, CsvError> {
     let kinds: Result<Vec<Kind>, CsvError> = rows
         .iter()
         .enumerate()
-        .map(|(at, row)| row.checked(&path, at))
+        .map(|(index, row)| row.checked(&path, index))
         .collect();
     let kinds = kinds?;
     let hosts_path = dir.join("hosts.csv");
@@ -44,7 +45,7 @@ pub fn from_csv(dir: &Path) -> Result<Input, CsvError> {
     let resources: Result<Vec<Resource>, CsvError> = hosts
         .iter()
         .enumerate()
-        .map(|(at, row)| row.checked(&hosts_path, at))
+        .map(|(index, row)| row.checked(&hosts_path, index))
         .collect();
     let resources = resources?;
     let mut reader = Reader::default();
@@ -84,7 +85,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Numbers stay what they are; other names are numbered after the largest.
+    /// Numeric names stay; others are numbered after the largest one.
     fn queries(&mut self, path: &Path, intervals: &[IntervalRow]) -> Result<(), CsvError> {
         let rows: Vec<QueryRow> = read_if_there(path)?;
         let names: Vec<&String> = intervals
@@ -109,14 +110,14 @@ impl Reader {
             self.names.insert(name.clone(), QueryId(number));
         }
         let mut described: BTreeMap<&str, usize> = BTreeMap::new();
-        for (at, row) in rows.iter().enumerate() {
-            if let Some(before) = described.insert(&row.query, at) {
+        for (index, row) in rows.iter().enumerate() {
+            if let Some(before) = described.insert(&row.query, index) {
                 let reason = format!(
                     "query {} is described by row {} already; keep one of them",
                     row.query,
                     before + 1
                 );
-                return Err(CsvError::impossible(path, at, reason));
+                return Err(CsvError::impossible(path, index, reason));
             }
             self.builder.query(Query {
                 id: self.names[&row.query],
@@ -128,7 +129,7 @@ impl Reader {
                 },
                 user: row.user.clone().unwrap_or_default(),
                 pool: row.pool.clone().unwrap_or_default(),
-                weight: row.weight(path, at)?,
+                weight: row.weight(path, index)?,
             });
         }
         for (name, id) in &self.names {
@@ -145,8 +146,8 @@ impl Reader {
         Ok(())
     }
 
-    /// A stage lasts as long as the rows of its tasks on the host where that is longest, as no clock tells of several hosts.
-    /// One without rows takes no time, but leads to its parents.
+    /// A stage spans the rows of its tasks on the host where they last longest, as no clock is valid for several hosts.
+    /// A stage without rows takes no time, but leads to its parents.
     fn stages(&mut self, path: &Path, intervals: &[IntervalRow]) -> Result<(), CsvError> {
         let rows: Vec<StageRow> = read_if_there(path)?;
         if rows.is_empty() {
@@ -174,16 +175,16 @@ impl Reader {
             }
         }
         let mut parents: BTreeMap<StageId, Vec<u32>> = BTreeMap::new();
-        for (at, row) in rows.iter().enumerate() {
-            let numbers = row.parents(path, at)?;
+        for (index, row) in rows.iter().enumerate() {
+            let numbers = row.parents(path, index)?;
             let Some(query) = self.names.get(&row.query) else {
                 let reason = format!(
                     "there is no query {}: neither {INTERVALS_CSV} nor queries.csv has it",
                     row.query
                 );
-                return Err(CsvError::impossible(path, at, reason));
+                return Err(CsvError::impossible(path, index, reason));
             };
-            // A query without intervals did nothing that is known.
+            // Nothing is known about a query without intervals.
             let Some(first) = first.get(query) else {
                 continue;
             };
@@ -220,7 +221,7 @@ impl Reader {
         let host = self.builder.host(&row.host);
         let stage = self.stage_id(&row);
         let span = row.span();
-        // Engines may number the tasks of each host anew.
+        // Engines may number the tasks of each host from the start.
         let key = (stage, host, row.task);
         let task = match self.tasks.get(&key) {
             Some(task) => *task,
@@ -231,7 +232,8 @@ impl Reader {
             .interval(task, kind, span, row.units, row.blocked_ns);
     }
 
-    /// Says which tasks were blocked for longer than they lived: of waits at the same time one counts (section 3.4).
+    /// Returns a note on tasks that were blocked for longer than they lived: of simultaneous waits only one counts
+    /// (section 3.4).
     fn blocked_for_too_long(&mut self) {
         let tables = &self.builder.tables;
         let mut blocked: BTreeMap<TaskId, i64> = BTreeMap::new();
@@ -274,12 +276,12 @@ impl Reader {
     ) -> Result<(), CsvError> {
         let mut wholes = Wholes::default();
         let mut capacities: BTreeMap<(HostId, Resource), f64> = BTreeMap::new();
-        for (at, (row, resource)) in rows.iter().zip(resources).enumerate() {
+        for (index, (row, resource)) in rows.iter().zip(resources).enumerate() {
             if row.start_ns == row.end_ns {
                 continue;
             }
             let host = self.builder.host(&row.host);
-            wholes.push(host, *resource, row.span(), at, row.units);
+            wholes.push(host, *resource, row.span(), index, row.units);
             if let Some(per_second) = row.capacity {
                 let known = capacities.entry((host, *resource)).or_insert(per_second);
                 *known = known.max(per_second);
@@ -297,7 +299,7 @@ impl Reader {
     }
 }
 
-/// The number that a name is; `01` is a name.
+/// The number in a name; `01` is not a number.
 fn number(name: &str) -> Option<u64> {
     let number = name.parse::<u64>().ok()?;
     (number.to_string() == name).then_some(number)

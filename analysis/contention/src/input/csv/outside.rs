@@ -1,7 +1,7 @@
-//! What hosts used beyond all tasks.
+//! The use of hosts outside all tasks.
 //!
-//! It is computed for each whole row of a host, as for profiles: in the finer windows between them only a part of a row is
-//! known, which may be less or more than what tasks used there. A task's burst would be attributed to others.
+//! It is computed for each whole row of a host, as for profiles: for the finer windows between, the host's use is
+//! unknown and may be less or more than that of tasks. A burst of a task would be attributed to others.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::input::Builder;
 use crate::windows::spread;
 use crate::{Heartbeat, HostId, KnownProcess, KnownUse, Resource, Span};
 
-/// Of the time of tasks, so much may be without rows of their host before it is worth a word.
+/// A note is only worth it if this part of the tasks' time has no rows of their host.
 const MISSING: f64 = 0.01;
 
-/// When, its position in the file from 0, and the units of all processes together.
+/// Span, index in the file, and the units of all processes together.
 type Row = (Span, usize, f64);
 
 /// Rows of hosts.
@@ -27,19 +27,20 @@ impl Wholes {
         host: HostId,
         resource: Resource,
         span: Span,
-        at: usize,
+        index: usize,
         units: f64,
     ) {
         let rows = self.0.entry((host, resource)).or_default();
-        rows.push((span, at, units));
+        rows.push((span, index, units));
     }
 
-    /// Adds what no task used, and heartbeats where rows begin and end; says which time of tasks has no rows.
+    /// Adds the use outside all tasks, and heartbeats at the begins and ends of rows. Returns a note on time of tasks
+    /// without rows.
     pub(super) fn add(mut self, builder: &mut Builder, path: &Path) -> Result<(), CsvError> {
         let mut tasks = by_resource(builder);
         let mut missing = Vec::new();
         for ((host, resource), rows) in &mut self.0 {
-            rows.sort_unstable_by_key(|(span, at, _)| (*span, *at));
+            rows.sort_unstable_by_key(|(span, index, _)| (*span, *index));
             refuse_overlap(rows, path)?;
             let windows: Vec<Span> = rows.iter().map(|(span, ..)| *span).collect();
             let of_tasks = tasks.remove(&(*host, *resource)).unwrap_or_default();
@@ -47,7 +48,7 @@ impl Wholes {
             if let Some(process) = KnownProcess::external(*resource) {
                 for ((span, _, units), used) in rows.iter().zip(used) {
                     let outside = units - used;
-                    // What is left of a difference of sums is nothing.
+                    // The remainder of a difference of sums is rounding.
                     if outside > units * 1e-9 {
                         builder.tables.known.push(KnownUse {
                             host: *host,
@@ -110,19 +111,19 @@ fn refuse_overlap(rows: &[Row], path: &Path) -> Result<(), CsvError> {
     Ok(())
 }
 
-/// What tasks used in each window.
+/// Use of tasks in each window.
 fn used(tasks: &OfTasks, windows: &[Span]) -> Vec<f64> {
     let mut used = vec![0.0; windows.len()];
     for (span, units) in tasks {
-        for (at, part) in spread(windows, *span) {
-            used[at] += units * part;
+        for (index, part) in spread(windows, *span) {
+            used[index] += units * part;
         }
     }
     used
 }
 
-/// The seconds in which tasks used or waited for something outside all windows, and those inside and outside, if it is worth a
-/// word.
+/// The seconds in which tasks used or waited for something outside all windows, and those inside and outside, if a note
+/// is worth it.
 fn uncovered(tasks: &OfTasks, windows: &[Span]) -> Option<(f64, f64)> {
     let mut spans: Vec<Span> = tasks.iter().map(|(span, _)| *span).collect();
     spans.sort_unstable();

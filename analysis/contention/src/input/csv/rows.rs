@@ -1,4 +1,4 @@
-//! The rows of the files, each possible by itself.
+//! The rows of the files, each checked on its own.
 
 use std::path::Path;
 
@@ -36,18 +36,18 @@ impl IntervalRow {
         }
     }
 
-    /// The kind, where the row can be; `at` is its position, from 0.
-    pub(super) fn checked(&self, path: &Path, at: usize) -> Result<Kind, CsvError> {
+    /// The kind, if the row is possible; `index` is its position, from 0.
+    pub(super) fn checked(&self, path: &Path, index: usize) -> Result<Kind, CsvError> {
         let span = self.span();
-        check(path, at, span, self.units)?;
+        check(path, index, span, self.units)?;
         let length = span.end - span.start;
         if !(0..=length).contains(&self.blocked_ns) {
             let reason = format!("blocked for {} ns in {length} ns", self.blocked_ns);
-            return Err(CsvError::impossible(path, at, reason));
+            return Err(CsvError::impossible(path, index, reason));
         }
-        Kind::of_word(&self.kind).ok_or_else(|| {
+        Kind::from_word(&self.kind).ok_or_else(|| {
             let known = Kind::ALL.map(Kind::word);
-            CsvError::word(path, at, "kind", self.kind.clone(), &known)
+            CsvError::word(path, index, "kind", self.kind.clone(), &known)
         })
     }
 }
@@ -70,18 +70,18 @@ impl HostRow {
         }
     }
 
-    /// The resource, where the row can be; `at` is its position, from 0.
-    pub(super) fn checked(&self, path: &Path, at: usize) -> Result<Resource, CsvError> {
-        check(path, at, self.span(), self.units)?;
+    /// The resource, if the row is possible; `index` is its position, from 0.
+    pub(super) fn checked(&self, path: &Path, index: usize) -> Result<Resource, CsvError> {
+        check(path, index, self.span(), self.units)?;
         if self.capacity.is_some_and(|c| !UNITS.contains(&c)) {
             let reason = "a capacity must be from 1e-30 to 1e30, or be left empty";
-            return Err(CsvError::impossible(path, at, reason));
+            return Err(CsvError::impossible(path, index, reason));
         }
         let mut all = Resource::ALL.into_iter();
         let named = all.find(|resource| resource.name().eq_ignore_ascii_case(&self.resource));
         named.ok_or_else(|| {
             let known = Resource::ALL.map(Resource::name);
-            CsvError::word(path, at, "resource", self.resource.clone(), &known)
+            CsvError::word(path, index, "resource", self.resource.clone(), &known)
         })
     }
 }
@@ -96,8 +96,8 @@ pub(super) struct QueryRow {
 }
 
 impl QueryRow {
-    /// The weight, where it can be; `at` is the row's position, from 0.
-    pub(super) fn weight(&self, path: &Path, at: usize) -> Result<f64, CsvError> {
+    /// The weight, if it is possible; `index` is the row's position, from 0.
+    pub(super) fn weight(&self, path: &Path, index: usize) -> Result<f64, CsvError> {
         let weight = self.weight.unwrap_or(1.0);
         if WEIGHTS.contains(&weight) {
             return Ok(weight);
@@ -106,7 +106,7 @@ impl QueryRow {
             "{} is no possible weight; it must be {POSSIBLE_WEIGHTS}",
             text(weight)
         );
-        Err(CsvError::impossible(path, at, reason))
+        Err(CsvError::impossible(path, index, reason))
     }
 }
 
@@ -116,21 +116,21 @@ pub(super) struct StageRow {
     pub(super) stage: u32,
     #[serde(default)]
     pub(super) attempt: u32,
-    /// Numbers with spaces between them.
+    /// Numbers separated by spaces.
     parents: Option<String>,
 }
 
 impl StageRow {
-    /// Numbers of the stages it reads from; `at` is the row's position, from 0.
-    pub(super) fn parents(&self, path: &Path, at: usize) -> Result<Vec<u32>, CsvError> {
+    /// Numbers of the stages it reads from; `index` is the row's position, from 0.
+    pub(super) fn parents(&self, path: &Path, index: usize) -> Result<Vec<u32>, CsvError> {
         let numbers = self.parents.as_deref().unwrap_or_default();
         let numbers: Result<Vec<u32>, _> = numbers.split_whitespace().map(str::parse).collect();
         let reason = "parents must be numbers of stages with spaces between them";
-        numbers.map_err(|_| CsvError::impossible(path, at, reason))
+        numbers.map_err(|_| CsvError::impossible(path, index, reason))
     }
 }
 
-fn check(path: &Path, at: usize, span: Span, units: f64) -> Result<(), CsvError> {
+fn check(path: &Path, index: usize, span: Span, units: f64) -> Result<(), CsvError> {
     let reason = if span.start < 0 || span.end < span.start {
         format!("it begins at {} ns and ends at {} ns", span.start, span.end)
     } else if span.end > LATEST {
@@ -143,10 +143,10 @@ fn check(path: &Path, at: usize, span: Span, units: f64) -> Result<(), CsvError>
     } else {
         return Ok(());
     };
-    Err(CsvError::impossible(path, at, reason))
+    Err(CsvError::impossible(path, index, reason))
 }
 
-/// A number as people write it: not with three hundred zeros.
+/// A number as users write it: without three hundred zeros.
 fn text(number: f64) -> String {
     let text = format!("{number:?}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()

@@ -7,7 +7,7 @@ use crate::{Culprit, Graph, Options, Workload, baseline};
 
 const HEAD: &str = "host,query,stage,attempt,task,kind,start_ns,end_ns,units,blocked_ns";
 
-/// What is read of these files with what is said of it, or why not.
+/// The workload of these files with its notes, or the error.
 fn told(files: &[(&str, &str)]) -> Result<(Workload, String), String> {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -22,7 +22,7 @@ fn read(files: &[(&str, &str)]) -> Result<Workload, String> {
     told(files).map(|(workload, _)| workload)
 }
 
-/// Seconds of a victim by culprit.
+/// Seconds of a victim, by culprit.
 fn blamed(workload: &Workload, victim: u64) -> BTreeMap<Culprit, f64> {
     let options = Options {
         victims: [QueryId(victim)].into(),
@@ -251,7 +251,7 @@ fn a_critical_path_leads_through_stages_without_rows() {
     assert!(error.unwrap_err().contains("stages.csv, row 1: parents"));
 }
 
-/// Mostly those that are taken.
+/// Mostly accepted values.
 fn units() -> impl Strategy<Value = f64> {
     prop_oneof![
         40 => 0.0f64..9.0,

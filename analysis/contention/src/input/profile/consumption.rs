@@ -1,4 +1,4 @@
-//! What tasks got, and how long they were blocked.
+//! Use of resources by tasks, and their blocked time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use super::recorded::RecordedRows;
 use crate::input::BlockedTime;
 use crate::{Kind, Resource, Span, TaskId};
 
-/// CPU time that a single sample stands for, at most, ns.
+/// Maximum CPU time that a single sample stands for, ns.
 const LONGEST_SAMPLE: i64 = 20_000_000;
 
-/// Where blocked times are taken from in the end.
+/// The source of blocked time that is used in the end.
 pub(super) enum BlockedTimeSource {
     Measured,
     Paper,
@@ -86,14 +86,14 @@ impl Reader<'_> {
         }
     }
 
-    /// What tasks used. Where no meter reported CPU time, samples do.
+    /// Adds the use of resources by tasks. Without a meter's CPU time, samples replace it.
     pub(super) fn used(&mut self, recorded: &RecordedRows) {
         let mut metered: BTreeSet<TaskId> = BTreeSet::new();
         for row in &recorded.intervals {
             let task = self.known_task(&row.app, row.task);
             metered.insert(task);
-            // Words of a newer version are left to it.
-            let Some(kind) = Kind::of_word(&row.kind) else {
+            // Ignore kinds of newer versions.
+            let Some(kind) = Kind::from_word(&row.kind) else {
                 continue;
             };
             self.builder.interval(task, kind, span(row), row.units, 0);
@@ -120,8 +120,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Blocked times as the kernel and the stacks have them. Where most waits have no stack, Spark's metrics stand for
-    /// those for disks and the network.
+    /// Adds blocked time from the kernel and the stacks. If most waits have no stack, Spark's metrics replace the waits
+    /// for disks and the network.
     pub(super) fn measured(&mut self, recorded: &RecordedRows) {
         let seconds = |of: fn(WaitReason) -> bool| -> f64 {
             let intervals = recorded.sampled.iter();
@@ -139,7 +139,7 @@ impl Reader<'_> {
                     .to_owned(),
             );
             for row in &recorded.intervals {
-                if let Some(kind) = Kind::of_word(&row.kind).filter(|kind| in_metrics(*kind)) {
+                if let Some(kind) = Kind::from_word(&row.kind).filter(|kind| in_metrics(*kind)) {
                     let task = self.known_task(&row.app, row.task);
                     self.builder
                         .interval(task, kind, span(row), 0.0, row.blocked_ns);
@@ -162,8 +162,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Blocked times by section 5.2: what Spark measures, and for the CPU the rest of the wall time, which the paper takes
-    /// with the time that the task ran. Locks are not among Spark's metrics and stay measured.
+    /// Adds blocked time as in section 5.2: what Spark measures, and for the CPU the rest of the wall time, which the
+    /// paper counts together with the running time. Locks are not among Spark's metrics and stay measured.
     pub(super) fn as_in_the_paper(&mut self, recorded: &RecordedRows, without_running: bool) {
         let mut locks: BTreeMap<TaskId, f64> = BTreeMap::new();
         for interval in &recorded.sampled {
@@ -184,7 +184,7 @@ impl Reader<'_> {
             if without_running && row.kind == Kind::RunQueue.word() {
                 *left = left.saturating_sub((row.units * 1e9) as i64);
             }
-            if let Some(kind) = Kind::of_word(&row.kind) {
+            if let Some(kind) = Kind::from_word(&row.kind) {
                 self.builder.interval(task, kind, span, 0.0, row.blocked_ns);
             }
         }
@@ -193,7 +193,7 @@ impl Reader<'_> {
             *wholes.entry(*task).or_default() += (*left).max(0) as f64;
         }
         for ((task, span), left) in rest {
-            // Locks in proportion: their intervals and these spans are not cut at the same times.
+            // Locks in proportion: their intervals and these spans have different bounds.
             let lock = locks.get(&task).copied().unwrap_or(0.0) / wholes[&task].max(1.0);
             let left = left.max(0) as f64 * (1.0 - lock.min(1.0));
             self.builder
@@ -202,7 +202,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a task was blocked for; none where it ran, or waited for what no neighbour takes away.
+/// The kind of a blocked interval; `None` if the task ran, or waited for something that no neighbour uses.
 fn blocked_for(interval: &TaskInterval) -> Option<Kind> {
     if interval.for_memory && interval.waiting != Some(WaitReason::RunQueue) {
         return Some(Kind::ExecutionMemory);
@@ -223,7 +223,7 @@ fn blocked_for(interval: &TaskInterval) -> Option<Kind> {
     }
 }
 
-/// Whether Spark measures how long tasks wait so.
+/// Whether Spark measures such waits.
 fn in_metrics(kind: Kind) -> bool {
     matches!(kind.resource(), Resource::Io | Resource::Network)
 }
@@ -235,8 +235,8 @@ fn span(row: &IntervalRow) -> Span {
     }
 }
 
-/// A single sample has a time and no length. It gets the length of the CPU time that it stands for, up to that of one sample:
-/// with a part of the tasks sampled, it stands for other tasks too.
+/// A single sample has a time and no length. It gets the length of its CPU time, up to that of one sample: if only a
+/// part of the tasks is sampled, it stands for other tasks too.
 fn sampled_span(interval: &TaskInterval) -> Span {
     let ns = i64::try_from(interval.ns)
         .unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! The stages of a profile: which rows of its large tables an answer needs.
+//! The stages of a profile, which decide the rows of its large tables that an answer needs.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,36 +16,36 @@ use super::{NO_QUERY, PER_APPLICATION, application, ns};
 use crate::input::limits;
 use crate::{QueryId, Span};
 
-/// Rows of stages that ran so close to a victim's can share its windows: waits for slots are summed up in parts of 2 s, and
-/// the driver's times are in ms, ns.
+/// Rows of stages that ran this close to a victim's stages can share its windows: waits for slots are summed in buckets
+/// of 2 s, and the driver's times are in ms; ns.
 const MARGIN: i64 = 3_000_000_000;
 /// The same for stages of other applications, whose drivers' clocks may differ, ns.
 const MARGIN_OF_OTHERS: i64 = 600_000_000_000;
 
-/// The stages of a profile, which are few, where rows of tasks and samples are many.
+/// The stages of a profile. There are few of them, unlike rows of tasks and samples.
 pub struct StageIndex<'a> {
     pub(super) profile: &'a Profile,
     pub(super) dir: ProfileDir,
     pub(super) stages: BTreeMap<StageAttempt, StageRow>,
-    /// Tasks of each stage, also of those that the driver did not report.
+    /// Activity of the tasks of each stage, including stages that the driver did not report.
     tasks: BTreeMap<StageAttempt, Activity>,
     pub(super) hosts: Vec<HostRow>,
     pub(super) cached: Vec<CachedRow>,
-    /// In order; a query's number says which of them it belongs to.
+    /// In order; a query's number contains the index of its application.
     pub(super) applications: Vec<String>,
-    /// By application, the last time of any row. An application may be killed while others go on, and then nothing says that
-    /// its stages ended.
+    /// By application, the last time of any row. If an application is killed while others continue, nothing records the
+    /// end of its stages.
     pub(super) ends_ns: BTreeMap<String, i64>,
-    /// Names of hosts in the order of their ids, so that an id means the same host in all answers.
+    /// Names of hosts in the order of their ids, so an id means the same host in all answers.
     pub(super) host_names: Vec<String>,
     is_metered: bool,
-    /// How far from a victim's time rows count, ns.
+    /// Margin around a victim's time in which rows count, ns.
     margin: i64,
-    /// Every stage, once they are asked for.
+    /// Every stage; computed on first use.
     extents: OnceCell<Vec<Extent>>,
     pub(super) meanings: StackMeanings,
     pub(super) notes: Vec<String>,
-    /// Rows of the small tables that are left out.
+    /// Number of impossible rows in the small tables.
     pub(super) impossible: usize,
 }
 
@@ -57,20 +57,20 @@ fn widen(spans: &mut Spans, app: u32, span: Span) {
     *known = known.hull(span);
 }
 
-/// When a stage ran, and how much there is to read of it.
+/// When a stage ran, and how many rows it has.
 struct Extent {
     stage: StageAttempt,
     /// The number of its application.
     app: u32,
-    /// None of a stage that the driver did not report.
+    /// None for a stage that the driver did not report.
     query: Option<QueryId>,
-    /// None if nothing says when.
+    /// None if unknown.
     span: Option<Span>,
-    /// Rows of its tasks and samples, about.
+    /// Approximate number of rows of its tasks and samples.
     rows: u64,
 }
 
-/// What tasks of a stage did.
+/// Activity of a stage's tasks.
 #[derive(Debug, Clone, Copy)]
 struct Activity {
     span: Span,
@@ -86,7 +86,7 @@ impl Activity {
 
 type ByStage = BTreeMap<StageAttempt, Activity>;
 
-/// The columns that say when tasks of a stage were active.
+/// The columns with the times of tasks.
 struct Times {
     attempt: &'static str,
     start: &'static str,
@@ -112,7 +112,7 @@ const OF_SAMPLES: Times = Times {
 };
 
 impl Times {
-    /// When tasks of each stage were active, by a table.
+    /// Reads the activity of each stage from a table.
     fn read<T: Table>(&self, dir: &ProfileDir) -> Result<ByStage, FormatError> {
         let columns = ["app", "stage", self.attempt, self.start, self.end];
         let add = |sums: &mut ByStage, parts: &[Columns]| {
@@ -126,7 +126,7 @@ impl Times {
         Ok(sums)
     }
 
-    /// Adds rows of a segment. Those of a stage follow each other mostly.
+    /// Adds the rows of a segment. Rows of a stage mostly follow each other.
     fn add(&self, sums: &mut ByStage, rows: &Columns) -> Result<(), String> {
         let apps = rows.texts("app")?;
         let (stages, attempts) = (rows.i32s("stage")?, rows.i32s(self.attempt)?);
@@ -175,10 +175,10 @@ fn insert(sums: &mut ByStage, stage: StageAttempt, activity: Activity) {
 }
 
 impl<'a> StageIndex<'a> {
-    /// Reads the small tables of a profile, and of the large ones when tasks of each stage were active.
+    /// Reads the small tables of a profile, and from the large ones when tasks of each stage were active.
     ///
     /// # Errors
-    /// The profile cannot be read.
+    /// If the profile cannot be read.
     pub fn read(profile: &'a Profile) -> Result<Self, FormatError> {
         let dir = ProfileDir::open(profile.path())?;
         let mut notes = Vec::new();
@@ -204,7 +204,7 @@ impl<'a> StageIndex<'a> {
         for (stage, activity) in &tasks {
             extend(&mut ends_ns, &stage.app, activity.span.end);
         }
-        // Only what did not end lasts as long as its application.
+        // Only stages and blocks without an end last as long as their application.
         if !cached.is_empty() || stages.values().any(|stage| stage.completed_ms.is_none()) {
             for (stage, activity) in OF_SAMPLES.read::<SampleRow>(&dir)? {
                 extend(&mut ends_ns, &stage.app, activity.span.end);
@@ -240,8 +240,8 @@ impl<'a> StageIndex<'a> {
         self.is_metered
     }
 
-    /// The query that `--victim` calls so; none where the profile has none, or has several applications and the name is not
-    /// a number.
+    /// The query with the name that `--victim` takes; `None` if the profile has no such query, or has several
+    /// applications and the name is not a number.
     pub fn query(&self, name: &str) -> Option<QueryId> {
         let of_stage = |(stage, row): (&StageAttempt, &StageRow)| {
             Some(self.query_id(&stage.app, row.execution)).filter(|id| id.0.to_string() == name)
@@ -249,7 +249,7 @@ impl<'a> StageIndex<'a> {
         self.stages.iter().find_map(of_stage)
     }
 
-    /// The queries that had a stage in a span of time.
+    /// The queries with a stage in a span.
     pub fn queries_within(&self, span: Span) -> BTreeSet<QueryId> {
         let overlaps = |of: Span| of.start < span.end && of.end >= span.start;
         self.extents()
@@ -259,7 +259,7 @@ impl<'a> StageIndex<'a> {
             .collect()
     }
 
-    /// The query that each SQL execution of an application is; with `None`, its work outside them.
+    /// The query of each SQL execution of an application; `None` is its work outside executions.
     pub fn executions(&self) -> BTreeMap<(String, Option<i64>), QueryId> {
         let of_stage = |(stage, row): (&StageAttempt, &StageRow)| {
             let query = self.query_id(&stage.app, row.execution);
@@ -268,8 +268,8 @@ impl<'a> StageIndex<'a> {
         self.stages.iter().map(of_stage).collect()
     }
 
-    /// Victims in parts, by when they began. An answer about those of a part needs at most so many rows, or has one victim that
-    /// needs at most `most_of_one`. Also returns the victims that need more.
+    /// Divides victims into parts, in order of their start. An answer on a part needs at most `most_rows` rows, or the part
+    /// has one victim that needs at most `most_of_one`. Also returns the victims that need more.
     pub fn parts(
         &self,
         victims: &BTreeSet<QueryId>,
@@ -328,7 +328,7 @@ impl<'a> StageIndex<'a> {
         spans
     }
 
-    /// The stages that ran while some victims did.
+    /// The stages that ran at the same time as victims.
     pub(super) fn needed(&self, victims: &BTreeSet<QueryId>) -> RowsNeeded {
         let spans = self.spans_of(victims);
         let is_needed = |extent: &&Extent| {
@@ -339,7 +339,7 @@ impl<'a> StageIndex<'a> {
         RowsNeeded::Stages(needed.map(|extent| extent.stage.clone()).collect())
     }
 
-    /// Whether rows of a stage can share windows with tasks that ran in spans.
+    /// Whether a stage's rows can share windows with tasks that ran in spans.
     fn is_beside(&self, extent: &Extent, spans: &Spans) -> bool {
         let Some(span) = extent.span else {
             return true;
@@ -382,7 +382,7 @@ impl<'a> StageIndex<'a> {
         })
     }
 
-    /// From when a stage was submitted, or its first task began, until both ended; none if nothing says when.
+    /// From the submission of a stage, or the start of its first task, to the end of both; `None` if unknown.
     fn span_of(&self, stage: &StageAttempt, row: Option<&StageRow>) -> Option<Span> {
         let reported = row.and_then(|row| {
             Some(Span {
@@ -394,7 +394,7 @@ impl<'a> StageIndex<'a> {
         reported.into_iter().chain(active).reduce(Span::hull)
     }
 
-    /// When a stage that was submitted ended. One of which no completion was reported did when its application's last row did.
+    /// The end of a submitted stage. Without a reported completion, the time of its application's last row.
     pub(super) fn end_of(&self, stage: &StageAttempt, row: &StageRow) -> i64 {
         let last = || self.ends_ns.get(&stage.app).copied().unwrap_or(0);
         let end = row.completed_ms.map_or_else(last, ns);
@@ -403,9 +403,9 @@ impl<'a> StageIndex<'a> {
 
     /// The number of a SQL execution, or of what an application does outside them.
     pub(super) fn query_id(&self, app: &str, execution: Option<i64>) -> QueryId {
-        let at = self.applications.iter().position(|name| name == app);
+        let position = self.applications.iter().position(|name| name == app);
         let number = execution.map_or(NO_QUERY, |id| id.max(0).cast_unsigned().min(NO_QUERY - 1));
-        QueryId(at.unwrap_or(0) as u64 * PER_APPLICATION + number)
+        QueryId(position.unwrap_or(0) as u64 * PER_APPLICATION + number)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A profile of Spark.
+//! Makes the tables from a profile of Spark.
 
 mod consumption;
 mod index;
@@ -22,9 +22,9 @@ use crate::{Executor, HostId, Kind, OperatorShare, Query, QueryId, Span, Stage, 
 
 /// Queries of the second application are numbered from here, those of the third from twice that, and so on.
 pub(super) const PER_APPLICATION: u64 = 1_000_000_000;
-/// The number of what runs without a SQL execution.
+/// The number of work outside SQL executions.
 const NO_QUERY: u64 = PER_APPLICATION - 1;
-/// Clocks that differ by more are worth a word, ns.
+/// A larger difference between clocks is worth a note, ns.
 const SAME_CLOCK: u64 = 1_000_000_000;
 
 /// The number of a query's application, from 0.
@@ -35,14 +35,14 @@ pub(super) fn application(query: QueryId) -> u32 {
 /// The contention tables of a profile. A query's id is its SQL execution id.
 ///
 /// # Errors
-/// A [`FormatError`] where the profile cannot be read; tables that are missing make notes.
+/// A [`FormatError`] if the profile cannot be read; missing tables become notes.
 pub fn from_profile(profile: &Profile, blocked: BlockedTime) -> Result<Input, FormatError> {
     StageIndex::read(profile)?.input(blocked, None)
 }
 
 impl StageIndex<'_> {
-    /// The contention tables of a profile, of which only the rows are read that decide who slowed `victims` down; without
-    /// victims all. Queries and hosts have the same ids in all answers of an index.
+    /// The contention tables of a profile. Reads only the rows that matter for `victims`; all rows without victims.
+    /// Queries and hosts have the same ids in all answers of an index.
     ///
     /// # Errors
     /// As for [`from_profile`].
@@ -89,11 +89,11 @@ struct Reader<'a> {
     builder: Builder,
     stages: BTreeMap<StageAttempt, StageId>,
     tasks: HashMap<AppTask, TaskId>,
-    /// By application and id.
+    /// Executors by application and id.
     executors: BTreeMap<(String, String), Executor>,
-    /// Stages of which it is not known when they began.
+    /// Stages whose start is unknown.
     undated: BTreeSet<StageId>,
-    /// What to add to the driver's time to get that of a host, ns.
+    /// The difference from the driver's clock to that of a host, ns.
     clocks: BTreeMap<HostId, i64>,
 }
 
@@ -127,7 +127,7 @@ impl Reader<'_> {
         (application(self.index.query_id(app, None)), task)
     }
 
-    /// The task of a row, which [`Reader::tasks`] has seen.
+    /// The task of a row that [`Reader::tasks`] has read.
     fn known_task(&self, app: &str, task: i64) -> TaskId {
         self.tasks[&self.app_task(app, task)]
     }
@@ -137,7 +137,7 @@ impl Reader<'_> {
             self.add_query(&key.app, row);
             self.add_stage(key, row);
         }
-        // By rows, and not by the index: a running application may have written more of them since.
+        // From rows, not from the index: a running application may have written more of them since.
         let tasks = recorded.tasks.iter();
         let tasks = tasks.map(|row| (row.app.as_str(), row.stage, row.attempt));
         let intervals = recorded.intervals.iter();
@@ -147,7 +147,7 @@ impl Reader<'_> {
         let mut lost = BTreeSet::new();
         let mut last = None;
         for row in tasks.chain(intervals).chain(sampled) {
-            // Rows of a stage follow each other mostly.
+            // Rows of a stage mostly follow each other.
             if last.replace(row) != Some(row) {
                 let (app, stage, attempt) = row;
                 let stage = StageAttempt::new(app, stage, attempt);
@@ -173,7 +173,7 @@ impl Reader<'_> {
         if self.builder.executions.insert(execution, query).is_some() {
             return;
         }
-        // Ids of executions are each application's own.
+        // Each application has its own ids of executions.
         let of = match self.index.applications.len() {
             0 | 1 => String::new(),
             _ => format!("{app} "),
@@ -225,7 +225,7 @@ impl Reader<'_> {
         self.stages.insert(key.clone(), id);
     }
 
-    /// Tasks that did anything, each on the host where it did it.
+    /// Adds the tasks that did anything, each on its host.
     fn tasks(&mut self, recorded: &RecordedRows) {
         let mut homes: HashMap<(&str, &str), &str> = HashMap::new();
         for process in &self.index.profile.processes {
@@ -249,7 +249,7 @@ impl Reader<'_> {
             let known = self.tasks.contains_key(&self.app_task(&row.app, row.task));
             let task = self.task(stage, row.task, host, &row.executor);
             if !known {
-                // Nothing is known of what it did, but that it was there.
+                // Nothing is known about its work, only that it existed.
                 self.builder.tables.tasks[position(task)].span = Span {
                     start: ns(row.launched_ms).max(0),
                     end: ns(row.finished_ms).max(ns(row.launched_ms)).max(0),
@@ -289,7 +289,7 @@ impl Reader<'_> {
         *self.executors.entry(key).or_insert(executor)
     }
 
-    /// The executors in which tasks ran or blocks were, by their processes.
+    /// The executors in which tasks ran or blocks were stored, by process.
     fn jvms(&self) -> hosts::Processes {
         let jvms = self.index.profile.processes.iter().filter_map(|process| {
             let key = (process.app.clone(), process.executor.clone());
@@ -299,7 +299,8 @@ impl Reader<'_> {
         jvms.collect()
     }
 
-    /// How far each host's clock is from the driver's, by when tasks begin there and are launched here.
+    /// Estimates the difference of each host's clock from the driver's, by the starts of tasks on the host and their
+    /// launches by the driver.
     fn compare_clocks(&mut self, recorded: &RecordedRows, begins: &BTreeMap<TaskId, i64>) {
         let mut apart: BTreeMap<HostId, Vec<i64>> = BTreeMap::new();
         for row in &recorded.tasks {
@@ -355,9 +356,9 @@ impl Reader<'_> {
         }
     }
 
-    /// When stages had how many tasks that were not running yet, by their hosts' clocks.
-    fn pending(&self) -> slots::Pending {
-        let mut pending = slots::Pending::default();
+    /// Numbers of submitted tasks that did not run yet, by stage and time, in the clocks of their hosts.
+    fn pending(&self) -> slots::PendingTasks {
+        let mut pending = slots::PendingTasks::default();
         let stages = self.index.stages.iter();
         for (key, row) in stages.filter(|(key, _)| self.needed.holds(key)) {
             if let Some(submitted) = row.submitted_ms {
@@ -374,7 +375,7 @@ impl Reader<'_> {
         pending
     }
 
-    /// The part of each stage's CPU time that each operator took.
+    /// Adds the part of each stage's CPU time used by each operator.
     fn operators(&mut self) {
         let is_needed = |app: &str, stage| self.needed.holds_any(app, stage);
         for share in operator_shares(self.index.profile, is_needed) {
@@ -391,7 +392,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Has stages whose rows are lost last as long as their tasks.
+    /// Sets the span of stages with lost rows to that of their tasks.
     fn date_stages(&mut self) {
         let mut spans: BTreeMap<StageId, Span> = BTreeMap::new();
         let tables = &mut self.builder.tables;
@@ -410,17 +411,17 @@ impl Reader<'_> {
         }
     }
 
-    /// Says how queries of several applications are numbered.
+    /// Adds a note on the numbers of queries of several applications.
     fn number_applications(&mut self) {
-        for (at, app) in self.index.applications.iter().enumerate().skip(1) {
+        for (position, app) in self.index.applications.iter().enumerate().skip(1) {
             self.builder.notes.push(format!(
                 "queries of application {app} are numbered from {}",
-                at as u64 * PER_APPLICATION
+                position as u64 * PER_APPLICATION
             ));
         }
     }
 
-    /// Says which queries have not ended.
+    /// Adds a note on queries that have not ended.
     fn running(&mut self) {
         let running: Vec<String> = self
             .index
@@ -445,7 +446,7 @@ impl Reader<'_> {
     }
 }
 
-/// Of ms since the epoch.
+/// Converts ms to ns, since the epoch.
 fn ns(ms: i64) -> i64 {
     ms.saturating_mul(1_000_000)
 }

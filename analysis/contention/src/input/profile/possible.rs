@@ -1,4 +1,4 @@
-//! Rows of a profile that can have happened: what a damaged one holds must not become an answer.
+//! Drops impossible rows, which damaged profiles contain, so that they do not become answers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::workload::LATEST;
 
 const NS_PER_MS: i64 = 1_000_000;
 
-/// Leaves impossible rows out of the small tables. Returns how many.
+/// Drops impossible rows of the small tables. Returns their number.
 pub(super) fn keep_small(
     stages: &mut BTreeMap<StageAttempt, StageRow>,
     hosts: &mut Vec<HostRow>,
@@ -22,7 +22,7 @@ pub(super) fn keep_small(
     before - (stages.len() + hosts.len() + cached.len())
 }
 
-/// Leaves impossible rows out of what tasks did. Returns how many.
+/// Drops impossible rows of the tasks' tables. Returns their number.
 pub(super) fn keep_large(
     tasks: &mut Vec<TaskRow>,
     intervals: &mut Vec<IntervalRow>,
@@ -35,7 +35,7 @@ pub(super) fn keep_large(
     before - (tasks.len() + intervals.len() + sampled.len())
 }
 
-/// Says how many rows were left out.
+/// The note on dropped rows.
 pub(super) fn note(left_out: usize) -> Option<String> {
     (left_out > 0).then(|| {
         format!(
@@ -46,7 +46,7 @@ pub(super) fn note(left_out: usize) -> Option<String> {
     })
 }
 
-/// Whether a time is from 1970 to 2096, ns.
+/// Whether a time, ns, is from 1970 to 2096.
 pub(super) fn is_time(ns: i64) -> bool {
     (0..=LATEST).contains(&ns)
 }
@@ -67,7 +67,7 @@ fn task(row: &TaskRow) -> bool {
     row.stage >= 0 && row.attempt >= 0 && is_time_ms(row.launched_ms) && is_time_ms(row.finished_ms)
 }
 
-/// Whether a row of what a task used can be.
+/// Whether a row of a task's use is possible.
 pub(super) fn interval(row: &IntervalRow) -> bool {
     let times = [row.start_ns, row.end_ns, row.blocked_ns];
     row.stage >= 0 && row.attempt >= 0 && times.into_iter().all(is_time)
@@ -101,7 +101,7 @@ mod tests {
             start_ns,
             ..IntervalRow::default()
         };
-        // Two stages of one number after it was cut off at 0 would refuse the whole profile.
+        // Two stages with the same number after clamping to 0 would make the whole profile invalid.
         let mut stages = BTreeMap::from([
             (key(-2), StageRow::default()),
             (key(-1), StageRow::default()),

@@ -1,4 +1,4 @@
-//! What tasks did, as far as an answer needs it.
+//! The rows of tasks that an answer needs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::index::StageIndex;
 use super::needed::RowsNeeded;
 use super::possible;
 
-/// Rows as they were read.
+/// Rows of tasks.
 pub(super) struct RecordedRows {
     pub(super) tasks: Vec<TaskRow>,
     pub(super) intervals: Vec<IntervalRow>,
@@ -18,7 +18,7 @@ pub(super) struct RecordedRows {
 }
 
 impl RecordedRows {
-    /// Reads them.
+    /// Reads the needed rows.
     pub(super) fn read(index: &StageIndex<'_>, needed: &RowsNeeded) -> Result<Self, FormatError> {
         let mut notes = index.notes.clone();
         let mut tasks: Vec<TaskRow> = needed.read(&index.dir, &mut notes)?;

@@ -33,7 +33,7 @@ fn job(job: i64, stages: &[i32], from: i64, to: i64) -> [JobRow; 2] {
     [start, end]
 }
 
-/// A stage's rows at submission and completion; the first has the end too, as where a stage is short.
+/// A stage's rows at submission and completion; the first already has the end, as for short stages.
 fn stage(stage: i32, parents: &[i32], submitted: i64, completed: i64) -> [StageRow; 2] {
     let end = StageRow {
         app: "a".into(),
@@ -70,7 +70,7 @@ fn task(task: i64, stage: i32, launched: i64, finished: i64, status: &str) -> Ta
     }
 }
 
-/// Two jobs; the second reads what the first has written, which it knows by stage 2 that is skipped.
+/// Two jobs; the second reads the output of the first, visible by the skipped stage 2.
 fn tables(dir: &Path) {
     let start = ApplicationRow {
         app: "a".into(),
@@ -121,7 +121,7 @@ fn tables(dir: &Path) {
             task(1, 0, 3_000, 3_500, "KILLED"),
             task(2, 1, 5_000, 6_000, "SUCCESS"),
             task(3, 3, 6_500, 7_000, "FAILED"),
-            // Its executor went, and its output with it.
+            // Its executor and its output were lost.
             task(2, 1, 5_000, 6_000, "SUCCESS"),
             task(4, 3, 7_000, 8_500, "SUCCESS"),
         ],
@@ -172,7 +172,7 @@ fn a_run_is_read() {
     near(run.phases.sharing, 0.3);
     near(run.phases.communication, 0.15);
     near(run.phases.execution, 4.05);
-    // The stage of the second job waits for the first job, and not only for what it reads.
+    // The stage of the second job waits for the first job, not only for its input.
     let after: Vec<&[usize]> = run
         .stages
         .iter()
@@ -235,13 +235,13 @@ fn profiles_are_found_and_named() {
     let given = GivenValues::read(&table).expect("a table");
     fs::remove_file(table).expect("deleted");
     let whole = logs(&[home.path().to_owned()], &given);
-    let at: Vec<(f64, f64)> = whole
+    let points: Vec<(f64, f64)> = whole
         .runs
         .iter()
         .map(|run| (run.at.iterations, run.at.bytes))
         .collect();
-    assert_eq!(at, [(3.0, 1_000.0), (5.0, 1_000.0)], "{whole:?}");
-    // A second application in one directory: both go by their ids.
+    assert_eq!(points, [(3.0, 1_000.0), (5.0, 1_000.0)], "{whole:?}");
+    // A second application in the directory: both are identified by id.
     let unwell = ApplicationRow {
         app: "b".into(),
         started_ms: Some(1_000),

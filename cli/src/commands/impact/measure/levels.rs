@@ -51,11 +51,11 @@ pub(super) enum Network {
 impl Levels {
     /// From `RESOURCE=LEVEL,…`, and for what is not named from the machine.
     pub(super) fn parse(texts: &[String], inputs: &[Input]) -> Result<Self> {
-        let mut asked = Asked::default();
+        let mut chosen = ChosenLevels::default();
         for text in texts {
-            asked.add(text)?;
+            chosen.add(text)?;
         }
-        let cpu = match asked.cpu {
+        let cpu = match chosen.cpu {
             Some(cpu) => cpu,
             None => usual_cpu(),
         };
@@ -66,8 +66,8 @@ impl Levels {
         };
         let levels = Self {
             cpu,
-            disk: asked.disk.unwrap_or(usual),
-            network: asked.network.unwrap_or_else(|| vec![Network::AsIs]),
+            disk: chosen.disk.unwrap_or(usual),
+            network: chosen.network.unwrap_or_else(|| vec![Network::AsIs]),
         };
         levels.check(inputs)?;
         Ok(levels)
@@ -104,12 +104,12 @@ impl Levels {
     }
 
     /// All combinations, the base first.
-    pub(super) fn schemes(&self) -> Vec<Chosen> {
+    pub(super) fn schemes(&self) -> Vec<SchemeLevels> {
         let mut all = Vec::new();
         for network in &self.network {
             for disk in &self.disk {
                 for cpu in self.cpu.values() {
-                    all.push(Chosen {
+                    all.push(SchemeLevels {
                         cpu: *cpu,
                         disk: *disk,
                         network: *network,
@@ -123,13 +123,13 @@ impl Levels {
 
 /// One level of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Chosen {
+pub(super) struct SchemeLevels {
     pub cpu: f64,
     pub disk: Disk,
     pub network: Network,
 }
 
-impl Chosen {
+impl SchemeLevels {
     pub(super) fn scheme(&self) -> Scheme {
         Scheme {
             cpu: self.cpu,
@@ -140,13 +140,13 @@ impl Chosen {
 }
 
 #[derive(Default)]
-struct Asked {
+struct ChosenLevels {
     cpu: Option<Cpu>,
     disk: Option<Vec<Disk>>,
     network: Option<Vec<Network>>,
 }
 
-impl Asked {
+impl ChosenLevels {
     fn add(&mut self, text: &str) -> Result<()> {
         let known = "the resources are cpu, disk and network, such as cpu=1,2";
         let Some((resource, levels)) = text.split_once('=') else {

@@ -12,7 +12,7 @@ use unfuse_machine::cpufreq::Cpufreq;
 use unfuse_machine::guardian::{Guardian, Undo};
 use unfuse_machine::storage::{self, Device};
 
-use super::levels::{Chosen, Cpu, Disk, Levels, Network};
+use super::levels::{Cpu, Disk, Levels, Network, SchemeLevels};
 
 /// What the command reads.
 #[derive(Clone, Debug)]
@@ -121,9 +121,9 @@ impl Machine {
     }
 
     /// What is written to files of the kernel for a scheme.
-    pub(super) fn settings(&self, chosen: &Chosen) -> Result<Vec<Setting>> {
+    pub(super) fn settings(&self, chosen: &SchemeLevels) -> Result<Vec<Setting>> {
         let mut settings = match (&self.cpufreq, &self.group) {
-            (Some(cpufreq), _) => cpufreq.at((chosen.cpu * 1e6).round() as u64)?,
+            (Some(cpufreq), _) => cpufreq.settings_at((chosen.cpu * 1e6).round() as u64)?,
             (None, Some(group)) => group.cpus(chosen.cpu),
             (None, None) => Vec::new(),
         };
@@ -144,10 +144,10 @@ impl Machine {
     }
 
     /// What a run is confined to.
-    pub(super) fn confinement(&self, chosen: &Chosen) -> Confinement {
+    pub(super) fn confinement(&self, chosen: &SchemeLevels) -> Confinement {
         let copies = || {
             let inputs = self.inputs.iter().enumerate();
-            inputs.map(|(at, input)| (self.copies.join(at.to_string()), input.path.clone()))
+            inputs.map(|(index, input)| (self.copies.join(index.to_string()), input.path.clone()))
         };
         Confinement {
             groups: self
@@ -184,8 +184,8 @@ impl Machine {
                 .mode(0o700)
                 .create(&self.copies)
                 .with_context(|| format!("cannot create {}", self.copies.display()))?;
-            for (at, input) in self.inputs.iter().enumerate() {
-                storage::copy(&input.path, &self.copies.join(at.to_string()))?;
+            for (index, input) in self.inputs.iter().enumerate() {
+                storage::copy(&input.path, &self.copies.join(index.to_string()))?;
             }
         }
         Ok(())

@@ -9,14 +9,14 @@ use unfuse_format::counted;
 use unfuse_machine::cgroup::Setting;
 use unfuse_profiler::perf_event;
 
-use super::levels::{Chosen, Cpu, Disk, Levels};
+use super::levels::{Cpu, Disk, Levels, SchemeLevels};
 use super::machine::{Machine, loopback};
 
 /// What is to be done.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub levels: Levels,
-    pub schemes: Vec<Chosen>,
+    pub schemes: Vec<SchemeLevels>,
     pub repeat: u32,
     pub warm_up: u32,
     pub profile: bool,
@@ -26,14 +26,14 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Schemes to warm up with: the fastest, as it is not looked at.
-    pub(super) fn warm_ups(&self) -> Vec<Chosen> {
+    pub(super) fn warm_ups(&self) -> Vec<SchemeLevels> {
         let fastest = self.schemes.last().copied();
         (0..self.warm_up).filter_map(|_| fastest).collect()
     }
 
     /// The order of the runs that count. Each round has every scheme once, begins with another one, and every other round
     /// goes backwards: what drifts over time or follows from the run before does not look like an effect.
-    pub(super) fn order(&self) -> Vec<Chosen> {
+    pub(super) fn order(&self) -> Vec<SchemeLevels> {
         let mut order = Vec::new();
         for round in 0..self.repeat as usize {
             let mut schemes = self.schemes.clone();
@@ -84,10 +84,10 @@ impl Plan {
             let _ = writeln!(text, "  create the control group {}", dir.display());
         }
         let ram = self.levels.disk.contains(&Disk::Ram);
-        for (at, input) in machine.inputs.iter().enumerate().filter(|_| ram) {
+        for (index, input) in machine.inputs.iter().enumerate().filter(|_| ram) {
             let _ = writeln!(
                 text,
-                "  copy {} ({} MiB) to {}/{at}, in memory",
+                "  copy {} ({} MiB) to {}/{index}, in memory",
                 input.path.display(),
                 input.bytes >> 20,
                 machine.copies.display()
@@ -104,7 +104,12 @@ impl Plan {
         Ok(text)
     }
 
-    fn tell_scheme(&self, text: &mut String, chosen: &Chosen, machine: &Machine) -> Result<()> {
+    fn tell_scheme(
+        &self,
+        text: &mut String,
+        chosen: &SchemeLevels,
+        machine: &Machine,
+    ) -> Result<()> {
         for Setting { path, text: value } in machine.settings(chosen)? {
             let _ = writeln!(text, "  write {value:?} to {}", path.display());
         }

@@ -18,7 +18,7 @@ use unfuse_machine::storage;
 use unfuse_profiler::perf_event;
 
 use super::super::{PROFILES, RUNS};
-use super::levels::{Chosen, Cpu, Disk};
+use super::levels::{Cpu, Disk, SchemeLevels};
 use super::machine::{Machine, within};
 use super::plan::{Plan, caveat, uncounted};
 use super::stop;
@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
         Ok(None)
     }
 
-    fn one(&mut self, chosen: &Chosen, counts: bool) -> Result<Outcome> {
+    fn one(&mut self, chosen: &SchemeLevels, counts: bool) -> Result<Outcome> {
         for setting in self.machine.settings(chosen)? {
             setting.apply()?;
         }
@@ -170,8 +170,8 @@ impl<'a> Session<'a> {
         let after = Counters::read(self.machine);
         self.clear();
         let status = match ended {
-            Ended::Stopped(signal) => return Ok(Outcome::Stopped(signal)),
-            Ended::With(status) => status,
+            CommandEnd::Stopped(signal) => return Ok(Outcome::Stopped(signal)),
+            CommandEnd::With(status) => status,
         };
         if !status.success() {
             self.bar.finish_and_clear();
@@ -218,7 +218,7 @@ impl<'a> Session<'a> {
         }))
     }
 
-    fn command(&self, chosen: &Chosen, counts: bool, output: File) -> Result<Command> {
+    fn command(&self, chosen: &SchemeLevels, counts: bool, output: File) -> Result<Command> {
         let mut command = within(&self.machine.confinement(chosen))?;
         if self.plan.profile && counts {
             command.arg(std::env::current_exe()?);
@@ -237,7 +237,7 @@ impl<'a> Session<'a> {
         Ok(command)
     }
 
-    fn profile_dir(&self, chosen: &Chosen) -> PathBuf {
+    fn profile_dir(&self, chosen: &SchemeLevels) -> PathBuf {
         let dir = self
             .plan
             .out
@@ -271,20 +271,20 @@ impl<'a> Session<'a> {
     }
 }
 
-enum Ended {
+enum CommandEnd {
     With(ExitStatus),
     Stopped(u8),
 }
 
 /// Waits for the command; ends it if asked to.
-fn wait(mut child: Child) -> Result<Ended> {
+fn wait(mut child: Child) -> Result<CommandEnd> {
     let group = Pid::from_raw(child.id().cast_signed());
     let mut asked: Option<(u8, Instant)> = None;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(match asked {
-                Some((signal, _)) => Ended::Stopped(signal),
-                None => Ended::With(status),
+                Some((signal, _)) => CommandEnd::Stopped(signal),
+                None => CommandEnd::With(status),
             });
         }
         match (stop::asked(), asked) {

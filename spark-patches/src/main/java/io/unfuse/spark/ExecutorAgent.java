@@ -3,13 +3,13 @@ package io.unfuse.spark;
 import org.apache.spark.SparkConf;
 
 /**
- * Gives executor processes the agent that this driver has, where the driver's agent was told to
- * ({@code executors=on}). The driver's plugins are made before executors are asked for, so the
- * setting is read in time; what the user set stays in front.
+ * Gives executor processes the driver's agent, if requested ({@code executors=on}). The driver's
+ * plugins are created before executors are requested, so the setting is read in time; the user's
+ * own setting comes first.
  */
 final class ExecutorAgent {
     /**
-     * Set by the agent to the complete flag, such as {@code
+     * The complete flag, set by the agent, such as {@code
      * -agentpath:/opt/libunfuse.so=dir=/tmp/profile}.
      */
     static final String PROPERTY = "unfuse.executor.agentpath";

@@ -1,2 +1,2 @@
-/** The Spark plugin, which starts what the other packages do. */
+/** The Spark plugin, which starts the other packages. */
 package io.unfuse.spark;

@@ -23,11 +23,13 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** No package needs one that needs it. */
+/** Packages have no cyclic dependencies. */
 class PackagesTest {
     private static final Path CLASSES = Paths.get("target", "classes", "io", "unfuse", "spark");
 
-    /** A class of ours in descriptors, signatures, and in texts that patches write calls of. */
+    /**
+     * One of our classes in descriptors, signatures, and in texts from which patches write calls.
+     */
     private static final Pattern OURS = Pattern.compile("io/unfuse/spark/(?:([a-z]+)/)?[A-Z]");
 
     private static final String ROOT = "(root)";
@@ -46,7 +48,7 @@ class PackagesTest {
                         .addAll(needs(Files.readAllBytes(file), from));
             }
         }
-        // The walk finds what is certainly there, also where only a text names it.
+        // The search finds known dependencies, also those only in texts.
         assertTrue(needs.get(ROOT).contains("ship"), needs.toString());
         assertTrue(needs.get("patch").contains(ROOT), needs.toString());
         assertEquals(Collections.emptySet(), needs.get("common"), "common needs no other package");
@@ -68,7 +70,7 @@ class PackagesTest {
         Set<String> found = new TreeSet<>();
         for (int item = 1; item < reader.getItemCount(); item++) {
             int at = reader.getItem(item);
-            // A constant of tag 1 is a text, which all names of classes are.
+            // A constant with tag 1 is a text; all names of classes are.
             if (at > 0 && reader.readByte(at - 1) == 1) {
                 Matcher ours = OURS.matcher(utf8(reader, at));
                 while (ours.find()) {
@@ -90,12 +92,13 @@ class PackagesTest {
     }
 
     /**
-     * What is left when packages are taken away that need no other: circles, and what needs them.
+     * The packages that remain when packages without dependencies are removed: cycles, and packages
+     * that depend on them.
      */
     private static List<String> circle(Map<String, Set<String>> needs) {
         Map<String, Set<String>> left = new TreeMap<>();
         needs.forEach((name, others) -> left.put(name, new TreeSet<>(others)));
-        // What needs none of the packages that are left is in no circle.
+        // A package without dependencies on the remaining ones is in no cycle.
         while (left.values().removeIf(Set::isEmpty)) {
             left.values().forEach(others -> others.retainAll(left.keySet()));
         }

@@ -3,11 +3,11 @@ package io.unfuse.spark;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Queries that between them use the operators that take part in code generation. */
+/** Queries that together use the operators with code generation. */
 public final class Queries {
     private Queries() {}
 
-    /** By what they are for. */
+    /** Queries by purpose. */
     public static final Map<String, String> ALL = new LinkedHashMap<>();
 
     static {

@@ -16,8 +16,8 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * One local Spark for all tests of the JVM, patched by {@code TestAgent}. Spark 3.5 and 4 disagree
- * about the types of the session and its builder, so those calls go by name.
+ * One local Spark for all tests of the JVM, patched by {@code TestAgent}. The types of the session
+ * and its builder differ between Spark 3.5 and 4, so those calls are by name.
  */
 public final class SparkUnderTest {
     private SparkUnderTest() {}
@@ -26,7 +26,7 @@ public final class SparkUnderTest {
     public static final boolean IS_4 =
             !org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("3.");
 
-    /** What it tells the agent. */
+    /** Records its calls of the agent. */
     public static final Recorder RECORDER = new Recorder();
 
     private static final Object SESSION = start();
@@ -82,7 +82,7 @@ public final class SparkUnderTest {
         call(call(session, "sql", text), "collectAsList");
     }
 
-    /** Runs a query and gives its rows as text. */
+    /** Runs a query and returns its rows as text. */
     public static List<String> run(String query) {
         List<String> rows = new ArrayList<>();
         for (Object row : (List<?>) call(call(SESSION, "sql", query), "collectAsList")) {
@@ -92,7 +92,7 @@ public final class SparkUnderTest {
         return rows;
     }
 
-    /** Sets what the session is configured with; null unsets it. */
+    /** Sets a configuration of the session; null unsets it. */
     public static void set(String key, Object value) {
         Object conf = call(SESSION, "conf");
         if (value == null) {
@@ -107,9 +107,9 @@ public final class SparkUnderTest {
         return (SparkContext) call(SESSION, "sparkContext");
     }
 
-    /** Waits until the listeners have seen everything that has happened. */
+    /** Waits until the listeners have processed all events. */
     public static void drain() {
-        // Other tasks of a job that has failed may run on for a moment.
+        // Other tasks of a failed job may still run for a moment.
         for (int i = 0; i < 200 && RECORDER.tasks().size() % 2 != 0; i++) {
             LockSupport.parkNanos(50_000_000);
         }
@@ -117,8 +117,8 @@ public final class SparkUnderTest {
     }
 
     /**
-     * Plans a query without adaptive execution and gives its codegen stages, those of subqueries
-     * too.
+     * Plans a query without adaptive execution and returns its codegen stages, including those of
+     * subqueries.
      */
     public static List<WholeStageCodegenExec> stages(String query)
             throws ReflectiveOperationException {
@@ -147,7 +147,7 @@ public final class SparkUnderTest {
     }
 
     /**
-     * Calls a public method by its name and the number (and, where it matters, the types) of its
+     * Calls a public method by its name and the number (and, if necessary, the types) of its
      * arguments.
      */
     public static Object call(Object target, String name, Object... arguments) {

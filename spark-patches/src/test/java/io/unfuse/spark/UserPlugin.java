@@ -8,7 +8,7 @@ import org.apache.spark.api.plugin.SparkPlugin;
 
 import java.util.Map;
 
-/** A plugin that the user of the profiled job has asked for. */
+/** A plugin of the profiled job's user. */
 public final class UserPlugin implements SparkPlugin {
     public static volatile boolean isDriverActive;
     public static volatile int tasks;

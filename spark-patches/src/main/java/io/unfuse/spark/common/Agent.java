@@ -4,16 +4,16 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The way from Spark's threads to the agent. Nothing here throws: the job that is being profiled
- * must not notice a missing or failing agent.
+ * The connection from Spark's threads to the agent. No method throws: the profiled job must not
+ * notice a missing or failing agent.
  */
 public final class Agent {
     private Agent() {}
 
-    /** How long a stopping Spark may wait for us, in milliseconds. */
+    /** How long Spark may wait for us when it stops, ms. */
     public static final int FLUSH_MILLIS = 2000;
 
-    /** What the agent offers; {@link Native} in production, a recorder in tests. */
+    /** The agent's functions; {@link Native} in production, a recorder in tests. */
     interface Link {
         void taskStart(int stage, int stageAttempt, long taskAttemptId);
 
@@ -70,7 +70,7 @@ public final class Agent {
                 }
             };
 
-    /** Null once the agent has turned out not to be there. */
+    /** Null after the agent was found to be missing. */
     private static volatile Link link = NATIVE;
 
     private static final Set<String> reported = ConcurrentHashMap.newKeySet();
@@ -141,7 +141,7 @@ public final class Agent {
         }
     }
 
-    /** Waits at most so long until the events that were sent are with the writer. */
+    /** Waits at most {@code millis} ms until the writer has all events sent so far. */
     public static void flush(int millis) {
         Link agent = link;
         if (agent == null) {
@@ -155,8 +155,8 @@ public final class Agent {
     }
 
     /**
-     * Has what was sampled and reported so far written to files, {@code last} as the JVM's last
-     * word; false if that was not seen to happen in time.
+     * Makes the profiler write everything sampled and reported so far to files; {@code last} if the
+     * JVM ends now. False if this was not confirmed in time.
      */
     public static boolean deliver(int millis, boolean last) {
         Link agent = link;
@@ -171,14 +171,14 @@ public final class Agent {
         }
     }
 
-    /** Reports a failure of ours once per place: one line, and the job runs on. */
+    /** Reports a failure of ours once per place: one line, and the job continues. */
     public static void failed(String where, Throwable error) {
         if (reported.add(where)) {
             log(where + " failed; the profile lacks this part: " + error);
         }
     }
 
-    /** The same of what only shows the profile. */
+    /** The same for code that only displays the profile. */
     public static void failedWithoutLoss(String where, Throwable error) {
         if (reported.add(where)) {
             log(where + " failed: " + error);

@@ -4,16 +4,16 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * Writes one JSON object, field by field, without any library: Spark's own Jackson is the job's,
- * and its version is not ours to depend on. It writes UTF-8 as it goes: there is one object for
- * each task, and copies of it were most of its cost.
+ * Writes one JSON object, field by field, without any library: Spark's Jackson belongs to the job,
+ * and we must not depend on its version. It writes UTF-8 directly: there is one object for each
+ * task, and copies were most of its cost.
  *
  * <pre>{@code
  * new Json().field("type", "app").field("pid", 7).array("list").item().field("a", 1).end().endArray().utf8()
  * }</pre>
  *
- * What Unicode cannot express (half a surrogate pair) becomes U+FFFD: strict readers refuse the
- * escape of a lone half.
+ * Text that Unicode cannot express (half a surrogate pair) becomes U+FFFD: strict readers reject
+ * the escape of a lone half.
  */
 public final class Json {
     private static final byte[] HEX = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
@@ -22,12 +22,12 @@ public final class Json {
     private int length;
     private boolean first = true;
 
-    /** For an object of usual length. */
+    /** For an object of typical length. */
     public Json() {
         this(256);
     }
 
-    /** For an object of about so many bytes. */
+    /** For an object of about {@code expectedLength} bytes. */
     public Json(int expectedLength) {
         out = new byte[expectedLength + 2];
         put('{');
@@ -61,7 +61,7 @@ public final class Json {
         return this;
     }
 
-    /** A number; null where JSON has none. */
+    /** A number; null if JSON cannot express it. */
     public Json field(String name, double value) {
         name(name);
         ascii(Double.isNaN(value) || Double.isInfinite(value) ? "null" : Double.toString(value));
@@ -84,7 +84,7 @@ public final class Json {
         return this;
     }
 
-    /** An array of texts, of which some may be null. */
+    /** An array of texts, some of which may be null. */
     public Json strings(String name, Iterable<String> values) {
         name(name);
         put('[');
@@ -199,7 +199,7 @@ public final class Json {
         }
     }
 
-    /** A code point above 0x7f. */
+    /** Writes a code point above 0x7f. */
     private void utf8(int point) {
         if (point < 0x800) {
             put(0xc0 | point >> 6);

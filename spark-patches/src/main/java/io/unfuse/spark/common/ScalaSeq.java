@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Scala collections as Java lists and back. Scala 2.12 and 2.13 disagree about what {@code Seq} is
- * in a method signature, so one jar for both may not name it: everything that takes or gives one
- * goes through reflection, and only here.
+ * Converts Scala collections to Java lists and back. {@code Seq} in a method signature has
+ * different types in Scala 2.12 and 2.13, so one jar for both must not name it: every method with
+ * such a parameter or result is called by reflection, and only here.
  */
 public final class ScalaSeq {
     private ScalaSeq() {}
@@ -49,7 +49,7 @@ public final class ScalaSeq {
     }
 
     /**
-     * A public method without parameters, looked up by name because its result type differs between
+     * A public method without parameters, found by name because its result type differs between
      * Scala versions.
      */
     public static Method method(String className, String name) {

@@ -1,5 +1,2 @@
-/**
- * What the other packages share: the way to the agent, the JSON that it takes, and Scala's
- * collections.
- */
+/** Shared by the other packages: the connection to the agent, its JSON, and Scala's collections. */
 package io.unfuse.spark.common;

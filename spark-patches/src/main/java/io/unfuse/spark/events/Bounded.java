@@ -3,7 +3,7 @@ package io.unfuse.spark.events;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** A map that forgets its oldest entries: applications may run for months. */
+/** A map that evicts its oldest entries: applications may run for months. */
 final class Bounded<K, V> extends LinkedHashMap<K, V> {
     private static final long serialVersionUID = 1;
 

@@ -12,14 +12,13 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Writes the {@code cached} events: how much memory the blocks of each cached RDD hold on each
- * executor.
+ * Writes the {@code cached} events: the memory of the blocks of each cached RDD on each executor.
  */
 final class CacheEvents {
-    /** RDDs whose filling stage is remembered. */
+    /** Maximum number of RDDs whose filling stage is remembered. */
     private static final int MOST = 10_000;
 
-    /** What the blocks of an RDD hold on an executor. */
+    /** The memory of an RDD's blocks on an executor. */
     private static final class Held {
         final Map<Integer, Long> blocks = new HashMap<>();
         long bytes;
@@ -30,12 +29,12 @@ final class CacheEvents {
 
     private final Map<Integer, Integer> stages = new Bounded<>(MOST);
 
-    /** The first stage that computes an RDD which is to be cached fills the cache. */
+    /** Notes the first stage that computes an RDD to be cached: it fills the cache. */
     void computes(int stage, int rdd) {
         stages.putIfAbsent(rdd, stage);
     }
 
-    /** The event, or null where no cached RDD changed. */
+    /** The event; null if no cached RDD changed. */
     Json updated(SparkListenerBlockUpdated event) {
         BlockUpdatedInfo info = event.blockUpdatedInfo();
         if (!(info.blockId() instanceof RDDBlockId)) {
@@ -46,7 +45,7 @@ final class CacheEvents {
         Held ofRdd =
                 held.computeIfAbsent(executor, id -> new HashMap<>())
                         .computeIfAbsent(block.rddId(), id -> new Held());
-        // An update that drops a block may say how large it was.
+        // An update that drops a block may contain its former size.
         long bytes = info.storageLevel().useMemory() ? info.memSize() : 0;
         Long before =
                 bytes > 0
@@ -56,7 +55,7 @@ final class CacheEvents {
         return event(executor, block.rddId(), ofRdd.bytes);
     }
 
-    /** An executor's memory is gone with it. */
+    /** Removes the memory of an executor. */
     void removed(String executor) {
         Map<Integer, Held> gone = held.remove(executor);
         if (gone != null) {
@@ -66,7 +65,7 @@ final class CacheEvents {
         }
     }
 
-    /** All memory is gone with the application. */
+    /** Removes all memory at the end of the application. */
     void ended() {
         for (String executor : new ArrayList<>(held.keySet())) {
             removed(executor);

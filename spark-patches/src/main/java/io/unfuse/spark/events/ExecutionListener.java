@@ -27,11 +27,11 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Turns what Spark's listener bus says about the application, its queries, jobs, stages and tasks
- * into events for the profile.
+ * Converts the events of Spark's listener bus on the application, its queries, jobs, stages and
+ * tasks to events for the profile.
  */
 public final class ExecutionListener extends SparkListener {
-    /** A query that has started and not ended. */
+    /** A running query. */
     private static final class Execution {
         final String description;
         int version;
@@ -56,7 +56,7 @@ public final class ExecutionListener extends SparkListener {
         void take() throws ReflectiveOperationException;
     }
 
-    /** Nothing of ours throws into Spark's listener bus. */
+    /** Keeps our exceptions out of Spark's listener bus. */
     private static void report(String what, Step step) {
         if (!Agent.recordsEvents()) {
             return;
@@ -95,7 +95,7 @@ public final class ExecutionListener extends SparkListener {
                                         .field("type", "execution_end")
                                         .field("execution", end.executionId())
                                         .field("time", end.time())
-                                        // Spark says "no error" with an empty message.
+                                        // Spark writes an empty message for success.
                                         .field(
                                                 "error",
                                                 error == null || error.toString().isEmpty()
@@ -107,7 +107,7 @@ public final class ExecutionListener extends SparkListener {
 
     private void plan(long execution, long time, SparkPlanInfo plan)
             throws ReflectiveOperationException {
-        // An update of a query whose start we missed still has a plan worth keeping.
+        // An update of a query without a known start still has a useful plan.
         Execution query = running.computeIfAbsent(execution, id -> new Execution(null));
         Json json =
                 new Json(8192)

@@ -18,13 +18,13 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Writes the {@code application}, {@code executor} and {@code job} events: what the time of a whole
- * run is made of. Spark keeps what it posts while the context starts until plugins have their
- * listeners, so the executor of local mode is among them. That is told before plugins are, which
- * application this is, so these events say it themselves.
+ * Writes the {@code application}, {@code executor} and {@code job} events: the parts of a whole
+ * run's time. Spark keeps events posted while the context starts until plugins have added their
+ * listeners, so the executor of local mode is included. Such events precede the plugin's
+ * application id, so these events contain it themselves.
  */
 final class JobEvents {
-    /** Properties that say how large a run is. */
+    /** Properties that determine the size of a run. */
     private static final String[] SETTINGS = {
         "spark.task.cpus", "spark.unfuse.iterations", "spark.unfuse.bytes"
     };
@@ -94,7 +94,7 @@ final class JobEvents {
                                 : null);
     }
 
-    /** The first line: stacks follow it. */
+    /** The first line; a stack follows it. */
     private static String why(JobFailed failed) {
         String message = failed.exception().getMessage();
         return message == null || message.isEmpty()

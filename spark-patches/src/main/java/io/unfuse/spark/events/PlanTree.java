@@ -14,9 +14,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Writes a plan as Spark's listeners see it: nodes in pre-order, each with its place in the
- * generated code. The region numbers are those of {@code Operators}, found again without the
- * operators themselves.
+ * Writes a plan from Spark's listeners: nodes in pre-order, each with its place in the generated
+ * code. The region numbers equal those of {@code Operators}, derived without the operators
+ * themselves.
  */
 final class PlanTree {
     private static final Method CHILDREN =
@@ -25,7 +25,7 @@ final class PlanTree {
             ScalaSeq.method("org.apache.spark.sql.execution.SparkPlanInfo", "metrics");
     private static final Pattern CODEGEN_STAGE = Pattern.compile("WholeStageCodegen \\((\\d+)\\)");
 
-    /** Deeper plans are cut here: nobody reads on. */
+    /** Plans are cut at this depth: nobody reads deeper ones. */
     private static final int DEEPEST = 2000;
 
     private final Json json;
@@ -36,7 +36,7 @@ final class PlanTree {
         this.json = json;
     }
 
-    /** The codegen stage that is being walked: its number, and the next free region. */
+    /** The current codegen stage: its number, and the next free region. */
     private static final class Stage {
         final long number;
         int regions;
@@ -47,8 +47,8 @@ final class PlanTree {
     }
 
     /**
-     * A node that is still to be written. Not on the thread's stack, which plans can be too deep
-     * for.
+     * A node to write. A list of these replaces recursion, because plans can be too deep for the
+     * thread's stack.
      */
     private static final class Due {
         final SparkPlanInfo plan;
@@ -94,7 +94,7 @@ final class PlanTree {
         }
         boolean isFused = stage != null && !name.equals("InputAdapter");
         List<Object> children = ScalaSeq.get(node.plan, CHILDREN);
-        // The first one is written next, with all below it.
+        // The first child is written next, with its subtree.
         for (int at = children.size() - 1; at >= 0; at--) {
             SparkPlanInfo next = (SparkPlanInfo) children.get(at);
             due.push(
@@ -121,7 +121,7 @@ final class PlanTree {
     }
 
     /**
-     * Spark lists the subqueries of an operator after its children; they run on their own, outside
+     * Spark lists the subqueries of an operator after its children; they run separately, outside
      * the operator's stage.
      */
     private static boolean isSubquery(SparkPlanInfo plan) {

@@ -15,15 +15,14 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * The CPU time of Python processes, by the task they work for. A process serves one task at a time,
- * so what it uses between being handed out and the task's end is the task's. Where workers are not
- * reused ({@code spark.python.worker.reuse=false}) a process may be gone by then, and its time is
- * not seen.
+ * CPU time of Python processes, by task. A process serves one task at a time, so its CPU time
+ * between its assignment and the end of the task is the task's. If workers are not reused ({@code
+ * spark.python.worker.reuse=false}), a process may have ended by then, and its time is lost.
  */
 public final class PythonWorkers {
     private PythonWorkers() {}
 
-    /** CPU time, in ns, of each process when the task of this thread was given it. */
+    /** CPU time, ns, of each process when it was assigned to this thread's task. */
     private static final ThreadLocal<Task> CURRENT = new ThreadLocal<>();
 
     private static final class Task {
@@ -36,7 +35,7 @@ public final class PythonWorkers {
         }
     }
 
-    /** Called with the pair (worker, process) that a task has been given. */
+    /** Called with the pair (worker, process) that was assigned to a task. */
     public static void obtained(Object pair) {
         try {
             TaskContext context = TaskContext.get();
@@ -55,7 +54,7 @@ public final class PythonWorkers {
         }
     }
 
-    /** Called on the task's thread when the task has ended. */
+    /** Called on the task's thread at the end of the task. */
     public static void taskEnded() {
         Task task = CURRENT.get();
         if (task == null) {
@@ -82,7 +81,7 @@ public final class PythonWorkers {
     }
 
     /**
-     * The process id: Spark 3.5 gives the number itself, later ones an object around a {@link
+     * The process id: Spark 3.5 returns the number itself, later versions an object with a {@link
      * ProcessHandle}.
      */
     private static Long pid(scala.Option<?> process) throws IllegalAccessException {
@@ -105,7 +104,7 @@ public final class PythonWorkers {
         return null;
     }
 
-    /** CPU time of all threads of a process, 0 if it has gone. */
+    /** CPU time of all threads of a process, ns; 0 if it has ended. */
     private static long cpuNanos(long pid) {
         long sum = 0;
         Path tasks = Paths.get("/proc", Long.toString(pid), "task");

@@ -31,7 +31,10 @@ final class StageEvents {
     private static final Method RDDS =
             ScalaSeq.method("org.apache.spark.scheduler.StageInfo", "rddInfos");
 
-    /** RDDs of a stage that are told: lineages of iterative jobs grow with each iteration. */
+    /**
+     * Maximum number of reported RDDs of a stage: lineages of iterative jobs grow with each
+     * iteration.
+     */
     private static final int MOST_RDDS = 100;
 
     private static final String CONNECT_USER = "SparkConnect_OperationTag_User_";
@@ -42,7 +45,7 @@ final class StageEvents {
     private final CacheEvents cache;
     private final StageParents parents = new StageParents();
 
-    /** What Spark says of a running stage attempt at submission only. */
+    /** Data of a running stage attempt that Spark only reports at submission. */
     private static final class Submitted {
         final Long execution;
         final String pool;
@@ -90,23 +93,23 @@ final class StageEvents {
         StageInfo stage = event.stageInfo();
         Submitted submitted = running.remove(key(stage));
         Json json = stage(stage, submitted == null ? null : submitted.execution);
-        // A pool is made when its first tasks are submitted, which comes after the stage.
+        // A pool is created when its first tasks are submitted, after the stage.
         return submitted == null ? json : json.field("pool_weight", weight(submitted.pool));
     }
 
-    /** The pool's weight; null where there are no pools. */
+    /** The pool's weight; null without pools. */
     private Number weight(String pool) {
         try {
             Option<Schedulable> found = spark.getPoolForName(pool.isEmpty() ? "default" : pool);
             return found.isDefined() ? (Number) found.get().weight() : null;
         } catch (RuntimeException stopped) {
-            // Or a scheduler that is not Spark's.
+            // Or the scheduler is not Spark's.
             return null;
         }
     }
 
     /**
-     * Spark Connect puts its user into a tag, {@code
+     * Spark Connect stores its user in a tag, {@code
      * SparkConnect_OperationTag_User_NAME_Session_…}.
      */
     private static String user(String tags) {
@@ -156,7 +159,9 @@ final class StageEvents {
         return names;
     }
 
-    /** What made each RDD, from the last to the first, neighbours of one name once. */
+    /**
+     * The operations of the RDDs from the last to the first, neighbours with the same name once.
+     */
     private static List<String> rdds(StageInfo stage) throws ReflectiveOperationException {
         List<String> names = new ArrayList<>();
         for (Object each : ScalaSeq.get(stage, RDDS)) {
@@ -173,8 +178,8 @@ final class StageEvents {
     }
 
     /**
-     * Packages of the methods of a stack, {@code org.apache.spark.rdd.RDD.count(RDD.scala:1296)} in
-     * each line, each once.
+     * Packages of the methods in a stack, each once; each line is like {@code
+     * org.apache.spark.rdd.RDD.count(RDD.scala:1296)}.
      */
     static Set<String> packages(String stack) {
         Set<String> names = new LinkedHashSet<>();
@@ -204,7 +209,7 @@ final class StageEvents {
                         .field("finished_ms", task.finishTime())
                         .field("status", task.status())
                         .field("speculative", task.speculative());
-        // A task that never ran has no metrics; zeros are what they would say.
+        // A task that never ran has no metrics; all of them are zero.
         TaskMetrics metrics = event.taskMetrics() == null ? new TaskMetrics() : event.taskMetrics();
         return json.field("cpu_ns", metrics.executorCpuTime())
                 .field("run_ms", metrics.executorRunTime())

@@ -14,12 +14,12 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * Which stages a stage reads from, by the ids under which they ran. A job names a shuffle's stage
- * by a new id where an earlier job has written the shuffle already, as with adaptive execution
- * every job but the first does.
+ * The stages that a stage reads from, by the ids under which they ran. A job uses a new id for the
+ * stage of a shuffle that an earlier job has already written; with adaptive execution, this is true
+ * for every job except the first.
  */
 final class StageParents {
-    /** Stages and shuffles that are remembered. */
+    /** Maximum number of stages and shuffles that are remembered. */
     private static final int MOST = 100_000;
 
     static final Method STAGES =

@@ -16,24 +16,24 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Reports what running tasks get of each resource, in spans of time that end with heartbeats and
- * where tasks start and end.
+ * Reports the resources used by running tasks, in spans that end at heartbeats and when tasks start
+ * or end.
  *
- * <p>Tasks pay with two looks at clocks. A thread of this class reads their metrics; the start or
- * end of a task makes it read all the others at its next look. It only reads: what a running task
- * has fetched of shuffles is seen when Spark's own heartbeat has added it up, since adding up sets
- * the sums to zero for a moment, in which the task may be sending them to the driver.
+ * <p>Tasks only read the clock twice. A thread of this class reads their metrics; the start or end
+ * of a task makes it read all the others at its next look. It never changes them: shuffle bytes of
+ * a running task appear when Spark's own heartbeat has merged them, because merging resets the sums
+ * to zero for a moment, in which the task may be sending them to the driver.
  */
 public final class TaskMeter implements Runnable {
-    /** Set by the agent: ms between heartbeats, 0 for no meter. */
+    /** Time between heartbeats, ms, set by the agent; 0 disables the meter. */
     static final String PROPERTY = "unfuse.heartbeat.millis";
 
-    /** Between looks: a part of the heartbeat, but at least so long. */
+    /** Number of looks in each heartbeat, if they are not too short. */
     private static final int LOOKS = 4;
 
     private static final long LOOK_NANOS = 100_000_000;
 
-    /** Rows in one event. */
+    /** Maximum number of rows in one event. */
     private static final int MOST_ROWS = 500;
 
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
@@ -49,14 +49,14 @@ public final class TaskMeter implements Runnable {
     private Json event;
     private int rows;
 
-    /** Bytes that were read of local files and of others. */
+    /** Bytes read from local files and from others. */
     private long localBytes;
 
     private long remoteBytes;
 
     /**
-     * Of what has been read of files lately, the part that came over the network, and what of it is
-     * no task's yet.
+     * The part of recently read bytes that came over the network, and the bytes that are not
+     * attributed to a task yet.
      */
     private double remoteShare;
 
@@ -77,7 +77,7 @@ public final class TaskMeter implements Runnable {
         }
     }
 
-    /** Reports what is left and ends the meter. */
+    /** Reports the remaining data and stops the meter. */
     public static synchronized void stop(int millis) {
         TaskMeter meter = running;
         running = null;
@@ -104,8 +104,8 @@ public final class TaskMeter implements Runnable {
     }
 
     /**
-     * Called on the task's thread, when its metrics are complete and, where it succeeded, on their
-     * way to the driver.
+     * Called on the task's thread when its metrics are complete and, if it succeeded, on their way
+     * to the driver.
      */
     public static void taskEnded(boolean succeeded) {
         TaskMeter meter = running;
@@ -142,8 +142,8 @@ public final class TaskMeter implements Runnable {
     }
 
     /**
-     * Spark does not say of which file system a task reads, and counts cached blocks too; Hadoop
-     * counts by scheme, for the whole JVM. Blocks of HDFS on this machine are at a distance of 0.
+     * Spark does not record which file system a task reads, and includes cached blocks; Hadoop
+     * counts by scheme, for the whole JVM. HDFS blocks on this machine have a distance of 0.
      */
     @SuppressWarnings("deprecation") // what replaces it does not count bytes of local files
     private void countFiles() {
@@ -158,7 +158,7 @@ public final class TaskMeter implements Runnable {
             local += near;
             remote += all - near;
         }
-        // Anybody may have them set to 0.
+        // Other code may reset them to 0.
         long fetched = Math.max(remote - remoteBytes, 0);
         long all = fetched + Math.max(local - localBytes, 0);
         if (all > 0) {
@@ -173,8 +173,8 @@ public final class TaskMeter implements Runnable {
         countFiles();
         for (Iterator<Metered> each = tasks.values().iterator(); each.hasNext(); ) {
             Metered task = each.next();
-            // Before anything is read: what a task still does after its end is not lost, and what
-            // is read is complete.
+            // Read first: then the work of a task after this is not lost, and the metrics of an
+            // ended task are complete.
             boolean ended = task.endNanos != 0;
             task.report(this, ended);
             if (ended) {
@@ -182,7 +182,7 @@ public final class TaskMeter implements Runnable {
             }
         }
         if (tasks.isEmpty()) {
-            // What is left was read by somebody else.
+            // Other threads have read the rest.
             unclaimedBytes = 0;
         }
         send();
@@ -204,7 +204,7 @@ public final class TaskMeter implements Runnable {
         }
     }
 
-    /** One task attempt, and what of it has been reported. */
+    /** A task attempt with the sums reported so far. */
     private static final class Metered {
         final long id;
         private final int stage;
@@ -213,7 +213,7 @@ public final class TaskMeter implements Runnable {
         private final TaskMetrics metrics;
         private final TaskMemoryManager memory;
 
-        /** 0 until the task ends; written after the two below. */
+        /** 0 until the task ends; written after the following two. */
         volatile long endNanos;
 
         long endCpuNanos;
@@ -245,8 +245,7 @@ public final class TaskMeter implements Runnable {
             }
             long cpu = ended ? endCpuNanos : THREADS.getThreadCpuTime(threadId);
             if (ended && succeeded) {
-                // What was read last has not been added up where the reader was not read to its
-                // end.
+                // The last bytes are not merged yet if the reader was not read to its end.
                 metrics.mergeShuffleReadMetrics();
             }
             long input = metrics.inputMetrics().bytesRead();
@@ -259,7 +258,7 @@ public final class TaskMeter implements Runnable {
             long fetched = metrics.shuffleReadMetrics().remoteBytesRead();
             long waited = metrics.shuffleReadMetrics().fetchWaitTime() * 1_000_000;
             long held = ended ? 0 : memory.getMemoryConsumptionForThisTask();
-            // A task so short that nobody looked held half of its peak all the time.
+            // A task too short for a look is assumed to have held half of its peak all the time.
             double meanHeld =
                     looked || !ended
                             ? (heldBytes + held) / 2.0
@@ -269,7 +268,7 @@ public final class TaskMeter implements Runnable {
             double remote =
                     Math.min(Math.max(input - inputBytes, 0) * to.remoteShare, to.unclaimedBytes);
             to.unclaimedBytes -= remote;
-            // Blocks of a shuffle that are on this machine come from its disks.
+            // Shuffle blocks on this machine come from its disks.
             double local =
                     Math.max(input - inputBytes, 0)
                             - remote
@@ -287,7 +286,7 @@ public final class TaskMeter implements Runnable {
             looked = true;
             nanos = now;
             cpuNanos = Math.max(cpu, cpuNanos);
-            // Sums that are being merged may be less for a moment.
+            // Sums that are being merged can be lower for a moment.
             inputBytes = Math.max(input, inputBytes);
             localBlockBytes = Math.max(localBlocks, localBlockBytes);
             writtenBytes = Math.max(written, writtenBytes);
@@ -306,7 +305,7 @@ public final class TaskMeter implements Runnable {
                     .field("attempt", attempt)
                     .field("task", id)
                     .field("kind", kind)
-                    // Of the clock that samples have; the writer knows the epoch.
+                    // In the clock of samples; the writer converts it.
                     .field("start_ns", nanos)
                     .field("end_ns", now)
                     .field("units", Math.max(units, 0))

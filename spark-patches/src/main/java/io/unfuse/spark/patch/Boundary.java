@@ -1,9 +1,9 @@
 package io.unfuse.spark.patch;
 
 /**
- * Where an operator has computed a number. The agent tells HotSpot's compilers to make no code of
- * these calls, but to keep the value for them ({@code -XX:CompileCommand=blackhole}); only the
- * interpreter calls them.
+ * Called where an operator has computed a number. The agent makes HotSpot's compilers generate no
+ * code for these calls, but keep the value for them ({@code -XX:CompileCommand=blackhole}); only
+ * the interpreter calls them.
  */
 public final class Boundary {
     private Boundary() {}

@@ -16,25 +16,25 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * Keeps what the operators of a fused pipeline compute apart, in code that C2 compiles.
+ * Keeps the computations of a fused pipeline's operators separate in code that C2 compiles.
  *
- * <p>C2 describes the last instruction of an expression only, and an expression goes on for as long
+ * <p>C2 describes only the last instruction of an expression, and an expression continues as long
  * as each value has one use. So a number that one operator computes and another uses once can count
- * as the work of the other. Each number that an operator stores in a local variable gets a second
- * use, a call of {@link Boundary} after the store: the expression ends there, with the line of the
+ * as the other's work. Each number that an operator stores in a local variable gets a second use, a
+ * call of {@link Boundary} after the store: the expression ends there, with the line of the
  * operator that computed it.
  *
- * <p>Spark's text stays as it is, so are its hash, its lines, and the size that Spark measures:
- * classes are changed as they are loaded.
+ * <p>Spark's text does not change, nor do its hash, its lines, and the size that Spark measures:
+ * classes are changed when they are loaded.
  */
 final class BoundaryCalls {
     private BoundaryCalls() {}
 
-    /** All classes of generated code, and no others, have names that begin so. */
+    /** Prefix of the names of all classes of generated code, and of no others. */
     static final String GENERATED = "org/apache/spark/sql/catalyst/expressions/GeneratedClass";
 
     /**
-     * Sizes in bytes of bytecode at which HotSpot changes its mind: MaxInlineSize, FreqInlineSize,
+     * Sizes of bytecode at which HotSpot's behaviour changes, bytes: MaxInlineSize, FreqInlineSize,
      * HugeMethodLimit.
      */
     private static final int[] LIMITS = {35, 325, 8000};
@@ -44,7 +44,7 @@ final class BoundaryCalls {
     /**
      * Inserts the calls into one class.
      *
-     * @return the changed class, or null where no operator stores a number, or no call has room
+     * @return the changed class, or null if no operator stores a number, or no call fits
      */
     static byte[] insert(byte[] classfile) {
         try {
@@ -78,7 +78,7 @@ final class BoundaryCalls {
         return inserter;
     }
 
-    /** Finds numbers that operators store: for each method, the positions among all stores. */
+    /** Finds numbers that operators store: for each method, their indices among all stores. */
     private static final class Finder extends ClassVisitor {
         final List<BitSet> found = new ArrayList<>();
         private int[] operators;
@@ -119,8 +119,8 @@ final class BoundaryCalls {
         private int stores;
 
         /**
-         * Whether the value on top of the stack is a constant or says yes or no: nobody computes
-         * long for it.
+         * Whether the value on top of the stack is a constant or a boolean, which takes little time
+         * to compute.
          */
         private boolean isCheap;
 
@@ -170,13 +170,13 @@ final class BoundaryCalls {
         }
     }
 
-    /** Puts a call after each store that was found. */
+    /** Inserts a call after each store found. */
     private static final class Inserter extends ClassVisitor {
         private final List<BitSet> found;
         private final Set<Integer> unchanged;
         private final List<Runnable> sizes = new ArrayList<>();
 
-        /** Methods that have become larger than HotSpot treats as it did. */
+        /** Methods that have exceeded a limit of HotSpot. */
         final Set<Integer> overLimit = new HashSet<>();
 
         private int methods;

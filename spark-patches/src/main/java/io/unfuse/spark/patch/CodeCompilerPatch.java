@@ -4,7 +4,7 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Gives generated classes line tables and a source file name that can be found again.
+ * Adds line tables and a unique source file name to generated classes.
  *
  * <p>Patches the calls that start a compilation:
  *
@@ -17,8 +17,7 @@ import org.objectweb.asm.Opcodes;
  *
  * They become calls of {@link SourceTap}. Spark compiles without debugging information, and
  * Janino's own switch for it is a property of the whole JVM that also writes every text to a
- * temporary file. Size limits are not affected: Spark measures code lengths, and tables are not
- * code.
+ * temporary file. Size limits are not affected: Spark measures code lengths, which exclude tables.
  */
 final class CodeCompilerPatch implements Patch {
     private static final String PACKAGE = "org/apache/spark/sql/catalyst/expressions/codegen/";
@@ -62,8 +61,8 @@ final class CodeCompilerPatch implements Patch {
                         && method.equals("getTask")
                         && descriptor.startsWith("(" + CODE_AND_COMMENT)
                         && (access & Opcodes.ACC_STATIC) == 0) {
-                    // The text alone would not do: its hash must be that of Spark's body, the
-                    // method's first parameter.
+                    // The text is not enough: its hash must be that of Spark's body, the method's
+                    // first parameter.
                     mv.visitVarInsn(Opcodes.ALOAD, 1);
                     int end = parameters.indexOf(')');
                     String arguments = "L" + JAVA_COMPILER + ";" + parameters.substring(1, end);

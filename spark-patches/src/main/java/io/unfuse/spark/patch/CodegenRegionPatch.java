@@ -6,23 +6,22 @@ import org.objectweb.asm.Opcodes;
 import java.util.regex.Pattern;
 
 /**
- * Encloses what each operator generates in region comments.
+ * Encloses the generated code of each operator in region comments.
  *
  * <p>Patches the two final methods of the trait {@code CodegenSupport} through which every
- * operator's code passes: what {@code produce(ctx, parent)} returns is the operator's own loop, and
- * what {@code consume(ctx, outputVars, row)} returns is the code of its parent for one row. At each
- * return the text goes through {@link Regions}. The columns that {@code consume} is given are often
- * not computed yet: their code goes wherever a parent uses them first, so it is enclosed as well.
- * Only there are both the code and the operator at hand: in the finished class nothing tells them
- * apart any more, and Spark's own comments ({@code spark.sql.codegen.comments}) mark beginnings but
- * no ends.
+ * operator's code passes: {@code produce(ctx, parent)} returns the operator's own loop, and {@code
+ * consume(ctx, outputVars, row)} returns the code of its parent for one row. At each return the
+ * text goes through {@link Regions}. The columns passed to {@code consume} are often not computed
+ * yet: their code is inserted where a parent uses them first, so it is enclosed as well. Only these
+ * methods have both the code and the operator: the finished class does not separate operators any
+ * more, and Spark's own comments ({@code spark.sql.codegen.comments}) mark beginnings but no ends.
  */
 final class CodegenRegionPatch implements Patch {
     private static final String TRAIT = "org/apache/spark/sql/execution/CodegenSupport";
 
     private static final String REGIONS = "io/unfuse/spark/patch/Regions";
 
-    /** After the context, a sequence; which one depends on Scala's version. */
+    /** The parameters: the context, and a sequence whose type depends on Scala's version. */
     private static final Pattern TAKES_COLUMNS =
             Pattern.compile("^\\(L[^;]+/CodegenContext;Lscala/collection/[^;]*Seq;");
 

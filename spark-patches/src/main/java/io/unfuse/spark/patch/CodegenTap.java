@@ -11,14 +11,14 @@ import org.apache.spark.sql.internal.SQLConf;
 import java.util.List;
 
 /**
- * Reports which operators a generated class fuses. Called from the patched {@code
+ * Reports the operators that a generated class fuses. Called from the patched {@code
  * WholeStageCodegenExec.doCodeGen}.
  */
 public final class CodegenTap {
     private CodegenTap() {}
 
     /**
-     * Emits the {@code codegen} event for one generated text; {@code generated} is {@code
+     * Emits the {@code codegen} event for a generated text; {@code generated} is {@code
      * (CodegenContext, CodeAndComment)}.
      */
     public static void generated(Object stage, Object generated) {

@@ -4,39 +4,39 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Adds code to a method: before it returns an object, and at its calls. What a subclass does not
- * override stays as it is. The added code goes to {@code mv}.
+ * Adds code to a method: before it returns an object, and at its calls. Subclasses override the
+ * places that they change. The added code is written to {@code mv}.
  */
 abstract class Insertion extends MethodVisitor {
-    /** An object without a type of its own, in descriptors. */
+    /** The type Object in descriptors. */
     static final String OBJECT = "Ljava/lang/Object;";
 
     private final Runnable applied;
 
     /**
      * @param next writes the method
-     * @param applied to be called once for each change made
+     * @param applied called once for each change
      */
     Insertion(MethodVisitor next, Runnable applied) {
         super(Opcodes.ASM9, next);
         this.applied = applied;
     }
 
-    /** Writes what comes before a return; the object that is returned is on top of the stack. */
+    /** Writes code before a return; the returned object is on top of the stack. */
     void beforeReturn() {}
 
-    /** Writes what comes before a call; its arguments are on top of the stack. */
+    /** Writes code before a call; its arguments are on top of the stack. */
     void beforeCall(String owner, String name, String descriptor) {}
 
-    /** Writes what comes after a call; its result is on top of the stack. */
+    /** Writes code after a call; its result is on top of the stack. */
     void afterCall(String owner, String name, String descriptor) {}
 
-    /** Writes something else instead of a call; false if the call is to stay. */
+    /** Writes a replacement of a call; false keeps the call. */
     boolean replaceCall(String owner, String name, String descriptor) {
         return false;
     }
 
-    /** Writes a call of a static method of ours, which is a change made. */
+    /** Writes a call of one of our static methods, and counts it as a change. */
     final void call(String owner, String name, String descriptor) {
         mv.visitMethodInsn(Opcodes.INVOKESTATIC, owner, name, descriptor, false);
         applied.run();

@@ -14,22 +14,22 @@ import java.util.List;
 /**
  * Region numbers of the operators that one generated class fuses: their pre-order position below
  * the {@link WholeStageCodegenExec}, which is 0 itself. An {@link InputAdapter} has a number (it
- * produces the rows that enter the stage) but nothing below it has one.
+ * produces the rows that enter the stage), but the nodes below it have none.
  *
- * <p>The position depends on the shape of the plan alone, so a query planned twice gives the same
- * text twice and Spark's compile cache still hits. {@code PlanTree} gives the same numbers from the
+ * <p>The position depends only on the shape of the plan, so planning a query twice gives the same
+ * text, and Spark's compile cache still works. {@code PlanTree} derives the same numbers from the
  * plan in the event log.
  */
 final class Operators {
     private Operators() {}
 
-    /** How far up a parent chain is followed before it is taken for a cycle. */
+    /** Longer parent chains are taken for cycles. */
     private static final int DEEPEST = 100_000;
 
     private static final Method CHILDREN =
             ScalaSeq.method("org.apache.spark.sql.catalyst.trees.TreeNode", "children");
 
-    /** The region number of {@code operator} inside its stage, or -1 if it is in none. */
+    /** The region number of {@code operator} in its stage, or -1 if it is in none. */
     static int region(CodegenSupport operator) throws ReflectiveOperationException {
         CodegenSupport root = operator;
         for (int depth = 0; !(root instanceof WholeStageCodegenExec); depth++) {
@@ -50,8 +50,8 @@ final class Operators {
     /** The operators of a stage, each at the index of its region number. */
     static List<Object> fused(WholeStageCodegenExec stage) throws ReflectiveOperationException {
         List<Object> found = new ArrayList<>();
-        // A stack rather than recursion: plans with thousands of operators exist, and this runs on
-        // the job's own stack.
+        // A list instead of recursion: there are plans with thousands of operators, and this runs
+        // on the job's own stack.
         List<Object> open = new ArrayList<>();
         open.add(stage);
         while (!open.isEmpty()) {

@@ -2,17 +2,17 @@ package io.unfuse.spark.patch;
 
 import org.objectweb.asm.MethodVisitor;
 
-/** One place in Spark that is changed while its class is loaded. */
+/** A place in Spark that is changed when its class is loaded. */
 interface Patch {
     /** Internal names of the classes it may change. */
     String[] targets();
 
     /**
-     * The visitor that changes one method, or {@code next} itself for a method that stays as it is.
+     * The visitor that changes one method, or {@code next} itself if the method does not change.
      *
      * @param owner internal name of the class
      * @param next writes the method
-     * @param applied to be called once for each change made
+     * @param applied called once for each change
      */
     MethodVisitor method(
             String owner,
@@ -23,8 +23,8 @@ interface Patch {
             Runnable applied);
 
     /**
-     * True if every Spark that has the class {@code owner} has the place in it, so that not finding
-     * it is worth a message.
+     * Whether every Spark with the class {@code owner} has the place, so that a missing place is
+     * worth a message.
      */
     default boolean isExpectedIn(String owner) {
         return true;

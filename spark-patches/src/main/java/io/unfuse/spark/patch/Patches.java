@@ -12,9 +12,9 @@ import java.util.LinkedHashSet;
 import java.util.Set;
 
 /**
- * All load-time patches, as the agent calls them while it sees classes being loaded. Each patch
- * inserts calls into straight-line code and leaves the stack as it found it, so the frames of the
- * original class stay valid and no class of Spark has to be loaded to compute new ones.
+ * All load-time patches, for the agent when classes are loaded. Each patch inserts calls into
+ * straight-line code and does not change the stack, so the frames of the original class stay valid,
+ * and no class of Spark must be loaded to compute new ones.
  */
 public final class Patches {
     private Patches() {}
@@ -28,7 +28,7 @@ public final class Patches {
         new RecordPatch(),
     };
 
-    /** Internal names (with slashes) of the classes to hand to {@link #patch}. */
+    /** Internal names (with slashes) of the classes to pass to {@link #patch}. */
     public static String[] targets() {
         Set<String> names = new LinkedHashSet<>();
         for (Patch patch : ALL) {
@@ -43,8 +43,8 @@ public final class Patches {
      * Patches one class.
      *
      * @param internalName its name with slashes
-     * @param classfile the class as it was found; not modified
-     * @return the changed class, or null to load it as it is. Never throws.
+     * @param classfile the original class; not modified
+     * @return the changed class, or null to load it unchanged. Never throws.
      */
     public static byte[] patch(String internalName, byte[] classfile) {
         try {

@@ -5,14 +5,13 @@ import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.Type;
 
 /**
- * Makes {@link io.unfuse.spark.UnfusePlugin} active in the JVMs that carry the agent, and in no
- * others, without any Spark setting.
+ * Activates {@link io.unfuse.spark.UnfusePlugin} in the JVMs with the agent, and in no others,
+ * without a Spark setting.
  *
- * <p>Patches {@code PluginContainer.apply}, which builds the plugins of a driver or an executor
+ * <p>Patches {@code PluginContainer.apply}, which creates the plugins of a driver or an executor
  * from {@code spark.plugins}: the list that {@code Utils.loadExtensions} returns gets one more
- * element, after the user's. The setting itself is left alone on purpose. It travels from the
- * driver to every executor, and an executor without the agent would die of a plugin class that it
- * cannot find.
+ * element, after the user's. The setting itself must not change: the driver sends it to every
+ * executor, and an executor without the agent would fail because of a missing plugin class.
  */
 final class PluginContainerPatch implements Patch {
     @Override

@@ -4,9 +4,9 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Tells which Python process works for which task: {@code SparkEnv.createPythonWorker}, which a
- * task calls for a new or an idle one, hands what it returns to {@link
- * io.unfuse.spark.events.PythonWorkers}.
+ * Reports which Python process works for which task: a task calls {@code
+ * SparkEnv.createPythonWorker} for a new or an idle process, and the patch passes its result to
+ * {@link io.unfuse.spark.events.PythonWorkers}.
  */
 final class PythonWorkerPatch implements Patch {
     @Override

@@ -6,9 +6,9 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Taps what goes into stages and out of them, for {@link RecordTap}: the iterators that {@code
- * RDD.iterator} returns (sources and cached RDDs), what {@code ResultTask} hands to the action,
- * what {@code ShuffleWriteProcessor} hands to the shuffle, and what {@code BlockStoreShuffleReader}
+ * Passes inputs and outputs of stages to {@link RecordTap}: the iterators that {@code RDD.iterator}
+ * returns (sources and cached RDDs), the iterators that {@code ResultTask} passes to the action and
+ * {@code ShuffleWriteProcessor} to the shuffle, and the values that {@code BlockStoreShuffleReader}
  * has merged by key.
  */
 final class RecordPatch implements Patch {
@@ -50,7 +50,7 @@ final class RecordPatch implements Patch {
         }
     }
 
-    /** {@link RecordTap} learns of the method's begin, and gets what it returns. */
+    /** Calls {@link RecordTap} at the method's begin, and with its result. */
     private static MethodVisitor ofRdd(MethodVisitor next, String what, Runnable applied) {
         return new Insertion(next, applied) {
             @Override

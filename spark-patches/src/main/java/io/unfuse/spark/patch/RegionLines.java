@@ -9,14 +9,11 @@ import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/**
- * The operator of each line of the texts that were compiled last, by the file name of their
- * classes.
- */
+/** The operator of each line of recently compiled texts, by the file name of their classes. */
 final class RegionLines {
     private RegionLines() {}
 
-    /** Classes of a text are loaded soon after it is compiled. */
+    /** Number of texts remembered: classes of a text are loaded soon after it is compiled. */
     private static final int REMEMBERED = 200;
 
     private static final Pattern MARK =
@@ -31,7 +28,7 @@ final class RegionLines {
                         }
                     });
 
-    /** Remembers a text that has regions. */
+    /** Remembers a text with regions. */
     static void remember(String file, String text) {
         if (text.contains("/* BeginCodeRegion(")) {
             LINES.put(file, parse(text));
@@ -39,7 +36,7 @@ final class RegionLines {
     }
 
     /**
-     * Region numbers by line (from 1), -1 outside all regions; null for a text without regions or
+     * Region numbers by line (from 1), -1 outside all regions; null for a text without regions, or
      * one that was compiled long ago.
      */
     static int[] of(String file) {

@@ -11,16 +11,16 @@ import org.apache.spark.sql.execution.CodegenSupport;
 import java.util.List;
 
 /**
- * Puts region comments around generated code. Called from the patched {@code
- * CodegenSupport.produce} and {@code consume}; the parameters are plain objects so that the patched
+ * Encloses generated code in region comments. Called from the patched {@code
+ * CodegenSupport.produce} and {@code consume}; the parameters are plain objects, so the patched
  * bytecode needs no casts.
  *
- * <p>Only comments and line breaks are added. Whatever goes wrong, the code comes back unchanged.
+ * <p>It adds only comments and line breaks. After any failure it returns the code unchanged.
  */
 public final class Regions {
     private Regions() {}
 
-    /** False only in tests that compare with what Spark generates by itself. */
+    /** False only in tests that compare with Spark's own code. */
     static volatile boolean enabled = true;
 
     /** Encloses the code with which {@code operator} produces its rows. */
@@ -47,8 +47,8 @@ public final class Regions {
     }
 
     /**
-     * Encloses the code that has yet to compute columns which {@code operator} hands up: it goes
-     * where they are used first, among the code of another operator.
+     * Encloses code that computes columns of {@code operator} later: it is inserted where they are
+     * used first, in another operator's code.
      */
     public static void outputs(Object operator, Object columns) {
         try {
@@ -86,7 +86,7 @@ public final class Regions {
     }
 
     private static String enclose(String kind, int region, String code) {
-        // Operators test for empty code to leave out whole statements, so empty stays empty.
+        // Operators test for empty code to omit whole statements, so empty code stays empty.
         if (region < 0 || code == null || code.isBlank() || !enabled) {
             return code;
         }

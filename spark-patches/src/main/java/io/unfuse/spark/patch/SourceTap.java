@@ -28,36 +28,35 @@ import javax.tools.JavaFileManager;
 import javax.tools.JavaFileObject;
 
 /**
- * Stands between Spark and the compiler of generated code: names the text after its hash, asks for
+ * Called between Spark and the compiler of generated code: names the text after its hash, requests
  * line tables, and reports each distinct text once per process. Called from the patched compilers.
  *
- * <p>The hash is that of Spark's class body for both compilers, so that it is the one in the {@code
- * codegen} event of the driver. The reported text is the one that the line tables refer to: the
- * body with Janino, the whole compilation unit with the JDK's compiler.
+ * <p>The hash is that of Spark's class body for both compilers, so it equals the one in the
+ * driver's {@code codegen} event. The reported text is the one that the line tables refer to: the
+ * body for Janino, the whole compilation unit for the JDK's compiler.
  */
 public final class SourceTap {
     private SourceTap() {}
 
     /**
-     * Beyond so many distinct texts the process forgets which it has reported: a repeated report
-     * does no harm.
+     * After so many distinct texts the process forgets which ones it has reported: a repeated
+     * report does no harm.
      */
     private static final int REMEMBERED = 100_000;
 
-    /** From the hash in a file name to the hash of the text that was reported under it. */
+    /** From the hash in a file name to the hash of the text reported under it. */
     private static final Map<String, String> reported = new ConcurrentHashMap<>();
 
     private static final Pattern INSTANTIATED = Pattern.compile("return new (\\w+)\\(");
     private static final Pattern STAGE_CLASS =
             Pattern.compile("GeneratedIteratorForCodegenStage(\\d+)");
 
-    /** Replaces {@code evaluator.cook(fileName, body)}, with Janino. */
+    /** Replaces {@code evaluator.cook(fileName, body)}, for Janino. */
     public static void cook(ClassBodyEvaluator evaluator, String fileName, String body)
             throws CompileException, IOException {
         String ourName = fileName;
         try {
-            // Lines and file only: variable tables would cost memory and tell nothing that is
-            // needed.
+            // Lines and file only: variable tables would cost memory and are not needed.
             evaluator.setDebuggingInformation(true, true, false);
             ourName = "generated_" + report(body, body) + ".java";
             RegionLines.remember(ourName, body);
@@ -70,17 +69,14 @@ public final class SourceTap {
             if (!isPoolFull(error) || !restart(evaluator)) {
                 throw error;
             }
-            // The names of the tables may be the few entries too many: compile it as Spark would
+            // The names of the tables may exceed the limit of entries: compile it as Spark would
             // have.
             evaluator.setDebuggingInformation(false, false, false);
             evaluator.cook(fileName, body);
         }
     }
 
-    /**
-     * Makes a failed evaluator usable again: Janino has no other way than to forget that it has
-     * begun.
-     */
+    /** Makes a failed evaluator usable again: the only way in Janino is to reset its state. */
     private static boolean restart(ClassBodyEvaluator evaluator) {
         try {
             java.lang.reflect.Field inner = ClassBodyEvaluator.class.getDeclaredField("sc");
@@ -95,9 +91,9 @@ public final class SourceTap {
     }
 
     /**
-     * Replaces {@code compiler.getTask(...)}, with the JDK's compiler.
+     * Replaces {@code compiler.getTask(...)}, for the JDK's compiler.
      *
-     * @param code Spark's {@code CodeAndComment}; typed loosely to spare the patched code a cast
+     * @param code Spark's {@code CodeAndComment}; an Object, so that the patched code needs no cast
      */
     public static JavaCompiler.CompilationTask task(
             JavaCompiler compiler,
@@ -144,11 +140,10 @@ public final class SourceTap {
     }
 
     /**
-     * Emits the {@code source} event unless this process has sent it before.
+     * Emits the {@code source} event, unless this process has already sent it.
      *
-     * @return the hash under which the text is known: that of the body, or another one if a
-     *     different text (from the other compiler, after a change of {@code
-     *     spark.sql.codegen.compiler}) has taken it
+     * @return the hash of the text: that of the body, or another one if a different text (from the
+     *     other compiler, after a change of {@code spark.sql.codegen.compiler}) already has it
      */
     private static String report(String body, String text) {
         String bodyHash = hash(body);
@@ -202,7 +197,7 @@ public final class SourceTap {
     }
 
     /**
-     * A source file under another name: javac takes the SourceFile attribute from the last part of
+     * A source file with another name: javac takes the SourceFile attribute from the last part of
      * the URI.
      */
     private static final class NamedUnit extends ForwardingJavaFileObject<JavaFileObject> {

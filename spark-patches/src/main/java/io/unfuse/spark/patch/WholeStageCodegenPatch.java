@@ -4,12 +4,12 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Tells which operators a generated class came from.
+ * Reports the operators of each generated class.
  *
  * <p>Patches {@code WholeStageCodegenExec.doCodeGen()}: before it returns, the plan and the
- * generated code go to {@link CodegenTap}. This is the one place where the text that will be
- * compiled and the operators in it are known together; the plan in the event log has neither, and
- * the executors see the text alone.
+ * generated code are passed to {@link CodegenTap}. Only here are the text to compile and its
+ * operators known together; the plan in the event log has neither, and executors only have the
+ * text.
  */
 final class WholeStageCodegenPatch implements Patch {
     @Override

@@ -1,2 +1,4 @@
-/** Changes classes of Spark while they are loaded, and holds what the changed classes call. */
+/**
+ * Changes classes of Spark when they are loaded; contains the code that the changed classes call.
+ */
 package io.unfuse.spark.patch;

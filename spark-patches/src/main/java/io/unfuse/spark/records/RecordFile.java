@@ -9,9 +9,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * Where the records of a task wait for the writer, which makes tables of them: blocks of the kind
- * (1 byte), the number of the source or output (4 bytes) and the length (4 bytes), little endian.
- * The file is made when there is something to write.
+ * The file in which the records of a task wait for the writer, which converts them to tables:
+ * blocks of the kind (1 byte), the number of the source or output (4 bytes) and the length (4
+ * bytes), little-endian. The file is created on the first write.
  */
 final class RecordFile {
     static final int INPUTS = 1;
@@ -63,7 +63,7 @@ final class RecordFile {
         }
     }
 
-    /** Rows of a source or an output on their way into the file. */
+    /** Rows of a source or an output that are being written. */
     static final class Rows {
         private static final int BLOCK = 64 << 10;
 
@@ -82,7 +82,7 @@ final class RecordFile {
             this.number = number;
         }
 
-        /** A number from 0, seven bits to a byte, the lowest first. */
+        /** A non-negative number, seven bits in each byte, the lowest first. */
         void number(long value) {
             room(10);
             while ((value & ~0x7fL) != 0) {
@@ -99,7 +99,7 @@ final class RecordFile {
             }
         }
 
-        /** True if rows were written to the file, which takes a while. */
+        /** Ends a row; true if rows were written to the file, which takes a while. */
         boolean endRow() throws IOException {
             count++;
             if (length < BLOCK) {
@@ -116,7 +116,7 @@ final class RecordFile {
             }
         }
 
-        /** Writes what there is; there will be little more, if anything. */
+        /** Writes the remaining rows; few more will follow, if any. */
         void release() throws IOException {
             flush();
             bytes = new byte[16];

@@ -6,23 +6,23 @@ import java.util.Iterator;
 import java.util.List;
 
 /**
- * What records are told by: 64 bits of their content, the same in every JVM, so that what a stage
- * writes and what the next one reads can be matched. Two records with one id are taken for one.
+ * Ids of records: 64 bits of their content, the same in every JVM, so that the outputs of a stage
+ * can be matched with the inputs of the next. Two records with the same id count as one.
  */
 final class RecordId {
     private RecordId() {}
 
-    /** No id: the content does not say which record it is. */
+    /** No id: the content does not identify the record. */
     static final long NONE = 0;
 
     private static final int DEEPEST = 8;
 
-    /** Characters that are hashed in less time than the clock takes twice. */
+    /** Number of characters whose hash takes less time than two readings of the clock. */
     private static final int SHORT = 32;
 
     /**
-     * Whether equal objects of a class have equal hash codes; not so where nobody overrides {@code
-     * hashCode}.
+     * Whether equal objects of a class have equal hash codes, which is false unless a class
+     * overrides {@code hashCode}.
      */
     private static final ClassValue<Boolean> HASHED =
             new ClassValue<Boolean>() {
@@ -60,20 +60,20 @@ final class RecordId {
         return record != null && IS_ROW.get(record.getClass());
     }
 
-    /** Whether the id of a value takes next to no time, and no code of the user. */
+    /** Whether the id of a value takes almost no time, and runs no user code. */
     static boolean isShort(Object value) {
         return value instanceof String && ((String) value).length() <= SHORT
                 || value instanceof Integer
                 || value instanceof Long;
     }
 
-    /** Of a key; keys of Spark's shuffles have a usable {@code hashCode}. */
+    /** The id of a key; keys of Spark's shuffles have a usable {@code hashCode}. */
     static long ofKey(Object key) {
         long id = of(key, 0);
         return id != NONE ? id : mix(key.hashCode());
     }
 
-    /** Of a whole record; {@link #NONE} where it has parts that cannot be told from others. */
+    /** The id of a whole record; {@link #NONE} if it has parts without an identity. */
     static long of(Object record) {
         return of(record, 0);
     }
@@ -105,8 +105,7 @@ final class RecordId {
             return NONE;
         }
         if (value instanceof scala.collection.Iterable || value instanceof Collection) {
-            // Linked lists are products too, as deep as they are long. What is made when it is
-            // asked for may have no end.
+            // Linked lists are products, too, as deep as they are long. Lazy ones may be infinite.
             return IS_LAZY.get(value.getClass()) ? NONE : ofCollection(value, depth);
         }
         if (value instanceof scala.Product) {
@@ -128,8 +127,7 @@ final class RecordId {
     }
 
     /**
-     * By element where they are in order, so that equal ones have equal ids however they came
-     * about.
+     * By element if they are in order, so that equal ones have equal ids, however they were made.
      */
     private static long ofCollection(Object value, int depth) {
         if (value instanceof scala.collection.Seq) {
@@ -154,7 +152,7 @@ final class RecordId {
                 : mix(value.hashCode());
     }
 
-    /** {@link #NONE} if one of them has none. */
+    /** {@link #NONE} if an element has none. */
     private static long ofElements(Iterator<?> elements, long hash, int depth) {
         while (elements.hasNext()) {
             long part = of(elements.next(), depth + 1);
@@ -187,7 +185,7 @@ final class RecordId {
         return mix(number.hashCode());
     }
 
-    /** Spreads the bits (the finaliser of SplitMix64); never {@link #NONE}. */
+    /** Mixes the bits (the finaliser of SplitMix64); never {@link #NONE}. */
     static long mix(long bits) {
         long z = bits + 0x9e3779b97f4a7c15L;
         z = (z ^ (z >>> 30)) * 0xbf58476d1ce4e5b9L;

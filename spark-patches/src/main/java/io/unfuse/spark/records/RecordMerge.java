@@ -4,7 +4,9 @@ import scala.Product2;
 import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 
-/** What an aggregator reads to merge it by key: the time until it reads on is that of the key. */
+/**
+ * The input of an aggregator, which merges by key: the time until it reads on belongs to the key.
+ */
 final class RecordMerge extends AbstractIterator<Object> {
     private final RecordTask task;
     private final Iterator<?> records;

@@ -14,15 +14,15 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * What a task makes, for a shuffle, a cache or the action. Each record comes from what was read
- * since the one before it; where nothing was, from the same as that one.
+ * The output of a task, for a shuffle, a cache or the action. Each record comes from the records
+ * read since the previous one; if there are none, from the same inputs as that one.
  */
 final class RecordOutput extends AbstractIterator<Object> {
-    /** Where records go. */
+    /** The destination of records. */
     static final class Target {
         final String link;
 
-        /** Values of a key are merged before they are written. */
+        /** Whether values of a key are merged before they are written. */
         final boolean combined;
 
         private Target(String link, boolean combined) {
@@ -48,7 +48,7 @@ final class RecordOutput extends AbstractIterator<Object> {
     }
 
     /**
-     * So many sources are looked at for each record without looking which have come to their end.
+     * Up to this number, all sources are checked for each record, whether or not they have ended.
      */
     private static final int FEW = 8;
 
@@ -61,22 +61,22 @@ final class RecordOutput extends AbstractIterator<Object> {
     private final RecordTexts texts = new RecordTexts();
     private Iterator<?> records;
 
-    /** Of each source, how many records were read when the last output came. */
+    /** For each source, the number of records read before the last output. */
     private long[] read = new long[4];
 
     private int forgotten;
     private List<RecordSource> sources = Collections.emptyList();
 
-    /** How many sources the task had when {@link #sources} were chosen. */
+    /** The number of the task's sources when {@link #sources} was computed. */
     private int sourcesOf;
 
     /** Time since the last record was consumed, ns. */
     long pendingNanos;
 
-    /** Of it, while no record that was read was being worked on, ns. */
+    /** The part of it in which no input record was being processed, ns. */
     long aloneNanos;
 
-    /** Time in writing that is no record's doing, ns. */
+    /** Time of writing that no record causes, ns. */
     long writeNanos;
 
     private Object current;
@@ -84,7 +84,7 @@ final class RecordOutput extends AbstractIterator<Object> {
     private boolean waits;
     private boolean isKept;
 
-    /** Nothing was read since the record before. */
+    /** Nothing was read since the previous record. */
     private boolean isOfTheSame;
 
     RecordOutput(RecordTask task, int number, Target target) {
@@ -104,7 +104,7 @@ final class RecordOutput extends AbstractIterator<Object> {
         return new RecordOutput(task, number, new Target(Target.cacheLink(rdd), false), partition);
     }
 
-    /** What a cached record is told by. */
+    /** The id of a cached record. */
     static long positionId(int partition, long position) {
         return RecordId.mix(((long) partition << 40) + position);
     }
@@ -117,13 +117,13 @@ final class RecordOutput extends AbstractIterator<Object> {
         return rows.count > 0 || open;
     }
 
-    /** Sources up to now have no part in what follows. */
+    /** The sources so far have no part in later records. */
     void forget() {
         forgotten = task.sourceCount();
     }
 
     /**
-     * Whether the consumer's time is that of its records: an action's functions and those that
+     * Whether the consumer's time belongs to its records: the functions of an action and those that
      * merge values are the user's.
      */
     boolean isCharged() {
@@ -134,7 +134,7 @@ final class RecordOutput extends AbstractIterator<Object> {
     public boolean hasNext() {
         before();
         boolean more = records.hasNext();
-        // Otherwise what has passed is told with the record.
+        // Otherwise the time is recorded with the record.
         if (!more) {
             after();
         }
@@ -143,7 +143,7 @@ final class RecordOutput extends AbstractIterator<Object> {
 
     @Override
     public Object next() {
-        // Somebody who does not ask whether there is one.
+        // The consumer does not call hasNext.
         if (open) {
             before();
         }
@@ -176,7 +176,7 @@ final class RecordOutput extends AbstractIterator<Object> {
                     return;
                 }
             }
-            // Outside: this may run code of the user.
+            // Outside: this may run user code.
             String text = RecordTexts.of(slow, null, false);
             synchronized (task) {
                 if (!task.isBroken()) {
@@ -288,7 +288,7 @@ final class RecordOutput extends AbstractIterator<Object> {
         }
         open = false;
         rows.number(pendingNanos);
-        // Before the first of several that come from the same, all of it was read, sorted or
+        // Before the first of several records with the same inputs, all inputs were read, sorted or
         // aggregated.
         rows.number(isOfTheSame ? aloneNanos : 0);
         if (isKept) {
@@ -303,7 +303,7 @@ final class RecordOutput extends AbstractIterator<Object> {
         }
     }
 
-    /** What the last record looks like is not asked: the task's memory is gone. */
+    /** Closes the output. It does not look at the last record: the task's memory is gone. */
     void close() throws IOException {
         finishRecord(null);
         rows.flush();

@@ -13,8 +13,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import java.time.LocalDate;
 
 /**
- * What is known of rows of Spark SQL; a class of its own, since a program of RDDs may do without
- * Spark SQL.
+ * Texts of rows of Spark SQL; a class of its own, because an RDD program may not have Spark SQL.
  */
 final class RecordRows {
     private RecordRows() {}
@@ -29,7 +28,7 @@ final class RecordRows {
                         42));
     }
 
-    /** A row's fields as {@code name=value, …}; null for what is no row. */
+    /** A row's fields as {@code name=value, …}; null if it is not a row. */
     static String text(Object record, Object schema, int most) {
         if (record instanceof ColumnarBatch) {
             return "a batch of " + ((ColumnarBatch) record).numRows() + " rows";

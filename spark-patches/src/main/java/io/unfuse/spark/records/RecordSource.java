@@ -21,18 +21,18 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What a task reads: a partition of a source, of a shuffle or of a cached RDD, followed record by
+ * An input of a task: a partition of a source, of a shuffle or of a cached RDD, traced record by
  * record.
  */
 final class RecordSource extends AbstractIterator<Object> {
-    /** What is known of an RDD that is a source. */
+    /** The properties of an RDD that is a source. */
     static final class Kind {
         final String name;
 
-        /** Where its records were written, in {@link RecordOutput.Target#link}'s words. */
+        /** Where its records were written, as in {@link RecordOutput.Target#link}. */
         final List<String> links;
 
-        /** What they are told by: {@code key}, {@code whole} or {@code position}. */
+        /** How they are identified: {@code key}, {@code whole} or {@code position}. */
         final String by;
 
         private Kind(String name, List<String> links, String by) {
@@ -41,7 +41,7 @@ final class RecordSource extends AbstractIterator<Object> {
             this.by = by;
         }
 
-        /** Null for an RDD that computes from others in the same task. */
+        /** Null for an RDD that is computed from others in the same task. */
         static Kind of(RDD<?> rdd) throws ReflectiveOperationException {
             if (rdd.getStorageLevel().isValid()) {
                 return new Kind(
@@ -61,7 +61,7 @@ final class RecordSource extends AbstractIterator<Object> {
                     narrow |= dependency instanceof NarrowDependency;
                 }
             }
-            // One that is grouped with a shuffle has both.
+            // One that is grouped with a shuffle has both kinds of parents.
             if (narrow && links.isEmpty()) {
                 return null;
             }
@@ -93,26 +93,26 @@ final class RecordSource extends AbstractIterator<Object> {
     private final List<Long> fileStarts = new ArrayList<>();
     private final List<Long> filePositions = new ArrayList<>();
 
-    /** One after the other, as the reader comes to them; a Hadoop partition is of one file. */
+    /** Several files, one after the other; a Hadoop partition has one file. */
     private final boolean hasSeveralFiles;
 
-    /** What a record is told by is known without looking into it, and without code of the user. */
+    /** Whether a record's id is known without its content, and without user code. */
     private final boolean isByPosition;
 
-    /** Its keys are where lines begin. */
+    /** Whether its keys are the offsets of lines. */
     private final boolean isOfLines;
 
     private UTF8String lastFile;
     private long lastFileStart;
     private boolean isTimed = true;
 
-    /** The output that its records go into, where that is known. */
+    /** The output that gets its records, if known. */
     int output = -1;
 
-    /** Time that the record read last has taken so far, ns. */
+    /** Time of the record read last, so far, ns. */
     long pendingNanos;
 
-    /** Time in reading, ns. */
+    /** Time of reading, ns. */
     long readNanos;
 
     private Object current;
@@ -142,14 +142,14 @@ final class RecordSource extends AbstractIterator<Object> {
         isOfLines = kind.name.equals("file") && readsLines(rdd);
         hasSeveralFiles = rdd.getClass().getSimpleName().equals("FileScanRDD");
         if (kind.name.equals("file") && !hasSeveralFiles) {
-            // It has just been opened.
+            // The file was just opened.
             lookAtFile();
         }
     }
 
     /**
-     * Whether the input format of a Hadoop RDD gives lines; so do other classes that have pairs of
-     * such types.
+     * Whether the input format of a Hadoop RDD yields lines; other classes have pairs of the same
+     * types.
      */
     private static boolean readsLines(RDD<?> rdd) {
         for (Field field : rdd.getClass().getDeclaredFields()) {
@@ -177,7 +177,7 @@ final class RecordSource extends AbstractIterator<Object> {
         }
     }
 
-    /** Records that were read. */
+    /** Number of records read. */
     long count() {
         return rows.count + (open ? 1 : 0);
     }
@@ -218,7 +218,7 @@ final class RecordSource extends AbstractIterator<Object> {
         synchronized (task) {
             isTimed &= task.isTimed();
             task.computed();
-            // Its reader may use the object for the next record as soon as it is asked for one.
+            // Its reader may reuse the object for the next record.
             if (current != null) {
                 if (texts.wants(pendingNanos)) {
                     slow = current;
@@ -227,7 +227,7 @@ final class RecordSource extends AbstractIterator<Object> {
                 current = null;
             }
         }
-        // Outside: this may run code of the user.
+        // Outside: this may run user code.
         if (slow != null && !task.redacted) {
             currentText = RecordTexts.of(slow, schema, kind.by.equals("key"));
             ignore();
@@ -338,8 +338,8 @@ final class RecordSource extends AbstractIterator<Object> {
         open = false;
         rows.number(pendingNanos);
         rows.id(currentId);
-        // Its time may have come after the next one was asked for: where it is is known all the
-        // same.
+        // Its time may have been added after the next record was requested; its place is known
+        // anyway.
         if (isKept || texts.wants(pendingNanos)) {
             texts.keep(rows.count, pendingNanos, currentBegan, currentText);
             isKept = false;
@@ -350,7 +350,7 @@ final class RecordSource extends AbstractIterator<Object> {
         }
     }
 
-    /** What the record read last looks like is not asked: the task's memory is gone. */
+    /** Closes the source. It does not look at the last record: the task's memory is gone. */
     void close() throws IOException {
         current = null;
         finishRecord();

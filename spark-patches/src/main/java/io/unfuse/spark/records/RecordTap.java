@@ -14,32 +14,32 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Where {@code RecordPatch} leads: follows records through tasks, so that it is known which inputs
- * an output of a stage came from and how long the code in between took for each. Only where the
- * agent was told {@code records=…}.
+ * Called from the code of {@code RecordPatch}: traces records through tasks, to find the inputs of
+ * each output of a stage and the time of the code between them. Only with the agent's option {@code
+ * records=…}.
  *
- * <p>Nothing here throws into Spark. A task whose bookkeeping fails runs on without.
+ * <p>It never throws into Spark. If tracing fails, the task continues without it.
  */
 public final class RecordTap {
     private RecordTap() {}
 
-    /** Set by the agent: where files wait for the writer. */
+    /** The folder in which files wait for the writer; set by the agent. */
     static final String PROPERTY = "unfuse.records";
 
-    /** Set by the agent unless contents may be kept. */
+    /** Set by the agent if contents must not be kept. */
     static final String REDACT_PROPERTY = "unfuse.records.redact";
 
     private static final Map<Long, RecordTask> TASKS = new ConcurrentHashMap<>();
     private static final ThreadLocal<RecordTask> CURRENT = new ThreadLocal<>();
 
-    /** Whether the agent was told to follow records. */
+    /** Whether the agent was told to trace records. */
     public static boolean isOn() {
         return System.getProperty(PROPERTY) != null;
     }
 
     /**
-     * Files are read row by row unless the user says otherwise: what is read in batches is followed
-     * by batch.
+     * Files are read row by row unless the user's settings say otherwise: batches are traced as a
+     * whole.
      */
     public static void readRows(SparkConf conf) {
         conf.setIfMissing("spark.sql.parquet.enableVectorizedReader", "false");
@@ -63,7 +63,7 @@ public final class RecordTap {
         }
     }
 
-    /** Called on the task's thread when the task has ended. */
+    /** Called on the task's thread at the end of the task. */
     public static void taskEnded(boolean succeeded) {
         RecordTask task = CURRENT.get();
         if (task == null) {
@@ -89,7 +89,7 @@ public final class RecordTap {
                 });
     }
 
-    /** {@code RDD.iterator} has its result: that of a source or a cached RDD is followed. */
+    /** {@code RDD.iterator} has its result: that of a source or a cached RDD is traced. */
     public static Object endSource(Object iterator, Object rdd, Object partition, Object context) {
         return follow(
                 task(context),
@@ -97,7 +97,7 @@ public final class RecordTap {
                 task -> task.source((Iterator<?>) iterator, (RDD<?>) rdd, index(partition)));
     }
 
-    /** An RDD that may have to be cached begins to be computed. */
+    /** The computation of an RDD that may have to be cached begins. */
     public static void beginCached(Object context) {
         follow(
                 task(context),
@@ -108,7 +108,7 @@ public final class RecordTap {
                 });
     }
 
-    /** What a cached RDD computed, on its way into the cache. */
+    /** The computed records of a cached RDD, before they are stored. */
     public static Object endCached(Object iterator, Object rdd, Object partition, Object context) {
         return follow(
                 task(context),
@@ -116,18 +116,18 @@ public final class RecordTap {
                 task -> task.cached((Iterator<?>) iterator, (RDD<?>) rdd, index(partition)));
     }
 
-    /** What a task hands to the action. */
+    /** The records that a task passes to the action. */
     public static Object result(Object iterator) {
         return follow(CURRENT.get(), iterator, task -> task.output((Iterator<?>) iterator, null));
     }
 
-    /** What a task hands to a shuffle. */
+    /** The records that a task passes to a shuffle. */
     public static Object shuffle(Object iterator, Object dependency) {
         return follow(
                 CURRENT.get(), iterator, task -> task.output((Iterator<?>) iterator, dependency));
     }
 
-    /** What an aggregator is about to merge by key. */
+    /** The records that an aggregator is about to merge by key. */
     public static Object merged(Object iterator) {
         return follow(
                 CURRENT.get(), iterator, task -> new RecordMerge(task, (Iterator<?>) iterator));
@@ -137,10 +137,7 @@ public final class RecordTap {
         Object take(RecordTask task) throws ReflectiveOperationException;
     }
 
-    /**
-     * What a step makes of a task that is followed; {@code otherwise} where there is none, or it
-     * fails.
-     */
+    /** The result of a step for a traced task; {@code otherwise} if there is none, or it fails. */
     private static Object follow(RecordTask task, Object otherwise, Step step) {
         if (task == null || task.isBroken()) {
             return otherwise;

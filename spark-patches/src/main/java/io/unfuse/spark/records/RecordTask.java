@@ -24,32 +24,32 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The records of one task attempt. All time between two looks at the clock goes to somebody: to the
- * source that is being read, or to the record that was read last, whose consequences the code in
- * between computes.
+ * The records of one task attempt. All time between two readings of the clock is attributed: to the
+ * source that is being read, or to the record that was read last, which the following code
+ * processes.
  *
- * <p>A task is followed by its thread; a thread that feeds a Python process reads sources too, and
- * what it does is counted, not timed.
+ * <p>A task is traced on its thread. A thread that feeds a Python process also reads sources; its
+ * records are counted without times.
  */
 final class RecordTask {
     /**
-     * Pauses of the JVM and lost CPUs, which are nobody's doing, are looked for in times longer
-     * than this.
+     * In times longer than this, pauses of the JVM and lost CPUs, which no record causes, are
+     * looked for.
      */
     private static final long SUSPICIOUS_NANOS = 1_000_000;
 
-    /** A merge that takes less is part of the shuffle's latency, like reading it. */
+    /** A shorter merge is part of the shuffle's latency, like reading. */
     static final long MERGE_NANOS = 20_000;
 
     private static final int MOST_MERGES = 100_000;
 
-    /** A task that reads more sources, such as one of a cartesian product, is not followed. */
+    /** A task with more sources, such as one of a cartesian product, is not traced. */
     private static final int MOST_SOURCES = 1000;
 
     private static final List<GarbageCollectorMXBean> COLLECTORS = pausing();
 
     /**
-     * Task attempt ids begin again with another SparkContext, and process ids on other machines.
+     * Task attempt ids start again with another SparkContext, and process ids on other machines.
      */
     private static final AtomicLong FILES = new AtomicLong();
 
@@ -66,7 +66,7 @@ final class RecordTask {
     private final List<RecordSource> sources = new ArrayList<>();
     private final List<RecordOutput> outputs = new ArrayList<>();
 
-    /** How many sources there were when each RDD that is being cached began to be computed. */
+    /** The number of sources when the computation of each RDD being cached began. */
     private final Deque<Integer> nested = new ArrayDeque<>();
 
     private final Map<Long, Long> merges = new HashMap<>();
@@ -78,7 +78,7 @@ final class RecordTask {
     private long delayed = runDelay.nanos();
     private long unownedNanos;
 
-    /** Fetching, decoding and merging what the next source of a shuffle gives, ns. */
+    /** Time of fetching, decoding and merging the next record of a shuffle, ns. */
     private long mergeNanos;
 
     /** When {@link #paused} and {@link #delayed} were read. */
@@ -96,19 +96,19 @@ final class RecordTask {
         file = new RecordFile(new File(dir, FILE_PREFIX + FILES.incrementAndGet()));
     }
 
-    /** True if nothing is noted any more: it failed, or the task has ended. */
+    /** True if tracing has ended: it failed, or the task has ended. */
     boolean isBroken() {
         return broken || done;
     }
 
-    /** What was noted of this task is not to be trusted any more. */
+    /** The trace of this task is not usable any more. */
     void fail(Throwable error) {
         broken = true;
         Agent.failed("following records", error);
         try {
             file.discard();
         } catch (Throwable ignored) {
-            // It was to be thrown away.
+            // The file would be deleted anyway.
         }
     }
 
@@ -116,12 +116,12 @@ final class RecordTask {
         return file;
     }
 
-    /** True on the thread whose time is told. */
+    /** True on the thread whose time is measured. */
     boolean isTimed() {
         return Thread.currentThread() == thread;
     }
 
-    /** Ns since the last look, without pauses of the JVM and without waiting for a CPU. */
+    /** Time since the last reading, ns, without pauses of the JVM and waits for a CPU. */
     private long lap() {
         if (!isTimed()) {
             return 0;
@@ -129,7 +129,7 @@ final class RecordTask {
         long now = System.nanoTime();
         long nanos = now - mark;
         mark = now;
-        // Often enough, so that what many short times lost is not taken from a long one.
+        // Often enough that the loss of many short times is not subtracted from a long one.
         if (now - looked > SUSPICIOUS_NANOS) {
             long pauses = collectedMillis();
             long delays = runDelay.nanos();
@@ -143,12 +143,12 @@ final class RecordTask {
         return nanos;
     }
 
-    /** When the clock was looked at last, {@link System#nanoTime()}. */
+    /** The last reading of the clock, {@link System#nanoTime()}. */
     long lastLook() {
         return mark;
     }
 
-    /** Those whose time is that of pauses: the cycles of concurrent ones are not. */
+    /** Collectors whose time is that of pauses, without the cycles of concurrent ones. */
     private static List<GarbageCollectorMXBean> pausing() {
         List<GarbageCollectorMXBean> pausing =
                 new ArrayList<>(ManagementFactory.getGarbageCollectorMXBeans());
@@ -188,14 +188,14 @@ final class RecordTask {
         source.readNanos += lap();
     }
 
-    /** A record was read, and what follows is its doing. */
+    /** A record was read; the time that follows is attributed to it. */
     void owned(RecordSource source) {
         if (isTimed()) {
             owner = source;
         }
     }
 
-    /** A source has no more: what follows is nobody's doing. */
+    /** A source has ended; the time that follows is not attributed to a record. */
     void disowned(RecordSource source) {
         if (owner == source) {
             owner = null;
@@ -206,7 +206,7 @@ final class RecordTask {
         active = output;
     }
 
-    /** An output's record was consumed: written to a shuffle, or given to the action. */
+    /** An output's record was consumed: written to a shuffle, or passed to the action. */
     void consumed(RecordOutput output) {
         if (output.isCharged()) {
             computed();
@@ -231,7 +231,7 @@ final class RecordTask {
                     "a task that reads more than " + MOST_SOURCES + " partitions is not followed");
         }
         RecordSource source = new RecordSource(this, sources.size(), kind, rdd, partition, records);
-        // What it did before it was read.
+        // The work before it was read.
         read(source);
         if (source.isShuffle()) {
             source.readNanos += mergeNanos;
@@ -239,7 +239,7 @@ final class RecordTask {
         }
         for (RecordOutput output : outputs) {
             if (output.hasBegun()) {
-                // One after the other, as in a coalesced RDD: earlier sources are done with.
+                // One after the other, as in a coalesced RDD: earlier sources are finished.
                 output.forget();
             }
         }
@@ -279,12 +279,11 @@ final class RecordTask {
         return output;
     }
 
-    /** The sources whose records go into an output. */
+    /** The sources of an output's records. */
     List<RecordSource> sourcesOf(RecordOutput output) {
         List<RecordSource> of = new ArrayList<>();
         for (RecordSource source : sources) {
-            // What came later was made while the output was read: there is one output that is read
-            // last.
+            // Later sources were opened while the output was read: one output is read last.
             if (source.output == output.number
                     || (source.output < 0 && output.number == outputs.size() - 1)) {
                 of.add(source);
@@ -307,20 +306,20 @@ final class RecordTask {
         }
     }
 
-    /** Ns in merges of a key's values, which are told once. */
+    /** Time of merging a key's values, ns, which is reported once. */
     long mergedNanos(long key) {
         Long nanos = merges.isEmpty() ? null : merges.remove(key);
         return nanos == null ? 0 : nanos;
     }
 
-    /** What is to be merged was fetched and decoded. */
+    /** The values to merge were fetched and decoded. */
     synchronized void fetched() {
         mergeNanos += lap();
     }
 
     /**
-     * What was done since the last look was our own work. Only after work that takes a while: to
-     * look takes a while too.
+     * The time since the last reading was our own work. Only after longer work, because reading the
+     * clock takes a while, too.
      */
     void ignore() {
         lap();

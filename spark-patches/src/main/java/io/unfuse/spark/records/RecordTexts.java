@@ -6,15 +6,12 @@ import java.nio.charset.StandardCharsets;
 import java.util.Comparator;
 import java.util.PriorityQueue;
 
-/**
- * The records with the longest times, with a bounded part of their content, or without where it may
- * not be kept.
- */
+/** The records with the longest times, with a limited part of their content if it may be kept. */
 final class RecordTexts {
     private static final int MOST = 20;
     private static final int LONGEST = 300;
 
-    /** In these are more than so many characters. */
+    /** Texts of this length have more characters than are kept. */
     private static final int BYTES = 4 * LONGEST + 4;
 
     private static final class Kept {
@@ -36,12 +33,12 @@ final class RecordTexts {
     private final PriorityQueue<Kept> kept =
             new PriorityQueue<>(Comparator.comparingLong((Kept one) -> one.nanos));
 
-    /** True if a record that takes so long would be kept. */
+    /** Whether a record with this time would be kept. */
     boolean wants(long nanos) {
         return kept.size() < MOST || nanos > kept.peek().nanos;
     }
 
-    /** {@code began} is of {@link System#nanoTime()}; the record is done with now. */
+    /** Keeps a record that is finished now; {@code began} is from {@link System#nanoTime()}. */
     void keep(long position, long nanos, long began, String text) {
         if (wants(nanos)) {
             kept.add(new Kept(position, nanos, began, text));
@@ -70,12 +67,12 @@ final class RecordTexts {
         json.endArray();
     }
 
-    /** A record as a person would want to see it; it is asked for for few records only. */
+    /** A record as text for users; only called for few records. */
     static String of(Object record, Object schema, boolean keyed) {
         try {
             if (record instanceof scala.Tuple2) {
                 scala.Tuple2<?, ?> pair = (scala.Tuple2<?, ?>) record;
-                // With the values of a key goes everything that was grouped under it.
+                // The values of a key contain everything that was grouped under it.
                 return keyed
                         ? "key " + of(pair._1(), null, false)
                         : isWritable(pair._1())
@@ -106,7 +103,7 @@ final class RecordTexts {
             if (record instanceof scala.collection.Iterable
                     || record instanceof java.util.Collection
                     || record instanceof Object[]) {
-                // Everything in it would be written first, however much that is.
+                // Otherwise everything in it would be written, of any size.
                 return "a " + record.getClass().getSimpleName();
             }
             String row = isSql(record) ? RecordRows.text(record, schema, LONGEST) : null;

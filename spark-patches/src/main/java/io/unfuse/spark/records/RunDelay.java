@@ -4,7 +4,7 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 
-/** How long the thread that made it has been runnable without a CPU, as the kernel counts it. */
+/** The time for which its creator's thread was runnable without a CPU, from the kernel. */
 final class RunDelay implements Closeable {
     private final byte[] text = new byte[96];
     private RandomAccessFile file;
@@ -14,12 +14,12 @@ final class RunDelay implements Closeable {
         try {
             file = new RandomAccessFile("/proc/thread-self/schedstat", "r");
         } catch (IOException e) {
-            // A kernel that does not count it.
+            // The kernel does not count it.
             file = null;
         }
     }
 
-    /** Ns since the thread began; 0 where that is not known. */
+    /** Run delay since the thread began, ns; 0 if unknown. */
     long nanos() {
         try {
             if (file == null) {
@@ -27,7 +27,7 @@ final class RunDelay implements Closeable {
             }
             file.seek(0);
             int length = file.read(text);
-            // Time on a CPU, time waiting for one, turns.
+            // Time on a CPU, time waiting for one, number of runs.
             int at = 0;
             while (at < length && text[at] != ' ') {
                 at++;
@@ -38,7 +38,7 @@ final class RunDelay implements Closeable {
             }
             last = nanos;
         } catch (IOException e) {
-            // As before.
+            // Keep the last value.
         }
         return last;
     }

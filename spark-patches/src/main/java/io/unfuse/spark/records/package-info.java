@@ -1,4 +1,2 @@
-/**
- * Follows records through tasks, to tell which inputs an output came from and how long each took.
- */
+/** Traces records through tasks, to find the inputs of each output and their times. */
 package io.unfuse.spark.records;

@@ -18,9 +18,9 @@ public final class PrivateFile {
     private PrivateFile() {}
 
     /**
-     * Creates a file, with mode 0600, in a directory that nobody else can write to.
+     * Creates a file with mode 0600 in a directory that no other user can write to.
      *
-     * @throws java.nio.file.FileAlreadyExistsException if something has the name, also a link
+     * @throws java.nio.file.FileAlreadyExistsException if the name exists, also as a link
      */
     public static OutputStream create(Path path) throws IOException {
         Files.createFile(path, PRIVATE);

@@ -24,29 +24,29 @@ import java.util.Set;
 import java.util.function.Supplier;
 
 /**
- * Copies finished files of the profile from this JVM's spool to where the user wants them, through
- * Hadoop's file systems, and deletes them in the spool. It has a thread of its own, for which
- * nobody waits except, for a moment, a Spark that stops.
+ * Copies finished files of the profile from this JVM's spool to the user's URI, through Hadoop's
+ * file systems, and deletes them from the spool. It has its own thread; only a stopping Spark waits
+ * for it, for a short time.
  *
- * <p>The writer outlives the JVM by a moment, and a killed JVM ships nothing more. What they leave
- * in the spool is shipped by the next JVM of this machine that ships to the same place.
+ * <p>The writer lives slightly longer than the JVM, and a killed JVM ships nothing more. The next
+ * JVM on this machine that ships to the same URI ships the files left in the spool.
  */
 public final class SegmentShipper implements Runnable {
-    /** Set by the agent where {@code dir} is a URI. */
+    /** Set by the agent if {@code dir} is a URI. */
     static final String URI_PROPERTY = "unfuse.uri";
 
-    /** Set by the agent: this JVM's spool. */
+    /** This JVM's spool, set by the agent. */
     static final String SPOOL_PROPERTY = "unfuse.spool";
 
-    /** Set by the agent: the profile's folders in the order in which they are to be copied. */
+    /** The profile's folders in the order of copying, set by the agent. */
     static final String FOLDERS_PROPERTY = "unfuse.folders";
 
     private static final String MANIFEST = "unfuse.json";
 
-    /** In a spool: where its files go. */
+    /** A file in a spool with the target of its files. */
     private static final String TARGET = "target.uri";
 
-    /** Stores where a file appears when it is complete, and renaming copies it. */
+    /** Stores in which a file appears when it is complete, and renaming copies it. */
     private static final Set<String> STORES =
             new HashSet<>(Arrays.asList("s3", "s3n", "s3a", "gs", "oss", "cosn", "obs", "tos"));
 
@@ -54,22 +54,23 @@ public final class SegmentShipper implements Runnable {
     private static final long ROUND_MILLIS = 1000;
     private static final long LONGEST_PAUSE_MILLIS = 60_000;
 
-    /** After which a writer that wrote nothing was killed. */
+    /** A writer that wrote nothing for this time was killed. */
     private static final long LONGEST_SILENCE_MILLIS = 600_000;
 
-    /** How many rounds pass between looks for spools that others have left. */
+    /** Number of rounds between two looks for spools of other JVMs. */
     private static final int ADOPT_EVERY = 30;
 
     /**
-     * How long a stopping Spark waits for samples to be written, and then for files to be copied.
+     * How long a stopping Spark waits for samples to be written, and then for files to be copied,
+     * ms.
      */
     private static final int DELIVER_MILLIS = 2000;
 
     private static final int SHIP_MILLIS = 5000;
 
     /**
-     * How long it waits where it has waited in vain before: the target cannot be reached, and the
-     * JVM's end is not ours.
+     * How long it waits if it has waited without success before, ms: the target cannot be reached,
+     * and the end of the JVM must not be delayed.
      */
     private static final int SHIP_AGAIN_MILLIS = 500;
 
@@ -78,8 +79,8 @@ public final class SegmentShipper implements Runnable {
     private final File spool;
 
     /**
-     * Which directory the spool was at first: others could put another in its place where its
-     * parent lets them.
+     * The identity of the spool's directory at the start: others could replace it if its parent
+     * directory allows it.
      */
     private final Object identity;
 
@@ -90,12 +91,12 @@ public final class SegmentShipper implements Runnable {
     private FileSystem files;
     private boolean complained;
 
-    /** Rounds that are asked for, and those that are done: guarded by this. */
+    /** Requested and finished rounds: guarded by this. */
     private long asked;
 
     private long done;
 
-    /** Somebody has waited in vain since the last round that was done: guarded by this. */
+    /** A wait without success since the last finished round: guarded by this. */
     private boolean inVain;
 
     SegmentShipper(File spool, String target, String[] folders, Configuration conf) {
@@ -115,7 +116,7 @@ public final class SegmentShipper implements Runnable {
             return;
         }
         Configuration settings = new Configuration(conf.get());
-        // Hadoop's own hook would close what ours still needs.
+        // Hadoop's own hook would close file systems that ours still needs.
         settings.setBoolean("fs.automatic.close", false);
         running = new SegmentShipper(new File(spool), uri, folders.split(","), settings);
         Thread thread = new Thread(running, "unfuse-shipper");
@@ -127,8 +128,8 @@ public final class SegmentShipper implements Runnable {
     }
 
     /**
-     * Ships what there is up to now, as far as that goes in a few seconds; {@code last} says that
-     * the JVM ends now.
+     * Ships all files so far, as far as possible in a few seconds; {@code last} if the JVM ends
+     * now.
      */
     public static void finish(boolean last) {
         SegmentShipper shipper;
@@ -225,7 +226,7 @@ public final class SegmentShipper implements Runnable {
         }
     }
 
-    /** One round: everything that is finished now. */
+    /** One round: ships all files that are finished now. */
     void shipSpool(File from) throws IOException {
         if (from.equals(spool) && (identity == null || !identity.equals(identity(spool)))) {
             throw new IOException("its spool " + spool + " was removed or replaced");
@@ -287,7 +288,7 @@ public final class SegmentShipper implements Runnable {
         }
     }
 
-    /** Nobody ever sees half a file under its name. */
+    /** A file only appears under its name when it is complete. */
     private void copy(File from, Path to) throws IOException {
         boolean isStore = STORES.contains(String.valueOf(files.getUri().getScheme()));
         Path aside =
@@ -306,11 +307,11 @@ public final class SegmentShipper implements Runnable {
             if (from.exists()) {
                 throw gone;
             }
-            // The writer has made room in the spool.
+            // The writer has deleted it to free space in the spool.
             return;
         }
         if (!isStore && !files.rename(aside, to)) {
-            // It is there already: copied before, and not yet deleted here.
+            // It exists already: copied before, and not deleted here yet.
             files.delete(aside, false);
             if (!files.exists(to)) {
                 throw new IOException("cannot rename " + aside);
@@ -318,7 +319,7 @@ public final class SegmentShipper implements Runnable {
         }
     }
 
-    /** Ships what JVMs that are gone have left beside our spool for the same place. */
+    /** Ships files for the same URI that ended JVMs left in spools next to ours. */
     void adopt() throws IOException {
         File[] spools =
                 spool.getParentFile().listFiles((dir, name) -> name.startsWith("unfuse-spool-"));
@@ -338,7 +339,7 @@ public final class SegmentShipper implements Runnable {
         }
     }
 
-    /** Others may put into the directory for temporary files what they like. */
+    /** Other users may create any file in the directory for temporary files. */
     private boolean isOurs(File other) throws IOException {
         if (!Files.isDirectory(other.toPath(), LinkOption.NOFOLLOW_LINKS)) {
             return false;
@@ -351,7 +352,7 @@ public final class SegmentShipper implements Runnable {
                         .equals(Files.getOwner(spool.toPath()));
     }
 
-    /** What tells a directory from another of the same name; null where there is none. */
+    /** The identity of a directory; null if it does not exist. */
     private static Object identity(File directory) {
         try {
             BasicFileAttributes about =
@@ -366,7 +367,7 @@ public final class SegmentShipper implements Runnable {
     }
 
     /**
-     * A writer adds to its processes every few seconds; where it was killed too, its marker stays.
+     * A writer adds to its processes every few seconds; if it was killed, too, its marker stays.
      */
     private static boolean hasWriter(File spool) {
         File markers = new File(spool, "live");

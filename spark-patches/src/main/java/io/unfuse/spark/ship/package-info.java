@@ -1,5 +1,5 @@
 /**
- * Copies finished files of the profile to where the user wants them, and makes files that only
- * their user can read.
+ * Copies finished files of the profile to the user's URI, and creates files that only their user
+ * can read.
  */
 package io.unfuse.spark.ship;

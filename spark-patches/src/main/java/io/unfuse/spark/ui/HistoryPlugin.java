@@ -11,13 +11,12 @@ import org.apache.spark.ui.SparkUI;
 import java.util.Collections;
 
 /**
- * Adds the tab to the applications of a History Server that has the agent; found by {@code
- * ServiceLoader}.
+ * Adds the tab to the applications of a History Server with the agent; {@code ServiceLoader} finds
+ * it.
  */
 public final class HistoryPlugin implements AppHistoryServerPlugin {
     /**
-     * None: the profile is our store. The type is a subtype of what both Scala versions mean by
-     * {@code Seq}.
+     * None: the profile is our store. The type is a subtype of {@code Seq} in both Scala versions.
      */
     @Override
     @SuppressWarnings("unchecked")

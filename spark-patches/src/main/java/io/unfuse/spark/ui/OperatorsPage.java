@@ -6,9 +6,9 @@ import org.apache.spark.ui.WebUIPage;
 
 import scala.xml.Unparsed;
 
-/** A page of Spark's without its one method, which {@link PageClass} adds. */
+/** A page of Spark without its only method, which {@link PageClass} adds. */
 abstract class OperatorsPage extends WebUIPage {
-    /** Makes the nodes of a page. */
+    /** Creates the nodes of a page. */
     interface Content {
         Object of(Object request) throws Exception;
     }
@@ -20,7 +20,7 @@ abstract class OperatorsPage extends WebUIPage {
         this.content = content;
     }
 
-    /** What {@code render} returns; never throws. */
+    /** The result of {@code render}; never throws. */
     final Object nodes(Object request) {
         try {
             return content.of(request);

@@ -11,8 +11,8 @@ import java.lang.reflect.Method;
 import java.util.function.Supplier;
 
 /**
- * What the tab's two pages say. The request is an {@code Object}: its package depends on the
- * version of Spark.
+ * The content of the tab's two pages. The request is an {@code Object}, because its package depends
+ * on the version of Spark.
  */
 final class OperatorsPages {
     private final SparkUITab tab;
@@ -25,7 +25,7 @@ final class OperatorsPages {
         this.app = app;
     }
 
-    /** The page in Spark's frame. It is there at once; the report in it takes its time. */
+    /** The page in Spark's frame. It loads at once; the report in it takes longer. */
     Object frame(Object request) throws ReflectiveOperationException {
         String missing = program.missing();
         String content =
@@ -42,7 +42,7 @@ final class OperatorsPages {
         return inSparksFrame(request, content);
     }
 
-    /** The report itself, a whole page. */
+    /** The report itself, a complete page. */
     Object report(Object request) {
         String page;
         try {
@@ -53,17 +53,18 @@ final class OperatorsPages {
                             + escaped(failure.getMessage())
                             + "</p></body></html>";
         }
-        // Spark writes a document type in front.
+        // Spark adds a document type.
         String type = "<!doctype html>";
         return new Unparsed(page.startsWith(type) ? page.substring(type.length()) : page);
     }
 
-    /** Spark 4 lets only scripts run that carry the number of the answer they are in. */
+    /** Spark 4 only allows scripts with the nonce of the response. */
     private static String withNonce(String page) {
         try {
             Class<?> holder = Class.forName("org.apache.spark.ui.CspNonce$");
             Object nonce = holder.getMethod("get").invoke(holder.getField("MODULE$").get(null));
-            // Blocks of data have attributes; the first without is the report's one script.
+            // Blocks of data have attributes; the first script without any is the report's only
+            // one.
             int script = page.indexOf("<script>");
             if (nonce == null || script < 0) {
                 return page;
@@ -79,8 +80,8 @@ final class OperatorsPages {
     }
 
     /**
-     * {@code UIUtils.headerSparkPage}, whose parameters have grown over time: what we do not know
-     * stays at its default.
+     * {@code UIUtils.headerSparkPage}, which has got more parameters over time: unknown ones keep
+     * their defaults.
      */
     private Object inSparksFrame(Object request, String content)
             throws ReflectiveOperationException {

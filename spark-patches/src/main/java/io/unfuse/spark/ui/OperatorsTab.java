@@ -8,7 +8,7 @@ import org.apache.spark.ui.SparkUITab;
 
 /**
  * The tab "Operators" of Spark's web pages, of a running application or in the History Server: a
- * page in Spark's frame, and in it the report of the profile, which is a page of its own ({@code
+ * page in Spark's frame that contains the report of the profile, which is a separate page ({@code
  * operators/report}).
  */
 public final class OperatorsTab extends SparkUITab {
@@ -27,13 +27,13 @@ public final class OperatorsTab extends SparkUITab {
         }
     }
 
-    /** Adds the tab, if the agent said where the profile is. */
+    /** Adds the tab if the agent has set the profile's path. */
     static void addTo(SparkUI ui) {
         try {
             ReportProgram program = ReportProgram.configured();
             if (program != null) {
                 OperatorsTab tab = new OperatorsTab(ui);
-                // The id is not known yet in every version of Spark.
+                // In some versions of Spark the id is not known yet.
                 OperatorsPages pages =
                         new OperatorsPages(tab, program, () -> ui.store().applicationInfo().id());
                 tab.attachPage(PageClass.newPage("", pages::frame));

@@ -12,9 +12,9 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 
 /**
- * The class of our pages, made when it is first asked for: {@code WebUIPage.render} takes a {@code
- * javax} request and gives a {@code scala.collection.Seq} in Spark 3.5, a {@code jakarta} one and
- * an {@code immutable.Seq} in Spark 4, and one jar cannot be compiled against both.
+ * The class of our pages, generated on first use: {@code WebUIPage.render} takes a {@code javax}
+ * request and returns a {@code scala.collection.Seq} in Spark 3.5, a {@code jakarta} request and an
+ * {@code immutable.Seq} in Spark 4, and one jar cannot be compiled against both.
  */
 final class PageClass {
     private static final String NAME = "io/unfuse/spark/ui/SparkOperatorsPage";

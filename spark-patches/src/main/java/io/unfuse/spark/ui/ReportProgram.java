@@ -10,11 +10,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * {@code unfuse report} as a child process: this JVM analyses nothing itself. At most one runs at a
- * time, with little priority and for a limited time, and an answer is kept for some seconds.
+ * Runs {@code unfuse report} as a child process: this JVM does not analyse anything. At most one
+ * runs at a time, with low priority and for a limited time, and a result is kept for some seconds.
  */
 final class ReportProgram {
-    /** Set by the agent, unless it was told {@code ui=off}. */
+    /** Set by the agent, except with {@code ui=off}. */
     private static final String DIR = "unfuse.ui.dir";
 
     private static final String PROGRAM = "unfuse.ui.program";
@@ -22,7 +22,9 @@ final class ReportProgram {
     private static final int MAX_BYTES = 48 << 20;
     private static final int LIMIT_MILLIS = 60_000;
 
-    /** Who waits for another's report holds one of the web server's few threads. */
+    /**
+     * A request that waits for another one's report occupies one of the web server's few threads.
+     */
     private static final int MOST_WAITING_MILLIS = 15_000;
 
     private static final long KEPT_NANOS = 5_000_000_000L;
@@ -46,7 +48,7 @@ final class ReportProgram {
         this.limitMillis = limitMillis;
     }
 
-    /** The one of this JVM; null if the agent did not ask for the tab. */
+    /** The instance of this JVM; null if the agent did not request the tab. */
     static synchronized ReportProgram configured() {
         String program = System.getProperty(PROGRAM);
         String dir = System.getProperty(DIR);
@@ -56,7 +58,7 @@ final class ReportProgram {
         return configured;
     }
 
-    /** Why there is no report, in a sentence for the one who looks at the page. */
+    /** Why there is no report, in a sentence for the user. */
     static final class Failure extends Exception {
         Failure(String sentence) {
             super(sentence);
@@ -67,7 +69,7 @@ final class ReportProgram {
         return dir;
     }
 
-    /** What to do about the program not being there; null if it is. */
+    /** What to do about the missing program; null if it exists. */
     String missing() {
         return new File(program).canExecute()
                 ? null
@@ -164,8 +166,8 @@ final class ReportProgram {
     }
 
     /**
-     * Reads what a process says so that it never waits; keeps so much and ends the process that
-     * says more, if it is given.
+     * Reads the output of a process, so that it never blocks; keeps a limited amount, and ends a
+     * given process that exceeds it.
      */
     private static final class Reader extends Thread {
         private final InputStream in;
@@ -196,7 +198,7 @@ final class ReportProgram {
                     }
                 }
             } catch (IOException endOfProcess) {
-                // What was read is kept.
+                // Keep what was read.
             }
         }
 

@@ -11,7 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** An agent that remembers what it was told. */
+/** An agent that records its calls. */
 public final class Recorder implements Agent.Link {
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
@@ -22,12 +22,12 @@ public final class Recorder implements Agent.Link {
     private int flushes;
     private OutputStream copy;
 
-    /** Takes the agent's place. */
+    /** Replaces the agent. */
     public void listen() {
         Agent.use(this);
     }
 
-    /** Copies what it is told to a stream, one event a line. */
+    /** Copies its calls to a stream, one event in each line. */
     public synchronized void alsoTo(OutputStream stream) {
         copy = stream;
     }
@@ -101,7 +101,7 @@ public final class Recorder implements Agent.Link {
     }
 
     /**
-     * All texts ever reported, by hash: a text is reported once, by whichever test needs it first.
+     * All texts ever reported, by hash: a text is reported once, by the first test that needs it.
      */
     public synchronized Map<String, String> sources() {
         return new LinkedHashMap<>(sources);
@@ -129,7 +129,7 @@ public final class Recorder implements Agent.Link {
         return flushes;
     }
 
-    /** Forgets all but the sources. */
+    /** Clears everything except the sources. */
     public synchronized void clear() {
         events.clear();
         lines.clear();

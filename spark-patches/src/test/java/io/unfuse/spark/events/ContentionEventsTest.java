@@ -22,9 +22,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/**
- * What contention is found from: what tasks use, which stages wait for which, what a cache holds.
- */
+/** The data for contention: resources used by tasks, dependencies of stages, memory of caches. */
 class ContentionEventsTest {
     @BeforeEach
     void clear() throws InterruptedException {
@@ -98,7 +96,7 @@ class ContentionEventsTest {
         assertTrue(fetched > 0.9 * read, fetched + " of " + read);
     }
 
-    /** Rows of these tasks, when there are some of all. */
+    /** Rows of these tasks, once all have some. */
     private static List<JsonNode> metered(Set<Long> tasks) throws InterruptedException {
         for (int look = 0; look < 50; look++) {
             Thread.sleep(100);

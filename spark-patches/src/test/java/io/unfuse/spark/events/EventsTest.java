@@ -24,7 +24,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** What a running Spark tells the agent. */
+/** The events of a running Spark. */
 class EventsTest {
     @BeforeEach
     void clear() {

@@ -25,7 +25,7 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * What the time of a whole run is told from: the application, its jobs, and who made their stages.
+ * The data for the time of a whole run: the application, its jobs, and the origin of their stages.
  */
 class JobEventsTest {
     @BeforeEach

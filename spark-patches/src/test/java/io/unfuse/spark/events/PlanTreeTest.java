@@ -18,8 +18,7 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * Node and region numbers of plans as listeners get them, written as "parent node operator
- * stage.region".
+ * Node and region numbers of plans from listeners, written as "parent node operator stage.region".
  */
 class PlanTreeTest {
     @Test

@@ -20,8 +20,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Calls after numbers that operators compute. That generated classes load with them is a matter of
- * all tests here.
+ * Calls after numbers that operators compute. All other tests here check that generated classes
+ * load with them.
  */
 class BoundaryCallsTest {
     private static final String FILE = "generated_of_the_test.java";
@@ -39,7 +39,7 @@ class BoundaryCallsTest {
                     "/* EndCodeRegion(PRODUCE_1) */",
                     "line 10");
 
-    /** Bytes of the shortest method that passes a number on. */
+    /** Size of the shortest method that passes a number on, bytes. */
     private static final int REST = 5;
 
     private interface Code {
@@ -99,7 +99,7 @@ class BoundaryCallsTest {
                         }));
     }
 
-    /** Beyond these sizes HotSpot does not inline, or does not compile, what it did before. */
+    /** Beyond these sizes HotSpot stops inlining or compiling a method. */
     @Test
     void aMethodDoesNotGrowOverALimit() {
         for (int limit : new int[] {325, 8000}) {
@@ -162,7 +162,7 @@ class BoundaryCallsTest {
         return changed == null ? List.of() : calls(changed);
     }
 
-    /** Types of the values that are passed on, in the order of the code. */
+    /** Types of the values passed, in the order of the code. */
     private static List<String> calls(byte[] classfile) {
         List<String> types = new ArrayList<>();
         new ClassReader(classfile)

@@ -23,7 +23,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Stream;
 
-/** What the patches do to the text of generated code. */
+/** The effect of the patches on the text of generated code. */
 class GeneratedCodeTest {
     static Stream<String> queries() {
         return Queries.ALL.keySet().stream();
@@ -71,7 +71,7 @@ class GeneratedCodeTest {
         }
     }
 
-    /** Where the row is written, and not in the loop of who writes it. */
+    /** In the code that writes the row, not in the loop of its producer. */
     @Test
     void whatAProjectionComputesIsItsOwn() throws Exception {
         String query =
@@ -103,7 +103,7 @@ class GeneratedCodeTest {
 
     @Test
     void sparksOwnCommentsAndRegionsGoTogether() throws Exception {
-        // A static setting, which the session itself refuses to change.
+        // A static setting, which the session does not allow to change.
         SQLConf.get().setConfString("spark.sql.codegen.comments", "true");
         try {
             List<String> texts = texts(Queries.ALL.get("rollup"));

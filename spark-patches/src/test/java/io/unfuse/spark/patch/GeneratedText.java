@@ -12,7 +12,7 @@ import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** What the tests want to know of a generated text. */
+/** Properties of a generated text for tests. */
 final class GeneratedText {
     private GeneratedText() {}
 
@@ -35,7 +35,7 @@ final class GeneratedText {
     }
 
     /**
-     * Checks that regions are on lines of their own, balanced and nested within methods; gives the
+     * Checks that regions are on separate lines, balanced and nested within methods; returns the
      * names of all.
      */
     static Set<String> regions(String text) {

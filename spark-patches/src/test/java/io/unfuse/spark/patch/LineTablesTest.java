@@ -104,7 +104,7 @@ class LineTablesTest {
 
     @Test
     void aClassThatFillsItsConstantPoolStillCompiles() throws Exception {
-        // Between a class that compiles and one that does not lies the fullest; the tables need a
+        // The fullest class is between one that compiles and one that does not; the tables need a
         // few more entries.
         int fits = 30_000;
         int tooMany = 33_000;
@@ -162,7 +162,7 @@ class LineTablesTest {
         return body.append("}\n").toString();
     }
 
-    /** Set up as Spark does it. */
+    /** Configured as in Spark. */
     private static ClassBodyEvaluator evaluator() {
         ClassBodyEvaluator evaluator = new ClassBodyEvaluator();
         evaluator.setParentClassLoader(LineTablesTest.class.getClassLoader());
@@ -187,7 +187,7 @@ class LineTablesTest {
         return evaluator;
     }
 
-    /** Length of the code of each method, as Spark's {@code ByteCodeStats} see it. */
+    /** Length of the code of each method, as in Spark's {@code ByteCodeStats}. */
     private static Map<String, Integer> codeSizes(Map<String, byte[]> classes) {
         Map<String, Integer> sizes = new TreeMap<>();
         classes.forEach(
@@ -270,7 +270,7 @@ class LineTablesTest {
         return hashes;
     }
 
-    /** Checks every class; gives the hashes in their file names. */
+    /** Checks every class; returns the hashes in their file names. */
     private static Set<String> check(Map<String, byte[]> classes) {
         assertFalse(classes.isEmpty());
         Set<String> hashes = new HashSet<>();

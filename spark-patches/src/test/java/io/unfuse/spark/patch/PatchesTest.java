@@ -142,7 +142,7 @@ class PatchesTest {
         }
     }
 
-    /** What each class calls of ours when it is patched. */
+    /** The calls of our code in each patched class. */
     private static TreeMap<String, List<String>> ourCalls() throws IOException {
         TreeMap<String, List<String>> calls = new TreeMap<>();
         for (String target : Patches.targets()) {

@@ -14,9 +14,9 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Stands in for the native agent, with java.lang.instrument: patches the same classes, and keeps
- * the bytes of generated classes for the tests to look into. With an argument, events are appended
- * to that file, one a line, to try the jar on a real spark-submit.
+ * Replaces the native agent, with java.lang.instrument: patches the same classes, and keeps the
+ * bytes of generated classes for tests. With an argument, events are appended to that file, one in
+ * each line, to try the jar on a real spark-submit.
  */
 public final class TestAgent {
     private TestAgent() {}
@@ -24,7 +24,7 @@ public final class TestAgent {
     /** Patched classes, by internal name. */
     static final Map<String, byte[]> PATCHED = new ConcurrentHashMap<>();
 
-    /** Generated classes as the compiler made them; the latest of each name and hash code. */
+    /** Generated classes from the compiler; the latest of each name and hash code. */
     static final Map<String, byte[]> GENERATED = new ConcurrentHashMap<>();
 
     public static void premain(String arguments, Instrumentation instrumentation)

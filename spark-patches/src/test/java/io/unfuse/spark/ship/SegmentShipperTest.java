@@ -107,7 +107,7 @@ class SegmentShipperTest {
         shipper.adopt();
         assertArrayEquals(new String[] {"unfuse.json"}, listed("target"));
         assertEquals("rw-------", permissions("unfuse-spool-a/target.uri"));
-        // Somebody puts another directory in the place of the spool.
+        // Another user replaces the spool by another directory.
         Files.move(dir.resolve("unfuse-spool-a"), dir.resolve("moved"));
         write("unfuse-spool-a/samples/h-1-a-00000.parquet", "samples");
         assertThrows(

@@ -1,4 +1,4 @@
-//! What there is to answer from, and what it says of one victim.
+//! The contention graph with its paths and tasks by victim, and the summary of one victim.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use super::Question;
 use super::answer::Victim;
 use super::names::{label, name_of};
 
-/// What there is to answer from.
-pub struct Found<'a> {
+/// A contention graph with its paths and tasks by victim.
+pub struct GraphIndex<'a> {
     pub(super) workload: &'a Workload,
     pub(super) graph: &'a Graph,
     /// Paths by victim, strongest first.
@@ -20,8 +20,8 @@ pub struct Found<'a> {
     tasks: BTreeMap<QueryId, Vec<(StageId, Span)>>,
 }
 
-impl<'a> Found<'a> {
-    /// Looks for culprits of the graph's victims.
+impl<'a> GraphIndex<'a> {
+    /// Finds the culprits of the graph's victims.
     pub fn new(workload: &'a Workload, graph: &'a Graph) -> Self {
         let mut paths: BTreeMap<QueryId, Vec<Explanation>> = BTreeMap::new();
         for path in graph.explanations() {
@@ -42,7 +42,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The paths to a victim, or to all, strongest first, that a question is about.
+    /// The paths that a question is about, to one victim or to all, strongest first.
     pub(super) fn paths(&self, question: &Question<'_>) -> Vec<Explanation> {
         let of = |victim| self.paths.get(victim).into_iter().flatten();
         let paths: Vec<&Explanation> = match &question.victim {
@@ -59,23 +59,23 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What is said of a victim.
-pub(super) fn victim(found: &Found<'_>, question: &Question<'_>, query: QueryId) -> Victim {
-    let workload = found.workload;
+/// Summarizes a victim.
+pub(super) fn victim(index: &GraphIndex<'_>, question: &Question<'_>, query: QueryId) -> Victim {
+    let workload = index.workload;
     let stages: Vec<StageId> = question.options.stages.select(workload, query);
-    let tasks = found.tasks.get(&query).into_iter().flatten();
+    let tasks = index.tasks.get(&query).into_iter().flatten();
     let tasks: Vec<f64> = tasks
         .filter(|(stage, _)| stages.contains(stage))
         .filter_map(|(_, span)| Some(span.within(question.options.within)?.seconds()))
         .collect();
     let mut culprits: BTreeMap<Culprit, f64> = BTreeMap::new();
-    for path in found.paths.get(&query).into_iter().flatten() {
+    for path in index.paths.get(&query).into_iter().flatten() {
         *culprits.entry(path.culprit).or_default() += path.seconds;
     }
     let itself = culprits.remove(&Culprit::Query(query)).unwrap_or(0.0);
     let main = culprits.iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
     let main = main.map(|(culprit, _)| name_of(workload, *culprit));
-    let blocked = found
+    let blocked = index
         .graph
         .find(&Key::Victim(query))
         .and_then(|node| node.impact.get(&query))
@@ -101,7 +101,7 @@ pub(super) fn victim(found: &Found<'_>, question: &Question<'_>, query: QueryId)
     }
 }
 
-/// The sum; that of nothing is 0, where `Iterator::sum` says -0.
+/// The sum; 0 for no values, where `Iterator::sum` gives -0.
 pub(super) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().fold(0.0, |sum, value| sum + value)
 }

@@ -12,7 +12,7 @@ use unfuse_sizing::{self as sizing, Market, Prices, Profile, Range, Tariff};
 
 /// The job as it is asked about.
 #[derive(Debug, Args)]
-pub(super) struct Asked {
+pub(super) struct JobArgs {
     /// The job profile that `unfuse size fit` wrote
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
@@ -58,7 +58,7 @@ pub(super) struct Shop {
     spot: bool,
 }
 
-impl Asked {
+impl JobArgs {
     /// Reads the profile and completes the question.
     pub(super) fn open(&self) -> Result<Job> {
         let profile = Profile::read(&self.profile)?;

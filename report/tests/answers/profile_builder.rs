@@ -1,4 +1,4 @@
-//! A made-up profile of an application with one query, to which tests add what they are about.
+//! Builds made-up profiles of an application with one query, which tests extend.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use unfuse_postprocess::Profile;
 pub const APP: &str = "app-1";
 const S: u64 = 1_000_000_000;
 
-/// Stacks of a task, by what they are attributed to.
+/// Stacks of a task, named by what they are attributed to.
 pub const SORT: &[&str] = &["org.apache.spark.sql.execution.UnsafeExternalRowSorter.sort"];
 pub const DESERIALIZATION: &[&str] = &["java.io.ObjectInputStream.readObject"];
 pub const DISK_READ: &[&str] = &[SORT[0], "java.io.FileInputStream.readBytes"];
@@ -22,7 +22,7 @@ pub const COLLECTOR: &[&str] = &["garbage collection"];
 
 /// Rows of every table.
 #[derive(Debug, Default)]
-pub struct Made {
+pub struct ProfileBuilder {
     pub application: Vec<ApplicationRow>,
     pub executors: Vec<ExecutorRow>,
     pub executions: Vec<ExecutionRow>,
@@ -34,11 +34,11 @@ pub struct Made {
     pub stacks: Vec<StackRow>,
 }
 
-impl Made {
+impl ProfileBuilder {
     /// An application that ran 10 s on 2 slots: a query sorts in 2 tasks of 10 s each.
     pub fn new() -> Self {
         let app = APP.to_owned();
-        let mut made = Self {
+        let mut builder = Self {
             application: vec![
                 ApplicationRow {
                     app: app.clone(),
@@ -68,14 +68,14 @@ impl Made {
             }],
             ..Self::default()
         };
-        made.query(7, "the query", 9_000);
-        made.task(7, 10_000);
-        made.task(7, 10_000);
-        made.cpu(7, SORT, 16 * S);
-        made
+        builder.query(7, "the query", 9_000);
+        builder.task(7, 10_000);
+        builder.task(7, 10_000);
+        builder.cpu(7, SORT, 16 * S);
+        builder
     }
 
-    /// A query with a plan of a sort over a scan, and a stage of its number.
+    /// Adds a query whose plan is a sort over a scan, and a stage with the same number.
     pub fn query(&mut self, query: i64, description: &str, ms: i64) {
         let app = APP.to_owned();
         self.executions.push(ExecutionRow {
@@ -114,7 +114,7 @@ impl Made {
         });
     }
 
-    /// A task attempt of a query that ran all the time it took.
+    /// Adds a task attempt of a query that ran for its whole duration.
     pub fn task(&mut self, query: i64, ms: i64) -> &mut TaskRow {
         let number = self.tasks.len() as i64;
         self.tasks.push(TaskRow {
@@ -130,17 +130,17 @@ impl Made {
         self.tasks.last_mut().expect("it was just added")
     }
 
-    /// CPU time of a query's tasks, 100 samples a second.
+    /// Adds CPU time of a query's tasks, 100 samples a second.
     pub fn cpu(&mut self, query: i64, stack: &[&str], ns: u64) {
         self.sample("cpu", Some(query as i32), stack, ns);
     }
 
-    /// Time that a query's tasks wait.
+    /// Adds waiting time of a query's tasks.
     pub fn wait(&mut self, query: i64, stack: &[&str], ns: u64) {
         self.sample("off-cpu", Some(query as i32), stack, ns);
     }
 
-    /// CPU time of threads without a task.
+    /// Adds CPU time of threads without a task.
     pub fn beside(&mut self, stack: &[&str], ns: u64) {
         self.sample("cpu", None, stack, ns);
     }
@@ -174,15 +174,15 @@ impl Made {
         self.stacks.push(stack);
     }
 
-    /// The profile, in a directory that lasts as long as the first value.
+    /// Opens the profile; the directory lasts as long as the first value.
     pub fn open(self) -> (TempDir, Profile) {
         let home = tempfile::tempdir().expect("a directory");
         let profile = self.write(home.path().join("profile"));
         (home, Profile::open(profile.path()).expect("a profile"))
     }
 
-    fn write(self, at: PathBuf) -> ProfileDir {
-        let dir = ProfileDir::create(&at).expect("a profile");
+    fn write(self, path: PathBuf) -> ProfileDir {
+        let dir = ProfileDir::create(&path).expect("a profile");
         write(&dir, self.application);
         write(&dir, self.executors);
         write(&dir, self.executions);

@@ -1,4 +1,4 @@
-//! A question in the words of whoever asks, made one about a workload.
+//! A request by names, resolved to a question about a workload.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use super::{Question, Rank, Window};
 use crate::ReportError;
 use crate::text::list;
 
-/// What somebody wants to know, by names.
+/// What the user wants to know, by names.
 #[derive(Debug, Clone)]
-pub struct Wanted<'a> {
-    /// What the workload was read from; messages begin with it.
+pub struct Request<'a> {
+    /// The source of the workload, for the begin of messages.
     pub place: String,
     /// The name of the victim; none for all queries.
     pub victim: Option<&'a str>,
-    /// Only this part of the time.
+    /// Only this window of time; all time if none.
     pub window: Option<Window>,
-    /// Only waits for these; for all where there are none.
+    /// Only waits for these resources; for all if empty.
     pub resources: Vec<Resource>,
-    /// Only on hosts of these names; on all where there are none.
+    /// Only waits on hosts with these names; on all if empty.
     pub hosts: &'a [String],
     /// Only culprits of this user.
     pub user: Option<&'a str>,
@@ -29,15 +29,16 @@ pub struct Wanted<'a> {
     pub pool: Option<&'a str>,
     /// Which of a victim's stages count.
     pub stages: VictimStages,
-    /// How a stage's blocked time is shared out.
+    /// How a stage's blocked time is divided.
     pub split: Split,
 }
 
-impl Wanted<'_> {
-    /// Which waits count, of a workload whose first task began at `origin_ns`.
+impl Request<'_> {
+    /// Resolves the options for a workload whose first task began at `origin_ns`.
     ///
     /// # Errors
-    /// If the workload has no query, host, user or pool of a name, or nothing in the window; says what it has.
+    /// If the workload has no query, host, user or pool with a requested name, or nothing in the window. The error
+    /// lists what it has.
     pub fn options(&self, workload: &Workload, origin_ns: i64) -> Result<Options, ReportError> {
         let queries = &workload.tables().queries;
         let victim = self.victim.map(|name| self.query(queries, name));
@@ -62,7 +63,7 @@ impl Wanted<'_> {
         })
     }
 
-    /// The question for an answer with `top` rows of a ranking; `options` are its own.
+    /// The question for an answer with the first `top` rows of a ranking; `options` are those of [`Self::options`].
     pub fn question<'o>(&self, options: &'o Options, by: Rank, top: usize) -> Question<'o> {
         Question {
             options,
@@ -70,7 +71,7 @@ impl Wanted<'_> {
             filter: Filter {
                 user: self.user.map(str::to_owned),
                 pool: self.pool.map(str::to_owned),
-                // Who asks about everybody wants to know who hurts others.
+                // A question about all victims asks who harms others.
                 others_only: self.victim.is_none(),
                 ..Filter::default()
             },
@@ -92,12 +93,12 @@ impl Wanted<'_> {
         )))
     }
 
-    /// The query that is called so.
+    /// The query with this name.
     fn query(&self, queries: &[Query], name: &str) -> Result<QueryId, ReportError> {
         if let Some(query) = queries.iter().find(|query| query.name == name) {
             return Ok(query.id);
         }
-        // Numbers alone do not tell whose they are where there are several applications.
+        // With several applications, a number alone does not identify a query.
         let known = queries.iter().map(|query| match query.title() {
             title if title == format!("query {}", query.name) => query.name.clone(),
             title => format!("{} ({title})", query.name),
@@ -110,7 +111,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Refuses a name that no query has.
+/// Returns an error if no query has this name.
 fn some_have(
     what: &str,
     name: Option<&str>,

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use unfuse_contention::{BlockedTime, Resource, Split, VictimStages};
-use unfuse_report::blame::{self, Wanted, Window};
+use unfuse_report::blame::{self, Request, Window};
 
 use super::Blame;
 
@@ -83,36 +83,36 @@ impl From<Stages> for VictimStages {
 
 /// How the blocked time of a stage is divided.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum Sharing {
+pub(super) enum SplitMode {
     /// By the blame summed over all time windows (equation 10 of the paper)
     Pooled,
     /// In each time window by itself
     Window,
 }
 
-impl From<Sharing> for Split {
-    fn from(value: Sharing) -> Self {
+impl From<SplitMode> for Split {
+    fn from(value: SplitMode) -> Self {
         match value {
-            Sharing::Pooled => Self::Pooled,
-            Sharing::Window => Self::ByWindow,
+            SplitMode::Pooled => Self::Pooled,
+            SplitMode::Window => Self::ByWindow,
         }
     }
 }
 
 /// Where blocked times come from.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum Blocked {
+pub(super) enum BlockedSource {
     /// From context switches with their stacks
     Measured,
     /// From Spark's metrics, as in the paper
     Paper,
 }
 
-impl From<Blocked> for BlockedTime {
-    fn from(value: Blocked) -> Self {
+impl From<BlockedSource> for BlockedTime {
+    fn from(value: BlockedSource) -> Self {
         match value {
-            Blocked::Measured => Self::Measured,
-            Blocked::Paper => Self::Paper,
+            BlockedSource::Measured => Self::Measured,
+            BlockedSource::Paper => Self::Paper,
         }
     }
 }
@@ -130,8 +130,8 @@ pub(super) enum GraphFormat {
 
 impl Blame {
     /// The question.
-    pub(super) fn wanted(&self, window: Option<Window>) -> Wanted<'_> {
-        Wanted {
+    pub(super) fn request(&self, window: Option<Window>) -> Request<'_> {
+        Request {
             place: self.dir.display().to_string(),
             victim: self.victim.as_deref(),
             window,
