@@ -122,7 +122,7 @@ class PatchesTest {
         assertNull(Patches.patch("org/apache/spark/sql/execution/WholeStageCodegenExec", unlike));
         assertEquals(1, recorder.logged().size());
         assertTrue(
-                recorder.logged().get(0).contains("WholeStageCodegenPatch leaves it as it is"),
+                recorder.logged().get(0).contains("WholeStageCodegenPatch does not change it"),
                 recorder.logged().get(0));
     }
 
