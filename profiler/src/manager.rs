@@ -17,7 +17,7 @@ use crate::clock::monotonic_ns;
 use crate::config::Config;
 use crate::identity::{Identity, raise_capabilities, retain_capabilities};
 use crate::interpreter::Layout;
-use crate::pause::{PauseListener, has_patience};
+use crate::pause::{FOLLOW, PauseListener};
 use crate::process;
 use crate::sampler::{self, Access, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKind};
 use crate::samplers::{MOST_SAMPLERS, Samplers};
@@ -191,7 +191,7 @@ impl Manager<'_> {
             },
             || {
                 let Follow { asked, sends } = follow.get();
-                let settled = status.sends_done() >= sends || !has_patience(asked);
+                let settled = status.sends_done() >= sends || asked.elapsed() >= FOLLOW;
                 (status.recording(), settled)
             },
         );

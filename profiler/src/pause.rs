@@ -21,7 +21,7 @@ use crate::error::PauseError;
 /// How long either end waits for a byte of the other.
 const SOON: Duration = Duration::from_millis(200);
 /// How long samplers may take to follow. One whose thread ends meanwhile never does.
-const FOLLOW: Duration = Duration::from_millis(500);
+pub(crate) const FOLLOW: Duration = Duration::from_millis(500);
 
 /// What a running profiler records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,16 +38,9 @@ pub enum RecordingState {
 impl RecordingState {
     const ALL: [Self; 3] = [Self::On, Self::EventsOnly, Self::Off];
 
-    pub(crate) fn from_word(word: u64) -> Self {
-        *Self::ALL.get(word as usize).unwrap_or(&Self::On)
-    }
-
-    pub(crate) fn word(self) -> u64 {
-        self as u64
-    }
-
-    fn from_byte(byte: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(byte)).copied()
+    /// The state with this number, by which it stands in the status words and in a request.
+    pub(crate) fn from_number(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 }
 
@@ -90,7 +83,7 @@ impl PauseListener {
         if read.is_err() {
             return;
         }
-        if let Some(wanted) = RecordingState::from_byte(byte[0]) {
+        if let Some(wanted) = RecordingState::from_number(byte[0].into()) {
             set(wanted);
         }
         let (state, settled) = state();
@@ -163,14 +156,9 @@ fn ask(jvm: u32, request: u8) -> Result<(RecordingState, bool), PauseError> {
             io::ErrorKind::WouldBlock => PauseError::Late(jvm),
             _ => system(e),
         })?;
-    let state = RecordingState::from_byte(answer[0])
+    let state = RecordingState::from_number(answer[0].into())
         .ok_or_else(|| system(io::ErrorKind::InvalidData.into()))?;
     Ok((state, answer[1] == 1))
-}
-
-/// How long samplers may take before they count as having followed.
-pub(crate) fn has_patience(since: Instant) -> bool {
-    since.elapsed() < FOLLOW
 }
 
 #[cfg(test)]
@@ -210,11 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn words_and_bytes_are_states() {
+    fn numbers_are_states() {
         for state in RecordingState::ALL {
-            assert_eq!(RecordingState::from_word(state.word()), state);
-            assert_eq!(RecordingState::from_byte(state as u8), Some(state));
+            assert_eq!(RecordingState::from_number(state as u64), Some(state));
         }
-        assert_eq!(RecordingState::from_byte(ASK), None);
+        assert_eq!(RecordingState::from_number(ASK.into()), None);
     }
 }

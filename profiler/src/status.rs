@@ -219,7 +219,7 @@ impl<'a> StatusWords<'a> {
 
     /// What is recorded now.
     pub(crate) fn recording(self) -> RecordingState {
-        RecordingState::from_word(self.get(Word::Recording))
+        RecordingState::from_number(self.get(Word::Recording)).unwrap_or_default()
     }
 
     /// Sets it from this time on, CLOCK_MONOTONIC ns. Only the manager does.
@@ -227,7 +227,7 @@ impl<'a> StatusWords<'a> {
         self.set(Word::PausedNs, self.paused_ns(now));
         let since = if state == RecordingState::On { 0 } else { now };
         self.set(Word::PausedSince, since);
-        self.set(Word::Recording, state.word());
+        self.set(Word::Recording, state as u64);
     }
 
     /// How long the profiler was paused up to this time, ns.

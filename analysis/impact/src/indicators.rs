@@ -10,7 +10,7 @@ use crate::{Resource, Runs, Scheme};
 pub struct Indicator {
     /// The resource.
     pub resource: Resource,
-    /// The value by the equations, within 0 and 1 unless `outside` says why not.
+    /// The value by the equations. It is between 0 and 1 unless `outside` gives a reason.
     pub value: f64,
     /// Its interval at [`CONFIDENCE`](crate::CONFIDENCE); none if a scheme has a single run.
     pub interval: Option<Interval>,

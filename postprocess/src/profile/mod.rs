@@ -378,7 +378,7 @@ fn regions_of(dir: &ProfileDir, hash: &str) -> Result<RegionMap, String> {
     }
 }
 
-/// What is known of queries.
+/// Executions with their plans and generated classes.
 struct Queries {
     plans: HashMap<ExecutionId, Plan>,
     generated: HashMap<ExecutionId, HashMap<String, Vec<usize>>>,

@@ -225,11 +225,11 @@ impl Waits {
             .ended
             .drain(..count)
             .filter_map(|mut wait| {
-                let index = task(wait.start)?;
+                let key = task(wait.start)?;
                 // A guess from another task does not apply to this one.
                 let stack = wait.stack.take();
-                wait.stack = stack.filter(|stack| task(stack.time) == Some(index));
-                Some((index, wait))
+                wait.stack = stack.filter(|stack| task(stack.time) == Some(key));
+                Some((key, wait))
             })
             .collect();
         let mut sampled: HashMap<(K, bool), Vec<(u64, usize)>> = HashMap::new();
