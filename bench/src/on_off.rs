@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use unfuse_format::counted;
 use unfuse_machine::run;
 
 use crate::overhead::Set;
@@ -207,14 +208,14 @@ impl OnOff {
         let sum = |of: fn(&Pair) -> f64| pairs.iter().map(of).sum::<f64>();
         let beside = 100.0 * sum(|pair| pair.beside_s) / sum(|pair| pair.on.jvm_cpu_s);
         let mut body = format!(
-            "TPC-H SF 1, local[2], Spark 4.3, one JVM with unfuse at {} Hz, waits and heartbeats. The queries are cut into {} blocks of \
+            "TPC-H SF 1, local[2], Spark 4.3, one JVM with unfuse at {} Hz, waits and heartbeats. The queries are cut into {} of \
              about {:.0} s; each block runs twice in succession, once recorded and once after `unfuse pause --all`, in random order. {} \
              pairs. A ratio is recorded ÷ paused: geometric means and 95% confidence intervals over the pairs. CPU time is that of the \
              JVM and of the profiler's processes, which are {beside:.2}% of the JVM's. A pause takes away samples, waits, heartbeats, \
              task marks and events; it does not take away frame pointers, debug information or lines in generated code.\n\n\
              | block | queries | wall, ratio | CPU, ratio |\n|---|---|---|---|\n",
             self.rate,
-            blocks.len(),
+            counted(blocks.len(), "block"),
             self.block,
             pairs.len(),
         );

@@ -5,18 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::Report;
 use crate::model::{Comparison, Pair, PairRow, QuerySummary, UnmatchedQuery};
+use crate::numbered::{Key, Numbered};
 use crate::query::{self, Costs};
 use unfuse_postprocess::{Operator, normalised};
 
 /// The runs of one query, as positions in the list.
 type Runs = Vec<usize>;
 
-/// Identifies an operator or heading in two plans, with its number among equal ones.
-type RowKey = (String, usize);
-
 /// An operator or heading with its means over some runs.
 struct Row {
-    key: RowKey,
+    key: Key,
     name: String,
     detail: String,
     heading: bool,
@@ -107,7 +105,7 @@ fn same_descriptions(
 
 fn pair(before: &Report<'_>, old: &Runs, after: &Report<'_>, new: &Runs, replanned: bool) -> Pair {
     let (old_rows, new_rows) = (rows(before, old), rows(after, new));
-    let old_by_key: HashMap<&RowKey, &Row> = old_rows.iter().map(|row| (&row.key, row)).collect();
+    let old_by_key: HashMap<&Key, &Row> = old_rows.iter().map(|row| (&row.key, row)).collect();
     let mut all: Vec<PairRow> = Vec::new();
     for row in &new_rows {
         // Headings without samples count as 0, not as missing.
@@ -158,19 +156,16 @@ fn pair_row(row: &Row, before_ns: Option<u64>, after_ns: Option<u64>) -> PairRow
 /// Operators in the order of the plan, then headings.
 fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    let mut positions: HashMap<RowKey, usize> = HashMap::new();
+    let mut positions: HashMap<Key, usize> = HashMap::new();
     for run in runs {
         let part = &report.parts[*run];
         let costs = Costs::new(report.profile, part);
         let plan = part.plan(report.profile);
         let mut depths: Vec<usize> = Vec::new();
-        let mut seen: HashMap<String, usize> = HashMap::new();
+        let mut numbered = Numbered::default();
         let mut add =
             |name: &str, detail: &str, heading: bool, depth: usize, ns: u64, count: Option<i64>| {
-                let text = normalised(&format!("{name}\n{detail}"));
-                let number = seen.entry(text.clone()).or_default();
-                let key = (text, *number);
-                *number += 1;
+                let key = numbered.key(normalised(&format!("{name}\n{detail}")));
                 let index = *positions.entry(key.clone()).or_insert_with(|| {
                     rows.push(Row {
                         key,

@@ -16,6 +16,7 @@ pub mod impact;
 mod lines;
 mod model;
 mod names;
+mod numbered;
 mod query;
 mod rows;
 pub mod size;

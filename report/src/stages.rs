@@ -65,8 +65,23 @@ fn ns(ms: i64) -> u64 {
     ms.max(0).unsigned_abs().saturating_mul(1_000_000)
 }
 
-fn duration_ms(task: &TaskRow) -> i64 {
+/// From launch to end.
+pub(super) fn duration_ms(task: &TaskRow) -> i64 {
     task.finished_ms.saturating_sub(task.launched_ms).max(0)
+}
+
+/// The part of its duration in which it did not run yet, or had ended and the driver did not know.
+pub(super) fn delay_ms(task: &TaskRow) -> i64 {
+    let ran = [task.run_ms, task.deserialize_ms, task.result_serialize_ms];
+    let ran = ran
+        .iter()
+        .fold(0i64, |sum, ms| sum.saturating_add((*ms).max(0)));
+    duration_ms(task).saturating_sub(ran).max(0)
+}
+
+/// Whether it ended without success.
+pub(super) fn has_failed(task: &TaskRow) -> bool {
+    !["SUCCESS", "RUNNING", ""].contains(&task.status.as_str())
 }
 
 /// The tasks of some stages as columns, each stage with its index in the query.

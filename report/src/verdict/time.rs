@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use unfuse_format::{ApplicationRow, ExecutorRow, FormatError, TaskRow};
 use unfuse_postprocess::{Group, Owner, Profile, WaitReason};
 
-use crate::TasksByStage;
 use crate::model::{Application, PartKind, VerdictPart};
+use crate::{TasksByStage, stages};
 
 /// CPU time under headings, ns.
 type Headings = BTreeMap<&'static str, u64>;
@@ -122,15 +122,11 @@ impl Slots {
     }
 
     fn task(&mut self, task: &TaskRow) {
-        let duration = task.finished_ms.saturating_sub(task.launched_ms).max(0);
-        let ran = [task.run_ms, task.deserialize_ms, task.result_serialize_ms];
-        let ran = ran
-            .iter()
-            .fold(0i64, |sum, ms| sum.saturating_add((*ms).max(0)));
+        let duration = stages::duration_ms(task);
         add(&mut self.task_ns, ns(duration));
-        add(&mut self.delay_ns, ns(duration.saturating_sub(ran)));
+        add(&mut self.delay_ns, ns(stages::delay_ms(task)));
         add(&mut self.gc_ns, ns(task.gc_ms));
-        if !["SUCCESS", "RUNNING", ""].contains(&task.status.as_str()) {
+        if stages::has_failed(task) {
             add(&mut self.failed_ns, ns(duration));
         }
         let bytes = |bytes: i64| bytes.max(0).unsigned_abs();

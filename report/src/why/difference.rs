@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_postprocess::{OperatorKind, WaitReason};
 
-use super::parts::{Amount, Cause, OperatorFacts, OperatorKey, Run};
+use super::parts::{Amount, Cause, OperatorFacts, Run};
 use super::words::{describe, plan_text};
 use super::{CauseKind, Part};
+use crate::numbered::Key;
 
 /// Runs of a query on one side, as their means.
 #[derive(Debug, Clone)]
@@ -15,7 +16,7 @@ pub(super) struct Side {
     /// s.
     pub(super) wall: Amount,
     parts: BTreeMap<Cause, Amount>,
-    operators: BTreeMap<OperatorKey, OperatorFacts>,
+    operators: BTreeMap<Key, OperatorFacts>,
     slots: f64,
     read_bytes: f64,
 }
@@ -34,8 +35,7 @@ impl Side {
             let of = |run: &Run| run.parts.get(cause).copied().unwrap_or_default();
             (cause.clone(), amounts(&of))
         });
-        let exact = |s: f64| Amount { s, variance: 0.0 };
-        let plain = |of: fn(&Run) -> f64| amounts(&|run| exact(of(run))).s;
+        let plain = |of: fn(&Run) -> f64| amounts(&|run| Amount::exact(of(run)));
         let mut operators = BTreeMap::new();
         for run in runs {
             for (key, facts) in &run.operators {
@@ -53,11 +53,11 @@ impl Side {
         }
         Self {
             runs: runs.len(),
-            wall: amounts(&|run| exact(run.wall_s)),
+            wall: plain(|run| run.wall_s),
             parts: parts.collect(),
             operators,
-            slots: plain(|run| run.slots),
-            read_bytes: plain(|run| run.read_bytes as f64),
+            slots: plain(|run| run.slots).s,
+            read_bytes: plain(|run| run.read_bytes as f64).s,
         }
     }
 
@@ -69,20 +69,15 @@ impl Side {
     pub(super) fn parts(&self) -> Vec<Part> {
         let mut found = Vec::new();
         for (cause, amount) in &self.parts {
-            let (kind, what) = self.describe(cause);
+            let (kind, what) = describe(cause, |key| self.operators.get(key));
             found.push(Found {
                 kind,
                 what,
                 amount: *amount,
-                before: None,
-                after: amount.s,
+                times: None,
             });
         }
         finish(found, self.wall.s, self.wall.s)
-    }
-
-    fn describe(&self, cause: &Cause) -> (CauseKind, String) {
-        describe(cause, |key| self.operators.get(key))
     }
 }
 
@@ -91,8 +86,20 @@ struct Found {
     kind: CauseKind,
     what: String,
     amount: Amount,
-    before: Option<f64>,
-    after: f64,
+    /// Seconds before and after.
+    times: Option<[f64; 2]>,
+}
+
+impl Found {
+    /// Of causes whose times are known.
+    fn new(kind: CauseKind, what: String, left: Left) -> Self {
+        Self {
+            kind,
+            what,
+            amount: left.change,
+            times: Some([left.before, left.after]),
+        }
+    }
 }
 
 /// The mean of estimates, with the larger of the variance that they have by themselves and that between them.
@@ -137,15 +144,9 @@ pub(super) fn difference(before: &Side, after: &Side) -> Vec<Part> {
     found.extend(slots(before, after, &mut left));
     found.extend(more_data(before, after, &mut left));
     for (cause, left) in left {
-        let facts = |key: &OperatorKey| after.operators.get(key).or(before.operators.get(key));
+        let facts = |key: &Key| after.operators.get(key).or(before.operators.get(key));
         let (kind, what) = describe(&cause, facts);
-        found.push(Found {
-            kind,
-            what,
-            amount: left.change,
-            before: Some(left.before),
-            after: left.after,
-        });
+        found.push(Found::new(kind, what, left));
     }
     finish(
         found,
@@ -155,7 +156,7 @@ pub(super) fn difference(before: &Side, after: &Side) -> Vec<Part> {
 }
 
 /// What no part explains yet of the change of a cause.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Left {
     before: f64,
     after: f64,
@@ -163,7 +164,13 @@ struct Left {
 }
 
 impl Left {
-    /// Takes everything so many times.
+    fn add(&mut self, other: Self) {
+        self.before += other.before;
+        self.after += other.after;
+        self.change.add(other.change);
+    }
+
+    /// Multiplies all by a factor.
     fn scale(&mut self, factor: f64) {
         self.before *= factor;
         self.after *= factor;
@@ -171,15 +178,15 @@ impl Left {
         self.change.variance *= factor * factor;
     }
 
-    /// Takes so many seconds of the change, s.
+    /// Subtracts seconds that another part explains, and returns them.
     fn take(&mut self, s: f64) -> f64 {
         self.change.s -= s;
         s
     }
 }
 
-/// Gives the waits for a CPU to the work that waited, as far as they are as frequent as before: who uses the CPU longer waits
-/// longer for it. What is left of these waits is contention that came or went.
+/// Attributes the waits for a CPU to the work that waited, at the rate of before: each second of work waited so long. Waits above or
+/// below that rate are contention that came or went.
 fn share_run_queue(left: &mut BTreeMap<Cause, Left>) {
     const QUEUE: Cause = Cause::Wait(WaitReason::RunQueue);
     let Some(queue) = left.get(&QUEUE).copied() else {
@@ -194,7 +201,7 @@ fn share_run_queue(left: &mut BTreeMap<Cause, Left>) {
     if old <= 0.0 {
         return;
     }
-    // No more than there is now.
+    // Not more than these waits now are.
     let ratio = (queue.before / old).min(if new > 0.0 { queue.after / new } else { 0.0 });
     for (cause, left) in left.iter_mut() {
         if is_work(cause) {
@@ -209,22 +216,21 @@ fn share_run_queue(left: &mut BTreeMap<Cause, Left>) {
 
 /// Operators that only one of the plans has, and what moving rows between stages changes with them.
 fn another_plan(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -> Option<Found> {
-    let only = |side: &Side, other: &Side| -> Vec<OperatorKey> {
+    let only = |side: &Side, other: &Side| -> Vec<Key> {
         let keys = side
             .operators
             .iter()
             .filter(|(key, facts)| !facts.passes && !other.operators.contains_key(*key));
         keys.map(|(key, _)| key.clone()).collect()
     };
-    let is_left =
-        |key: &OperatorKey| left.contains_key(&Cause::Operator(key.clone())) || !converts(&key.0);
+    let is_left = |key: &Key| left.contains_key(&Cause::Operator(key.clone())) || !converts(&key.0);
     let (mut gone, mut come) = (only(before, after), only(after, before));
     gone.retain(is_left);
     come.retain(is_left);
     if gone.is_empty() && come.is_empty() {
         return None;
     }
-    let names = |side: &Side, keys: &[OperatorKey]| -> BTreeMap<String, usize> {
+    let names = |side: &Side, keys: &[Key]| -> BTreeMap<String, usize> {
         let mut names = BTreeMap::new();
         for facts in keys.iter().filter_map(|key| side.operators.get(key)) {
             *names.entry(facts.name.clone()).or_default() += 1;
@@ -232,13 +238,7 @@ fn another_plan(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -
         names
     };
     let (gone_names, come_names) = (names(before, &gone), names(after, &come));
-    let mut sum = Found {
-        kind: CauseKind::AnotherPlan,
-        what: plan_text(&gone_names, &come_names),
-        amount: Amount::default(),
-        before: Some(0.0),
-        after: 0.0,
-    };
+    let mut sum = Left::default();
     let is_moving = |cause: &Cause| {
         matches!(
             cause,
@@ -250,7 +250,7 @@ fn another_plan(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -
                 | Cause::Wait(WaitReason::ShuffleFetch | WaitReason::DiskWrite)
         )
     };
-    let moves_rows = |key: &OperatorKey| {
+    let moves_rows = |key: &Key| {
         let facts = after.operators.get(key).or(before.operators.get(key));
         facts.is_some_and(|facts| matches!(facts.kind, OperatorKind::Exchange | OperatorKind::Sort))
     };
@@ -263,13 +263,12 @@ fn another_plan(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -
             cause => stages_differ && is_moving(cause),
         };
         if is_of_plan {
-            sum.amount.add(left.change);
-            *sum.before.get_or_insert(0.0) += left.before;
-            sum.after += left.after;
+            sum.add(*left);
         }
         !is_of_plan
     });
-    Some(sum)
+    let what = plan_text(&gone_names, &come_names);
+    Some(Found::new(CauseKind::AnotherPlan, what, sum))
 }
 
 /// What fewer or more slots change of the time in which tasks occupy them.
@@ -286,9 +285,8 @@ fn slots(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -> Optio
     Some(Found {
         kind: CauseKind::Slots,
         what: format!("{which} slots: {old:.0} before, {new:.0} now"),
-        amount: Amount { s, variance: 0.0 },
-        before: None,
-        after: 0.0,
+        amount: Amount::exact(s),
+        times: None,
     })
 }
 
@@ -309,7 +307,7 @@ fn more_data(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -> O
     let all = rows.or_else(|| ratio(before.read_bytes, after.read_bytes))?;
     let (mut s, mut variance) = (0.0, 0.0);
     for (cause, left) in left.iter_mut().filter(|(cause, _)| cause.is_busy()) {
-        let own = |key: &OperatorKey| {
+        let own = |key: &Key| {
             let rows = |side: &Side| Some(side.operators.get(key)?.rows? as f64);
             ratio(rows(before)?, rows(after)?)
         };
@@ -319,9 +317,7 @@ fn more_data(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -> O
         };
         // No more than the change itself, and in its direction: what did not grow has no part in it.
         let expected = left.before * (growth - 1.0);
-        let limits = [0.0, left.change.s];
-        let (low, high) = (limits[0].min(limits[1]), limits[0].max(limits[1]));
-        let taken = expected.clamp(low, high);
+        let taken = expected.clamp(left.change.s.min(0.0), left.change.s.max(0.0));
         variance += left.change.variance * (taken / left.change.s.abs().max(1e-9)).abs().min(1.0);
         s += left.take(taken);
     }
@@ -335,27 +331,20 @@ fn more_data(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -> O
         kind: CauseKind::Data,
         what: change,
         amount: Amount { s, variance },
-        before: None,
-        after: 0.0,
+        times: None,
     })
 }
 
 /// Operators that were fused into a generated loop before and are not now, or the other way round, with those that only convert
 /// rows for such loops.
 fn not_fused(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -> Option<Found> {
-    let mut sum = Found {
-        kind: CauseKind::Codegen,
-        what: String::new(),
-        amount: Amount::default(),
-        before: Some(0.0),
-        after: 0.0,
-    };
+    let mut sum = Left::default();
     let (mut lost, mut won) = (0usize, 0usize);
     let changes = before.operators.iter().any(|(key, facts)| {
         let now = after.operators.get(key);
         now.is_some_and(|now| now.fused != facts.fused)
     });
-    let fused = |side: &Side, key: &OperatorKey| side.operators.get(key).map(|facts| facts.fused);
+    let fused = |side: &Side, key: &Key| side.operators.get(key).map(|facts| facts.fused);
     left.retain(|cause, left| {
         let Cause::Operator(key) = cause else {
             return true;
@@ -366,12 +355,10 @@ fn not_fused(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -> O
             (Some(_), None) | (None, Some(_)) if changes && converts(&key.0) => {}
             _ => return true,
         }
-        sum.amount.add(left.change);
-        *sum.before.get_or_insert(0.0) += left.before;
-        sum.after += left.after;
+        sum.add(*left);
         false
     });
-    sum.what = match (lost, won) {
+    let what = match (lost, won) {
         (0, 0) => return None,
         (lost, 0) => format!(
             "whole-stage code generation is off for {}",
@@ -382,7 +369,7 @@ fn not_fused(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -> O
             unfuse_format::counted(won, "operator")
         ),
     };
-    Some(sum)
+    Some(Found::new(CauseKind::Codegen, what, sum))
 }
 
 /// Whether an operator, by its key, only converts between columns and rows.
@@ -413,8 +400,7 @@ fn finish(found: Vec<Found>, whole: f64, wall: f64) -> Vec<Part> {
             kind: CauseKind::Remainder,
             what: "everything else".to_owned(),
             amount: rest,
-            before: None,
-            after: 0.0,
+            times: None,
         }));
     }
     parts
@@ -428,8 +414,8 @@ fn part(found: &Found) -> Part {
         seconds: found.amount.s,
         seconds_low: found.amount.s - half,
         seconds_high: found.amount.s + half,
-        before_s: found.before,
-        after_s: found.before.map(|_| found.after),
+        before_s: found.times.map(|[before, _]| before),
+        after_s: found.times.map(|[_, after]| after),
         command: None,
     }
 }

@@ -21,7 +21,7 @@ use unfuse_postprocess::normalised;
 use crate::words::shell;
 use crate::{Report, ReportError};
 use difference::{Side, difference};
-use parts::Run;
+use parts::{Executors, Run};
 
 pub use text::render;
 
@@ -360,11 +360,9 @@ fn position(report: &Report<'_>, query: i64) -> Result<usize, ReportError> {
 }
 
 fn runs(report: &Report<'_>, at: &Positions) -> Result<Vec<Run>, ReportError> {
-    let mut runs = Vec::new();
-    for at in at {
-        runs.extend(Run::new(report, *at)?);
-    }
-    Ok(runs)
+    let executors = Executors::from_profile(report.profile)?;
+    let runs = at.iter().filter_map(|at| Run::new(report, *at, &executors));
+    Ok(runs.collect())
 }
 
 fn described(report: &Report<'_>, at: &Positions, wall_s: f64) -> Runs {

@@ -9,13 +9,11 @@ use unfuse_postprocess::{
 };
 
 use super::timeline::{Gaps, Part as StagePart, Span, divide};
+use crate::numbered::{Key, Numbered};
 use crate::query;
-use crate::stages::Attempt;
+use crate::stages::{self, Attempt};
 use crate::verdict::slots_at;
 use crate::{Part, Report};
-
-/// What makes an operator the same in two plans, and which of several equal ones it is.
-pub(super) type OperatorKey = (String, usize);
 
 /// What took a part of the wall time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +25,7 @@ pub(super) enum Cause {
     /// No stage ran any more.
     AfterStages,
     /// CPU time of an operator.
-    Operator(OperatorKey),
+    Operator(Key),
     /// CPU time of tasks in no operator.
     Heading(&'static str),
     /// Tasks waited.
@@ -66,6 +64,11 @@ pub(super) struct Amount {
 }
 
 impl Amount {
+    /// An amount that is no estimate.
+    pub(super) fn exact(s: f64) -> Self {
+        Self { s, variance: 0.0 }
+    }
+
     pub(super) fn add(&mut self, other: Self) {
         self.s += other.s;
         self.variance += other.variance;
@@ -91,7 +94,7 @@ pub(super) struct Run {
     pub(super) wall_s: f64,
     /// They add up to the wall time.
     pub(super) parts: BTreeMap<Cause, Amount>,
-    pub(super) operators: BTreeMap<OperatorKey, OperatorFacts>,
+    pub(super) operators: BTreeMap<Key, OperatorFacts>,
     /// Slots when it began.
     pub(super) slots: f64,
     /// Bytes that tasks read of files.
@@ -107,15 +110,10 @@ struct Sampled {
 
 impl Run {
     /// The run at a position of a report's list; none where its start or end is not known.
-    ///
-    /// # Errors
-    /// If executors cannot be read.
-    pub(super) fn new(report: &Report<'_>, at: usize) -> Result<Option<Self>, FormatError> {
+    pub(super) fn new(report: &Report<'_>, at: usize, executors: &Executors) -> Option<Self> {
         let (profile, part) = (report.profile, &report.parts[at]);
         let summary = &report.summary.queries[at];
-        let Some((from, duration)) = summary.started_ms.zip(summary.duration_ms) else {
-            return Ok(None);
-        };
+        let (from, duration) = summary.started_ms.zip(summary.duration_ms)?;
         let to = from.saturating_add(duration);
         let attempts = query::attempts(profile, part);
         let tasks = |attempt: &Attempt| {
@@ -126,7 +124,9 @@ impl Run {
             .iter()
             .map(|attempt| span(profile, part, *attempt, tasks(attempt)))
             .collect();
-        let slots = slots(profile, part, from)?.unwrap_or_else(|| most_at_once(&spans));
+        let slots = executors
+            .slots(&part.app, from)
+            .unwrap_or_else(|| most_at_once(&spans));
         let (stages, gaps) = divide(from, to, &spans, slots);
         let (operators, keys) = operators(profile, part);
         let sampled = sampled(profile, part, &keys);
@@ -142,7 +142,7 @@ impl Run {
             let sampled = sampled.get(attempt).unwrap_or(&nothing);
             run.add_stage(stage, tasks(attempt), sampled);
         }
-        Ok(Some(run))
+        Some(run)
     }
 
     fn add(&mut self, cause: Cause, amount: Amount) {
@@ -157,7 +157,7 @@ impl Run {
             (Cause::BetweenStages, gaps.between),
             (Cause::AfterStages, gaps.after),
         ] {
-            self.add(cause, exact(ms / 1e3));
+            self.add(cause, Amount::exact(ms / 1e3));
         }
     }
 
@@ -179,16 +179,19 @@ impl Run {
         };
         let whole = busy + stage.idle;
         if whole <= 0.0 {
-            return self.add(Cause::Unknown, exact(stage.wall / 1e3));
+            return self.add(Cause::Unknown, Amount::exact(stage.wall / 1e3));
         }
         let seconds = stage.wall / whole / 1e3;
         // Slots that no task of the stage could have used, however long the others took.
         let few = (self.slots - tasks.len() as f64).max(0.0) * stage.wall;
         let few = few.min(stage.idle);
-        self.add(Cause::FewTasks, exact(few * seconds));
-        self.add(Cause::LastTasks, exact((stage.idle - few) * seconds));
-        self.add(Cause::Scheduling, exact(times.delay * seconds));
-        self.add(Cause::FailedTasks, exact(times.failed * seconds));
+        self.add(Cause::FewTasks, Amount::exact(few * seconds));
+        self.add(
+            Cause::LastTasks,
+            Amount::exact((stage.idle - few) * seconds),
+        );
+        self.add(Cause::Scheduling, Amount::exact(times.delay * seconds));
+        self.add(Cause::FailedTasks, Amount::exact(times.failed * seconds));
         // Samples of tasks that failed are among the others.
         let ran = (busy - times.delay - times.failed).max(0.0);
         let scale = if sampled_ms > ran {
@@ -201,13 +204,11 @@ impl Run {
             let variance = if *samples > 0.0 { s * s / samples } else { 0.0 };
             self.add(cause.clone(), Amount { s, variance });
         }
-        self.add(Cause::Unknown, exact((ran - sampled_ms * scale) * seconds));
+        self.add(
+            Cause::Unknown,
+            Amount::exact((ran - sampled_ms * scale) * seconds),
+        );
     }
-}
-
-/// An amount that is no estimate.
-fn exact(s: f64) -> Amount {
-    Amount { s, variance: 0.0 }
 }
 
 /// Sums over the tasks of a stage, slot-ms.
@@ -224,15 +225,13 @@ impl TaskTimes {
     fn new(tasks: &[TaskRow]) -> Self {
         let mut times = Self::default();
         for task in tasks {
-            let all = task.finished_ms.saturating_sub(task.launched_ms).max(0) as f64;
+            let all = stages::duration_ms(task) as f64;
             times.all += all;
-            if task.status != "SUCCESS" {
+            if stages::has_failed(task) {
                 times.failed += all;
                 continue;
             }
-            let ran = [task.run_ms, task.deserialize_ms, task.result_serialize_ms];
-            let ran: f64 = ran.iter().map(|ms| (*ms).max(0) as f64).sum();
-            times.delay += (all - ran).max(0.0);
+            times.delay += stages::delay_ms(task) as f64;
             times.read_bytes = times.read_bytes.saturating_add(task.input_bytes.max(0));
         }
         times
@@ -259,16 +258,32 @@ fn span(profile: &Profile, part: &Part, attempt: Attempt, tasks: &[TaskRow]) -> 
     }
 }
 
-/// Slots of the query's application at a time, ms since the epoch; none where no executor with cores is known.
-fn slots(profile: &Profile, part: &Part, time: i64) -> Result<Option<f64>, FormatError> {
-    let of_app = |app: &str| app == part.app;
-    let applications = profile.rows::<ApplicationRow>()?;
-    let executors = profile.rows::<ExecutorRow>()?;
-    Ok(slots_at(
-        executors.iter().filter(|row| of_app(&row.app)),
-        applications.iter().filter(|row| of_app(&row.app)),
-        time,
-    ))
+/// The applications of a profile and their executors.
+pub(super) struct Executors {
+    applications: Vec<ApplicationRow>,
+    executors: Vec<ExecutorRow>,
+}
+
+impl Executors {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// If their tables cannot be read.
+    pub(super) fn from_profile(profile: &Profile) -> Result<Self, FormatError> {
+        Ok(Self {
+            applications: profile.rows()?,
+            executors: profile.rows()?,
+        })
+    }
+
+    /// Slots of an application at a time, ms since the epoch; none where no executor with cores is known.
+    fn slots(&self, app: &str, time: i64) -> Option<f64> {
+        slots_at(
+            self.executors.iter().filter(|row| row.app == app),
+            self.applications.iter().filter(|row| row.app == app),
+            time,
+        )
+    }
 }
 
 /// The most tasks that ran at one time; at least 1.
@@ -287,20 +302,14 @@ fn most_at_once(spans: &[Span]) -> f64 {
 }
 
 /// The operators of the plan, and the key of each node.
-fn operators(
-    profile: &Profile,
-    part: &Part,
-) -> (BTreeMap<OperatorKey, OperatorFacts>, Vec<OperatorKey>) {
+fn operators(profile: &Profile, part: &Part) -> (BTreeMap<Key, OperatorFacts>, Vec<Key>) {
     let nodes = part.plan(profile).map_or(&[][..], |plan| &plan.nodes);
     let rows = query::rows(profile, part);
     let (mut facts, mut keys) = (BTreeMap::new(), Vec::new());
-    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut numbered = Numbered::default();
     for (at, node) in nodes.iter().enumerate() {
         let Operator { kind, passes, .. } = Operator::from_name(&node.operator);
-        let text = key_text(node, kind);
-        let number = seen.entry(text.clone()).or_default();
-        let key = (text, *number);
-        *number += 1;
+        let key = numbered.key(key_text(node, kind));
         let count = |of: &[Option<i64>]| of.get(at).copied().flatten();
         let of = OperatorFacts {
             id: node.id,
@@ -335,7 +344,7 @@ fn key_text(node: &PlanNode, kind: OperatorKind) -> String {
 fn sampled(
     profile: &Profile,
     part: &Part,
-    keys: &[OperatorKey],
+    keys: &[Key],
 ) -> HashMap<Attempt, BTreeMap<Cause, Sampled>> {
     let mut sampled: HashMap<Attempt, BTreeMap<Cause, Sampled>> = HashMap::new();
     let mut add = |group: &Group, cause: Cause, ns: u64, samples: u64| {

@@ -7,9 +7,10 @@ use unfuse_postprocess::WaitReason;
 use super::CauseKind;
 use super::Part;
 use super::difference::{Side, difference};
-use super::parts::{Amount, Cause, OperatorFacts, OperatorKey, Run};
+use super::parts::{Amount, Cause, OperatorFacts, Run};
+use crate::numbered::Key;
 
-fn key(name: &str) -> OperatorKey {
+fn key(name: &str) -> Key {
     (name.to_owned(), 0)
 }
 

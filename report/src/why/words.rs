@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use unfuse_postprocess::{OperatorKind, WaitReason};
 
 use super::CauseKind;
-use super::parts::{Cause, OperatorFacts, OperatorKey};
+use super::parts::{Cause, OperatorFacts};
+use crate::numbered::Key;
 use crate::words::{name, waited_for};
 
 /// `BroadcastHashJoin became SortMergeJoin, 2 Exchange, 2 Sort`.
@@ -35,7 +36,7 @@ pub(super) fn plan_text(gone: &BTreeMap<String, usize>, come: &BTreeMap<String, 
 /// What a cause is about, and how it is called.
 pub(super) fn describe<'a>(
     cause: &Cause,
-    facts: impl Fn(&OperatorKey) -> Option<&'a OperatorFacts>,
+    facts: impl Fn(&Key) -> Option<&'a OperatorFacts>,
 ) -> (CauseKind, String) {
     match cause {
         Cause::Planning => (
