@@ -145,6 +145,17 @@ impl Maps {
         (self.jvm.0..self.jvm.1).contains(&address)
     }
 
+    /// Whether an address is in a library other than HotSpot and the C library, which HotSpot calls.
+    pub fn in_other_library(&self, address: u64) -> bool {
+        const C_LIBRARY: [&str; 5] = ["libc.", "libc-", "libpthread", "ld-musl", "[vdso]"];
+        self.find(address).is_some_and(|mapping| {
+            let name = mapping.path.rsplit('/').next().unwrap_or_default();
+            !name.is_empty()
+                && !self.in_jvm(address)
+                && !C_LIBRARY.iter().any(|start| name.starts_with(start))
+        })
+    }
+
     /// Whether an address is in the JVM's range for generated code.
     pub fn in_code_cache(&self, address: u64) -> bool {
         (self.code_cache.0..self.code_cache.1).contains(&address)

@@ -39,7 +39,9 @@ impl Chains<'_> {
         let state = match self {
             Self::Pointers(interpreted) => {
                 interpreted.complete(chain, sample, maps);
-                let state = repair::repair(chain, sample, maps);
+                let state = repair::repair(chain, sample, maps, |ip| {
+                    interpreted.is_described(ip, sample.time)
+                });
                 interpreted.mark(chain, sample, maps);
                 state
             }

@@ -115,6 +115,11 @@ impl<'a> InterpretedFrames<'a> {
         &mut self.tagged
     }
 
+    /// Whether the JVM has described the code at an address.
+    pub(super) fn is_described(&self, ip: u64, time: u64) -> bool {
+        self.map.reader().shape(ip, time).is_some()
+    }
+
     /// Inserts the caller that the kernel skipped into `chain`; the interpreter's code is handled separately.
     pub(super) fn complete(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
         leaf::complete_barriers(chain, sample);

@@ -11,7 +11,8 @@
 //! after its leaf. And calls that have returned leave links in the stack, which lead to frames that still exist: if rbp
 //! is a frame of libjvm, a true link leads to that frame, and a link of an earlier call leads past it. If the kernel's
 //! walk reaches libjvm through other native code (`clock_gettime` of libc and the vDSO), all links are those of earlier
-//! calls.
+//! calls. If only libc is above libjvm (a thread that waits), libjvm's own links are the innermost true ones: its frames
+//! have buffers that still contain links of earlier calls.
 
 use super::interpreted::TaggedFrames;
 use crate::maps::Maps;
@@ -36,8 +37,14 @@ pub(super) enum Chain {
     Broken,
 }
 
-/// Repairs `chain` (leaf first) if it contains no generated code, skips some, or ends at a leaf of it.
-pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> Chain {
+/// Repairs `chain` (leaf first) if it contains no generated code, skips some, or ends at a leaf of it. `is_described`
+/// says whether the JVM has described the code at an address.
+pub(super) fn repair(
+    chain: &mut Vec<u64>,
+    sample: &Sample<'_>,
+    maps: &Maps,
+    is_described: impl Fn(u64) -> bool,
+) -> Chain {
     let in_code = |word: u64| maps.in_code_cache(word);
     let generated = chain.iter().position(|ip| in_code(*ip));
     // Generated code or the JVM calls generated code.
@@ -54,8 +61,22 @@ pub(super) fn repair(chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) -> 
         base: sample.stack_pointer,
         words: &stack,
     };
-    let first = stack.iter().position(|word| in_code(*word));
-    let best = first.and_then(|first| view.best_chain(first, &in_code, &is_caller));
+    // Numbers may look like addresses of the large range for generated code, so described code goes first.
+    let described = |word: u64| in_code(word) && is_described(word);
+    let first_of = |is_code: &dyn Fn(u64) -> bool| stack.iter().position(|word| is_code(*word));
+    let is_broken = is_lost || generated.is_none();
+    let by_jvm = if is_broken && !chain.first().is_some_and(|ip| maps.in_other_library(*ip)) {
+        let other = stack.iter().position(|word| maps.in_other_library(*word));
+        other.unwrap_or(stack.len())
+    } else {
+        0
+    };
+    let best_of = |is_code: &dyn Fn(u64) -> bool| {
+        let is_caller = |word: u64| is_code(word) || maps.in_jvm(word);
+        first_of(is_code).and_then(|first| view.best_chain(first, by_jvm, is_code, &is_caller))
+    };
+    let best = best_of(&described).or_else(|| best_of(&in_code));
+    let first = first_of(&described).or_else(|| first_of(&in_code));
     if let (Some(generated @ 2..), Some((from, _))) = (generated, &best)
         && let Some(entry) = view.entry(sample.frame_pointer, &chain[1..generated], maps)
         && match entry {
@@ -144,18 +165,27 @@ impl View<'_> {
         (offset.is_multiple_of(8) && index + 1 < self.words.len()).then_some(index)
     }
 
-    /// The innermost link that leads furthest up, from word `first` on, and the return addresses from there. Buffers in
-    /// native frames contain data of earlier calls, including old links: such a link breaks off, or joins the true
-    /// chain further up.
+    /// The innermost link that leads furthest up, and the return addresses from there: a link to generated code, of
+    /// which `first` is the first word, or to libjvm below word `by_jvm`. Buffers in native frames contain data of
+    /// earlier calls, including old links: such a link breaks off, or joins the true chain further up.
     fn best_chain(
         &self,
         first: usize,
-        in_code: &impl Fn(u64) -> bool,
-        is_caller: &impl Fn(u64) -> bool,
+        by_jvm: usize,
+        is_code: &dyn Fn(u64) -> bool,
+        is_caller: &dyn Fn(u64) -> bool,
     ) -> Option<(usize, Vec<u64>)> {
+        let last = self.words.len().saturating_sub(1);
+        let begin = if by_jvm > 0 {
+            0
+        } else {
+            first.saturating_sub(1)
+        };
+        let candidates = (begin..last).filter(|slot| match *slot < by_jvm {
+            true => self.is_link(*slot, is_caller),
+            false => self.is_link(*slot, is_code),
+        });
         let mut best: Option<(u64, usize, Vec<u64>)> = None;
-        let candidates = (first.saturating_sub(1)..self.words.len().saturating_sub(1))
-            .filter(|slot| self.is_link(*slot, in_code));
         for slot in candidates.take(MAX_CANDIDATES) {
             let (reach, callers) = self.follow(slot, is_caller);
             if best.as_ref().is_none_or(|(furthest, ..)| reach > *furthest) {
@@ -187,7 +217,7 @@ impl View<'_> {
     }
 
     /// Whether links lead from one slot to another one further up.
-    fn leads_to(&self, from: usize, to: usize, is_caller: &impl Fn(u64) -> bool) -> bool {
+    fn leads_to(&self, from: usize, to: usize, is_caller: &dyn Fn(u64) -> bool) -> bool {
         let mut slot = from;
         while slot < to && self.is_link(slot, is_caller) {
             match self.index(self.words[slot]) {
@@ -199,13 +229,13 @@ impl View<'_> {
     }
 
     /// Whether a slot contains a frame pointer that leads up, followed by a caller's return address.
-    fn is_link(&self, slot: usize, is_caller: &impl Fn(u64) -> bool) -> bool {
+    fn is_link(&self, slot: usize, is_caller: &dyn Fn(u64) -> bool) -> bool {
         let (saved, own) = (self.words[slot], self.address(slot));
         saved > own && saved - own < LARGEST_FRAME && is_caller(self.words[slot + 1])
     }
 
     /// The highest address to which links lead from a slot, with their return addresses.
-    fn follow(&self, from: usize, is_caller: &impl Fn(u64) -> bool) -> (u64, Vec<u64>) {
+    fn follow(&self, from: usize, is_caller: &dyn Fn(u64) -> bool) -> (u64, Vec<u64>) {
         let (mut slot, mut callers) = (from, Vec::new());
         loop {
             callers.push(self.words[slot + 1]);
@@ -228,6 +258,8 @@ mod tests {
 
     /// The range of generated code.
     const CODE: std::ops::Range<u64> = 0x1000..0x2000;
+    /// Its first address that is not described.
+    const UNDESCRIBED: u64 = 0x1f00;
     const STACK: u64 = 0x8000;
     /// Not in code, though it looks like an interpreted frame.
     const STRAY: u64 = 0xbff8_0000_0000_0000;
@@ -244,7 +276,7 @@ mod tests {
         let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let mut sample = Sample::from_stack(STACK, &bytes);
         sample.frame_pointer = frame_pointer;
-        let state = repair(&mut chain, &sample, &maps);
+        let state = repair(&mut chain, &sample, &maps, |word| word < UNDESCRIBED);
         drop_non_code_frames(&mut chain, &TaggedFrames::new(None), &maps);
         (state, chain)
     }
@@ -306,6 +338,20 @@ mod tests {
         assert_eq!(repaired(vec![0x1010, STRAY], &stack), expected);
     }
 
+    #[test]
+    fn a_number_that_looks_like_code_is_no_caller() {
+        #[rustfmt::skip]
+        let stack = [
+            STACK + 48, UNDESCRIBED + 2, UNDESCRIBED, 0,
+            STACK + 4096, 0x1010,
+        ];
+        let expected = (Chain::Repaired, vec![native(), 0x1010]);
+        assert_eq!(repaired(vec![native()], &stack), expected);
+        // Code that is not described yet: nothing better is known.
+        let expected = (Chain::Repaired, vec![native(), UNDESCRIBED + 2]);
+        assert_eq!(repaired(vec![native()], &stack[..4]), expected);
+    }
+
     /// A library that libjvm called, and a link at the top of the stack to the frame at `leads_to`. rbp is libjvm's
     /// frame at word 4, which leads to generated code at word 8.
     fn called_by_the_jvm(leads_to: u64) -> (Chain, Vec<u64>) {
@@ -329,6 +375,31 @@ mod tests {
     fn callers_are_found_that_libjvm_called() {
         let complete = vec![native(), 0x1020, jvm(), 0x1010];
         assert_eq!(called_by_the_jvm(4), (Chain::Repaired, complete));
+    }
+
+    /// A thread that waits: `leaf`, libjvm's frame at word 4, and between it and its Java caller's frame at word 10 a
+    /// link of an earlier call, which leads to the same frame of Java.
+    fn waits_in(leaf: u64) -> (Chain, Vec<u64>) {
+        let [wrapper, caller, further] = [10, 14, 512].map(|word| STACK + 8 * word);
+        #[rustfmt::skip]
+        let stack = [
+            0, 0, 0, 0,
+            wrapper, jvm(), caller, 0x1100, 0, 0,
+            caller, 0x1010, 0, 0,
+            further, 0x1020,
+        ];
+        repaired(vec![leaf], &stack)
+    }
+
+    #[test]
+    fn a_link_in_a_frame_of_libjvm_is_no_caller_of_libc() {
+        let leaf = libc::getppid as *const () as u64;
+        let whole = vec![leaf, jvm(), 0x1010, 0x1020];
+        assert_eq!(waits_in(leaf), (Chain::Repaired, whole));
+        // Another library's frames contain links of libjvm's earlier calls.
+        let (state, chain) = waits_in(native());
+        assert_eq!((state, &chain[..1]), (Chain::Repaired, &[native()][..]));
+        assert!(!chain.contains(&jvm()), "{chain:x?}");
     }
 
     #[test]
