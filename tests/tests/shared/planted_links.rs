@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use unfuse_tests::{
@@ -20,6 +21,10 @@ const NOBODY: u32 = 65_534;
 
 /// CAP_IPC_LOCK and CAP_PERFMON: what it takes to open an event and to map its ring.
 const TO_OPEN_EVENTS: u64 = 1 << 14 | 1 << 38;
+
+/// Held for reading while a JVM of `nobody` starts, for writing while a test has planted files in `nobody`'s folder of
+/// performance data: a JVM that starts opens all files there, and waits for the writer of a FIFO.
+static PERFORMANCE_DATA: RwLock<()> = RwLock::new(());
 
 /// A program that nobody runs.
 fn by_nobody(program: impl AsRef<Path>) -> Command {
@@ -48,6 +53,8 @@ impl Running {
             "this test records another user's JVM: run it as root"
         );
         compile(java_home, "Hot.java", home);
+        let starting = PERFORMANCE_DATA.read();
+        let _starting = starting.unwrap_or_else(PoisonError::into_inner);
         // Its working directory may be one that it cannot write.
         let truth = HotTruth::in_dir(&home.join("work"));
         let java = by_nobody(java_home.join("bin/java"))
@@ -386,6 +393,8 @@ fn links_in_place_of_performance_data_are_not_read() {
     let java = Running::start(&jdks()[0], home.path(), &work);
     let folder = Path::new("/tmp/hsperfdata_nobody");
     let data = folder.join(java.pid());
+    let planting = PERFORMANCE_DATA.write();
+    let _planting = planting.unwrap_or_else(PoisonError::into_inner);
     run(by_nobody("rm").arg(&data));
     plant_each(&data, &precious, |what| {
         let profile = home.path().join("profile");
