@@ -18,7 +18,7 @@ UNFUSE := target/release/unfuse
 # What a user gets; benchmarks and fuzz targets are not part of it.
 PROGRAM := --package unfuse-cli --package unfuse-agent
 
-.PHONY: help build demo dist test check spark test-java test-rust test-page test-loom test-miri test-alone test-shared lint grammar bench clean
+.PHONY: help build plugin demo dist test check spark test-java test-rust test-page test-loom test-miri test-alone test-shared lint grammar bench clean
 
 help:
 	@echo "make demo    profile a TPC-H query on local Spark and show the result"
@@ -27,6 +27,7 @@ help:
 	@echo "make check   formats, lints and unit tests: minutes, for every day"
 	@echo "make test-miri  the code map's tests under miri (minutes; needs a nightly toolchain)"
 	@echo "make build   target/release/unfuse and target/release/libunfuse.so"
+	@echo "make plugin  target/release/unfuse-spark.jar, for Spark's setting spark.plugins"
 	@echo "make examples   the examples in documents again, on real Spark (minutes)"
 	@echo "make dist    what a release consists of, below target/archives (minutes)"
 	@echo "make bench   every page of docs/results again (takes hours)"
@@ -36,6 +37,14 @@ help:
 build: tools $(wildcard $(JAR) $(PAGE))
 	cargo build --release --locked --quiet $(PROGRAM)
 	@tests/split-debug.sh $(UNFUSE) target/release/libunfuse.so
+
+# The jar for spark.plugins: the plugin, with the agent and the program inside.
+plugin: build
+	rm -rf target/plugin && mkdir -p target/plugin/native/linux-x86_64
+	cp target/release/unfuse target/release/libunfuse.so target/plugin/native/linux-x86_64/
+	cp spark-patches/target/unfuse-spark-plugin.jar target/plugin/unfuse-spark.jar
+	jar --update --file target/plugin/unfuse-spark.jar -C target/plugin native
+	mv target/plugin/unfuse-spark.jar target/release/unfuse-spark.jar
 
 # Prints at the end how long each part took.
 demo: tools
@@ -67,7 +76,7 @@ grammar: $(GRAMMAR)
 	tests/grammar/check.py $(GRAMMAR) tests/grammar/target/classes
 
 # Spark and data of the end-to-end tests, in the user's cache directory.
-spark: build
+spark: build plugin
 	$(UNFUSE) setup --spark 4.3 --spark 3.5 --tpch 1 --tpch 0.2
 
 # The module's tests run on Spark 3.5 from Maven Central and on the jars of the installed PySpark 4.

@@ -55,6 +55,7 @@ enum Command {
     Completions(commands::completions::Completions),
     Man(commands::man::Man),
     Agent(commands::agent::Agent),
+    Launch(commands::launch::Launch),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         Command::Completions(completions) => completions.execute(),
         Command::Man(man) => man.execute(),
         Command::Agent(agent) => agent.execute(),
+        Command::Launch(launch) => launch.execute(),
     };
     match result {
         Ok(code) => code,

@@ -1,6 +1,7 @@
 //! Attaches to a running JVM, and detaches from it without a trace.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use jni::{Env, JavaVM};
@@ -10,18 +11,21 @@ use jvmti_bindings::sys::jvmti::{
     JVMTI_EVENT_DYNAMIC_CODE_GENERATED, JVMTI_EVENT_THREAD_END, JVMTI_EVENT_THREAD_START,
 };
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
-use unfuse_profiler::Session;
 use unfuse_profiler::attach::Control;
 use unfuse_profiler::options::Options;
+use unfuse_profiler::{Session, Shipment, Threads};
 
 use crate::agent::{Agent, install, is_installed, remove, with_agent};
 use crate::event_queue::EventQueue;
-use crate::events::{add_capabilities, code_and_thread_callbacks, enable, set_event};
+use crate::events::{
+    add_capabilities, add_transforming, code_and_thread_callbacks, enable, set_event,
+};
 use crate::hotspot::{self, NativeThreads};
 use crate::jni_env::{clear_exception, with_daemon_thread};
 use crate::methods::Methods;
+use crate::properties::{AGENT_PROPERTY, has_property};
 use crate::recompile::recompile;
-use crate::{code_events, threads};
+use crate::{classes, code_events, onload, plugin, threads};
 
 /// How long active callbacks may take.
 const UNDER_WAY: Duration = Duration::from_secs(5);
@@ -40,8 +44,14 @@ const REFERENCES: usize = 16;
 static BUSY: AtomicBool = AtomicBool::new(false);
 static RECORDINGS: AtomicU32 = AtomicU32::new(0);
 
-/// Starts a thread that serves the recorder.
-pub(crate) fn start(vm: JavaVM, options: Options) -> Result<(), String> {
+/// Why a second one does not begin.
+const PROFILED: &str = "this JVM is being profiled already";
+
+/// Whether the agent came up, or why not.
+pub(crate) type Outcome = Result<(), String>;
+
+/// Starts a thread that serves the recorder, and says there when samples are taken.
+pub(crate) fn start(vm: JavaVM, options: Options) -> Result<Receiver<Outcome>, String> {
     let Some(name) = &options.attach else {
         return Err(
             "this agent is loaded into a running JVM by `unfuse record --pid` only".to_owned(),
@@ -49,9 +59,11 @@ pub(crate) fn start(vm: JavaVM, options: Options) -> Result<(), String> {
     };
     let control =
         Control::connect(name).map_err(|e| format!("cannot reach `unfuse record`: {e}"))?;
+    let (outcome, receiver) = sync_channel(1);
     if is_installed() || BUSY.swap(true, Ordering::SeqCst) {
-        control.failed("this JVM is being profiled already");
-        return Ok(());
+        control.failed(PROFILED);
+        let _ = outcome.send(Err(PROFILED.to_owned()));
+        return Ok(receiver);
     }
     // Signals are for the JVM's threads, except those that running Java needs.
     let mut blocked = SigSet::all();
@@ -69,7 +81,7 @@ pub(crate) fn start(vm: JavaVM, options: Options) -> Result<(), String> {
         .name("unfuse".to_owned())
         .spawn(move || {
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                serve(&vm, &control, options);
+                serve(&vm, &control, options, &outcome);
             }));
             BUSY.store(false, Ordering::SeqCst);
             // Only now, because the next recording may follow at once.
@@ -78,64 +90,95 @@ pub(crate) fn start(vm: JavaVM, options: Options) -> Result<(), String> {
     if let Ok(mask) = before {
         let _ = mask.thread_set_mask();
     }
-    spawned.map(drop).map_err(|e| {
+    spawned.map(|_| receiver).map_err(|e| {
         BUSY.store(false, Ordering::SeqCst);
         format!("cannot start a thread: {e}")
     })
 }
 
-fn serve(vm: &JavaVM, control: &Control, options: Options) {
+fn serve(vm: &JavaVM, control: &Control, options: Options, outcome: &SyncSender<Outcome>) {
+    let fail = |reason: &str| {
+        control.failed(reason);
+        let _ = outcome.send(Err(reason.to_owned()));
+    };
     let session = match control.session() {
         Ok(session) => session,
-        Err(e) => return control.failed(&format!("the recorder's memory did not arrive: {e}")),
+        Err(e) => return fail(&format!("the recorder's memory did not arrive: {e}")),
     };
+    let stays = options.plugin;
     let served = with_daemon_thread(vm, c"unfuse", |env| {
         match attach(vm, env, session, options) {
             Ok(recompiles) => {
                 if control.ready(hotspot::layout(vm.get_raw().cast()), recompiles) {
                     with_agent(|agent| watch_threads(agent, vm, env));
                     control.going();
+                    let _ = outcome.send(Ok(()));
+                    if stays {
+                        return;
+                    }
+                    control.wait_for_end();
+                } else {
+                    let _ = outcome.send(Err("the recorder has ended".to_owned()));
                 }
             }
-            Err(reason) => control.failed(&reason),
+            Err(reason) => fail(&reason),
         }
         detach();
     });
     if served.is_none() {
-        control.failed("this JVM takes no more threads");
+        fail("this JVM takes no more threads");
     }
 }
 
-/// Installs the agent and processes all existing code; returns whether the JVM recompiles it.
-fn attach(vm: &JavaVM, env: &Env<'_>, session: Session, options: Options) -> Result<bool, String> {
+/// Installs the agent and reads all compiled code; returns whether the JVM compiles it again.
+fn attach(
+    vm: &JavaVM,
+    env: &mut Env<'_>,
+    session: Session,
+    options: Options,
+) -> Result<bool, String> {
     let raw_vm = vm.get_raw().cast();
     // SAFETY: the VM is alive.
     let jvmti = unsafe { Jvmti::from_java_vm_raw(raw_vm) }
         .map_err(|code| format!("this JVM offers no JVMTI (code {code})"))?;
     let keep_code = options.keep_code;
+    let stays = options.plugin;
+    // Spark's plugin has loaded another copy of this library.
+    if !stays && has_property(env, AGENT_PROPERTY) {
+        return Err(PROFILED.to_owned());
+    }
+    let tasks_only = stays && !options.without_spark && options.config.threads == Threads::Auto;
+    let session = session.with_shipping(shipment(&options));
     let installed = install(Agent {
         options,
         session,
         jvmti,
         methods: Methods::default(),
         events: EventQueue::new(),
-        tasks_only: AtomicBool::new(false),
+        tasks_only: AtomicBool::new(tasks_only),
         executor_flag: None,
         has_boundaries: false,
         number: RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1,
         code_blobs: hotspot::code_blobs(raw_vm),
     });
     if !installed {
-        return Err("this JVM is being profiled already".to_owned());
+        return Err(PROFILED.to_owned());
     }
     with_agent(|agent| {
         add_capabilities(&agent.jvmti)?;
+        if stays {
+            add_transforming(&agent.jvmti)?;
+        }
         if let Some((low, high)) = hotspot::code_cache(raw_vm) {
             agent.session.set_code_cache(low, high);
         }
         listen(agent).ok_or("this JVM refuses the events the profiler needs")?;
         let described = hotspot::describe_code(raw_vm);
         let methods = code_events::replay(agent, described == Some(true));
+        let keep_code = match stays {
+            true => keep_code && !plugin::join_spark(agent, env)?,
+            false => keep_code,
+        };
         Ok(described == Some(false)
             && !keep_code
             && recompile(agent, env, &methods, hotspot::release(raw_vm)))
@@ -143,11 +186,21 @@ fn attach(vm: &JavaVM, env: &Env<'_>, session: Session, options: Options) -> Res
     .unwrap_or_else(|| Err("the agent failed".to_owned()))
 }
 
+/// Where the profile is copied to, of a profile that has a URI.
+fn shipment(options: &Options) -> Option<Shipment> {
+    Some(Shipment {
+        uri: options.config.uri.clone()?,
+        spool: options.spool.clone()?,
+    })
+}
+
 fn listen(agent: &Agent) -> Option<()> {
-    agent
-        .jvmti
-        .set_event_callbacks(code_and_thread_callbacks())
-        .ok()?;
+    let mut callbacks = code_and_thread_callbacks();
+    if agent.options.plugin {
+        callbacks.VMDeath = Some(onload::vm_death);
+        callbacks.ClassFileLoadHook = Some(classes::class_file_load_hook);
+    }
+    agent.jvmti.set_event_callbacks(callbacks).ok()?;
     CODE_EVENTS
         .iter()
         .try_for_each(|event| enable(agent, *event))

@@ -38,7 +38,7 @@ pub(crate) unsafe extern "system" fn class_file_load_hook(
     new_length: *mut jint,
     new_data: *mut *mut c_uchar,
 ) {
-    if name.is_null() || env.is_null() || !redefined.is_null() {
+    if name.is_null() || env.is_null() {
         return;
     }
     // SAFETY: a NUL-terminated name, valid during the event.
@@ -49,20 +49,16 @@ pub(crate) unsafe extern "system" fn class_file_load_hook(
     }
     with_agent(|agent| {
         let Ok(name) = name.to_str() else { return };
+        // An agent that cannot retransform is passed its own patched class, one that can the original.
+        if !redefined.is_null() && !agent.options.plugin {
+            return;
+        }
         if SPARK.contains(&name) {
             threads::spark_found(agent);
         }
         let patched = |env: &mut Env<'_>| {
-            if LOADING.get() {
-                return Ok(None);
-            }
-            let patches = PATCHES.get_or_init(|| {
-                LOADING.set(true);
-                let patches = Patches::load(agent, env);
-                LOADING.set(false);
-                patches
-            });
-            let Some(patches) = patches.as_ref().filter(|patches| patches.wants(name)) else {
+            let patches = load_patches(agent, env);
+            let Some(patches) = patches.filter(|patches| patches.wants(name)) else {
                 return Ok(None);
             };
             // SAFETY: the JVM passes a buffer and its length.
@@ -75,6 +71,20 @@ pub(crate) unsafe extern "system" fn class_file_load_hook(
             unsafe { hand_over(agent, &patched, new_length, new_data) };
         }
     });
+}
+
+/// The patches, loaded by the first thread that asks; none while it loads them, or where they cannot be loaded.
+pub(crate) fn load_patches(agent: &Agent, env: &mut Env<'_>) -> Option<&'static Patches> {
+    if LOADING.get() {
+        return None;
+    }
+    let patches = PATCHES.get_or_init(|| {
+        LOADING.set(true);
+        let patches = Patches::load(agent, env);
+        LOADING.set(false);
+        patches
+    });
+    patches.as_ref()
 }
 
 unsafe fn hand_over(agent: &Agent, bytes: &[u8], length: *mut jint, data: *mut *mut c_uchar) {

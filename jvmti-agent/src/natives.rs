@@ -1,17 +1,70 @@
 //! The native methods of `io.unfuse.spark.common.Native`. HotSpot finds them in agent libraries by name.
 
+use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
-use jni::EnvUnowned;
 use jni::objects::{JByteArray, JClass, JString, Reference};
+use jni::strings::JNIStr;
 use jni::sys::{jboolean, jint, jlong};
+use jni::{Env, EnvUnowned, NativeMethod, jni_str};
 use unfuse_codemap::{Mark, MarkKind};
 use unfuse_profiler::RecordingState;
 use unfuse_profiler::clock::monotonic_ns;
 
 use crate::agent::with_agent;
 use crate::jni_env::with_caller;
+use crate::spark_jar::{NATIVE, load_class};
 use crate::{log, threads};
+
+/// Binds the native methods of the class in the system class loader. HotSpot finds those of an agent by itself, but not
+/// those of a library that another class loader has loaded. After an error an exception may be pending.
+pub(crate) fn register(env: &mut Env<'_>) -> jni::errors::Result<()> {
+    let class = load_class(env, NATIVE)?;
+    let methods: [(&JNIStr, &JNIStr, *mut c_void); 7] = [
+        (
+            jni_str!("taskStart"),
+            jni_str!("(IIJ)V"),
+            Java_io_unfuse_spark_common_Native_taskStart as *mut c_void,
+        ),
+        (
+            jni_str!("taskEnd"),
+            jni_str!("()V"),
+            Java_io_unfuse_spark_common_Native_taskEnd as *mut c_void,
+        ),
+        (
+            jni_str!("recording"),
+            jni_str!("()I"),
+            Java_io_unfuse_spark_common_Native_recording as *mut c_void,
+        ),
+        (
+            jni_str!("event"),
+            jni_str!("([B)Z"),
+            Java_io_unfuse_spark_common_Native_event as *mut c_void,
+        ),
+        (
+            jni_str!("flush"),
+            jni_str!("(I)V"),
+            Java_io_unfuse_spark_common_Native_flush as *mut c_void,
+        ),
+        (
+            jni_str!("deliver"),
+            jni_str!("(IZ)Z"),
+            Java_io_unfuse_spark_common_Native_deliver as *mut c_void,
+        ),
+        (
+            jni_str!("log"),
+            jni_str!("(Ljava/lang/String;)V"),
+            Java_io_unfuse_spark_common_Native_log as *mut c_void,
+        ),
+    ];
+    // SAFETY: each function has the parameters of its signature; all methods are static, so the second is the class.
+    unsafe {
+        let methods = methods.map(|(name, signature, function)| {
+            NativeMethod::from_raw_parts(name, signature, function)
+        });
+        env.register_native_methods(&class, &methods)
+    }
+}
 
 fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64) {
     with_agent(|agent| {

@@ -130,9 +130,7 @@ unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthr
         if let Some((low, high)) = vm.and_then(|vm| hotspot::code_cache(vm.get_raw().cast())) {
             agent.session.set_code_cache(low, high);
         }
-        if let Some(events) = agent.session.events() {
-            agent.events.start(events);
-        }
+        agent.events.start(agent.session.events());
         threads::announce_existing(agent, main);
         for event in [JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END] {
             let _ = enable(agent, event);
@@ -143,7 +141,7 @@ unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthr
     });
 }
 
-unsafe extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
+pub(crate) unsafe extern "system" fn vm_death(_: *mut jvmtiEnv, _: *mut JNIEnv) {
     with_agent(|agent| {
         let patience = Duration::from_secs(2);
         // While the names of interpreted methods are still readable.
@@ -175,7 +173,7 @@ pub unsafe extern "system" fn Agent_OnAttach(
         };
         // SAFETY: the JVM passes itself.
         let vm = unsafe { jni::JavaVM::from_raw(vm.cast()) };
-        attach::start(vm, Options::parse(&text.to_string_lossy()))
+        attach::start(vm, Options::parse(&text.to_string_lossy())).map(drop)
     });
     match started {
         Ok(Ok(())) => 0,

@@ -6,7 +6,11 @@ use jni::objects::JValue;
 use jni::{Env, jni_sig, jni_str};
 use unfuse_profiler::options::{Options, Tab};
 
+use crate::jni_env::clear_exception;
 use crate::library::own_path;
+
+/// Set to how the agent came into this JVM: `flag` or `plugin`; read by the plugin.
+pub(crate) const AGENT_PROPERTY: &str = "unfuse.agent";
 
 /// Name and value.
 pub(crate) type Property = (&'static str, String);
@@ -48,4 +52,22 @@ pub(crate) fn set_properties(
         )?;
     }
     Ok(())
+}
+
+/// Whether a system property is set.
+pub(crate) fn has_property(env: &mut Env<'_>, name: &str) -> bool {
+    let read = |env: &mut Env<'_>| -> jni::errors::Result<bool> {
+        let system = env.find_class(jni_str!("java/lang/System"))?;
+        let name = env.new_string(name)?;
+        let value = env.call_static_method(
+            &system,
+            jni_str!("getProperty"),
+            jni_sig!("(Ljava/lang/String;)Ljava/lang/String;"),
+            &[JValue::from(&name)],
+        )?;
+        Ok(!value.into_object()?.is_null())
+    };
+    let is_set = read(env);
+    clear_exception(env);
+    is_set.unwrap_or(false)
 }

@@ -55,7 +55,10 @@ pub(crate) fn recompile(agent: &Agent, env: &Env<'_>, methods: &[jmethodID], rel
         }
     });
     clear_exception(env);
-    let _ = agent.jvmti.relinquish_capabilities(&capability);
+    // A plugin's agent transforms classes until the JVM ends.
+    if !agent.options.plugin {
+        let _ = agent.jvmti.relinquish_capabilities(&capability);
+    }
     done.unwrap_or(false)
 }
 

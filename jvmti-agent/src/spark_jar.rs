@@ -15,7 +15,7 @@ use crate::agent::Agent;
 use crate::jni_env::clear_exception;
 use crate::library::{JAR, jar_path};
 use crate::log;
-use crate::properties::{Property, set_properties, ui_properties};
+use crate::properties::{AGENT_PROPERTY, Property, set_properties, ui_properties};
 
 /// Prefix of the names of classes of generated code, see `BoundaryCalls`.
 const GENERATED: &str = "org/apache/spark/sql/catalyst/expressions/GeneratedClass";
@@ -23,7 +23,10 @@ const GENERATED: &str = "org/apache/spark/sql/catalyst/expressions/GeneratedClas
 /// The method whose calls the compilers make no code for.
 pub(crate) const BOUNDARY: &str = "io.unfuse.spark.patch.Boundary::value";
 
-/// The flag for executors; `ExecutorAgent` reads it.
+/// The class of the agent's native methods.
+pub(crate) const NATIVE: &str = "io.unfuse.spark.common.Native";
+
+/// The flag for executors; read by `ExecutorAgent`.
 const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
 
 /// Time between heartbeats, ms; `TaskMeter` reads it.
@@ -135,6 +138,12 @@ fn add_jar(agent: &Agent) -> Option<()> {
 /// System properties for classes of the jar; `None` if a path in them is not UTF-8.
 fn properties(agent: &Agent) -> Option<Vec<Property>> {
     let mut properties = ui_properties(&agent.options);
+    let way = if agent.options.plugin {
+        "plugin"
+    } else {
+        "flag"
+    };
+    properties.push((AGENT_PROPERTY, way.to_owned()));
     if let Some(flag) = &agent.executor_flag {
         properties.push((EXECUTOR_PROPERTY, flag.clone()));
     }
@@ -158,7 +167,7 @@ fn properties(agent: &Agent) -> Option<Vec<Property>> {
 }
 
 /// `ClassLoader.getSystemClassLoader().loadClass(name)`. After an error an exception may be pending.
-fn load_class<'local>(env: &mut Env<'local>, name: &str) -> Result<JClass<'local>> {
+pub(crate) fn load_class<'local>(env: &mut Env<'local>, name: &str) -> Result<JClass<'local>> {
     let class_loader = env.find_class(jni_str!("java/lang/ClassLoader"))?;
     let loader = env.call_static_method(
         class_loader,

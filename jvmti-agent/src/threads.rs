@@ -110,6 +110,9 @@ pub(crate) fn announce_existing(agent: &Agent, main: jthread) {
 
 /// Announces the threads of a JVM that already runs, by the ids in HotSpot's structures.
 pub(crate) fn announce_running(agent: &Agent, env: &mut Env<'_>, native: &NativeThreads) {
+    if !profiles_all(agent) {
+        return;
+    }
     let own = nix::unistd::gettid().as_raw() as u32;
     for thread in agent.jvmti.get_all_threads().unwrap_or_default() {
         // SAFETY: a local reference that was made for this call, which nobody else has.

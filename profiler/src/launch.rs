@@ -26,21 +26,11 @@ pub type Launch = Result<Session, LaunchError>;
 /// Makes the profile directory and the code map, and forks the manager. Called before the JVM has a heap or threads
 /// (Agent_OnLoad).
 pub fn launch(config: &Config, layout: Layout) -> Launch {
-    let (dir, shipped) = match &config.uri {
-        Some(uri) => {
-            let dir = make_spool(config.spools.as_deref())
-                .map_err(|e| LaunchError::System("make a spool for the profile", e))?;
-            let shipped = Shipment {
-                uri: uri.clone(),
-                spool: dir.path().to_owned(),
-            };
-            (dir, Some(shipped))
-        }
-        None => {
-            let dir = ProfileDir::create(&config.dir).map_err(LaunchError::Directory)?;
-            (dir, None)
-        }
-    };
+    let dir = profile_or_spool(config)?;
+    let shipped = config.uri.clone().map(|uri| Shipment {
+        uri,
+        spool: dir.path().to_owned(),
+    });
     let launched = launch_into(dir.clone(), config, layout).inspect_err(|e| {
         // `unfuse run` looks at this marker, to avoid guessing reasons if one was already reported.
         if let Ok(marker) = LiveMarker::hold(&dir, &writer_name(&host(), std::process::id())) {
@@ -50,7 +40,16 @@ pub fn launch(config: &Config, layout: Layout) -> Launch {
     launched.map(|session| session.with_shipping(shipped))
 }
 
-/// A private directory with a unique name, whose end becomes a part of the names of the writer's files, so that
+/// Makes the directory that the writer writes to: the profile directory, or a spool where the profile has a URI.
+pub(crate) fn profile_or_spool(config: &Config) -> Result<ProfileDir, LaunchError> {
+    match config.uri {
+        Some(_) => make_spool(config.spools.as_deref())
+            .map_err(|e| LaunchError::System("make a spool for the profile", e)),
+        None => ProfileDir::create(&config.dir).map_err(LaunchError::Directory),
+    }
+}
+
+/// A private directory that no other process has; its name ends what the writer's files are called by, so that
 /// containers with the same host name and pid do not overwrite each other's.
 fn make_spool(parent: Option<&Path>) -> io::Result<ProfileDir> {
     let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);

@@ -47,8 +47,7 @@ impl Shipment {
 pub struct Session {
     map: CodeMap,
     to_manager: UnixStream,
-    /// None if no events are sent (in an attached JVM).
-    events: Option<UnixStream>,
+    events: UnixStream,
     timers: Option<TimerRings>,
     perf_denied: Option<io::Error>,
     shipped: Option<Shipment>,
@@ -65,15 +64,16 @@ impl Session {
         Self {
             map,
             to_manager,
-            events: Some(events),
+            events,
             timers,
             perf_denied,
             shipped: None,
         }
     }
 
-    /// Sets the shipment of a profile to a URI.
-    pub(crate) fn with_shipping(self, shipped: Option<Shipment>) -> Self {
+    /// The session whose profile is copied to a URI.
+    #[must_use]
+    pub fn with_shipping(self, shipped: Option<Shipment>) -> Self {
         Self { shipped, ..self }
     }
 
@@ -81,12 +81,12 @@ impl Session {
         StatusWords::new(&self.map)
     }
 
-    /// The session of an attached JVM: another process made the map and started the manager.
-    pub(crate) fn attached(map: CodeMap, to_manager: UnixStream) -> Self {
+    /// The session of a JVM that ran before: another process made the map and started the manager.
+    pub(crate) fn attached(map: CodeMap, to_manager: UnixStream, events: UnixStream) -> Self {
         Self {
             map,
             to_manager,
-            events: None,
+            events,
             timers: None,
             perf_denied: None,
             shipped: None,
@@ -227,9 +227,9 @@ impl Session {
         send_at_once(&self.to_manager, message).is_ok()
     }
 
-    /// The socket to the writer; one thread of the agent writes to it.
-    pub fn events(&self) -> Option<&UnixStream> {
-        self.events.as_ref()
+    /// The socket to the writer; one thread of the agent's own writes to it.
+    pub fn events(&self) -> &UnixStream {
+        &self.events
     }
 
     /// Sets the range in which the JVM places generated code, for samplers.
@@ -244,7 +244,7 @@ impl Session {
 
     /// A failure of our processes to report to the user, once: purpose and errno.
     pub fn failure(&self) -> Option<String> {
-        if self.events.as_ref().is_some_and(hung_up) {
+        if hung_up(&self.events) {
             return Some(
                 "the writer process was killed; the profile ends with its last write".to_owned(),
             );

@@ -9,6 +9,7 @@ pub mod export;
 pub mod flame;
 pub mod history;
 pub mod impact;
+pub mod launch;
 pub mod man;
 pub mod pause;
 pub mod record;

@@ -118,7 +118,7 @@ impl Record {
                 library.display()
             );
         }
-        let mut options = recorder.option();
+        let mut options = recorder.options();
         if self.keep_code {
             options.push_str(",keep-code=on");
         }

@@ -23,7 +23,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Connects to the recorder that made this option ([`Recorder::option`](super::Recorder::option)).
+    /// Connects to the recorder that has made this option ([`Recorder::option`](super::Recorder::options)).
     ///
     /// # Errors
     /// The system's, if there is no recorder, and `PermissionDenied` if another process has its name by now.
@@ -46,7 +46,7 @@ impl Control {
     /// If the recorder sends nothing or something else, and `PermissionDenied` if it does not know the key.
     pub fn session(&self) -> io::Result<Session> {
         let mut key = [0; KEY_BYTES];
-        let mut space = cmsg_space!([RawFd; 2]);
+        let mut space = cmsg_space!([RawFd; 3]);
         let mut received = Vec::new();
         {
             let mut slices = [IoSliceMut::new(&mut key)];
@@ -66,11 +66,12 @@ impl Control {
         if key != self.key {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let [memory, to_manager] =
-            <[OwnedFd; 2]>::try_from(received).map_err(|_| io::ErrorKind::InvalidData)?;
+        let [memory, to_manager, events] =
+            <[OwnedFd; 3]>::try_from(received).map_err(|_| io::ErrorKind::InvalidData)?;
         Ok(Session::attached(
             CodeMap::from_descriptor(memory)?,
             to_manager.into(),
+            events.into(),
         ))
     }
 
@@ -82,11 +83,14 @@ impl Control {
         self.wait() == Some(GO)
     }
 
-    /// Reports that the threads are announced, and waits until the recorder ends the recording or is gone.
+    /// Says that the threads are named.
     pub fn going(&self) {
-        if send(&self.stream, &FromAgent::Going).is_ok() {
-            while self.wait().is_some() {}
-        }
+        let _ = send(&self.stream, &FromAgent::Going);
+    }
+
+    /// Waits until the recorder has enough or is gone.
+    pub fn wait_for_end(&self) {
+        while self.wait().is_some() {}
     }
 
     /// Reports that the agent is detached.
@@ -124,7 +128,12 @@ mod tests {
     fn hand_over(control: &UnixStream, key: [u8; KEY_BYTES]) {
         let (_map, memory) = CodeMap::create_for_another(0).unwrap();
         let (to_manager, _manager) = stream_pair().unwrap();
-        let handed = [memory.as_raw_fd(), to_manager.as_raw_fd()];
+        let events = control.try_clone().unwrap();
+        let handed = [
+            memory.as_raw_fd(),
+            to_manager.as_raw_fd(),
+            events.as_raw_fd(),
+        ];
         sendmsg::<()>(
             control.as_raw_fd(),
             &[IoSlice::new(&key)],

@@ -34,12 +34,12 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use unfuse_codemap::CodeMap;
 use unfuse_format::{LiveMarker, ProfileDir};
 
-use crate::config::Config;
+use crate::config::{Config, SampleSource};
 use crate::error::LaunchError;
 use crate::identity::Identity;
 use crate::interpreter::Layout;
 use crate::launch_plan::LaunchPlan;
-use crate::names::{host, writer_name};
+use crate::names::{host, spool_tag, writer_name};
 use crate::perf_event;
 use crate::process;
 use crate::status::{Failure, StatusWords};
@@ -76,6 +76,9 @@ pub struct Recorder {
     memory: OwnedFd,
     to_manager: UnixStream,
     manager_end: UnixStream,
+    /// The agent's end of the events' socket; a copy stays here to see the writer's end close.
+    events: UnixStream,
+    writer_events: UnixStream,
     listener: UnixListener,
     invitation: Invitation,
 }
@@ -106,6 +109,15 @@ impl Recorder {
         owner: Identity,
     ) -> Result<Self, LaunchError> {
         perf_event::probe().map_err(LaunchError::PerfDenied)?;
+        Self::with_sockets(config, dir, jvm, owner)
+    }
+
+    fn with_sockets(
+        config: Config,
+        dir: ProfileDir,
+        jvm: u32,
+        owner: Identity,
+    ) -> Result<Self, LaunchError> {
         let system = |what| move |e| LaunchError::System(what, e);
         let spool = match owner == Identity::current() {
             true => None,
@@ -118,6 +130,7 @@ impl Recorder {
             .map_err(system("make the code map"))?;
         StatusWords::new(&map).set_attached();
         let (to_manager, manager_end) = stream_pair().map_err(system("make a socket"))?;
+        let (events, writer_events) = UnixStream::pair().map_err(system("make a socket"))?;
         let invitation = Invitation::new().map_err(system("make a key"))?;
         // In the kernel's abstract name space, which needs no clean-up and has no file permissions.
         let listener = SocketAddr::from_abstract_name(&invitation.name)
@@ -134,14 +147,43 @@ impl Recorder {
             memory,
             to_manager,
             manager_end,
+            events,
+            writer_events,
             listener,
             invitation,
         })
     }
 
-    /// The option with which the agent finds this recorder.
-    pub fn option(&self) -> String {
-        format!("attach={}", self.invitation)
+    /// The same for a JVM of this user that has loaded the agent itself, as the configuration says. Where that names a
+    /// URI, the profile goes through a spool of the JVM. Where perf_event is not allowed, it has plans, stages and tasks,
+    /// but no samples: the second value says why.
+    ///
+    /// # Errors
+    /// Where the profile directory, the code map or a socket cannot be made.
+    pub fn for_plugin(
+        mut config: Config,
+        jvm: u32,
+    ) -> Result<(Self, Option<io::Error>), LaunchError> {
+        let denied = match (config.rate_hz, perf_event::probe(), config.source) {
+            (0, ..) | (_, Ok(()), _) => None,
+            (_, Err(e), SampleSource::Perf) => return Err(LaunchError::PerfDenied(e)),
+            (_, Err(e), _) => Some(e),
+        };
+        if denied.is_some() {
+            config.rate_hz = 0;
+        }
+        let dir = crate::launch::profile_or_spool(&config)?;
+        let recorder = Self::with_sockets(config, dir, jvm, Identity::current())?;
+        Ok((recorder, denied))
+    }
+
+    /// The agent's options that lead it here.
+    pub fn options(&self) -> String {
+        let attach = format!("attach={}", self.invitation);
+        match &self.config.uri {
+            Some(_) => format!("{attach},spool={}", self.dir.path().display()),
+            None => attach,
+        }
     }
 
     /// Waits until the loaded agent has connected and is ready.
@@ -150,7 +192,11 @@ impl Recorder {
     /// If it does not connect, or reports a failure.
     pub fn connect(self) -> Result<Handshake, RecordError> {
         let control = self.accept().map_err(RecordError::Silent)?;
-        let handed = [self.memory.as_raw_fd(), self.to_manager.as_raw_fd()];
+        let handed = [
+            self.memory.as_raw_fd(),
+            self.to_manager.as_raw_fd(),
+            self.events.as_raw_fd(),
+        ];
         let sent = sendmsg::<()>(
             control.as_raw_fd(),
             &[IoSlice::new(&self.invitation.key)],
@@ -227,13 +273,12 @@ impl Handshake {
     pub fn go(self) -> Result<Recording, RecordError> {
         let Self {
             recorder,
-            mut control,
+            control,
             layout,
             ..
         } = self;
         let system = |what| move |e| LaunchError::System(what, e);
         let (alive, ends) = UnixStream::pair().map_err(system("make a socket"))?;
-        let (events, writer_events) = UnixStream::pair().map_err(system("make a socket"))?;
         let delivery = match recorder.spool {
             Some(spool) => Some(Delivery::new(spool, &recorder.dir, recorder.jvm)?),
             None => None,
@@ -251,28 +296,61 @@ impl Handshake {
             owner: Some(recorder.owner),
             ends: ends.into(),
             from_jvm: recorder.manager_end,
-            events: writer_events,
+            events: recorder.writer_events,
             map: &recorder.map,
             timers: None,
             layout,
         };
-        plan.start()
-            .map_err(|(what, e)| LaunchError::System(what, e))?;
-        control.write_all(&[GO]).map_err(RecordError::Silent)?;
-        match receive(&control, SOON).map_err(RecordError::Silent)? {
-            FromAgent::Going => {}
-            FromAgent::Failed(reason) => return Err(RecordError::Refused(reason)),
-            _ => return Err(RecordError::Silent(io::ErrorKind::InvalidData.into())),
-        }
+        start(plan, &control)?;
         Ok(Recording {
             control,
             jvm_ends: recorder.jvm_ends,
             alive: Some(alive),
-            writer: events,
+            writer: recorder.events,
             delivery,
             delivery_failure: None,
             map: recorder.map,
         })
+    }
+
+    /// Begins to sample until the JVM ends. The processes and the agent go on when this process ends.
+    ///
+    /// # Errors
+    /// Where the processes cannot be started, or the agent is gone.
+    pub fn leave(self) -> Result<(), RecordError> {
+        let Self {
+            recorder,
+            control,
+            layout,
+            ..
+        } = self;
+        let tag = spool_tag(recorder.dir.path()).filter(|_| recorder.config.uri.is_some());
+        let plan = LaunchPlan {
+            config: &recorder.config,
+            tag: tag.map(str::to_owned),
+            place: Place::Profile(recorder.dir),
+            jvm: recorder.jvm,
+            owner: None,
+            ends: recorder.jvm_ends,
+            from_jvm: recorder.manager_end,
+            events: recorder.writer_events,
+            map: &recorder.map,
+            timers: None,
+            layout,
+        };
+        start(plan, &control)
+    }
+}
+
+/// Starts the processes, and has the agent name the threads.
+fn start(plan: LaunchPlan<'_>, mut control: &UnixStream) -> Result<(), RecordError> {
+    plan.start()
+        .map_err(|(what, e)| LaunchError::System(what, e))?;
+    control.write_all(&[GO]).map_err(RecordError::Silent)?;
+    match receive(control, SOON).map_err(RecordError::Silent)? {
+        FromAgent::Going => Ok(()),
+        FromAgent::Failed(reason) => Err(RecordError::Refused(reason)),
+        _ => Err(RecordError::Silent(io::ErrorKind::InvalidData.into())),
     }
 }
 

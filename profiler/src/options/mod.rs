@@ -1,14 +1,17 @@
 //! The agent's options, `key=value,key=value`: their values ([`Options`]), and their list ([`OPTIONS`]).
 
+mod plugin;
 mod table;
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use unfuse_format::Retention;
 
 use crate::config::Config;
 use table::INTERNAL;
 
+pub use plugin::{PLUGIN_LIMITS, PluginLimit};
 pub use table::{AgentOption, OPTIONS};
 
 /// The parsed options.
@@ -24,7 +27,11 @@ pub struct Options {
     pub tab: Tab,
     /// The invitation of the recorder that loaded the agent into a running JVM.
     pub attach: Option<String>,
-    /// Whether such a JVM keeps its compiled code, which has no lines.
+    /// The spool that this recorder has made for a profile with a URI.
+    pub spool: Option<PathBuf>,
+    /// Whether Spark's plugin has loaded the agent, which stays until the JVM ends.
+    pub plugin: bool,
+    /// Whether such a JVM may keep the code it has compiled, whose lines are not described.
     pub keep_code: bool,
     /// Whether records are traced through tasks.
     pub records: Option<Records>,
@@ -85,6 +92,24 @@ impl Options {
         options
     }
 
+    /// Parses the options of an agent that Spark's plugin loads into its JVM. Such an agent cannot do some of what one can
+    /// with which a JVM has started, see [`PLUGIN_LIMITS`].
+    pub fn parse_for_plugin(text: &str) -> Self {
+        let mut options = Self::parse(text);
+        options.plugin = true;
+        // The JVM is young: of Spark's generated code nothing is compiled yet.
+        options.keep_code = true;
+        for limit in PLUGIN_LIMITS {
+            if (limit.replace)(&mut options) {
+                let PluginLimit { value, instead, .. } = limit;
+                options
+                    .complaints
+                    .push(format!("option {value} needs -agentpath; {instead}"));
+            }
+        }
+        options
+    }
+
     fn set(&mut self, part: &str) -> Result<(), String> {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         let mut all = OPTIONS.iter().chain(INTERNAL);
@@ -125,7 +150,6 @@ pub fn describe_options() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::time::Duration;
 
     use proptest::prelude::*;
@@ -198,6 +222,26 @@ mod tests {
             assert_eq!(of(wrong), Some(Duration::from_secs(2)));
             assert!(Options::parse(wrong).complaints[0].contains("such as 2s"));
         }
+    }
+
+    #[test]
+    fn the_plugin_replaces_what_it_cannot_do() {
+        let asked = "regions=exact,source=timer,ui=only,rate=50";
+        let options = Options::parse_for_plugin(asked);
+        let expected = Options {
+            plugin: true,
+            keep_code: true,
+            complaints: options.complaints.clone(),
+            ..Options::parse("rate=50")
+        };
+        assert_eq!(options, expected);
+        assert_eq!(options.complaints.len(), PLUGIN_LIMITS.len());
+        for (limit, complaint) in PLUGIN_LIMITS.iter().zip(&options.complaints) {
+            assert!(asked.contains(limit.value), "{}", limit.value);
+            assert!(complaint.contains(limit.value), "{complaint}");
+        }
+        let usual = Options::parse_for_plugin("regions=plain,source=perf,ui=off");
+        assert_eq!(usual.complaints, Vec::<String>::new());
     }
 
     #[test]

@@ -235,7 +235,7 @@ pub const OPTIONS: &[AgentOption] = &[
     },
 ];
 
-/// Options that `unfuse record` passes; not for users.
+/// Options that `unfuse record` and the Spark plugin give, not users.
 pub(super) const INTERNAL: &[AgentOption] = &[
     AgentOption {
         name: "attach",
@@ -245,6 +245,28 @@ pub(super) const INTERNAL: &[AgentOption] = &[
         otherwise: "",
         set: |options, value| {
             options.attach = Some(value.to_owned());
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "spool",
+        values: "",
+        default: "",
+        meaning: "",
+        otherwise: "",
+        set: |options, value| {
+            options.spool = Some(PathBuf::from(value));
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "plugin",
+        values: "",
+        default: "",
+        meaning: "",
+        otherwise: "",
+        set: |options, value| {
+            options.plugin = switch(value)?;
             Ok(())
         },
     },

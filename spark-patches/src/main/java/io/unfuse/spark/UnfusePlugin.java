@@ -1,55 +1,29 @@
 package io.unfuse.spark;
 
-import io.unfuse.spark.common.Agent;
-import io.unfuse.spark.common.Json;
-import io.unfuse.spark.common.ScalaSeq;
-import io.unfuse.spark.events.ExecutionListener;
-import io.unfuse.spark.events.PythonWorkers;
-import io.unfuse.spark.events.TaskMeter;
-import io.unfuse.spark.records.RecordTap;
-import io.unfuse.spark.ship.SegmentShipper;
-import io.unfuse.spark.ui.OperatorsTab;
+import io.unfuse.spark.bootstrap.AgentLoader;
 
 import org.apache.spark.SparkContext;
-import org.apache.spark.SparkEnv;
-import org.apache.spark.TaskContext;
 import org.apache.spark.TaskFailedReason;
 import org.apache.spark.api.plugin.DriverPlugin;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
-import org.apache.spark.deploy.SparkHadoopUtil$;
 
-import java.util.ArrayList;
 import java.util.Collections;
-import java.util.List;
 import java.util.Map;
 
 /**
- * The Spark plugin: on the driver it listens to plans, stages and tasks, on an executor it marks
- * the threads that run tasks. {@code PluginContainerPatch} adds it; it is not meant for {@code
- * spark.plugins}.
+ * What {@code spark.plugins} names where no {@code -agentpath} is given. It loads the agent into
+ * this JVM, and passes everything on to the plugin that the agent brings.
+ *
+ * <p>Spark may load this class in a class loader below its own, and patched classes of Spark cannot
+ * see that one. So the agent's classes are in the class path of the JVM, and this class reaches
+ * them only through Spark's interfaces. It is in the published jar, and not in the jar that the
+ * agent carries.
  */
 public final class UnfusePlugin implements SparkPlugin {
-    /**
-     * The Scala sequence {@code plugins} with ours at its end, or {@code plugins} itself if that
-     * fails.
-     */
-    public static Object addTo(Object plugins) {
-        try {
-            List<Object> all = new ArrayList<>(ScalaSeq.toList(plugins));
-            for (Object plugin : all) {
-                if (plugin instanceof UnfusePlugin) {
-                    return plugins;
-                }
-            }
-            all.add(new UnfusePlugin());
-            return ScalaSeq.fromList(all);
-        } catch (Throwable error) {
-            Agent.failed("adding the Spark plugin", error);
-            return plugins;
-        }
-    }
+    /** Where the driver's profile is, for executors. */
+    private static final String DIR = "dir";
 
     @Override
     public DriverPlugin driverPlugin() {
@@ -62,141 +36,78 @@ public final class UnfusePlugin implements SparkPlugin {
     }
 
     private static final class Driver implements DriverPlugin {
-        private SparkContext spark;
+        /** Null where this JVM is not profiled. */
+        private DriverPlugin profiling;
 
+        /** What it returns is passed to the plugin in executors. */
         @Override
         public Map<String, String> init(SparkContext context, PluginContext plugin) {
-            spark = context;
-            try {
-                ExecutorAgent.addTo(context.conf());
-                if (RecordTap.isOn()) {
-                    RecordTap.readRows(context.conf());
-                }
-                context.addSparkListener(new ExecutionListener(context));
-                SegmentShipper.start(context::hadoopConfiguration);
-            } catch (Throwable error) {
-                Agent.failed("listening to Spark", error);
+            SparkPlugin loaded = AgentLoader.loadInDriver(plugin.conf());
+            if (loaded != null) {
+                profiling = loaded.driverPlugin();
+                profiling.init(context, plugin);
             }
-            return Collections.emptyMap();
+            return Collections.singletonMap(DIR, AgentLoader.profileDir(plugin.conf()));
         }
 
-        // Called when the application has its id, which is not the case in init.
         @Override
         public void registerMetrics(String appId, PluginContext plugin) {
-            try {
-                Agent.event(
-                        app(appId, spark.appName(), plugin, true)
-                                .field("memory", spark.isLocal() ? memory() : null));
-            } catch (Throwable error) {
-                Agent.failed("reporting the application", error);
+            if (profiling != null) {
+                profiling.registerMetrics(appId, plugin);
             }
-            OperatorsTab.addTo(spark);
         }
 
         @Override
         public void shutdown() {
-            Agent.flush(Agent.FLUSH_MILLIS);
-            SegmentShipper.finish(false);
+            if (profiling != null) {
+                profiling.shutdown();
+            }
         }
     }
 
     private static final class Executor implements ExecutorPlugin {
+        /** Null where this JVM is not profiled. */
+        private ExecutorPlugin profiling;
+
         @Override
         public void init(PluginContext plugin, Map<String, String> extraConf) {
-            try {
-                startMeter();
-                SegmentShipper.start(
-                        () -> SparkHadoopUtil$.MODULE$.get().newConfiguration(plugin.conf()));
-                // In local mode the executor is the driver, which reports the process itself.
-                if (!plugin.executorID().equals("driver")) {
-                    Agent.event(
-                            app(
-                                            plugin.conf().getAppId(),
-                                            plugin.conf().get("spark.app.name", ""),
-                                            plugin,
-                                            false)
-                                    .field("memory", memory()));
-                }
-            } catch (Throwable error) {
-                Agent.failed("reporting the executor", error);
+            // In local mode this is the driver.
+            SparkPlugin loaded =
+                    plugin.executorID().equals("driver")
+                            ? AgentLoader.loadInDriver(plugin.conf())
+                            : AgentLoader.loadInExecutor(plugin.conf(), extraConf.get(DIR));
+            if (loaded != null) {
+                profiling = loaded.executorPlugin();
+                profiling.init(plugin, extraConf);
             }
         }
 
         @Override
         public void onTaskStart() {
-            try {
-                TaskContext task = TaskContext.get();
-                Agent.taskStart(task.stageId(), task.stageAttemptNumber(), task.taskAttemptId());
-                TaskMeter.taskStarted(task);
-                RecordTap.taskStarted(task);
-            } catch (Throwable error) {
-                Agent.failed("marking a task", error);
+            if (profiling != null) {
+                profiling.onTaskStart();
             }
         }
 
         @Override
         public void onTaskSucceeded() {
-            taskEnded(true);
+            if (profiling != null) {
+                profiling.onTaskSucceeded();
+            }
         }
 
         @Override
         public void onTaskFailed(TaskFailedReason reason) {
-            taskEnded(false);
-        }
-
-        private static void startMeter() {
-            try {
-                TaskMeter.start();
-            } catch (Throwable error) {
-                Agent.failed("starting the thread that reads what tasks use", error);
+            if (profiling != null) {
+                profiling.onTaskFailed(reason);
             }
-        }
-
-        private static void taskEnded(boolean succeeded) {
-            Agent.taskEnd();
-            RecordTap.taskEnded(succeeded);
-            try {
-                TaskMeter.taskEnded(succeeded);
-            } catch (Throwable error) {
-                Agent.failed("reading what a task used", error);
-            }
-            PythonWorkers.taskEnded();
         }
 
         @Override
         public void shutdown() {
-            TaskMeter.stop(Agent.FLUSH_MILLIS);
-            Agent.flush(Agent.FLUSH_MILLIS);
-            SegmentShipper.finish(false);
+            if (profiling != null) {
+                profiling.shutdown();
+            }
         }
-    }
-
-    /**
-     * The host name in Spark's tasks; {@code hostname()} fails on executors, whose RPC environment
-     * has no address.
-     */
-    private static String executorHost() {
-        return SparkEnv.get().blockManager().blockManagerId().host();
-    }
-
-    /** Bytes that Spark's memory manager can assign; called when no task has any. */
-    private static Number memory() {
-        SparkEnv env = SparkEnv.get();
-        return env.memoryManager() == null
-                ? null
-                : (Number)
-                        (env.memoryManager().maxOnHeapStorageMemory()
-                                + env.memoryManager().maxOffHeapStorageMemory());
-    }
-
-    private static Json app(String id, String name, PluginContext plugin, boolean isDriver) {
-        return new Json()
-                .field("type", "app")
-                .field("app", id)
-                .field("name", name)
-                .field("spark", org.apache.spark.package$.MODULE$.SPARK_VERSION())
-                .field("executor", plugin.executorID())
-                .field("host", isDriver ? plugin.hostname() : executorHost())
-                .field("driver", isDriver);
     }
 }

@@ -5,8 +5,8 @@ import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.Type;
 
 /**
- * Activates {@link io.unfuse.spark.UnfusePlugin} in the JVMs with the agent, and in no others,
- * without a Spark setting.
+ * Makes {@link io.unfuse.spark.ProfilingPlugin} active in the JVMs that carry the agent, and in no
+ * others, without any Spark setting.
  *
  * <p>Patches {@code PluginContainer.apply}, which creates the plugins of a driver or an executor
  * from {@code spark.plugins}: the list that {@code Utils.loadExtensions} returns gets one more
@@ -16,6 +16,10 @@ import org.objectweb.asm.Type;
 final class PluginContainerPatch implements Patch {
     @Override
     public String[] targets() {
+        // Where spark.plugins has loaded the agent, Spark has the plugin already.
+        if ("plugin".equals(System.getProperty("unfuse.agent"))) {
+            return new String[0];
+        }
         return new String[] {"org/apache/spark/internal/plugin/PluginContainer$"};
     }
 
@@ -34,7 +38,7 @@ final class PluginContainerPatch implements Patch {
             @Override
             void afterCall(String called, String method, String parameters) {
                 if (method.equals("loadExtensions")) {
-                    call("io/unfuse/spark/UnfusePlugin", "addTo", "(" + OBJECT + ")" + OBJECT);
+                    call("io/unfuse/spark/ProfilingPlugin", "addTo", "(" + OBJECT + ")" + OBJECT);
                     String list = Type.getReturnType(parameters).getInternalName();
                     mv.visitTypeInsn(Opcodes.CHECKCAST, list);
                 }

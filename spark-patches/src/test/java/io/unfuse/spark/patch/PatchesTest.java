@@ -58,7 +58,8 @@ class PatchesTest {
         expected.put(
                 "WholeStageCodegenExec",
                 Collections.singletonList("doCodeGen -> CodegenTap.generated"));
-        expected.put("PluginContainer$", Collections.singletonList("apply -> UnfusePlugin.addTo"));
+        expected.put(
+                "PluginContainer$", Collections.singletonList("apply -> ProfilingPlugin.addTo"));
         expected.put(
                 "SparkEnv",
                 Collections.singletonList("createPythonWorker -> PythonWorkers.obtained"));

@@ -12,17 +12,17 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 
-class UnfusePluginTest {
+class ProfilingPluginTest {
     @Test
     void ourPluginComesAfterTheUsersAndOnce() throws Exception {
         Object theirs = ScalaSeq.fromList(Collections.singletonList(new UserPlugin()));
-        Object both = UnfusePlugin.addTo(theirs);
-        assertEquals(Arrays.asList(UserPlugin.class, UnfusePlugin.class), classes(both));
-        assertSame(both, UnfusePlugin.addTo(both));
+        Object both = ProfilingPlugin.addTo(theirs);
+        assertEquals(Arrays.asList(UserPlugin.class, ProfilingPlugin.class), classes(both));
+        assertSame(both, ProfilingPlugin.addTo(both));
         assertEquals(
-                Collections.singletonList(UnfusePlugin.class),
-                classes(UnfusePlugin.addTo(ScalaSeq.fromList(Collections.emptyList()))));
-        assertEquals("not a sequence", UnfusePlugin.addTo("not a sequence"));
+                Collections.singletonList(ProfilingPlugin.class),
+                classes(ProfilingPlugin.addTo(ScalaSeq.fromList(Collections.emptyList()))));
+        assertEquals("not a sequence", ProfilingPlugin.addTo("not a sequence"));
     }
 
     private static List<Class<?>> classes(Object plugins) throws Exception {

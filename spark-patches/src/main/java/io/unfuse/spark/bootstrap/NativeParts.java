@@ -1,0 +1,158 @@
+package io.unfuse.spark.bootstrap;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The agent's library and the program {@code unfuse}, which the jar carries, as files that only
+ * this user can read.
+ */
+final class NativeParts {
+    private static final String LIBRARY = "libunfuse.so";
+    private static final String PROGRAM = "unfuse";
+
+    private static final FileAttribute<Set<PosixFilePermission>> PRIVATE =
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
+
+    /** How long the program may take to print its version. */
+    private static final int PATIENCE_SECONDS = 10;
+
+    private final Path dir;
+
+    private NativeParts(Path dir) {
+        this.dir = dir;
+    }
+
+    /** Loads the agent's side; returns why the JVM is not profiled, or null. */
+    static native String attach(String options);
+
+    File library() {
+        return dir.resolve(LIBRARY).toFile();
+    }
+
+    File program() {
+        return dir.resolve(PROGRAM).toFile();
+    }
+
+    /**
+     * Unpacks the parts into the first directory that lets programs run: {@code wanted}, or the one
+     * for temporary files, or the working directory.
+     */
+    static NativeParts unpack(String wanted) throws InterruptedException, NotLoaded {
+        String folder = "/native/" + platform() + "/";
+        if (NativeParts.class.getResource(folder + LIBRARY) == null) {
+            throw new NotLoaded(
+                    "this jar has no native parts for " + platform() + "; it has linux-x86_64");
+        }
+        List<String> failures = new ArrayList<>();
+        for (String parent : parents(wanted)) {
+            try {
+                NativeParts parts =
+                        new NativeParts(
+                                Files.createTempDirectory(
+                                        Paths.get(parent), "unfuse-native-", PRIVATE));
+                try {
+                    parts.copy(folder, LIBRARY);
+                    parts.copy(folder, PROGRAM);
+                    parts.tryToRun();
+                    return parts;
+                } catch (IOException | RuntimeException e) {
+                    parts.delete();
+                    throw e;
+                }
+            } catch (IOException e) {
+                failures.add(parent + " (" + e.getMessage() + ")");
+            }
+        }
+        throw new NotLoaded(
+                "the native parts cannot be unpacked and run in "
+                        + String.join(" or ", failures)
+                        + "; set spark.unfuse.native.dir to a directory where programs may run");
+    }
+
+    private static List<String> parents(String wanted) {
+        List<String> parents = new ArrayList<>();
+        if (wanted != null) {
+            parents.add(wanted);
+            return parents;
+        }
+        parents.add(System.getProperty("java.io.tmpdir"));
+        parents.add(System.getProperty("user.dir"));
+        return parents;
+    }
+
+    private static String platform() {
+        String system = System.getProperty("os.name").toLowerCase(Locale.ROOT);
+        String machine = System.getProperty("os.arch");
+        if (machine.equals("amd64")) {
+            machine = "x86_64";
+        }
+        return system + "-" + machine;
+    }
+
+    private void copy(String folder, String name) throws IOException {
+        Path file = dir.resolve(name);
+        Files.createFile(file, PRIVATE);
+        try (InputStream part = NativeParts.class.getResourceAsStream(folder + name);
+                OutputStream to =
+                        Files.newOutputStream(file, StandardOpenOption.TRUNCATE_EXISTING)) {
+            byte[] buffer = new byte[1 << 16];
+            for (int length = part.read(buffer); length >= 0; length = part.read(buffer)) {
+                to.write(buffer, 0, length);
+            }
+        }
+    }
+
+    /** Fails where the file system lets no programs run, or the C library is too old for ours. */
+    private void tryToRun() throws IOException, InterruptedException {
+        Process process =
+                new ProcessBuilder(program().getPath(), "--version")
+                        .redirectErrorStream(true)
+                        .redirectOutput(new File("/dev/null"))
+                        .redirectInput(new File("/dev/null"))
+                        .start();
+        try {
+            if (!process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
+                throw new IOException("a program does not end there");
+            }
+        } finally {
+            process.destroyForcibly();
+        }
+        if (process.exitValue() != 0) {
+            throw new IOException("unfuse --version ends with code " + process.exitValue());
+        }
+    }
+
+    void deleteAtExit() {
+        Runtime.getRuntime().addShutdownHook(new Thread(this::delete, "unfuse-delete"));
+    }
+
+    void delete() {
+        for (String name : new String[] {LIBRARY, PROGRAM}) {
+            try {
+                Files.deleteIfExists(dir.resolve(name));
+            } catch (IOException e) {
+                // What is left is private, and the next reboot clears the directory.
+            }
+        }
+        try {
+            Files.deleteIfExists(dir);
+        } catch (IOException e) {
+            // As above.
+        }
+    }
+}

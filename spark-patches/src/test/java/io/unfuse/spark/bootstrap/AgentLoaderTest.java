@@ -1,0 +1,78 @@
+package io.unfuse.spark.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.apache.spark.SparkConf;
+import org.junit.jupiter.api.Test;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.util.Collections;
+import java.util.Map;
+import java.util.TreeMap;
+
+class AgentLoaderTest {
+    private static final Path CLASSES = Paths.get("target", "classes", "io", "unfuse", "spark");
+
+    /** The version of class files that Java 8 loads. */
+    private static final int JAVA_8 = 52;
+
+    @Test
+    void oldJvmsAreTold() throws NotLoaded {
+        for (String version : new String[] {"17", "21", "25"}) {
+            assertDoesNotThrow(() -> AgentLoader.checkJava(version));
+        }
+        for (String version : new String[] {"1.8", "11"}) {
+            NotLoaded refusal = assertThrows(NotLoaded.class, () -> AgentLoader.checkJava(version));
+            assertTrue(refusal.getMessage().contains("use Java 17"), refusal.getMessage());
+        }
+    }
+
+    /** A class that an old JVM cannot load would end the job. */
+    @Test
+    void oldJvmsLoadThePlugin() throws IOException {
+        int seen = 0;
+        for (String folder : new String[] {".", "bootstrap"}) {
+            for (File file : CLASSES.resolve(folder).toFile().listFiles()) {
+                boolean isPublished =
+                        file.getName().endsWith(".class")
+                                && (folder.equals("bootstrap")
+                                        || file.getName().startsWith("UnfusePlugin"));
+                if (isPublished) {
+                    byte[] bytes = Files.readAllBytes(file.toPath());
+                    assertEquals(JAVA_8, bytes[7], file.getName());
+                    seen++;
+                }
+            }
+        }
+        assertTrue(seen >= 7, seen + " classes");
+    }
+
+    @Test
+    void settingsAreOptions() throws NotLoaded {
+        Map<String, String> settings = new TreeMap<>();
+        settings.put("rate", "50");
+        settings.put("dir", "hdfs://nn:8020/p");
+        assertEquals("dir=hdfs://nn:8020/p,rate=50", AgentLoader.options(settings));
+        assertEquals("", AgentLoader.options(Collections.emptyMap()));
+        settings.put("dir", "/tmp/a,b");
+        NotLoaded refusal = assertThrows(NotLoaded.class, () -> AgentLoader.options(settings));
+        assertTrue(refusal.getMessage().contains("spark.unfuse.dir=/tmp/a,b"));
+    }
+
+    @Test
+    void executorsWriteWhereTheDriverDoes() {
+        SparkConf conf = new SparkConf(false);
+        assertEquals(new File("unfuse-profile").getAbsolutePath(), AgentLoader.profileDir(conf));
+        for (String dir : new String[] {"/tmp/p", "hdfs://nn/p", "file:/tmp/p"}) {
+            conf.set("spark.unfuse.dir", dir);
+            assertEquals(dir, AgentLoader.profileDir(conf));
+        }
+    }
+}
