@@ -12,7 +12,7 @@ use crate::output::{form, write_plain_to};
 /// List the options of the agent
 ///
 /// Give them after the path of the agent, -agentpath:/path/libunfuse.so=KEY=VALUE,…, or with
-/// `unfuse run --agent-options KEY=VALUE,…`.
+/// `unfuse run --agent-options KEY=VALUE,…`. With the Spark plugin, each is a setting: spark.unfuse.KEY=VALUE.
 #[derive(Debug, Args)]
 #[command(after_help = describe())]
 pub struct Agent {}

@@ -147,7 +147,10 @@ pub(super) const GROUPS: &[Group] = &[
     Group {
         title: "Set up",
         entries: &[
-            entry("doctor", ["unfuse doctor", "unfuse doctor --report"]),
+            entry(
+                "doctor",
+                ["unfuse doctor --spark", "unfuse doctor --report"],
+            ),
             entry(
                 "demo",
                 ["unfuse demo", "unfuse demo -o demo --scale 0.2 --open"],

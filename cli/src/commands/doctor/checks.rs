@@ -7,6 +7,7 @@ use unfuse_format::counted;
 use unfuse_machine::{self as machine, Java};
 use unfuse_profiler::perf_event;
 
+use super::plugin;
 use crate::setup;
 use crate::trial::agent_loads;
 
@@ -29,11 +30,11 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    fn ok(text: impl Into<String>) -> Self {
+    pub(super) fn ok(text: impl Into<String>) -> Self {
         Self::new(Outcome::Ok, text, "")
     }
 
-    fn new(outcome: Outcome, text: impl Into<String>, advice: &'static str) -> Self {
+    pub(super) fn new(outcome: Outcome, text: impl Into<String>, advice: &'static str) -> Self {
         Self {
             outcome,
             text: text.into(),
@@ -51,8 +52,8 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// Checks this machine.
-    pub(super) fn run() -> Self {
+    /// Checks this machine, for the Spark plugin too if asked to.
+    pub(super) fn run(with_plugin: bool) -> Self {
         let library = machine::agent_library();
         let agent = match &library {
             Ok(path) => Finding::ok(path.display().to_string()),
@@ -63,13 +64,17 @@ impl Checks {
             ),
         };
         let (javas, sparks) = (machine::javas(), setup::spark_submits());
+        let mut sections = vec![
+            ("Sampling", sampling()),
+            ("Agent", vec![agent]),
+            ("Java", java(&javas, library.ok().as_deref())),
+            ("Spark", spark(&sparks)),
+        ];
+        if with_plugin {
+            sections.push(("Spark plugin", plugin::findings()));
+        }
         Self {
-            sections: vec![
-                ("Sampling", sampling()),
-                ("Agent", vec![agent]),
-                ("Java", java(&javas, library.ok().as_deref())),
-                ("Spark", spark(&sparks)),
-            ],
+            sections,
             javas,
             sparks,
         }

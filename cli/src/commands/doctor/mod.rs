@@ -1,6 +1,7 @@
 //! `unfuse doctor`: what works on this machine, and how to fix what does not.
 
 mod checks;
+mod plugin;
 mod redact;
 mod report;
 
@@ -21,12 +22,15 @@ pub struct Doctor {
     /// hosts, paths below a home directory, and command lines
     #[arg(long)]
     report: bool,
+    /// Also check what the Spark plugin needs (spark.plugins=io.unfuse.spark.UnfusePlugin), and list what it cannot do
+    #[arg(long)]
+    spark: bool,
 }
 
 impl Doctor {
     /// Prints the findings; exit code 1 if profiling cannot work.
     pub fn execute(self) -> Result<ExitCode> {
-        let checks = Checks::run();
+        let checks = Checks::run(self.spark);
         let text = if self.report {
             report::render(&checks)
         } else {

@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_report_names_no_user_host_or_home() {
-        let text = render(&Checks::run());
+        let text = render(&Checks::run(false));
         assert!(text.starts_with("```text\nunfuse") && text.ends_with("\n```\n"));
         assert_eq!(text.matches("```").count(), 2);
         for fact in [
