@@ -213,16 +213,30 @@ fn in_spark<'a>(spark: &Path, command: &'a mut Command) -> &'a mut Command {
         .env_remove("SPARK_HOME")
 }
 
+/// `spark-submit` of an installed Spark, without unfuse.
+pub fn spark_alone(spark: &Path) -> Command {
+    let bin = spark.join("venv/bin");
+    let mut command = Command::new(bin.join("spark-submit"));
+    command
+        .env("PYSPARK_PYTHON", bin.join("python"))
+        .env_remove("SPARK_HOME")
+        .args(QUIET);
+    command
+}
+
+/// Options of `spark-submit` for jobs at which nobody looks.
+const QUIET: [&str; 4] = [
+    "--conf",
+    "spark.ui.enabled=false",
+    "--conf",
+    "spark.log.level=ERROR",
+];
+
 fn submit(command: &mut Command, spark: &Path, options: &[&str]) {
     command
         .arg("--")
         .arg(spark.join("venv/bin/spark-submit"))
-        .args([
-            "--conf",
-            "spark.ui.enabled=false",
-            "--conf",
-            "spark.log.level=ERROR",
-        ])
+        .args(QUIET)
         .args(options);
 }
 

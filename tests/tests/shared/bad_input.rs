@@ -182,7 +182,17 @@ fn a_directory_that_cannot_be_written_does_not_stop_the_job() {
     );
 }
 
-/// perf_event_open denied by a seccomp filter, as containers do it.
+/// Runs a command whose perf_event_open a seccomp filter denies, as containers do it. A classic BPF filter: EACCES for
+/// perf_event_open (298 on x86-64), everything else allowed.
+pub const WITHOUT_PERF_EVENT: &str = "import ctypes, os, struct, sys\n\
+    libc = ctypes.CDLL(None, use_errno=True)\n\
+    code = [(0x20, 0, 0, 0), (0x15, 0, 1, 298), (0x06, 0, 0, 0x0005000d), (0x06, 0, 0, 0x7fff0000)]\n\
+    filters = b''.join(struct.pack('HBBI', *c) for c in code)\n\
+    buffer = ctypes.create_string_buffer(filters)\n\
+    program = struct.pack('HxxxxxxP', len(code), ctypes.addressof(buffer))\n\
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program): sys.exit(3)\n\
+    os.execv(sys.argv[1], sys.argv[1:])\n";
+
 #[test]
 fn perf_event_denied_falls_back_to_timers() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -191,17 +201,8 @@ fn perf_event_denied_falls_back_to_timers() {
     let profile = dir.path().join("profile");
     let flag = format!("-agentpath:{}=dir={}", agent().display(), profile.display());
     let java = home.join("bin/java");
-    // A classic BPF filter: EACCES for perf_event_open (298 on x86-64), everything else allowed.
-    let script = "import ctypes, os, struct, sys\n\
-        libc = ctypes.CDLL(None, use_errno=True)\n\
-        code = [(0x20, 0, 0, 0), (0x15, 0, 1, 298), (0x06, 0, 0, 0x0005000d), (0x06, 0, 0, 0x7fff0000)]\n\
-        filters = b''.join(struct.pack('HBBI', *c) for c in code)\n\
-        buffer = ctypes.create_string_buffer(filters)\n\
-        program = struct.pack('HxxxxxxP', len(code), ctypes.addressof(buffer))\n\
-        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program): sys.exit(3)\n\
-        os.execv(sys.argv[1], sys.argv[1:])\n";
     let output = run(Command::new("python3")
-        .args(["-c", script])
+        .args(["-c", WITHOUT_PERF_EVENT])
         .arg(&java)
         .arg(flag)
         .arg("-cp")
@@ -243,9 +244,15 @@ fn a_missing_program_is_said() {
 
 #[test]
 fn doctor_says_what_it_found() {
-    let output = run(unfuse().arg("doctor"));
+    let output = run(unfuse().args(["doctor", "--spark"]));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    for part in ["perf_event", "libunfuse.so", "the agent loads", "Spark"] {
+    for part in [
+        "perf_event",
+        "libunfuse.so",
+        "the agent loads",
+        "Spark plugin",
+        "no regions=exact",
+    ] {
         assert!(text.contains(part), "{part} is missing in: {text}");
     }
 }

@@ -11,6 +11,7 @@ mod java;
 mod pause;
 mod plans;
 mod planted_links;
+mod plugin;
 mod records;
 mod scarcity;
 mod sizing;

@@ -39,7 +39,7 @@ fn run_queries(command: &mut Command) {
 }
 
 /// The stages that scan lineitem: those with most samples of each query.
-fn fused_stages(rows: &[Value]) -> Vec<i64> {
+pub fn fused_stages(rows: &[Value]) -> Vec<i64> {
     let stages: BTreeSet<i64> = rows
         .iter()
         .filter_map(|row| row["stage"].as_i64())
@@ -52,7 +52,7 @@ fn fused_stages(rows: &[Value]) -> Vec<i64> {
         .collect()
 }
 
-fn check_operators(profile: &Path, what: &str) {
+pub fn check_operators(profile: &Path, what: &str) {
     let rows = top(profile, &[]);
     let stages = fused_stages(&rows);
     assert!(!stages.is_empty(), "{what}: no stage stands out");

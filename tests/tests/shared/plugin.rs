@@ -1,0 +1,289 @@
+//! Spark's plugin by itself: a jar and `spark.plugins`, no JVM flag and no file on any node.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use unfuse_tests::{
+    Cluster, agent, ask_number, brief_driver, queries, queries_for, root, run, samples, spark,
+    spark_alone, spark_submit, top, without_archive,
+};
+
+use crate::bad_input::WITHOUT_PERF_EVENT;
+use crate::spark::{check_operators, fused_stages};
+
+/// The jar that `make plugin` makes.
+fn jar() -> PathBuf {
+    let jar = root().join("target/release/unfuse-spark.jar");
+    assert!(
+        jar.is_file(),
+        "{} is not built; run `make plugin`",
+        jar.display()
+    );
+    jar
+}
+
+/// `spark-submit` with the plugin, and nothing of unfuse around it.
+fn submit(version: &str, profile: &Path, options: &[&str]) -> Command {
+    let mut command = spark_alone(&spark(version));
+    command
+        .arg("--jars")
+        .arg(jar())
+        .args(["--conf", "spark.plugins=io.unfuse.spark.UnfusePlugin"])
+        .arg("--conf")
+        .arg(format!("spark.unfuse.dir={}", profile.display()))
+        .args(options);
+    command
+}
+
+const LOCAL: [&str; 4] = ["--master", "local[2]", "--driver-memory", "3g"];
+
+fn stderr(command: &mut Command) -> String {
+    String::from_utf8_lossy(&run(command).stderr).into_owned()
+}
+
+/// Lines of ours in what a job prints.
+fn ours(text: &str) -> Vec<&str> {
+    text.lines()
+        .filter(|line| line.starts_with("unfuse:"))
+        .collect()
+}
+
+/// Samples of operators and headings in the stages that scan lineitem, but for the rounds in which code is compiled.
+fn operators(profile: &Path) -> BTreeMap<String, u64> {
+    let rows = top(profile, &[]);
+    let stages = fused_stages(&rows);
+    let mut operators = BTreeMap::new();
+    for row in &rows {
+        let stage = row["stage"].as_i64();
+        if stage.is_some_and(|stage| stages.contains(&stage)) {
+            let name = row["operator"].as_str().expect("a name");
+            let kind = name.split(['(', '[']).next().expect("a word").trim();
+            *operators.entry(kind.to_owned()).or_default() +=
+                row["samples"].as_u64().expect("a count");
+        }
+    }
+    operators
+}
+
+/// The share of an operator with the plugin and with the flag differs no more than two runs do by chance.
+fn check_shares(plugin: &BTreeMap<String, u64>, flag: &BTreeMap<String, u64>) {
+    let all = |of: &BTreeMap<String, u64>| of.values().sum::<u64>() as f64;
+    let (all_plugin, all_flag) = (all(plugin), all(flag));
+    assert!(all_plugin > 1000.0 && all_flag > 1000.0);
+    let count = |of: &BTreeMap<String, u64>, name| of.get(name).copied().unwrap_or(0) as f64;
+    for name in plugin.keys().chain(flag.keys()) {
+        let (p, q) = (
+            count(plugin, name) / all_plugin,
+            count(flag, name) / all_flag,
+        );
+        let both = (count(plugin, name) + count(flag, name)) / (all_plugin + all_flag);
+        let deviation = (both * (1.0 - both) * (1.0 / all_plugin + 1.0 / all_flag)).sqrt();
+        // The compilers do not do the same in every run.
+        let tolerance = 3.0 * deviation + 0.02;
+        assert!(
+            (p - q).abs() < tolerance,
+            "{name}: {p:.3} with the plugin, {q:.3} with the flag, at most {tolerance:.3} apart: {plugin:?}, {flag:?}"
+        );
+    }
+}
+
+fn check_local(version: &str) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (profile, flag) = (dir.path().join("plugin"), dir.path().join("flag"));
+    let mut command = submit(version, &profile, &LOCAL);
+    let text = stderr(queries(&mut command, "10"));
+    assert_eq!(
+        ours(&text),
+        [format!("unfuse: profiling to {}", profile.display())]
+    );
+    check_operators(&profile, &format!("{version} by the plugin"));
+    let rows = top(&profile, &[]);
+    let unattributed = samples(&rows, |row| row["operator"] == "unattributed");
+    let all = samples(&rows, |row| row["stage"].is_i64());
+    assert!(
+        unattributed * 100 <= all,
+        "{unattributed} of {all} samples are unattributed"
+    );
+    let mut command = spark_submit(&spark(version), &flag, &LOCAL);
+    run(queries(without_archive(&mut command), "10"));
+    check_shares(&operators(&profile), &operators(&flag));
+}
+
+#[test]
+fn spark_4_is_profiled_by_one_setting() {
+    check_local("4.3");
+}
+
+#[test]
+fn spark_3_5_is_profiled_by_one_setting() {
+    check_local("3.5");
+}
+
+/// Executors of their own hosts: each is a process in a directory of its own.
+fn check_executors(version: &str, master: &str) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let mut command = submit(version, &profile, &["--master", master]);
+    command
+        .args(["--conf", "spark.executor.cores=1"])
+        .args(["--conf", "spark.executor.memory=1g"])
+        .args(["--conf", "spark.scheduler.minRegisteredResourcesRatio=1.0"])
+        // Below the driver's working directory, also for executors.
+        .args(["--conf", "spark.unfuse.dir=profile"])
+        .current_dir(dir.path())
+        .env("SPARK_LOCAL_IP", "127.0.0.1");
+    run(queries(&mut command, "8"));
+    let executors = "select count(distinct executor) from 'DIR/processes/*.parquet'";
+    assert_eq!(ask_number(&profile, executors), 3.0);
+    let rows = top(&profile, &[]);
+    let stages = fused_stages(&rows);
+    let inside = |row: &Value| {
+        row["stage"]
+            .as_i64()
+            .is_some_and(|stage| stages.contains(&stage))
+    };
+    let all = samples(&rows, inside);
+    let owned = samples(&rows, |row| inside(row) && row["node_id"].is_i64());
+    assert!(
+        all > 100 && owned * 100 >= 90 * all,
+        "{owned} of {all} samples carry an operator"
+    );
+}
+
+#[test]
+fn executors_of_a_local_cluster_load_the_plugin_themselves() {
+    check_executors("4.3", "local-cluster[2,1,1536]");
+}
+
+#[test]
+fn executors_of_a_standalone_cluster_load_the_plugin_themselves() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let cluster = Cluster::start(&spark("4.3"), 2, dir.path());
+    check_executors("4.3", cluster.master());
+}
+
+/// Runs a short job, which must succeed, and returns our lines.
+fn brief(command: &mut Command) -> Vec<String> {
+    let text = stderr(queries_for(command, "0.2", "0"));
+    ours(&text).into_iter().map(str::to_owned).collect()
+}
+
+/// A job whose JVM ends soon.
+fn brief_submit(profile: &Path, settings: &[&str]) -> Command {
+    let mut command = submit("4.3", profile, &LOCAL);
+    command.args(brief_driver());
+    for setting in settings {
+        command.args(["--conf", setting]);
+    }
+    command
+}
+
+#[test]
+fn a_job_runs_without_what_the_plugin_needs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let missing = format!("spark.unfuse.native.dir={}/missing", dir.path().display());
+    for (setting, says) in [
+        (missing.as_str(), "spark.unfuse.native.dir"),
+        ("spark.unfuse.dir=/proc/nowhere", "/proc/nowhere"),
+        ("spark.unfuse.dir=/tmp/a,b", "has a comma"),
+    ] {
+        let lines = brief(&mut brief_submit(&profile, &[setting]));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(
+            lines[0].starts_with("unfuse: not profiling: ") && lines[0].contains(says),
+            "{lines:?}"
+        );
+    }
+    assert!(!profile.exists());
+}
+
+/// Where programs may not run, as on nodes whose /tmp is mounted so.
+#[test]
+fn a_directory_without_programs_is_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (profile, mount) = (dir.path().join("profile"), dir.path().join("tmp"));
+    fs::create_dir(&mount).expect("a directory");
+    let setting = format!("spark.unfuse.native.dir={}", mount.display());
+    let mut command = brief_submit(&profile, &[&setting]);
+    queries_for(&mut command, "0.2", "0");
+    let setup = format!(
+        "mount -t tmpfs -o noexec none {}; exec \"$@\"",
+        mount.display()
+    );
+    let mut outer = Command::new("unshare");
+    outer
+        .args(["--map-root-user", "--mount", "bash", "-e", "-c", &setup])
+        .arg("bash")
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    let text = stderr(&mut outer);
+    let lines = ours(&text);
+    assert_eq!(lines.len(), 1, "{text}");
+    let named = mount.display().to_string();
+    assert!(
+        lines[0].contains("not profiling") && lines[0].contains(&named),
+        "{text}"
+    );
+}
+
+#[test]
+fn without_perf_event_there_are_tasks_and_no_samples() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let mut command = brief_submit(&profile, &[]);
+    queries_for(&mut command, "0.2", "0");
+    let mut outer = Command::new("python3");
+    outer
+        .args(["-c", WITHOUT_PERF_EVENT])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            outer.env(name, value);
+        }
+    }
+    let text = stderr(outer.env_remove("SPARK_HOME"));
+    let lines = ours(&text);
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0].contains("no samples"), "{text}");
+    let tasks = ask_number(&profile, "select count(*) from 'DIR/tasks/*.parquet'");
+    assert!(tasks > 3.0, "{tasks} tasks");
+    assert!(!profile.join("samples").exists(), "there are samples");
+}
+
+#[test]
+fn what_needs_the_flag_is_said() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let settings = ["spark.unfuse.regions=exact", "spark.unfuse.colour=red"];
+    let lines = brief(&mut brief_submit(&profile, &settings));
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[0].contains("unknown option \"colour\""), "{lines:?}");
+    assert!(
+        lines[1].contains("option regions=exact needs -agentpath"),
+        "{lines:?}"
+    );
+    assert!(!top(&profile, &[]).is_empty());
+}
+
+#[test]
+fn the_flag_counts_where_both_are_given() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (by_plugin, by_flag) = (dir.path().join("plugin"), dir.path().join("flag"));
+    let flag = format!("-agentpath:{}=dir={}", agent().display(), by_flag.display());
+    let mut command = submit("4.3", &by_plugin, &LOCAL);
+    let lines = brief(command.args(["--driver-java-options", &flag]));
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("this JVM has -agentpath"), "{lines:?}");
+    assert!(!by_plugin.exists() && !top(&by_flag, &[]).is_empty());
+}
