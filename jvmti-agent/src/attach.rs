@@ -44,13 +44,13 @@ const REFERENCES: usize = 16;
 static BUSY: AtomicBool = AtomicBool::new(false);
 static RECORDINGS: AtomicU32 = AtomicU32::new(0);
 
-/// Why a second one does not begin.
+/// The reason why a second recording is refused.
 const PROFILED: &str = "this JVM is being profiled already";
 
-/// Whether the agent came up, or why not.
+/// The result of loading the agent: the reason if it failed.
 pub(crate) type Outcome = Result<(), String>;
 
-/// Starts a thread that serves the recorder, and says there when samples are taken.
+/// Starts a thread that serves the recorder; the receiver gets the outcome once samples are taken.
 pub(crate) fn start(vm: JavaVM, options: Options) -> Result<Receiver<Outcome>, String> {
     let Some(name) = &options.attach else {
         return Err(
@@ -130,7 +130,7 @@ fn serve(vm: &JavaVM, control: &Control, options: Options, outcome: &SyncSender<
     }
 }
 
-/// Installs the agent and reads all compiled code; returns whether the JVM compiles it again.
+/// Installs the agent and processes all existing code; returns whether the JVM recompiles it.
 fn attach(
     vm: &JavaVM,
     env: &mut Env<'_>,
@@ -186,7 +186,7 @@ fn attach(
     .unwrap_or_else(|| Err("the agent failed".to_owned()))
 }
 
-/// Where the profile is copied to, of a profile that has a URI.
+/// The destination of a profile with a URI.
 fn shipment(options: &Options) -> Option<Shipment> {
     Some(Shipment {
         uri: options.config.uri.clone()?,

@@ -49,7 +49,7 @@ pub(crate) unsafe extern "system" fn class_file_load_hook(
     }
     with_agent(|agent| {
         let Ok(name) = name.to_str() else { return };
-        // An agent that cannot retransform is passed its own patched class, one that can the original.
+        // An agent without the capability to retransform receives its own patched class here; with it, the original.
         if !redefined.is_null() && !agent.options.plugin {
             return;
         }
@@ -73,7 +73,7 @@ pub(crate) unsafe extern "system" fn class_file_load_hook(
     });
 }
 
-/// The patches, loaded by the first thread that asks; none while it loads them, or where they cannot be loaded.
+/// The patches, loaded by the first caller; `None` while it loads them, or if they cannot be loaded.
 pub(crate) fn load_patches(agent: &Agent, env: &mut Env<'_>) -> Option<&'static Patches> {
     if LOADING.get() {
         return None;

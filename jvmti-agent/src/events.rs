@@ -25,7 +25,7 @@ pub(crate) fn add_capabilities(jvmti: &Jvmti) -> Result<(), String> {
         })
 }
 
-/// What patching classes that are loaded already takes.
+/// Adds the capability to patch loaded classes.
 pub(crate) fn add_transforming(jvmti: &Jvmti) -> Result<(), String> {
     jvmti
         .add_capabilities_with(|capabilities| capabilities.set_can_retransform_classes(true))
@@ -33,7 +33,7 @@ pub(crate) fn add_transforming(jvmti: &Jvmti) -> Result<(), String> {
         .map_err(|_| "this JVM does not transform loaded classes; use -agentpath".to_owned())
 }
 
-/// The callbacks of every session, whenever it begins.
+/// The callbacks of every session, launched or attached.
 pub(crate) fn code_and_thread_callbacks() -> jvmtiEventCallbacks {
     let mut callbacks = jvmtiEventCallbacks::default();
     callbacks.ThreadStart = Some(threads::thread_start);

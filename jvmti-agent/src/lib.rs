@@ -4,7 +4,7 @@
 //! java -agentpath:/path/libunfuse.so=dir=/tmp/profile,rate=200 …
 //! ```
 //!
-//! `unfuse record` loads it into a JVM that runs already, and detaches it again. Spark's plugin loads it into its own JVM.
+//! `unfuse record` attaches it to a running JVM, and detaches it again. Spark's plugin loads it into its own JVM.
 //!
 //! It writes the code map from JIT events, announces the threads to profile, has its jar patch Spark's classes when
 //! they are loaded, and passes events on. Everything else happens in other processes. Every callback from the JVM

@@ -1,5 +1,5 @@
-//! In a JVM whose Spark loads the agent as a plugin (`spark.plugins`), without `-agentpath`: the plugin loads this
-//! library, starts `unfuse launch` and hands over what that prints. The agent stays until the JVM ends.
+//! For a JVM whose Spark loads the agent as a plugin (`spark.plugins`), without `-agentpath`: the plugin loads this
+//! library, starts `unfuse launch` and passes the options that it prints. The agent stays until the JVM ends.
 //!
 //! Classes of Spark that are loaded already are transformed again. Every later transformation of a class, by whatever
 //! agent, passes the class as Spark compiled it, so it is patched each time.
@@ -85,8 +85,8 @@ fn stay_loaded() -> Result<(), String> {
     }
 }
 
-/// Puts the jar into the JVM, and patches classes from now on and those that are loaded already. Returns whether Spark
-/// has run queries, and so has compiled code that matters.
+/// Adds the jar to the class path, and patches loaded classes and those that are loaded later. Returns whether Spark has
+/// run queries, so that the JVM has compiled generated code.
 pub(crate) fn join_spark(agent: &Agent, env: &mut Env<'_>) -> Result<bool, String> {
     const REFUSED: &str = "this JVM refuses the events the profiler needs";
     agent.events.start(agent.session.events());
@@ -133,7 +133,7 @@ fn loaded_classes(
     wanted
 }
 
-/// Has the classes pass [`classes::class_file_load_hook`] again.
+/// Retransforms the classes: each passes [`classes::class_file_load_hook`] again.
 fn transform(agent: &Agent, loaded: &[(String, jclass)]) {
     // SAFETY: live references to classes.
     let retransform = |classes: &[jclass]| unsafe { agent.jvmti.retransform_classes(classes) };
@@ -141,7 +141,7 @@ fn transform(agent: &Agent, loaded: &[(String, jclass)]) {
     if all.is_empty() || retransform(&all).is_ok() {
         return;
     }
-    // One that cannot be keeps all from it.
+    // One class that cannot be retransformed makes the whole call fail.
     for (name, class) in loaded {
         if let Err(code) = retransform(&[*class]) {
             log::say(format_args!(

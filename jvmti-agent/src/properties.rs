@@ -9,7 +9,7 @@ use unfuse_profiler::options::{Options, Tab};
 use crate::jni_env::clear_exception;
 use crate::library::own_path;
 
-/// Set to how the agent came into this JVM: `flag` or `plugin`; read by the plugin.
+/// The way in which the agent was loaded, `flag` or `plugin`; read by the plugin.
 pub(crate) const AGENT_PROPERTY: &str = "unfuse.agent";
 
 /// Name and value.

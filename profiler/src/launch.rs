@@ -40,7 +40,7 @@ pub fn launch(config: &Config, layout: Layout) -> Launch {
     launched.map(|session| session.with_shipping(shipped))
 }
 
-/// Makes the directory that the writer writes to: the profile directory, or a spool where the profile has a URI.
+/// Makes the directory that the writer writes to: the profile directory, or a spool if the profile has a URI.
 pub(crate) fn profile_or_spool(config: &Config) -> Result<ProfileDir, LaunchError> {
     match config.uri {
         Some(_) => make_spool(config.spools.as_deref())
@@ -49,7 +49,7 @@ pub(crate) fn profile_or_spool(config: &Config) -> Result<ProfileDir, LaunchErro
     }
 }
 
-/// A private directory that no other process has; its name ends what the writer's files are called by, so that
+/// A private directory with a unique name, whose end becomes a part of the names of the writer's files, so that
 /// containers with the same host name and pid do not overwrite each other's.
 fn make_spool(parent: Option<&Path>) -> io::Result<ProfileDir> {
     let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);

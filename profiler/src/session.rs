@@ -71,7 +71,7 @@ impl Session {
         }
     }
 
-    /// The session whose profile is copied to a URI.
+    /// Sets the shipment of a profile to a URI.
     #[must_use]
     pub fn with_shipping(self, shipped: Option<Shipment>) -> Self {
         Self { shipped, ..self }
@@ -81,7 +81,7 @@ impl Session {
         StatusWords::new(&self.map)
     }
 
-    /// The session of a JVM that ran before: another process made the map and started the manager.
+    /// The session of an attached JVM: another process made the map and started the manager.
     pub(crate) fn attached(map: CodeMap, to_manager: UnixStream, events: UnixStream) -> Self {
         Self {
             map,
@@ -227,7 +227,7 @@ impl Session {
         send_at_once(&self.to_manager, message).is_ok()
     }
 
-    /// The socket to the writer; one thread of the agent's own writes to it.
+    /// The socket to the writer; one thread of the agent writes to it.
     pub fn events(&self) -> &UnixStream {
         &self.events
     }

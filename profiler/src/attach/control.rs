@@ -23,7 +23,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Connects to the recorder that has made this option ([`Recorder::option`](super::Recorder::options)).
+    /// Connects to the recorder that made these options ([`Recorder::options`](super::Recorder::options)).
     ///
     /// # Errors
     /// The system's, if there is no recorder, and `PermissionDenied` if another process has its name by now.
@@ -83,12 +83,12 @@ impl Control {
         self.wait() == Some(GO)
     }
 
-    /// Says that the threads are named.
+    /// Reports that the threads are announced.
     pub fn going(&self) {
         let _ = send(&self.stream, &FromAgent::Going);
     }
 
-    /// Waits until the recorder has enough or is gone.
+    /// Waits until the recorder ends the recording or is gone.
     pub fn wait_for_end(&self) {
         while self.wait().is_some() {}
     }

@@ -154,12 +154,12 @@ impl Recorder {
         })
     }
 
-    /// The same for a JVM of this user that has loaded the agent itself, as the configuration says. Where that names a
-    /// URI, the profile goes through a spool of the JVM. Where perf_event is not allowed, it has plans, stages and tasks,
-    /// but no samples: the second value says why.
+    /// The same for a JVM of this user that loads the agent itself. If the configuration names a URI, the profile is
+    /// written to a spool and copied from there. If the kernel denies perf_event, the profile has plans, stages and
+    /// tasks, but no samples: the second value is the reason.
     ///
     /// # Errors
-    /// Where the profile directory, the code map or a socket cannot be made.
+    /// If the profile directory, the code map or a socket cannot be made.
     pub fn for_plugin(
         mut config: Config,
         jvm: u32,
@@ -177,7 +177,7 @@ impl Recorder {
         Ok((recorder, denied))
     }
 
-    /// The agent's options that lead it here.
+    /// The options with which the agent finds this recorder.
     pub fn options(&self) -> String {
         let attach = format!("attach={}", self.invitation);
         match &self.config.uri {
@@ -313,10 +313,10 @@ impl Handshake {
         })
     }
 
-    /// Begins to sample until the JVM ends. The processes and the agent go on when this process ends.
+    /// Samples until the JVM ends. The processes and the agent go on when this process ends.
     ///
     /// # Errors
-    /// Where the processes cannot be started, or the agent is gone.
+    /// If the processes cannot be started, or the agent is gone.
     pub fn leave(self) -> Result<(), RecordError> {
         let Self {
             recorder,
@@ -342,7 +342,7 @@ impl Handshake {
     }
 }
 
-/// Starts the processes, and has the agent name the threads.
+/// Starts the processes, and has the agent announce the threads.
 fn start(plan: LaunchPlan<'_>, mut control: &UnixStream) -> Result<(), RecordError> {
     plan.start()
         .map_err(|(what, e)| LaunchError::System(what, e))?;

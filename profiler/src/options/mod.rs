@@ -31,7 +31,7 @@ pub struct Options {
     pub spool: Option<PathBuf>,
     /// Whether Spark's plugin has loaded the agent, which stays until the JVM ends.
     pub plugin: bool,
-    /// Whether such a JVM may keep the code it has compiled, whose lines are not described.
+    /// Whether such a JVM keeps its compiled code, which has no lines.
     pub keep_code: bool,
     /// Whether records are traced through tasks.
     pub records: Option<Records>,
@@ -92,12 +92,12 @@ impl Options {
         options
     }
 
-    /// Parses the options of an agent that Spark's plugin loads into its JVM. Such an agent cannot do some of what one can
-    /// with which a JVM has started, see [`PLUGIN_LIMITS`].
+    /// Parses the options of an agent that Spark's plugin loads into its running JVM. Some values need an agent that is
+    /// loaded when the JVM starts, see [`PLUGIN_LIMITS`].
     pub fn parse_for_plugin(text: &str) -> Self {
         let mut options = Self::parse(text);
         options.plugin = true;
-        // The JVM is young: of Spark's generated code nothing is compiled yet.
+        // The JVM has compiled no generated code of Spark yet.
         options.keep_code = true;
         for limit in PLUGIN_LIMITS {
             if (limit.replace)(&mut options) {

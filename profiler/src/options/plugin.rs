@@ -1,17 +1,17 @@
-//! What an agent cannot do that Spark's plugin loads into a JVM that runs already.
+//! The options that an agent does not support if Spark's plugin loads it into a running JVM.
 
 use super::{Options, Regions, Tab};
 use crate::config::SampleSource;
 
-/// A value of an option that needs an agent with which the JVM has started.
+/// A value of an option that needs an agent that is loaded when the JVM starts.
 pub struct PluginLimit {
     /// The option and the value.
     pub value: &'static str,
-    /// Why it needs that, for documentation.
+    /// The reason, for documentation.
     pub why: &'static str,
-    /// What holds instead, for the message about that.
+    /// The value used instead, for the message.
     pub(super) instead: &'static str,
-    /// Puts another value in its place; whether it was there.
+    /// Replaces the value; returns whether it was set.
     pub(super) replace: fn(&mut Options) -> bool,
 }
 
@@ -37,7 +37,7 @@ pub const PLUGIN_LIMITS: &[PluginLimit] = &[
     },
 ];
 
-/// Puts the default in the place of this value; whether it was there.
+/// Replaces this value by the default; returns whether it was set.
 fn replace<T: Default + PartialEq>(option: &mut T, value: T) -> bool {
     let is_there = *option == value;
     if is_there {

@@ -235,7 +235,7 @@ pub const OPTIONS: &[AgentOption] = &[
     },
 ];
 
-/// Options that `unfuse record` and the Spark plugin give, not users.
+/// Options that `unfuse record` and the Spark plugin pass; not for users.
 pub(super) const INTERNAL: &[AgentOption] = &[
     AgentOption {
         name: "attach",

@@ -33,7 +33,7 @@ import java.util.Map;
 public final class ProfilingPlugin implements SparkPlugin {
     /**
      * The Scala sequence {@code plugins} with ours at its end, or {@code plugins} itself if that
-     * cannot be made.
+     * fails.
      */
     public static Object addTo(Object plugins) {
         try {
@@ -80,7 +80,7 @@ public final class ProfilingPlugin implements SparkPlugin {
             return Collections.emptyMap();
         }
 
-        // Called when the application has its id, which it has not yet in init.
+        // Called when the application has its id, which is not the case in init.
         @Override
         public void registerMetrics(String appId, PluginContext plugin) {
             try {
@@ -172,14 +172,14 @@ public final class ProfilingPlugin implements SparkPlugin {
     }
 
     /**
-     * The host that Spark's tasks name; {@code hostname()} fails on executors, whose RPC
-     * environment has no address.
+     * The host name in Spark's tasks; {@code hostname()} fails on executors, whose RPC environment
+     * has no address.
      */
     private static String executorHost() {
         return SparkEnv.get().blockManager().blockManagerId().host();
     }
 
-    /** Bytes that Spark's memory manager hands out; no task has any when this is asked. */
+    /** Bytes that Spark's memory manager can assign; called when no task has any. */
     private static Number memory() {
         SparkEnv env = SparkEnv.get();
         return env.memoryManager() == null

@@ -5,8 +5,8 @@ import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.Type;
 
 /**
- * Makes {@link io.unfuse.spark.ProfilingPlugin} active in the JVMs that carry the agent, and in no
- * others, without any Spark setting.
+ * Activates {@link io.unfuse.spark.ProfilingPlugin} in the JVMs with the agent, and in no others,
+ * without a Spark setting.
  *
  * <p>Patches {@code PluginContainer.apply}, which creates the plugins of a driver or an executor
  * from {@code spark.plugins}: the list that {@code Utils.loadExtensions} returns gets one more
