@@ -78,11 +78,6 @@ impl Cluster {
         &self.spools
     }
 
-    /// Its URL, for `--master`.
-    pub fn master(&self) -> &str {
-        &self.master
-    }
-
     /// `unfuse run … spark-submit` to this cluster, which waits for all executors.
     pub fn submit(&self, profile: &Path, executors: u32, options: &[&str]) -> Command {
         let master = ["--master", &self.master];
