@@ -29,6 +29,9 @@ zig rustc --package unfuse-agent --lib --crate-type cdylib
 tests/split-debug.sh "$built/unfuse" "$built/libunfuse.so"
 dist/check_symbols.sh "$glibc" "$built/unfuse" "$built/libunfuse.so"
 
+plugin="$built/unfuse-spark.jar"
+dist/plugin_jar.sh "$built" "$plugin"
+
 rm -rf "$archives"
 mkdir -p "$archives"
 
@@ -47,6 +50,7 @@ tree() {
 name="unfuse-$version-linux-x86_64"
 tree "$archives/$name"
 cp LICENSE NOTICE README.md CHANGELOG.md "$archives/$name"
+cp "$plugin" "$archives/$name/lib/unfuse"
 tar_of() {
     tar -C "$2" --owner=0 --group=0 --sort=name --mtime="@$SOURCE_DATE_EPOCH" -cf - "${@:3}" | gzip -9n >"$archives/$1"
 }
@@ -65,6 +69,31 @@ sed -e "s/@VERSION@/$version/" -e "s/@KIB@/$(du -sk "$deb/usr" | cut -f1)/" -e "
     >"$deb/DEBIAN/control"
 dpkg-deb --root-owner-group --build "$deb" "$archives/unfuse_${version}_amd64.deb" >/dev/null
 rm -r "$deb"
+
+# A wheel has programs and other files of a prefix in folders of their own.
+wheel="$archives/wheel"
+data="$wheel/unfuse-$version.data" info="$wheel/unfuse-$version.dist-info"
+tree "$data/data"
+mkdir -p "$data/scripts" "$info/licenses"
+mv "$data/data/bin/unfuse" "$data/scripts"
+rmdir "$data/data/bin"
+cp LICENSE NOTICE "$info/licenses"
+{ sed "s/@VERSION@/$version/" dist/wheel-metadata && cat README.md; } >"$info/METADATA"
+printf '%s\n' "Wheel-Version: 1.0" "Generator: unfuse" "Root-Is-Purelib: false" "Tag: py3-none-manylinux_${glibc/./_}_x86_64" \
+    >"$info/WHEEL"
+"$venv/bin/wheel" pack "$wheel" --dest-dir "$archives" >/dev/null
+rm -r "$wheel"
+
+# A Maven repository of one artifact, for `spark-submit --packages` and for an upload to your own repository.
+maven="$archives/maven/io/unfuse/unfuse-spark/$version"
+install -D -m 644 "$plugin" "$maven/unfuse-spark-$version.jar"
+sed "s/@VERSION@/$version/" dist/unfuse-spark.pom >"$maven/unfuse-spark-$version.pom"
+for file in "$maven"/*; do
+    sha1sum "$file" | cut -d ' ' -f 1 >"$file.sha1"
+done
+cp "$plugin" "$archives/unfuse-spark-$version.jar"
+tar_of "unfuse-$version-maven.tar.gz" "$archives" maven
+rm -r "$archives/maven"
 
 dist/sbom.py "$version" >"$archives/unfuse-$version.cdx.json"
 cp dist/Dockerfile "$archives"
