@@ -189,6 +189,10 @@ impl View<'_> {
         let mut best: Option<(u64, usize, Vec<u64>)> = None;
         for slot in candidates.take(MAX_CANDIDATES) {
             let (reach, callers) = self.follow(slot, is_caller);
+            // Such a link of an earlier call may lead past all of Java.
+            if !callers.iter().any(|ip| is_code(*ip)) {
+                continue;
+            }
             if best.as_ref().is_none_or(|(furthest, ..)| reach > *furthest) {
                 best = Some((reach, slot, callers));
             }
@@ -390,6 +394,20 @@ mod tests {
             further, 0x1020,
         ];
         repaired(vec![leaf], &stack)
+    }
+
+    #[test]
+    fn links_of_libjvm_that_lead_past_java_are_no_callers() {
+        let [wrapper, past] = [8, 1024].map(|word| STACK + 8 * word);
+        #[rustfmt::skip]
+        let stack = [
+            0, 0, past, jvm(),
+            wrapper, jvm(), 0, 0,
+            STACK + 4096, 0x1010,
+        ];
+        let leaf = libc::getppid as *const () as u64;
+        let whole = vec![leaf, jvm(), 0x1010];
+        assert_eq!(repaired(vec![leaf], &stack), (Chain::Repaired, whole));
     }
 
     #[test]
