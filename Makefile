@@ -40,11 +40,7 @@ build: tools $(wildcard $(JAR) $(PAGE))
 
 # The jar for spark.plugins: the plugin, with the agent and the program inside.
 plugin: build
-	rm -rf target/plugin && mkdir -p target/plugin/native/linux-x86_64
-	cp target/release/unfuse target/release/libunfuse.so target/plugin/native/linux-x86_64/
-	cp spark-patches/target/unfuse-spark-plugin.jar target/plugin/unfuse-spark.jar
-	jar --update --file target/plugin/unfuse-spark.jar -C target/plugin native
-	mv target/plugin/unfuse-spark.jar target/release/unfuse-spark.jar
+	dist/plugin_jar.sh target/release target/release/unfuse-spark.jar
 
 # Prints at the end how long each part took.
 demo: tools
