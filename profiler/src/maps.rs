@@ -39,6 +39,8 @@ pub struct Maps {
     code_cache: (u64, u64),
     code_cache_told: bool,
     jvm: (u64, u64),
+    /// The ranges of libraries other than HotSpot and the C library, by address.
+    others: Vec<(u64, u64)>,
     refreshed: u64,
 }
 
@@ -61,6 +63,7 @@ impl Maps {
             code_cache: (0, 0),
             code_cache_told: false,
             jvm: (0, 0),
+            others: Vec::new(),
             refreshed: 0,
         };
         maps.refresh()?;
@@ -110,6 +113,8 @@ impl Maps {
             .iter()
             .filter(|m| m.path.ends_with("/libjvm.so"));
         self.jvm = jvm.next().map_or((0, 0), |m| (m.start, m.end));
+        let others = self.mappings.iter().filter(|m| is_other_library(&m.path));
+        self.others = others.map(|m| (m.start, m.end)).collect();
         Ok(())
     }
 
@@ -145,21 +150,31 @@ impl Maps {
         (self.jvm.0..self.jvm.1).contains(&address)
     }
 
-    /// Whether an address is in a library other than HotSpot and the C library, which HotSpot calls.
-    pub fn in_other_library(&self, address: u64) -> bool {
-        const C_LIBRARY: [&str; 5] = ["libc.", "libc-", "libpthread", "ld-musl", "[vdso]"];
-        self.find(address).is_some_and(|mapping| {
-            let name = mapping.path.rsplit('/').next().unwrap_or_default();
-            !name.is_empty()
-                && !self.in_jvm(address)
-                && !C_LIBRARY.iter().any(|start| name.starts_with(start))
-        })
+    /// Whether an address is in a library other than HotSpot and the C library.
+    pub(crate) fn in_other_library(&self, address: u64) -> bool {
+        let after = self.others.partition_point(|(start, _)| *start <= address);
+        let last = self.others[..after].last();
+        last.is_some_and(|(_, end)| address < *end)
     }
 
     /// Whether an address is in the JVM's range for generated code.
     pub fn in_code_cache(&self, address: u64) -> bool {
         (self.code_cache.0..self.code_cache.1).contains(&address)
     }
+}
+
+/// Whether a mapping's file is a library other than HotSpot and the C library.
+fn is_other_library(path: &str) -> bool {
+    const THESE: [&str; 6] = [
+        "libjvm.so",
+        "libc.",
+        "libc-",
+        "libpthread",
+        "ld-musl",
+        "[vdso]",
+    ];
+    let name = path.rsplit('/').next().unwrap_or_default();
+    !name.is_empty() && !THESE.iter().any(|start| name.starts_with(start))
 }
 
 /// New mappings, and old ones whose range is still free: the kernel may omit mappings from a list that is read during
@@ -259,6 +274,22 @@ mod tests {
         assert!(kept.is_sorted_by_key(|mapping| mapping.start));
         let new = kept.iter().filter(|mapping| mapping.start % 2 == 0);
         assert_eq!(new.count(), 50_000, "the new ones first");
+    }
+
+    #[test]
+    fn other_libraries_have_other_names() {
+        for path in [
+            "/a/libjvm.so",
+            "/a/libc.so.6",
+            "/a/libc-2.17.so",
+            "[vdso]",
+            "",
+        ] {
+            assert!(!is_other_library(path), "{path}");
+        }
+        for path in ["/a/libzip.so", "/a/libcrypto.so.3", "/a/java"] {
+            assert!(is_other_library(path), "{path}");
+        }
     }
 
     #[test]

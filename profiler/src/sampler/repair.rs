@@ -57,14 +57,8 @@ pub(super) fn repair(
         return Chain::Whole;
     }
     let stack: Vec<u64> = sample.stack().collect();
-    let view = View {
-        base: sample.stack_pointer,
-        words: &stack,
-    };
-    // Numbers may look like addresses of the large range for generated code, so described code goes first.
-    let described = |word: u64| in_code(word) && is_described(word);
-    let first_of = |is_code: &dyn Fn(u64) -> bool| stack.iter().position(|word| is_code(*word));
-    // libjvm calls libc, but neither other libraries nor routines like that for SHA-512.
+    let base = sample.stack_pointer;
+    // libjvm waits and allocates in libc. The stack of a leaf elsewhere has links of libjvm only from earlier calls.
     let by_jvm = match chain.first() {
         Some(leaf) if generated.is_none() && !maps.in_other_library(*leaf) => {
             let other = stack.iter().position(|word| maps.in_other_library(*word));
@@ -72,17 +66,17 @@ pub(super) fn repair(
         }
         _ => 0,
     };
-    let best_of = |is_code: &dyn Fn(u64) -> bool| {
-        let is_caller = |word: u64| is_code(word) || maps.in_jvm(word);
-        first_of(is_code).and_then(|first| view.best_chain(first, by_jvm, is_code, &is_caller))
-    };
-    let best = best_of(&described).or_else(|| best_of(&in_code));
-    let first = first_of(&described).or_else(|| first_of(&in_code));
+    // Numbers may look like addresses of the large range for generated code, so described code goes first.
+    let is_described = |word: u64| in_code(word) && is_described(word);
+    let view = View::new(base, &stack, maps, is_described);
+    let any_code = || View::new(base, &stack, maps, in_code);
+    let best = view.best_chain(by_jvm);
+    let best = best.or_else(|| any_code().best_chain(by_jvm));
     if let (Some(generated @ 2..), Some((from, _))) = (generated, &best)
         && let Some(entry) = view.entry(sample.frame_pointer, &chain[1..generated], maps)
         && match entry {
             // The kernel walked from a frame of libjvm: true callers that it skipped lead to this frame.
-            Entry::Jvm(frame) => !view.leads_to(*from, frame, &is_caller),
+            Entry::Jvm(frame) => !any_code().leads_to(*from, frame),
             Entry::Native => true,
         }
     {
@@ -102,10 +96,12 @@ pub(super) fn repair(
         return Chain::Whole;
     }
     // The leaf is correct; the words after it were read through a register that was no frame pointer.
-    let callers = match (best, first) {
-        (Some(callers), _) => callers,
-        (None, Some(first)) => vec![stack[first]],
-        (None, None) => return Chain::Broken,
+    let first = || {
+        let described = stack.iter().find(|word| is_described(**word));
+        described.or_else(|| stack.iter().find(|word| in_code(**word)))
+    };
+    let Some(callers) = best.or_else(|| Some(vec![*first()?])) else {
+        return Chain::Broken;
     };
     chain.truncate(1);
     chain.extend(callers);
@@ -149,13 +145,40 @@ enum Entry {
     Native,
 }
 
+/// The owner of a return address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    Code,
+    Jvm,
+}
+
 /// The copy of the stack, by address.
 struct View<'a> {
     base: u64,
     words: &'a [u64],
+    /// For each word that is a frame pointer that leads up, followed by a return address: the owner of the address.
+    links: Vec<Option<Caller>>,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// Links to generated code, by `is_code`, and to libjvm.
+    fn new(base: u64, words: &'a [u64], maps: &Maps, is_code: impl Fn(u64) -> bool) -> Self {
+        let caller = |ip: u64| match maps.in_jvm(ip) {
+            true => Some(Caller::Jvm),
+            false => is_code(ip).then_some(Caller::Code),
+        };
+        let pairs = (base..).step_by(8).zip(words.windows(2));
+        let links = pairs.map(|(own, pair)| {
+            let leads_up = pair[0] > own && pair[0] - own < LARGEST_FRAME;
+            leads_up.then(|| caller(pair[1])).flatten()
+        });
+        Self {
+            base,
+            words,
+            links: links.collect(),
+        }
+    }
+
     fn address(&self, index: usize) -> u64 {
         self.base + 8 * index as u64
     }
@@ -163,41 +186,35 @@ impl View<'_> {
     fn index(&self, address: u64) -> Option<usize> {
         let offset = address.checked_sub(self.base)?;
         let index = usize::try_from(offset / 8).ok()?;
-        (offset.is_multiple_of(8) && index + 1 < self.words.len()).then_some(index)
+        (offset.is_multiple_of(8) && index < self.links.len()).then_some(index)
     }
 
-    /// The innermost link that leads furthest up, and the return addresses from there: a link to generated code, of
-    /// which `first` is the first word, or to libjvm below word `by_jvm`. Buffers in native frames contain data of
-    /// earlier calls, including old links: such a link breaks off, or joins the true chain further up.
-    fn best_chain(
-        &self,
-        first: usize,
-        by_jvm: usize,
-        is_code: &dyn Fn(u64) -> bool,
-        is_caller: &dyn Fn(u64) -> bool,
-    ) -> Option<(usize, Vec<u64>)> {
-        let last = self.words.len().saturating_sub(1);
-        let begin = if by_jvm > 0 {
-            0
-        } else {
-            first.saturating_sub(1)
-        };
-        let candidates = (begin..last).filter(|slot| match *slot < by_jvm {
-            true => self.is_link(*slot, is_caller),
-            false => self.is_link(*slot, is_code),
+    /// The innermost link that leads furthest up, and the return addresses from there: a link to generated code, or to
+    /// libjvm below word `by_jvm`. Buffers in native frames contain data of earlier calls, including old links: such a
+    /// link breaks off, joins the true chain further up, or leads past all of Java.
+    fn best_chain(&self, by_jvm: usize) -> Option<(usize, Vec<u64>)> {
+        let candidates = (0..self.links.len()).filter(|slot| match self.links[*slot] {
+            Some(Caller::Code) => true,
+            Some(Caller::Jvm) => *slot < by_jvm,
+            None => false,
         });
-        let mut best: Option<(u64, usize, Vec<u64>)> = None;
+        let mut best: Option<(u64, usize)> = None;
         for slot in candidates.take(MAX_CANDIDATES) {
-            let (reach, callers) = self.follow(slot, is_caller);
-            // Such a link of an earlier call may lead past all of Java.
-            if !callers.iter().any(|ip| is_code(*ip)) {
-                continue;
-            }
-            if best.as_ref().is_none_or(|(furthest, ..)| reach > *furthest) {
-                best = Some((reach, slot, callers));
+            let last = self.follow(slot).last().unwrap_or(slot);
+            let leads_to_java = || {
+                self.follow(slot)
+                    .any(|slot| self.links[slot] == Some(Caller::Code))
+            };
+            let reach = self.reach(last);
+            if best.is_none_or(|(furthest, _)| reach > furthest) && leads_to_java() {
+                best = Some((reach, slot));
             }
         }
-        best.map(|(_, slot, callers)| (slot, callers))
+        let (_, from) = best?;
+        Some((
+            from,
+            self.follow(from).map(|slot| self.words[slot + 1]).collect(),
+        ))
     }
 
     /// The owner of rbp if generated code called libjvm, and libjvm called the current code. `walked` are the return
@@ -222,9 +239,9 @@ impl View<'_> {
     }
 
     /// Whether links lead from one slot to another one further up.
-    fn leads_to(&self, from: usize, to: usize, is_caller: &dyn Fn(u64) -> bool) -> bool {
+    fn leads_to(&self, from: usize, to: usize) -> bool {
         let mut slot = from;
-        while slot < to && self.is_link(slot, is_caller) {
+        while slot < to && self.links[slot].is_some() {
             match self.index(self.words[slot]) {
                 Some(next) => slot = next,
                 None => return false,
@@ -233,26 +250,21 @@ impl View<'_> {
         slot == to
     }
 
-    /// Whether a slot contains a frame pointer that leads up, followed by a caller's return address.
-    fn is_link(&self, slot: usize, is_caller: &dyn Fn(u64) -> bool) -> bool {
-        let (saved, own) = (self.words[slot], self.address(slot));
-        saved > own && saved - own < LARGEST_FRAME && is_caller(self.words[slot + 1])
+    /// The slots of a link and of those that it leads to, at most as many as a chain has frames.
+    fn follow(&self, from: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(from), |slot| {
+            self.index(self.words[*slot])
+                .filter(|next| self.links[*next].is_some())
+        })
+        .take(MAX_FRAMES)
     }
 
-    /// The highest address to which links lead from a slot, with their return addresses.
-    fn follow(&self, from: usize, is_caller: &dyn Fn(u64) -> bool) -> (u64, Vec<u64>) {
-        let (mut slot, mut callers) = (from, Vec::new());
-        loop {
-            callers.push(self.words[slot + 1]);
-            let saved = self.words[slot];
-            match self.index(saved) {
-                Some(next) if callers.len() < MAX_FRAMES && self.is_link(next, is_caller) => {
-                    slot = next
-                }
-                // Outside the copy, where nothing is visible.
-                None => return (saved, callers),
-                Some(_) => return (self.address(slot), callers),
-            }
+    /// The highest address to which a chain leads that ends with this link.
+    fn reach(&self, last: usize) -> u64 {
+        match self.index(self.words[last]) {
+            Some(_) => self.address(last),
+            // Outside the copy, where nothing is visible.
+            None => self.words[last],
         }
     }
 }
