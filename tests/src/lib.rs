@@ -224,7 +224,7 @@ pub fn spark_alone(spark: &Path) -> Command {
     command
 }
 
-/// Options of `spark-submit` for jobs at which nobody looks.
+/// Options of `spark-submit` for jobs without a web page and with few log lines.
 const QUIET: [&str; 4] = [
     "--conf",
     "spark.ui.enabled=false",

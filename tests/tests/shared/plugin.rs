@@ -12,7 +12,7 @@ use unfuse_tests::{
 };
 
 use crate::bad_input::WITHOUT_PERF_EVENT;
-use crate::spark::{check_operators, fused_stages};
+use crate::spark::{check_operators, fused_stages, is_in};
 
 /// The jar that `make plugin` makes.
 fn jar() -> PathBuf {
@@ -56,14 +56,10 @@ fn operators(profile: &Path) -> BTreeMap<String, u64> {
     let rows = top(profile, &[]);
     let stages = fused_stages(&rows);
     let mut operators = BTreeMap::new();
-    for row in &rows {
-        let stage = row["stage"].as_i64();
-        if stage.is_some_and(|stage| stages.contains(&stage)) {
-            let name = row["operator"].as_str().expect("a name");
-            let kind = name.split(['(', '[']).next().expect("a word").trim();
-            *operators.entry(kind.to_owned()).or_default() +=
-                row["samples"].as_u64().expect("a count");
-        }
+    for row in rows.iter().filter(|row| is_in(&stages, row)) {
+        let name = row["operator"].as_str().expect("a name");
+        let kind = name.split(['(', '[']).next().expect("a word").trim();
+        *operators.entry(kind.to_owned()).or_default() += row["samples"].as_u64().expect("a count");
     }
     operators
 }
@@ -143,11 +139,7 @@ fn executors_load_the_plugin_themselves() {
     assert_eq!(ask_number(&profile, executors), 3.0);
     let rows = top(&profile, &[]);
     let stages = fused_stages(&rows);
-    let inside = |row: &Value| {
-        row["stage"]
-            .as_i64()
-            .is_some_and(|stage| stages.contains(&stage))
-    };
+    let inside = |row: &Value| is_in(&stages, row);
     let all = samples(&rows, inside);
     let owned = samples(&rows, |row| inside(row) && row["node_id"].is_i64());
     assert!(
@@ -191,6 +183,18 @@ fn a_job_runs_without_what_the_plugin_needs() {
     assert!(!profile.exists());
 }
 
+/// Appends a command and its environment to one that runs it.
+fn with_command<'a>(outer: &'a mut Command, command: &Command) -> &'a mut Command {
+    outer.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
+}
+
 /// Where programs may not run, as on nodes whose /tmp is mounted so.
 #[test]
 fn a_directory_without_programs_is_named() {
@@ -207,16 +211,8 @@ fn a_directory_without_programs_is_named() {
     let mut outer = Command::new("unshare");
     outer
         .args(["--map-root-user", "--mount", "bash", "-e", "-c", &setup])
-        .arg("bash")
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => outer.env(name, value),
-            None => outer.env_remove(name),
-        };
-    }
-    let text = stderr(&mut outer);
+        .arg("bash");
+    let text = stderr(with_command(&mut outer, &command));
     let lines = ours(&text);
     assert_eq!(lines.len(), 1, "{text}");
     let named = mount.display().to_string();
@@ -233,16 +229,8 @@ fn without_perf_event_there_are_tasks_and_no_samples() {
     let mut command = brief_submit(&profile, &[]);
     queries_for(&mut command, "0.2", "0");
     let mut outer = Command::new("python3");
-    outer
-        .args(["-c", WITHOUT_PERF_EVENT])
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        if let Some(value) = value {
-            outer.env(name, value);
-        }
-    }
-    let text = stderr(outer.env_remove("SPARK_HOME"));
+    outer.args(["-c", WITHOUT_PERF_EVENT]);
+    let text = stderr(with_command(&mut outer, &command));
     let lines = ours(&text);
     assert_eq!(lines.len(), 2, "{text}");
     assert!(lines[0].contains("no samples"), "{text}");

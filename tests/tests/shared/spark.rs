@@ -38,6 +38,12 @@ fn run_queries(command: &mut Command) {
     );
 }
 
+/// Whether a row belongs to one of these stages.
+pub fn is_in(stages: &[i64], row: &Value) -> bool {
+    let stage = row["stage"].as_i64();
+    stage.is_some_and(|stage| stages.contains(&stage))
+}
+
 /// The stages that scan lineitem: those with most samples of each query.
 pub fn fused_stages(rows: &[Value]) -> Vec<i64> {
     let stages: BTreeSet<i64> = rows
@@ -182,11 +188,7 @@ fn spark_4_in_executor_processes() {
     run(queries(without_archive(&mut command), "4"));
     let rows = top(&profile, &[]);
     let stages = fused_stages(&rows);
-    let inside = |row: &Value| {
-        row["stage"]
-            .as_i64()
-            .is_some_and(|stage| stages.contains(&stage))
-    };
+    let inside = |row: &Value| is_in(&stages, row);
     // In the first rounds each executor loads the classes of its tasks and compiles the generated code, for seconds; later
     // it may still run a stage for the first time.
     let mut executions: Vec<i64> = rows
