@@ -18,7 +18,8 @@ use unfuse_profiler::{Session, Shipment, Threads};
 use crate::agent::{Agent, install, is_installed, remove, with_agent};
 use crate::event_queue::EventQueue;
 use crate::events::{
-    add_capabilities, add_transforming, code_and_thread_callbacks, enable, set_event,
+    EVENTS_REFUSED, add_capabilities, add_transforming, code_and_thread_callbacks, enable,
+    set_event,
 };
 use crate::hotspot::{self, NativeThreads};
 use crate::jni_env::{clear_exception, with_daemon_thread};
@@ -172,7 +173,7 @@ fn attach(
         if let Some((low, high)) = hotspot::code_cache(raw_vm) {
             agent.session.set_code_cache(low, high);
         }
-        listen(agent).ok_or("this JVM refuses the events the profiler needs")?;
+        listen(agent).ok_or(EVENTS_REFUSED)?;
         let described = hotspot::describe_code(raw_vm);
         let methods = code_events::replay(agent, described == Some(true));
         let keep_code = match stays {

@@ -8,6 +8,9 @@ use jvmti_bindings::sys::jvmti::{jvmtiEvent, jvmtiEventCallbacks};
 use crate::agent::Agent;
 use crate::{code_events, threads};
 
+/// The reason why the agent ends if JVMTI does not send its events.
+pub(crate) const EVENTS_REFUSED: &str = "this JVM refuses the events the profiler needs";
+
 /// The capabilities for descriptions of code.
 pub(crate) fn add_capabilities(jvmti: &Jvmti) -> Result<(), String> {
     jvmti

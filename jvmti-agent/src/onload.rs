@@ -15,7 +15,7 @@ use unfuse_profiler::options::{Options, Regions, Tab};
 
 use crate::agent::{Agent, install, is_installed, with_agent};
 use crate::event_queue::EventQueue;
-use crate::events::{add_capabilities, code_and_thread_callbacks, enable};
+use crate::events::{EVENTS_REFUSED, add_capabilities, code_and_thread_callbacks, enable};
 use crate::hotspot::{self, FramePointers};
 use crate::jni_env::with_event_env;
 use crate::library::own_path;
@@ -101,7 +101,7 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
     }
     with_agent(listen)
         .flatten()
-        .ok_or_else(|| "this JVM refuses the events the profiler needs".to_owned())
+        .ok_or_else(|| EVENTS_REFUSED.to_owned())
 }
 
 /// Registers callbacks. Stubs are generated before VMInit, so code events are enabled now.

@@ -14,7 +14,7 @@ use jvmti_bindings::sys::jvmti::{JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, JVMTI_EVENT_V
 use unfuse_profiler::options::Options;
 
 use crate::agent::{Agent, is_installed};
-use crate::events::enable;
+use crate::events::{EVENTS_REFUSED, enable};
 use crate::jni_env::{clear_exception, with_caller};
 use crate::library::own_path;
 use crate::{attach, classes, log, natives};
@@ -67,7 +67,7 @@ fn attach_in(vm: jni::JavaVM, options: &str) -> Result<(), String> {
     match outcome.recv_timeout(PATIENCE) {
         Ok(outcome) => outcome,
         Err(_) => Err(format!(
-            "the agent has not come up within {} s",
+            "the agent did not start within {} s",
             PATIENCE.as_secs()
         )),
     }
@@ -88,9 +88,8 @@ fn stay_loaded() -> Result<(), String> {
 /// Adds the jar to the class path, and patches loaded classes and those that are loaded later. Returns whether Spark has
 /// run queries, so that the JVM has compiled generated code.
 pub(crate) fn join_spark(agent: &Agent, env: &mut Env<'_>) -> Result<bool, String> {
-    const REFUSED: &str = "this JVM refuses the events the profiler needs";
     agent.events.start(agent.session.events());
-    enable(agent, JVMTI_EVENT_VM_DEATH).ok_or(REFUSED)?;
+    enable(agent, JVMTI_EVENT_VM_DEATH).ok_or(EVENTS_REFUSED)?;
     if agent.options.without_spark {
         return Ok(false);
     }
@@ -99,7 +98,7 @@ pub(crate) fn join_spark(agent: &Agent, env: &mut Env<'_>) -> Result<bool, Strin
     let registered = natives::register(env);
     clear_exception(env);
     registered.map_err(|e| format!("the JVM does not take the agent's native methods: {e}"))?;
-    enable(agent, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK).ok_or(REFUSED)?;
+    enable(agent, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK).ok_or(EVENTS_REFUSED)?;
     let transformed = env.with_local_frame(REFERENCES, |env| {
         let loaded = loaded_classes(agent, env, |name| patches.wants(name));
         transform(agent, &loaded);

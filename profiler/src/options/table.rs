@@ -237,51 +237,38 @@ pub const OPTIONS: &[AgentOption] = &[
 
 /// Options that `unfuse record` and the Spark plugin pass; not for users.
 pub(super) const INTERNAL: &[AgentOption] = &[
-    AgentOption {
-        name: "attach",
-        values: "",
-        default: "",
-        meaning: "",
-        otherwise: "",
-        set: |options, value| {
-            options.attach = Some(value.to_owned());
-            Ok(())
-        },
-    },
-    AgentOption {
-        name: "spool",
-        values: "",
-        default: "",
-        meaning: "",
-        otherwise: "",
-        set: |options, value| {
-            options.spool = Some(PathBuf::from(value));
-            Ok(())
-        },
-    },
-    AgentOption {
-        name: "plugin",
-        values: "",
-        default: "",
-        meaning: "",
-        otherwise: "",
-        set: |options, value| {
-            options.plugin = switch(value)?;
-            Ok(())
-        },
-    },
-    AgentOption {
-        name: "keep-code",
-        values: "",
-        default: "",
-        meaning: "",
-        otherwise: "",
-        set: |options, value| {
-            options.keep_code = switch(value)?;
-            Ok(())
-        },
-    },
+    internal("attach", |options, value| {
+        options.attach = Some(value.to_owned());
+        Ok(())
+    }),
+    internal("spool", |options, value| {
+        options.spool = Some(PathBuf::from(value));
+        Ok(())
+    }),
+    internal("plugin", |options, value| {
+        options.plugin = switch(value)?;
+        Ok(())
+    }),
+    internal("keep-code", |options, value| {
+        options.keep_code = switch(value)?;
+        Ok(())
+    }),
 ];
+
+/// An option without documentation.
+const fn internal(
+    name: &'static str,
+    set: fn(&mut Options, &str) -> Result<(), String>,
+) -> AgentOption {
+    AgentOption {
+        name,
+        values: "",
+        default: "",
+        meaning: "",
+        otherwise: "",
+        set,
+    }
+}
 
 /// The value, if it is valid.
 fn expect<'a>(
