@@ -72,7 +72,7 @@ grammar: $(GRAMMAR)
 	tests/grammar/check.py $(GRAMMAR) tests/grammar/target/classes
 
 # Spark and data of the end-to-end tests, in the user's cache directory.
-spark: build plugin
+spark: plugin
 	$(UNFUSE) setup --spark 4.3 --spark 3.5 --tpch 1 --tpch 0.2
 
 # The module's tests run on Spark 3.5 from Maven Central and on the jars of the installed PySpark 4.
