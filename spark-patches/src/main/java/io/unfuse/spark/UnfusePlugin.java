@@ -13,8 +13,8 @@ import java.util.Collections;
 import java.util.Map;
 
 /**
- * What {@code spark.plugins} names where no {@code -agentpath} is given. It loads the agent into
- * this JVM, and passes everything on to the plugin that the agent brings.
+ * The plugin for {@code spark.plugins} in a JVM without {@code -agentpath}. It loads the agent into
+ * this JVM, and passes all calls on to the plugin in the agent's jar.
  *
  * <p>Spark may load this class in a class loader below its own, and patched classes of Spark cannot
  * see that one. So the agent's classes are in the class path of the JVM, and this class reaches
@@ -36,8 +36,8 @@ public final class UnfusePlugin implements SparkPlugin {
     }
 
     private static final class Driver implements DriverPlugin {
-        /** Null where this JVM is not profiled. */
-        private DriverPlugin profiling;
+        /** Does nothing if this JVM is not profiled. */
+        private DriverPlugin profiling = new DriverPlugin() {};
 
         /** What it returns is passed to the plugin in executors. */
         @Override
@@ -52,22 +52,18 @@ public final class UnfusePlugin implements SparkPlugin {
 
         @Override
         public void registerMetrics(String appId, PluginContext plugin) {
-            if (profiling != null) {
-                profiling.registerMetrics(appId, plugin);
-            }
+            profiling.registerMetrics(appId, plugin);
         }
 
         @Override
         public void shutdown() {
-            if (profiling != null) {
-                profiling.shutdown();
-            }
+            profiling.shutdown();
         }
     }
 
     private static final class Executor implements ExecutorPlugin {
-        /** Null where this JVM is not profiled. */
-        private ExecutorPlugin profiling;
+        /** Does nothing if this JVM is not profiled. */
+        private ExecutorPlugin profiling = new ExecutorPlugin() {};
 
         @Override
         public void init(PluginContext plugin, Map<String, String> extraConf) {
@@ -84,30 +80,22 @@ public final class UnfusePlugin implements SparkPlugin {
 
         @Override
         public void onTaskStart() {
-            if (profiling != null) {
-                profiling.onTaskStart();
-            }
+            profiling.onTaskStart();
         }
 
         @Override
         public void onTaskSucceeded() {
-            if (profiling != null) {
-                profiling.onTaskSucceeded();
-            }
+            profiling.onTaskSucceeded();
         }
 
         @Override
         public void onTaskFailed(TaskFailedReason reason) {
-            if (profiling != null) {
-                profiling.onTaskFailed(reason);
-            }
+            profiling.onTaskFailed(reason);
         }
 
         @Override
         public void shutdown() {
-            if (profiling != null) {
-                profiling.shutdown();
-            }
+            profiling.shutdown();
         }
     }
 }

@@ -37,7 +37,7 @@ public final class AgentLoader {
     /** Set by the agent to how it was loaded: {@code flag} or {@code plugin}. */
     private static final String AGENT_PROPERTY = "unfuse.agent";
 
-    /** The plugin that the agent brings, in the class loader of the JVM's class path. */
+    /** The plugin in the agent's jar, which is in the JVM's class path. */
     private static final String PROFILING_PLUGIN = "io.unfuse.spark.ProfilingPlugin";
 
     private static final int OLDEST_JAVA = 17;
@@ -132,7 +132,7 @@ public final class AgentLoader {
                 parts.delete();
             }
         }
-        // With spark.unfuse.spark=off the agent brings no plugin.
+        // With spark.unfuse.spark=off the agent adds no jar.
         return System.getProperty(AGENT_PROPERTY) == null ? null : profilingPlugin();
     }
 
@@ -174,7 +174,7 @@ public final class AgentLoader {
                     Class.forName(SparkPlugin.class.getName(), false, classPath)
                             == SparkPlugin.class;
         } catch (ClassNotFoundException error) {
-            // As if it were another class.
+            // The same as another class of that name.
         }
         if (!isThere) {
             throw new NotLoaded(

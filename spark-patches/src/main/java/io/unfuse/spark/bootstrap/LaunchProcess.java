@@ -54,7 +54,7 @@ final class LaunchProcess {
                 lines.add(line);
             }
         } catch (IOException e) {
-            // As if it had printed no more.
+            // The lines so far are all.
         }
         lines.add("");
     }

@@ -24,7 +24,7 @@ class AgentLoaderTest {
     private static final int JAVA_8 = 52;
 
     @Test
-    void oldJvmsAreTold() throws NotLoaded {
+    void oldJvmsAreRefused() throws NotLoaded {
         for (String version : new String[] {"17", "21", "25"}) {
             assertDoesNotThrow(() -> AgentLoader.checkJava(version));
         }
