@@ -27,7 +27,7 @@ impl Launch {
     pub fn execute(self) -> Result<ExitCode> {
         let launched = self.launch();
         if let Err(refusal) = launched {
-            tell(&format!("refused: {refusal}"))?;
+            print(&format!("refused: {refusal}"))?;
             return Ok(ExitCode::FAILURE);
         }
         Ok(ExitCode::SUCCESS)
@@ -60,15 +60,15 @@ impl Launch {
                  samples; allow perf_event (`unfuse doctor` says how), or use -agentpath, which has CPU timers"
             );
         }
-        tell(&recorder.options())?;
+        print(&recorder.options())?;
         recorder.connect()?.leave()?;
         crate::say!("unfuse: profiling to {dir}");
         Ok(())
     }
 }
 
-/// A line for the plugin.
-fn tell(line: &str) -> Result<()> {
+/// Prints a line for the plugin.
+fn print(line: &str) -> Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{}", line.replace('\n', " "))
         .and_then(|()| out.flush())
