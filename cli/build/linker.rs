@@ -1,11 +1,12 @@
-//! Arguments of the linker, for all that is linked.
+//! Linker arguments for every binary.
 
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Equal functions become one: generic code of Parquet and Arrow has many. Only lld can do that, which rustup's compiler
-/// brings along and uses where no other linker was chosen (`make dist` chooses zig's, which refuses the argument).
+/// Makes the linker merge equal functions: Parquet and Arrow have many in their
+/// generic code. Only lld can do that. rustup's compiler ships lld and uses it unless
+/// another linker is chosen; `make dist` chooses zig's, which rejects the argument.
 pub fn arguments() -> Vec<&'static str> {
     if env::var_os("RUSTC_LINKER").is_none() && brings_lld() == Some(true) {
         vec!["-Wl,--icf=all"]
@@ -14,7 +15,7 @@ pub fn arguments() -> Vec<&'static str> {
     }
 }
 
-/// Whether the compiler has a linker of its own for the target.
+/// Whether the compiler ships its own linker for the target.
 fn brings_lld() -> Option<bool> {
     let compiler = env::var_os("RUSTC")?;
     let output = Command::new(compiler)

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// Copies a file of the project, named by its path from the root, to the build script's directory. Where it is missing and
-/// make started cargo, make builds it now, while cargo compiles other crates.
+/// Copies a file of the project to the build script's directory. `file` is its path from the root. If the file is missing
+/// and make started cargo, make builds it now, while cargo compiles other crates.
 ///
-/// Without the file, a warning says what is `missing`, and the text of `otherwise` stands in for it.
+/// Without the file, the build prints the warning `missing` and embeds the text `otherwise` instead.
 pub fn embed(file: &str, name: &str, missing: &str, otherwise: &str) {
     let manifest = env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let root = Path::new(&manifest).join("..");
@@ -17,7 +17,7 @@ pub fn embed(file: &str, name: &str, missing: &str, otherwise: &str) {
         let made = Command::new("make")
             .args(["--no-print-directory", file])
             .current_dir(&root)
-            // An outer make's word to its own children.
+            // Variables that an outer make sets for its own child processes.
             .env_remove("MAKEFLAGS")
             .env_remove("MFLAGS")
             .env_remove("MAKELEVEL")

@@ -1,4 +1,4 @@
-//! A new profile: where it is, and what to do with it.
+//! A new profile: where it is, and which commands show it.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,18 @@ use unfuse_machine as machine;
 use unfuse_postprocess::{Profile, completeness};
 use unfuse_report::{Report, verdict};
 
-/// How long to wait for the writers after the command or the recording has ended.
+/// How long to wait for the writers after the end of the command or the recording.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The shortest recording.
 const LEAST: Duration = Duration::from_millis(1);
 /// The longest recording.
 const MOST: Duration = Duration::from_secs(7 * 86_400);
 
-/// Bytes of samples up to which a profile is read as soon as it is recorded. For a larger one `unfuse top` prints the verdict.
+/// Largest size of the samples, bytes, at which a new profile is
+/// read at once. For a larger one `unfuse top` prints the verdict.
 const LARGEST: u64 = 256 << 20;
 
-/// Where a profile goes without `-o`: to a directory of a new name in the current one.
+/// The profile directory without `-o`: a new name in the current directory.
 pub fn default_out() -> PathBuf {
     let now = machine::local_time("%Y%m%d-%H%M%S");
     let name = format!("unfuse-{now}");
@@ -106,7 +107,7 @@ pub fn recording(text: &str) -> Result<Duration, String> {
     Err("a duration from 1ms to 7d is expected, such as 30s".to_owned())
 }
 
-/// Prints from when on the profile is complete, if it is not from its beginning.
+/// Prints since when the profile is complete, if that is not its beginning.
 pub fn tell_completeness(dir: &ProfileDir) {
     let processes = dir.read::<ProcessRow>().map(|read| read.rows);
     let last = processes

@@ -1,4 +1,4 @@
-//! A command with the agent in its JVMs.
+//! Starts a command with the agent in its JVMs.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
@@ -10,11 +10,11 @@ use nix::sys::signal::Signal;
 use unfuse_machine::agent_library;
 use unfuse_machine::signals::IgnoredSignal;
 
-/// The JVM's option that loads the agent, which writes to `dir` and takes `rate` samples a second of each thread's CPU
-/// time. More options of the agent may follow it.
+/// The JVM option that loads the agent. The agent writes to `dir` and takes `rate` samples per second of each thread's
+/// CPU time. The caller may append more agent options.
 ///
 /// # Errors
-/// If the agent's library is not found, or a path cannot be passed.
+/// If the agent's library is not found, or the option cannot hold a path.
 pub fn agent_flag(dir: &Path, rate: u32) -> Result<String> {
     let library = agent_library()?;
     for path in [dir, &library] {
@@ -28,7 +28,7 @@ pub fn agent_flag(dir: &Path, rate: u32) -> Result<String> {
     Ok(agent_option(&library, dir, rate))
 }
 
-/// The JVM's option that loads an agent's library, whatever its path.
+/// The same option for any library, without a check of its path.
 pub fn agent_option(library: &Path, dir: &Path, rate: u32) -> String {
     format!(
         "-agentpath:{}=dir={},rate={rate}",
@@ -37,7 +37,7 @@ pub fn agent_option(library: &Path, dir: &Path, rate: u32) -> String {
     )
 }
 
-/// Runs a command, a program and its arguments, to its end. Prints why, and returns none, if it cannot run.
+/// Runs a command, a program with its arguments, to its end. If it cannot run, prints why and returns `None`.
 pub fn run(command: &[OsString], agent: &str) -> Option<ExitStatus> {
     let (program, arguments) = command.split_first()?;
     let mut prepared = prepare(program, arguments, agent);
@@ -49,14 +49,15 @@ pub fn run(command: &[OsString], agent: &str) -> Option<ExitStatus> {
     status.map_err(|e| crate::say!("unfuse: {e:#}")).ok()
 }
 
-/// The command with the agent, in the way that its program takes options of the JVM.
+/// The command with the agent, in the form in which its program accepts JVM options.
 fn prepare(program: &OsStr, arguments: &[OsString], agent: &str) -> Command {
     let mut command = Command::new(program);
     if Path::new(program).file_name() == Some(OsStr::new("java")) {
         command.arg(agent).args(arguments);
         return command;
     }
-    // spark-submit and all that start Spark through it take JVM options for the driver here.
+    // spark-submit, and every program that starts Spark through
+    // it, reads JVM options for the driver from this variable.
     let mut options = std::env::var_os("SPARK_SUBMIT_OPTS").unwrap_or_default();
     if !options.is_empty() {
         options.push(" ");

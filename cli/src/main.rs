@@ -19,7 +19,8 @@ use std::process::ExitCode;
 
 use clap::{FromArgMatches, Parser, Subcommand};
 
-/// Reading a profile is many small texts, made on one thread and dropped on another.
+/// mimalloc is faster here: reading a profile creates many
+/// small texts on one thread and drops them on another.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -97,7 +98,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// A panic is a mistake of ours, or a damaged input that no check knows yet: one line says where.
+/// A panic is a bug in unfuse, or a damaged input that
+/// no check finds yet. Prints one line with the place.
 fn report_panic(panic: &PanicHookInfo<'_>) {
     let what = panic.payload_as_str().unwrap_or("no message");
     let place = panic

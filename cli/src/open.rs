@@ -1,4 +1,4 @@
-//! Opening a page in the browser of the user.
+//! Opens a page in the user's browser.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use nix::libc::O_NOFOLLOW;
 use nix::unistd::geteuid;
 
-/// The program that opens a file with the application of the user's desktop.
+/// The program that opens a file with the application that the desktop assigns to it.
 const OPENER: &str = "xdg-open";
-/// How long it may take to fail. It may run on while the browser does.
+/// How long the opener may take to fail. It may run as long as the browser does.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The user who ran `sudo`.
@@ -25,21 +25,21 @@ struct Invoker {
 }
 
 impl Invoker {
-    /// None where this process is not root by `sudo`.
+    /// `None` if this process does not run as root through `sudo`.
     fn find() -> Option<Self> {
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
         let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
         (geteuid().is_root() && uid != 0).then_some(Self { uid, gid })
     }
 
-    /// Gives the user the page, which only root can read so far.
+    /// Makes the user the owner of the page. Until then only root can read it.
     fn own(self, page: &Path) -> io::Result<()> {
         let file: File = OpenOptions::new()
             .read(true)
             .custom_flags(O_NOFOLLOW)
             .open(page)?;
         let about = file.metadata()?;
-        // Other names of it could stand for a file of the system.
+        // With more than one name, the file could be a file of the system.
         if !about.is_file() || about.uid() != 0 || about.nlink() != 1 {
             return Err(io::Error::other("not a page that unfuse wrote"));
         }
@@ -47,7 +47,7 @@ impl Invoker {
     }
 }
 
-/// Opens a page in the browser, and prints where it is. A browser never runs as root where `sudo` says who the user is.
+/// Opens a page in the browser, and prints its path. Under `sudo`, the browser runs as the user, never as root.
 pub fn page(page: &Path) {
     let shown = page.display();
     match start(page) {

@@ -1,8 +1,8 @@
-//! The result of a command: it goes to standard output, or to a file, which is written as a whole or not at all.
+//! The result of a command, for standard output or a file. A file is written completely or not at all.
 //!
-//! A file has mode 0600 from its first byte, since a result holds what a profile holds: statements, source, records. It
-//! replaces what had its name. A link, a pipe or a device is written to only if it belongs to root or to the user:
-//! others could have planted it.
+//! A file has mode 0600 from its first byte, because a result contains parts of a profile: statements, source, records.
+//! It replaces an existing file of its name. unfuse writes to a link, a pipe or a device only if it belongs to root or
+//! to the user: another user could have planted it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -16,24 +16,25 @@ use serde::Serialize;
 use unfuse_files::{Directory, Kind, is_trusted};
 use unfuse_postprocess::plain::{Form, Plain};
 
-/// Says a line on standard error, see [`crate::say!`]. What strangers have written in it cannot command the terminal.
+/// Prints a line on standard error, see [`crate::say!`]. Removes
+/// control characters, because the line can quote foreign text.
 pub fn say(line: std::fmt::Arguments<'_>) {
-    // Nobody reads where standard error is closed.
+    // If standard error is closed, the line has no reader.
     let _ = writeln!(Plain::new(io::stderr().lock(), Form::Text), "{line}");
 }
 
-/// Says a line on standard error, as `eprintln!`.
+/// Prints a line on standard error, like `eprintln!`.
 #[macro_export]
 macro_rules! say {
     ($($line:tt)*) => { $crate::output::say(format_args!($($line)*)) };
 }
 
-/// How an answer in text or JSON is written.
+/// The output form of an answer in JSON or text.
 pub fn form(json: bool) -> Form {
     if json { Form::Json } else { Form::Text }
 }
 
-/// The same as [`write_to`] for text and JSON: without characters that a terminal obeys.
+/// The same as [`write_to`] for text and JSON: removes characters that control a terminal.
 pub fn write_plain_to(
     path: Option<&Path>,
     form: Form,
@@ -42,7 +43,7 @@ pub fn write_plain_to(
     write_to(path, |out| write(&mut Plain::new(out, form)))
 }
 
-/// Prints an answer as JSON or as text, to a file or to standard output where none is given.
+/// Prints an answer as JSON or as text, to a file, or to standard output if no file is given.
 pub fn print(
     path: Option<&Path>,
     json: bool,
@@ -58,10 +59,10 @@ pub fn print(
     })
 }
 
-/// No more links are followed one after the other.
+/// Maximum number of links to follow.
 const MOST_LINKS: usize = 16;
 
-/// What standard output is called. Opened by name, it could be one that only who started this may open.
+/// Names of standard output. Only the user who started unfuse may be able to open such a file by its name.
 const STDOUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 /// Whether a path stands for standard output.
@@ -69,7 +70,8 @@ pub fn is_stdout(path: &Path) -> bool {
     STDOUT.iter().any(|name| path == Path::new(name))
 }
 
-/// Writes to a file, or to standard output where none is given or its name is. A file is written aside and then renamed.
+/// Writes to a file, or to standard output if `path` is missing
+/// or names it. Renames a temporary file to the path at the end.
 pub fn write_to(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> Result<()>,
@@ -100,7 +102,7 @@ pub fn write_to(
     }
 }
 
-/// What a path stands for.
+/// The target that a path stands for.
 enum Place {
     /// A name in a directory, for a regular file.
     Name(Directory, PathBuf),
@@ -109,7 +111,7 @@ enum Place {
 }
 
 impl Place {
-    /// Follows links as far as they may be followed.
+    /// Follows links if their owner is trusted.
     fn find(path: &Path) -> Result<Self> {
         let mut path = path.to_owned();
         for _ in 0..MOST_LINKS {
@@ -136,7 +138,7 @@ impl Place {
                     },
                     about.owner
                 ),
-                // Such as /dev/fd/3: no path leads to what it stands for.
+                // A link such as /dev/fd/3 in /proc: no path leads to its target.
                 Kind::Link if fstatfs(&directory)?.filesystem_type() == PROC_SUPER_MAGIC => {
                     return open(&path, 0);
                 }
@@ -148,7 +150,7 @@ impl Place {
     }
 }
 
-/// Opens what is no file to replace. It may have become something else.
+/// Opens a target that is no file to replace. Checks its owner again, because the target may have changed.
 fn open(path: &Path, flags: i32) -> Result<Place> {
     let file = OpenOptions::new()
         .append(true)

@@ -10,7 +10,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The first part begins.
+    /// Begins the first part.
     pub fn begin() -> Self {
         Self {
             begun: Instant::now(),
@@ -18,7 +18,7 @@ impl Parts {
         }
     }
 
-    /// Ends a part that began where the last one ended.
+    /// Ends a part, which began at the end of the previous one.
     pub fn end(&mut self, name: &'static str) {
         let before: Duration = self.taken.iter().map(|(_, took)| *took).sum();
         self.taken.push((name, self.begun.elapsed() - before));

@@ -1,7 +1,7 @@
-//! Profiles on a file system of Hadoop: a mirror of them in the cache directory.
+//! Profiles on a Hadoop file system: mirrors of them in the cache directory.
 //!
-//! Hadoop's own client reads: it reads every file system that Spark can write to, with the same configuration and
-//! credentials, and comes with every Spark.
+//! Hadoop's own client reads the files. It supports every file system that Spark can write to, with the same
+//! configuration and credentials, and every Spark includes it.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,7 +18,7 @@ use unfuse_machine as machine;
 
 use crate::setup::Spark;
 
-/// Files that one command fetches.
+/// Number of files that one command fetches.
 const AT_ONCE: usize = 500;
 
 /// Whether a directory is named by a URI.
@@ -26,8 +26,8 @@ pub fn is_uri(dir: &Path) -> bool {
     unfuse_format::is_uri(&dir.to_string_lossy())
 }
 
-/// The local directory of a profile: itself, or a mirror with everything that is there now. Only new files are fetched,
-/// since files of a profile never change.
+/// The local directory of a profile: the directory itself, or a mirror of all present files. Fetches only new files,
+/// because files of a profile never change.
 pub fn local(dir: &Path) -> Result<PathBuf> {
     local_without(dir, &[])
 }
@@ -50,7 +50,7 @@ pub fn local_without(dir: &Path, tables: &[&str]) -> Result<PathBuf> {
     Ok(mirror.path().to_owned())
 }
 
-/// Where the mirrors are.
+/// The directory of the mirrors.
 fn mirrors() -> Result<Directory> {
     machine::cache_folder("remote", Access::Private)
 }
@@ -77,7 +77,8 @@ fn update(uri: &str, mirror: &Directory, without: &[&str]) -> Result<()> {
             folder => format!("{uri}/{folder}"),
         };
         for names in names.chunks(AT_ONCE) {
-            // Fetched into another directory: an interrupted command leaves no incomplete file.
+            // Fetches into a temporary directory, so that an interrupted
+            // command leaves no incomplete file in the mirror.
             let aside = tempfile::tempdir_in(mirror.path())
                 .with_context(|| format!("cannot write to {}", mirror.path().display()))?;
             let mut arguments = vec!["-get".to_owned()];
@@ -90,7 +91,7 @@ fn update(uri: &str, mirror: &Directory, without: &[&str]) -> Result<()> {
                 folder => mirror.create_folder(folder, Access::Private)?,
             };
             for name in names {
-                // Fetched files are complete, even if another one failed.
+                // Each fetched file is complete, even if another one failed.
                 let _ = fs::rename(aside.path().join(name), to.path().join(name));
             }
             fetched?;
@@ -99,7 +100,7 @@ fn update(uri: &str, mirror: &Directory, without: &[&str]) -> Result<()> {
     forget_others(mirror, &there)
 }
 
-/// Removes files that the URI no longer has: another profile has replaced the one before.
+/// Removes files that the URI no longer has, because another profile has replaced the earlier one.
 fn forget_others(mirror: &Directory, there: &[(&str, &str)]) -> Result<()> {
     for folder in fs::read_dir(mirror.path())?.flatten() {
         let Ok(files) = fs::read_dir(folder.path()) else {
@@ -107,7 +108,7 @@ fn forget_others(mirror: &Directory, there: &[(&str, &str)]) -> Result<()> {
         };
         let folder = folder.file_name();
         if folder.to_string_lossy().starts_with('.') {
-            // Another command is fetching these.
+            // Another command is still fetching into this directory.
             continue;
         }
         for file in files.flatten() {
@@ -120,7 +121,7 @@ fn forget_others(mirror: &Directory, there: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// Folder and name of a profile's file by its address; `None` for everything else.
+/// Folder and name of a profile's file from its address; `None` for other files.
 fn member(address: &str) -> Option<(&str, &str)> {
     let (parent, name) = address.rsplit_once('/')?;
     if name == MANIFEST {
@@ -155,7 +156,7 @@ fn hadoop(arguments: &[&str]) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// `hadoop fs`, or the same from the jars of a Spark.
+/// `hadoop fs`, or the same client from the jars of a Spark.
 fn client() -> Result<Command> {
     let path = env::var_os("PATH").unwrap_or_default();
     let on_path = |name: &str| {
@@ -193,14 +194,14 @@ fn client() -> Result<Command> {
     Ok(command)
 }
 
-/// A directory with an empty configuration: Hadoop's shell does not start without any.
+/// A directory with an empty configuration. Hadoop's shell does not start without one.
 fn no_settings() -> Result<PathBuf> {
     let dir = mirrors()?.create_folder("conf", Access::Private)?;
     dir.write("core-site.xml", b"<configuration/>")?;
     Ok(dir.path().to_owned())
 }
 
-/// The jars of SPARK_HOME, of the Spark on the PATH, or of one that `unfuse setup` installed.
+/// The jars of SPARK_HOME, of the Spark on the PATH, or of a Spark that `unfuse setup` installed.
 fn spark_jars(submit: Option<PathBuf>) -> Option<PathBuf> {
     let mut homes: Vec<PathBuf> = env::var_os("SPARK_HOME")
         .map(PathBuf::from)
@@ -223,7 +224,7 @@ fn two_up(program: &Path) -> Option<PathBuf> {
     Some(real.parent()?.parent()?.to_owned())
 }
 
-/// In a Spark, or in a virtual environment with PySpark.
+/// The jars in a Spark directory, or in a virtual environment with PySpark.
 fn jars_of(home: &Path) -> Option<PathBuf> {
     let versions = fs::read_dir(home.join("lib"))
         .into_iter()

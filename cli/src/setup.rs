@@ -1,5 +1,5 @@
-//! Installing what a demo or a test needs into the cache directory: a pinned PySpark with the data
-//! generators, and TPC-H data. What is there already is left alone.
+//! Installs what a demo or a test needs into the cache directory: a pinned PySpark with the data generators,
+//! and TPC-H data. Leaves existing directories alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ impl Spark {
         }
     }
 
-    /// Its private virtual environment; the name changes when the lock file does.
+    /// Its own virtual environment. The name changes with the lock file.
     pub fn home(self) -> Result<PathBuf> {
         let name = match self {
             Self::V4_3 => "spark-4.3",
@@ -44,7 +44,8 @@ impl Spark {
         Ok(machine::cache_dir()?.join(format!("{name}-{:08x}", stamp as u32)))
     }
 
-    /// Installs it if it is not there; returns its directory (`bin/python`, `bin/spark-submit` …).
+    /// Installs this Spark unless it is installed already. Returns its directory, with `venv/bin/python` and
+    /// `venv/bin/spark-submit`.
     pub fn install(self) -> Result<PathBuf> {
         let home = self.home()?;
         if home.join("installed").exists() {
@@ -82,7 +83,8 @@ pub fn program(home: &Path, name: &str) -> PathBuf {
     home.join("venv/bin").join(name)
 }
 
-/// The spark-submit programs of this machine: in SPARK_HOME, in the PATH, and those that were installed here.
+/// The spark-submit programs of this machine: in SPARK_HOME,
+/// on the PATH, and those that `unfuse setup` installed.
 pub fn spark_submits() -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(home) = std::env::var_os("SPARK_HOME") {
@@ -98,7 +100,7 @@ pub fn spark_submits() -> Vec<PathBuf> {
     found
 }
 
-/// Makes a command find this Spark's Python first, which spark-submit asks for Spark's own place.
+/// Makes a command find this Spark's Python first. spark-submit asks Python for the directory of Spark.
 pub fn inside<'a>(home: &Path, command: &'a mut Command) -> &'a mut Command {
     let own = home.join("venv/bin");
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -150,7 +152,7 @@ fn make_in_cache(folder: &Path) -> Result<()> {
     machine::cache_folder(&name, Access::Readable).map(drop)
 }
 
-/// Java 17 or newer, which Spark 4 needs.
+/// Fails without Java 17 or newer, which Spark 4 needs.
 pub fn require_java() -> Result<()> {
     if machine::javas().iter().any(|java| java.release >= 17) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The agent in a JVM that does nothing.
+//! Starts a JVM that does nothing with the agent.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,13 +9,13 @@ use unfuse_machine::Java;
 
 use crate::launch::agent_option;
 
-/// How long the writer of a trial may outlive its JVM.
+/// How long the writer of a trial may run longer than its JVM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Tries whether a JDK loads the agent's library.
+/// Checks whether a JDK loads the agent's library.
 ///
 /// # Errors
-/// Why it does not, for the person.
+/// If it does not, with the reason for the user.
 pub fn agent_loads(java: &Java, library: &Path) -> Result<(), String> {
     let home = tempfile::tempdir().map_err(|e| format!("no directory for a trial: {e}"))?;
     let dir = home.path().join("profile");
@@ -25,7 +25,7 @@ pub fn agent_loads(java: &Java, library: &Path) -> Result<(), String> {
         .output();
     let made = ProfileDir::open(&dir);
     if let Ok(made) = &made {
-        // What it still writes could not be removed.
+        // The temporary directory cannot be removed while a writer still writes to it.
         LiveMarker::wait_for_all(made, PATIENCE);
     }
     match output {

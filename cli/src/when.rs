@@ -1,4 +1,4 @@
-//! `--since` and `--until`: the part of a profile's time that a command is asked about.
+//! `--since` and `--until`: the part of a profile's time that a command uses.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -33,9 +33,9 @@ pub struct Times {
 /// A moment of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Moment {
-    /// So long before the end.
+    /// This long before the end of the profile.
     BeforeEnd(Duration),
-    /// A local time of day; the last one of the profile.
+    /// A local time of day, at its last occurrence in the profile.
     OfDay(String),
     /// A day and a time, local or with its offset from UTC.
     At(String),
@@ -106,7 +106,7 @@ fn is_offset(text: &str) -> bool {
 }
 
 impl Moment {
-    /// The moment in ns since the epoch, of a profile that ended at `end_ns`.
+    /// This moment in ns since the epoch, in a profile that ended at `end_ns`.
     fn resolve(&self, end_ns: i64) -> Result<i64> {
         let end = end_ns.div_euclid(NS_PER_S);
         let moment = |text: &str| {
@@ -137,15 +137,15 @@ impl Moment {
 }
 
 impl Times {
-    /// Whether all time is asked for.
+    /// Whether neither option is given.
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The period that is asked for, of the profile in a local directory.
+    /// The requested period of the profile in a local directory.
     ///
     /// # Errors
-    /// A time does not exist, nothing is between the two, or the profile cannot be read.
+    /// If a time does not exist, the period is empty, or the profile cannot be read.
     pub fn period(&self, dir: &Path) -> Result<Period> {
         if self.is_all() {
             return Ok(Period::ALL);
@@ -169,7 +169,8 @@ impl Times {
     }
 }
 
-/// The end of a profile, ns since the epoch: the last that any of its processes wrote, or now.
+/// The end of a profile, ns since the epoch: the last end that any process recorded, or the present time
+/// if there is none.
 fn end_of(dir: &Path) -> Result<i64> {
     let processes = ProfileDir::open(dir)?.read::<ProcessRow>()?.rows;
     let last = processes.iter().map(|process| process.end_ns).max();
@@ -247,7 +248,7 @@ mod tests {
             resolve("2026-11-25T11:00Z"),
             resolve("2026-11-25T12:00+01:00")
         );
-        // A time of day is never after the end, whatever the time zone is, and at most a day before.
+        // A time of day is never after the end and at most a day before it, in every time zone.
         for hour in 0..24 {
             let at = resolve(&format!("{hour:02}:00"));
             assert!(at <= UTC_NOON && at > UTC_NOON - 26 * 3600 * NS_PER_S);

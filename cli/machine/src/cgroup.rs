@@ -1,4 +1,4 @@
-//! A control group for a program: how many CPUs it gets, how fast it reads a disk, and what it used.
+//! A control group for a program: limits its CPUs and its disk reads, and counts its CPU time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use anyhow::{Context, Result, bail};
 
 use crate::guardian::{Guardian, Undo};
 
-/// Of the CPU's bandwidth, µs: short, so that what is left of a period hardly shows in a run's time.
+/// Period of the CPU bandwidth limit, µs. It is short so that an unfinished period hardly changes a run's time.
 const PERIOD_US: u64 = 20_000;
 
-/// Where a control group is, or could be made.
+/// The place of a control group, which may not exist yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlGroup {
     version: Version,
-    /// With the CPU's controller.
+    /// Directory of the CPU controller.
     cpu: PathBuf,
-    /// Where CPU time is counted.
+    /// Directory in which the kernel counts CPU time.
     account: Option<PathBuf>,
-    /// With the disk's controller.
+    /// Directory of the disk controller.
     io: Option<PathBuf>,
 }
 
@@ -29,20 +29,20 @@ enum Version {
     V2,
 }
 
-/// A write to a file of the kernel.
+/// A write to a kernel file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The file.
     pub path: PathBuf,
-    /// What is written.
+    /// The text to write.
     pub text: String,
 }
 
 impl Setting {
-    /// Writes it.
+    /// Writes the text.
     ///
     /// # Errors
-    /// With the file, if the kernel refuses.
+    /// If the kernel refuses the write; the error names the file.
     pub fn apply(&self) -> Result<()> {
         fs::write(&self.path, &self.text)
             .with_context(|| format!("cannot write {:?} to {}", self.text, self.path.display()))
@@ -50,10 +50,10 @@ impl Setting {
 }
 
 impl ControlGroup {
-    /// Where a group of this name can be made on this machine. Makes nothing.
+    /// Finds the place where this machine allows a group of this name. Creates nothing.
     ///
     /// # Errors
-    /// Why not.
+    /// If this machine allows none; the error gives the reason.
     pub fn find(name: &str) -> Result<Self> {
         let read =
             |path: &str| fs::read_to_string(path).with_context(|| format!("cannot read {path}"));
@@ -89,7 +89,8 @@ impl ControlGroup {
         };
         let path = own.lines().find_map(|line| line.strip_prefix("0::"));
         let start = nearest(mount, path.unwrap_or("/"));
-        // Groups with processes have no children with controllers, so it is made beside them.
+        // cgroup v2 allows controllers only in children of a group
+        // without processes, so the new group becomes a sibling.
         let gives = |dir: &Path, controller: &str| {
             fs::read_to_string(dir.join("cgroup.subtree_control"))
                 .is_ok_and(|text| text.split_whitespace().any(|c| c == controller))
@@ -110,10 +111,10 @@ impl ControlGroup {
         })
     }
 
-    /// Makes it, and has it removed when all is over.
+    /// Creates the group, and has the guardian remove it at the end.
     ///
     /// # Errors
-    /// If it cannot be made; most often for lack of rights.
+    /// If the group cannot be created; most often for lack of rights.
     pub fn create(&self, guardian: &mut Guardian) -> Result<()> {
         for dir in self.dirs() {
             guardian.will(&Undo::ControlGroup(dir.clone()))?;
@@ -124,7 +125,7 @@ impl ControlGroup {
                 )
             })?;
         }
-        // A group counts as one process of normal priority, whatever those in it are.
+        // The scheduler gives a group normal priority, whatever the priority of its processes is.
         if is_idle()
             && let Err(error) = self.setting("cpu.idle", "1").apply()
         {
@@ -146,7 +147,7 @@ impl ControlGroup {
         dirs
     }
 
-    /// Gives it so many CPUs, all threads together.
+    /// Limits the group to this many CPUs, summed over all threads.
     pub fn cpus(&self, cpus: f64) -> Vec<Setting> {
         let quota = (cpus * PERIOD_US as f64).round();
         match self.version {
@@ -158,10 +159,10 @@ impl ControlGroup {
         }
     }
 
-    /// Lets it read so many bytes a second from a device (`major:minor`), or as many as it likes.
+    /// Limits reads from a device (`major:minor`) to `bytes` per second; `None` removes the limit.
     ///
     /// # Errors
-    /// Where the disk's controller is not there.
+    /// If the group has no disk controller.
     pub fn read_rate(&self, device: &str, bytes: Option<u64>) -> Result<Setting> {
         let Some(io) = &self.io else {
             bail!(
@@ -184,7 +185,7 @@ impl ControlGroup {
         })
     }
 
-    /// CPU time used in it, if it is counted.
+    /// CPU time that the group has used; `None` if the kernel does not count it.
     pub fn used(&self) -> Option<Duration> {
         let dir = self.account.as_ref()?;
         match self.version {
@@ -196,7 +197,7 @@ impl ControlGroup {
         }
     }
 
-    /// The times that it was out of CPU, and how many periods there were, since it was made.
+    /// Number of periods in which the group was throttled, and number of all periods, since it was created.
     pub fn throttled(&self) -> Option<(u64, u64)> {
         Some((
             stat(&self.cpu, "nr_throttled")?,
@@ -218,7 +219,7 @@ fn stat(dir: &Path, name: &str) -> Option<u64> {
     words.find(|(key, _)| *key == name)?.1.trim().parse().ok()
 }
 
-/// Mount points of control groups, with the controllers of version 1.
+/// Mount points of control groups; those of version 1 with their controllers.
 fn hierarchies(mounts: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     mounts.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -232,7 +233,7 @@ fn hierarchies(mounts: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// The directory of a group, or of what of it a container shows.
+/// The directory of a group. In a container that shows only a part of the hierarchy, the mount point.
 fn nearest(mount: &str, path: &str) -> PathBuf {
     let dir = Path::new(mount).join(path.trim_start_matches('/'));
     if dir.is_dir() {
@@ -242,8 +243,9 @@ fn nearest(mount: &str, path: &str) -> PathBuf {
     }
 }
 
-/// Whether this process only gets the CPU that nobody else wants (SCHED_IDLE). Where sessions are scheduled as groups
-/// (autogroup), that holds within its session only, and a control group has the standing of a session.
+/// Whether this process runs at idle priority (SCHED_IDLE), that is, only while a CPU has nothing else to do. With
+/// autogroup, the kernel schedules each session as a group. The idle priority then applies only within the session,
+/// and a new control group has the priority of a session, so the answer is no.
 fn is_idle() -> bool {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     if read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1" {

@@ -1,5 +1,5 @@
-//! Entering a control group and private namespaces, before a program is run in them. Namespaces end with the last
-//! process in them, so they need not be undone.
+//! Enters a control group and private namespaces before a program runs in them. The kernel removes a namespace
+//! with its last process, so nothing has to be undone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,29 +12,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::run;
 
-/// What a program is confined to.
+/// The limits of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// Directories of control groups to enter.
     pub groups: Vec<PathBuf>,
-    /// What is seen at other places instead of what is there: (what, where).
+    /// Bind mounts, which only this program sees: (source, mount point).
     pub mounts: Vec<(PathBuf, PathBuf)>,
-    /// A network with nothing but a loopback.
+    /// A private network that has only a loopback.
     pub loopback: Option<Loopback>,
 }
 
 /// How fast the private loopback is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loopback {
-    /// Bits a second; none for as fast as it goes.
+    /// Bits per second; `None` for no limit.
     pub bits: Option<u64>,
 }
 
 impl Loopback {
-    /// What `tc` is asked for, if it is.
+    /// Arguments of `tc` for the limit, if there is one.
     pub fn shaping(&self) -> Option<Vec<String>> {
         let bits = self.bits?;
-        // A bucket of 2 ms, and never below the largest packet of a loopback.
+        // The bucket holds 2 ms of data, but at least the largest packet of a loopback.
         let burst = (bits / 8 / 500).max(128 << 10);
         let words = format!("qdisc add dev lo root tbf rate {bits}bit burst {burst} latency 100ms");
         Some(words.split(' ').map(str::to_owned).collect())
@@ -42,7 +42,7 @@ impl Loopback {
 }
 
 impl Confinement {
-    /// Confines this process, and what it starts.
+    /// Confines this process and the programs that it starts.
     ///
     /// # Errors
     /// If the kernel refuses; most often for lack of rights.

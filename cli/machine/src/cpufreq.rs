@@ -1,4 +1,4 @@
-//! The frequency of CPUs, where the machine lets it be set.
+//! The frequency of CPUs, on machines that allow setting it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ const ROOT: &str = "/sys/devices/system/cpu/cpufreq";
 const LOWER: &str = "scaling_min_freq";
 const UPPER: &str = "scaling_max_freq";
 
-/// All CPUs, in groups that change together.
+/// All CPUs, in groups that share a frequency.
 #[derive(Debug)]
 pub struct Cpufreq {
     policies: Vec<PathBuf>,
-    /// What the hardware can do, kHz.
+    /// The range of the hardware, kHz.
     pub range: (u64, u64),
 }
 
 impl Cpufreq {
-    /// Reads what the machine has.
+    /// Reads the frequency policies of this machine.
     ///
     /// # Errors
-    /// Why the frequency cannot be set: most often since this is a virtual machine.
+    /// If the frequency cannot be set, with the reason. Most often the machine is a virtual one.
     pub fn find() -> Result<Self> {
         Self::find_in(Path::new(ROOT))
     }
@@ -55,7 +55,7 @@ impl Cpufreq {
         Ok(Self { policies, range })
     }
 
-    /// Has the limits put back when all is over.
+    /// Has the guardian restore the limits at the end.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -70,10 +70,11 @@ impl Cpufreq {
         Ok(())
     }
 
-    /// Holds all CPUs at a frequency, kHz. Limits are moved in the order in which they never cross.
+    /// Settings that fix all CPUs at a frequency, kHz. Their order keeps the lower limit below the
+    /// upper one at every step.
     ///
     /// # Errors
-    /// If the hardware cannot do it.
+    /// If the frequency is outside the range of the hardware.
     pub fn settings_at(&self, khz: u64) -> Result<Vec<Setting>> {
         if !(self.range.0..=self.range.1).contains(&khz) {
             bail!(

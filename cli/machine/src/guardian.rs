@@ -1,7 +1,7 @@
-//! Settings of the machine that are put back however this process ends.
+//! Restores settings of the machine however this process ends.
 //!
-//! A guardian is a process of its own that reads from a pipe what must be undone. When the pipe closes, since all is
-//! done or since the process at the other end was killed, it undoes everything, the last first.
+//! A guardian is a separate process that reads undo steps from a pipe. The pipe closes when this process is done, or
+//! when it is killed. The guardian then undoes all steps, the last one first.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -15,30 +15,30 @@ use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::{Pid, setsid};
 use serde::{Deserialize, Serialize};
 
-/// What it says when it listens.
+/// The line that the guardian prints when it is ready.
 const READY: &str = "ready";
 
-/// How long processes may take to end when they are asked to.
+/// How long processes may take to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How something is put back. It may be told before it is done, so undoing what was not done does nothing.
+/// One undo step. The caller sends it before the change, so undoing a change that was never made does nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undo {
-    /// A file gets this text.
+    /// Write this text to a file.
     Write {
         /// The file.
         path: PathBuf,
-        /// What was in it.
+        /// The text before the change.
         text: String,
     },
-    /// Processes in a control group are ended, and it is removed.
+    /// End the processes of a control group, and remove the group.
     ControlGroup(PathBuf),
-    /// A file or directory is removed with all that is in it.
+    /// Remove a file, or a directory with its contents.
     Remove(PathBuf),
 }
 
-/// The end of the pipe at which settings are made.
+/// The side of the pipe that makes the changes.
 #[derive(Debug)]
 pub struct Guardian {
     process: Child,
@@ -46,10 +46,10 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Starts one: a command that calls [`guard`].
+    /// Starts a guardian. `command` must call [`guard`].
     ///
     /// # Errors
-    /// If it does not come up.
+    /// If the guardian does not start.
     pub fn start(mut command: Command) -> Result<Self> {
         let mut process = command
             .stdin(Stdio::piped())
@@ -67,10 +67,11 @@ impl Guardian {
         Ok(Self { process, pipe })
     }
 
-    /// Tells it what to undo. Call it before the change: whoever is killed in between leaves nothing behind.
+    /// Sends an undo step to the guardian. Call it before the change:
+    /// if this process is killed in between, nothing is left behind.
     ///
     /// # Errors
-    /// If the guardian is gone; then nothing may be changed.
+    /// If the guardian has ended. The change must not be made then.
     pub fn will(&mut self, undo: &Undo) -> Result<()> {
         let mut line = serde_json::to_string(undo)?;
         line.push('\n');
@@ -79,10 +80,10 @@ impl Guardian {
             .context("the guardian that restores settings is gone")
     }
 
-    /// Has everything undone, and waits for it.
+    /// Has the guardian undo everything, and waits for it.
     ///
     /// # Errors
-    /// If something could not be; the guardian has said what.
+    /// If a step failed; the guardian has printed which.
     pub fn restore(self) -> Result<()> {
         let Self { mut process, pipe } = self;
         drop(pipe);
@@ -94,13 +95,13 @@ impl Guardian {
     }
 }
 
-/// The guardian's work: reads what to undo until the pipe closes, then undoes it. It outlives signals that are meant
-/// for the program it watches.
+/// The guardian's work: reads undo steps until the pipe closes, then runs them. It ignores the signals that are
+/// meant for the program it guards.
 ///
 /// # Errors
-/// With all that could not be undone.
+/// If steps failed; the error lists them all.
 pub fn guard() -> Result<()> {
-    // A session of its own: no terminal, and not in the group that Ctrl-C is sent to.
+    // In its own session the guardian has no terminal, and Ctrl-C does not reach it.
     let _ = setsid();
     for ignored in [
         Signal::SIGINT,
@@ -120,7 +121,7 @@ pub fn guard() -> Result<()> {
         .collect();
     let mut failures = Vec::new();
     for line in told.iter().rev() {
-        // The last line may be torn: then what it announces was not done.
+        // The last line may be incomplete. Its change was not made then.
         let Ok(undo) = serde_json::from_str::<Undo>(line) else {
             continue;
         };
@@ -156,7 +157,7 @@ impl Undo {
     }
 }
 
-/// What is not there was not made.
+/// A missing file or group was never created.
 fn removed(result: std::io::Result<()>) -> std::io::Result<()> {
     match result {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -164,7 +165,7 @@ fn removed(result: std::io::Result<()>) -> std::io::Result<()> {
     }
 }
 
-/// Ends the processes of a control group: asks them, and after a while kills them. Says how many there were.
+/// Ends the processes of a control group: sends SIGTERM, and SIGKILL after a while. Returns how many there were.
 pub fn end_all(group: &Path) -> usize {
     let members = || -> Vec<Pid> {
         let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();

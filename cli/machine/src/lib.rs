@@ -1,6 +1,6 @@
-//! What `unfuse` and `unfuse-bench` need from the machine they run on: the agent, JDKs, the cache
-//! directory, other programs; limits on what a program gets ([`cgroup`], [`cpufreq`], [`confine`], [`storage`]) a
-//! [`guardian`] that puts settings back; [`signals`].
+//! Access to the machine for `unfuse` and `unfuse-bench`: the agent, JDKs, the
+//! cache directory, other programs; limits for a program ([`cgroup`], [`cpufreq`],
+//! [`confine`], [`storage`]); a [`guardian`] that restores settings; [`signals`].
 //!
 //! ```
 //! use std::process::Command;
@@ -33,16 +33,16 @@ pub use jdk::java_release;
 /// The file name of the agent's library.
 const LIBRARY: &str = "libunfuse.so";
 
-/// What a cache directory is needed for, and how another is chosen.
+/// The advice for a cache directory that cannot be used.
 const UNUSABLE: &str = "the cache directory cannot be used; XDG_CACHE_HOME says where another is";
 
 /// The agent's library: `UNFUSE_AGENT`, or `libunfuse.so` beside this program or in `../lib/unfuse`.
 ///
-/// JVMs load it, those of root and of other users too where root asks for it. So root takes it only if nobody can
-/// change it but root and who could change this program as well.
+/// JVMs load this library: also root's JVMs, and those of other users for which root asks. So root accepts it only if
+/// nobody can change it except root and the owner of this program.
 ///
 /// # Errors
-/// Where there is none, or root must not use it.
+/// If there is no library, or root must not use it.
 pub fn agent_library() -> Result<PathBuf> {
     let program = env::current_exe()?;
     let library = match env::var_os("UNFUSE_AGENT") {
@@ -74,11 +74,11 @@ pub fn agent_library() -> Result<PathBuf> {
     )
 }
 
-/// `~/.cache/unfuse`, where Spark, data and copies of remote profiles are kept; it need not be there.
+/// `~/.cache/unfuse`, the directory for Spark, data and copies of remote profiles. It may not exist yet.
 ///
 /// # Errors
-/// Where no variable says where it is, and where somebody else could have put there what would be run or believed: it
-/// belongs to another user, or others can write to it.
+/// If no variable names it. Also if another user could have planted files in it: it belongs to another user, or
+/// others can write to it.
 pub fn cache_dir() -> Result<PathBuf> {
     let base = env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
@@ -98,10 +98,11 @@ pub fn cache_dir() -> Result<PathBuf> {
     Ok(cache)
 }
 
-/// Makes a folder of the cache directory, with mode 0700; `access` is what other users may have of one that is there.
+/// Creates a folder of the cache directory, with mode 0700. `access` limits the rights of other users in a folder
+/// that already exists.
 ///
 /// # Errors
-/// Those of [`cache_dir`], and where it cannot be made.
+/// Those of [`cache_dir`], and if the folder cannot be created.
 pub fn cache_folder(name: &str, access: Access) -> Result<Directory> {
     let cache = Directory::create(&cache_dir()?, Access::Readable).context(UNUSABLE)?;
     cache.create_folder(name, access).context(UNUSABLE)
@@ -114,7 +115,7 @@ pub struct Java {
     pub program: PathBuf,
     /// Feature release, such as 17.
     pub release: u32,
-    /// What `java -version` calls itself.
+    /// The version that `java -version` prints.
     pub version: String,
 }
 
@@ -180,32 +181,32 @@ pub fn local_time_at(seconds: i64, format: &str) -> Option<String> {
     date(&[format!("--date=@{seconds}"), format!("+{format}")])
 }
 
-/// The moment of a local time such as `2026-11-25 14:30:05`, or of one with its offset from UTC, s since the epoch.
+/// Converts a local time such as `2026-11-25 14:30:05`, or a time with its offset from UTC, to s since the epoch.
 pub fn moment(local_time: &str) -> Option<i64> {
     date(&[format!("--date={local_time}"), "+%s".to_owned()])?
         .parse()
         .ok()
 }
 
-/// What the program `date` prints; it knows the time zone.
+/// The output of the program `date`, which knows the time zone.
 fn date(arguments: &[String]) -> Option<String> {
     let output = Command::new("date").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Runs a command to its end, quietly.
+/// Runs a command to its end, and discards its output.
 ///
 /// # Errors
-/// With its last words if it fails.
+/// If it fails; the error has the last lines of its output.
 pub fn run(command: &mut Command) -> Result<()> {
     said(command).map(drop)
 }
 
-/// The same; returns what it wrote to its standard output.
+/// Runs a command to its end, and returns its standard output.
 ///
 /// # Errors
-/// With its last words if it fails.
+/// If it fails; the error has the last lines of its output.
 pub fn said(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -214,7 +215,7 @@ pub fn said(command: &mut Command) -> Result<String> {
     if !output.status.success() {
         let mut text = String::from_utf8_lossy(&output.stderr);
         if text.is_empty() {
-            // Maven says its errors there.
+            // Maven prints its errors to standard output.
             text = String::from_utf8_lossy(&output.stdout);
         }
         let last: Vec<_> = text.lines().rev().take(3).collect();

@@ -1,8 +1,9 @@
-//! Signals that are left to the programs that run.
+//! Signals that this process leaves to the programs that it runs.
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// A signal that this process ignores for as long as this lives. Programs that it starts meanwhile do not ignore it.
+/// Makes this process ignore a signal until it is dropped.
+/// Programs that the process starts meanwhile do not ignore it.
 #[derive(Debug)]
 pub struct IgnoredSignal {
     signal: Signal,
@@ -12,7 +13,7 @@ pub struct IgnoredSignal {
 impl IgnoredSignal {
     /// Ignores a signal from now on.
     pub fn new(signal: Signal) -> Self {
-        // A handler, not SIG_IGN: an ignored signal would stay ignored in the command.
+        // A handler, not SIG_IGN: exec resets a handler, but a program inherits an ignored signal.
         let action = SigAction::new(
             SigHandler::Handler(nothing),
             SaFlags::SA_RESTART,
@@ -29,7 +30,7 @@ extern "C" fn nothing(_: i32) {}
 impl Drop for IgnoredSignal {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // SAFETY: restores what was there.
+            // SAFETY: restores the previous action.
             let _ = unsafe { sigaction(self.signal, before) };
         }
     }

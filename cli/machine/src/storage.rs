@@ -1,4 +1,5 @@
-//! Files as a program's input: on which device, how much, out of the page cache, in memory.
+//! Input files of a program: their device and size, evicting
+//! them from the page cache, copying them to memory.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -12,10 +13,10 @@ use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 
 use crate::run;
 
-/// Where Linux has a file system in memory.
+/// Linux mounts a file system in memory here.
 pub const MEMORY: &str = "/dev/shm";
 
-/// The files that a path is or holds, links followed.
+/// The file that a path names, or all files in the directory. Follows links.
 ///
 /// # Errors
 /// If something cannot be read.
@@ -31,7 +32,7 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Bytes of files.
+/// Total size of files, bytes.
 ///
 /// # Errors
 /// If one cannot be read.
@@ -45,25 +46,26 @@ pub fn bytes(files: &[PathBuf]) -> Result<u64> {
     sizes.sum()
 }
 
-/// Writes files to their disk and gives their pages up, so that the next reader waits for the disk.
+/// Writes files to their disk and evicts them from the
+/// page cache, so that the next reader waits for the disk.
 ///
 /// # Errors
-/// If one cannot be opened.
+/// If a file cannot be opened or written to its disk.
 pub fn forget(files: &[PathBuf]) -> Result<()> {
     for path in files {
         let failed = || format!("cannot give up the cached pages of {}", path.display());
         let file = File::open(path).with_context(failed)?;
-        // What is not on the disk yet cannot be given up.
+        // The kernel cannot evict pages that are not on the disk yet.
         file.sync_all().with_context(failed)?;
         posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).with_context(failed)?;
     }
     Ok(())
 }
 
-/// Whether so many bytes can be copied to memory.
+/// Checks that this many bytes can be copied to memory.
 ///
 /// # Errors
-/// Why not.
+/// If they do not fit, with the reason.
 pub fn check_memory(needed: u64) -> Result<()> {
     let there = statfs(MEMORY).with_context(|| format!("{MEMORY} is not there"))?;
     if there.filesystem_type() != TMPFS_MAGIC {
@@ -91,10 +93,10 @@ pub fn check_memory(needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file or directory, links followed.
+/// Copies a file or directory. Follows links.
 ///
 /// # Errors
-/// If it cannot be read or does not fit.
+/// If it cannot be read, or there is no room for the copy.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     run(Command::new("cp").args(["-rL", "--"]).arg(from).arg(to))
         .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
@@ -105,15 +107,15 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 pub struct Device {
     /// `major:minor` of the whole disk.
     pub number: String,
-    /// As the kernel calls it.
+    /// The kernel's name of the disk.
     pub name: String,
 }
 
 impl Device {
-    /// The disk that a file is on.
+    /// The disk that holds a file.
     ///
     /// # Errors
-    /// If it is on none: on a network, in memory, on several.
+    /// If there is no such disk: the file is on a network, in memory or on several disks.
     pub fn holding(path: &Path) -> Result<Self> {
         let metadata =
             fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -140,7 +142,7 @@ impl Device {
         })
     }
 
-    /// How long it has had something to do since the machine started, whoever asked for it.
+    /// How long the disk has been busy since the machine started, for any process.
     pub fn busy(&self) -> Option<Duration> {
         let text = fs::read_to_string("/proc/diskstats").ok()?;
         let mut rows = text

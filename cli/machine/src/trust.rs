@@ -1,4 +1,4 @@
-//! Whether root may use a file whose name somebody else has chosen.
+//! Checks whether root may use a file that another user has named.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,14 +9,14 @@ use anyhow::{Context, Result, bail};
 /// Writable by the group, by others.
 const BY_GROUP: u32 = 0o020;
 const BY_OTHERS: u32 = 0o002;
-/// In such a directory only owners rename and delete what is theirs.
+/// In such a directory only the owner of a file can rename or delete it.
 const STICKY: u32 = 0o1000;
 
-/// Checks that nobody but the users `trusted` can change a file, or put another one in its place. Returns its path
-/// without links, which is the one to use.
+/// Checks that only the users in `trusted` can change or replace
+/// a file. Returns its path without links. Use that path.
 ///
 /// # Errors
-/// Names the file or directory that others can change.
+/// If others can change it; the error names the file or directory.
 pub(crate) fn check(file: &Path, trusted: &[u32]) -> Result<PathBuf> {
     let real = fs::canonicalize(file).with_context(|| file.display().to_string())?;
     for path in real.ancestors() {
@@ -30,7 +30,7 @@ pub(crate) fn check(file: &Path, trusted: &[u32]) -> Result<PathBuf> {
                 real.display()
             );
         }
-        // The group of root is root.
+        // Only root is in root's group.
         let by_group = mode & BY_GROUP != 0 && metadata.gid() != 0;
         let is_sticky = metadata.is_dir() && mode & STICKY != 0;
         if (by_group || mode & BY_OTHERS != 0) && !is_sticky {

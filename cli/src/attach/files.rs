@@ -1,7 +1,8 @@
-//! The files of the attach protocol. They are where the JVM's user, and in /tmp everybody, can put what they like.
+//! The files of the attach protocol. The JVM's user can write
+//! to their directories, and everybody can write to /tmp.
 //!
-//! So they are used in the name of the JVM's owner only (`Identity::run`), relative to directories that were
-//! opened before; what is there already is looked at before it is used, and no link is followed.
+//! So they are used only with the rights of the JVM's owner (`Identity::run`), and only relative to directories
+//! that are already open. The code checks a file that exists before it uses it, and follows no link.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -17,27 +18,27 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use unfuse_profiler::identity::Identity;
 
-/// The JVM's performance data is smaller, bytes: 32 KiB unless its size was chosen.
+/// Upper bound of the JVM's performance data, bytes. It has 32 KiB unless the JVM's options set another size.
 const MOST_PERFORMANCE_DATA: u64 = 4 << 20;
-/// A directory, of which nothing but what is in it is of interest.
+/// Opens a directory only to reach its files.
 const PLACE: OFlag = OFlag::O_PATH
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_CLOEXEC);
-/// The thing of that name itself, be it a link or a FIFO.
+/// Opens the named file itself, not the target of a link.
 const ITSELF: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_CLOEXEC);
 
-/// A JVM's directories, open.
+/// Open handles of a JVM's directories.
 #[derive(Debug)]
 pub(super) struct JvmFiles {
     pid: u32,
     owner: Identity,
     root: OwnedFd,
-    /// None where it was deleted.
+    /// `None` if the directory was deleted.
     cwd: Option<OwnedFd>,
 }
 
 impl JvmFiles {
-    /// Opens them; to be done by who may look into the process.
+    /// Opens the directories. The caller needs the right to read the process's files in /proc.
     pub(super) fn open(pid: u32, owner: Identity) -> Result<Self> {
         let of_process = |name: &str| {
             let path = format!("/proc/{pid}/{name}");
@@ -57,7 +58,7 @@ impl JvmFiles {
     fn tmp(&self) -> Result<OwnedFd> {
         let itself = openat(&self.root, "tmp", PLACE | OFlag::O_NOFOLLOW, Mode::empty());
         let tmp = itself.or_else(|_| {
-            // Where it is a link, one of the JVM's file system.
+            // If /tmp is a link, it is resolved in the JVM's file system.
             let how = OpenHow::new()
                 .flags(PLACE)
                 .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
@@ -66,7 +67,7 @@ impl JvmFiles {
         tmp.with_context(|| format!("/tmp of JVM {} cannot be opened", self.pid))
     }
 
-    /// The thing of this name in a directory of the JVM's, as messages call it.
+    /// The path of this file in a directory of the JVM, for messages.
     fn shown(&self, folder: &str, name: &str) -> String {
         format!("/proc/{}/{folder}/{name}", self.pid)
     }
@@ -75,7 +76,7 @@ impl JvmFiles {
         stat.st_uid == self.owner.uid().as_raw()
     }
 
-    /// Whether the JVM's performance data says that it does not let itself be attached to; none if there is none.
+    /// Whether attaching is disabled, by the JVM's performance data; `None` if there is no such data.
     pub(super) fn attach_is_disabled(&self) -> Option<bool> {
         let tmp = self.tmp().ok()?;
         let folders = fs::read_dir(handle_path(&tmp)).ok()?.flatten();
@@ -108,10 +109,10 @@ impl JvmFiles {
         Some(data)
     }
 
-    /// Connects to the socket on which the JVM listens for tools; none if it does not listen yet.
+    /// Connects to the socket on which the JVM listens for tools; `None` if it does not listen yet.
     ///
     /// # Errors
-    /// Where what is there is not that socket.
+    /// If the file is not the JVM's socket.
     pub(super) fn connect(&self) -> Result<Option<UnixStream>> {
         let name = format!(".java_pid{}", self.pid);
         let shown = || self.shown("root/tmp", &name);
@@ -134,10 +135,10 @@ impl JvmFiles {
                 self.pid
             );
         }
-        // By the handle, so that it is what was just looked at.
+        // Connects through the handle, so that it is the file that was just checked.
         let stream = match UnixStream::connect(handle_path(&socket)) {
             Ok(stream) => stream,
-            // Of another JVM that had this process id.
+            // The socket is left over from an earlier JVM with this process id.
             Err(e) if e.kind() == ErrorKind::ConnectionRefused => return Ok(None),
             Err(e) => return Err(e).with_context(shown),
         };
@@ -154,10 +155,10 @@ impl JvmFiles {
         Ok(Some(stream))
     }
 
-    /// Makes the file that tells the JVM that a SIGQUIT is not for a thread dump.
+    /// Creates the file that makes the JVM start listening at a SIGQUIT instead of printing a thread dump.
     ///
     /// # Errors
-    /// Where it cannot be made, or something else is in its place, at which the JVM would look.
+    /// If the file cannot be created, or another file has its name. The JVM would look at that one.
     pub(super) fn trigger(&self) -> Result<Trigger> {
         let name = format!(".attach_pid{}", self.pid);
         let cwd = self.cwd.as_ref().map(|cwd| cwd.try_clone());
@@ -172,7 +173,7 @@ impl JvmFiles {
                     let shown = self.shown(folder, &name);
                     let stat = fstatat(&place, name.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW)
                         .with_context(|| shown.clone())?;
-                    // A tool that was killed leaves its file.
+                    // A tool that was killed leaves its file behind.
                     if kind(&stat) == SFlag::S_IFREG && self.is_owners(&stat) {
                         return Ok(Trigger { place, name });
                     }
@@ -194,10 +195,10 @@ impl JvmFiles {
         })
     }
 
-    /// Whether the JVM sees a library at the same path, and may read it.
+    /// Checks that the JVM sees a library at the same path and may read it.
     ///
     /// # Errors
-    /// Says what is in the way.
+    /// If it cannot; the error gives the reason.
     pub(super) fn check_library(&self, library: &Path) -> Result<()> {
         let path = library.strip_prefix("/").unwrap_or(library);
         let how = OpenHow::new()
@@ -232,7 +233,7 @@ impl JvmFiles {
         Ok(())
     }
 
-    /// What a thing is, for messages.
+    /// The type of a file, for messages.
     fn describe(&self, stat: &FileStat) -> String {
         let what = match kind(stat) {
             SFlag::S_IFLNK => "a symbolic link",
@@ -250,7 +251,8 @@ impl JvmFiles {
     }
 }
 
-/// The file because of which the JVM does not answer a SIGQUIT with a thread dump. Dropping it removes the file.
+/// The file that makes the JVM start listening at a SIGQUIT instead
+/// of printing a thread dump. Dropping it removes the file.
 #[derive(Debug)]
 pub(super) struct Trigger {
     place: OwnedFd,
@@ -267,12 +269,12 @@ fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
 }
 
-/// A path to what is open, whatever its name is by now.
+/// A path to an open file, even if it was renamed.
 fn handle_path(handle: &impl AsFd) -> PathBuf {
     Path::new("/proc/self/fd").join(handle.as_fd().as_raw_fd().to_string())
 }
 
-/// The first of `sun.rt.jvmCapabilities`: the value stands behind the name.
+/// The first character of the value of `sun.rt.jvmCapabilities`, which follows the name.
 fn can_attach(data: &[u8]) -> Option<bool> {
     let name = b"sun.rt.jvmCapabilities\0";
     let position = data.windows(name.len()).position(|window| window == name)?;
@@ -297,7 +299,8 @@ mod tests {
     use super::super::{Jvm, MOST_ARGUMENTS};
     use super::*;
 
-    /// The files of a process with this number that sees `home` as its root and works in `home/work`.
+    /// The files of a process with this process's id, whose root
+    /// is `home` and whose working directory is `home/work`.
     fn files(home: &Path) -> JvmFiles {
         for folder in ["tmp", "work"] {
             fs::create_dir(home.join(folder)).unwrap();
@@ -311,13 +314,14 @@ mod tests {
         }
     }
 
-    /// A device: that of /dev/zero where this may make it, else the one of no driver that everybody may make.
+    /// Creates a device: /dev/zero if this process may create it,
+    /// else one without a driver, which every user may create.
     fn device(path: &Path) {
         let make = |major, minor| mknod(path, SFlag::S_IFCHR, Mode::S_IRWXU, makedev(major, minor));
         make(1, 5).or_else(|_| make(0, 0)).unwrap();
     }
 
-    /// Puts a link to a file, a FIFO and a device in a place, in turn.
+    /// Creates a link, a FIFO and a device at `path`, one after the other.
     fn plant_each(path: &Path, target: &Path, check: impl Fn(&str)) {
         symlink(target, path).unwrap();
         check("a symbolic link");
@@ -329,7 +333,7 @@ mod tests {
         check("a device");
     }
 
-    /// A message begins so, and ends with what to do.
+    /// Checks the beginning of a message, and that it ends with what to do.
     fn is_refusal(error: &str, begins: &str) {
         assert!(error.starts_with(begins), "{error}");
         assert!(error.ends_with("remove it"), "{error}");
@@ -374,7 +378,7 @@ mod tests {
         fs::remove_file(&data).unwrap();
         device(&data);
         assert_eq!(files.performance_data(&tmp, name), None);
-        // Of a regular file as much as a JVM could have written.
+        // Of a regular file, only as much is read as a JVM could have written.
         fs::remove_file(&data).unwrap();
         let long = File::create(&data).unwrap();
         long.set_len(2 * MOST_PERFORMANCE_DATA).unwrap();
@@ -382,14 +386,14 @@ mod tests {
         assert_eq!(read, Some(MOST_PERFORMANCE_DATA as usize));
     }
 
-    /// The JVM's user may put into its command line and environment what it likes, as much as it likes.
+    /// The JVM's user controls the contents and the size of its command line and environment.
     #[test]
     fn of_command_line_and_environment_no_more_is_read_than_a_jvm_has() {
         let home = tempfile::tempdir().unwrap();
         let files = files(home.path());
         let (pid, owner) = (files.pid, files.owner);
         let jvm = Jvm { pid, owner, files };
-        // In place of /proc/PID. What is not there cannot be read, and says nothing.
+        // Stands for /proc/PID. Files that do not exist there cannot be read, and decide nothing.
         let proc = home.path().join("proc");
         fs::create_dir(&proc).unwrap();
         jvm.check(&proc, true).unwrap();
@@ -399,7 +403,7 @@ mod tests {
             fs::create_dir(&path).unwrap();
             jvm.check(&proc, true).unwrap();
             fs::remove_dir(&path).unwrap();
-            // Up to the bound.
+            // The flag is found up to the bound.
             let padded = |before: u64| "x".repeat(before as usize) + flag;
             let before = MOST_ARGUMENTS - flag.len() as u64;
             fs::write(&path, padded(before)).unwrap();
@@ -410,7 +414,7 @@ mod tests {
             );
             fs::write(&path, padded(before + 1)).unwrap();
             jvm.check(&proc, true).unwrap();
-            // Without end.
+            // Reading stops at the bound also for an endless file.
             fs::remove_file(&path).unwrap();
             symlink("/dev/zero", &path).unwrap();
             jvm.check(&proc, true).unwrap();

@@ -1,10 +1,10 @@
 //! Loading a library into a running HotSpot JVM, by the protocol that `jcmd` uses.
 //!
 //! A file `.attach_pidN` in the JVM's working directory and a SIGQUIT make it listen on a socket
-//! `/tmp/.java_pidN`; a command on that socket loads the library. Whoever does not listen for SIGQUIT dies of
-//! it, so it is sent to JVMs only that say they take it.
+//! `/tmp/.java_pidN`. A command on that socket loads the library. SIGQUIT kills a process that does not
+//! handle it, so it is sent only to JVMs whose process status shows a handler.
 //!
-//! All of that is done by a process that has become one of the JVM's user, and that may take only so long.
+//! A process that has taken the identity of the JVM's user does all of this, within a time limit.
 
 mod files;
 
@@ -22,11 +22,11 @@ use unfuse_profiler::identity::Identity;
 
 use files::JvmFiles;
 
-/// How long the JVM may take to listen; it does at its next safepoint.
+/// How long the JVM may take to start listening; it does so at its next safepoint.
 const LISTENS: Duration = Duration::from_secs(10);
-/// How long it may take to load the library.
+/// How long the JVM may take to load the library.
 const LOADS: Duration = Duration::from_secs(30);
-/// How long it may take to look at its files.
+/// How long checking the JVM's files may take.
 const LOOKS: Duration = Duration::from_secs(10);
 /// Longest answer to a command, bytes.
 const MOST_ANSWER: u64 = 64 << 10;
@@ -42,10 +42,10 @@ pub struct Jvm {
 }
 
 impl Jvm {
-    /// Looks at the process.
+    /// Checks that the process is a JVM that can be attached to.
     ///
     /// # Errors
-    /// Says why it cannot be attached to.
+    /// If it is not, with the reason.
     pub fn find(pid: u32) -> Result<Self> {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         let status = match fs::read_to_string(proc.join("status")) {
@@ -100,14 +100,14 @@ impl Jvm {
         Ok(jvm)
     }
 
-    /// The user whose process it is.
+    /// The owner of the process.
     pub fn owner(&self) -> Identity {
         self.owner
     }
 
-    /// Does something in the name of the JVM's owner, who may make it take long.
+    /// Does work with the rights of the JVM's owner. The time is limited because the owner can delay it.
     fn as_owner(&self, patience: Duration, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        // An error loses its causes on the way, but not their texts.
+        // Only the texts of the causes reach this process, not the errors themselves.
         let worked = self
             .owner
             .run(patience, || work().map_err(|e| format!("{e:#}")));
@@ -122,8 +122,8 @@ impl Jvm {
         }
     }
 
-    /// As the JVM says in its performance data, else by its command line. To ask it would make it print a
-    /// thread dump.
+    /// Reads from the performance data whether attaching is disabled, else from the command line and the
+    /// environment. Asking the JVM instead would make it print a thread dump.
     fn check(&self, proc: &Path, takes_quit: bool) -> Result<()> {
         let pid = self.pid;
         let is_disabled = self.files.attach_is_disabled().unwrap_or_else(|| {
@@ -149,7 +149,7 @@ impl Jvm {
     /// Loads a library with options.
     ///
     /// # Errors
-    /// Where the JVM does not listen, or says that it did not load it.
+    /// If the JVM does not listen, or reports that it did not load the library.
     pub fn load(&self, library: &Path, options: &str) -> Result<()> {
         self.as_owner(LISTENS + LOADS, || {
             self.files.check_library(library)?;
@@ -209,7 +209,7 @@ impl Jvm {
     }
 }
 
-/// Line by line: the list of a process may be as long as the process makes it.
+/// Reads line by line, because a process can make its list of mappings as long as it likes.
 fn has_loaded_libjvm(proc: &Path) -> std::io::Result<bool> {
     let mut maps = BufReader::new(File::open(proc.join("maps"))?);
     let mut line = Vec::new();

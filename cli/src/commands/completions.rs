@@ -1,4 +1,4 @@
-//! `unfuse completions`: what a shell completes after `unfuse`.
+//! `unfuse completions`: scripts that complete `unfuse` command lines in a shell.
 
 use std::process::ExitCode;
 
@@ -41,10 +41,10 @@ impl Completions {
     }
 }
 
-/// The same command without the commands that `--help` does not list. clap cannot remove a command, so it is made again with what
-/// completions are made of.
+/// A copy of the command without the subcommands that `--help` does not list. clap cannot remove a subcommand, so this builds a
+/// new command from the parts that completions use.
 fn listed(command: &Command) -> Command {
-    // The names of commands live as long as the program.
+    // clap wants a name that lives as long as the program.
     let name: &'static str = command.get_name().to_owned().leak();
     let below = command.get_subcommands().filter(|of| !of.is_hide_set());
     let mut listed = Command::new(name)

@@ -1,4 +1,4 @@
-//! `unfuse demo`: from nothing to a report.
+//! `unfuse demo`: installs Spark, runs an example query, and writes its report.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use unfuse_files::{Access, Directory};
 use crate::parts::Parts;
 use crate::setup::{self, Spark};
 
-/// Rounds of the query; the first ones warm up the JIT compilers.
+/// Rounds of the query; the JIT compilers warm up in the first ones.
 const ROUNDS: u64 = 8;
-/// Rows of the table: with its head and the notes it fits into ten lines or a little more.
+/// Rows of the table. With its header and the notes it fits into about ten lines.
 const ROWS: &str = "8";
 
 /// Profile an example query on local Spark, and show the result
@@ -97,7 +97,7 @@ impl Demo {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        // Read on another thread, so that a Spark that writes much never fills the pipe and waits.
+        // Another thread reads standard error. Otherwise Spark would stop at a full pipe.
         let stderr = child.stderr.take().context("stderr is piped")?;
         let errors =
             std::thread::spawn(move || std::io::read_to_string(stderr).unwrap_or_default());

@@ -60,7 +60,7 @@ impl History {
     }
 }
 
-/// The directory itself if it is a profile, else the profiles in it.
+/// The directory itself if it is a profile, otherwise the profiles in it.
 fn found(dir: &Path) -> Result<Vec<PathBuf>> {
     if remote::is_uri(dir) || ProfileDir::is_at(dir) {
         return Ok(vec![dir.to_owned()]);

@@ -81,7 +81,7 @@ fn render(command: &Command) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What follows the options, such as examples, line by line: clap's own page would join the lines.
+/// The sections after the options, such as examples, line by line. clap_mangen itself would join the lines.
 fn sections(text: &str) -> String {
     let mut roff = String::new();
     let mut is_open = false;
@@ -95,7 +95,7 @@ fn sections(text: &str) -> String {
                 is_open = true;
             }
             _ => {
-                // Nothing at the beginning of a line is a request.
+                // The escape \& keeps the line from being a roff request.
                 let line = line.replace('\\', "\\e").replace('-', "\\-");
                 roff.push_str(&format!("\\&{line}\n"));
             }

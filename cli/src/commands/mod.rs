@@ -54,7 +54,7 @@ impl Input {
         self.open_for(Time::Cpu)
     }
 
-    /// The same for the time of threads that run or wait.
+    /// The same for a given kind of time: on the CPU, waiting, or both.
     fn open_for(&self, time: Time) -> Result<(Profile, Selection)> {
         let dir = remote::local(&self.dir)?;
         let selection = Selection {
@@ -71,7 +71,7 @@ impl Input {
         Ok((profile, selection))
     }
 
-    /// Why nothing is selected. Only the whole profile says what could be.
+    /// Why the selection is empty. Only the whole profile shows what could be selected.
     fn why_nothing(&self, dir: &Path, time: Time) -> Result<String> {
         let profile = Profile::open(dir)?;
         say_problems(&profile);
@@ -102,7 +102,7 @@ impl Input {
 const NO_WAITS: &str = "the profile has no waits. Recording them needs perf_event (`unfuse doctor` checks this machine) \
      and the agent's option waits=on, which is the default";
 
-/// As of a JVM that ended when its first sample was due.
+/// For example, the JVM ended before its first sample was due.
 const ONLY_WAITS: &str =
     "the profile has no samples of CPU time, only waits: `--kind off-cpu` shows them";
 

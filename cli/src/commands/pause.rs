@@ -1,4 +1,4 @@
-//! `unfuse pause` and `unfuse resume`: a JVM that is being profiled.
+//! `unfuse pause` and `unfuse resume`: pause the profiling of a JVM.
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub struct Resume {
 }
 
 impl Pause {
-    /// Pauses, and waits until nothing samples.
+    /// Pauses, and waits until no thread is sampled.
     pub fn execute(self) -> Result<ExitCode> {
         let state = if self.all {
             RecordingState::Off
@@ -41,7 +41,7 @@ impl Pause {
 }
 
 impl Resume {
-    /// Resumes, and waits until all samplers are at work.
+    /// Resumes, and waits until all samplers run.
     pub fn execute(self) -> Result<ExitCode> {
         set(self.pid, RecordingState::On)
     }

@@ -1,4 +1,4 @@
-//! `unfuse record`: a JVM that is already running.
+//! `unfuse record`: profiles a JVM that is already running.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use unfuse_profiler::{Config, LaunchError, Threads};
 use crate::attach::Jvm;
 use crate::fresh::{PATIENCE, default_out, recording, tell, tell_completeness};
 
-/// How long the JVM gets to compile its hot methods again before samples count.
+/// Time for the JVM to recompile its hot methods before samples count.
 const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Profile a JVM that is already running
@@ -49,7 +49,7 @@ impl Record {
         let jvm = Jvm::find(self.pid)?;
         let library = std::fs::canonicalize(machine::agent_library()?)?;
         let out = self.output.clone().unwrap_or_else(default_out);
-        // Blocked from here on: Ctrl-C ends the recording, not the clean-up.
+        // Blocks the signals from here on: Ctrl-C ends the recording, not the clean-up.
         let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
         signals.thread_block()?;
         let stop = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
@@ -59,7 +59,7 @@ impl Record {
             threads: Threads::All,
             ..Config::default()
         };
-        // Used by this handle until the end: others may be able to rename the directory.
+        // Keeps this handle until the end, because another process may be able to rename the directory.
         let made = Directory::create_new(&out).map_err(FormatError::from)?;
         let begun = open(&out, made.as_ref()).and_then(|dir| {
             let recording = self.begin(&jvm, &library, config, dir.clone(), &stop)?;
@@ -132,7 +132,7 @@ impl Record {
     }
 }
 
-/// The profile directory, which may be a new one.
+/// The profile directory. If it is new, `made` is its handle.
 fn open(out: &Path, made: Option<&Directory>) -> Result<ProfileDir> {
     Ok(match made {
         Some(made) => ProfileDir::create_in(made.clone())?,

@@ -48,7 +48,7 @@ pub struct Report {
 impl Report {
     /// Writes the page.
     pub fn execute(self) -> Result<ExitCode> {
-        // Hidden where stderr is no terminal.
+        // The bar is hidden if stderr is no terminal.
         let bar = ProgressBar::new(0)
             .with_style(ProgressStyle::with_template("{spinner} [{bar:24}] {msg}")?);
         bar.set_message(format!("reading {}", self.dir.display()));

@@ -1,4 +1,4 @@
-//! `unfuse run`: a command with the agent in its JVMs.
+//! `unfuse run`: runs a command with the agent in its JVMs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ impl Run {
         Ok(exit_code(status))
     }
 
-    /// The same where Spark's processes copy their profile to a URI.
+    /// The same for a profile at a URI, to which Spark's processes copy it.
     fn execute_far(&self, uri: &Path) -> Result<ExitCode> {
         let Some(status) = self.run(uri)? else {
             return Ok(ExitCode::from(127));
@@ -102,7 +102,7 @@ impl Run {
         Ok(run(&self.command, &self.agent_flag(dir)?))
     }
 
-    /// The JVM's option that loads the agent, with the agent's options.
+    /// The JVM option that loads the agent, with the agent's options.
     fn agent_flag(&self, dir: &Path) -> Result<String> {
         let mut flag = agent_flag(dir, self.rate)?;
         if let Some(bytes) = self.keep {

@@ -1,4 +1,4 @@
-//! `unfuse setup`: the pinned Spark and data of demos and tests, into the cache directory.
+//! `unfuse setup`: installs the pinned Spark and data of demos and tests into the cache directory.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `unfuse top`: what uses the CPU, and what waits.
+//! `unfuse top`: the operators, lines or methods that use the CPU or wait.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -97,7 +97,8 @@ impl Top {
     }
 }
 
-/// What to say of the whole profile, with an empty line below it; nothing of a part of it.
+/// The verdict on the CPU time of the whole profile, with an empty line after it. Empty for a part
+/// of the profile, and for waits.
 fn verdict(profile: &Profile, selection: Selection) -> String {
     let is_part =
         selection.query.is_some() || selection.stage.is_some() || selection.period != Period::ALL;

@@ -1,4 +1,4 @@
-//! `unfuse why`: parts of a query's wall time that add up.
+//! `unfuse why`: divides a query's wall time into parts that add up to it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

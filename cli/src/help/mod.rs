@@ -1,4 +1,4 @@
-//! What `--help` says beside the options: groups of commands, and examples.
+//! The parts of `--help` that clap does not write: groups of commands, and examples.
 
 mod table;
 #[cfg(test)]
@@ -28,7 +28,7 @@ pub fn command() -> Command {
     command
 }
 
-/// The first page: the commands in groups, which clap cannot do by itself.
+/// The first page: the commands in groups, which clap does not support.
 fn template(command: &Command) -> String {
     let names = GROUPS.iter().flat_map(|group| group.entries);
     let width = names.map(|entry| entry.name.len()).max().unwrap_or(0);

@@ -9,7 +9,8 @@ pub(super) struct Group {
 /// A command.
 pub(super) struct Entry {
     pub(super) name: &'static str,
-    /// Command lines that run as they stand, in the directory of `unfuse demo` or of the profile that they name.
+    /// Command lines that run without changes in the directory
+    /// of `unfuse demo`, or of the profile that they name.
     pub(super) examples: [&'static str; 2],
 }
 
@@ -181,7 +182,7 @@ pub(super) const GROUPS: &[Group] = &[
     },
 ];
 
-/// Commands of commands.
+/// Commands that have commands of their own.
 pub(super) const NESTED: &[(&str, &[Entry])] = &[
     (
         "impact",

@@ -1,4 +1,4 @@
-//! The help names every command, and its examples are accepted.
+//! The help lists every command, and clap accepts its examples.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +21,10 @@ fn names(entries: &[Entry]) -> BTreeSet<&str> {
     entries.iter().map(|entry| entry.name).collect()
 }
 
-/// Parses a command line as the shell and clap would.
+/// Parses a command line as a shell and clap do.
 fn parse(line: &str) -> Result<Cli, clap::Error> {
-    // What a shell replaces is a number in all examples; what follows a pipe or `>` is not for unfuse.
+    // A number replaces the command substitution in all examples.
+    // The words after a pipe or `>` are not for unfuse.
     let line = line.replace("$(pgrep -o java)", "1");
     let line = line.strip_prefix("eval \"$(").unwrap_or(&line);
     let line = line.trim_end_matches(")\"");
@@ -126,7 +127,8 @@ fn old_spellings_are_accepted_and_hidden() {
     }
 }
 
-/// Options that several commands have mean the same in all: the same short form, value and name.
+/// An option that several commands share has the same
+/// meaning in all: the same short form, value and name.
 #[test]
 fn options_are_the_same_everywhere() {
     let command = command();

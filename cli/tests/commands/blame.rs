@@ -1,4 +1,4 @@
-//! `unfuse blame` on CSV files: the answer, and what it says of bad ones.
+//! `unfuse blame` on CSV files: its answers, and its messages about bad files.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use unfuse_format::{IntervalRow, ProfileDir, SegmentWriter, StageRow, Table, TaskRow};
 
 const HEAD: &str = "host,query,stage,task,kind,start_ns,end_ns,units,blocked_ns\n";
-/// Example 3.3 of the paper, of which query 1 was blocked for 0.6 s.
+/// Example 3.3 of the paper, with query 1 blocked for 0.6 s.
 const ROWS: &str = "w1,1,0,a,io-read,0,1000000000,30,600000000
 w1,2,0,b,io-read,0,1000000000,60,0
 w1,3,0,c,io-read,0,1000000000,120,0
@@ -49,7 +49,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What it says when it refuses.
+/// The message of a refused command.
 fn refusal(dir: &Path, arguments: &[&str]) -> String {
     let output = blame(dir, arguments);
     assert!(!output.status.success(), "{output:?}");
@@ -178,12 +178,12 @@ fn empty_spans_and_nothing_used_give_no_nonsense() {
         !output.contains("NaN") && !output.contains("inf"),
         "{output}"
     );
-    // Culprits of whom nobody waited for are others.
+    // No task waited for a culprit of this user, so others are to blame.
     let dir = example("w1,1,0,a,cpu,5,5,0,0\nw1,1,0,a,cpu,0,1000000000,0,900000000\n");
     fs::write(dir.path().join("queries.csv"), "query,user\n1,ann\n").unwrap();
     let output = text(&blame(dir.path(), &["--user", "ann"]));
     assert!(output.contains("others are"), "{output}");
-    // Nothing was waited for.
+    // No task waited for anything.
     let dir = example("w1,1,0,a,cpu,0,1000000000,1,0\n");
     let output = text(&blame(dir.path(), &["--victim", "1"]));
     assert!(output.contains("No task waited for anything"), "{output}");
@@ -237,7 +237,7 @@ w1,20240101_1_abc,0,c,io-read,0,1000000000,120,0
     for name in ["etl", "dash", "20240101_1_abc"] {
         assert!(refused.contains(name), "{refused}");
     }
-    // What is not said of many does not fill the screen.
+    // The message names only the first of many queries.
     let many: String = (0..100)
         .map(|index| format!("w1,q{index},0,a,cpu,0,1000,1,0\n"))
         .collect();
@@ -245,7 +245,7 @@ w1,20240101_1_abc,0,c,io-read,0,1000000000,120,0
     assert!(refused.trim_end().ends_with("q19, …"), "{refused}");
 }
 
-/// A query with two attempts of a stage, one of which a process outside slows down, and nobody known both.
+/// A query with two attempts of a stage. A process outside slows down one. Part of the time of both is unexplained.
 fn attempts() -> tempfile::TempDir {
     let dir = with_head(
         "host,query,stage,attempt,task,kind,start_ns,end_ns,units,blocked_ns\n",
@@ -282,7 +282,7 @@ fn sentences_say_what_was_asked_for() {
         "--window",
         "0..0.5"
     ]));
-    // Of this one, only the name is known.
+    // Only the name of this query is known.
     insta::assert_snapshot!(told(&["--victim", "3"]));
     let json = answer(dir.path(), &["--victim", "3"]);
     for (what, seconds) in [
@@ -319,7 +319,8 @@ w1,2,7,c,io-read,0,1000000000,60,0
     let answer = answer(dir.path(), &["--victim", "1"]);
     let victim = &answer["victims"][0];
     let seconds = |what: &str| victim[what].as_f64().expect("a number");
-    // Of 180 that the disk can do, the victim's task got 30; the other query 60, a process outside 30, the other task 30.
+    // The disk's capacity is 180. The victim's task got 30, its
+    // other task 30, the other query 60, and a process outside 30.
     for (what, expected) in [
         ("blocked_seconds", 0.7),
         ("by_others_seconds", 0.36),
@@ -363,8 +364,8 @@ fn more_than_the_capacity_is_noted_wherever_notes_are() {
     }
 }
 
-/// Tables of tasks and what they used, as another engine could write them: two jobs of one application that use a CPU, and
-/// one of another.
+/// Tables of tasks and their used resources, as another engine could write them: two jobs of one application that use a
+/// CPU, and one of another.
 fn without_samples(root: &Path) -> ProfileDir {
     let dir = ProfileDir::create(root).expect("a profile");
     let jobs = [
@@ -422,7 +423,7 @@ fn a_profile_without_samples_is_one() {
         ),
         "{refused}"
     );
-    // Where there is nothing at all, that is said.
+    // An empty profile is refused.
     let empty = ProfileDir::create(&tmp.path().join("empty")).expect("a profile");
     let refused = refusal(empty.path(), &[]);
     assert!(refused.contains("has no tasks"), "{refused}");
@@ -430,7 +431,7 @@ fn a_profile_without_samples_is_one() {
 
 #[test]
 fn weights_are_those_of_pools() {
-    // As much harm in each of two stages, so that there is none to delay.
+    // Both stages of query 2 do the same harm, so there is no advice to delay one.
     let dir = example(
         "w1,1,0,a,cpu,0,2000000000,1,1000000000
 w1,2,0,b,cpu,0,1000000000,1,0

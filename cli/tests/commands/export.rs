@@ -1,4 +1,5 @@
-//! `unfuse export` without other programs; `tests/tests/shared/formats.rs` opens the files with those they are for.
+//! `unfuse export` without other programs; `tests/tests/shared/formats.rs`
+//! opens the files with the programs they are for.
 
 use std::process::{Command, Output};
 

@@ -1,5 +1,5 @@
-//! A recorded profile (the canonical query five times on Spark 4.3, local[2], 200 Hz) and what the
-//! commands say of it. To add a case, add a directory to `fixtures` and a test.
+//! A recorded profile (the canonical query five times on Spark 4.3, local[2], 200 Hz) and the
+//! commands' answers about it. To add a case, add a directory to `fixtures` and a test.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ fn top_shows_operators() {
     insta::assert_snapshot!(unfuse(&["top", "--query", "3"]));
 }
 
-/// The verdict above the table and the table say the same of an operator, to the decimal.
+/// The verdict above the table and the table show the same share of an operator, to the decimal.
 #[test]
 fn shares_of_the_verdict_are_those_of_the_table() {
     let text = unfuse(&["top"]);
@@ -47,7 +47,7 @@ fn top_sums_by_other_things() {
 fn why_divides_the_wall_time_of_a_run_and_a_difference() {
     let run = unfuse(&["why", "--query", "2"]);
     let difference = unfuse(&["why", "--query", "3", "--against-query", "2"]);
-    // Where the profile is differs from one checkout to the next.
+    // The profile's path differs between checkouts.
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/canonical");
     let text = format!("{run}\n{difference}").replace(fixture, "DIR");
     insta::assert_snapshot!(text);

@@ -1,4 +1,5 @@
-//! `unfuse impact` on tables: the answer, and what it says of bad ones. `measure` is tested end to end.
+//! `unfuse impact` on tables: its answers, and its messages
+//! about bad ones. `measure` is tested end to end.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A job that mostly reads: with an SSD it is twice as fast, and then the CPU's.
+/// A job that mostly reads. With an SSD it is about twice as fast, and the CPU limits it.
 const DISK_BOUND: &str = "cpu,disk,network,seconds,cpu_util,disk_util
 1.2,HDD,1Gbps,100.2,0.2,0.9
 1.2,HDD,1Gbps,101.1,0.2,0.9
@@ -50,7 +51,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What it says when it refuses.
+/// The message of a refused command.
 fn refusal(arguments: &[&str]) -> String {
     let output = unfuse(arguments);
     assert!(!output.status.success(), "{output:?}");

@@ -6,7 +6,7 @@ use std::process::Command;
 /// Crates as `name version`, each with its licence.
 type Crates = BTreeSet<(String, String)>;
 
-/// The licences that one can choose from, in order: crates write a choice with `OR` or `/`.
+/// The licences to choose from, sorted. Crates separate them by `OR` or `/`.
 fn choices(licence: &str) -> String {
     let licence = licence.replace('/', " OR ");
     let choices: BTreeSet<&str> = licence.split(" OR ").map(str::trim).collect();
@@ -30,7 +30,7 @@ fn built() -> Crates {
         let (package, licence) = line.split_once('|')?;
         let (name, version) = package.split_once(" v")?;
         let version = version.split_whitespace().next()?;
-        // Our own have a path.
+        // The project's own crates have a path.
         let ours = package.contains('(') && name.starts_with("unfuse");
         let licence = choices(licence.trim_end_matches(" (*)"));
         (!ours).then(|| (format!("{name} {version}"), licence))

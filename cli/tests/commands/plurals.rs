@@ -1,4 +1,4 @@
-//! No recorded output has a plural behind 1: `1 runs`, `1 bytes`.
+//! No recorded output has a plural after 1: `1 runs`, `1 bytes`.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 /// Words that end in `s` in the singular, and units.
 const SINGULAR: [&str; 5] = ["s", "ms", "ns", "process", "address"];
 
-/// Words behind a 1 that are plurals.
+/// Plurals after a 1.
 fn wrong(text: &str) -> Vec<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_plural = |word: &str| {
@@ -39,7 +39,7 @@ fn no_snapshot_has_a_plural_behind_one() {
     let mut seen = 0;
     for file in fs::read_dir(snapshots).expect("snapshots").flatten() {
         let text = fs::read_to_string(file.path()).expect("text");
-        // Only sentences count: tables have columns of numbers beside words.
+        // Only sentences are checked, because tables have columns of numbers beside words.
         let sentences = text.lines().filter(|line| !line.contains("   "));
         for line in sentences {
             assert_eq!(wrong(line), [""; 0], "{}: {line}", file.path().display());

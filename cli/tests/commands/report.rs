@@ -162,7 +162,7 @@ fn texts_of_a_query_are_nowhere_in_the_file_as_they_are() {
         page.as_ref(),
     ]);
     assert!(output.status.success(), "{output:?}");
-    // No progress in a pipe, only where the file is.
+    // A pipe gets no progress, only the place of the file.
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("report.html"), "{said}");
@@ -198,7 +198,7 @@ fn a_report_that_cannot_be_written_leaves_the_old_one() {
     );
 }
 
-/// A query with a stage of 32 tasks, of which one takes nine seconds for as much data.
+/// A query with a stage of 32 tasks. One of them takes 9 s for the same amount of data.
 fn skewed(path: &Path) -> ProfileDir {
     let dir = ProfileDir::create(path).expect("a profile");
     write(
@@ -253,13 +253,13 @@ fn skewed(path: &Path) -> ProfileDir {
     dir
 }
 
-/// The record that its slow task was busy with, and what became of it.
+/// The record that kept its slow task busy, with its content.
 fn slow_record(dir: &ProfileDir) {
     let text = Some("<script>alert(1)</script>");
     record(dir, 9, ("hdfs://in.csv", 4711), 7_900_000_000, text);
 }
 
-/// A record that a task was busy with, from a place in a file, with its content where that was kept.
+/// A record that kept a task busy, from an offset in a file, with its content if that was kept.
 fn record(dir: &ProfileDir, task: i32, (file, offset): (&str, i64), ns: i64, text: Option<&str>) {
     let (app, task_key) = ("app-1".to_owned(), TaskKey(i64::from(task)));
     write(
@@ -330,7 +330,7 @@ fn write<T: Table>(dir: &ProfileDir, rows: impl IntoIterator<Item = T>) {
     writer.flush().expect("written");
 }
 
-/// What `unfuse report` writes of a profile.
+/// The page that `unfuse report` writes of a profile.
 fn report(dir: &ProfileDir) -> String {
     let output = unfuse(&[
         "report".as_ref(),
@@ -388,7 +388,7 @@ fn the_page_says_of_skew_what_unfuse_skew_says() {
     assert_eq!(record["at"]["content"], "<script>alert(1)</script>");
     assert_eq!(record["at"]["offset"], 4711);
 
-    // All queries together have the same, but for the tasks.
+    // The block of all queries is the same, except for the tasks.
     let mut all = block(&page, "skew");
     let finding = all["findings"][0].as_object_mut().expect("a stage");
     for what in ["tasks", "next"] {
@@ -397,7 +397,7 @@ fn the_page_says_of_skew_what_unfuse_skew_says() {
     assert_eq!(all, said);
 }
 
-/// A stranger's profile may name any file of who reads it.
+/// A foreign profile may name any file of the user who reads it.
 #[test]
 fn a_file_that_a_profile_names_is_read_only_where_that_is_asked_for() {
     let tmp = tempfile::tempdir().expect("a directory");
@@ -472,6 +472,6 @@ fn of_an_application_only_its_own_skew_is_told() {
         String::from_utf8(output.stdout).expect("a page")
     };
     assert_eq!(block(&of("app-1"), "skew")["records"]["results"], 1);
-    // It had no tasks.
+    // This application has no tasks.
     assert!(!of("app-2").contains("block-skew"));
 }

@@ -1,4 +1,4 @@
-//! What unfuse gives a shell: completions, manual pages, a page in the browser.
+//! The shell's support for unfuse: completions, manual pages, a page in the browser.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn text(output: Output) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What bash offers after a command line, with the script of `unfuse completions bash`.
+/// The completions of bash for a command line, with the script of `unfuse completions bash`.
 fn bash(line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split(' ').collect();
     let script = format!(
@@ -44,7 +44,7 @@ fn bash_completes_commands_and_options() {
     assert_eq!(bash("unfuse top --kind off"), ["off-cpu"]);
     let all = bash("unfuse ");
     assert!(all.contains(&"doctor".to_owned()), "{all:?}");
-    // Commands that unfuse calls itself, and old spellings, are not offered.
+    // Internal commands and old spellings are not offered.
     assert_eq!(bash("unfuse impact g"), [""]);
     assert_eq!(bash("unfuse run --out"), ["--output"]);
 }
@@ -62,7 +62,7 @@ fn zsh_and_fish_scripts_name_every_command() {
             let command = command.trim_start_matches('-');
             assert!(script.contains(command), "{shell}: {command}");
         }
-        // unfuse calls these itself.
+        // Only unfuse itself calls these.
         for hidden in ["guard", "within"] {
             assert!(!script.contains(hidden), "{shell}: {hidden}");
         }
@@ -130,7 +130,7 @@ fn manual_pages_are_without_errors() {
     );
 }
 
-/// A page as a terminal shows it. No warning may come.
+/// A page as a terminal shows it. groff must not print a warning.
 fn groff(page: &Path) -> String {
     let output = Command::new("groff")
         .args(["-k", "-ww", "-man", "-Tutf8", "-P-c", "-P-b", "-P-u"])
@@ -148,7 +148,8 @@ fn groff(page: &Path) -> String {
         .replace(['\u{2010}', '\u{2212}'], "-")
 }
 
-/// `unfuse report --open` with an `xdg-open` that exits so and says what it got.
+/// Runs `unfuse report --open` with an `xdg-open` that
+/// returns this exit code and records its argument.
 fn open(exit: i32) -> (String, String) {
     let dir = tempfile::tempdir().expect("a directory");
     let opener = dir.path().join("xdg-open");

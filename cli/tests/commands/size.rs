@@ -1,4 +1,4 @@
-//! `unfuse size` on event logs of a job whose times are known: the answers, and what it says of bad input.
+//! `unfuse size` on event logs of a job with known times: its answers, and its messages about bad input.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ slots = 8
 on_demand = 0.44
 ";
 
-/// How a log ends.
+/// The end of a log.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Well,
@@ -45,15 +45,15 @@ fn text(dir: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What it says when it refuses.
+/// The message of a refused command.
 fn refusal(dir: &Path, arguments: &[&str]) -> String {
     let output = unfuse(dir, arguments);
     assert!(!output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A job of `iterations` Spark jobs with a stage of 6 tasks for each MB, every sixth of which takes 4 s, the others 1 s. It starts
-/// after 3 s, and half a second is between two jobs.
+/// A job of `iterations` Spark jobs with a stage each. A stage has 6 tasks for each MB; every sixth takes 4 s, the others 1 s.
+/// The first job starts after 3 s, and 0.5 s pass between two jobs.
 fn log(path: &Path, name: &str, slots: usize, iterations: usize, size: usize, end: End) {
     let mut events = vec![
         json!({"Event": "SparkListenerLogStart", "Spark Version": "4.3.0"}),
@@ -103,7 +103,7 @@ fn log(path: &Path, name: &str, slots: usize, iterations: usize, size: usize, en
     fs::write(path, lines.join("\n") + "\n").expect("a log");
 }
 
-/// Twelve runs in `logs`, with one that failed and one that was killed, and a price table.
+/// Twelve runs in `logs`, one more that failed and one that was killed, and a price table.
 fn example() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     let logs = dir.path().join("logs");

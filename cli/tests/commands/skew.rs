@@ -1,4 +1,4 @@
-//! `unfuse skew` on logs of real runs and on a profile: the answer, and what it says of bad input.
+//! `unfuse skew` on logs of real runs and on a profile: its answers, and its messages about bad input.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use unfuse_format::{
 
 fn skew(from: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_unfuse"))
-        // What a failed job said stays.
+        // Output of failed jobs is kept here.
         .env("TMPDIR", env!("CARGO_TARGET_TMPDIR"))
         .arg("skew")
         .arg(from)
@@ -22,7 +22,7 @@ fn skew(from: &Path, arguments: &[&str]) -> Output {
         .expect("unfuse starts")
 }
 
-/// The log of a fixture: the one entry of its folder.
+/// The log of a fixture, the only entry of its folder.
 fn log(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../analysis/eventlog/tests/fixtures")
@@ -45,7 +45,7 @@ fn json(from: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&text(&skew(from, &arguments))).expect("JSON")
 }
 
-/// What it says when it refuses.
+/// The message of a refused command.
 fn refusal(from: &Path, arguments: &[&str]) -> String {
     let output = skew(from, arguments);
     assert!(!output.status.success(), "{output:?}");
@@ -72,7 +72,7 @@ fn a_log_that_goes_on_is_read_as_far_as_it_is() {
     );
 }
 
-/// The log of an application that runs: a stage of which 99 tasks took about a second, and one has been running for an hour.
+/// The log of a running application. 99 tasks of a stage took about 1 s, and one task has been running for an hour.
 fn with_a_hanging_task(path: &Path) {
     let task = |index: u64, launched: u64| {
         json_of!({
@@ -103,7 +103,7 @@ fn with_a_hanging_task(path: &Path) {
             json_of!({"Executor Run Time": run, "Executor CPU Time": run * 1_000_000});
         events.push(end);
     }
-    // Something else tells how late it is.
+    // This event is the only one that shows the present time.
     events.push(json_of!({"Event": "SparkListenerJobEnd", "Job ID": 9, "Completion Time": 3_600_500, "Job Result": {"Result": "JobSucceeded"}}));
     let lines: Vec<String> = events.iter().map(|event| format!("{event}\n")).collect();
     fs::write(path, lines.concat()).expect("a log");
@@ -214,7 +214,7 @@ fn write<T: Table>(dir: &ProfileDir, row: T) {
     writer.flush().expect("written");
 }
 
-/// A profile with a result of one record, which took 2 s.
+/// A profile with a result of one record that took 2 s.
 fn with_records(root: &Path) {
     let dir = ProfileDir::create(root).expect("a profile");
     write(
@@ -229,7 +229,7 @@ fn with_records(root: &Path) {
     follow(&dir, TaskKey(7), 0);
 }
 
-/// What a task of the stage with the same number read and made: a record that took 2 s.
+/// The input and output of a task of the stage with the same number: a record that took 2 s.
 fn follow(dir: &ProfileDir, task_key: TaskKey, number: i32) {
     write(
         dir,
@@ -274,7 +274,7 @@ fn follow(dir: &ProfileDir, task_key: TaskKey, number: i32) {
     );
 }
 
-/// That the content of that record was kept.
+/// Records the content of that record.
 fn keep(dir: &ProfileDir, task_key: TaskKey, content: &str) {
     write(
         dir,
@@ -319,7 +319,7 @@ fn records_are_those_of_the_stage_that_was_asked_for() {
     };
     assert_eq!(told(&[]).len(), 4);
     assert_eq!(told(&["--stage", "0"]), ["\"of stage 0\"", "0"]);
-    // Also if others are as slow.
+    // The records of other stages do not take its place, even if they are as slow.
     assert_eq!(
         told(&["--stage", "1", "--top", "1"]),
         ["\"of stage 1\"", "1"]
@@ -341,12 +341,12 @@ fn a_record_saves_what_its_stage_would_end_sooner() {
         status: "SUCCESS".to_owned(),
         ..TaskRow::default()
     };
-    // On two slots, the first of 3 s with a record of 2 s, beside it three of 1 s.
+    // On two slots: a task of 3 s with a record of 2 s, and three tasks of 1 s.
     for (number, launched, run_ms) in [(0, 0, 3000), (1, 0, 1000), (2, 1000, 1000), (3, 2000, 1000)]
     {
         write(&dir, task(0, number, launched, run_ms));
     }
-    // A copy of another that was as good, but later.
+    // A copy of a task that succeeded too, but later.
     write(
         &dir,
         TaskRow {
@@ -359,11 +359,11 @@ fn a_record_saves_what_its_stage_would_end_sooner() {
     let answer = json(&root, &[]);
     let record = &answer["records"]["slow_records"][0];
     assert_eq!(record["at"]["content"], "slow", "{answer:#}");
-    // Not the 2 s of the record: its slot has then to do one of the others.
+    // Not the 2 s of the record, because its slot would then run one of the other tasks.
     assert_eq!(record["saves_seconds"], 1.0, "{answer:#}");
 }
 
-/// What a job would answer of it.
+/// The answer of a job for this profile.
 const ANSWER: &str = r#"{"results": 1, "inputs": 1, "unlinked": 0, "damaged": 0, "slowest": [{"task_key": 7, "output": 0, "position": 0,
     "base_ns": 0, "own_ns": 2000000000, "root": {"task_key": 7, "source": 0, "position": 0}, "root_ns": 2000000000,
     "peak": {"task_key": 7, "source": 0, "position": 0}, "peak_ns": 2000000000, "lineage": 1}],

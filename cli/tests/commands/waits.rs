@@ -1,4 +1,4 @@
-//! A small profile with waits, and what the commands say of it.
+//! A small profile with waits, and the commands' answers about it.
 
 use std::path::Path;
 use std::process::Command;
@@ -28,8 +28,8 @@ fn stack(frames: &[(&str, &str, &str)]) -> StackRow {
     StackRow::from_frames(frames.iter().map(frame).collect())
 }
 
-/// A sort that works for 1 s and reads files for 2 s, an exchange that only waits, for 4 s of blocks and 1 s of a CPU;
-/// and a thread of Spark that waits for a task. Of their samples, those of these kinds.
+/// A sort that runs for 1 s and reads files for 2 s; an exchange that only waits, 4 s for blocks and 1 s for a CPU;
+/// and a thread of Spark that waits for a task. Writes only samples of the given kinds.
 fn make(root: &Path, kinds: &[&str]) -> ProfileDir {
     let dir = ProfileDir::create(root).expect("a profile");
     let sort = (
@@ -106,7 +106,7 @@ fn run(dir: &ProfileDir, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Operator, what it waits for, share in percent, seconds on and off the CPU.
+/// Operator, reason of its wait, share in percent, seconds on and off the CPU.
 fn rows(dir: &ProfileDir, kind: &str) -> Vec<(String, Option<String>, f64, f64, f64)> {
     let rows: Value =
         serde_json::from_str(&run(dir, &["top", "--json", "--kind", kind])).expect("JSON");
@@ -175,7 +175,7 @@ fn top_and_flame_tell_cpu_time_waiting_and_both() {
     assert_eq!(folded.lines().count(), 1, "CPU time only: {folded}");
 }
 
-/// As of a JVM that ended when its first sample was due.
+/// For example, the JVM ended before its first sample was due.
 #[test]
 fn a_profile_of_waits_alone_says_how_to_see_them() {
     let tmp = tempfile::tempdir().expect("a directory");
@@ -228,7 +228,8 @@ fn the_report_has_the_waits_of_every_operator() {
     );
 }
 
-/// Where switches cannot be sampled, waits have no stack: Spark's metrics tell of disks then, and it is said.
+/// Where context switches cannot be sampled, waits have no stack.
+/// blame then takes disk waits from Spark's metrics, with a note.
 #[test]
 fn blame_takes_sparks_metrics_where_waits_have_no_stack() {
     const S: i64 = 1_000_000_000;

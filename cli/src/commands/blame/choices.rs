@@ -1,4 +1,4 @@
-//! The choices of `unfuse blame`, and what they are to the libraries.
+//! The choices of `unfuse blame`, and their values in the libraries.
 
 use clap::ValueEnum;
 use unfuse_contention::{BlockedTime, Resource, Split, VictimStages};
@@ -129,7 +129,7 @@ pub(super) enum GraphFormat {
 }
 
 impl Blame {
-    /// The question.
+    /// Builds the request for the library from the options.
     pub(super) fn request(&self, window: Option<Window>) -> Request<'_> {
         Request {
             place: self.dir.display().to_string(),

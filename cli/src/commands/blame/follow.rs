@@ -13,7 +13,7 @@ use super::Blame;
 use super::input::is_csv;
 use crate::remote;
 
-/// How long a JVM may take from making its profile to writing to it.
+/// How long a JVM may take from creating its profile to its first write.
 const BEGINNING: Duration = Duration::from_secs(5);
 
 /// Answers again and again until no JVM writes to the profile.
@@ -30,7 +30,7 @@ pub(super) fn follow(blame: &Blame) -> Result<ExitCode> {
         let root = remote::local(&blame.dir)?;
         let running = is_running(blame, &root)? || started.elapsed() < BEGINNING;
         if clear {
-            // Home, and everything below away.
+            // Moves the cursor to the top left and clears the rest of the screen.
             print!("\x1b[H\x1b[J");
         }
         match blame.answer(&root) {
@@ -46,7 +46,8 @@ pub(super) fn follow(blame: &Blame) -> Result<ExitCode> {
     }
 }
 
-/// Whether the profile still grows. JVMs of other machines are not visible; of those the driver writes that it ends.
+/// Whether the profile still grows. A profile at a URI has JVMs on other machines, which are not visible here. Its
+/// drivers record when they end.
 fn is_running(blame: &Blame, root: &Path) -> Result<bool> {
     let dir = ProfileDir::open(root)?;
     if !remote::is_uri(&blame.dir) {

@@ -1,4 +1,4 @@
-//! What `unfuse blame` reads: a profile, or CSV files of any engine.
+//! The input of `unfuse blame`: a profile, or CSV files of any engine.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,17 +12,17 @@ use unfuse_format::ProfileDir;
 use crate::commands::open;
 use crate::remote;
 
-/// The part of a profile that an answer needs; all without either.
+/// The part of a profile that an answer needs. Without a victim and a span it is the whole profile.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     /// The query that was slowed down.
     pub victim: Option<&'a str>,
-    /// When.
+    /// The time that is asked about.
     pub span: Option<Span>,
 }
 
 impl Part<'_> {
-    /// The queries that can be victims; none if that is any query.
+    /// The queries that can be victims; `None` if any query can be one.
     fn victims(&self, index: &StageIndex<'_>) -> Option<BTreeSet<QueryId>> {
         if let Some(victim) = self.victim {
             return index.query(victim).map(|query| BTreeSet::from([query]));
@@ -32,7 +32,8 @@ impl Part<'_> {
     }
 }
 
-/// Reads a local directory, which came from `given`; of a profile only the rows that an answer about a part needs.
+/// Reads a local directory, of a profile only the rows that an
+/// answer about a part needs. `given` is its name for messages.
 pub(super) fn read(
     root: &Path,
     given: &Path,
@@ -46,7 +47,7 @@ pub(super) fn read(
         let mut index = StageIndex::read(&profile)?;
         let victims = part.victims(&index);
         let input = index.input(blocked, victims.as_ref())?;
-        // Samples are not needed: engines that write the tables of tasks or intervals have none.
+        // Samples are optional: engines that write the tables of tasks or intervals take none.
         if input.tables.tasks.is_empty() && !profile.has_spark() {
             bail!(
                 "{} has no tasks; `unfuse blame` compares the tasks of Spark queries",
@@ -60,7 +61,7 @@ pub(super) fn read(
     Ok((input, workload))
 }
 
-/// Whether a directory holds CSV files of some engine, and no profile.
+/// Whether a directory holds CSV files of another engine instead of a profile.
 pub(super) fn is_csv(dir: &Path) -> bool {
     !remote::is_uri(dir) && !ProfileDir::is_at(dir) && dir.join(INTERVALS_CSV).exists()
 }

@@ -93,10 +93,11 @@ impl Blame {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Answers from what is in a local directory now.
+    /// Answers from the present contents of a local directory.
     fn answer(&self, root: &Path) -> Result<()> {
         let (window, span) = self.window(root)?;
-        // A relative window begins with the first task of all, and names of hosts may be those of any task.
+        // A relative window begins with the first of all tasks, and
+        // any task can have a given host. Both need the whole profile.
         let is_whole = (window.is_some() && span.is_none()) || !self.host.is_empty();
         let part = Part {
             victim: self.victim.as_deref().filter(|_| !is_whole),
@@ -108,13 +109,13 @@ impl Blame {
         options.check(&workload)?;
         let graph = Graph::build(&workload, &options);
         let notes = || blame::notes(&workload, &graph, &input);
-        // These formats have no place for notes.
+        // These formats cannot hold notes.
         if let Some(GraphFormat::Graphml | GraphFormat::Cypher) = self.graph {
             for note in notes() {
                 crate::say!("note: {note}");
             }
         }
-        // Cypher takes the escapes of JSON too.
+        // Cypher accepts the escapes of JSON too.
         let form = match self.graph {
             Some(GraphFormat::Json | GraphFormat::Cypher) => Form::Json,
             Some(GraphFormat::Graphml) => Form::Text,

@@ -1,4 +1,4 @@
-//! Which part of the time `unfuse blame` is asked about, and how often.
+//! The part of the time that `unfuse blame` answers for, and how often it answers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::input::is_csv;
 use crate::when::Moment;
 
 impl Blame {
-    /// The part of the time that is asked for, and if it is known before the profile is read, its span in ns since the epoch.
+    /// The part of the time that is asked for. Also its span, ns since the epoch, if the profile is not needed to know it.
     pub(super) fn window(&self, root: &Path) -> Result<(Option<Window>, Option<Span>)> {
         if self.times.is_all() {
             return Ok((self.window, None));
@@ -33,7 +33,7 @@ impl Blame {
         Ok((Some(window), Some(span)))
     }
 
-    /// Times in CSV files count from any moment.
+    /// Times in CSV files have no fixed origin, so a time of day is refused.
     fn window_of_csv(&self, root: &Path) -> Result<Window> {
         let seconds = |moment: &Option<Moment>| match moment {
             None => Ok(None),

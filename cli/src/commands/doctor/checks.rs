@@ -1,4 +1,4 @@
-//! The checks, and what they found.
+//! The checks of `unfuse doctor`, and their findings.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use super::plugin;
 use crate::setup;
 use crate::trial::agent_loads;
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Ok,
-    /// Profiling works, with less.
+    /// Profiling works, but with less data.
     Note,
     Failed,
 }
 
-/// What a check found.
+/// A finding of a check.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) outcome: Outcome,
     pub(super) text: String,
-    /// What to do; empty if nothing.
+    /// What the user should do; empty if nothing.
     pub(super) advice: &'static str,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// Checks this machine, for the Spark plugin too if asked to.
+    /// Checks this machine; with `with_plugin` also for the Spark plugin.
     pub(super) fn run(with_plugin: bool) -> Self {
         let library = machine::agent_library();
         let agent = match &library {

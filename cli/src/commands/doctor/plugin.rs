@@ -1,4 +1,4 @@
-//! What the Spark plugin needs and cannot do: `spark.plugins=io.unfuse.spark.UnfusePlugin`.
+//! Needs and limits of the Spark plugin (`spark.plugins=io.unfuse.spark.UnfusePlugin`).
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use unfuse_profiler::options::PLUGIN_LIMITS;
@@ -35,7 +35,7 @@ fn sampling() -> Finding {
     }
 }
 
-/// The JVM has the same directory, unless java.io.tmpdir names another one.
+/// The JVM uses the same directory unless java.io.tmpdir names another one.
 fn temporary_files() -> Finding {
     let dir = std::env::temp_dir();
     let shown = dir.display();

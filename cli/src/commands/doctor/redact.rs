@@ -1,8 +1,8 @@
-//! Texts without what identifies a person or a machine.
+//! Removes from texts what identifies a person or a machine.
 
 use std::path::Path;
 
-/// What must not be in a report.
+/// The names and directories that must not appear in a report.
 #[derive(Debug, Default)]
 pub(super) struct Secrets {
     /// Directories below which paths are private.
@@ -13,11 +13,11 @@ pub(super) struct Secrets {
     hosts: Vec<String>,
 }
 
-/// Users that every machine has. Their names say nothing.
+/// Users of every machine. Their names identify nobody.
 const COMMON: [&str; 2] = ["root", "nobody"];
 
 impl Secrets {
-    /// Those of this process: the user, also the one before `sudo`, and the machine.
+    /// Finds the names of this process's user, also of the user before `sudo`, and of the machine.
     pub(super) fn find() -> Self {
         let mut secrets = Self::default();
         let variable = |name: &str| std::env::var(name).ok();
@@ -42,7 +42,7 @@ impl Secrets {
 
     fn home(&mut self, home: &Path) {
         let home = home.to_string_lossy();
-        // `/` is the home of some daemons.
+        // Some daemons have `/` as their home.
         let home = home.trim_end_matches('/');
         if !home.is_empty() {
             self.homes.push(home.to_owned());
@@ -82,7 +82,7 @@ impl Secrets {
         while let Some((start, length)) = self.first_home(rest) {
             clean.push_str(&rest[..start]);
             let below = &rest[start + length..];
-            // Paths can have spaces, so one ends only where the sentence surely goes on.
+            // Paths can contain spaces, so a path ends only where punctuation surely ends it.
             let ends = ["\n", ")", ": ", ", "].iter();
             let end = ends.filter_map(|end| below.find(end)).min();
             let end = end.unwrap_or(below.len());

@@ -55,7 +55,7 @@ pub(super) fn render(checks: &Checks) -> String {
     text
 }
 
-/// Adds a fact. No text of another program can end the block.
+/// Adds a fact. Text of another program cannot end the Markdown block.
 fn line(text: &mut String, what: &str, value: &str) {
     let value = plain::line(value).replace("```", "'''");
     let _ = writeln!(text, "{what:<20} {value}");
@@ -120,7 +120,7 @@ fn distribution() -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// The C library, as its own program calls it.
+/// The name and version of the C library, as `ldd` prints them.
 fn libc() -> Option<String> {
     let output = std::process::Command::new("ldd")
         .arg("--version")
@@ -140,7 +140,8 @@ fn container() -> &'static str {
     }
 }
 
-/// The version of control groups and the limits of this one. Its path can name users and containers.
+/// The version of control groups and the limits of this one. Its path is left out, because it can
+/// name users and containers.
 fn cgroup() -> String {
     if !Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
         return "v1 or none".to_owned();
@@ -173,7 +174,7 @@ fn capabilities() -> Option<String> {
     })
 }
 
-/// The version of Spark, by the name of its main jar.
+/// The version of Spark, from the name of its main jar.
 fn spark_version(submit: &Path) -> Option<String> {
     let jars = crate::remote::jars_beside(submit)?;
     let names = fs::read_dir(jars).ok()?.flatten();

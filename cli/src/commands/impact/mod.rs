@@ -14,9 +14,9 @@ use unfuse_report::impact::{Answer, render};
 use self::operators::Profiles;
 use crate::output::print;
 
-/// What `measure` calls its table.
+/// The file name of the table that `measure` writes.
 const RUNS: &str = "runs.csv";
-/// Where `measure` keeps its profiles.
+/// The folder in which `measure` keeps its profiles.
 const PROFILES: &str = "profiles";
 
 /// Show which resource limits a job: CPU, disk, network or memory

@@ -1,4 +1,4 @@
-//! Profiles taken at several schemes, for impact by operator.
+//! Profiles recorded at several schemes, for impact by operator.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use unfuse_report::impact::{Answer, QueryTimes};
 
 use crate::commands::open;
 
-/// Profiles with the schemes they were taken at.
+/// Profiles with the schemes at which they were recorded.
 #[derive(Debug, Default)]
 pub(super) struct Profiles(Vec<(Scheme, PathBuf)>);
 
 impl Profiles {
-    /// From `SCHEME=DIR`.
+    /// Parses `SCHEME=DIR`.
     pub(super) fn named(texts: &[String]) -> Result<Self> {
         let mut all = Vec::new();
         for text in texts {
@@ -27,7 +27,8 @@ impl Profiles {
         Ok(Self(all))
     }
 
-    /// Adds those of `unfuse impact measure`: directories CPU/DISK/NETWORK/NUMBER.
+    /// Adds the profiles of `unfuse impact measure`, which are in directories
+    /// CPU/DISK/NETWORK/NUMBER.
     pub(super) fn add_of(&mut self, dir: &Path) -> Result<()> {
         let mut level = vec![(String::new(), dir.to_owned())];
         for _ in 0..4 {
@@ -59,7 +60,8 @@ impl Profiles {
         self.0.is_empty()
     }
 
-    /// Adds what the profiles say, compared with a base, which is else that of the first one.
+    /// Adds the operators' times in the profiles, compared with a base. The default base is the
+    /// scheme of the first profile.
     pub(super) fn answer(&self, base: Option<Scheme>, answer: &mut Answer) -> Result<()> {
         let base = base.or_else(|| self.0.first().map(|(scheme, _)| scheme.clone()));
         let base = base.context("no profiles")?;

@@ -1,4 +1,4 @@
-//! `unfuse size cheapest`, `best` and `curve`: which cluster to take.
+//! `unfuse size cheapest`, `best` and `curve`: which cluster to use.
 
 use std::path::PathBuf;
 use std::time::Duration;

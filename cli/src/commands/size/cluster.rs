@@ -1,4 +1,4 @@
-//! A cluster as it is asked for.
+//! Parses the cluster of `--cluster`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use unfuse_report::text::list;
 use unfuse_sizing::{Cluster, Prices};
 
-/// Machines as `TYPE=N,TYPE=N`, with their slots.
+/// Parses `TYPE=N,TYPE=N`. Returns the machines and their number of slots.
 pub(super) fn cluster(text: &str, prices: &Path) -> Result<(Cluster, f64)> {
     let table = Prices::read(prices)?;
     let mut machines = Vec::new();

@@ -1,4 +1,4 @@
-//! `unfuse size fit`: a profile of a job from event logs and profile directories of its runs.
+//! `unfuse size fit`: makes a job profile from event logs and profile directories of runs.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! What every question has: a job profile, the size of the input, iterations, a model, and prices.
+//! Options that all questions share: a job profile, the
+//! size of the input, iterations, a model, and prices.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -76,7 +77,7 @@ impl JobArgs {
     }
 }
 
-/// What was said, or what was always so.
+/// The value of the option, or the value that all runs had.
 fn chosen(what: &str, option: &str, said: Option<f64>, range: Range) -> Result<f64> {
     match said {
         Some(value) => Ok(value),
@@ -98,7 +99,7 @@ impl Shop {
         }
     }
 
-    /// All clusters that the profile can say something of.
+    /// All clusters within the range that the profile can predict.
     pub(super) fn market(&self, job: &Job) -> Result<Market> {
         let prices = Prices::read(&self.prices)?;
         let without = prices.without(self.tariff());

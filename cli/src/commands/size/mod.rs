@@ -31,7 +31,7 @@ enum Question {
 }
 
 impl Size {
-    /// Answers.
+    /// Prints the answer to the question.
     pub fn execute(self) -> Result<ExitCode> {
         match self.question {
             Question::Fit(fit) => fit.execute()?,

@@ -6,7 +6,7 @@ use std::path::Path;
 /// Lines of the job's output that are shown if it fails.
 const LAST: usize = 10;
 
-/// What a program said last, without the stacks of exceptions.
+/// The last lines that a program printed, without the stacks of exceptions.
 pub(super) fn last_lines(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

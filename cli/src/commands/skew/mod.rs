@@ -87,7 +87,7 @@ impl Skew {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The run, of one whose records were followed what these say, and the local directory of a profile.
+    /// The run, its records if they were followed, and the local directory of a profile.
     fn read(&self) -> Result<(Run, Option<Records>, Option<PathBuf>)> {
         if remote::is_uri(&self.from) || !is_event_log(&self.from) {
             if let Some(job) = Job::new(&self.spark_submit, &self.from) {
@@ -122,7 +122,7 @@ impl Skew {
             stage: self.stage,
             top: self.limit,
         };
-        // The whole chain of causes in one line.
+        // Joins the whole chain of causes into one line.
         let by_job = job.map(|job| {
             |traces: &TaskTraces, options: &Options| {
                 let outcome = job.propagate(traces, options);

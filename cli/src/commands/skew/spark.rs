@@ -1,4 +1,4 @@
-//! Records followed by a job on the user's Spark.
+//! Follows records with a job on the user's Spark.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -15,10 +15,10 @@ use unfuse_provenance::{Options, Outcome, TaskTraces};
 use super::log::last_lines;
 use crate::remote;
 
-/// What need not be on this machine.
+/// Tables that this machine does not need, because the job reads them.
 pub(super) use unfuse_provenance::spark::TABLES;
 
-/// How the job is started, and where the profile is.
+/// The command that starts the job, and the place of the profile.
 pub(super) struct Job<'a> {
     submit: &'a OsString,
     options: &'a [OsString],
@@ -26,7 +26,7 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// None if no command is given.
+    /// `None` if no command is given.
     pub(super) fn new(command: &'a [OsString], profile: &'a Path) -> Option<Self> {
         let (submit, options) = command.split_first()?;
         Some(Self {
@@ -36,7 +36,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Runs the job to its end.
+    /// Runs the job to its end, and reads its answer.
     pub(super) fn propagate(&self, traces: &TaskTraces, options: &Options) -> Result<Outcome> {
         let work = tempfile::Builder::new()
             .prefix("unfuse-skew-")
@@ -64,7 +64,7 @@ impl<'a> Job<'a> {
             .args([&plan, &answer]);
         if let Err(error) = self.run(&mut command, &log) {
             if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-                // The message names it.
+                // The message names the log in it.
                 let _ = work.keep();
             }
             return Err(error);
@@ -80,7 +80,7 @@ impl<'a> Job<'a> {
         Ok(answer.outcome(traces, options))
     }
 
-    /// As Spark is told.
+    /// The profile's address, as Spark needs it.
     fn uri(&self) -> Result<OsString> {
         if remote::is_uri(self.profile) {
             return Ok(self.profile.as_os_str().to_owned());

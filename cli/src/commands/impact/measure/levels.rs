@@ -1,4 +1,4 @@
-//! Levels of resources, as they are asked for.
+//! Levels of resources, parsed from `--schemes`.
 
 use std::fmt;
 
@@ -26,30 +26,31 @@ pub(super) enum Cpu {
     Bandwidth(Vec<f64>),
 }
 
-/// Where inputs are read from.
+/// The place from which inputs are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disk {
-    /// Where they are.
+    /// Their own disk.
     AsIs,
-    /// The same, at most so many bytes a second.
+    /// Their own disk, limited to this many bytes per second.
     Rate(u64),
-    /// Memory.
+    /// A copy in memory.
     Ram,
 }
 
-/// What network there is.
+/// The network of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Network {
     /// This machine's.
     AsIs,
-    /// A private loopback, at most so many bits a second.
+    /// A private loopback, limited to this many bits per second.
     Rate(u64),
-    /// The same, as fast as it goes.
+    /// A private loopback without a limit.
     Loopback,
 }
 
 impl Levels {
-    /// From `RESOURCE=LEVEL,…`, and for what is not named from the machine.
+    /// Parses `RESOURCE=LEVEL,…`. Resources that are not named get default levels, which depend on
+    /// the machine and the inputs.
     pub(super) fn parse(texts: &[String], inputs: &[Input]) -> Result<Self> {
         let mut chosen = ChosenLevels::default();
         for text in texts {
@@ -121,7 +122,7 @@ impl Levels {
     }
 }
 
-/// One level of each.
+/// One level of each resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SchemeLevels {
     pub cpu: f64,
@@ -173,7 +174,7 @@ fn each<T>(words: &[&str], parse: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> 
     words.iter().map(|word| parse(word)).collect()
 }
 
-/// Half of this machine and all of it.
+/// The default levels: half of this machine and all of it.
 fn usual_cpu() -> Cpu {
     match Cpufreq::find() {
         Ok(found) => {
@@ -187,7 +188,8 @@ fn usual_cpu() -> Cpu {
     }
 }
 
-/// The kernel's least quota in our period (cli/machine/src/cgroup.rs).
+/// The minimum that the kernel accepts: a quota of 1 ms in our period of 20 ms
+/// (cli/machine/src/cgroup.rs).
 const LEAST_CPUS: f64 = 0.05;
 
 impl Cpu {
@@ -278,7 +280,7 @@ impl Network {
                 .iter()
                 .find_map(|(name, unit)| Some((word.strip_suffix(name)?, *unit)))?;
             let bits = number.parse::<f64>().ok()? * f64::from(unit);
-            // Below 8 kbit/s nothing goes through; above, tc cannot count.
+            // Below 8 kbit/s no packet gets through; tc cannot express rates above the maximum.
             (8_000.0..=1e12)
                 .contains(&bits)
                 .then_some(Self::Rate(bits as u64))
@@ -298,7 +300,7 @@ impl fmt::Display for Disk {
         match self {
             Self::AsIs => f.write_str("disk"),
             Self::Ram => f.write_str("ram"),
-            // As sizes are read: an MB has 1024 KB.
+            // In units of 1024, as sizes are parsed: an MB has 1024 KB.
             Self::Rate(bytes) if bytes % (1 << 20) == 0 => write!(f, "{}MBps", bytes >> 20),
             Self::Rate(bytes) => write!(f, "{:.1}KBps", *bytes as f64 / 1024.0),
         }

@@ -1,4 +1,4 @@
-//! How levels are set on this machine.
+//! Sets levels on this machine.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use unfuse_machine::storage::{self, Device};
 
 use super::levels::{Cpu, Disk, Levels, Network, SchemeLevels};
 
-/// What the command reads.
+/// An input of the command.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     pub path: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct Input {
     pub bytes: u64,
 }
 
-/// Looks at inputs.
+/// Finds the files of inputs and their sizes.
 pub(super) fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
     let input = |path: &PathBuf| {
         let path = std::fs::canonicalize(path)
@@ -37,24 +37,24 @@ pub(super) fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
     paths.iter().map(input).collect()
 }
 
-/// This machine, as far as levels need it.
+/// The parts of this machine that the levels need.
 #[derive(Debug)]
 pub(super) struct Machine {
-    /// None where it cannot be made and need not.
+    /// `None` if it cannot be created and the levels do not need it.
     pub group: Option<ControlGroup>,
     pub cpufreq: Option<Cpufreq>,
     pub inputs: Vec<Input>,
-    /// Of the inputs, where it is known.
+    /// The disks of the inputs; empty if they are unknown.
     pub devices: Vec<Device>,
-    /// Copies of inputs.
+    /// Directory for copies of the inputs.
     pub copies: PathBuf,
 }
 
 impl Machine {
-    /// Finds what the levels need. Changes nothing.
+    /// Finds the parts that the levels need. Changes nothing.
     ///
     /// # Errors
-    /// What this machine lacks, and what to do instead.
+    /// If this machine lacks one; the error names it, and what to do instead.
     pub(super) fn find(levels: &Levels, inputs: Vec<Input>) -> Result<Self> {
         let name = format!("unfuse-impact-{}", std::process::id());
         let rated = levels.disk.iter().any(|disk| matches!(disk, Disk::Rate(_)));
@@ -98,7 +98,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Whether namespaces can be had, by having them.
+    /// Checks that this user can create the namespaces, by creating them once.
     fn try_out(&self, levels: &Levels) -> Result<()> {
         let memory = PathBuf::from(storage::MEMORY);
         let ram = levels.disk.contains(&Disk::Ram);
@@ -120,7 +120,7 @@ impl Machine {
             .context("this machine or user cannot create the namespaces that the schemes need; leave ram and loopbacks out of --schemes")
     }
 
-    /// What is written to files of the kernel for a scheme.
+    /// The settings in kernel files that a scheme needs.
     pub(super) fn settings(&self, chosen: &SchemeLevels) -> Result<Vec<Setting>> {
         let mut settings = match (&self.cpufreq, &self.group) {
             (Some(cpufreq), _) => cpufreq.settings_at((chosen.cpu * 1e6).round() as u64)?,
@@ -136,14 +136,14 @@ impl Machine {
             match group.read_rate(&device.number, rate) {
                 Ok(setting) => settings.push(setting),
                 Err(error) if rate.is_some() => return Err(error),
-                // Nothing is limited where nothing can be.
+                // Without a controller there is no limit to remove.
                 Err(_) => {}
             }
         }
         Ok(settings)
     }
 
-    /// What a run is confined to.
+    /// The confinement of a run.
     pub(super) fn confinement(&self, chosen: &SchemeLevels) -> Confinement {
         let copies = || {
             let inputs = self.inputs.iter().enumerate();
@@ -163,7 +163,7 @@ impl Machine {
         }
     }
 
-    /// Makes all that lasts longer than a run; the guardian removes it.
+    /// Creates everything that outlives a run; the guardian removes it.
     pub(super) fn prepare(&mut self, levels: &Levels, guardian: &mut Guardian) -> Result<()> {
         if let Some(cpufreq) = &self.cpufreq {
             cpufreq.keep(guardian)?;
@@ -179,7 +179,8 @@ impl Machine {
         }
         if levels.disk.contains(&Disk::Ram) {
             guardian.will(&Undo::Remove(self.copies.clone()))?;
-            // Private and new, since the inputs may be: nobody else may read them, nor have made it.
+            // New and private, because the inputs may be private: other users can neither read the
+            // copies nor plant the directory.
             std::fs::DirBuilder::new()
                 .mode(0o700)
                 .create(&self.copies)
@@ -201,7 +202,7 @@ pub(super) fn loopback(network: Network) -> Option<Loopback> {
     }
 }
 
-/// A command that enters a confinement and becomes what follows.
+/// A command that enters a confinement and then executes the command appended to its arguments.
 pub(super) fn within(confinement: &Confinement) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command
@@ -209,7 +210,7 @@ pub(super) fn within(confinement: &Confinement) -> Result<Command> {
         .arg(serde_json::to_string(confinement)?)
         .arg("--");
     if confinement.loopback.is_some() {
-        // The machine's own address is not there.
+        // The private network does not have the machine's own address.
         command.env("SPARK_LOCAL_IP", "127.0.0.1");
     }
     Ok(command)

@@ -1,4 +1,4 @@
-//! `unfuse impact measure`: makes the runs.
+//! `unfuse impact measure`: runs a command at several schemes.
 
 mod levels;
 mod machine;

@@ -1,4 +1,4 @@
-//! Which runs are made, in which order, and what they change.
+//! The runs, their order, and the settings that they change.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use unfuse_profiler::perf_event;
 use super::levels::{Cpu, Disk, Levels, SchemeLevels};
 use super::machine::{Machine, loopback};
 
-/// What is to be done.
+/// What `unfuse impact measure` will do.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub levels: Levels,
@@ -25,14 +25,14 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Schemes to warm up with: the fastest, as it is not looked at.
+    /// The schemes of the warm-up runs: always the fastest, because their times do not count.
     pub(super) fn warm_ups(&self) -> Vec<SchemeLevels> {
         let fastest = self.schemes.last().copied();
         (0..self.warm_up).filter_map(|_| fastest).collect()
     }
 
-    /// The order of the runs that count. Each round has every scheme once, begins with another one, and every other round
-    /// goes backwards: what drifts over time or follows from the run before does not look like an effect.
+    /// The order of the runs that count. Each round runs every scheme once and begins with another one. Every second
+    /// round runs backwards. So neither a drift over time nor the influence of the previous run looks like an effect.
     pub(super) fn order(&self) -> Vec<SchemeLevels> {
         let mut order = Vec::new();
         for round in 0..self.repeat as usize {
@@ -47,7 +47,7 @@ impl Plan {
         order
     }
 
-    /// What would be done, for people.
+    /// Describes the plan as text.
     pub(super) fn tell(&self, machine: &Machine) -> Result<String> {
         let mut text = String::new();
         let words: Vec<_> = self

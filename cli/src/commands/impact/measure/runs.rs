@@ -1,4 +1,4 @@
-//! Makes the runs.
+//! Runs the command at each scheme.
 
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -23,16 +23,16 @@ use super::machine::{Machine, within};
 use super::plan::{Plan, caveat, uncounted};
 use super::stop;
 
-/// The folder of what the runs print.
+/// The folder for the output of the runs.
 const LOGS: &str = "logs";
-/// How often is looked whether a run has ended: what its time may be wrong by.
+/// Interval at which the end of a run is checked. This bounds the error of its time.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long what a run has started may outlive it.
+/// How long processes that a run started may run longer than it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The part of periods in which a job must have been out of CPU for the limit to mean something.
+/// The share of periods in which the limit must have throttled the job to mean anything.
 const FELT: f64 = 0.1;
 
-/// Makes all runs; the number of the signal that stopped it, if one did.
+/// Makes all runs. Returns the number of the signal that stopped them, if one did.
 pub(super) fn make(plan: &Plan, mut machine: Machine) -> Result<Option<u8>> {
     let table = plan.out.join(RUNS);
     if table.exists() {
@@ -54,7 +54,7 @@ pub(super) fn make(plan: &Plan, mut machine: Machine) -> Result<Option<u8>> {
     }
     let prepared = machine.prepare(&plan.levels, &mut guardian);
     let made = prepared.and_then(|()| Session::new(plan, &machine, &out, logs)?.all());
-    // Whatever came of it.
+    // Restores the settings also after an error.
     let restored = guardian.restore();
     let stopped = made?;
     restored?;
@@ -68,11 +68,11 @@ struct Session<'a> {
     logs: Directory,
     bar: ProgressBar,
     made: usize,
-    /// At the base scheme: periods without CPU, and all.
+    /// At the base scheme: number of throttled periods, and of all periods.
     throttled: (u64, u64),
 }
 
-/// What a run was.
+/// The result of a run.
 enum Outcome {
     Took(Row),
     Stopped(u8),
@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
         let before = Counters::read(self.machine);
         let begun = Instant::now();
         let child = command.spawn().context("cannot start the command")?;
-        // Before it has started anything; where there is no PMU, that was said.
+        // Opened before the command has started anything. A missing PMU was reported already.
         let hardware = perf_event::Counters::open(child.id()).ok();
         let ended = wait(child)?;
         let took = begun.elapsed();
@@ -192,7 +192,7 @@ impl<'a> Session<'a> {
             self.throttled.1 += now.1.saturating_sub(then.1);
         }
         let part = |used: Option<Duration>, of: f64| {
-            // Both are read a moment apart.
+            // Time and counter are not read at the same moment, so the share could exceed 1.
             used.map(|used| (used.as_secs_f64() / (took.as_secs_f64() * of)).min(1.0))
         };
         let counted = hardware.and_then(|hardware| hardware.read());
@@ -207,7 +207,8 @@ impl<'a> Session<'a> {
             network: scheme.network,
             seconds: took.as_secs_f64(),
             cpu_util: part(between(before.cpu, after.cpu), cpus),
-            // A disk that is read slowly, or not at all, is not idle by itself.
+            // A rate limit, or a copy in memory, keeps the disk idle. Its utilisation then does not
+            // describe the job.
             disk_util: part(between(before.disk, after.disk), 1.0)
                 .filter(|_| chosen.disk == Disk::AsIs),
             network_util: None,
@@ -232,7 +233,7 @@ impl<'a> Session<'a> {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
-            // Ctrl-C is ours to handle.
+            // A group of its own: Ctrl-C reaches this process only, which ends the run.
             .process_group(0);
         Ok(command)
     }
@@ -246,7 +247,7 @@ impl<'a> Session<'a> {
         dir.join(format!("{:03}", self.made))
     }
 
-    /// Waits for what outlives the command, and ends it in the end.
+    /// Waits for processes that outlive the command, and ends those that take too long.
     fn clear(&self) {
         let Some(group) = &self.machine.group else {
             return;
@@ -276,7 +277,7 @@ enum CommandEnd {
     Stopped(u8),
 }
 
-/// Waits for the command; ends it if asked to.
+/// Waits for the command. Ends it if this process was asked to stop.
 fn wait(mut child: Child) -> Result<CommandEnd> {
     let group = Pid::from_raw(child.id().cast_signed());
     let mut asked: Option<(u8, Instant)> = None;
@@ -301,7 +302,7 @@ fn wait(mut child: Child) -> Result<CommandEnd> {
     }
 }
 
-/// What is read before and after a run.
+/// Counters that are read before and after a run.
 struct Counters {
     cpu: Option<Duration>,
     disk: Option<Duration>,
@@ -313,7 +314,7 @@ impl Counters {
         let group = machine.group.as_ref();
         Self {
             cpu: group.and_then(|group| group.used()),
-            // The busiest would be the one to look at; there is one nearly always.
+            // Reads the first disk only. Nearly always there is only one.
             disk: machine.devices.first().and_then(|device| device.busy()),
             throttled: group.and_then(|group| group.throttled()),
         }

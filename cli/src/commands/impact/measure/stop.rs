@@ -1,4 +1,4 @@
-//! Being asked to stop: Ctrl-C, SIGTERM and SIGHUP end the run, and then settings are restored.
+//! Requests to stop: Ctrl-C, SIGTERM and SIGHUP end the run, and then settings are restored.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -10,7 +10,7 @@ extern "C" fn note(signal: i32) {
     ASKED.store(signal, Ordering::Relaxed);
 }
 
-/// From now on, such signals are only noted.
+/// From now on, this process only records such signals.
 pub(super) fn watch() {
     let action = SigAction::new(SigHandler::Handler(note), SaFlags::empty(), SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -19,7 +19,7 @@ pub(super) fn watch() {
     }
 }
 
-/// The signal that asked, if one did.
+/// The signal that asked to stop, if there was one.
 pub(super) fn asked() -> Option<u8> {
     u8::try_from(ASKED.load(Ordering::Relaxed))
         .ok()

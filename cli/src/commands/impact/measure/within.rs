@@ -1,4 +1,4 @@
-//! What a run begins as: enters what it is confined to, then becomes the command.
+//! The first step of a run: enters its confinement, then executes the command.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -21,11 +21,11 @@ pub struct Within {
 }
 
 impl Within {
-    /// Only comes back if it cannot.
+    /// Executes the command in place of this process. Returns only if that fails.
     pub fn execute(self) -> Result<ExitCode> {
         let confinement: Confinement = serde_json::from_str(&self.confinement)
             .context("`unfuse impact within` is a part of `unfuse impact measure`")?;
-        // Nobody would wait for the command any more.
+        // If `measure` is killed, the command must not run on.
         set_pdeathsig(Signal::SIGTERM)?;
         confinement.enter()?;
         let error = Command::new(&self.command[0])
