@@ -1,4 +1,4 @@
-//! What was asked for, and whether a measurement shows that it was reached.
+//! Aims for figures, and whether a measurement shows that they are reached.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -26,7 +26,7 @@ pub struct Aim {
     pub page: String,
     /// The figure's name.
     pub figure: String,
-    /// Where it was asked for.
+    /// The source of the aim, such as an issue.
     pub source: String,
     /// The limit, in the figure's unit.
     #[serde(flatten)]
@@ -43,14 +43,14 @@ pub enum Limit {
     AtLeast(f64),
 }
 
-/// What a measurement says of an aim.
+/// The result of comparing a figure with its aim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// All of the interval is on the good side.
+    /// The whole interval is within the limit.
     Met,
-    /// All of it is on the bad side.
+    /// The whole interval is beyond the limit.
     Missed,
-    /// The interval holds the limit, or there is none.
+    /// Neither, or there is no interval.
     NotShown,
 }
 
@@ -61,7 +61,7 @@ impl Aim {
             .find(|aim| aim.page == page && aim.figure == figure)
     }
 
-    /// Whether a figure shows that the aim was reached, from its interval alone.
+    /// Compares a figure's interval with the aim. The value alone decides nothing.
     pub fn verdict(&self, figure: &Figure) -> Verdict {
         let Some([low, high]) = figure.interval else {
             return Verdict::NotShown;

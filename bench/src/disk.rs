@@ -1,13 +1,14 @@
-//! How much of a disk something takes.
+//! The size of directories.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Bytes of all files below a directory. What vanishes meanwhile counts nothing.
+/// Total size of all files below a directory, bytes.
+/// Files that vanish meanwhile do not count.
 ///
 /// # Errors
-/// The system's, where something cannot be read.
+/// If something cannot be read.
 pub fn bytes_below(dir: &Path) -> io::Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(dir)? {

@@ -1,8 +1,9 @@
 //! Figures of the result pages within the documents: README.md, ARCHITECTURE.md and docs/*.md.
 //!
-//! Within a sentence `<!--fig PAGE.FIGURE-->…<!--/fig-->` holds a figure, with ` value`, ` aim` or ` verdict` after its name only
-//! that part of it. Between lines `<!--figures PAGE.FIGURE …-->` and `<!--/figures-->` stands a table of figures with their
-//! aims and all other measurements. `unfuse-bench pages --update` fills both; a test fails where they differ from the pages.
+//! Within a sentence, `<!--fig PAGE.FIGURE-->…<!--/fig-->` encloses a figure. With ` value`, ` aim` or ` verdict`
+//! after its name it encloses only that part. Between lines, `<!--figures PAGE.FIGURE …-->` and `<!--/figures-->`
+//! enclose a table of figures with their aims and all other measurements. `unfuse-bench pages --update` fills both; a
+//! test fails if they differ from the pages.
 
 use std::fmt::Write;
 use std::fs;
@@ -42,10 +43,10 @@ pub fn all(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// A document with the figures that its pages have now.
+/// A document with the present figures of its pages.
 ///
 /// # Errors
-/// If it names a figure that there is not.
+/// If it names a figure that does not exist.
 pub fn filled(text: &str, pages: &[Page]) -> Result<String> {
     let mut failed = None;
     let mut keep = |result: Result<String>, before: &str| match result {
@@ -132,8 +133,8 @@ fn figure<'a>(pages: &'a [Page], page: &str, name: &str) -> Result<(&'a Page, &'
     Ok((page, figure))
 }
 
-/// What in a document has no source: numbers beside a link to a result page that are outside the marks, and output of
-/// programs that is not called an example.
+/// Faults of a document: numbers beside a link to a result page that are outside the marks, and
+/// program output that is not called an example.
 pub fn without_source(text: &str) -> Vec<String> {
     let marked = TABLE.replace_all(text, "");
     let marked = INLINE.replace_all(&marked, "");
@@ -146,7 +147,7 @@ pub fn without_source(text: &str) -> Vec<String> {
             if line.starts_with("$ ") && !before.to_lowercase().contains("example") {
                 complaints.push(format!("output that is not called an example: {line}"));
             }
-            // One sentence above stands for all of a block.
+            // One sentence before a block covers the whole block.
             before = "example".to_owned();
         }
         let item = line.trim_start().starts_with("* ");

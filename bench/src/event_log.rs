@@ -1,4 +1,4 @@
-//! What Spark itself says of a run, from its event log: the tool-neutral truth.
+//! Spark's own figures of a run, from its event log. They are the reference that no profiler influences.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,16 +9,17 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use unfuse_eventlog::{Event, EventLog};
 
-/// What operators say that they took, ms, by stage and by operator and name of the metric; of a stage's equal ones the sum.
+/// Times that operators report, ms: by stage, then by operator and name of the
+/// metric. Equal operators of a stage are summed.
 pub type Timings = HashMap<i32, HashMap<(String, String), f64>>;
 
-/// The timings of an event log's plans.
+/// Reads the times that operators report from an event log.
 ///
 /// # Errors
 /// If it cannot be read.
 pub fn timings(log: &Path) -> Result<Timings> {
     let file = File::open(log).with_context(|| format!("cannot read {}", log.display()))?;
-    // Plans change as they are run: the last one that names a metric counts.
+    // Spark changes plans while it runs them, so the last plan that names a metric counts.
     let mut metrics: HashMap<i64, (String, String)> = HashMap::new();
     let mut timings = Timings::new();
     for line in BufReader::new(file).lines() {
@@ -43,7 +44,7 @@ pub fn timings(log: &Path) -> Result<Timings> {
     Ok(timings)
 }
 
-/// Names the timings of a plan and what is below it.
+/// Collects the names of the timings of a plan and of its children.
 fn collect(plan: &Value, metrics: &mut HashMap<i64, (String, String)>) {
     let operator = plan["nodeName"].as_str().unwrap_or_default().trim();
     for metric in plan["metrics"].as_array().into_iter().flatten() {
@@ -73,13 +74,13 @@ pub struct Execution {
     pub ended_ms: i64,
     /// The stage with most CPU time.
     pub stage: i32,
-    /// CPU time of that stage's tasks, s; as the samples, with the time to deserialize them.
+    /// CPU time of that stage's tasks, s. It includes their deserialization, as the samples do.
     pub cpu_s: f64,
     /// All its stages.
     pub stages: Vec<i32>,
-    /// The CPU time of these, s.
+    /// CPU time of all its stages, s.
     pub all_cpu_s: f64,
-    /// Of it, the time to deserialize their tasks (`executorDeserializeCpuTime`), s.
+    /// The part of `all_cpu_s` that deserialized the tasks (`executorDeserializeCpuTime`), s.
     pub deserialize_cpu_s: f64,
 }
 
@@ -89,7 +90,7 @@ pub fn executions(log: &Path) -> Result<Vec<Execution>> {
     let mut started: HashMap<i64, (String, i64)> = HashMap::new();
     let mut ended: HashMap<i64, i64> = HashMap::new();
     let mut stage_execution: HashMap<i32, i64> = HashMap::new();
-    // All CPU time, and that to deserialize.
+    // CPU time of a stage, and its part for deserialization, s.
     let mut stage_cpu: HashMap<i32, (f64, f64)> = HashMap::new();
     for event in &mut events {
         match event {

@@ -1,4 +1,4 @@
-//! Another profiler's samples, put into a profile of ours: then both are attributed by the same rules.
+//! Adds another profiler's samples to a profile of unfuse, so that the same rules attribute both.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,11 +10,11 @@ use unfuse_format::{
 
 use crate::event_log::Execution;
 
-/// Generated code of an execution: class name ending (`ForCodegenStageN`) and the text's hash.
+/// Generated code of an execution: the end of the class name (`ForCodegenStageN`), and the hash of the text.
 type Sources = HashMap<String, String>;
 
-/// Adds folded stacks whose frames are `package.Class.method:line` (as the converter of async-profiler's
-/// recordings prints them) as samples of the execution's stage. What the JVM or other stages did meanwhile does not count.
+/// Adds folded stacks as samples of the execution's stage. Their frames are `package.Class.method:line`, as the converter of
+/// async-profiler's recordings prints them. Samples of the JVM itself and of other stages are left out.
 ///
 /// # Errors
 /// If the profile cannot be read or written.
@@ -56,8 +56,8 @@ pub fn add(profile: &Path, executions: &[(Execution, String)]) -> Result<()> {
     Ok(())
 }
 
-/// Stacks and samples of the stage that the canonical query's pipeline runs in: its tasks write a shuffle, those of its other
-/// stages do not.
+/// Stacks and samples of the stage that runs the canonical query's pipeline. Of the query's stages, it is the only one whose
+/// tasks write a shuffle.
 pub fn of_stage(folded: &str) -> impl Iterator<Item = (&str, u64)> {
     let lines = folded.lines().filter_map(|line| line.rsplit_once(' '));
     lines
@@ -65,8 +65,8 @@ pub fn of_stage(folded: &str) -> impl Iterator<Item = (&str, u64)> {
         .filter_map(|(stack, count)| Some((stack, count.parse().ok()?)))
 }
 
-/// `package.Class.method` with or without `:line`, apart; none for what is no Java frame. How it was
-/// compiled (`_[j]`) is left out.
+/// Splits `package.Class.method` or `package.Class.method:line`; `None` for a frame that is not Java. Drops the mark of its
+/// compilation (`_[j]`).
 fn split(frame: &str) -> Option<(&str, &str, u32)> {
     let frame = frame.split("_[").next().unwrap_or(frame);
     let (name, line) = match frame.rsplit_once(':') {

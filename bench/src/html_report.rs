@@ -1,4 +1,4 @@
-//! `unfuse report`: how long it takes to make and to open, for a day's worth of queries.
+//! `unfuse report`: the time to write the report and to open it, for a day of queries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const MEASURES: [&str; 5] = [
     "analysis/skew",
 ];
 
-/// Opens a report in Chromium and prints milliseconds, one figure a line.
+/// Opens a report in Chromium and prints times in ms, one on each line.
 const OPENER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../report/page/test/open.mjs");
 
 /// Report of a made-up profile: time to build, size, time to open in headless Chromium

@@ -1,5 +1,5 @@
-//! `unfuse-bench`: measures unfuse and writes the figures to docs/results, each with what it was
-//! made by and beside its aim. Timings on shared machines drift: everything is compared in alternation and reported as
+//! `unfuse-bench`: measures unfuse and writes the figures to docs/results, each beside its aim and with the command,
+//! commit and machine that it comes from. Timings on shared machines drift, so measurements alternate, and results are
 //! ratios with their spread.
 
 mod accuracy;

@@ -1,6 +1,6 @@
-//! The result pages: what was measured, when, where and how, with all earlier measurements of the same page.
+//! The result pages. A page shows what was measured, when, where and how, with all earlier measurements of it.
 //!
-//! A page is data, `NAME.json`; `NAME.md` beside it is made from that and from the aims ([`crate::aims`]).
+//! The data of a page is `NAME.json`. The program makes `NAME.md` from it and from the aims ([`crate::aims`]).
 
 mod render;
 
@@ -22,12 +22,12 @@ pub use render::{aim_and_verdict, index};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
-    /// The page's name, which is that of its files.
+    /// The name of the page and of its files.
     pub name: String,
-    /// The files and directories whose code the page measures, relative to the repository. The page is out of date where
-    /// commits after its own changed them.
+    /// Files and directories of the measured code, relative to the repository. The page is out of
+    /// date if commits after its own changed them.
     pub measures: Vec<String>,
-    /// Every measurement in the order in which they were made.
+    /// All measurements, in the order in which they were made.
     pub measurements: Vec<Measurement>,
 }
 
@@ -39,36 +39,36 @@ pub struct Measurement {
     pub date: String,
     /// The commit that was checked out.
     pub commit: Commit,
-    /// What it ran on.
+    /// The machine that it ran on.
     pub machine: Machine,
-    /// The command as it was given, quoted for a shell.
+    /// The command line, quoted for a shell.
     pub command: String,
-    /// How often everything was run, where the page says so.
+    /// Number of runs, if the measurement recorded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
-    /// Load average of the last minute when it began.
+    /// Load average of the last minute at its start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
-    /// Whether it measured a part of the page's figures only; then it is never the page's headline.
+    /// Whether it measured only a part of the page's figures. Such a measurement is never the page's headline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// What else a reader has to know.
+    /// A remark for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What came out.
+    /// The measured figures.
     pub figures: Vec<Figure>,
-    /// Everything else in Markdown, by lines. Measurements before the newest complete one do not keep it.
+    /// The rest of the page in Markdown, by lines. A new complete measurement clears it in all earlier ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub body: Vec<String>,
 }
 
-/// A commit, and whether what ran was that.
+/// A commit, and whether the measured code was exactly that commit's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commit {
     /// Its hash, shortened; `unknown` outside a repository.
     pub id: String,
-    /// How sure it is.
+    /// Whether the code was the commit's.
     pub state: State,
 }
 
@@ -76,11 +76,11 @@ pub struct Commit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// No file differed from it.
+    /// No file differed from the commit.
     Clean,
-    /// Code had changes that were not committed.
+    /// The code had uncommitted changes.
     Uncommitted,
-    /// The measurement did not record it: this is the commit that the figures were added by.
+    /// The measurement did not record its commit. This is the commit that added the figures.
     AddedBy,
 }
 
@@ -103,13 +103,13 @@ pub struct Machine {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// What aims and documents call it; unique in its measurement, and the same in all measurements of a page.
+    /// The name in aims and documents. It is unique in its measurement, and the same in all measurements of a page.
     pub name: String,
-    /// What it is, for people.
+    /// A description for the reader.
     pub what: String,
-    /// In `unit`.
+    /// The value in `unit`.
     pub value: f64,
-    /// 95% confidence interval, or the value twice where it cannot vary (a count, a size). None where it was measured once.
+    /// 95% confidence interval; the value twice if it cannot vary (a count, a size); `None` if it was measured once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
     /// Unit of value and interval; empty for ratios.
@@ -132,19 +132,19 @@ impl Figure {
         }
     }
 
-    /// The same with an interval, which is left out where it is not bounded.
+    /// The same figure with an interval. Drops an interval that is not bounded.
     pub fn within(self, interval: Option<[f64; 2]>) -> Self {
         let interval = interval.filter(|ends| ends.iter().all(|end| end.is_finite()));
         Self { interval, ..self }
     }
 
-    /// The same, for what cannot vary: a count, a size.
+    /// The same figure, for a value that cannot vary: a count, a size.
     pub fn exact(self) -> Self {
         let interval = Some([self.value; 2]);
         Self { interval, ..self }
     }
 
-    /// The same for what is never below 0: the interval ends there.
+    /// The same figure, for a value that is never negative: cuts the interval off at 0.
     pub fn not_negative(self) -> Self {
         let interval = self.interval.map(|[low, high]| [low.max(0.0), high]);
         Self { interval, ..self }
@@ -163,7 +163,7 @@ impl Figure {
     }
 }
 
-/// Paths whose code decides which operator a sample is given to.
+/// Paths of the code that decides to which operator a sample is attributed.
 pub const ATTRIBUTION: [&str; 4] = [
     "postprocess/src",
     "spark-patches/src",
@@ -180,8 +180,8 @@ pub struct Measuring {
 }
 
 impl Measuring {
-    /// Notes what a measurement starts from: commit, machine, date, command and load. The page's name is also that of its
-    /// files; `measures` are the paths whose code it measures, relative to the repository.
+    /// Records the conditions of a measurement: commit, machine, date, command and load. `name` is the name of the page and of
+    /// its files. `measures` are the paths of the measured code, relative to the repository.
     ///
     /// # Errors
     /// If the page's earlier measurements cannot be read.
@@ -215,8 +215,8 @@ impl Measuring {
         })
     }
 
-    /// Writes the page with what was measured so far as a part, so that a run that breaks off keeps it. What is kept or finished
-    /// later takes its place.
+    /// Writes the page with the figures so far, as a partial measurement, so that an interrupted run keeps them. A later call
+    /// of this function or of [`Self::finish`] replaces them.
     ///
     /// # Errors
     /// As [`Self::finish`].
@@ -234,10 +234,10 @@ impl Measuring {
         page.write(&self.results)
     }
 
-    /// Adds what was measured to the page and writes it. The headline of before becomes a line of the history.
+    /// Adds the measurement to the page and writes the page. The previous headline becomes a line of the history.
     ///
     /// # Errors
-    /// If two figures have one name, or a file cannot be written.
+    /// If two figures have the same name, or a file cannot be written.
     pub fn finish(mut self, runs: u32, figures: Vec<Figure>, body: &str) -> Result<()> {
         self.measurement.runs = Some(runs);
         self.measurement.figures = figures;
@@ -255,16 +255,16 @@ impl Measuring {
     }
 }
 
-/// The file of a page, whose name may have dots: `marked-spark-3.5`.
+/// The file of a page. A page's name may contain dots: `marked-spark-3.5`.
 pub fn path_of(results: &Path, name: &str, extension: &str) -> PathBuf {
     results.join(format!("{name}.{extension}"))
 }
 
 impl Page {
-    /// Reads a page; None if there is none.
+    /// Reads a page; `None` if there is none.
     ///
     /// # Errors
-    /// If it is no page, with what is wrong.
+    /// If the file is not a result page, with the reason.
     pub fn read(results: &Path, name: &str) -> Result<Option<Self>> {
         let path = path_of(results, name, "json");
         let text = match fs::read_to_string(&path) {
@@ -282,7 +282,7 @@ impl Page {
         Ok(Some(page))
     }
 
-    /// All pages of a directory, by name.
+    /// All pages of a directory, sorted by name.
     ///
     /// # Errors
     /// If one cannot be read.
@@ -304,7 +304,7 @@ impl Page {
         Ok(pages?.into_iter().flatten().collect())
     }
 
-    /// Writes the data and the Markdown made of it.
+    /// Writes the page's data, and its Markdown.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -327,7 +327,7 @@ impl Page {
         self.headline()?.figure(name)
     }
 
-    /// Adds a measurement as the last one.
+    /// Appends a measurement.
     fn add(&mut self, measurement: Measurement) -> Result<()> {
         let mut names: Vec<&str> = measurement
             .figures
@@ -355,7 +355,7 @@ impl Measurement {
     }
 }
 
-/// A part of a figure's name made of a title: letters and digits, with `_` between words.
+/// Converts a title to a part of a figure's name: letters and digits, with `_` between words.
 pub fn slug(title: &str) -> String {
     let words = title.split(|c: char| !c.is_ascii_alphanumeric());
     let words: Vec<String> = words
@@ -372,7 +372,7 @@ fn today() -> Result<String> {
     Ok(now.format("%Y-%m-%d").to_string())
 }
 
-/// The commit that is checked out where the program runs. Documents are not what is measured.
+/// The commit that is checked out in the working directory. Changes to documents do not count, because they are not measured.
 fn commit() -> Commit {
     let git = |arguments: &[&str]| -> Option<String> {
         let output = Command::new("git").args(arguments).output().ok()?;
@@ -417,7 +417,7 @@ fn load() -> Option<f64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// The command line, with the program's name for its path.
+/// The command line, with the program's name instead of its path.
 fn command() -> Result<String> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words = std::iter::once("unfuse-bench").chain(arguments.iter().map(String::as_str));

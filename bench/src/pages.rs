@@ -1,4 +1,4 @@
-//! What can be done with all result pages: list them by age, fill the documents, measure them again.
+//! Commands on all result pages: list them by age, fill the documents, repeat the measurements.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Does what was asked for with the pages of a directory, which is docs/results of the repository.
+    /// Runs the command on the pages of a directory, which is docs/results of the repository.
     ///
     /// # Errors
     /// If pages cannot be read or, with `--check`, differ; if a measurement fails.
@@ -55,7 +55,7 @@ impl Pages {
     }
 }
 
-/// Every file that is made of the pages' data, as it should be.
+/// Every file that is made from the pages' data, with the text that it should have.
 fn rendered(root: &Path, results: &Path) -> Result<Vec<(PathBuf, String)>> {
     let pages = Page::read_all(results)?;
     let mut files = vec![(results.join("README.md"), index(&pages))];
@@ -73,7 +73,7 @@ fn rendered(root: &Path, results: &Path) -> Result<Vec<(PathBuf, String)>> {
     Ok(files)
 }
 
-/// Where pages and documents are not what the data says, a line each.
+/// Differences between the files and the pages' data, a line each.
 fn differences(root: &Path, results: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (path, text) in rendered(root, results)? {
@@ -131,7 +131,8 @@ fn list(root: &Path, pages: &[Page]) {
     );
 }
 
-/// Commits since a page's own that changed what it measures; None if git does not know.
+/// Number of commits since the page's own that changed the
+/// measured code; `None` if git does not know it.
 fn changes(root: &Path, page: &Page, commit: &str) -> Option<u32> {
     let root = if root.as_os_str().is_empty() {
         Path::new(".")
@@ -151,7 +152,7 @@ fn changes(root: &Path, page: &Page, commit: &str) -> Option<u32> {
     output.status.success().then(|| count.trim().parse().ok())?
 }
 
-/// Runs the commands of pages; those of two pages that are the same only once.
+/// Runs the commands of pages again. A command that several pages share runs only once.
 fn again(results: &Path, names: &[String]) -> Result<()> {
     let pages = Page::read_all(results)?;
     if let Some(unknown) = names
@@ -174,7 +175,7 @@ fn again(results: &Path, names: &[String]) -> Result<()> {
     for command in commands {
         let words = shlex::split(command).with_context(|| format!("cannot split {command:?}"))?;
         eprintln!("{command}");
-        // The others are worth having all the same.
+        // A command that fails does not stop the others.
         let status = Command::new(std::env::current_exe()?)
             .args(&words[1..])
             .status()?;

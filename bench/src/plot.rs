@@ -7,9 +7,9 @@ use plotters::prelude::*;
 
 /// One bar.
 pub struct Bar {
-    /// What stands together.
+    /// The group. Its bars are drawn next to each other.
     pub group: String,
-    /// Which of its bars.
+    /// The series of the bar, which sets its colour.
     pub series: String,
     /// Height.
     pub value: f64,
@@ -29,7 +29,7 @@ pub fn bars(path: &Path, title: &str, bars: &[Bar]) -> Result<()> {
     draw(path, title, bars).map_err(|e| anyhow!("cannot draw {}: {e}", path.display()))
 }
 
-/// Names in the order in which they first come.
+/// The distinct names, in the order of their first occurrence.
 fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
     let mut known = Vec::new();
     for name in names {
@@ -40,12 +40,12 @@ fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
     known
 }
 
-/// 0 for what is no number.
+/// The value, or 0 if it is not finite.
 fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
 }
 
-/// The end of the scale.
+/// The upper end of the scale.
 fn top(bars: &[Bar]) -> f64 {
     let ends = bars.iter().map(|bar| bar.value + finite(bar.error));
     ends.fold(0.1, f64::max).min(120.0)
@@ -67,7 +67,7 @@ fn draw(path: &Path, title: &str, bars: &[Bar]) -> Result<(), Box<dyn std::error
         .y_label_area_size(280)
         .build_cartesian_2d(0.0..top * 1.05, 0.0..groups.len() as f64)?;
     let label = |place: &f64| {
-        // Labels stand in the middle of a group's bars.
+        // The label is in the middle of a group's bars.
         let index = place.floor() as usize;
         let name = groups
             .len()
@@ -132,15 +132,15 @@ fn draw(path: &Path, title: &str, bars: &[Bar]) -> Result<(), Box<dyn std::error
 
 /// One curve, in a panel of its own.
 pub struct Panel {
-    /// Above it.
+    /// The title above it.
     pub title: String,
-    /// (x, y), by x.
+    /// Points (x, y), sorted by x.
     pub points: Vec<(f64, f64)>,
-    /// Ends of a line over them.
+    /// The ends of a trend line.
     pub trend: Option<[(f64, f64); 2]>,
 }
 
-/// Draws the panels, two in a row, with one name for all x axes.
+/// Draws the panels, two in a row. `x` is the name of all x axes.
 pub fn curves(path: &Path, x: &str, panels: &[Panel]) -> Result<()> {
     draw_curves(path, x, panels).map_err(|e| anyhow!("cannot draw {}: {e}", path.display()))
 }

@@ -1,10 +1,10 @@
-//! Numbers that look random and are the same in every run.
+//! Pseudo-random numbers that are the same in every run.
 
-/// A small generator (Knuth's MMIX).
+/// The linear congruential generator of Knuth's MMIX.
 pub struct Random(pub u64);
 
 impl Random {
-    /// From 0 to below the limit.
+    /// A number from 0 to below the limit.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
@@ -13,7 +13,7 @@ impl Random {
         (self.0 >> 33) % limit
     }
 
-    /// Puts a list into another order; every order is equally likely.
+    /// Shuffles a list; every order is equally likely.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
             list.swap(last, self.below(last as u64 + 1) as usize);

@@ -1,4 +1,4 @@
-//! What samplers use themselves: CPU time and memory beside a JVM with many busy threads.
+//! CPU time and memory that the samplers use beside a JVM with many busy threads.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::page::{Figure, Measuring};
 use crate::stats;
 
 const MEASURES: [&str; 2] = ["profiler/src", "profiler/codemap/src"];
-/// What the aim is for: 64 threads on CPUs of their own, at 200 Hz each.
+/// The load of the aim: 64 threads, each on its own CPU, at 200 Hz.
 const FULL_LOAD: f64 = 64.0 * 200.0;
 
 /// CPU time and memory of the samplers beside a JVM with many busy threads
@@ -35,7 +35,7 @@ pub struct Sampler {
     pub runs: u32,
 }
 
-/// Of one run.
+/// Resources that one run used.
 struct Use {
     samples: f64,
     jvm_cpu_s: f64,
@@ -139,7 +139,7 @@ impl Sampler {
             .stdout(Stdio::null())
             .spawn()
             .context("cannot run java")?;
-        // Close to the end, while they are all still there.
+        // Reads close to the end, while all processes still run.
         sleep(Duration::from_secs(self.seconds.max(3) - 1));
         let wall_s = begun.elapsed().as_secs_f64();
         let (samplers, others): (Vec<_>, Vec<_>) = ours(jvm.id())?
@@ -150,7 +150,7 @@ impl Sampler {
             bail!("the JVM failed");
         }
         let totals = Totals::new(&Profile::open(profile)?, Selection::default(), By::Method);
-        // The whole run's samples, scaled to the time that was looked at.
+        // Scales the samples of the whole run to the time until the processes were read.
         let samples = totals.samples as f64 * (wall_s / begun.elapsed().as_secs_f64()).min(1.0);
         Ok(Use {
             samples: samples.round(),
@@ -162,7 +162,8 @@ impl Sampler {
     }
 }
 
-/// Our processes that came after a JVM, with their names. Benchmarks run one JVM at a time.
+/// Processes of unfuse that started after a JVM, with their names. Benchmarks run one JVM at a
+/// time, so they belong to it.
 fn ours(jvm: u32) -> Result<Vec<(String, Process)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")?.flatten() {

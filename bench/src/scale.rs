@@ -1,4 +1,4 @@
-//! Commands on the profile of a large application: time and memory.
+//! Time and memory of commands on the profile of a large application.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Scale {
     /// Measures and writes `scale.md`.
     ///
     /// # Errors
-    /// A command fails, or the page cannot be written.
+    /// If a command fails, or the page cannot be written.
     pub fn measure(&self, results: &Path) -> Result<()> {
         let size = large::Size {
             executors: self.executors,
@@ -160,7 +160,7 @@ fn run(command: &str, profile: &Path, arguments: &[&str]) -> Result<Run> {
     })
 }
 
-/// The most memory that a process has had, KiB; none once it has ended.
+/// The peak memory of a process, KiB; `None` once it has ended.
 fn high_water(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status

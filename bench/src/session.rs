@@ -1,4 +1,4 @@
-//! A Spark that is asked for one query after another, so that several can take turns.
+//! A Spark job that runs one query at a time on request, so that several jobs can take turns.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use unfuse_format::{LiveMarker, ProfileDir};
 /// How long a profile's writer may take after the JVM's end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A format that keeps nothing.
+/// A format that discards all rows.
 pub const NOWHERE: &str = "noop";
 
 /// A running JVM.
@@ -27,13 +27,13 @@ pub struct Session {
     dir: PathBuf,
 }
 
-/// What came of a query.
+/// The result of a query.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// It ended.
     Took(Round),
-    /// Spark refused it.
+    /// Spark reported an error.
     Refused(RefusedQuery),
 }
 
@@ -42,22 +42,22 @@ pub enum Answer {
 pub struct Round {
     /// Wall time, s.
     pub wall_s: f64,
-    /// CPU time of the JVM, s.
+    /// CPU time of the JVM during the query, s.
     pub jvm_cpu_s: f64,
-    /// CPU time of the profiler's processes, s.
+    /// CPU time of the profiler's processes during the query, s.
     pub beside_cpu_s: f64,
-    /// CPU time of these from their start to the query's, s.
+    /// CPU time of the profiler's processes from their start to the query's start, s.
     pub beside_before_s: f64,
     /// CPU time of marked functions, s.
     pub marks: BTreeMap<String, f64>,
 }
 
-/// A query that Spark refused.
+/// A query that failed in Spark.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RefusedQuery {
     /// Name of the query.
     pub query: String,
-    /// The first line of what Spark said.
+    /// The first line of Spark's error message.
     pub reason: String,
 }
 
@@ -72,7 +72,7 @@ impl Session {
     /// Runs a command `spark-submit … job.py …`.
     ///
     /// # Errors
-    /// With Spark's last words if the job does not come up.
+    /// If the job does not start; the error has the end of Spark's log.
     pub fn start(mut command: Command, dir: PathBuf) -> Result<Self> {
         let socket = dir.join("socket");
         let listener = UnixListener::bind(&socket)
@@ -103,23 +103,23 @@ impl Session {
         Ok(Self { child, job, dir })
     }
 
-    /// Of the JVM; the scripts of Spark become it.
+    /// Process id of the JVM: Spark's scripts replace themselves with it.
     pub fn pid(&self) -> u32 {
         self.child.0.id()
     }
 
-    /// Runs a statement and waits for its end. Its rows go nowhere.
+    /// Runs a statement and waits for its end. Discards its rows.
     ///
     /// # Errors
-    /// With Spark's last words if the job ended.
+    /// If the job ended; the error has the end of Spark's log.
     pub fn ask(&mut self, query: &str, sql: &str, round: i32) -> Result<Answer> {
         self.ask_into(query, sql, round, NOWHERE)
     }
 
-    /// The same, with rows that are written in a format of Spark's.
+    /// The same, but writes the rows in a format of Spark.
     ///
     /// # Errors
-    /// As above.
+    /// As [`Self::ask`].
     pub fn ask_into(&mut self, query: &str, sql: &str, round: i32, sink: &str) -> Result<Answer> {
         let question = json!({"query": query, "sql": sql, "round": round, "sink": sink});
         let mut question = question.to_string();
@@ -136,10 +136,10 @@ impl Session {
         }
     }
 
-    /// Ends the job; returns its profile, which is complete if there is one, and its event log.
+    /// Ends the job. Returns its profile, complete if there is one, and its event log.
     ///
     /// # Errors
-    /// If Spark fails at its end, or the profile is still written to a minute later.
+    /// If Spark fails at its end, or a process still writes to the profile a minute later.
     pub fn finish(mut self) -> Result<(PathBuf, PathBuf)> {
         self.job.get_ref().shutdown(std::net::Shutdown::Both)?;
         let status = self.child.0.wait()?;
@@ -155,21 +155,21 @@ impl Session {
     }
 }
 
-/// A process that does not outlive an error.
+/// A process that is killed when this is dropped, so that it does not outlive an error.
 pub struct ChildGuard(pub Child);
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // It has ended where it was waited for.
+        // Both fail without harm if the process was already waited for.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Waits until nobody writes to a profile any more; where there is none, nothing is to be waited for.
+/// Waits until no process writes to a profile. Returns at once if there is no profile.
 ///
 /// # Errors
-/// If it is still written to a minute later.
+/// If a process still writes to it a minute later.
 pub fn complete(profile: PathBuf) -> Result<PathBuf> {
     if let Ok(dir) = ProfileDir::open(&profile)
         && !LiveMarker::wait_for_all(&dir, PATIENCE)
@@ -179,7 +179,7 @@ pub fn complete(profile: PathBuf) -> Result<PathBuf> {
     Ok(profile)
 }
 
-/// The end of what Spark said to the file `log` of a directory.
+/// The end of Spark's output in the file `log` of a directory.
 pub fn last_words(dir: &Path) -> String {
     let text = fs::read(dir.join("log")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -1,4 +1,4 @@
-//! Runs SQL on an installed Spark, with or without a profiler, and reads back what it took.
+//! Runs SQL on an installed Spark, with or without a profiler, and reads the times back.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,33 +13,33 @@ use unfuse_machine::{run, said};
 use crate::random::Random;
 use crate::session::{Answer, RefusedQuery, Session};
 
-/// A Spark and data to run on.
+/// An installed Spark, and the data that its queries read.
 pub struct Spark {
     unfuse: PathBuf,
     home: PathBuf,
     data: PathBuf,
-    /// The JDK, if not that of the environment.
+    /// The JDK, if it is not the one of the environment.
     java_home: Option<PathBuf>,
     scratch: tempfile::TempDir,
 }
 
-/// What to run.
+/// Queries, and how often they run.
 #[derive(Debug, Clone)]
 pub struct Work {
-    /// Rounds that are run first and not reported.
+    /// Warm-up rounds, which run first and are not reported.
     pub warm_up: u32,
     /// Rounds that count.
     pub rounds: u32,
     /// SQL by name.
     pub queries: BTreeMap<String, String>,
-    /// What the JVM has for them.
+    /// What the JVM needs for the queries.
     pub setup: Setup,
 }
 
-/// What a JVM has beside Spark and the data.
+/// Functions and profilers that a JVM gets in addition to Spark and the data.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Setup {
-    /// Whether the queries use `spin(value, rounds)`, the identity with work.
+    /// Whether the queries use `spin(value, rounds)`, which computes for some rounds and returns the value.
     pub spin: bool,
     /// Functions that one operator of a plan calls.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,13 +55,13 @@ pub struct Setup {
 /// Functions of `Marks.java`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Marks {
-    /// Those that SQL calls as `mark_NAME`.
+    /// Functions that SQL calls as `mark_NAME`.
     pub functions: Vec<String>,
-    /// The query over whose only column the view `mapped` is made.
+    /// A query with one column, which the view `mapped` maps.
     pub mapped: String,
 }
 
-/// How async-profiler samples; it leaves `QUERY_ROUND.KIND`.
+/// Settings of async-profiler, which writes `QUERY_ROUND.KIND`.
 #[derive(Debug, Clone, Serialize)]
 pub struct AsyncProfiler {
     /// Its native library.
@@ -74,7 +74,7 @@ pub struct AsyncProfiler {
     pub kind: &'static str,
 }
 
-/// How the JDK's Flight Recorder samples; it leaves `QUERY_ROUND.jfr`.
+/// Settings of the JDK's Flight Recorder, which writes `QUERY_ROUND.jfr`.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlightRecorder {
     /// Wall time between samples, ms.
@@ -83,10 +83,10 @@ pub struct FlightRecorder {
     pub into: PathBuf,
 }
 
-/// What the JVM is run with.
+/// The profiler, or other tool, of a JVM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tool {
-    /// Nothing.
+    /// No tool.
     None,
     /// unfuse's agent with its options (`rate=200`), and Spark settings (`key=value`).
     Unfuse(String, Vec<String>),
@@ -99,7 +99,7 @@ pub enum Tool {
     },
 }
 
-/// What a run left.
+/// The results of a run.
 pub struct Run {
     /// Queries that failed.
     pub failed: Vec<RefusedQuery>,
@@ -110,19 +110,19 @@ pub struct Run {
 }
 
 impl Work {
-    /// Numbers of all rounds; those to warm up are negative.
+    /// Numbers of all rounds; those of the warm-up are negative.
     pub fn numbers(&self) -> std::ops::Range<i32> {
         -self.warm_up.cast_signed()..self.rounds.cast_signed()
     }
 }
 
 impl Spark {
-    /// Installs Spark 4.3 and TPC-H data of a scale factor, if they are not there.
+    /// Installs Spark 4.3 and TPC-H data of a scale factor, unless they are installed.
     pub fn install(scale: &str) -> Result<Self> {
         Self::install_with("4.3", "--tpch", scale)
     }
 
-    /// Installs another version of Spark, to be run on a JDK, with TPC-H data of scale factor 1.
+    /// Installs a version of Spark, which runs on the given JDK, with TPC-H data of scale factor 1.
     pub fn install_version(version: &str, java_home: Option<PathBuf>) -> Result<Self> {
         let spark = Self::install_with(version, "--tpch", "1")?;
         Ok(Self { java_home, ..spark })
@@ -158,7 +158,7 @@ impl Spark {
         })
     }
 
-    /// The same data with each row of `lineitem` so many times over: the table is a directory of links to one file.
+    /// The same data with each row of `lineitem` repeated `times` times: the table is a directory of links to one file.
     ///
     /// # Errors
     /// If the links cannot be made.
@@ -182,7 +182,8 @@ impl Spark {
         Ok(Self { data, ..self })
     }
 
-    /// A Java option: the agent that makes Spark put the consume code of every operator into a method, see `SplitAll.java`.
+    /// The Java option that loads the agent of `SplitAll.java`. It makes Spark put the consume code of every operator into
+    /// a method of its own.
     ///
     /// # Errors
     /// If the agent cannot be compiled.
@@ -193,7 +194,7 @@ impl Spark {
         Ok(format!("-javaagent:{}", jar.display()))
     }
 
-    /// A directory that goes away with this.
+    /// A directory that is removed when this is dropped.
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
     }
@@ -203,17 +204,17 @@ impl Spark {
         &self.data
     }
 
-    /// The queries that came with the data, by name.
+    /// The queries that belong to the data, by name.
     pub fn queries_of_data(&self) -> Result<BTreeMap<String, String>> {
         let path = self.data.join("queries.json");
         let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         Ok(serde_json::from_slice(&text)?)
     }
 
-    /// Runs the work in a JVM of its own. Two task threads.
+    /// Runs the work in a new JVM with two task threads.
     ///
     /// # Errors
-    /// With Spark's last words if the job or a query fails.
+    /// If the job or a query fails, with the end of Spark's log or its message.
     pub fn run(&self, work: &Work, tool: &Tool) -> Result<Run> {
         let run = self.run_what_can(work, tool)?;
         if let Some(failed) = run.failed.first() {
@@ -222,17 +223,17 @@ impl Spark {
         Ok(run)
     }
 
-    /// The same; queries may fail.
+    /// The same, but queries may fail.
     ///
     /// # Errors
-    /// With Spark's last words if the job fails.
+    /// If the job fails; the error has the end of Spark's log.
     pub fn run_what_can(&self, work: &Work, tool: &Tool) -> Result<Run> {
         let mut session = self.start(&work.setup, tool)?;
         let mut failed = Vec::new();
         let mut queries: Vec<_> = work.queries.iter().collect();
         let mut random = Random(1);
         for round in work.numbers() {
-            // None of them shall always come last, when the JVM is warmest.
+            // Shuffles, so that no query always runs last, when the JVM is warmest.
             random.shuffle(&mut queries);
             for (query, sql) in &queries {
                 if let Answer::Refused(why) = session.ask(query, sql, round)? {
@@ -248,10 +249,10 @@ impl Spark {
         })
     }
 
-    /// Starts a JVM that waits for queries. Two task threads.
+    /// Starts a JVM with two task threads that waits for queries.
     ///
     /// # Errors
-    /// With Spark's last words if it does not come up.
+    /// If it does not start; the error has the end of Spark's log.
     pub fn start(&self, setup: &Setup, tool: &Tool) -> Result<Session> {
         let dir = tempfile::Builder::new()
             .prefix("run-")
@@ -302,7 +303,7 @@ impl Spark {
         Ok(lib.join("site-packages/pyspark/jars/*"))
     }
 
-    /// A jar of a program for Spark: names and texts of its sources, lines of its manifest.
+    /// Builds the jar of a program for Spark, from names and texts of its sources and lines of its manifest.
     fn jar(&self, sources: &[(&str, &str)], dir: &Path, manifest: &str) -> Result<PathBuf> {
         let jar = dir.join(sources[0].0).with_extension("jar");
         let classes = jar.with_extension("classes");
@@ -317,10 +318,10 @@ impl Spark {
         Ok(jar)
     }
 
-    /// Compiles a program for Spark, names and texts of its sources, into a directory.
+    /// Compiles a program for Spark into a directory. `sources` has the name and the text of each source.
     ///
     /// # Errors
-    /// With the compiler's last words.
+    /// If the compiler fails; the error has its last lines.
     pub fn compile(&self, sources: &[(&str, &str)], into: &Path) -> Result<()> {
         let mut compile = Command::new("javac");
         compile.arg("-nowarn").arg("-cp").arg(self.jars()?);
@@ -333,15 +334,15 @@ impl Spark {
         run(&mut compile).context("a JDK is needed")
     }
 
-    /// `unfuse`, beside this program.
+    /// The program `unfuse` in the directory of this program.
     pub fn unfuse(&self) -> Command {
         Command::new(&self.unfuse)
     }
 
-    /// Records a session's JVM at work for five seconds, with a profiler that comes and goes.
+    /// Records a session's busy JVM for five seconds: `unfuse record` attaches to it, and detaches at the end.
     ///
     /// # Errors
-    /// With what `unfuse record` or Spark says.
+    /// If `unfuse record` or a query fails.
     pub fn record(&self, session: &mut Session, work: &Work) -> Result<()> {
         let dir = tempfile::tempdir_in(&self.scratch)?;
         let mut record = self.unfuse();
@@ -366,22 +367,22 @@ impl Spark {
         })
     }
 
-    /// The JSON that `unfuse` says of a profile.
+    /// The JSON output of `unfuse` for a profile.
     ///
     /// # Errors
-    /// With what it says if it fails.
+    /// If `unfuse` fails; the error has the last lines of its output.
     pub fn ask(&self, arguments: &[&str], profile: &Path) -> Result<serde_json::Value> {
         let said = said(self.unfuse().args(arguments).arg(profile))?;
         Ok(serde_json::from_str(&said)?)
     }
 
-    /// `spark-submit` with a tool, which leaves its profile there.
+    /// `spark-submit` with a tool. unfuse writes its profile to `profile`.
     pub fn submit(&self, tool: &Tool, profile: &Path) -> Command {
         let bin = self.home.join("venv/bin");
         let submit = bin.join("spark-submit");
         let mut command = match tool {
             Tool::None | Tool::Other { .. } => Command::new(submit),
-            // Rate 0 is for the agent alone, so it is given by hand.
+            // Loads the agent directly, without `unfuse run`, because these are the agent's own options.
             Tool::Unfuse(options, _) => {
                 let agent = self.unfuse.with_file_name("libunfuse.so");
                 let mut command = Command::new(submit);
@@ -432,7 +433,7 @@ pub fn statements_of(path: &Path) -> Result<BTreeMap<String, String>> {
     Ok(statements(&text))
 }
 
-/// Statements by name: each follows a line `-- NAME`.
+/// Parses statements by name. A line `-- NAME` precedes each.
 fn statements(text: &str) -> BTreeMap<String, String> {
     format!("\n{text}")
         .split("\n-- ")
@@ -447,18 +448,18 @@ fn statements(text: &str) -> BTreeMap<String, String> {
 /// The thesis's listing 3.1: scan, filter, join, aggregate.
 #[derive(Debug, Clone, Copy)]
 pub struct Canonical<'a> {
-    /// Suppliers that the join's small side has.
+    /// Number of suppliers on the join's small side.
     pub suppliers: u32,
-    /// Of the join.
+    /// The condition of the join.
     pub condition: &'a str,
-    /// Of the filter.
+    /// The predicate of the filter.
     pub predicate: &'a str,
     /// The grouping key.
     pub group: &'a str,
 }
 
 impl Canonical<'static> {
-    /// With all suppliers of scale factor 1, and a filter that six of seven rows pass.
+    /// All suppliers of scale factor 1, and a filter that keeps six of seven rows.
     pub const REFERENCE: Self = Self {
         suppliers: 10_000,
         condition: "l_suppkey = s_suppkey",
@@ -468,7 +469,7 @@ impl Canonical<'static> {
 }
 
 impl Canonical<'_> {
-    /// Its text.
+    /// The text of the query.
     pub fn sql(&self) -> String {
         let Self {
             suppliers,

@@ -10,7 +10,7 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// The geometric mean of ratios given as logarithms, and its 95% confidence interval (Student's t) where there are several.
+/// The geometric mean of ratios, given as logarithms, and its 95% confidence interval (Student's t) if there are several.
 pub fn geometric(logs: &[f64]) -> (f64, Option<[f64; 2]>) {
     let (mean, half) = mean_and_half_width(logs);
     let interval = half
@@ -57,7 +57,7 @@ pub fn deviation(values: &[f64]) -> f64 {
 pub struct Line {
     /// Value at x = 0.
     pub start: f64,
-    /// Rise for each x.
+    /// Increase of y for each unit of x.
     pub slope: f64,
     /// Half the width of the slope's 95% confidence interval; unbounded for less than three points.
     pub half_width: f64,
@@ -96,7 +96,7 @@ fn students_t(freedom: usize) -> f64 {
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
         2.145, 2.131,
     ];
-    // Beyond the table the first terms of its expansion around the normal distribution's 1.96 are exact to 0.001.
+    // Beyond the table, the first terms of the expansion around the normal distribution's 1.96 are accurate to 0.001.
     let freedom_f = freedom as f64;
     let expansion = 1.96 + 2.37 / freedom_f + 2.8 / freedom_f.powi(2);
     T.get(freedom - 1).copied().unwrap_or(expansion)

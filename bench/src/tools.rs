@@ -1,4 +1,4 @@
-//! Other profilers, fetched into the user's cache.
+//! Other profilers, downloaded to the user's cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use unfuse_machine::{cache_dir, run};
 
 use crate::spark::Tool;
 
-/// async-profiler's agent within its jar.
+/// The path of async-profiler's agent in its jar.
 const LIBRARY: &str = "linux-x64/libasyncProfiler.so";
 
-/// Makes HotSpot describe all compiled code, not only where a thread can stop: inlined methods can be told apart.
+/// Makes HotSpot describe all compiled code, not only its safepoints, so that samples in inlined methods can be separated.
 pub const DEBUG_INFORMATION: [&str; 2] =
     ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"];
 
-/// Where async-profiler is.
+/// The files of async-profiler.
 pub struct AsyncProfiler {
     /// Its agent library.
     pub library: PathBuf,
@@ -55,8 +55,8 @@ pub fn dataflint(jar: &Path) -> Result<Tool> {
     })
 }
 
-/// Spark's own profiler connector, which records all of a JVM's life with async-profiler into `profile-driver.jfr`: from its
-/// jar and that of async-profiler's loader.
+/// Spark's own profiler connector. It records the whole life of a JVM with async-profiler into `profile-driver.jfr`. `jars` are
+/// its jar and that of async-profiler's loader.
 ///
 /// # Errors
 /// If there are no such jars.
@@ -83,7 +83,8 @@ pub fn spark_profiler(jars: &[PathBuf], interval: &str, into: &Path) -> Result<T
     })
 }
 
-/// The samples of a recording as folded stacks of `package.Class.method:line`, with more options of async-profiler's converter.
+/// Converts the samples of a recording to folded stacks of `package.Class.method:line`. `options` are more options of
+/// async-profiler's converter.
 ///
 /// # Errors
 /// If the converter fails.
@@ -101,7 +102,7 @@ pub fn folded_with_lines(recording: &Path, options: &[&str]) -> Result<String> {
     Ok(text)
 }
 
-/// The directory with the tools, which Maven fills once.
+/// The directory of the tools. Maven fills it once.
 fn fetched() -> Result<PathBuf> {
     let dir = cache_dir()?.join("bench-tools");
     fs::create_dir_all(&dir)?;

@@ -8,9 +8,10 @@ use super::{Commit, Figure, Machine, Measurement, Page, State};
 use crate::aims::{AIMS, Aim};
 
 impl Page {
-    /// The page: how the headline was made, its figures beside their aims, the details, all other measurements.
+    /// The page in Markdown: how the headline was measured, its figures beside their
+    /// aims, the details, all other measurements.
     ///
-    /// Without a complete measurement, the newest part stands for it.
+    /// If there is no complete measurement, the newest partial one is the headline.
     ///
     /// # Errors
     /// If there is no measurement.
@@ -66,13 +67,13 @@ impl Page {
     }
 }
 
-/// A figure as a row of a table: what it is, the figure, its aim and whether it was reached.
+/// A figure as a row of a table: description, figure, aim and verdict.
 fn row(page: &str, figure: &Figure) -> String {
     let (aim, verdict) = aim_and_verdict(page, figure);
     format!("| {} | {figure} | {aim} | {verdict} |", figure.what)
 }
 
-/// Aim of a figure with its source, and the verdict.
+/// The aim of a figure with its source, and the verdict.
 pub fn aim_and_verdict(page: &str, figure: &Figure) -> (String, String) {
     match Aim::find(page, &figure.name) {
         Some(aim) => (
@@ -83,7 +84,7 @@ pub fn aim_and_verdict(page: &str, figure: &Figure) -> (String, String) {
     }
 }
 
-/// The list of all aims with what was measured, for the directory of pages.
+/// The index of all pages, with all aims and the figures that were measured for them.
 pub fn index(pages: &[Page]) -> String {
     let mut text = String::from(
         "<!-- Made from the pages' data and bench/aims.toml by `unfuse-bench pages --update`. -->\n\n# What was measured\n\n\
@@ -129,7 +130,7 @@ pub fn index(pages: &[Page]) -> String {
 }
 
 impl Measurement {
-    /// How it was made.
+    /// How the measurement was made.
     fn head(&self) -> String {
         let runs = self.runs.map_or_else(
             || "number of runs: see below".to_owned(),
@@ -145,7 +146,7 @@ impl Measurement {
         )
     }
 
-    /// It as a line of a history.
+    /// The measurement as a line of the history.
     fn line(&self) -> String {
         let figures: Vec<String> = self
             .figures
@@ -171,7 +172,7 @@ impl Measurement {
     }
 }
 
-/// A unit behind a number: with a space, except for per cent.
+/// A unit after a number: with a space, except for the percent sign.
 pub(crate) fn after_number(unit: &str) -> String {
     match unit {
         "" => String::new(),
@@ -181,7 +182,7 @@ pub(crate) fn after_number(unit: &str) -> String {
 }
 
 impl fmt::Display for Figure {
-    /// Value, interval and unit: `1.081 (1.032 to 1.132)`, `232 ns (one measurement)`.
+    /// Value, interval and unit: `1.081 (1.032 to 1.132)`, `232 ns (no interval)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = self.digits;
         write!(f, "{:.digits$}", self.value)?;
