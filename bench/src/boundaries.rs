@@ -1,4 +1,5 @@
-//! Arithmetic that is written inline into one operator of a fused pipeline at a time, and the operators at which it appears.
+//! Adds inline arithmetic to one operator of a fused pipeline at a time, and measures
+//! to which operators its time is attributed.
 
 mod differences;
 mod figures;
@@ -54,9 +55,9 @@ pub struct Boundaries {
 const WARM_UP: i32 = 2;
 /// Settings of the agent's option `regions`.
 const SETTINGS: [&str; 2] = ["plain", "exact"];
-/// What no operator does: reading the plan, compiling it, sending results.
+/// Work of no operator: reading the plan, compiling it, sending results.
 const HEADINGS: &str = "[headings]";
-/// An operator as it is in the base query.
+/// The name of the query without added work.
 const BASE: &str = "base";
 
 impl Boundaries {
@@ -99,7 +100,7 @@ impl Boundaries {
         Ok(wanted)
     }
 
-    /// Runs all queries in turn in one JVM. The runs that count, by query.
+    /// Runs all queries in turn in one JVM. Returns the runs that count, by query.
     fn run(
         &self,
         spark: &Spark,
@@ -107,7 +108,7 @@ impl Boundaries {
         setting: &str,
         seed: u64,
     ) -> Result<BTreeMap<String, Vec<Run>>> {
-        // Adaptive execution could choose another join than the hint asks for; with ANSI each step is a call that checks it.
+        // Adaptive execution could choose a join other than the hinted one. In ANSI mode each step would be a checked call.
         let conf = [
             "spark.sql.adaptive.enabled=false",
             "spark.sql.ansi.enabled=false",

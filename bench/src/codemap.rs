@@ -1,4 +1,4 @@
-//! The code map against two ordinary structures, in one run, while a writer writes.
+//! Compares the code map with two common structures in one run, while another thread writes.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -17,7 +17,7 @@ use crate::stats;
 
 const SIZE: u64 = 0x400;
 const LOOK_UPS: u64 = 300_000;
-/// No longer are addresses looked up, whoever holds a lock.
+/// Upper bound for the time of a series of look-ups, however long a lock blocks them.
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// Code map: insert and look up, against a skip list of pointers and a sorted array behind a lock
@@ -28,7 +28,7 @@ pub struct Codemap {
     pub runs: u32,
 }
 
-/// What holds ranges of code.
+/// A structure that holds ranges of code.
 trait Ranges: Sync {
     fn insert(&self, slot: u64, time: u64);
     fn unload(&self, slot: u64, time: u64);
@@ -141,7 +141,7 @@ impl Ranges for SortedRanges {
     }
 }
 
-/// What the other thread does while addresses are looked up.
+/// The work of the other thread during the look-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Writer {
     /// Nothing.
@@ -155,18 +155,18 @@ enum Writer {
 const WRITERS: [Writer; 3] = [Writer::Idle, Writer::Paced, Writer::Busy];
 const STRUCTURES: [&str; 3] = ["code map", "crossbeam-skiplist", "sorted array, RwLock"];
 
-/// What was measured while a writer was at work.
+/// Times of look-ups and writes beside one kind of writer.
 #[derive(Debug, Clone, Copy, Default)]
 struct Took {
-    /// A look-up in the mean, ns.
+    /// Mean time of a look-up, ns.
     find: f64,
-    /// Percentiles of single look-ups, each timed by itself, ns: 50, 99, 99.9, and the longest.
+    /// Percentiles of look-ups that are timed one by one, ns: 50, 99, 99.9, and the longest.
     percentiles: [f64; 4],
-    /// Time of the writer for a load and an unload, ns, its pauses left out; 0 if it made none.
+    /// Time of the writer for a load and an unload, ns, without its pauses; 0 if it writes nothing.
     write: f64,
 }
 
-/// One run with one structure.
+/// One run of one structure.
 struct Run {
     /// An insert while filling, ns.
     insert: f64,
@@ -174,7 +174,7 @@ struct Run {
     beside: [Took; 3],
 }
 
-/// Fills the ranges and looks addresses up beside each writer.
+/// Fills the structure, then looks up addresses beside each writer.
 fn run(ranges: &dyn Ranges, count: u64) -> Run {
     let begun = Instant::now();
     for slot in 0..count {
@@ -194,7 +194,7 @@ fn beside(ranges: &dyn Ranges, count: u64, writer: Writer) -> Took {
         let writing = scope.spawn(|| write(ranges, count, writer, &stop));
         let mut addresses = Addresses { x: 1, count };
         let (begun, mut found) = (Instant::now(), 0u64);
-        // Who has to wait for the writer may take long.
+        // Look-ups that wait for the writer may take long.
         while found < LOOK_UPS && begun.elapsed() < LONGEST {
             for _ in 0..100 {
                 assert!(
@@ -214,11 +214,11 @@ fn beside(ranges: &dyn Ranges, count: u64, writer: Writer) -> Took {
     took
 }
 
-/// Loads and unloads ranges behind those that are looked up; ns for each pair.
+/// Loads and unloads ranges above those that are looked up. Returns the time of a pair, ns.
 fn write(ranges: &dyn Ranges, count: u64, writer: Writer, stop: &AtomicBool) -> f64 {
     let (begun, mut busy, mut pairs) = (Instant::now(), Duration::ZERO, 0u64);
     while writer != Writer::Idle && !stop.load(Ordering::Relaxed) {
-        // As addresses of code are reused, but later.
+        // Reuses addresses after a while, as code does.
         let slot = count + pairs % (1 << 16);
         let now = Instant::now();
         let time = (1 << 40) + (now - begun).as_nanos() as u64;
@@ -338,7 +338,7 @@ fn rows(body: &mut String, count: u64, structure: &str, runs: &[Run]) {
     }
 }
 
-/// Figures of all structures with so many ranges.
+/// Figures of all structures with `count` ranges.
 fn figures_of(name: &str, count: u64, runs: &[Vec<Run>; 3]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut add = |key: &str, what: &str, of: &dyn Fn(&Run) -> f64, which: usize| {

@@ -1,4 +1,5 @@
-//! Where the CPU time of tasks lands, and which rules say so: on plan nodes, under headings, or nowhere.
+//! How the CPU time of tasks is attributed, and by which rules:
+//! to plan nodes, to headings, or to neither.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,16 +31,16 @@ pub struct Coverage {
 /// One query.
 #[derive(Default)]
 struct QueryCoverage {
-    /// CPU time of its tasks by Spark's own account (`executorCpuTime`), s.
+    /// CPU time of its tasks by Spark's metric `executorCpuTime`, s.
     spark_s: f64,
-    /// And of their deserialization (`executorDeserializeCpuTime`), s.
+    /// CPU time to deserialize its tasks by Spark's metric `executorDeserializeCpuTime`, s.
     deserialize_s: f64,
-    /// And by the samples, s.
+    /// CPU time of its tasks by the samples, s.
     sampled_s: f64,
     samples: u64,
     /// Samples by rule.
     rules: BTreeMap<String, u64>,
-    /// Samples by what their rules are worth.
+    /// Samples by the standing of their rule, such as proved or guessed.
     standings: BTreeMap<&'static str, u64>,
     /// Samples by heading.
     headings: BTreeMap<String, u64>,
@@ -116,7 +117,7 @@ impl Coverage {
             if let Some(name) = row.query.and_then(|query| names.get(&query)) {
                 queries.entry(name.clone()).or_default().add(&row);
             } else {
-                // Views of the data are made by jobs too.
+                // Creating the views of the data runs jobs too.
                 let heading = match row.stage {
                     Some(_) => "tasks of other jobs".to_owned(),
                     None => row.operator,
@@ -189,7 +190,7 @@ impl Coverage {
     }
 }
 
-/// Sums over all queries; they are exact for this one run.
+/// Figures over all queries. Only the number of queries has an interval, because each query runs once.
 fn figures(queries: &BTreeMap<String, QueryCoverage>) -> Vec<Figure> {
     let mut all = QueryCoverage::default();
     queries.values().for_each(|covered| all.merge(covered));
@@ -282,7 +283,7 @@ impl QueryCoverage {
         100.0 * samples as f64 / self.samples.max(1) as f64
     }
 
-    /// What placed the samples.
+    /// The table of the rules that attributed the samples.
     fn rules(&self) -> String {
         let of = |standing| self.share(self.standing(standing));
         let mut text = format!(
@@ -301,7 +302,7 @@ impl QueryCoverage {
         text + "\n"
     }
 
-    /// The tasks' CPU time by samples and by Spark's account.
+    /// The tasks' CPU time by samples and by Spark's metrics.
     fn cpu(&self) -> String {
         let with = self.spark_s + self.deserialize_s;
         let by = |spark: f64| 100.0 * (self.sampled_s / spark - 1.0);

@@ -1,4 +1,4 @@
-//! Which resource limits a job, where that is known: real Spark jobs that compute, that read, and that do both.
+//! Whether unfuse finds the known bottleneck of real Spark jobs: jobs that compute, that read, and that do both.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -14,10 +14,10 @@ use crate::page::{Figure, Measuring};
 use crate::random::Random;
 use crate::spark::{Spark, Tool};
 
-/// Files that jobs read; a task each.
+/// Number of files that jobs read, with one task for each.
 const FILES: usize = 16;
 
-/// The jobs, and what must limit them.
+/// The jobs, and the resources that can limit them.
 const JOBS: [(&str, &str, &[&str]); 3] = [
     ("compute", "computes only", &["cpu"]),
     ("read", "reads files only", &["disk"]),
@@ -112,7 +112,7 @@ impl Impact {
         page.finish(self.repeat, figures, &body)
     }
 
-    /// What `unfuse impact measure` says of a job.
+    /// The answer of `unfuse impact measure` for a job.
     fn answer(&self, spark: &Spark, job: &str, data: &Path, out: &Path) -> Result<Value> {
         let program = spark.scratch().join("impact.py");
         fs::write(&program, include_str!("../assets/impact.py"))?;
@@ -193,7 +193,7 @@ fn interval(value: &Value, digits: usize) -> String {
     }
 }
 
-/// A verdict in a word or two.
+/// A verdict in a few words.
 fn found(verdict: &Value) -> String {
     let certainty = verdict["certainty"]
         .as_str()

@@ -1,5 +1,5 @@
-//! Work whose operator is known: in each query one operator calls a marked function, and every sample in that function should be
-//! given to that operator.
+//! Work whose operator is known: in each query one operator calls a marked function. Every sample in that function should be
+//! attributed to that operator.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -40,21 +40,21 @@ pub struct Marked {
 }
 
 const DEFAULT_SPARK: &str = "4.3";
-/// Some ten thousand rows of lineitem at scale factor 1.
+/// About 40,000 rows of lineitem at scale factor 1.
 const ROWS: &str = "l_orderkey < 40000";
-/// Some hundred.
+/// About 1,600 rows.
 const FEW: &str = "l_orderkey < 1600";
-/// Functions that are not registered for SQL: those of the views `mapped` and `marked`, and what the job registers itself.
+/// Functions that are not registered for SQL: those of the views `mapped` and `marked`, and the one that the job registers.
 const NOT_OF_SQL: [&str; 4] = ["MapElements", "Scan", "Write", PYTHON];
 /// The function of a Python worker; no sample of the JVM is in it.
 const PYTHON: &str = "Python";
 /// Needs Spark 4.3.
 const COMPILED_BY_JAVAC: &str = "javac";
 
-/// How Spark runs the plans: a name, and the settings that it takes.
+/// How Spark runs the plans: a name, and the settings for it.
 type Way = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// All ways. Each keeps the settings of those before it.
+/// All ways. Each keeps the settings of the previous ones.
 const WAYS: [Way; 5] = [
     ("fused", &[]),
     (COMPILED_BY_JAVAC, &[("spark.sql.codegen.compiler", "jdk")]),
@@ -85,7 +85,7 @@ struct Query {
     mark: String,
     operator: String,
     sql: String,
-    /// The format that its rows are written in.
+    /// The format in which its rows are written.
     #[serde(default = "nowhere")]
     sink: String,
 }
@@ -94,7 +94,7 @@ fn nowhere() -> String {
     NOWHERE.to_owned()
 }
 
-/// What `unfuse export --format json` says of a query.
+/// The output of `unfuse export --format json` for a query.
 #[derive(Deserialize)]
 struct ExportedQuery {
     frames: Vec<Frame>,
@@ -119,14 +119,14 @@ struct Sample {
 struct FunctionSamples {
     /// Time that the operator waited for Python workers, s.
     waited_s: f64,
-    /// CPU time of the function by its own account, s.
+    /// CPU time of the function as it measures itself, s.
     spent_s: f64,
     /// CPU time of the samples with the function on the stack, s.
     sampled_s: f64,
     /// CPU time of all samples of the operator in these queries, s.
     given_s: f64,
     samples: u64,
-    /// Samples by the operator that they were given to.
+    /// Samples by the operator to which they were attributed.
     operators: BTreeMap<String, u64>,
 }
 
@@ -144,7 +144,7 @@ impl Marked {
         )
     }
 
-    /// What the page is called after.
+    /// The name of the page.
     fn name(&self) -> Result<String> {
         let mut name = "marked".to_owned();
         if self.spark != DEFAULT_SPARK {
@@ -162,7 +162,7 @@ impl Marked {
         Ok(name)
     }
 
-    /// The ways that this Spark knows.
+    /// The ways that this Spark supports.
     fn ways(&self) -> impl Iterator<Item = Way> {
         let knows_javac = self.spark == DEFAULT_SPARK;
         WAYS.into_iter()
@@ -179,7 +179,7 @@ impl Marked {
         Ok(wanted)
     }
 
-    /// What landed where, by way and function.
+    /// Runs the queries. Returns the samples of each function, by way and function.
     fn run(&self, spark: &Spark, queries: &[Query]) -> Result<BTreeMap<String, FunctionSamples>> {
         let functions = queries.iter().map(|query| query.mark.clone());
         let setup = Setup {
@@ -191,7 +191,7 @@ impl Marked {
             }),
             ..Setup::default()
         };
-        // Adaptive execution could choose another join than the hint asks for.
+        // Adaptive execution could choose a join other than the hinted one.
         let conf = vec!["spark.sql.adaptive.enabled=false".to_owned()];
         let tool = Tool::Unfuse(format!("rate={}", self.rate), conf);
         let mut session = spark.start(&setup, &tool)?;
@@ -382,7 +382,8 @@ fn key(way: &str, query: &Query) -> String {
     format!("{way}/{}", query.mark)
 }
 
-/// Of each way: the share that is right of all samples, and of the function with the lowest.
+/// Figures of each way: the CPU time that operators miss, the share of right samples of all
+/// functions, and the lowest share of a function.
 fn figures(queries: &[Query], landed: &BTreeMap<String, FunctionSamples>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (way, _) in WAYS {

@@ -1,6 +1,6 @@
-//! What recording costs while it goes on: queries in one warm JVM, with the profiler recording and paused in turn. The same
-//! compiled code runs in both, so chance in the JIT compiler cancels. What a pause does not take away (the agent itself, frame
-//! pointers, debug information, lines in generated code) is not measured here: see `unfuse-bench overhead --breakdown`.
+//! The cost of recording while it runs: queries in one warm JVM, with the profiler recording and paused in turn. Both run the
+//! same compiled code, so chance in the JIT compiler cancels out. A pause does not remove the agent itself, frame pointers,
+//! debug information or lines in generated code. Their cost is not measured here: see `unfuse-bench overhead --breakdown`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,7 +21,7 @@ use crate::spark::{Setup, Spark, Tool};
 use crate::stats;
 
 const MEASURES: [&str; 3] = ["profiler", "jvmti-agent/src", "spark-patches/src"];
-/// Pairs before the first look at the interval.
+/// Number of pairs before the interval is checked.
 const FEWEST: usize = 10;
 
 /// Queries in one JVM, recorded and paused in turn, until the interval is narrow
@@ -51,7 +51,7 @@ pub struct OnOff {
     seed: u64,
 }
 
-/// What a block took.
+/// The times of a block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Took {
     wall_s: f64,
@@ -60,12 +60,12 @@ struct Took {
     beside_before_s: Option<f64>,
 }
 
-/// A block with the profiler recording and one with it paused, next to each other.
+/// Two blocks in succession: one with the profiler recording and one with it paused.
 struct Pair {
     on: Took,
     off: Took,
-    /// CPU time of the profiler's processes from the beginning of this pair to that of the next, s. What is sampled in one block
-    /// is in part resolved and written in the next.
+    /// CPU time of the profiler's processes from the start of this pair to the start of the next, s. They resolve and write a
+    /// part of a block's samples only during the next block.
     beside_s: f64,
 }
 
@@ -79,7 +79,7 @@ impl Pair {
     }
 }
 
-/// A JVM and the queries it is asked for.
+/// A JVM and its queries.
 struct Job<'a> {
     spark: &'a Spark,
     session: Session,
@@ -127,7 +127,7 @@ impl OnOff {
         page.finish(1, figures, &self.body(&blocks, &pairs))
     }
 
-    /// Warms up, and puts queries together that take about as long as a block.
+    /// Warms up, and groups the queries into blocks of about the requested length.
     fn blocks(&self, job: &mut Job<'_>) -> Result<Vec<Vec<String>>> {
         let mut blocks: Vec<Vec<String>> = Vec::new();
         let names: Vec<String> = job.queries.keys().cloned().collect();
@@ -144,7 +144,7 @@ impl OnOff {
                 left -= took.wall_s;
                 blocks.last_mut().context("a block")?.push(name.clone());
             }
-            // A single short query is repeated.
+            // Repeats a single short query until it fills a block.
             if let [only] = &mut blocks[..]
                 && left > 0.0
             {
@@ -157,7 +157,7 @@ impl OnOff {
         Ok(blocks)
     }
 
-    /// Pairs of blocks until both intervals are narrow or the time is over.
+    /// Measures pairs of blocks until both intervals are narrow or the time is over.
     fn pairs(&self, job: &mut Job<'_>, blocks: &[Vec<String>]) -> Result<Vec<Pair>> {
         let until = Instant::now() + Duration::from_secs(60 * self.minutes);
         let mut random = Random(self.seed);

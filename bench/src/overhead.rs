@@ -1,5 +1,5 @@
-//! What profiling costs: the same queries without and with each tool. A JVM of each is up at the same time, and they
-//! take turns query by query, so that what is compared is seconds apart: machines that others share drift within minutes.
+//! The cost of profiling: the same queries without and with each tool. The JVMs of all tools are up at the same time and take
+//! turns query by query. So the runs that are compared are seconds apart, because shared machines drift within minutes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -82,13 +82,13 @@ pub struct Overhead {
     pub warm_up: u32,
 }
 
-/// A tool and what its JVMs took.
+/// A tool and the times of its JVMs.
 struct Contender {
     name: String,
     tool: Tool,
-    /// Whether its JVM is recorded in the midst of the rounds to warm up.
+    /// Whether `unfuse record` records its JVM in the middle of the warm-up.
     attach: bool,
-    /// In each run, the rounds of each query in order.
+    /// The rounds of each query in order, by run.
     runs: Vec<BTreeMap<String, Vec<Round>>>,
 }
 
@@ -135,7 +135,7 @@ impl Overhead {
         )
     }
 
-    /// One run: a JVM of each contender, each query by one after the other.
+    /// One run: starts a JVM for each contender, and runs each query in all of them, one after the other.
     fn take_turns(
         &self,
         spark: &Spark,
@@ -151,10 +151,11 @@ impl Overhead {
             sessions.push(spark.start(&work.setup, &contender.tool)?);
             contender.runs.push(BTreeMap::new());
         }
-        // Another order each time: nobody runs always behind the same neighbour, which may still compile or collect.
+        // The order changes each time, so that no contender always follows the same one,
+        // which may still compile or collect garbage.
         let mut first = run;
         for round in work.numbers() {
-            // It has to warm up again: the JVM compiles its code anew for a recording.
+            // The JVM compiles its code again for a recording, so it needs warm-up rounds afterwards.
             if round == -self.warm_up.cast_signed() / 2 {
                 for (contender, session) in contenders.iter().zip(&mut sessions) {
                     if contender.attach {
@@ -236,7 +237,7 @@ impl Overhead {
             .collect())
     }
 
-    /// What runs beside a query in turn, each with its name in the results.
+    /// The tools that are compared, each with its name in the results.
     fn tools(&self) -> Result<Vec<(String, Tool)>> {
         let mut tools = vec![("without".to_owned(), Tool::None)];
         if self.breakdown {
@@ -291,7 +292,7 @@ impl Overhead {
         Ok(tools)
     }
 
-    /// What the results are called after.
+    /// The name of the results.
     fn name(&self) -> String {
         let queries = match &self.sql {
             Some(path) => path.file_stem().map_or_else(
@@ -309,7 +310,7 @@ impl Overhead {
         }
     }
 
-    /// Of each contender the ratios, and where tasks are short what each costs.
+    /// The ratios of each contender and, if tasks are short, the cost of a task.
     fn figures(&self, contenders: &[Contender]) -> Vec<Figure> {
         let plain = &contenders[0];
         let mut figures = Vec::new();
@@ -385,7 +386,7 @@ impl Overhead {
         body + "\n"
     }
 
-    /// Wall time of each query, where there are several.
+    /// Wall time of each query, if there are several.
     fn per_query(&self, contenders: &[Contender]) -> String {
         let names: Vec<&String> = contenders[0].runs[0].keys().collect();
         if names.len() < 2 {
@@ -416,7 +417,7 @@ impl Overhead {
 }
 
 impl Contender {
-    /// Of each run the logarithm of the ratio to a run without a tool: the median over rounds, the mean over queries.
+    /// The logarithm of each run's ratio to the first contender: the median over rounds, then the mean over queries.
     fn logs(&self, plain: &Self, of: fn(&Round) -> f64) -> Vec<f64> {
         let runs = self.runs.iter().zip(&plain.runs);
         runs.map(|(with, without)| {
@@ -430,7 +431,7 @@ impl Contender {
         .collect()
     }
 
-    /// Of each run what each of the 10,000 tasks took more than without a tool, µs.
+    /// By how much each of the 10,000 tasks takes longer than with the first contender, µs, by run.
     fn more_per_task(&self, plain: &Self, of: fn(&Round) -> f64) -> Vec<f64> {
         const TASKS: f64 = 10_000.0;
         let runs = self.runs.iter().zip(&plain.runs);
@@ -475,7 +476,7 @@ fn median_of_pairs(with: &[Round], without: &[Round], of: impl Fn(&Round, &Round
     stats::median(&mut pairs)
 }
 
-/// What a task costs more, µs of CPU and of wall time on its core.
+/// The additional cost of a task, µs of CPU and of wall time on its core.
 fn per_task(contenders: &[Contender]) -> String {
     let mut table = String::from(
         "\nMore than without, for each of the 10,000 tasks; the median of each run, their mean and its 95% confidence \

@@ -1,4 +1,4 @@
-//! Completion time: how far both models are from runs that they were not fitted to.
+//! Completion time: the errors of both models for runs that they were not fitted to.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,19 +25,20 @@ pub struct Sizing {
     logs: Option<PathBuf>,
 }
 
-/// Runs of the first point that is held out: how far they are apart is what no prediction can know.
+/// Runs of the first held-out point. No prediction can be more exact than their spread.
 const REPEATED: usize = 3;
 
 /// A job of assets/sizing.py, with its runs: slots, size, iterations.
 struct Job {
     name: &'static str,
-    /// What it does.
+    /// A description of its work.
     about: &'static str,
     fitted: &'static [[u32; 3]],
     held_out: &'static [[u32; 3]],
 }
 
-/// Runs are in an order that mixes all three, so that what else the machine does is not taken for one of them.
+/// The order of the runs mixes slots, size and iterations, so that other work of the
+/// machine does not look like an effect of one.
 const JOBS: [Job; 2] = [
     Job {
         name: "waiting",
@@ -184,13 +185,13 @@ fn logs_of(dir: &Path) -> Result<Logs> {
     Ok(read(&[dir.to_owned()], &GivenValues::default())?)
 }
 
-/// Whether a run was at a point; jobs take sizes in their own units.
+/// Whether a run was made at a point. Each job has its own unit of size.
 fn is_at(run: &Run, [slots, size, iterations]: [u32; 3]) -> bool {
     let near = |a: f64, b: u32| (a / f64::from(b) - 1.0).abs() < 0.01;
     near(run.at.slots, slots) && near(run.at.bytes, size) && near(run.at.iterations, iterations)
 }
 
-/// A job's rows, and what was predicted for each run that was held out.
+/// Adds a job's rows, and the predictions for each held-out run. Returns the figures.
 fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let wanted = job.fitted.len() + job.held_out.len() + REPEATED - 1;
@@ -255,7 +256,7 @@ fn tell(job: &Job, logs: Logs, body: &mut String, details: &mut String) -> Resul
     Ok(figures)
 }
 
-/// How much the times of one run differ that was made several times.
+/// Adds the spread of the run that was repeated.
 fn tell_repeated(job: &Job, profile: &Profile, held: &[Run], details: &mut String) {
     let repeated: Vec<f64> = held
         .iter()
@@ -276,7 +277,7 @@ fn tell_repeated(job: &Job, profile: &Profile, held: &[Run], details: &mut Strin
     }
 }
 
-/// A row for each run that was held out, with what both models predict.
+/// Adds a row for each held-out run, with the predictions of both models.
 fn tell_held_out(profile: &Profile, held: &[Run], details: &mut String) -> Result<()> {
     details.push_str("| held out: slots | size | iterations | T_Rec, s | closed form, s | interval | replay, s | interval |\n|---|---|---|---|---|---|---|---|\n");
     for run in held {
@@ -308,12 +309,12 @@ fn preparations(runs: &[Run]) -> String {
     format!("{:.1} to {:.1} s", range.least, range.most)
 }
 
-/// How a prediction for a held-out run did; relative to what the run took.
+/// The quality of a prediction for a held-out run, relative to the run's time.
 struct Guess {
     error: f64,
-    /// The error of what follows the preparation, which on a machine with other work to do is the most uncertain.
+    /// The error of the time after the preparation. On a busy machine the preparation is the most uncertain part.
     after: f64,
-    /// Whether the interval has the truth, and how wide it is.
+    /// Whether the interval contains the run's time, and the width of the interval.
     inside: bool,
     width: f64,
 }
@@ -333,7 +334,7 @@ fn errors(profile: &Profile, held: &[Run], model: Model) -> Result<Vec<Guess>> {
     held.iter().map(of).collect()
 }
 
-/// Of each point that was held out the mean error over its runs, %: repeating an easy point must not make the mean better.
+/// The mean error over the runs of each held-out point, %. Repeating an easy point must not improve the mean.
 fn by_point(job: &Job, held: &[Run], errors: &[Guess]) -> Vec<f64> {
     let at = |point: [u32; 3]| -> Vec<f64> {
         let both = held.iter().zip(errors);
@@ -348,7 +349,7 @@ fn by_point(job: &Job, held: &[Run], errors: &[Guess]) -> Vec<f64> {
         .collect()
 }
 
-/// The error of a model, and once more if it is the one that cross-validation chose.
+/// The error of a model. The model that cross-validation chose gets a second figure.
 fn figures_of(job: &Job, profile: &Profile, model: Model, by_point: &[f64]) -> Vec<Figure> {
     let figure = |key: &str, what: &str| {
         Figure::from_runs(

@@ -1,4 +1,4 @@
-//! Which records are slow, where that is known: PerfDebug's experiments (RQ2, RQ3).
+//! Whether known slow records are found: PerfDebug's experiments (RQ2, RQ3).
 
 use std::fmt::Write;
 use std::fs;
@@ -31,29 +31,29 @@ pub struct Skew {
     pub seed: u64,
 }
 
-/// A record is made to take from 1 s to this, ms.
+/// The longest extra time of a slow record, ms; the shortest is 1 s.
 const LONGEST: u64 = 4000;
 
 /// One trial of a program.
 struct Trial {
-    /// The expensive input of the slowest result is the slow record.
+    /// Whether the expensive input of the slowest result is the slow record.
     by_result: bool,
-    /// So is the first of the slow records.
+    /// Whether the first of the slow records is the slow record.
     by_time: bool,
-    /// The inputs that the slowest result came from: what provenance alone says.
+    /// Number of inputs of the slowest result. Provenance alone cannot choose among them.
     lineage: f64,
-    /// Times with records followed, over those of Spark alone, both without a slow record.
+    /// Time with records followed ÷ time of Spark alone, both without a slow record.
     followed: Ratio,
-    /// The same with tasks noted only, which is enough to detect skew.
+    /// The same with only tasks recorded, which is enough to detect skew.
     detected: Ratio,
     /// Time of `unfuse skew` on the run with a slow record, s.
     answer_s: f64,
 }
 
-/// What a run took, or two over each other.
+/// Times of a run, or ratios of the times of two runs.
 #[derive(Debug, Clone, Copy)]
 struct Ratio {
-    /// From the start of `spark-submit` until it has ended and nobody writes to the profile any more.
+    /// From the start of `spark-submit` until it has ended and no process writes to the profile.
     whole: f64,
     /// The job inside Spark.
     job: f64,
@@ -151,7 +151,7 @@ impl Skew {
             whole: 0.0,
             job: 0.0,
         }; 3];
-        // Which comes first changes from trial to trial.
+        // The order changes from trial to trial.
         for turn in 0..tools.len() {
             let index = (number as usize + turn) % tools.len();
             took[index] = run(&format!("run-{index}"), &tools[index], "none")?;
@@ -238,7 +238,7 @@ fn row(body: &mut String, program: &str, trials: &[Trial]) -> Vec<Figure> {
     figures
 }
 
-/// Where the line of a number begins, bytes.
+/// The offset of a line in the file, bytes, from its number.
 fn offset(input: &Path, number: u64) -> Result<Value> {
     let text = fs::read_to_string(input)?;
     let lines = text.split_inclusive('\n').take(usize::try_from(number)?);

@@ -1,5 +1,5 @@
-//! What grows while a JVM runs for long: memory of the JVM and of the processes beside it, the code map,
-//! the profile, under a program that makes and drops classes and threads all the time.
+//! Growth during a long run: memory of the JVM and of the processes beside it, the code map, and the
+//! profile. The program creates and drops classes and threads all the time.
 
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -20,15 +20,15 @@ use crate::page::{Figure, Measuring, slug};
 use crate::plot::{self, Panel};
 use crate::stats;
 
-/// How often everything is read.
+/// Time between two readings.
 const EVERY: Duration = Duration::from_secs(5);
-/// The part of the time that counts as warming up.
+/// The share of the time that counts as warm-up.
 const WARM_UP: f64 = 0.25;
-/// The rest is cut into so many pieces, whose means are the points of the line: neighbouring readings
-/// are no independent ones.
+/// Number of pieces into which the rest is cut. Their means are the points of the line, because
+/// neighbouring readings are not independent.
 const PIECES: usize = 15;
 const MEASURES: [&str; 3] = ["profiler", "jvmti-agent/src", "spark-patches/src"];
-/// In the environment of the JVM, and so of the processes forked from it.
+/// Environment variable of the JVM, which the processes forked from it inherit.
 const MARK: &str = "UNFUSE_SOAK";
 
 /// Memory of a JVM that makes and drops classes and threads all the time, and of all that belongs to it
@@ -45,7 +45,7 @@ pub struct Soak {
     pub pair: bool,
 }
 
-/// Something that was read again and again: (minute, value).
+/// Readings of one value over time: (minute, value).
 struct Curve {
     name: &'static str,
     unit: &'static str,
@@ -60,7 +60,7 @@ struct Memory {
     processes: u32,
 }
 
-/// What is read, with its unit; the last two with `--pair` only.
+/// The values that are read, with their units; the last two only with `--pair`.
 const NAMES: [(&str, &str); 12] = [
     ("JVM, RSS", "KiB"),
     ("JVM, PSS", "KiB"),
@@ -176,7 +176,7 @@ impl Soak {
     }
 }
 
-/// The slopes, and of the JVM's memory also how much steeper it is than without unfuse.
+/// The slopes, and how much steeper the slopes of the JVM's memory are than without unfuse.
 fn figures(curves: &[Curve]) -> Vec<Figure> {
     let of = |curve: &Curve| stats::line(&curve.pieces());
     let mut figures: Vec<Figure> = curves
@@ -220,7 +220,7 @@ fn figures(curves: &[Curve]) -> Vec<Figure> {
 /// A running program; killed when dropped.
 struct Jvm {
     process: Child,
-    /// What it and the processes forked from it have in their environment.
+    /// The entry in the environment of this JVM and of the processes forked from it.
     mark: String,
 }
 
@@ -271,7 +271,7 @@ impl Drop for Jvm {
 }
 
 impl Curve {
-    /// What counts: the means of the pieces after the first quarter.
+    /// The points of the line: the means of the pieces after the first quarter.
     fn pieces(&self) -> Vec<(f64, f64)> {
         let after = &self.points[(self.points.len() as f64 * WARM_UP) as usize..];
         after

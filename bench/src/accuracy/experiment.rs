@@ -1,4 +1,4 @@
-//! The queries of an experiment, and which samples belong to which of its columns.
+//! The queries of an experiment, and the column of the table that counts each sample.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -12,23 +12,23 @@ use crate::spark::{Canonical, statements_of};
 
 /// The operators of the canonical query, as the columns of table A.1.
 pub const OPERATORS: [&str; 4] = ["scan", "filter", "join", "aggregate"];
-/// The query that no other stands for.
+/// The name of the unaltered query.
 pub const REFERENCE: &str = "reference";
 
 /// The queries, and the operators whose samples are counted.
 pub struct Experiment {
-    /// The queries' names and texts; those that are no reference are named after the column that they put work into.
+    /// The texts of the queries by name. An altered query has the name of the column whose operator gets the added work.
     pub queries: BTreeMap<String, String>,
     /// Operators whose samples are counted.
     pub columns: Vec<String>,
-    /// Whether it is the canonical one: its columns are [`OPERATORS`], and its largest stage counts, not all.
+    /// Whether the query is the canonical one. Then the columns are [`OPERATORS`], and only the largest stage counts.
     pub canonical: bool,
 }
 
 /// Samples of one run, by operator, and Spark's CPU time.
 #[derive(Debug, Clone)]
 pub struct Distribution {
-    /// Those that have a column, in order, and the sum of all others.
+    /// Samples of each column, in order, then the sum of all other operators.
     pub operators: Vec<f64>,
     /// All samples.
     pub all: f64,
@@ -41,7 +41,7 @@ impl Experiment {
     pub fn with_rounds(rounds: u32) -> Self {
         let reference = Canonical::REFERENCE;
         let spin = |value: &str| format!("spin({value}, {rounds})");
-        // No column that the reference does not read, so that the scan stays the same.
+        // Uses only columns that the reference reads, so that the scan stays the same.
         let predicate = format!(
             "date_add(l_commitdate, cast({} - l_suppkey AS int)) > DATE '1993-01-01'",
             spin("l_suppkey")
@@ -68,7 +68,7 @@ impl Experiment {
         ])
     }
 
-    /// Forms of the canonical query.
+    /// Forms of the canonical query, by name.
     pub fn canonical<'a>(queries: impl IntoIterator<Item = (&'a str, Canonical<'a>)>) -> Self {
         let queries = queries.into_iter();
         Self {
@@ -80,7 +80,7 @@ impl Experiment {
         }
     }
 
-    /// Another query, from a file.
+    /// Reads another query from a file.
     ///
     /// # Errors
     /// If it lacks the reference or an altered query.
@@ -104,7 +104,7 @@ impl Experiment {
         })
     }
 
-    /// The columns that a query puts work into, with their places.
+    /// The altered columns, with their indices.
     pub fn altered(&self) -> impl Iterator<Item = (usize, &str)> {
         let columns = self.columns.iter().map(String::as_str).enumerate();
         columns.filter(|(_, name)| self.queries.contains_key(*name))
@@ -119,7 +119,7 @@ impl Experiment {
         }
     }
 
-    /// Whose samples an operator's are.
+    /// The column that counts an operator's samples.
     fn column(&self, operator: &str) -> Option<usize> {
         if self.canonical {
             return match operator {
@@ -135,7 +135,7 @@ impl Experiment {
         self.columns.iter().position(named)
     }
 
-    /// Samples by operator in stages of a profile, and all of these stages.
+    /// Samples by operator in the given stages of a profile, and all samples of these stages.
     pub fn by_regions(&self, profile: &Profile, query: i64, stages: &[i32]) -> (Vec<f64>, f64) {
         let (mut operators, mut all) = (vec![0.0; self.columns.len() + 1], 0.0);
         for stage in stages {
@@ -155,8 +155,8 @@ impl Experiment {
     }
 }
 
-/// What the DataFlint plugin shows for the operators of a stage, ms. It does not wrap the aggregation, for which it shows what Spark
-/// measures.
+/// Times of the operators of a stage, ms, as the DataFlint plugin shows them. It does not wrap the aggregation, for which it
+/// shows Spark's metric.
 pub fn by_durations(timings: Option<&HashMap<(String, String), f64>>) -> Vec<f64> {
     let of = |operator: &str, metric: &str| {
         let key = (operator.to_owned(), metric.to_owned());
@@ -174,7 +174,7 @@ pub fn by_durations(timings: Option<&HashMap<(String, String), f64>>) -> Vec<f64
     ]
 }
 
-/// As much as methods tell of folded stacks of the canonical query, and all samples of its stage.
+/// Samples by operator in folded stacks of the canonical query, from the names of methods alone, and all samples of its stage.
 pub fn by_methods(folded: &str) -> (Vec<f64>, f64) {
     let mut operators = vec![0.0; OPERATORS.len() + 1];
     let mut all = 0.0;
@@ -187,14 +187,14 @@ pub fn by_methods(folded: &str) -> (Vec<f64>, f64) {
     (operators, all)
 }
 
-/// The column that the innermost generated method of a stack names, if there is one. A consume method is named after its
-/// operator. The scan's loop is in the method that drives the aggregation, where nothing but the scan's code is left if all
-/// operators are split.
+/// The column that the innermost generated method of a stack names, if there is one. A consume method has the name of its
+/// operator. The method that drives the aggregation contains the scan's loop. If all operators are split, it contains no other
+/// operator's code, so it counts as the scan.
 fn place_of(stack: &str) -> Option<usize> {
     let generated = stack
         .rsplit(';')
         .find_map(|frame| frame.split_once("GeneratedIteratorForCodegenStage"));
-    // After the number of the stage: `.method`, or `$class.method` for the hash map of an aggregation.
+    // After the stage number follows `.method`, or `$class.method` for the hash map of an aggregation.
     let name = generated?
         .1
         .trim_start_matches(|c: char| c.is_ascii_digit());
@@ -237,7 +237,7 @@ mod tests {
         let altered: Vec<&str> = experiment.altered().map(|(_, name)| name).collect();
         assert_eq!(altered, OPERATORS[1..]);
         for (name, sql) in &experiment.queries {
-            // The grouping key stands in the query twice and is computed once.
+            // The query contains the grouping key twice, but Spark computes it once.
             let calls = sql.matches("spin(").count();
             let expected = match name.as_str() {
                 REFERENCE => 0,

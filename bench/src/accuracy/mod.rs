@@ -1,5 +1,5 @@
-//! The experiment of the thesis's section 5.2: overhead put into one operator of the canonical query, or of another one,
-//! and how much of it a profiler finds there.
+//! The experiment of the thesis's section 5.2: adds overhead to one operator of the canonical query, or of another one, and
+//! measures how much of it a profiler finds there.
 
 mod experiment;
 mod subjects;
@@ -69,14 +69,14 @@ pub struct Accuracy {
     pub dataflint: Option<PathBuf>,
 }
 
-/// Times over that `lineitem` is there by default: the thesis's experiment takes 20 minutes then.
+/// How often `lineitem` is repeated by default. The thesis's experiment then takes 20 minutes.
 pub const LINEITEMS: u32 = 2;
 
 impl Accuracy {
-    /// Measures and writes `accuracy.md` and `accuracy.svg`, after each profiler what there is so far.
+    /// Measures and writes the page: after each profiler with the results so far, and the diagram at the end.
     ///
     /// # Errors
-    /// If the queries cannot be run, or after all others if one profiler failed.
+    /// If the queries cannot be run. If a profiler fails, only after all others have been measured.
     pub fn measure(&self, results: &Path) -> Result<()> {
         if self.runs == 0 || self.rates.is_empty() {
             bail!("--runs and --rates must not be empty");
@@ -109,12 +109,12 @@ impl Accuracy {
         fs::create_dir_all(results)?;
         for subject in &subjects {
             bar.set_message(subject.name.clone());
-            // Hours of other measurements must not go with one that fails.
+            // A profiler that fails must not discard hours of other measurements.
             match subject.run(&spark, &experiment, (self.warm_up, self.runs)) {
                 Ok(measured) => findings.add(subject, &experiment, &measured),
                 Err(error) => {
                     let why = format!("{}: {error:#}", subject.name);
-                    // The page has one line for it; the end of the program says all.
+                    // The page has one line for the failure. The program prints the whole error at its end.
                     let words: Vec<&str> = why.split_whitespace().take(40).collect();
                     findings.missing.push(words.join(" "));
                     failed.push(why);
@@ -146,7 +146,7 @@ impl Accuracy {
         Ok(())
     }
 
-    /// What the results are called after.
+    /// The name of the page and of the diagram.
     fn name(&self) -> String {
         match (
             self.sql.as_deref().and_then(Path::file_stem),
@@ -201,7 +201,7 @@ impl Accuracy {
             .collect()
     }
 
-    /// The others that the thesis's experiment is for and that have no jar.
+    /// Profilers of the thesis's experiment that cannot be measured, because no jar was given for them.
     fn not_asked_for(&self) -> Vec<String> {
         let mut missing = Vec::new();
         if self.thesis && self.spark_profiler.is_empty() {

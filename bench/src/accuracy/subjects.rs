@@ -14,7 +14,7 @@ use crate::{foreign, tools};
 
 /// A profiler at a rate.
 pub struct Subject {
-    /// For people.
+    /// The name for the reader.
     pub name: String,
     rate: u32,
     kind: Kind,
@@ -27,29 +27,30 @@ pub enum Kind {
     Unfuse,
     /// async-profiler by methods.
     Methods(Split),
-    /// async-profiler's recordings with lines, and our regions to tell what the lines are.
+    /// async-profiler's recordings with lines. Our regions show which operator a line belongs to.
     Lines,
-    /// The same of the JDK's own recorder.
+    /// The same for recordings of the JDK's Flight Recorder.
     FlightRecorder,
     /// Spark's profiler connector, by methods: its jar and that of async-profiler's loader.
     SparkProfiler(Vec<PathBuf>),
-    /// What the DataFlint plugin's wrappers measure around operators, as it is: with all that is fused above or below.
+    /// Durations that the DataFlint plugin's wrappers measure around operators, unchanged. They include all operators
+    /// that are fused above or below.
     Durations(PathBuf),
 }
 
-/// Which consume functions Spark puts into methods of their own.
+/// The consume functions that Spark splits off into methods of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Split {
     /// None.
     Off,
     /// Those of operators that use all their columns, as Spark does by default.
     Spark,
-    /// Those of all operators, as the thesis's MLSS.
+    /// Those of all operators, as in the thesis's MLSS.
     All,
 }
 
 impl Subject {
-    /// A profiler at a rate in Hz; durations have none.
+    /// A profiler at a rate in Hz; the rate of durations is ignored.
     pub fn new(kind: Kind, rate: u32) -> Self {
         let name = match &kind {
             Kind::Unfuse => "unfuse",
@@ -76,12 +77,12 @@ impl Subject {
         }
     }
 
-    /// Whether E has an error of counting: durations count nothing.
+    /// Whether E has a sampling error: durations are not counted samples.
     pub fn counts_samples(&self) -> bool {
         !matches!(self.kind, Kind::Durations(_))
     }
 
-    /// Runs an experiment's queries; distributions of the runs that count, by query.
+    /// Runs an experiment's queries. Returns the distributions of the runs that count, by query.
     ///
     /// # Errors
     /// If the job or the profiler fails.
@@ -128,14 +129,14 @@ impl Subject {
         if found.len() != work.queries.len() {
             bail!("the event log {} lacks queries", run.event_log.display());
         }
-        // Profiles of many runs fill a disk.
+        // Removes the run's directory, because many profiles would fill the disk.
         let _ = run.event_log.ancestors().nth(2).map(fs::remove_dir_all);
         Ok(found)
     }
 
-    /// What to run with, and what the job has to do for it.
+    /// The tool of the JVM. Adds to `setup` what the job has to do for it.
     fn tool(&self, spark: &Spark, setup: &mut Setup) -> Result<Tool> {
-        // Our agent takes no sample then; it tells which line is whose.
+        // With rate 0 our agent takes no samples. It only records which operator each line belongs to.
         let regions = |conf| Tool::Unfuse("rate=0".to_owned(), conf);
         let into = spark.scratch().to_owned();
         match &self.kind {
@@ -165,7 +166,7 @@ impl Subject {
         }
     }
 
-    /// Lets async-profiler sample each query; settings of Spark for that.
+    /// Lets async-profiler sample each query. Returns the settings of Spark for that.
     fn async_profiler(
         &self,
         into: PathBuf,
@@ -183,12 +184,12 @@ impl Subject {
         Ok(vec![format!("spark.driver.extraClassPath={jar}")])
     }
 
-    /// CPU time between samples, as async-profiler takes it.
+    /// CPU time between samples, in the form that async-profiler accepts.
     fn interval(&self) -> String {
         format!("{}us", 1_000_000 / self.rate)
     }
 
-    /// Of each execution the samples by operator, and all.
+    /// For each execution the samples by operator, and all samples.
     fn read(
         &self,
         spark: &Spark,
@@ -202,7 +203,7 @@ impl Subject {
         match &self.kind {
             Kind::Unfuse => by_regions(experiment, run, counted),
             Kind::Lines | Kind::FlightRecorder => {
-                // The JDK's recorder gives no state that the converter takes for use of the CPU.
+                // The converter recognises no thread state of the JDK's recorder as CPU use, so no filter is given.
                 let options: &[&str] = if self.kind == Kind::Lines {
                     &["--cpu"]
                 } else {
@@ -257,7 +258,7 @@ impl Subject {
 struct CountedRun {
     execution: Execution,
     query: String,
-    /// The name of its file, if the profiler leaves one for each run.
+    /// The name of its recording, if the profiler writes one for each run.
     recording: String,
 }
 
@@ -274,7 +275,7 @@ fn by_regions(
     Ok(counted.iter().map(read).collect())
 }
 
-/// What methods tell of a recording's samples during an execution.
+/// Samples of a recording during an execution, by the names of methods.
 fn slice(recording: &Path, execution: &Execution) -> Result<(Vec<f64>, f64)> {
     let (from, to) = (
         execution.started_ms.to_string(),

@@ -10,7 +10,7 @@ use crate::page::{Figure, slug};
 use crate::plot::Bar;
 use crate::stats;
 
-/// What came out for all profilers so far.
+/// The results of all profilers so far.
 #[derive(Default)]
 pub struct Findings {
     /// Figures of the page.
@@ -23,11 +23,12 @@ pub struct Findings {
     tables: String,
 }
 
-/// What came out for one altered operator.
+/// The results for one altered operator.
 struct Outcome {
     operator: usize,
     runs: Vec<Error>,
-    /// The mean |E| of a profiler without any error, as it only samples; none if it counts nothing.
+    /// The mean |E| of a profiler with no error but chance in sampling and in the CPU time; `None`
+    /// if it does not count samples.
     by_chance: Option<f64>,
 }
 
@@ -43,7 +44,7 @@ struct Error {
 }
 
 impl Findings {
-    /// Nothing yet, but what is missing from the start.
+    /// Findings without results. `missing` lists the profilers that are not measured at all.
     pub fn new(missing: Vec<String>) -> Self {
         Self {
             missing,
@@ -51,7 +52,7 @@ impl Findings {
         }
     }
 
-    /// Adds what a profiler's runs say.
+    /// Adds the results of a profiler's runs.
     pub fn add(
         &mut self,
         subject: &Subject,
@@ -83,7 +84,7 @@ impl Findings {
         }
     }
 
-    /// The tables, the diagram of a file, and what is missing.
+    /// The tables, a link to the diagram, and the profilers that are missing.
     pub fn text(&self, experiment: &Experiment, diagram: &str) -> String {
         let altered: Vec<&str> = experiment.altered().map(|(_, name)| name).collect();
         let mut text = format!(
@@ -125,7 +126,7 @@ fn outcome(
     let base_all = mean(reference, |run| run.all).max(1.0);
     let variance = |samples: f64, all: f64| samples * (1.0 - samples / all);
     let base_variance = variance(base_samples, base_all) / reference.len() as f64;
-    // Neither does what is not altered take the same time in each run.
+    // The unaltered work does not take the same time in each run either.
     let noise_s = match stats::deviation(&reference.iter().map(|run| run.cpu_s).collect::<Vec<_>>())
     {
         deviation if deviation.is_finite() => {
@@ -141,7 +142,7 @@ fn outcome(
             let expected_s = run.cpu_s - base_s;
             let observed_s = run.cpu_s * (samples - base_samples) / all;
             let counting_s = run.cpu_s * (variance(samples, all) + base_variance).sqrt() / all;
-            // The mean of the absolute value of a normal variable.
+            // The mean of |x| for a normal variable x is √(2/π) times its standard deviation.
             chances.push((2.0 / PI).sqrt() * counting_s.hypot(noise_s) / expected_s);
             Error {
                 run: run.clone(),
@@ -191,7 +192,7 @@ fn row(name: &str, reference: &[Distribution], outcomes: &[Outcome]) -> String {
     };
     let all: f64 = runs().map(|run| run.all).sum();
     let in_operators: f64 = runs().map(|run| run.operators.iter().sum::<f64>()).sum();
-    // Times that include those of other operators leave nothing, and less.
+    // Inclusive times add up to more than the total, so the rest is negative.
     let in_none = match 100.0 * (1.0 - in_operators / all) {
         share if share < -1.0 => "inclusive".to_owned(),
         share => format!("{:.2}", share.max(0.0)),
@@ -206,7 +207,7 @@ fn row(name: &str, reference: &[Distribution], outcomes: &[Outcome]) -> String {
     row
 }
 
-/// Every run, as table A.1.
+/// All runs, in the form of table A.1.
 fn table(
     name: &str,
     columns: &[String],

@@ -1,4 +1,5 @@
-//! The experiment with the thesis's proportions of added work to the query's own, and the figures that it published.
+//! The experiment with the thesis's ratios of added work to the query's own work,
+//! and the results that the thesis published.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,17 +17,17 @@ pub static THESIS: LazyLock<Thesis> = LazyLock::new(|| {
     toml::from_str(include_str!("../../assets/thesis.toml")).expect("thesis.toml is tested")
 });
 
-/// What the thesis did, and what it published.
+/// The parameters of the thesis's experiment, and its published results.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thesis {
-    /// Suppliers that its share of them is at scale factor 1.
+    /// The thesis's share of suppliers, as a number of suppliers at scale factor 1.
     suppliers: u32,
     min_commit_date: String,
     reference_s: f64,
-    /// The published overhead of methods for all operators, % of CPU time.
+    /// The published overhead of giving all operators methods of their own, % of CPU time.
     pub mlss_overhead: f64,
-    /// CPU time that it adds to an operator, s.
+    /// CPU time that the thesis adds to an operator, s.
     added_s: BTreeMap<String, f64>,
     published: Vec<PublishedError>,
 }
@@ -36,17 +37,17 @@ pub struct Thesis {
 #[serde(deny_unknown_fields)]
 struct PublishedError {
     profiler: String,
-    /// By operator, %.
+    /// The error by operator, %.
     error: BTreeMap<String, f64>,
 }
 
-/// How many rounds of arithmetic give the thesis's proportions here.
+/// The rounds of arithmetic that give the thesis's ratios on this machine.
 pub struct Calibration {
     reference_s: f64,
     operators: BTreeMap<String, Rounds>,
 }
 
-/// Of one altered operator.
+/// Costs and rounds of one altered operator.
 struct Rounds {
     /// CPU time that calls without a round add, s.
     calls_s: f64,
@@ -57,13 +58,13 @@ struct Rounds {
 }
 
 impl Calibration {
-    /// Rounds of two sizes are enough to tell a call's time from a round's.
+    /// Two numbers of rounds are enough to separate the time of a call from the time of a round.
     const SIZES: [u32; 2] = [0, 400];
 
-    /// Measures briefly what work in each operator costs.
+    /// Measures briefly how much CPU time work in each operator takes.
     ///
     /// # Errors
-    /// If the job fails, or more rounds did not take longer.
+    /// If the job fails, or more rounds do not take longer.
     pub fn measure(spark: &Spark) -> Result<Self> {
         let mut queries = BTreeMap::new();
         for size in Self::SIZES {
@@ -83,7 +84,7 @@ impl Calibration {
             },
         };
         let run = spark.run(&work, &Tool::None)?;
-        // What else the machine does only adds to the CPU time.
+        // Other work of the machine only increases the CPU time, so the minimum counts.
         let mut least: BTreeMap<String, f64> = BTreeMap::new();
         for execution in executions(&run.event_log)? {
             if let Some((query, round)) = execution.description.rsplit_once(' ')
@@ -96,7 +97,7 @@ impl Calibration {
         Self::fit(&least)
     }
 
-    /// From the CPU times of the queries, s.
+    /// Calculates the rounds from the CPU times of the queries, s.
     fn fit(cpu_s: &BTreeMap<String, f64>) -> Result<Self> {
         let of = |query: &str| {
             let found = cpu_s.get(query).copied();
@@ -189,7 +190,7 @@ impl Calibration {
 }
 
 impl Thesis {
-    /// The canonical query as it is here.
+    /// The reference query of this experiment.
     pub fn reference(&self) -> String {
         let predicate = format!("l_commitdate > DATE '{}'", self.min_commit_date);
         self.canonical(&predicate).sql()
@@ -203,7 +204,7 @@ impl Thesis {
         }
     }
 
-    /// The queries with so many rounds of work for each row in an operator.
+    /// The queries, with `rounds` rounds of work for each row in an operator.
     fn experiment(&self, rounds: impl Fn(&str) -> u32) -> Experiment {
         let date = &self.min_commit_date;
         let spin = |operator: &str, value: &str| format!("spin({value}, {})", rounds(operator));
@@ -250,7 +251,7 @@ impl Thesis {
     }
 }
 
-/// A query with a size of work in an operator.
+/// The name of a query with this many rounds of work in an operator.
 fn label(operator: &str, size: u32) -> String {
     format!("{operator}_{size}")
 }

@@ -1,4 +1,4 @@
-//! What the added arithmetic changes in the time of each operator.
+//! How the added arithmetic changes the time of each operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::stats;
 /// CPU time of each operator in one run of a query.
 pub(super) type Run = BTreeMap<String, Time>;
 
-/// CPU time, s, and the bounds that unfuse gives it.
+/// CPU time, s, and the bounds that unfuse reports for it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Time {
     pub(super) s: f64,
@@ -17,12 +17,12 @@ pub(super) struct Time {
     pub(super) high_s: f64,
 }
 
-/// Differences of one altered query to the base query, a value for each run.
+/// Differences between one altered query and the base query, a value for each run.
 #[derive(Default)]
 pub(super) struct Differences {
     pub(super) added: Vec<f64>,
     pub(super) operators: BTreeMap<String, Vec<f64>>,
-    /// Differences of single operators whose bounds hold what was added to them, and all of them.
+    /// Number of operators' differences whose bounds contain the true value, and number of all.
     pub(super) held: (usize, usize),
 }
 
@@ -43,7 +43,7 @@ impl Differences {
         }
     }
 
-    /// Counts the operators whose bounds hold the truth, which is that only one was altered.
+    /// Counts the operators whose bounds contain the true difference: the added time at the altered operator, 0 at all others.
     pub(super) fn check(&mut self, base: &Run, altered: &Run, operator: &str) {
         let operators = |run: &Run| {
             let operators = run.iter().filter(|(name, _)| name.as_str() != HEADINGS);
@@ -72,14 +72,14 @@ impl Differences {
         (share, stats::mean_and_half_width(&left).1 / added)
     }
 
-    /// The operator that was not altered and shows the most of the added time, with that part and half the width of its interval.
+    /// The unaltered operator with the largest part of the added time, with that part and half the width of its interval.
     pub(super) fn most<'a>(&'a self, variant: &'a Variant) -> Option<(&'a str, (f64, f64))> {
         self.others(variant)
             .map(|(name, values)| (name.as_str(), self.part(values)))
             .max_by(|a, b| a.1.0.total_cmp(&b.1.0))
     }
 
-    /// By how much all operators that show less than before do so, as a part of the added time.
+    /// The sum by which other operators decrease, as a part of the added time.
     fn less(&self, variant: &Variant) -> f64 {
         let parts = self.others(variant).map(|(_, values)| self.part(values).0);
         parts

@@ -7,8 +7,8 @@ use super::shapes::{Variant, Work};
 use crate::page::{Figure, slug};
 use crate::stats;
 
-/// The ranges that hold the truth and, for each setting and kind of work, the largest part at other operators, and how far the altered operator's
-/// growth is from what was added.
+/// For each setting, the share of ranges that contain the truth. For each setting and kind of work, the largest part at another
+/// operator, and the altered operator's part that is furthest from the added time.
 pub(super) fn figures(measured: &BTreeMap<&str, BTreeMap<Variant, Differences>>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (setting, variants) in measured {
@@ -69,7 +69,7 @@ pub(super) fn figures(measured: &BTreeMap<&str, BTreeMap<Variant, Differences>>)
     figures
 }
 
-/// A share of the added time and half of its interval, both of 1.
+/// A figure from a share of the added time and half its interval's width, both as fractions of 1.
 fn of_added_time(name: &str, title: &str, (share, half): (f64, f64)) -> Figure {
     Figure::new(&slug(name), title, 100.0 * share, "% of the added time", 1)
         .within(Some([100.0 * (share - half), 100.0 * (share + half)]))

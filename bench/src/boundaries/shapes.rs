@@ -26,9 +26,9 @@ pub(super) struct Shape {
 /// How the steps of the added arithmetic depend on each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Work {
-    /// Each on the one before.
+    /// Each step needs the one before.
     Dependent,
-    /// On none: a processor computes several at a time.
+    /// No step needs another one, so a processor computes several at a time.
     Independent,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Variant {
 }
 
 impl Shape {
-    /// The query with the work in one place, or nowhere.
+    /// The text of the query with the work in one place, or without it.
     pub(super) fn text(&self, altered: Option<(&Variant, u32)>) -> String {
         let replaced = PLACE.replace_all(&self.sql, |found: &regex::Captures<'_>| {
             let value = found[2].to_owned();
@@ -74,7 +74,8 @@ impl Shape {
 }
 
 impl Work {
-    /// The value, by way of arithmetic whose result would count only in rows from 2⁴⁰ on.
+    /// An expression that does the work and has the same value. The work would change the value
+    /// only in rows from 2⁴⁰ on.
     fn added_to(self, value: &str, steps: u32) -> String {
         let work = match self {
             Self::Dependent => (1..=steps).fold(format!("({value})"), |so_far, step| {

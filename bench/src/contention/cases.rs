@@ -1,4 +1,5 @@
-//! Table 1: a culprit is put beside the victim; is it found, and by whom?
+//! Table 1: a known culprit runs beside the victim. Does
+//! `unfuse blame` find it, and do simpler methods?
 
 use std::fmt::Write;
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::page::{Figure, Measuring};
 use crate::spark::{Spark, Tool};
 use crate::stats;
 
-/// Rows are this fine, so that coarser ones can be made of them.
+/// A short heartbeat, so that rows of longer ones can be computed from these.
 const HEARTBEAT: &str = "rate=200,heartbeat=100ms";
 /// Heartbeats to compare, s.
 const COARSER: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 10.0];
@@ -32,11 +33,13 @@ struct Outcome {
     verdict: Verdict,
     /// Statements of other users that failed, in both runs.
     failed: usize,
-    /// What is said of the same kind of culprit in the control run: the part of the victim's waits.
+    /// The share of the victim's waits that is attributed to the
+    /// same kind of culprit in the control run.
     in_control: f64,
 }
 
-/// Distances of DORs, for each of [`COARSER`]: mean without and with cuts at tasks.
+/// Mean distances of the DORs for each of [`COARSER`]: without
+/// and with cuts at starts and ends of tasks.
 type Distances = Vec<[f64; 2]>;
 
 /// Runs all cases and writes `contention-cases.md`.
@@ -49,7 +52,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     let mut failed = Vec::new();
     for run in 0..asked.runs {
         for case in Case::ALL {
-            // Hours of other runs must not go with one that fails.
+            // A run that fails must not discard hours of other runs.
             let mut measured = || -> Result<()> {
                 let (control, with) = both(asked, spark, case, run, &bar)?;
                 outcomes.push(judge(case, run, &control, &with)?);
@@ -72,7 +75,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     Ok(())
 }
 
-/// A case without culprit and with it; which comes first changes from run to run.
+/// Runs a case without and with the culprit. Their order alternates between runs.
 fn both(
     asked: &Contention,
     spark: &Spark,
@@ -90,7 +93,7 @@ fn both(
     }
 }
 
-/// A run that is over.
+/// A finished run.
 struct Ran {
     recorded: RecordedWorkload,
     times: Times,
@@ -121,7 +124,7 @@ fn one(
         seed,
         culprit,
     )?;
-    // A cache only hurts where memory is scarce.
+    // A cached table only slows the victim down if memory is scarce.
     let heap = if case == Case::MemInternal {
         "1g"
     } else {
@@ -129,7 +132,7 @@ fn one(
     };
     let tool = Tool::Unfuse(HEARTBEAT.to_owned(), Vec::new());
     let server = Server::start(spark, &tool, asked.slots, heap)?;
-    // Else the victim's time is that of compiling Spark.
+    // Otherwise the victim's time would be the time to compile Spark's code.
     server.run(&[User {
         name: "warm-up".to_owned(),
         statements: vec![Statement::new("warm-up", &queries[&asked.victim])],
@@ -142,7 +145,7 @@ fn one(
     let mut reader = None;
     let (times, failed) = std::thread::scope(|scope| {
         if case == Case::IoExternal {
-            // Without this all data is in memory, and nobody reads.
+            // Otherwise all data would be in the page cache, and no query would read the disk.
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     let _ = forget(spark.data());
@@ -183,7 +186,8 @@ fn judge(case: Case, run: u32, control: &Ran, with: &Ran) -> Result<Outcome> {
             _ => Culprit::Query(recorded.query(CULPRIT)?),
         })
     };
-    // The culprit's window is that of the victim, but for a culprit that ends before it.
+    // The window is the victim's time. For a query that may end
+    // earlier, it is the time in which both run.
     let window = match (case, with.times.get(CULPRIT)) {
         (Case::CpuInternal, Some(culprit)) => after.intersection(*culprit),
         _ => Some(after),
@@ -199,7 +203,7 @@ fn judge(case: Case, run: u32, control: &Ran, with: &Ran) -> Result<Outcome> {
     };
     let in_control = match case {
         Case::IoExternal => verdict(control, culprit(&control.recorded)?, before)?.share_of_all,
-        // There is no such query.
+        // The control run has no such query.
         _ => 0.0,
     };
     Ok(Outcome {
@@ -213,7 +217,8 @@ fn judge(case: Case, run: u32, control: &Ran, with: &Ran) -> Result<Outcome> {
     })
 }
 
-/// In how many runs the induced culprit is the first that is blamed for its resource.
+/// In how many runs blame ranks the induced culprit first for its
+/// resource, and how much it slows the victim down.
 fn figures(outcomes: &[Outcome]) -> Vec<Figure> {
     let share = |name: &str, what: &str, case: Option<Case>| {
         let of_case = || {

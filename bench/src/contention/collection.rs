@@ -1,4 +1,5 @@
-//! What collecting costs (figure 14): the users' queries without the agent, with it alone, and with all that is collected.
+//! The cost of collecting (figure 14): the users' queries without the agent, with the
+//! agent alone, and with all data collected.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::page::{Figure, Measuring};
 use crate::spark::{Spark, Tool};
 use crate::stats;
 
-/// What servers run with: the name, and the agent's options if there is one.
+/// The servers: their names, and the agent's options if they have the agent.
 const ARMS: [(&str, Option<&str>); 4] = [
     ("no agent", None),
     ("agent, nothing collected", Some("rate=0,heartbeat=off")),
@@ -27,10 +28,10 @@ const ARMS: [(&str, Option<&str>); 4] = [
         Some("rate=200,heartbeat=2s"),
     ),
 ];
-/// What is compared: the figure, and which arms are divided.
+/// The comparisons: the figure's name, and which two arms are divided.
 const RATIOS: [(&str, usize, usize); 3] = [
     ("agent", 1, 0),
-    // All that `unfuse blame` reads, as it is by default.
+    // All data that `unfuse blame` reads, with the default options.
     ("collected", 3, 0),
     // Figure 14 of the paper: intervals of 2 s against those of 10 s.
     ("figure_14", 3, 2),
@@ -47,7 +48,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     let bar = ProgressBar::new(rounds).with_style(ProgressStyle::with_template(
         "[{bar:24}] {pos} of {len} rounds, {elapsed}",
     )?);
-    // Of each run, the rounds that count.
+    // The rounds that count, by run.
     let (mut took, mut failed) = (Vec::new(), Vec::new());
     for run in 0..asked.runs {
         took.push(one_run(asked, spark, run as usize, &mut failed, &bar)?);
@@ -92,7 +93,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     page.finish(asked.runs, figures, &body)
 }
 
-/// The rounds of a run that count, each with a time of each arm.
+/// The rounds of a run that count, with the time of each arm.
 fn one_run(
     asked: &Contention,
     spark: &Spark,
@@ -121,7 +122,7 @@ fn one_run(
             failed.extend(of_round);
             bar.inc(1);
         }
-        // A round in which a query failed has less to do than the others.
+        // A round in which a query failed has less work than the others.
         if round > 0 && failed.len() == failed_before {
             rounds.push(seconds);
         }

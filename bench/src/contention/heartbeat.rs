@@ -1,4 +1,4 @@
-//! What rarer measurements would have said of the same run (figure 13).
+//! How much the result of a run changes with longer heartbeats (figure 13).
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use unfuse_contention::{
     Workload,
 };
 
-/// The tables as they would be if rows had been cut at these heartbeats only, and where asked for at starts and ends of the
-/// host's tasks.
+/// The tables as if rows had been cut only at these heartbeats and, with
+/// `at_tasks`, at starts and ends of the host's tasks.
 fn coarser(tables: &Tables, heartbeat_ns: i64, at_tasks: bool) -> Tables {
     let cuts = cuts(tables, heartbeat_ns, at_tasks);
     let tasks: BTreeMap<TaskId, (HostId, Span)> = tables
@@ -21,7 +21,7 @@ fn coarser(tables: &Tables, heartbeat_ns: i64, at_tasks: bool) -> Tables {
     let mut sums: BTreeMap<(TaskId, Kind, i64), (Span, f64, f64)> = BTreeMap::new();
     for row in &tables.intervals {
         let Some((host, life)) = tasks.get(&row.task).filter(|_| !row.kind.is_for_slots()) else {
-            // Slots are counted by the scheduler's events.
+            // Rows about slots come from the scheduler's events, not from heartbeats.
             kept.push(row.clone());
             continue;
         };
@@ -57,7 +57,7 @@ fn coarser(tables: &Tables, heartbeat_ns: i64, at_tasks: bool) -> Tables {
     }
 }
 
-/// Where rows of each host are cut, in time.
+/// The times at which rows of each host are cut, ns.
 fn cuts(tables: &Tables, heartbeat_ns: i64, at_tasks: bool) -> BTreeMap<HostId, Vec<i64>> {
     let mut cuts: BTreeMap<HostId, Vec<i64>> = BTreeMap::new();
     let mut ends: BTreeMap<HostId, Span> = BTreeMap::new();
@@ -79,7 +79,7 @@ fn cuts(tables: &Tables, heartbeat_ns: i64, at_tasks: bool) -> BTreeMap<HostId, 
     cuts
 }
 
-/// A life, cut.
+/// The pieces of a task's life between cuts.
 fn pieces(cuts: &[i64], life: Span) -> impl Iterator<Item = Span> {
     let first = cuts.partition_point(|at| *at <= life.start);
     let last = cuts.partition_point(|at| *at < life.end);
@@ -93,7 +93,7 @@ fn pieces(cuts: &[i64], life: Span) -> impl Iterator<Item = Span> {
     })
 }
 
-/// DOR of each culprit of each victim.
+/// The DOR of each culprit for each victim.
 fn responsibilities(workload: &Workload) -> BTreeMap<QueryId, BTreeMap<Culprit, f64>> {
     let mut victims: BTreeMap<QueryId, BTreeMap<Culprit, f64>> = BTreeMap::new();
     for path in Graph::build(workload, &Options::default()).explanations() {
@@ -103,7 +103,7 @@ fn responsibilities(workload: &Workload) -> BTreeMap<QueryId, BTreeMap<Culprit, 
     victims
 }
 
-/// Mean distance (Euclid's) between the DORs of each victim, of rows as they are and coarser ones.
+/// Mean Euclidean distance between the DORs of each victim from the recorded rows and from coarser ones.
 pub fn distance(tables: &Tables, heartbeat_ns: i64, at_tasks: bool) -> Result<f64> {
     let exact = responsibilities(&Workload::new(tables.clone())?);
     let coarse = responsibilities(&Workload::new(coarser(tables, heartbeat_ns, at_tasks))?);

@@ -1,4 +1,4 @@
-//! What blame says of a profile, beside what simpler methods say.
+//! The results of blame for a profile, and those of simpler methods.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,31 +10,32 @@ use unfuse_contention::{
 };
 use unfuse_postprocess::Profile;
 
-/// How many of those that are blamed most are named.
+/// Number of most-blamed culprits that are named.
 const LEADERS: usize = 4;
 
 /// A profile's contention tables.
 pub struct RecordedWorkload {
-    /// Checked.
+    /// The tables, checked.
     pub workload: Workload,
 }
 
-/// Where the culprit stands among all that is blamed for the victim's waits.
+/// The culprit's ranks among all that is blamed for the victim's waits.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
-    /// Its place for the resource, from 1; none where it is not blamed at all.
+    /// Its rank for the resource, from 1; `None` if it is not blamed.
     pub place: Option<usize>,
-    /// Its part of the victim's waits for the resource, 0 to 1.
+    /// Its share of the victim's waits for the resource, 0 to 1.
     pub share: f64,
-    /// Who is blamed most for the resource, with their parts of the victim's waits for it.
+    /// The most-blamed culprits for the resource, with
+    /// their shares of the victim's waits for it.
     pub leaders: Vec<(String, f64)>,
-    /// Its place over all resources.
+    /// Its rank over all resources.
     pub place_of_all: Option<usize>,
-    /// Its part of all waits of the victim: the DOR.
+    /// Its share of all waits of the victim: the DOR.
     pub share_of_all: f64,
-    /// Its place by overlap of queries, of those that are queries.
+    /// Its rank by overlap of queries; `None` if it is not a query.
     pub by_queries: Option<usize>,
-    /// Its place by overlap of tasks.
+    /// Its rank by overlap of tasks.
     pub by_tasks: Option<usize>,
 }
 
@@ -57,7 +58,7 @@ impl RecordedWorkload {
             .with_context(|| format!("the profile has no query {name}"))
     }
 
-    /// What a culprit is called: a query by its statement's name.
+    /// The name of a culprit. A query has the name of its statement.
     fn name(&self, culprit: Culprit) -> String {
         match culprit {
             Culprit::Query(id) => {
@@ -72,7 +73,7 @@ impl RecordedWorkload {
         }
     }
 
-    /// Judges one culprit of one victim in a part of the time.
+    /// Ranks one culprit of one victim within a span of time.
     pub fn verdict(
         &self,
         victim: QueryId,

@@ -1,4 +1,4 @@
-//! Who is found to slow whom down, where that is known: the experiments of iQCAR's section 6.
+//! Whether the known culprits are found: the experiments of iQCAR's section 6.
 
 mod cases;
 mod collection;
@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 
 use crate::spark::Spark;
 
-/// What all experiments with a running Spark measure.
+/// The code that all experiments with a running Spark measure.
 const MEASURES: [&str; 4] = [
     "analysis/contention/src",
     "profiler",

@@ -14,10 +14,9 @@ use super::{Contention, MEASURES};
 use crate::page::{Figure, Measuring, slug};
 use crate::spark::{Spark, Tool};
 
-/// Victims: queries of TPC-DS that compute, scan and shuffle in different parts, and long enough to be slowed.
+/// Victims: queries of TPC-DS with different parts of computing, scanning and shuffling, long enough to be slowed down.
 const VICTIMS: [&str; 4] = ["q04", "q23", "q67", "q78"];
-/// What stands beside them, each for as long as no victim takes: nothing but sleep in many tasks, and work of one task to
-/// many.
+/// Culprits, each of which runs longer than any victim: tasks that only sleep, and work in one to six tasks.
 const CULPRITS: [(&str, &str); 5] = [
     (
         "sleep in 8 tasks",
@@ -48,7 +47,7 @@ struct Pair {
     culprit: &'static str,
     alone_s: f64,
     beside_s: f64,
-    /// What each method says, s.
+    /// The result of each method, s.
     said: [f64; METHODS.len()],
 }
 
@@ -70,7 +69,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     let bar = ProgressBar::new(u64::from(asked.runs) * victims.len() as u64).with_style(
         ProgressStyle::with_template("[{bar:24}] {pos} of {len} victims, {msg}, {elapsed}")?,
     );
-    // Many, but not for all tasks of everybody: waiting for slots is a part of it.
+    // Many slots, but too few for all tasks of both queries, because waiting for slots is a part of the experiment.
     let slots = 16;
     let tool = Tool::Unfuse("rate=200".to_owned(), Vec::new());
     let mut pairs = Vec::new();
@@ -94,8 +93,8 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     page.finish(asked.runs, figures(&pairs), &body)
 }
 
-/// Correlation of what each method says with the slow-down. The interval (Fisher's z) takes pairs for independent, which those of one
-/// victim are not: it is too narrow.
+/// Correlation of each method's result with the slow-down. The interval (Fisher's z) assumes independent pairs. Those of one
+/// victim are not independent, so the interval is too narrow.
 fn figures(pairs: &[Pair]) -> Vec<Figure> {
     let slower: Vec<f64> = pairs
         .iter()
@@ -119,7 +118,7 @@ fn name(run: u32, victim: &str, beside: &str) -> String {
     format!("{run}-{victim}-{beside}")
 }
 
-/// A victim to warm up, alone, and beside each culprit, one after the other.
+/// Runs a victim to warm up, alone, and beside each culprit, one after the other.
 fn with_all(server: &Server, run: u32, victim: &str, sql: &str) -> Result<Times> {
     let one = |statements: Vec<Statement>| User {
         name: "victim".to_owned(),
@@ -224,7 +223,7 @@ fn body(asked: &Contention, slots: u32, pairs: &[Pair]) -> String {
     body
 }
 
-/// Pearson's correlation; 0 where one of them does not vary.
+/// Pearson's correlation; 0 if one list does not vary.
 fn pearson(a: &[f64], b: &[f64]) -> f64 {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (mean_a, mean_b) = (mean(a), mean(b));
@@ -242,7 +241,7 @@ fn pearson(a: &[f64], b: &[f64]) -> f64 {
     }
 }
 
-/// Places of values; equal ones share the mean of theirs.
+/// Ranks of values; equal values share the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let place = |value: &f64| {
         let below = values.iter().filter(|other| *other < value).count();

@@ -1,4 +1,4 @@
-//! How long the analysis takes as concurrency grows (figure 15), on a made-up cluster.
+//! The time of the analysis as concurrency grows (figure 15), on a simulated cluster.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,19 +21,19 @@ use crate::page::{Figure, Measuring};
 use crate::random::Random;
 
 const S: i64 = 1_000_000_000;
-/// Rows of a task are cut there.
+/// Time between heartbeats, ns. Rows of a task are cut at each.
 const HEARTBEAT: i64 = 2 * S;
 
-/// A cluster, and what runs on it.
+/// A cluster and its workload.
 #[derive(Debug, Clone, Copy)]
 struct Cluster {
     /// Machines.
     hosts: u32,
     /// Task slots of each.
     slots: u32,
-    /// Users at the same time, each with one query after the other.
+    /// Concurrent users. Each runs one query after the other.
     users: u64,
-    /// Queries of each.
+    /// Queries of each user.
     queries: u64,
     /// Stages of a query, one after the other.
     stages: u32,
@@ -42,7 +42,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// The paper's: 19 workers of 8 cores.
+    /// The paper's cluster: 19 workers of 8 cores.
     fn paper(users: u64, queries: u64) -> Self {
         Self {
             hosts: 19,
@@ -54,7 +54,7 @@ impl Cluster {
         }
     }
 
-    /// One with more users and machines.
+    /// A cluster with more users and machines.
     fn large(users: u64) -> Self {
         Self {
             hosts: 100,
@@ -67,7 +67,7 @@ impl Cluster {
     }
 }
 
-/// What the analysis took.
+/// Size and time of an analysis.
 #[derive(Debug, Clone, Copy)]
 struct Took {
     /// Rows of the table of intervals.
@@ -76,7 +76,7 @@ struct Took {
     simulated_s: f64,
     /// Checking the tables, s.
     check_s: f64,
-    /// Building the graph for all victims, s.
+    /// Building the graph for the victims, s.
     build_s: f64,
     /// All paths, and the ten worst culprits, s.
     explain_s: f64,
@@ -91,7 +91,7 @@ struct Took {
 }
 
 impl Took {
-    /// All of the analysis, s.
+    /// Time of the whole analysis, s.
     fn sum_s(&self) -> f64 {
         self.check_s + self.build_s + self.explain_s
     }
@@ -157,7 +157,7 @@ pub fn measure(asked: &Contention, results: &Path) -> Result<()> {
     page.finish(asked.runs, figures, &body)
 }
 
-/// Analyses what a cluster did to one query, or to all.
+/// Analyses the contention of one query, or of all.
 fn analyse(cluster: Cluster, victim: Option<QueryId>) -> Result<Took> {
     let tables = simulate(cluster);
     let whole_s = whole(&tables, victim)?;
@@ -188,7 +188,7 @@ fn analyse(cluster: Cluster, victim: Option<QueryId>) -> Result<Took> {
     })
 }
 
-/// Seconds of `unfuse blame` on the tables as CSV files.
+/// Time of `unfuse blame` on the tables as CSV files, s.
 fn whole(tables: &Tables, victim: Option<QueryId>) -> Result<f64> {
     let dir = tempfile::tempdir()?;
     let create = |name: &str| File::create(dir.path().join(name)).map(BufWriter::new);
@@ -242,18 +242,18 @@ fn whole(tables: &Tables, victim: Option<QueryId>) -> Result<f64> {
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// A user's place in its work.
+/// How far a user is with its queries.
 struct Progress {
     query: u64,
     stage: u32,
-    /// Tasks of the stage that have not started, and that have not ended.
+    /// Tasks of the stage that have not started, and those that have started but not ended.
     waiting: u32,
     running: u32,
     begun: i64,
 }
 
 impl Progress {
-    /// At the begin of the work.
+    /// A user who starts the first query.
     fn new(cluster: Cluster) -> Self {
         Self {
             query: 0,
@@ -265,7 +265,8 @@ impl Progress {
     }
 }
 
-/// Slots are given to users in turn, as a fair scheduler does; tasks take half a second to eight.
+/// Simulates the cluster. Users get slots in turn, as from a
+/// fair scheduler; tasks take 0.5 s to 8 s.
 fn simulate(cluster: Cluster) -> Tables {
     let mut random = Random(7);
     let mut tables = Tables::default();
@@ -376,7 +377,7 @@ fn query_row(id: QueryId, user: usize) -> Query {
     }
 }
 
-/// A task that computes, reads, fetches and holds memory.
+/// Adds a task that computes, reads, fetches and holds memory.
 fn task(tables: &mut Tables, random: &mut Random, stage: StageId, host: HostId, span: Span) {
     let id = TaskId(tables.tasks.len() as u64);
     tables.tasks.push(Task {

@@ -1,4 +1,4 @@
-//! What the users run: random queries of TPC-DS, one victim among them, and a culprit that is put beside it.
+//! The users' statements: random queries of TPC-DS, one of them the victim, and a culprit that runs beside it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,10 +18,10 @@ use crate::random::Random;
 pub const USERS: usize = 6;
 /// The victim's name.
 pub const VICTIM: &str = "victim";
-/// The culprit's.
+/// The culprit's name.
 pub const CULPRIT: &str = "culprit";
 
-/// Table 1.
+/// The cases of table 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
     /// A CPU-intensive query after the victim starts.
@@ -36,7 +36,7 @@ impl Case {
     /// All.
     pub const ALL: [Self; 3] = [Self::CpuInternal, Self::IoExternal, Self::MemInternal];
 
-    /// As the paper calls it.
+    /// The paper's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::CpuInternal => "CPU-Internal",
@@ -45,7 +45,7 @@ impl Case {
         }
     }
 
-    /// What is contended for.
+    /// The resource under contention.
     pub fn resource(self) -> Resource {
         match self {
             Self::CpuInternal => Resource::Cpu,
@@ -55,19 +55,20 @@ impl Case {
     }
 }
 
-/// The culprit's join has as many tasks as it had in Spark 2, not one that all its shuffle's partitions are put into.
+/// Keeps the tasks of the culprit's join as in Spark 2. Otherwise Spark would put all
+/// partitions of its shuffle into one task.
 const ALL_TASKS: &str = "SET spark.sql.adaptive.coalescePartitions.enabled=false";
-/// Listing 1, with the larger of two texts in place of the sum of them, which Spark 4 refuses to take for numbers; the
-/// hint keeps the join from being done without a shuffle, as it was in Spark 2.
+/// Listing 1 with `max` in place of `sum`, because Spark 4 does not convert these texts to numbers. The hint makes
+/// Spark shuffle for the join, as Spark 2 did.
 const CPU: &str = "SELECT max(longest) FROM (SELECT /*+ MERGE(c2) */ c1.c_first_name, \
     max(sha2(repeat(c1.c_last_name, 45000), 512)) AS longest FROM customer c1, customer c2 \
     WHERE c1.c_customer_sk = c2.c_customer_sk AND c1.c_customer_sk % 4 = 0 GROUP BY c1.c_first_name)";
-/// Three times, as once does not fill the memory.
+/// Caches the table three times over, because once does not fill the memory.
 const MEMORY: &str = "CACHE TABLE cached OPTIONS ('storageLevel' 'MEMORY_ONLY') \
     SELECT web_sales.* FROM web_sales CROSS JOIN range(3)";
 
-/// Each user's statements, before each of which the user thinks for a while (the mean is `think`, s). The victim is the
-/// first user's, when it has run one query.
+/// The statements of each user, who waits before each of them (`think` is the mean, s). The
+/// victim is the second query of the first user.
 pub fn users(
     queries: &BTreeMap<String, String>,
     victim: &str,
@@ -101,7 +102,7 @@ pub fn users(
             Statement::new(CULPRIT, CPU).after(VICTIM, 0),
         ],
         Some(Case::MemInternal) => {
-            // The culprit comes when the victim's user is done with what is before it.
+            // The culprit starts when the query before the victim has ended.
             let before = users[0].statements[0].name.clone();
             victim = victim.after(CULPRIT, 500);
             vec![Statement::new(CULPRIT, MEMORY).after_end_of(&before)]
@@ -118,11 +119,11 @@ pub fn users(
     Ok(users)
 }
 
-/// A process group that reads a file over and over, not through the page cache (listing 2).
+/// A process group that reads a file again and again without the page cache (listing 2).
 pub struct Reader(Child);
 
 impl Reader {
-    /// Starts it.
+    /// Starts the process group.
     pub fn start(file: &Path) -> Result<Self> {
         let child = Command::new("sh")
             .args([
@@ -138,10 +139,10 @@ impl Reader {
         Ok(Self(child))
     }
 
-    /// Ends it.
+    /// Ends the process group.
     ///
     /// # Errors
-    /// If it had ended before: then nothing was read.
+    /// If it has already ended, because then it did not read all the time.
     pub fn stop(mut self) -> Result<()> {
         match self.0.try_wait()? {
             Some(status) => bail!("dd cannot read without the page cache here ({status})"),
@@ -158,7 +159,7 @@ impl Drop for Reader {
     }
 }
 
-/// A file to read, of 2 GiB that are no holes.
+/// Creates a file of 2 GiB to read. It has no holes.
 pub fn large_file(dir: &Path) -> Result<PathBuf> {
     let path = dir.join("large");
     if !path.exists() {
@@ -172,7 +173,7 @@ pub fn large_file(dir: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Has the kernel forget what it has of the data's files, so that queries read them from the disk.
+/// Evicts the data's files from the page cache, so that queries read them from the disk.
 pub fn forget(data: &Path) -> Result<()> {
     for entry in fs::read_dir(data)? {
         let path = entry?.path();

@@ -1,4 +1,4 @@
-//! A Thrift server of Spark, and users who run statements there at the same time.
+//! A Thrift server of Spark, and users who run statements on it at the same time.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,24 +16,24 @@ use unfuse_contention::Span;
 use crate::session::{ChildGuard, complete, last_words};
 use crate::spark::{Spark, Tool};
 
-/// How long a server may take to come up.
+/// How long a server may take to start.
 const STARTUP: Duration = Duration::from_secs(120);
 
 /// A user, who runs one statement after the other.
 #[derive(Debug, Clone, Serialize)]
 pub struct User {
-    /// Also the scheduler pool.
+    /// The user's name, which is also the name of the scheduler pool.
     pub name: String,
-    /// In order.
+    /// The statements, in order.
     pub statements: Vec<Statement>,
 }
 
 /// What a user runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Statement {
-    /// Unique among all users.
+    /// The name, unique among all users.
     pub name: String,
-    /// Its text; the server takes it as the query's description.
+    /// The text, which the server uses as the query's description.
     pub sql: String,
     /// Waits until this other statement has started.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,12 +41,12 @@ pub struct Statement {
     /// Waits until this other statement has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_end_of: Option<String>,
-    /// And then so long.
+    /// Then waits this long, ms.
     pub delay_ms: u64,
 }
 
 impl Statement {
-    /// A statement whose text begins with its name, so that it is found in a profile.
+    /// A statement whose text begins with its name, so that a profile identifies it.
     pub fn new(name: &str, sql: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -57,20 +57,20 @@ impl Statement {
         }
     }
 
-    /// The same, to be started a while after the one before it.
+    /// The same, but starts `ms` after the statement before it.
     pub fn delayed(mut self, ms: u64) -> Self {
         self.delay_ms = ms;
         self
     }
 
-    /// The same, to be started when another has run for a while.
+    /// The same, but starts `delay_ms` after the start of another statement.
     pub fn after(mut self, other: &str, delay_ms: u64) -> Self {
         self.after = Some(other.to_owned());
         self.delay_ms = delay_ms;
         self
     }
 
-    /// The same, to be started when another has ended.
+    /// The same, but starts after the end of another statement.
     pub fn after_end_of(mut self, other: &str) -> Self {
         self.after_end_of = Some(other.to_owned());
         self
@@ -89,16 +89,17 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server with so many task slots and a heap (`2g`), in which the data's tables are there.
+    /// Starts a server with this many task slots and this heap
+    /// (`2g`), and creates the tables of the data.
     ///
     /// # Errors
-    /// With its last words if it does not come up.
+    /// If it does not start; the error has the end of its log.
     pub fn start(spark: &Spark, tool: &Tool, slots: u32, heap: &str) -> Result<Self> {
         let dir = tempfile::Builder::new()
             .prefix("server-")
             .tempdir_in(spark.scratch())?
             .keep();
-        // Free now; nobody else is expected to take it.
+        // The port is free now, and another process is unlikely to take it.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let log = File::create(dir.join("log"))?;
         let jars = spark.jars()?;
@@ -148,7 +149,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Runs what the users want.
+    /// Runs the users' statements.
     ///
     /// # Errors
     /// If a statement fails.
@@ -160,10 +161,11 @@ impl Server {
         Ok(times)
     }
 
-    /// The same; statements may fail, and are named then. `started` hears of every one that starts.
+    /// The same, but statements may fail; returns their names. Calls `started` with the name of each
+    /// statement that starts.
     ///
     /// # Errors
-    /// If the client cannot work.
+    /// If the client or `started` fails.
     pub fn run_what_can(
         &self,
         users: &[User],
@@ -211,17 +213,17 @@ impl Server {
         Ok((times, failed))
     }
 
-    /// The beginning of what the client complains of.
+    /// The first lines of the client's error output.
     fn said(&self) -> String {
         let said = fs::read_to_string(self.dir.join("client")).unwrap_or_default();
         let lines: Vec<&str> = said.lines().take(5).collect();
         lines.join("\n")
     }
 
-    /// Ends the server; returns its profile, which is complete.
+    /// Ends the server. Returns its complete profile.
     ///
     /// # Errors
-    /// If the profile is still written to a minute later.
+    /// If a process still writes to the profile a minute later.
     pub fn stop(mut self) -> Result<PathBuf> {
         Command::new("kill")
             .arg(self.child.0.id().to_string())
@@ -231,7 +233,7 @@ impl Server {
     }
 }
 
-/// Who makes the tables of the data known.
+/// The user who creates the tables of the data.
 fn tables(data: &Path) -> Result<User> {
     let mut statements = Vec::new();
     for entry in fs::read_dir(data)? {

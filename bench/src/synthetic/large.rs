@@ -1,4 +1,4 @@
-//! A made-up profile of a large application: many executors, of which each writes its own segments, and hundreds of
+//! A synthetic profile of a large application: many executors that each write their own segments, and hundreds of
 //! tasks in each stage.
 
 use std::path::Path;
@@ -20,10 +20,10 @@ const LENGTH_MS: i64 = 3_600_000;
 const STAGE_MS: i64 = 6_000;
 /// Rows of samples in a segment.
 const SEGMENT: usize = 20_000;
-/// Spans of each task for which it is known what it used.
+/// Intervals of each task for which its used resources are recorded.
 const HEARTBEATS: i64 = 2;
 
-/// How large the application is.
+/// The size of the application.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     /// Executors, each on a host of its own.
@@ -36,10 +36,10 @@ pub struct Size {
     pub rows: usize,
 }
 
-/// Writes its profile.
+/// Writes the profile of an application of this size.
 ///
 /// # Errors
-/// The system's, where a segment cannot be written.
+/// If a segment cannot be written.
 pub fn write(root: &Path, size: Size) -> Result<()> {
     let dir = ProfileDir::create(root)?;
     driver(&dir, size)?;
@@ -59,7 +59,7 @@ fn task_id(size: Size, stage: i32, index: usize) -> i64 {
     i64::from(stage) * size.tasks as i64 + index as i64
 }
 
-/// What the driver knows: plans, stages, tasks.
+/// Writes the tables of the driver: plans, stages, tasks.
 fn driver(dir: &ProfileDir, size: Size) -> Result<()> {
     let mut out = Tables::new(dir);
     for shape in 0..SHAPES {
@@ -119,7 +119,7 @@ fn task(
     })
 }
 
-/// What an executor saw of its tasks.
+/// Writes the tables of an executor, about its tasks.
 fn executor(dir: &ProfileDir, size: Size, number: usize) -> Result<()> {
     let host = format!("worker-{number}");
     let name = format!("{host}-{}", 1000 + number);

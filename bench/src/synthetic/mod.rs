@@ -1,7 +1,8 @@
-//! A made-up profile: a day of queries of one application, written with the profile's own format.
+//! A synthetic profile: a day of queries of one application,
+//! written with the code of the profile format.
 //!
-//! Every query is a run of one of some shapes; a shape has a plan of three stages, two generated sources
-//! and its own stacks. Descriptions include some that would break a page that trusted them.
+//! Every query is a run of one of several shapes. A shape has a plan of three stages, two generated
+//! sources and stacks of its own. Some descriptions would break a page that does not escape them.
 
 pub mod large;
 mod shapes;
@@ -29,17 +30,17 @@ const TASKS: i32 = 8;
 const BEGUN_MS: i64 = 1_795_219_200_000;
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// Descriptions that are no plain text; the first is an operator's name too.
+/// Descriptions that a page must escape. The first is also the name of an operator.
 const HOSTILE: &[&str] = &[
     "</script><img src=x onerror=\"window.broken=1\"><script>window.broken=1</script>",
     "select '<!--', \"]]>\", '\u{202e}', '${x}' -- \u{0}&amp;\u{1b}]0;title\u{7}\u{9b}2J\u{2028}\u{2066}",
 ];
 
-/// The host of all processes, which is no plain text either.
+/// The host of all processes, which a page must escape too.
 const HOST: &str = "worker-1<img src=x onerror=\"window.broken=1\">\u{2028}";
 
-/// Writes a profile of so many queries. `heavier` makes one operator of some shapes slower and one
-/// shape another: what a comparison should find.
+/// Writes a profile of this many queries. `heavier` makes the last stage of some shapes slower and
+/// changes the join of one shape, for a comparison to find.
 pub fn write(root: &Path, queries: usize, heavier: bool) -> Result<()> {
     let dir = ProfileDir::create(root)?;
     let mut out = Tables::new(&dir);
@@ -108,7 +109,7 @@ impl Tables {
 
 fn query_tables(out: &mut Tables, query: usize, heavier: bool, random: &mut Random) {
     let shape = query % SHAPES;
-    // Two at a time.
+    // Two queries run at a time.
     let between = DAY_MS / 5000;
     let begun = BEGUN_MS + query as i64 * between - (query % 2) as i64 * (between - 500);
     let cost = 1 + (shape as u64 % 9) + random.below(4);
@@ -222,7 +223,7 @@ fn stage_tables(
     for index in 0..TASKS {
         let slower_ms = skew::slower_ms(query, position, index, cost);
         let run_ms = (60 * cost + random.below(80)) as i64 + slower_ms;
-        // All have about as much data.
+        // All tasks have about the same amount of data.
         let data = 60 * cost as i64 + i64::from(index);
         let task = i64::from(stage) * i64::from(TASKS) + i64::from(index);
         let (fetched, fetch_wait_ms) = if position == 2 {
@@ -280,7 +281,7 @@ fn stage_tables(
     }
 }
 
-/// The process itself and what it does beside queries.
+/// Writes the row of the process, and samples outside queries.
 fn outside(out: &mut Tables, queries: usize) {
     out.processes.push(ProcessRow {
         app: APP.into(),

@@ -1,4 +1,4 @@
-//! The shapes of made-up queries: plan, generated sources, stacks.
+//! The shapes of the synthetic queries: plan, generated sources, stacks.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use unfuse_format::{
 
 use super::{APP, HOSTILE, STACKS, Tables};
 
-/// Its name, its depth, and codegen stage and region.
+/// Name, depth in the plan, and codegen stage with region.
 type Operator = (&'static str, usize, Option<(i32, i32)>);
 
 /// Plan of every shape.
@@ -109,7 +109,7 @@ fn source(shape: usize, codegen_stage: i32) -> String {
     text + "  }\n}\n"
 }
 
-/// How the stack of a task begins and how deep the code below it is.
+/// The frames of a stack: those of a task at the beginning, then code of a depth that varies.
 fn frames(shape: usize, number: usize) -> Vec<Frame> {
     let java = |class: &str, method: &str, line: u32| Frame {
         kind: FrameKind::Java,
@@ -173,7 +173,8 @@ fn frames(shape: usize, number: usize) -> Vec<Frame> {
 pub(super) fn plan_tables(out: &mut Tables, query: usize, shape: usize, heavier: bool) {
     let id = query * 100;
     for (index, (operator, depth, codegen)) in PLAN.iter().enumerate() {
-        // One shape has another plan in the other profile, and one an operator with an odd name.
+        // In the heavier profile one shape has another join. In both, one shape has an operator
+        // with a name to escape.
         let operator = match (*operator, heavier && shape == 7) {
             ("BroadcastHashJoin", true) => "ShuffledHashJoin",
             _ if shape == 1 && index == 0 => HOSTILE[0],

@@ -1,4 +1,5 @@
-//! Some queries have a task that takes longer for as much data, because of one record.
+//! Slow records: in some queries a task takes longer for the
+//! same amount of data, because of one record.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ const STACK: StackId = StackId(1 << 40);
 /// Where the slow record is in its file, bytes.
 const OFFSET: i64 = 1_696_227;
 
-/// What the records hold and become; the first of them is slow.
+/// Texts of the records and of their results. The first record is slow.
 const TEXTS: &[(&str, &str)] = &[
     (
         "123456,<img src=x onerror=\"window.broken=1\">,\u{202e}77777\u{7}",
@@ -26,7 +27,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("123457,north,3", "north=17"),
 ];
 
-/// How much longer a task takes, ms.
+/// By how much a task is slower, ms.
 pub(super) fn slower_ms(query: usize, position: i32, index: i32, cost: u64) -> i64 {
     let is_slow = query % 25 == 4 && position == 1 && index == SLOW;
     if is_slow { 150 * cost as i64 } else { 0 }
@@ -70,7 +71,7 @@ impl Records {
         }
     }
 
-    /// Those of a task that was so much slower.
+    /// Adds the records and samples of a task that is this much slower.
     pub(super) fn of_task(&mut self, stage: i32, launched_ms: i64, slower_ms: i64) {
         let task = i64::from(stage) * i64::from(TASKS) + i64::from(SLOW);
         let began_ns = launched_ms * 1_000_000;
@@ -121,7 +122,7 @@ impl Records {
         });
     }
 
-    /// The records of a task, of which the first one is slow.
+    /// Adds the inputs and outputs of a task; the first record is slow.
     fn records(&mut self, task_key: TaskKey, began_ns: i64, slower_ms: i64) {
         for (position, (read, made)) in (0..).zip(TEXTS) {
             let ns = if position == 0 {
