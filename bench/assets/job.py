@@ -111,7 +111,7 @@ def run(name, sql, number, sink):
     try:
         spark.sql(sql).write.format(sink).mode("overwrite").save()
     except Exception as error:
-        return {"failed": {"query": name, "reason": str(error).strip().split("\n")[0]}}
+        return {"refused": {"query": name, "reason": str(error).strip().split("\n")[0]}}
     now, wall = cpu_seconds(), time.time() - wall
     if asked:
         sampler.execute(f"stop,{file}")
