@@ -1,8 +1,8 @@
-// Details of a query out of a block that several queries share.
+// Extracts the details of a query from a block that several queries share.
 
 import type { Bundle, BundleFrames, Detail, Flame, Stacks } from "./generated/model";
 
-/** The details of the query at a position of a bundle. */
+/** The details of the query at an index of a bundle. */
 export function detailOf(bundle: Bundle, at: number): Detail {
   const [operators, byCode, frames] = bundle.flames[at]!;
   return {
@@ -13,7 +13,7 @@ export function detailOf(bundle: Bundle, at: number): Detail {
   };
 }
 
-/** A flame graph out of its stacks: they come in its order. */
+/** Builds a flame graph from its stacks, which are in the order of the graph. */
 function flameOf(stacks: Stacks, frames: BundleFrames): Flame {
   const flame: Flame = { depth: [], kind: [], of: [], cpu_ns: [], samples: [] };
   let open: number[] = [];

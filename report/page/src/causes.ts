@@ -1,4 +1,4 @@
-// Why tasks are slow, and what their data is measured by, in words; docs/skew.md says more of each.
+// Texts for the causes of slow tasks and for the measures of their data; docs/skew.md explains each.
 
 import { bytes, count } from "./format";
 import type { Cause, Measure, TaskVerdict } from "./generated/model";
@@ -31,7 +31,7 @@ export const CAUSES: Record<Cause, Words> = {
 
 const RUNNING: Words = { name: "tasks still run", means: "they still run, for far longer than the others took" };
 
-/** Why a stage is slow. One that has no slow task yet waits for tasks that still run. */
+/** Why a stage is slow. A stage that has no slow task yet waits for running tasks. */
 export const whySlow = (verdict: TaskVerdict): Words =>
   typeof verdict === "object" ? CAUSES[verdict.skewed] : RUNNING;
 
@@ -42,5 +42,5 @@ export const MEASURES: Record<Measure, { name: string; as: (amount: number) => s
   "written-bytes": { name: "Bytes written", as: bytes },
 };
 
-/** How sure something is: never quite. */
+/** A probability in percent; at most 99%, as no result is certain. */
 export const sure = (probability: number): string => `${Math.min(99, Math.floor(100 * probability))}%`;

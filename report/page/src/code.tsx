@@ -57,7 +57,7 @@ export function CodeTab({ detail, source, query, route }: TabProps) {
   );
 }
 
-/** `WholeStageCodegen (3)` where the source is of a codegen stage of the plan. */
+/** The operator of the first plan node in the source, such as `WholeStageCodegen (3)`; without a node, the hash. */
 function nameOf(detail: Detail, hot: HotSource): string {
   const root = hot.nodes.map((at) => detail.nodes[at]).find(Boolean);
   return root ? root.operator : hot.hash;
@@ -75,7 +75,7 @@ interface CodeProps {
   hot: HotSource;
   source: Source;
   all: number;
-  /** The line to begin at, if it has samples. */
+  /** The line to scroll to; 0 for none. */
   line: number;
 }
 
@@ -176,7 +176,7 @@ function Code({ detail, hot, source, all, line: wanted }: CodeProps) {
   );
 }
 
-/** The innermost region of every line, one object for a run of lines. */
+/** The innermost region of every line. Adjacent lines of a region share one object. */
 function regionsOf(detail: Detail, hot: HotSource, source: Source, count: number): (Region | undefined)[] {
   const regions = new Array<Region | undefined>(count + 1).fill(undefined);
   for (const [from, to, id, produces] of source.regions) {
@@ -188,7 +188,7 @@ function regionsOf(detail: Detail, hot: HotSource, source: Source, count: number
 
 const MARKER = /^\s*\/\* (Begin|End)CodeRegion\(/;
 
-/** Braces open around each line: the text that is compiled has no indentation. */
+/** The number of open braces at each line. It replaces the indentation, which the compiled text lacks. */
 function depthsOf(lines: string[]): number[] {
   let depth = 0;
   return lines.map((line) => {
@@ -206,7 +206,7 @@ interface Range {
   cut: boolean;
 }
 
-/** Lines near hot ones, and what is cut out between. */
+/** Ranges of lines near hot lines, and the ranges cut out between them. */
 function visible(count: number, hot: HotSource, whole: boolean): Range[] {
   if (whole) return [{ from: 1, to: count, cut: false }];
   const ranges: Range[] = [];

@@ -1,4 +1,4 @@
-// This profile beside another one.
+// This profile compared with another one.
 
 import { change, perRow, percent, plural, time } from "./format";
 import type { Comparison, Pair, UnmatchedQuery } from "./generated/model";
@@ -116,7 +116,7 @@ function Only({ title, queries }: { title: string; queries: UnmatchedQuery[] }) 
   );
 }
 
-/** Operator by operator. */
+/** Compares the operators of one query. */
 export function PairTable({ pair }: { pair: Pair }) {
   const shown = pair.rows.filter((row) => row.before_ns || row.after_ns);
   const idle = pair.rows.length - shown.length;

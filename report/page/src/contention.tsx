@@ -1,4 +1,4 @@
-// Who slowed a query down: its time, its paths and what simpler methods say.
+// Who slowed a query down: its blocked time, its paths and the results of simpler methods.
 
 import type { ComponentChildren } from "preact";
 import { PathColumns } from "./contentionPaths";
@@ -84,7 +84,7 @@ export function ContentionTab({ source, summary, at, route }: TabProps) {
   );
 }
 
-/** What methods say that only look at who ran at the same time. */
+/** The results of simpler methods: two measures of overlap, and blocked-time analysis. */
 function Simpler(props: {
   found: QueryContention;
   to: (name: string) => string | undefined;

@@ -46,10 +46,10 @@ export function ContentionView({ source, summary }: { source: DataSource; summar
   );
 }
 
-/** The part of the time because of others above which a culprit stands out. */
+/** A culprit stands out if it accounts for at least this part of the time blocked by others. */
 const LARGE = 0.2;
 
-/** What matters most, in a sentence. */
+/** The main findings in a paragraph. */
 function Most({ all, summary }: { all: Contention; summary: Summary }) {
   const blocked = all.victims.reduce((sum, victim) => sum + victim.blocked_seconds, 0);
   const by = (rows: Blame[]) => [...rows].sort((a, b) => b.seconds - a.seconds)[0];
@@ -72,7 +72,7 @@ function Most({ all, summary }: { all: Contention; summary: Summary }) {
   );
 }
 
-/** Why there is no answer. */
+/** Explains why there is no answer. */
 export function NoContention() {
   return (
     <section aria-label="Contention">
@@ -85,7 +85,7 @@ export function NoContention() {
   );
 }
 
-/** The tab of the query that is called so. */
+/** Finds the contention tab of a query by the query's label. */
 function linkOf(all: Contention, summary: Summary): (name: string) => string | undefined {
   const places = new Map(all.victims.map((victim) => [victim.label, all.places[victim.query]]));
   return (name) => {
@@ -102,7 +102,7 @@ interface RankingProps {
   called?: (name: string) => string;
 }
 
-/** Queries by what the list calls them, others in words. */
+/** Names of culprits: queries have their names from the list, other culprits are described in words. */
 function namesOf(all: Contention, summary: Summary): (name: string) => string {
   const places = new Map(all.victims.map((victim) => [victim.label, all.places[victim.query]]));
   return (name) => called(summary, places.get(name)) ?? culpritName(name);
@@ -147,7 +147,7 @@ function Ranking(props: RankingProps) {
   );
 }
 
-/** The runs of a query that had to wait; the first waited longest. */
+/** The blocked runs of a query; `first` was blocked longest. */
 interface Waited {
   first: Victim;
   at: number | undefined;
@@ -176,7 +176,7 @@ function grouped(all: Contention, summary: Summary): Waited[] {
   return [...found.values()].sort((a, b) => b.blocked - a.blocked);
 }
 
-/** The name that most of them have. */
+/** The most frequent name. */
 function most(names: string[]): string | undefined {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);

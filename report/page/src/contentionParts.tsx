@@ -1,4 +1,4 @@
-// What the page about all queries and the tab of one query share.
+// Parts that the page of all queries and the tab of one query share.
 
 import { worded } from "./culprits";
 import { count, plural, share } from "./format";
@@ -7,10 +7,10 @@ import { keyOf, nameOf, titleOf } from "./list";
 import { Marked } from "./parts";
 import { link } from "./route";
 
-/** The place of a query's tab. */
+/** Link to the contention tab of a query. */
 export const tab = (summary: Summary, at: number): string => link(["query", keyOf(summary.queries[at]!), "contention"]);
 
-/** A query of the list by its name, and by its number where it is not several runs. */
+/** The name of a query in the list, after its number unless the name stands for several runs. */
 export function called(summary: Summary, at: number | undefined, several = false): string | undefined {
   const query = at === undefined ? undefined : summary.queries[at];
   if (!query || query.query === null) return undefined;
@@ -58,19 +58,19 @@ export function Suggestions({ of }: { of: Advice[] }) {
   );
 }
 
-/** What a rule says, and to which parts of the blocked time of its victims it applies. */
+/** A piece of advice, and the parts of its victims' blocked time that it applies to. */
 interface Rule {
   text: string;
   parts: number[];
-  /** The same about other queries. */
+  /** Texts of the same advice for other queries. */
   more: string[];
 }
 
-/** Advice that differs in its queries only is one rule. */
+/** Merges advice that differs only in its queries into one rule. */
 function rulesOf(advice: Advice[]): Rule[] {
   const rules = new Map<string, { victims: string[]; texts: string[]; parts: number[] }>();
   for (const { action, text, responsibility } of advice) {
-    // What is outside has the victim in front.
+    // Advice about causes outside Spark begins with the name of the victim.
     const cut = action === "look-outside" ? text.indexOf(": ") + 2 : 0;
     const rule = text.slice(cut).replace(/\bquery \S*[^\s,:;)]/g, "query");
     const known = rules.get(rule) ?? { victims: [], texts: [], parts: [] };
@@ -85,7 +85,7 @@ function rulesOf(advice: Advice[]): Rule[] {
   });
 }
 
-/** Rules that are shown. */
+/** Most rules that are shown. */
 const RULES = 20;
 
 const between = (parts: number[]): string => {

@@ -1,4 +1,4 @@
-// The graph, level by level: what is chosen in one column narrows all others.
+// The levels of the contention graph as columns: a choice in one column filters all others.
 
 import { culpritName, resourceName } from "./culprits";
 import { count, plural, seconds, share } from "./format";
@@ -19,7 +19,7 @@ function called(level: Level, text: string): string {
   return level === "culprit" ? culpritName(text) : level === "resource" ? resourceName(text) : text;
 }
 
-/** Entries of a column; what is less is summed up. */
+/** Most entries of a column; a hint gives the number of the others. */
 const SHOWN = 12;
 
 export function PathColumns({ found, whole, route }: { found: QueryContention; whole: number; route: Route }) {

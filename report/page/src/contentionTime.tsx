@@ -1,4 +1,4 @@
-// A victim's blocked time over its own time, stacked by who or what is to blame.
+// A victim's blocked time in the course of its run, stacked by culprit or resource.
 
 import { culpritName, resourceName } from "./culprits";
 import { seconds, share } from "./format";
@@ -6,7 +6,7 @@ import { arrowsAcross } from "./parts";
 import type { QueryContention } from "./generated/model";
 import { type Route, changed, go } from "./route";
 
-/** Colours there are for culprits; others share one. */
+/** Number of colours for culprits; the remaining culprits share one more. */
 const COLOURS = 7;
 
 /** The class of a culprit's colour, by its rank. */
@@ -30,7 +30,7 @@ interface Part {
 
 const RESOURCES = ["CPU", "memory", "IO", "network", "slots"];
 
-/** The parts of each slice, largest of all first. */
+/** The parts of each slice, in descending order of their sums over all slices. */
 function stacks(found: QueryContention, by: "culprit" | "resource", colour: (name: string) => string): Part[][] {
   const { timeline: t, names } = found;
   const slices: Map<string, number>[] = Array.from({ length: Math.max(0, t.bounds.length - 1) }, () => new Map());
@@ -52,10 +52,10 @@ function stacks(found: QueryContention, by: "culprit" | "resource", colour: (nam
 
 const total = (parts: Part[]): number => parts.reduce((sum, part) => sum + part.seconds, 0);
 
-/** For a shell. */
+/** Quotes a text for a shell. */
 const quoted = (text: string): string => (/^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
 
-/** Whole seconds around a part of the time, as `--since` and `--until` take them. */
+/** The options `--since` and `--until` for a period, widened to whole seconds. */
 function period(originMs: number, from: number, to: number): string {
   const moment = (second: number) => new Date(1000 * second).toISOString().replace(/\.\d+Z$/, "Z");
   const [first, last] = [Math.floor(originMs / 1000 + from), Math.ceil(originMs / 1000 + to)];

@@ -1,4 +1,4 @@
-// What culprits that are no queries, and resources, are called in sentences.
+// Names of resources, and of culprits other than queries, for sentences.
 
 const NAMES: Record<string, string> = {
   "External-CPU": "processes outside Spark (CPU)",
@@ -9,12 +9,12 @@ const NAMES: Record<string, string> = {
   Unknown: "unknown",
 };
 
-/** The name of a culprit; queries keep theirs. */
+/** The name of a culprit; queries keep their own names. */
 export const culpritName = (name: string): string => NAMES[name] ?? name;
 
 const RESOURCES: Record<string, string> = { IO: "disks", CPU: "CPUs", slots: "task slots" };
 
 export const resourceName = (name: string): string => RESOURCES[name] ?? name;
 
-/** A text that begins with a culprit's name: `External-CPU 89%`. */
+/** Replaces a culprit's name at the beginning of a text such as `External-CPU 89%`. */
 export const worded = (text: string): string => text.replace(/^(External-\w+|GC_Q|JVM|Unknown)(?= \d)/, culpritName);

@@ -1,4 +1,4 @@
-// Runs of the same query are one line of the list.
+// Groups the runs of the same query into one line of the list.
 
 import type { Query, Summary } from "./generated/model";
 
@@ -7,7 +7,7 @@ export interface Family {
   key: string;
   /** The runs, most CPU time first. */
   runs: Query[];
-  /** The run in the middle by CPU time: what a run looks like. */
+  /** The run with the median CPU time, which represents the others. */
   typical: Query;
   /** CPU time of all runs, ns. */
   cpu_ns: number;
@@ -16,7 +16,7 @@ export interface Family {
   failed: number;
 }
 
-/** The name of the runs of a query in links; work outside queries is apart for each application. */
+/** The key of a query's runs in links. Work outside queries has a key of its own in each application. */
 export const familyOf = (query: Query): string =>
   query.family === null ? `${query.app}-outside` : String(query.family);
 
@@ -46,7 +46,7 @@ function family(key: string, runs: Query[]): Family {
   };
 }
 
-/** Smallest, median and greatest of what runs took. */
+/** Smallest, median and greatest of the values of several runs. */
 export interface Spread {
   low: number;
   median: number;

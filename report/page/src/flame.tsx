@@ -15,14 +15,14 @@ const NARROWEST = 0.0012;
 
 interface Label {
   text: string;
-  /** What else fits into a wide frame. */
+  /** Further text for a wide frame. */
   more?: string;
   title: string;
-  /** Class of its colour. */
+  /** The CSS class of its colour. */
   kind: string;
 }
 
-/** The graphs: operators in the order of the plan or of the code, or every frame. */
+/** The graphs: operators in the order of the plan, operators in the order of the code, all frames. */
 const GRAPHS: Record<string, { name: string; title: string; of: (detail: Detail) => Flame }> = {
   plan: {
     name: "By plan",
@@ -101,7 +101,7 @@ const FRAMES: [string, string][] = [
   ["k-kernel", "kernel"],
 ];
 
-/** The kinds that are in the graph. */
+/** The kinds of frames in the graph, with their colours. */
 function Legend({ detail, flame, full }: { detail: Detail; flame: Flame; full: boolean }) {
   const operators = new Set<string>();
   const other = new Set<number>();
@@ -126,7 +126,7 @@ function Legend({ detail, flame, full }: { detail: Detail; flame: Flame; full: b
   );
 }
 
-/** Seconds along the width. */
+/** The time axis above the graph. */
 function Axis({ ns }: { ns: number }) {
   return (
     <div class="seconds" aria-hidden="true">
@@ -153,7 +153,7 @@ function Graph(props: { tree: FlameTree; label: (at: number) => Label; zoom: num
     setAt(next);
     graph.current?.querySelector<HTMLElement>(`[data-frame="${next}"]`)?.focus();
   };
-  // After a zoom the frame zoomed to has the focus, if the graph had it.
+  // After a zoom, the zoomed frame gets the focus if the graph or no element had it.
   useEffect(() => {
     setAt(zoom);
     if (focused() || document.activeElement === document.body)
@@ -250,7 +250,7 @@ function Frame(props: {
   );
 }
 
-/** What the chosen frame is, in full. */
+/** The full name and the figures of the chosen frame. */
 function ChosenFrame({ tree, at, label }: { tree: FlameTree; at: number; label: Label }) {
   const cpu = at === ALL ? tree.all.cpu : tree.cpu[at]!;
   const samples = at === ALL ? tree.all.samples : tree.samples[at]!;
@@ -294,7 +294,7 @@ function labelOf(detail: Detail, names: FrameNames | null, tree: FlameTree, at: 
   }
 }
 
-/** `org.apache.spark.Foo.bar` → `Foo.bar`; what else it is stays. */
+/** `org.apache.spark.Foo.bar` → `Foo.bar`; keeps other names as they are. */
 function shortened(name: string): string {
   return name.replace(/^(?:[a-z][\w$]*\.)+(?=[A-Z])/, "");
 }

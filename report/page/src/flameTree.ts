@@ -1,11 +1,11 @@
-// A flame graph's frames with their totals, and which of them are to be drawn.
+// The frames of a flame graph with their totals, and the choice of frames to draw.
 
 import type { Flame } from "./generated/model";
 
 export interface FlameTree {
   flame: Flame;
   size: number;
-  /** Of each frame: its parent (-1 for roots), where its subtree ends, its total. */
+  /** For each frame: its parent (-1 for roots), the end of its subtree, its totals. */
   parent: Int32Array;
   end: Int32Array;
   cpu: Float64Array;
@@ -13,7 +13,7 @@ export interface FlameTree {
   all: { cpu: number; samples: number };
 }
 
-/** A frame's place: row, left edge and width, both of 1. */
+/** A frame's place: its row, and its left edge and width as parts of the graph's width. */
 export interface Box {
   at: number;
   row: number;
@@ -21,7 +21,7 @@ export interface Box {
   width: number;
 }
 
-/** The root above all roots. */
+/** The virtual root above all roots. */
 export const ALL = -1;
 
 export function flameTree(flame: Flame): FlameTree {
@@ -58,8 +58,8 @@ export function children(tree: FlameTree, of: number): number[] {
   return found;
 }
 
-/** The frames to draw when zoomed to one: it and those around it over the whole width, and what is
- *  below it as far as it is at least `narrowest` wide. */
+/** The frames to draw for a zoomed frame: it and its ancestors over the whole width, and its
+ *  descendants that are at least `narrowest` wide. */
 export function layout(tree: FlameTree, zoom: number, narrowest: number): Box[] {
   const boxes: Box[] = [];
   const around: number[] = [];
@@ -70,7 +70,7 @@ export function layout(tree: FlameTree, zoom: number, narrowest: number): Box[] 
   const below = (of: number, row: number, left: number) => {
     for (const at of children(tree, of)) {
       const width = whole > 0 ? tree.cpu[at]! / whole : 0;
-      // Siblings are sorted: those after it are narrower still.
+      // Siblings are in descending order of width.
       if (width < narrowest) break;
       boxes.push({ at, row, left, width });
       below(at, row + 1, left);

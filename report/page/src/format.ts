@@ -1,4 +1,4 @@
-// Numbers as people read them. Every one is right-aligned in its column, so units are short.
+// Formats numbers for display. Columns are right-aligned, so units are short.
 
 /** `3.53 s`, `58 ms`, `2 m 05 s`. */
 export function time(ns: number): string {
@@ -17,7 +17,7 @@ export function time(ns: number): string {
 export const timeMs = (ms: number): string => time(ms * 1e6);
 export const seconds = (s: number): string => time(s * 1e9);
 
-/** What one row takes: `0.8 ns`, `120 ns`, `3.4 µs`. */
+/** The time per row: `0.8 ns`, `120 ns`, `3.4 µs`. */
 export function perRow(ns: number): string {
   const digits = (n: number) => n.toFixed(n < 9.95 ? 1 : 0);
   if (ns < 0.05) return "<0.1 ns";
@@ -36,7 +36,7 @@ export function percent(part: number, whole: number): string {
   return value < 0.05 ? "<0.1%" : `${value.toFixed(1)}%`;
 }
 
-/** Of a part that is known as such, 0 to 1. */
+/** The percentage of a part from 0 to 1. */
 export const share = (part: number): string => (part > 0 && part < 0.0005 ? "<0.1%" : `${(100 * part).toFixed(1)}%`);
 
 /** `29.0–33.5%`: bounds of a share. */
@@ -52,12 +52,12 @@ export function bytes(n: number): string {
   return `${at === 0 || n >= 99.5 ? n.toFixed(0) : n.toFixed(1)} ${units[at]}`;
 }
 
-/** `1,234,567`; the separator does not depend on where the page is read. */
+/** `1,234,567`; the separator does not depend on the reader's locale. */
 export const count = (n: number): string => n.toLocaleString("en-US");
 
 const two = (n: number) => String(n).padStart(2, "0");
 
-/** `2026-11-21 11:04:59`, local. */
+/** `2026-11-21 11:04:59`, local time. */
 export function moment(ms: number | null): string {
   if (ms === null || ms <= 0) return "";
   const d = new Date(ms);
@@ -72,5 +72,5 @@ export function clock(ms: number): string {
 export const plural = (n: number, what: string): string =>
   `${count(n)} ${n === 1 ? what : `${what}s`.replace(/([^aeiou])ys$/, "$1ies")}`;
 
-/** For a title: what is longer is on the query's own page. */
+/** Shortens a text for a tooltip; the query's own page has the whole text. */
 export const clipped = (text: string): string => (text.length > 1000 ? `${text.slice(0, 1000)} …` : text);

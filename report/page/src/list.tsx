@@ -8,7 +8,7 @@ import { type Route, changed, go, link, replace } from "./route";
 
 const PAGE = 50;
 
-/** What is sorted by, of the runs on a line. */
+/** The sort keys of a line, from its runs. */
 const ORDERS: Record<string, (of: Family) => number> = {
   cpu: (of) => of.cpu_ns,
   runs: (of) => of.runs.length,
@@ -23,7 +23,7 @@ export const keyOf = (query: Query): string => `${query.app}-${query.query ?? "o
 export const titleOf = (query: Query): string =>
   query.query === null ? "Work outside queries" : `Query ${query.query}`;
 
-/** What the query is called; its number is beside it. */
+/** The name of the query, which stands beside its number. */
 export const nameOf = (query: Query): string => query.name || query.description || "no description";
 
 export function List({ summary, route }: { summary: Summary; route: Route }) {
@@ -48,7 +48,7 @@ export function List({ summary, route }: { summary: Summary; route: Route }) {
     else return arrows(event);
     event.preventDefault();
   };
-  // Below the verdict it is the second heading.
+  // Below the verdict, it is a heading of the second level.
   const Title = asked ? "h1" : "h2";
   const queries = chosen.filter((query) => query.query !== null).length;
   return (
@@ -111,14 +111,14 @@ interface TableProps {
   all: Family[];
   shown: Family[];
   sort: string;
-  /** Whether lines have several runs. */
+  /** Whether a line may stand for several runs. */
   runs: boolean;
 }
 
 function Table({ summary, route, all, shown, sort, runs }: TableProps) {
   const apps = summary.applications.length > 1;
   const order = (by: string) => go(changed(route, { sort: by === "cpu" ? null : by, page: null }));
-  // Work outside queries may be more than any query; the bars compare queries.
+  // The bars compare queries. Work outside queries may take longer than any query, so it does not set the scale.
   const most = Math.max(1, ...all.filter((of) => isQuery(of) || all.length === 1).map((of) => of.cpu_ns));
   return (
     <table class="list">
@@ -275,7 +275,7 @@ function Row(props: { of: Family; summary: Summary; most: number; apps: boolean;
   );
 }
 
-/** The lines with runs that fit. */
+/** The lines of the runs that match the filter. */
 function matching(queries: Query[], summary: Summary, filter: string, grouped: boolean): Family[] {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const text = (query: Query) =>
@@ -285,7 +285,7 @@ function matching(queries: Query[], summary: Summary, filter: string, grouped: b
   return grouped ? familiesOf(found) : found.flatMap((query) => familiesOf([query]));
 }
 
-/** Work outside queries stays at the end. */
+/** Sorts the lines; work outside queries stays at the end. */
 function sorted(lines: Family[], sort: string): Family[] {
   const order = ORDERS[sort]!;
   const keyed = lines.map((of) => ({ of, outside: isQuery(of) ? 0 : 1, key: order(of) }));

@@ -1,4 +1,4 @@
-// The page: the list of queries, one query, contention or skew of all, or the comparison, as the URL's hash says.
+// The page. The URL's hash selects the view: the list of queries, one query, contention, skew or the comparison.
 
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
@@ -72,7 +72,7 @@ function Page({ source }: { source: DataSource }) {
   );
 }
 
-/** What the browser's tab says: the place and the application. */
+/** The title of the browser tab: the view and the application. */
 function titleOfPage(summary: Summary, route: Route): string {
   const app = summary.applications.map((app) => app.name || app.id).find(Boolean) ?? summary.profile;
   const [view, key] = route.path;
@@ -124,7 +124,7 @@ function Header({ summary, view }: { summary: Summary; view: string }) {
   );
 }
 
-/** `/` goes to the filter, from anywhere. */
+/** `/` moves the focus to the filter, from every view. */
 function globalKeys(event: KeyboardEvent): void {
   const typing = (event.target as HTMLElement).tagName === "INPUT";
   const filter = document.getElementById("filter") as HTMLInputElement | null;

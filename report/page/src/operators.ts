@@ -1,4 +1,4 @@
-// Operators as people read them: their text without Spark's numbers, and their kinds with colours.
+// Operators for display: their texts without Spark's expression ids, and their kinds with colours.
 
 import type { PlanNode } from "./generated/model";
 
@@ -18,15 +18,15 @@ export const KINDS: [kind: string, name: string][] = [
   ["other", "other"],
 ];
 
-/** Without the numbers by which Spark tells equal names apart: `l_quantity#4L` → `l_quantity`. */
+/** Removes the ids by which Spark distinguishes equal names: `l_quantity#4L` → `l_quantity`. */
 export const brief = (text: string): string => text.replace(/#\d+L?\b/g, "");
 
-/** What the plan prints of a node after its name. */
+/** The text of a plan node after its name. */
 export function rest(node: { operator: string; detail: string }): string {
   const { operator, detail } = node;
   const text = detail.startsWith(operator) ? detail.slice(operator.length) : detail.replace(/^FileScan \w+ /, "");
   return brief(text).trim();
 }
 
-/** Whether a node only hands rows on. */
+/** Whether a node only passes rows on. */
 export const passesOn = (node: PlanNode): boolean => node.passes;

@@ -1,10 +1,10 @@
-// Small things that all views use.
+// Small components that several views share.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { count } from "./format";
 
-/** The result of a promise; `undefined` until it is there. */
+/** The result of a promise; `undefined` while it is pending. */
 export function useLoaded<T>(load: () => Promise<T>, keys: unknown[]): T | Error | undefined {
   const [state, setState] = useState<{ keys: unknown[]; value: T | Error }>();
   useEffect(() => {
@@ -18,7 +18,7 @@ export function useLoaded<T>(load: () => Promise<T>, keys: unknown[]): T | Error
   return state && state.keys.every((key, at) => key === keys[at]) ? state.value : undefined;
 }
 
-/** Two bars, one over the other: `part` is a share of `whole`, both of `of`. */
+/** A bar for `part` over a bar for `whole`, if there is one; `of` is the value of the full width. */
 export function Bar(props: { part: number; whole?: number; of: number; title?: string; kind?: string }) {
   const width = (n: number) => ({ width: `${props.of > 0 ? Math.min(100, (100 * n) / props.of) : 0}%` });
   return (
@@ -29,12 +29,12 @@ export function Bar(props: { part: number; whole?: number; of: number; title?: s
   );
 }
 
-/** A number that stands back where there is nothing. */
+/** A number, in grey if it is zero. */
 export function Zero({ n, as }: { n: number; as: (n: number) => string }) {
   return n === 0 ? <span class="faint">0</span> : <>{as(n)}</>;
 }
 
-/** What a row is about: a link, where it leads somewhere. */
+/** The name of a row, as a link if it has a target. */
 export function Name({ href, title, children }: { href: string | undefined; title?: string; children: string }) {
   return href ? (
     <a data-row class="name" href={href} title={title ?? children}>
@@ -51,7 +51,7 @@ export function Empty(props: { children: ComponentChildren }) {
   return <p class="empty">{props.children}</p>;
 }
 
-/** Moves the focus among the elements of a list, by two keys, Home and End. */
+/** Makes a handler that moves the focus among elements of a list with two keys, Home and End. */
 function moving(selector: string, back: string, on: string) {
   return (event: KeyboardEvent): void => {
     const items = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>(selector)];
@@ -65,13 +65,13 @@ function moving(selector: string, back: string, on: string) {
   };
 }
 
-/** Among elements with `data-row`, one below the other. */
+/** Moves the focus among elements with `data-row`, one below the other. */
 export const arrows = moving("[data-row]", "ArrowUp", "ArrowDown");
 
-/** Among elements with `data-column`, beside each other. */
+/** Moves the focus among elements with `data-column`, side by side. */
 export const arrowsAcross = moving("[data-column]", "ArrowLeft", "ArrowRight");
 
-/** Enter and Space on something that is no link. */
+/** Handles Enter and Space on an element that is not a link. */
 export function onEnter(act: () => void) {
   return (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget || (event.key !== "Enter" && event.key !== " ")) return;
@@ -99,13 +99,13 @@ export function Pages(props: { page: number; size: number; of: number; what: str
   );
 }
 
-/** A column's head that sorts by it. */
+/** The head of a column, which sorts the table by this column. */
 export function SortHead(props: {
   by: string;
   now: string;
   go: (by: string) => void;
   title?: string;
-  /** Left out where the window is narrow. */
+  /** Whether a narrow window hides the column. */
   wide?: boolean;
   children: ComponentChildren;
 }) {
@@ -128,7 +128,7 @@ export function Copied({ text }: { text: string }) {
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      // Without the right to write to it, what is selected can still be copied.
+      // Without permission to write to the clipboard, the page can still copy a selection.
       getSelection()?.selectAllChildren(code.current!);
       document.execCommand("copy");
     }
@@ -148,12 +148,12 @@ export function Copied({ text }: { text: string }) {
   );
 }
 
-/** A text of ours, with programs between backticks. */
+/** A text with code between backticks. */
 export function Marked({ children }: { children: string }) {
   return <>{children.split("`").map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}</>;
 }
 
-/** What is not in the numbers; each note is on a page once. */
+/** Notes about missing data, each once, without those in `but`. */
 export function Notes({ of, but = [] }: { of: string[]; but?: string[] }) {
   return (
     <>

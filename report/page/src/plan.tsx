@@ -120,7 +120,7 @@ function Legend({ nodes, waits }: { nodes: boolean; waits: boolean }) {
   );
 }
 
-/** How much of the tasks' time surely belongs to the operators that have it. */
+/** How much of the tasks' CPU time is proved to belong to its operator. */
 function Certainty({ placed }: { placed: CostByStanding }) {
   const parts: [string, Cost][] = [
     ["proved to belong to its operator", placed.proved],

@@ -6,7 +6,7 @@ import { brief, rest } from "./operators";
 import { Bar } from "./parts";
 import { type Place, type Shown, placesOf } from "./planShape";
 
-/** Of a node and the gaps between nodes, px. */
+/** Sizes of a node and of the gaps between nodes, px. */
 const WIDTH = 190;
 const HEIGHT = 66;
 const GAP_X = 22;
@@ -97,9 +97,9 @@ export function PlanGraph({ shown, all, chosen, choose }: GraphProps) {
   );
 }
 
-/** As thick as its number of rows has digits. */
+/** An edge; its width grows with the number of digits in its number of rows. */
 function Edge({ from, to, rows }: { from: Place; to: Place; rows: number | null }) {
-  // The label stands on the side that the edge leaves.
+  // The label is on the side from which the edge turns away.
   const aside = to.x > from.x + 1;
   const middle = (from.y + to.y) / 2;
   const thick = rows === null ? 1 : 1 + Math.log10(Math.max(1, rows)) / 1.5;

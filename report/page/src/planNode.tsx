@@ -1,4 +1,4 @@
-// What is known of one node of the plan, in the tree's rows and below the graph.
+// The data of one plan node, in the rows of the tree and below the graph.
 
 import { count, perRow, percent, plural, range, time } from "./format";
 import type { Cost, HotLine, PerRow, PlanNode, Wait } from "./generated/model";
@@ -13,10 +13,10 @@ export const listOf = (waits: Wait[]): string => waits.map((wait) => `${wait.wha
 
 interface FigureProps {
   cost: Cost;
-  /** Of its share. */
+  /** Bounds of its share. */
   bounds?: Range;
   all: number;
-  /** What a full bar is, ns. */
+  /** The time of a full bar, ns. */
   scale: number;
   whole?: Cost;
   waits: Wait[] | undefined;
@@ -70,7 +70,7 @@ export function Waits({ waits }: { waits: Wait[] }) {
   );
 }
 
-/** Where the lines of a query's nodes are shown: the name of the query in links, and its CPU time, ns. */
+/** The query of the nodes: its key in links, and its CPU time, ns. */
 export interface Where {
   query: string;
   all: number;
@@ -105,7 +105,7 @@ export function HotLines({ of, where, tab }: { of: HotLine[]; where: Where; tab?
   );
 }
 
-/** Rows out, and in where that is another number. */
+/** Rows out; also rows in, if their number differs. */
 export function Rows({ node }: { node: PlanNode }) {
   const other = node.rows_in !== null && node.rows_in !== node.rows;
   return (
@@ -116,9 +116,9 @@ export function Rows({ node }: { node: PlanNode }) {
   );
 }
 
-/** CPU time for each row out, or in, with its interval. */
+/** CPU time per row out; also per row in, if their number differs. The tooltip has the intervals. */
 export function RowCost({ node }: { node: PlanNode }) {
-  // Without samples it is not known to be less than that of others.
+  // Without samples, the time is unknown; it need not be less than that of other operators.
   if (node.own.samples === 0) return <td class="number wide" />;
   const out = node.ns_per_row_out;
   const other = node.ns_per_row_in !== null && node.rows_in !== node.rows ? node.ns_per_row_in : null;
@@ -137,7 +137,7 @@ function costTitle({ ns_per_row_out: out, ns_per_row_in: into }: PlanNode): stri
   return parts.length > 0 ? `${parts.join(", ")}, with 95% certainty` : undefined;
 }
 
-/** The whole text of a node and its figures in sentences. */
+/** The whole text of a node, and sentences with its figures. */
 export function Details({ node, waits, where }: { node: PlanNode; waits: boolean; where: Where }) {
   const cost = node.own.samples > 0 ? costTitle(node) : undefined;
   return (

@@ -1,4 +1,4 @@
-// The plan without the nodes that only hand rows on, and where its nodes stand in the graph.
+// The plan without the nodes that only pass rows on, and the places of its nodes in the graph.
 
 import type { Cost, PlanNode } from "./generated/model";
 import { passesOn } from "./operators";
@@ -17,7 +17,7 @@ export interface Shown {
 
 export interface Shape {
   shown: Shown[];
-  /** How many nodes are left out, and what they cost themselves. */
+  /** Number of nodes left out. `cost` and `waiting_ns` are their own. */
   hidden: number;
   cost: Cost;
   waiting_ns: number;
@@ -25,7 +25,7 @@ export interface Shape {
 
 export function shapeOf(nodes: PlanNode[], all: boolean): Shape {
   const shape: Shape = { shown: [], hidden: 0, cost: { cpu_ns: 0, samples: 0 }, waiting_ns: 0 };
-  /** Of each node of the plan: the nearest shown one, from it upwards. */
+  /** For each node of the plan: the position of the first shown node on the way from it to the root. */
   const nearest: (number | null)[] = [];
   nodes.forEach((node, at) => {
     const parent = node.parent === null ? null : (nearest[node.parent] ?? null);
@@ -45,7 +45,7 @@ export function shapeOf(nodes: PlanNode[], all: boolean): Shape {
   return shape;
 }
 
-/** Those below a closed node. */
+/** The indices of the nodes below a closed node. */
 export function hiddenUnder(shown: Shown[], closed: Set<number>): Set<number> {
   const hidden = new Set<number>();
   shown.forEach(({ parent }, index) => {
@@ -60,11 +60,11 @@ export interface Place {
   y: number;
 }
 
-/** Leaves stand beside each other; every other node stands in the middle below its children. */
+/** Leaves are side by side; every other node is centred below its children. */
 export function placesOf(shown: Shown[]): { places: Place[]; width: number; height: number } {
   const deepest = shown.reduce((most, { depth }) => Math.max(most, depth), 0);
   const places: Place[] = shown.map(({ depth }) => ({ x: 0, y: deepest - depth }));
-  // Parents come before their children, and subtrees are runs: from the end, leaves come from the right.
+  // Nodes are in depth-first order, so a loop from the end meets the rightmost leaf first.
   let leaves = 0;
   for (let index = shown.length - 1; index >= 0; index--) {
     const { children } = shown[index]!;

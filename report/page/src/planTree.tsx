@@ -15,11 +15,11 @@ interface TreeProps {
   /** Id of the node whose whole text is shown. */
   chosen: string | undefined;
   choose: (id: string) => void;
-  /** Shows the nodes that only hand rows on. */
+  /** Link to the plan with the nodes that only pass rows on. */
   showAll: string;
 }
 
-/** Hot lines beside an operator, and the part of the query's CPU time below which a line is not shown there. */
+/** Most hot lines beside an operator, and the least part of the query's CPU time that each of them has. */
 const HOT = 2;
 const WARM = 0.02;
 
@@ -45,7 +45,7 @@ export function PlanTree({ detail, shape, where, chosen, choose, showAll }: Tree
     event.preventDefault();
     const { children, parent } = shown[index]!;
     if (children.length > 0 && closed.has(at) === step) return toggle(at, step);
-    // Left on a leaf goes to the parent, right on an open node to its first child.
+    // Left on a leaf or a closed node moves to the parent, right on an open node to its first child.
     const to = step ? children[0] : (parent ?? undefined);
     if (to !== undefined) document.querySelector<HTMLElement>(`[data-node="${shown[to]!.at}"]`)?.focus();
   };

@@ -157,7 +157,7 @@ function Head({ query, summary, tab }: { query: Query; summary: Summary; tab: st
   );
 }
 
-/** What the query's name was made from. */
+/** The text from which the query's name was made. */
 function WholeText({ of }: { of: string }) {
   if (of.length <= 120 && !of.includes("\n")) return <p class="crumbs">{of}</p>;
   return (
@@ -168,7 +168,7 @@ function WholeText({ of }: { of: string }) {
   );
 }
 
-/** The other runs of the query. */
+/** Links to the other runs of the query. */
 function Runs({ query, summary, tab }: { query: Query; summary: Summary; tab: string }) {
   const runs = runsOf(summary, query);
   if (runs.length < 2) return null;

@@ -1,11 +1,11 @@
-// Slow records and results of a run whose records were followed: what is in them, where they are, what they cost.
+// Slow records and results of a run that followed records: their content, place and cost.
 
 import { count, plural, seconds, share } from "./format";
 import type { RecordPlace, Records, SlowRecord, SlowResult } from "./generated/model";
 import { Bar, Empty, Zero } from "./parts";
 import { type Route, changed } from "./route";
 
-/** Of each list; a link shows the rest. */
+/** Entries shown of each list; a link shows the rest. */
 const SHOWN = 5;
 
 export function RecordLists({ of, route, all }: { of: Records; route: Route; all?: string }) {
@@ -165,11 +165,11 @@ function Result({ of }: { of: SlowResult }) {
   );
 }
 
-/** What is in a record, on one line; where that was not kept, which one it is. */
+/** The content of a record on one line, or the position of the record if its content was not kept. */
 export function Content({ of }: { of: { content: string | null; cut: boolean; position: number } }) {
   if (of.content === null)
     return <span class="muted">{of.position < 0 ? "made of several records" : `record ${count(of.position)}`}</span>;
-  // Isolated, as a text from right to left would turn what is beside it.
+  // Isolated, because a right-to-left text would reorder the text beside it.
   return (
     <bdi class="content">
       {of.content.replace(/\p{Cc}/gu, " ")}

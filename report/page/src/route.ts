@@ -1,4 +1,4 @@
-// What the page shows, kept in the URL's hash: `#/query/0-3/flame?level=full&zoom=17`.
+// The state of the page in the URL's hash: `#/query/0-3/flame?level=full&zoom=17`.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -33,17 +33,17 @@ export function link(
   return `#/${path.map((part) => encodeURIComponent(part)).join("/")}${query ? `?${query}` : ""}`;
 }
 
-/** The route now, with some options changed. */
+/** The hash of a route with some options changed. */
 export function changed(route: Route, options: Record<string, string | number | null>): string {
   return link(route.path, { ...Object.fromEntries(route.options), ...options });
 }
 
-/** Goes there; the back button leads back. */
+/** Navigates with a new entry in the history, so that the back button returns. */
 export function go(hash: string): void {
   if (hash !== location.hash) location.hash = hash;
 }
 
-/** Goes there in place of where we are: for typing, which is no place to come back to. */
+/** Navigates without a new entry in the history: the back button must not undo single letters of a filter. */
 export function replace(hash: string): void {
   history.replaceState(null, "", hash);
   window.dispatchEvent(new HashChangeEvent("hashchange"));
@@ -59,14 +59,14 @@ export function useRoute(): Route {
   return route;
 }
 
-/** Where each place was scrolled to when it was left. */
+/** The last scroll position of each place, by hash. */
 const scrolled = new Map<string, number>();
 
-/** Begins another view at its top, or where it was left, and moves the focus into it: what had the focus is gone. */
+/** Scrolls a new view to its top or its last position. Moves the focus into it, as the focused element is gone. */
 export function useFreshView(view: string): void {
   const shown = useRef<string>(undefined);
   useEffect(() => {
-    // The browser would do it before the view is there, as far as the one before reaches.
+    // The browser would restore the position before the new view is drawn, limited by the height of the old one.
     history.scrollRestoration = "manual";
     const keep = () => scrolled.set(location.hash, scrollY);
     window.addEventListener("scroll", keep, { passive: true });

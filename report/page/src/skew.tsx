@@ -48,7 +48,7 @@ export function SkewView({ source, summary, route }: { source: DataSource; summa
   );
 }
 
-/** Why there is no answer. */
+/** Explains why there is no answer. */
 export function NoSkew() {
   return (
     <section aria-label="Skew">
@@ -125,7 +125,7 @@ interface StagesProps {
   of: SkewedStage[];
   chosen?: SkewedStage;
   to: (stage: SkewedStage) => string | undefined;
-  /** Where several are told of. */
+  /** Finds the query of a stage, if the table has stages of several queries. */
   queryOf?: (stage: SkewedStage) => Query | undefined;
 }
 

@@ -1,4 +1,4 @@
-// One stage that waits for slow tasks: what each of its tasks took, why the slow ones did, and what to do.
+// One stage that waits for slow tasks: the time of each task, the causes of slow tasks, and advice.
 
 import { CAUSES, MEASURES, sure, whySlow } from "./causes";
 import { bytes, change, count, plural, seconds, timeMs } from "./format";
@@ -7,11 +7,11 @@ import { Bar, Marked, arrows, arrowsAcross } from "./parts";
 import { Content } from "./records";
 import { type Route, changed, go, link } from "./route";
 
-/** Slow tasks that are told one by one. */
+/** Most slow tasks that are listed one by one. */
 const SHOWN = 20;
-/** Of a task in the chart, px. */
+/** Greatest width of a task's column in the chart, px. */
 const WIDEST = 48;
-/** Causes that account for less are not worth their room. */
+/** Causes that account for a smaller part are left out. */
 const LEAST = 0.01;
 
 export function StageSkew(props: { of: SkewedStage; records: Records | undefined; route: Route; dir: string }) {

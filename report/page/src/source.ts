@@ -1,4 +1,4 @@
-// Where the data comes from: blocks inside this page, or a server that has them as JSON files.
+// The source of the data: blocks inside this page, or a server that has them as JSON files.
 
 import { detailOf } from "./bundle";
 import type {
@@ -27,7 +27,7 @@ interface Blocks {
 }
 
 export interface DataSource {
-  /** The block of a name; fails where there is none. */
+  /** Loads a block by name; fails if there is none. */
   load<N extends keyof Blocks & string>(name: N): Promise<Blocks[N]>;
 }
 
@@ -37,7 +37,7 @@ type Load = (name: string) => Promise<unknown>;
 export function embedded(page: Document): DataSource {
   return from(async (name) => {
     const id = `block-${name}`;
-    // Blocks behind the script are still being read when it starts; one that nothing follows may not be whole.
+    // The script starts before the blocks after it are parsed. A block with no successor may be incomplete.
     if (!page.getElementById(id)?.nextSibling && page.readyState === "loading") await parsed(page);
     const text = page.getElementById(id)?.textContent;
     if (!text) throw new Error(`this report has no ${name}`);
@@ -56,16 +56,16 @@ export function fetched(base: string): DataSource {
   });
 }
 
-/** Blocks kept: going back must not unpack again what was just looked at. */
+/** Most blocks kept in memory, so that going back does not unpack a recent block again. */
 const KEPT = 24;
-/** The same of blocks that several queries share, which are larger. */
+/** The same for blocks that several queries share, which are larger. */
 const SHARED_KEPT = 4;
 
 function from(load: Load): DataSource {
   return { load: remembering(KEPT, unbundling(load)) as DataSource["load"] };
 }
 
-/** Takes the details of a query out of the block that it shares with others. */
+/** Extracts the details of a query from the block that it shares with others. */
 function unbundling(load: Load): Load {
   const shared = remembering(SHARED_KEPT, load);
   return async (name) => {

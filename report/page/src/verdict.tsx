@@ -17,7 +17,7 @@ const KINDS: [PartKind, string][] = [
   ["idle", "slots without a task"],
 ];
 
-/** Sentences under a head of their own. */
+/** Headings, and the kinds of sentences below each. */
 const HEADS: [SentenceKind[], string][] = [
   [["operator"], "What costs most"],
   [["unusual"], "What is unusual"],
@@ -27,7 +27,7 @@ const HEADS: [SentenceKind[], string][] = [
 
 export function VerdictView({ summary }: { summary: Summary }) {
   const { verdict } = summary;
-  // Others say what the bar's caption says.
+  // Further sentences of this kind repeat the caption of the bar.
   const lead = verdict.sentences.filter((sentence) => sentence.kind === "time").slice(0, 1);
   const quiet = !verdict.sentences.some(({ kind }) => kind === "operator" || kind === "unusual");
   return (
@@ -106,7 +106,7 @@ function PartBar({ verdict }: { verdict: Verdict }) {
   );
 }
 
-/** What a kind consists of, where that says more than its name. */
+/** The parts of a kind, if they add something to its name. */
 function Inside({ parts }: { parts: VerdictPart[] }) {
   const named = parts.filter(({ name, kind }) => name !== "other" && kind !== "operators" && kind !== "idle");
   if (named.length === 0) return null;
@@ -120,7 +120,7 @@ function Inside({ parts }: { parts: VerdictPart[] }) {
   );
 }
 
-/** A sentence, the place in the page that it rests on, and the command that shows more. */
+/** A sentence, a link to its evidence in the report, and the command that shows more. */
 function VerdictSentence({ of, summary, lead }: { of: Sentence; summary: Summary; lead?: boolean }) {
   return (
     <div class={lead ? "told-lead" : ""}>

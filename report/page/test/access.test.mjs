@@ -1,5 +1,5 @@
 // Every page of a report at both widths and in both themes: axe-core finds nothing serious, nothing is wider than the
-// window, and nothing is cut off without a sign of it.
+// window, and no text is cut off without an ellipsis.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -30,7 +30,7 @@ for (const colorScheme of ["light", "dark"])
         { colorScheme, viewport: { width, height: 800 } },
       );
 
-/** What axe-core finds that keeps people from using the page. */
+/** The serious and critical violations that axe-core finds. */
 async function serious() {
   const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
   return violations
@@ -38,7 +38,7 @@ async function serious() {
     .map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 200)}`);
 }
 
-/** What makes the page scroll sideways, and text that its box cuts without an ellipsis. */
+/** Elements that make the page scroll sideways, and texts cut off without an ellipsis. */
 function tooWide() {
   const found = [];
   if (document.documentElement.scrollWidth > innerWidth) {

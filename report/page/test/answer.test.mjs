@@ -1,4 +1,4 @@
-// What a report says at first: the verdict, queries by name, the plan's graph and hot lines, the flame graph's orders.
+// The main answers of a report: verdict, queries by name, graph and hot lines of a plan, orders of the flame graph.
 import assert from "node:assert/strict";
 import { focused, hash, onPage, texts, url } from "./reports.mjs";
 
@@ -12,7 +12,7 @@ onPage("the verdict is on top: parts that add up, and sentences that lead to the
   const verdict = await page.locator(".verdict").boundingBox();
   const list = await page.locator("table.list").boundingBox();
   assert.ok(verdict.y < list.y);
-  // Legend and bar are the same parts, of 100% together.
+  // Legend and bar show the same parts, which add up to 100%.
   const shares = await texts(page, ".partlist .muted");
   assert.ok(Math.abs(shares.map(number).reduce((a, b) => a + b) - 100) < 0.6, `${shares}`);
   const bar = await page.locator(".partbar").evaluate((bar) => {
@@ -22,7 +22,7 @@ onPage("the verdict is on top: parts that add up, and sentences that lead to the
   assert.equal(bar.length, shares.length);
   shares.forEach((share, at) => assert.ok(Math.abs(number(share) - bar[at]) < 1, `${share}: ${bar[at]}`));
   assert.match(await page.locator(".partlist").innerText(), /CPU time of operators/);
-  // Each evidence is a place that exists.
+  // Each link to evidence leads to a page that exists.
   const links = await page.locator(".verdict p a").evaluateAll((links) => links.map((link) => link.hash));
   assert.ok(links.length > 0);
   for (const link of links) {
@@ -62,7 +62,7 @@ onPage("runs of a query are one row; the toggle and a link show them", async (pa
   await first.getByRole("link", { name: "5 runs" }).press("Enter");
   await page.waitForSelector("h1:has-text('Runs of')");
   assert.equal(await page.locator("table.list tbody tr").count(), 5);
-  // From a run to the next one, in the same tab.
+  // The link opens the next run in the same tab of the report.
   await page.goto(url("canonical.html", "#/query/0-3/stages"));
   await page.getByRole("link", { name: "next run" }).press("Enter");
   await page.waitForFunction(() => location.hash === "#/query/0-4/stages");
@@ -113,7 +113,7 @@ onPage("the plan's graph: rows on its edges, by keyboard to every node", async (
   assert.ok(count > 5);
   assert.equal(await page.locator(".graph path").count(), count - 1);
   assert.ok((await page.locator(".graph text").allTextContents()).includes("5,240,041 rows"));
-  // No box lies on another one.
+  // No box overlaps another one.
   const places = await boxes.evaluateAll((boxes) => boxes.map((box) => box.getBoundingClientRect().toJSON()));
   places.forEach((a, at) =>
     places.slice(at + 1).forEach((b) => {
@@ -121,7 +121,7 @@ onPage("the plan's graph: rows on its edges, by keyboard to every node", async (
       assert.ok(beside, JSON.stringify([a, b]));
     }),
   );
-  // The root is at the bottom; from there upwards, against the rows.
+  // The root is at the bottom; arrow up moves against the flow of rows.
   await page.locator(".box[tabindex='0']").focus();
   const seen = [await focused(page)];
   for (let at = 0; at < 3; at++) {
@@ -140,7 +140,7 @@ onPage("the flame graph is by plan or by code, with colours by kind and seconds"
   await page.goto(url("canonical.html", "#/query/0-3/flame"));
   await page.waitForSelector(".frame");
   assert.match(await page.locator(".seconds").innerText(), /^0.*5\.14 s$/s);
-  // An operator is on a path once.
+  // An operator occurs only once on a path.
   const labels = await page
     .locator(".frame")
     .evaluateAll((frames) => frames.map((frame) => [frame.getAttribute("aria-level"), frame.ariaLabel]));

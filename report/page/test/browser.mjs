@@ -1,4 +1,4 @@
-// Headless Chromium of the system, watched: what a page logs, throws or asks the network for is kept.
+// Starts the system's Chromium, headless, and collects what goes wrong in a page.
 import { chromium } from "playwright-core";
 
 export const launch = () =>
@@ -7,7 +7,7 @@ export const launch = () =>
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
   });
 
-/** A page in a context of its own, and what went wrong in it. */
+/** A page in its own context, and the list of its warnings, exceptions, dialogs and network requests. */
 export async function watched(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
   const page = await context.newPage();

@@ -15,7 +15,7 @@ await timed(
   "table.list tbody tr",
 );
 await page.waitForLoadState();
-// Every run on a line of its own: there are many pages of them.
+// With one line per run, the list has many pages.
 await page.evaluate(() => (location.hash = "#/?runs=all"));
 await page.waitForSelector("text=1–50 of");
 await timed(() => page.locator("[data-row]").first().press("PageDown"), "text=51–100");

@@ -9,7 +9,7 @@ onPage("the list has the queries by cost, and work outside queries at its end", 
   assert.equal(rows.length, 8);
   assert.match(rows[0], /^2.*6\.01 s.*23\.1%/s);
   assert.match(rows.at(-1), /work outside queries/);
-  // In the other order the first is the last one started.
+  // By start, the query that started last is first.
   await page.getByRole("button", { name: "Started" }).click();
   await eventually(async () => assert.match((await texts(page, "table.list tbody tr"))[0], /^6/));
   assert.match(await hash(page), /sort=started/);
@@ -132,7 +132,7 @@ onPage("hostile text is text", async (page) => {
     await page.goto(url("day.html", `#/query/0-0/${tab}`));
     await page.waitForTimeout(100);
   }
-  // Characters that a page would obey are shown.
+  // Markup and control characters are shown as text.
   const odd = '</script><img src=x onerror="window.broken=1"><script>window.broken=1</script>';
   await page.goto(url("day.html", "#/query/0-1/plan"));
   const operator = page.locator("tr[data-node]", { hasText: odd });
@@ -145,7 +145,7 @@ onPage("hostile text is text", async (page) => {
   await page.keyboard.press("Enter");
   assert.equal(await page.locator("tr.more pre").innerText(), odd);
   const shown = [await page.locator("main").innerText()];
-  // Hosts.
+  // Names of hosts.
   await page.goto(url("day.html", "#/query/0-4/skew?stage=13"));
   const slow = page.getByRole("table", { name: "Slow tasks" }).locator("tbody tr").first();
   await slow.waitFor();
@@ -155,7 +155,7 @@ onPage("hostile text is text", async (page) => {
   await page.waitForSelector("table.blame tbody tr");
   shown.push(await page.locator("main").innerText());
   for (const text of shown) assert.doesNotMatch(text, /[\u0080-\u009f\u2028-\u202e\u2066-\u2069]/);
-  // What records hold, and methods' names.
+  // Contents of records, and names of methods.
   await page.goto(url("day.html", "#/query/0-4/skew"));
   await page.waitForSelector("table.records");
   const record = page.getByRole("table", { name: "Slow records" }).locator("tbody tr").first();

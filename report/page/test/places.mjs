@@ -1,4 +1,4 @@
-// The pages of a report, for tests and pictures: name → hash. A number is that of a query with samples.
+// The pages of a report for tests and pictures: name → hash. `query` is the number of one with samples.
 export const places = (query, app = 0) => {
   const at = (tab) => `#/query/${app}-${query}/${tab}`;
   return {

@@ -1,5 +1,5 @@
-// Reports of `unfuse` itself for tests in real headless Chromium. UNFUSE and UNFUSE_BENCH say which programs;
-// `make test-page` builds them.
+// Reports of `unfuse` itself for tests in real headless Chromium. UNFUSE and UNFUSE_BENCH are the paths of the programs
+// that make them; `make test-page` builds both.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ const unfuse = process.env.UNFUSE ?? join(root, "target/release/unfuse");
 const bench = process.env.UNFUSE_BENCH ?? join(root, "target/release/unfuse-bench");
 const dir = mkdtempSync(join(tmpdir(), "unfuse-page-"));
 const run = (program, ...args) => execFileSync(program, args, { stdio: ["ignore", "ignore", "pipe"] });
-/** A place in a report: `canonical.html` is of the recorded fixture, `day.html` of a made-up day beside another one. */
+/** A place in a report: `canonical.html` shows the recorded fixture, `day.html` compares two synthetic days. */
 export const url = (name, hash = "") => pathToFileURL(join(dir, name)).href + hash;
 
 export let browser;
@@ -32,7 +32,7 @@ after(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** A test with a page of its own; nothing may be logged, thrown or asked of the network in it. */
+/** A test with its own page, which must not log a warning, throw, open a dialog or use the network. */
 export function onPage(name, act, options) {
   test(name, { timeout: 120_000 }, async () => {
     const { page, wrong, close } = await watched(browser, options);
@@ -55,6 +55,6 @@ export async function eventually(check) {
 
 export const hash = (page) => page.evaluate(() => location.hash);
 export const texts = (page, selector) => page.locator(selector).allInnerTexts();
-/** What has the focus now. */
+/** The label or text of the element that has the focus. */
 export const focused = (page) =>
   page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent ?? "");

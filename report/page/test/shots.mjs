@@ -1,7 +1,7 @@
-// Pictures of a report, to be looked at. PROFILE is a profile directory or a report that exists.
+// Screenshots of a report, for people to check. PROFILE is a profile directory or an existing report.
 //
 //   node test/shots.mjs PROFILE DIR [QUERY]       every page of the report and of a query, at both widths, in both themes
-//   node test/shots.mjs --readme PROFILE OUT.png  the picture of the README; needs pngquant (Debian: of that name)
+//   node test/shots.mjs --readme PROFILE OUT.png  the picture of the README; needs pngquant (Debian: same name)
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { launch, watched } from "./browser.mjs";
 import { places } from "./places.mjs";
 
-/** Largest picture that is put into the repository, bytes. */
+/** Size of the largest picture that may go into the repository, bytes. */
 const LARGEST = 200_000;
 const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 const unfuse = process.env.UNFUSE ?? join(root, "target/release/unfuse");
@@ -22,7 +22,7 @@ if (!profile || !out) throw new Error("say a profile or a report, and where the 
 const temporary = mkdtempSync(join(tmpdir(), "unfuse-shots-"));
 let file = profile;
 if (statSync(profile).isDirectory()) {
-  // Below a short name, as commands in the picture have it.
+  // The commands in the picture contain this path, so it is short.
   file = join(temporary, "report.html");
   symlinkSync(resolve(profile), join(temporary, "profile"));
   execFileSync(unfuse, ["report", "profile", "-o", file], { cwd: temporary, stdio: ["ignore", "ignore", "inherit"] });
@@ -54,7 +54,7 @@ async function picturesOfAll() {
       const [app, number] = query ? ["0", query] : (/(\d+)-(\d+)/.exec(first)?.slice(1) ?? ["0", "0"]);
       for (const [name, place] of Object.entries(places(number, app))) {
         await open(page, place);
-        // The code is long; what is seen of it first says enough.
+        // The source is long; its first screen is enough.
         const path = join(out, `${name}-${width}-${colorScheme}.png`);
         await page.screenshot({ path, fullPage: name !== "source" });
       }
@@ -63,7 +63,7 @@ async function picturesOfAll() {
     }
 }
 
-/** The verdict and the first queries, without what differs from machine to machine. */
+/** The verdict and the first queries, without the path of the profile, which differs between machines. */
 async function pictureOfReadme() {
   const options = { colorScheme: "light", deviceScaleFactor: 2, viewport: { width: 1100, height: 800 } };
   const { page, close } = await watched(browser, options);

@@ -23,7 +23,7 @@ onPage("contention: who made whom wait adds up, and each level narrows the other
   assert.match(told, /waiting for slots included\. Others account for [\d.]+ m?s(, [a-zA-Z' ]+ for [\d.]+ m?s)*\.$/);
   const blamed = await percents(page.locator("table.blame").first().locator("tbody tr .strong"));
   assert.ok(Math.abs(blamed.reduce((a, b) => a + b) - 100) < 1, `${blamed}`);
-  // The bars of the tallest column fill the chart, and a column is a place to go to.
+  // The bars of the tallest column fill the chart, and the keyboard can choose a column.
   const heights = await page
     .locator(".column")
     .evaluateAll((columns) =>
@@ -63,7 +63,7 @@ onPage("skew: all skewed stages, and of each its tasks, records and what to do",
   );
   const stage = page.locator("table.blame tbody tr", { hasText: /^13\D/ });
   assert.match(await stage.innerText(), /^13.*computation skew.*Query 4, insert overwrite daily_4/s);
-  // By keyboard to the query, with that stage open.
+  // Enter opens the query, with this stage selected.
   await stage.locator("[data-row]").press("Enter");
   await page.waitForSelector(".chart");
   assert.match(await hash(page), /query\/0-4\/skew\?stage=13/);
@@ -86,7 +86,7 @@ onPage("skew: all skewed stages, and of each its tasks, records and what to do",
     await page.locator("p", { hasText: "Next:" }).innerText(),
     /look at its slow records.*unfuse top DIR --stage 13 --by line/,
   );
-  // A task is a place to go to.
+  // The keyboard can choose a task.
   await page.locator("[data-column]").first().focus();
   for (let at = 0; at < 5; at++) await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
@@ -96,7 +96,7 @@ onPage("skew: all skewed stages, and of each its tasks, records and what to do",
   assert.equal(await slow.getAttribute("aria-selected"), "true");
   await page.goBack();
   await page.locator(".slice").waitFor({ state: "detached" });
-  // The record stands there with its place and the code that it spent its time in.
+  // The list has the record with its place and the code that took its time.
   const record = page.getByRole("table", { name: "Slow records" }).locator("tbody tr").first();
   assert.match(await record.innerText(), /stage 13, partition 5, hdfs:\/\/data\/sales\.csv at byte 1696227/);
   assert.match(await record.innerText(), /100\.0% com\.example\.Daily/);
