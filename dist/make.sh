@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes what a release consists of below target/archives; what `make dist` does. The Spark jar and the page are there already.
+# Makes the files of a release in target/archives, as a part of `make dist`, which has built the Spark jar and the page.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 glibc=2.17
@@ -7,7 +7,7 @@ target=x86_64-unknown-linux-gnu
 archives=target/archives
 built="target/dist/$target/dist"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
-# Times in archives: equal sources make equal archives.
+# The time of all files in archives, so that equal sources make equal archives.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
@@ -18,7 +18,7 @@ if ! cmp -s dist/tools.lock "$venv/lock"; then
     "$venv/bin/python" -m pip install --quiet --require-hashes -r dist/tools.lock
     cp dist/tools.lock "$venv/lock"
 fi
-# Without `-z defs` the linker would leave a function that old systems lack for the JVM to stumble over.
+# With `-z defs`, the linker fails if old systems lack a function. Otherwise the JVM would fail at run time.
 zig() {
     PATH="$PWD/$venv/bin:$PATH" RUSTFLAGS="-C link-arg=-Wl,-z,defs" cargo-zigbuild "$@" --quiet --locked --profile dist \
         --target "$target.$glibc" --target-dir target/dist
@@ -35,7 +35,7 @@ dist/plugin_jar.sh "$built" "$plugin"
 rm -rf "$archives"
 mkdir -p "$archives"
 
-# The files as they stand below a prefix such as /usr or /opt/unfuse.
+# Installs the files below a prefix such as /usr or /opt/unfuse.
 tree() {
     install -D -m 755 "$built/unfuse" "$1/bin/unfuse"
     install -D -m 755 "$built/libunfuse.so" "$1/lib/unfuse/libunfuse.so"
@@ -70,7 +70,7 @@ sed -e "s/@VERSION@/$version/" -e "s/@KIB@/$(du -sk "$deb/usr" | cut -f1)/" -e "
 dpkg-deb --root-owner-group --build "$deb" "$archives/unfuse_${version}_amd64.deb" >/dev/null
 rm -r "$deb"
 
-# A wheel has programs and other files of a prefix in folders of their own.
+# A wheel has one folder for programs and another for the other files of a prefix.
 wheel="$archives/wheel"
 data="$wheel/unfuse-$version.data" info="$wheel/unfuse-$version.dist-info"
 tree "$data/data"

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Prints a CycloneDX list of the Rust crates in a release, by Cargo.lock. Usage: dist/sbom.py VERSION"""
+"""Prints a CycloneDX list of the Rust crates in a release, from Cargo.lock. Usage: dist/sbom.py VERSION"""
 import json
 import subprocess
 import sys
 
 
 def metadata():
-    """What cargo knows about the crates for the platform of the release."""
+    """Cargo's metadata of the crates for the platform of the release."""
     command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
 def linked(known, roots):
-    """Ids of the packages that are compiled into the roots: not those of builds and tests."""
+    """Ids of the roots and all their normal dependencies, without those of build scripts and tests."""
     nodes = {node["id"]: node for node in known["resolve"]["nodes"]}
     seen, left = set(), list(roots)
     while left:
