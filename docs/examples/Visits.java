@@ -5,7 +5,7 @@ import scala.Tuple2;
 
 /** Sums visits by page. One line is slow to parse, and one page has visits that are slow to add: {@code Visits IN OUT}. */
 public final class Visits {
-  /** Arithmetic for about so many milliseconds. */
+  /** Computes for about this number of milliseconds. */
   static long compute(long milliseconds) {
     long x = 1;
     for (long i = 0; i < milliseconds * 400_000; i++) {

@@ -1,4 +1,4 @@
-"""Counts the primes below a number that it reads from a file: computing and nothing else. `primes.py FILE`."""
+"""Counts the primes below a number in a file. Nearly all its time is computing. Usage: `primes.py FILE`."""
 
 import sys
 

@@ -3,9 +3,9 @@
 
 Usage: record.py UNFUSE [NAME]...
 
-examples.json lists them: the commands that come before, and those that are shown with their output. In a document the
-output stands between `<!--example NAME-->` and `<!--/example-->`. All commands of a group run in one directory, in the
-order of the file; `unfuse`, `spark-submit` and the JDK are on the PATH.
+examples.json lists groups of commands: those to run first, and those to show with their output. In a document, the
+output is between `<!--example NAME-->` and `<!--/example-->`. All commands of a group run in one directory, in the
+order of the file. `unfuse`, `spark-submit` and the JDK are on the PATH.
 """
 
 import json
@@ -65,7 +65,7 @@ def run(command, folder, environment):
 
 
 def shortened(output, shown):
-    """The first lines, without what is to be left out; ` …` stands for the rest."""
+    """The first lines of the output, without the lines to leave out; ` …` stands for the rest."""
     lines = [cut(line.rstrip()) for line in output.splitlines()]
     if "without" in shown:
         lines = [line for line in lines if not re.search(shown["without"], line)]
