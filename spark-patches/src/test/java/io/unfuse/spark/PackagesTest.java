@@ -28,7 +28,8 @@ class PackagesTest {
     private static final Path CLASSES = Paths.get("target", "classes", "io", "unfuse", "spark");
 
     /**
-     * One of our classes in descriptors, signatures, and in texts from which patches write calls.
+     * The name of one of our classes: in descriptors, in signatures, and in the strings from which
+     * patches make calls.
      */
     private static final Pattern OURS = Pattern.compile("io/unfuse/spark/(?:([a-z]+)/)?[A-Z]");
 
@@ -70,7 +71,7 @@ class PackagesTest {
         Set<String> found = new TreeSet<>();
         for (int item = 1; item < reader.getItemCount(); item++) {
             int at = reader.getItem(item);
-            // A constant with tag 1 is a text; all names of classes are.
+            // Tag 1 marks a UTF-8 constant. All names of classes are such constants.
             if (at > 0 && reader.readByte(at - 1) == 1) {
                 Matcher ours = OURS.matcher(utf8(reader, at));
                 while (ours.find()) {

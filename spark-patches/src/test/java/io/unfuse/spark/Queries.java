@@ -73,7 +73,7 @@ public final class Queries {
         ALL.put("many columns", manyColumns());
     }
 
-    /** Wide enough that Spark splits the code into many methods. */
+    /** A query with so many columns that Spark splits the code into many methods. */
     private static String manyColumns() {
         StringBuilder columns = new StringBuilder();
         for (int i = 0; i < 90; i++) {

@@ -26,7 +26,7 @@ public final class SparkUnderTest {
     public static final boolean IS_4 =
             !org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("3.");
 
-    /** Records its calls of the agent. */
+    /** Records Spark's calls of the agent. */
     public static final Recorder RECORDER = new Recorder();
 
     private static final Object SESSION = start();
@@ -102,7 +102,7 @@ public final class SparkUnderTest {
         }
     }
 
-    /** Its context. */
+    /** The context of the session. */
     public static SparkContext context() {
         return (SparkContext) call(SESSION, "sparkContext");
     }

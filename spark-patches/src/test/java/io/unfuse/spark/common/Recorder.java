@@ -115,7 +115,7 @@ public final class Recorder implements Agent.Link {
         }
     }
 
-    /** Lines for stderr. */
+    /** Log lines, which the agent would write to stderr. */
     public synchronized List<String> logged() {
         return new ArrayList<>(lines);
     }
@@ -129,7 +129,7 @@ public final class Recorder implements Agent.Link {
         return flushes;
     }
 
-    /** Clears everything except the sources. */
+    /** Clears events, log lines and tasks. Keeps the sources and the number of flushes. */
     public synchronized void clear() {
         events.clear();
         lines.clear();

@@ -64,7 +64,7 @@ class ContentionEventsTest {
         assertTrue(units.get("execution-memory") > 0, units::toString);
     }
 
-    /** Local files by another name. */
+    /** Local files with a URI scheme other than {@code file}. */
     public static final class FarFiles extends RawLocalFileSystem {
         @Override
         public URI getUri() {
@@ -96,7 +96,7 @@ class ContentionEventsTest {
         assertTrue(fetched > 0.9 * read, fetched + " of " + read);
     }
 
-    /** Rows of these tasks, once all have some. */
+    /** Waits until each of these tasks has a row; returns all rows seen by then. */
     private static List<JsonNode> metered(Set<Long> tasks) throws InterruptedException {
         for (int look = 0; look < 50; look++) {
             Thread.sleep(100);

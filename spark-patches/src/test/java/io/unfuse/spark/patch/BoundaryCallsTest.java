@@ -20,8 +20,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Calls after numbers that operators compute. All other tests here check that generated classes
- * load with them.
+ * The calls that {@code BoundaryCalls} inserts behind numbers that operators compute. All other
+ * tests that run Spark check that generated classes load with these calls.
  */
 class BoundaryCallsTest {
     private static final String FILE = "generated_of_the_test.java";
@@ -139,7 +139,7 @@ class BoundaryCallsTest {
         assertNull(BoundaryCalls.insert(classfile));
     }
 
-    /** Real classes: operators do compute numbers. */
+    /** With classes that Spark generates, whose operators compute numbers. */
     @Test
     void generatedClassesPassNumbersOn() throws Exception {
         TestAgent.GENERATED.clear();

@@ -71,7 +71,7 @@ class GeneratedCodeTest {
         }
     }
 
-    /** In the code that writes the row, not in the loop of its producer. */
+    /** The product is computed where the projection writes the row, not in its producer's loop. */
     @Test
     void whatAProjectionComputesIsItsOwn() throws Exception {
         String query =

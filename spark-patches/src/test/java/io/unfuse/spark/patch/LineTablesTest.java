@@ -34,7 +34,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 
-/** From the bytecode of generated classes back to the saved texts. */
+/** The line tables of generated classes point to lines of the saved texts. */
 class LineTablesTest {
     private static final String OUTER = "org.apache.spark.sql.catalyst.expressions.GeneratedClass";
 
@@ -162,7 +162,7 @@ class LineTablesTest {
         return body.append("}\n").toString();
     }
 
-    /** Configured as in Spark. */
+    /** A compiler with Spark's configuration. */
     private static ClassBodyEvaluator evaluator() {
         ClassBodyEvaluator evaluator = new ClassBodyEvaluator();
         evaluator.setParentClassLoader(LineTablesTest.class.getClassLoader());
@@ -239,8 +239,8 @@ class LineTablesTest {
     }
 
     /**
-     * Compiles the stages of the queries and loads every class; null is the only compiler of Spark
-     * 3.5, behind its cache.
+     * Compiles the stages of the queries and loads every class. If the compiler is null, {@code
+     * CodeGenerator} compiles: Spark 3.5 has only one compiler, and caches its classes.
      */
     private static Map<String, byte[]> compiled(Object compiler, String... queries)
             throws Exception {
