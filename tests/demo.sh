@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds unfuse and runs `unfuse demo`; what `make demo` does. Prints at the end how long each part took.
+# Builds unfuse and runs `unfuse demo`, for `make demo`. At the end, prints the time of each part.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p target
 
-# pip builds PySpark's wheel from the source package, on one CPU. Beside the compiler that costs less time, and `unfuse demo`
-# finds the wheel in pip's cache. If it fails, `unfuse demo` says why.
+# pip builds PySpark's wheel from the source package, on one CPU. Running it in parallel with the compiler saves time, and
+# `unfuse demo` finds the wheel in pip's cache. If it fails, `unfuse demo` reports why.
 wheel() {
     local cache="${XDG_CACHE_HOME:-$HOME/.cache}/unfuse"
     compgen -G "$cache/spark-4.3-*/installed" >/dev/null && return

@@ -1,6 +1,6 @@
-"""What `make lint` asks of the sources beyond formatters and compilers; see lint.toml. It reads files only and takes a second.
+"""Checks of `make lint` beyond formatters and compilers; see lint.toml. They only read files and take a second.
 
-Each check returns the faults that it finds, and is tried on a planted fault first: a check that finds nothing there is broken.
+Each check returns the faults that it finds. Before the sources, each gets a planted fault: a check that misses it is broken.
 """
 import re
 import subprocess
@@ -15,7 +15,7 @@ FUNCTION = re.compile(r'^( *)(?:pub(?:\([a-z: ]+\))? )?(?:const |async |unsafe |
 
 
 def files():
-    """The tracked files, and new ones that will be."""
+    """The tracked files, and new files that git does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True
     )
@@ -35,7 +35,7 @@ def long_files(texts, most):
 
 
 def long_functions(texts, most):
-    """Functions with more lines than they may have, from the name to the closing brace. rustfmt puts that below the begin."""
+    """Functions with more lines than they may have, from the name to the closing brace, which rustfmt indents alike."""
     for name, text in texts.items():
         lines = text.split("\n")
         for start, line in enumerate(lines):
@@ -51,7 +51,7 @@ def long_functions(texts, most):
 
 
 def unused_dependencies(manifest, accepted, read):
-    """Dependencies of a crate that no source of it names. `read` gives the text of its sources in a folder."""
+    """Dependencies that no source of the crate names. `read` returns the text of the sources in a folder."""
     crate = manifest["package"]["name"]
     for table, folders in DEPENDENCIES.items():
         for name in manifest.get(table, {}):
@@ -62,7 +62,7 @@ def unused_dependencies(manifest, accepted, read):
 
 
 def duplicates(lock, accepted):
-    """Crates that are there in several versions, and not accepted; and those accepted that are not there."""
+    """Crates in several versions that are not accepted, and accepted crates in only one version."""
     versions = defaultdict(set)
     for package in lock["package"]:
         versions[package["name"]].add(package["version"])
@@ -77,7 +77,7 @@ def duplicates(lock, accepted):
 
 
 def try_checks():
-    """Whether each check finds a planted fault, and nothing where there is none."""
+    """Asserts that each check finds a planted fault, and reports nothing without a fault."""
     long = {"a.rs": "x\n" * 6 + "\n#[cfg(test)]\nmod tests {\n}\n"}
     assert list(long_files(long, 5)) and not list(long_files(long, 7))
     function = {"a.rs": "impl A {\n    pub(crate) fn of(\n        a: u8,\n    ) {\n        a;\n    }\n}\n"}

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs targets of the Makefile in order. Targets joined by "+" run side by side, and the output of each is printed when it
-# has ended. At the end stand how long each took and the names of the tests that failed. A target that fails does not stop
-# those after it.
+# Runs targets of the Makefile in order. Targets joined by "+" run in parallel, and their outputs are printed when all of
+# them have ended. At the end, prints the time of each target and the names of the failed tests. A failed target does not
+# stop later targets.
 set -u
 cd "$(dirname "$0")/.."
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 
-# The tests that failed, by what cargo, Maven and Node print of them; where no test has failed, what make or cargo says.
+# The failed tests, from the output of cargo, Maven and Node. If no test has failed, the first error of make or cargo.
 failures() {
     awk '
         function add(name) { if (!seen[name]++) names[++count] = name }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Moves symbols and debug information of programs into files beside them, NAME.debug, where debuggers and backtraces find it.
+# Moves symbols and debug information of programs into files NAME.debug beside them, where debuggers look for them.
 set -eu
 for program in "$@"; do
-    # Cargo's own copy is another name of the same file, and stays as it is.
+    # The program is stripped already. Cargo's own copy is a hard link to the same file, and `mv` leaves it as it is.
     if ! readelf --sections --wide "$program" | grep -q ' \.symtab '; then
         continue
     fi

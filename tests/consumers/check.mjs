@@ -1,11 +1,11 @@
 // `node check.mjs schema SCHEMA FILE` validates, `node check.mjs speedscope FILE` opens with speedscope.
-// Ends with status 0 and what was opened, or with 1 and why not.
+// On success, prints a result and exits with 0; otherwise prints the reason and exits with 1.
 
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 
-// Packages are in the cache, not beside this file.
+// The packages are in the working directory, which is in the cache, not beside this file.
 const require = createRequire(path.resolve('package.json'))
 const [what, ...files] = process.argv.slice(2)
 
@@ -24,8 +24,8 @@ if (what === 'schema') {
   await speedscope(files[0])
 }
 
-// The released page in a DOM without WebGL: it imports, names the window after the profile, and only
-// then fails to draw.
+// Opens a profile in speedscope's released page, in a DOM without WebGL. The page imports the profile
+// and puts its name into the title. It fails only after that, when it draws.
 async function speedscope(file) {
   const { JSDOM, VirtualConsole } = require('jsdom')
   const release = path.join(path.dirname(require.resolve('speedscope/package.json')), 'dist/release')

@@ -1,5 +1,5 @@
-"""Decodes profiles with OpenTelemetry's own generated code and prints, as JSON, a list of profiles: type,
-unit, and the sum of each operator. Fails on fields that its version does not know."""
+"""Decodes profiles with OpenTelemetry's generated code. Prints a JSON list of profiles, each with
+its type, its unit and the sum of each operator. Fails on fields that the version does not know."""
 
 import json
 import sys

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks the English of everything that a person reads, by LanguageTool and by the rules of docs/style.md.
+"""Checks the English of everything that people read, with LanguageTool and with the rules of docs/style.md.
 
 Usage: check.py CLASSPATH-FILE CLASSES [ROOT]
 
-Prints a line for each finding and exits with 1 if there is one. Texts without a finding are kept by their hash in the
-user's cache directory, so that only changed texts are checked again.
+Prints a line for each finding and exits with 1 if there is one. The user's cache directory keeps hashes of texts
+without a finding, so that only changed texts are checked again.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ def style(text, own):
 
 
 def grammar(changed, off, words, classpath, classes):
-    """Findings of LanguageTool by the number of the text, all of one run."""
+    """Findings of LanguageTool by the index of the text. One run checks all texts."""
     wrong = {}
     if not changed:
         return wrong
@@ -77,7 +77,7 @@ def grammar(changed, off, words, classpath, classes):
 
 
 class Words:
-    """Words and phrases of the field, which are right."""
+    """Words and phrases of the field, which are not errors."""
 
     def __init__(self, name):
         listed = list(lines(name))
@@ -86,7 +86,7 @@ class Words:
 
     def accept(self, rule, text, begin, end):
         if rule == "UPPERCASE_SENTENCE_START":
-            # Cells, items behind a colon and messages begin with a small letter; names of code may begin a sentence.
+            # Cells, items after a colon and messages begin with a small letter. A name of code may begin a sentence.
             return text.message or begin == 0 or self.is_name(text.text[begin:].split()[0])
         word = text.text[begin:end]
         if " " not in word and self.is_name(word):

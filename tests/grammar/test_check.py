@@ -1,4 +1,4 @@
-"""The checker finds planted errors, names their places, and forgets none of them: run by `make grammar`."""
+"""Tests that the checker finds planted errors and reports their places. `make grammar` runs it."""
 
 import os
 import subprocess

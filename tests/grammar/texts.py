@@ -1,4 +1,4 @@
-"""The texts that people read, taken out of documents and sources: `texts(root)` yields one `Text` a paragraph."""
+"""Extracts the texts that people read from documents and sources: `texts(root)` yields one `Text` per paragraph."""
 
 import ast
 import re
@@ -9,18 +9,18 @@ from pathlib import Path
 # `lines` holds pairs of an offset in `text` and the line of the file that begins there.
 Text = namedtuple("Text", "file lines text message")
 
-# What stands for inline code or a value: two in turn, so that none is a repeated word.
+# Replacements for inline code and values: two in turn, so that the checker finds no repeated word.
 NAMES = ("Foo", "Bar")
-# The same for what begins with a vowel, so that "an" before it is right.
+# The same for code that begins with a vowel, so that "an" before it is correct.
 VOWEL_NAMES = ("Ada", "Eve")
-# For code within a message, so that it differs from the value beside it.
+# Replacements for code within a message, which differ from those for the value beside it.
 CODE_NAMES = ("Baz", "Qux")
 ALL_NAMES = NAMES + VOWEL_NAMES + CODE_NAMES
 
 FILES = ["*.md", "*.rs", "*.java", "*.ts", "*.tsx", "*.snap", "analysis/provenance/src/spark/*.py", "postprocess/rules/*.toml", "report/rules/*.toml"]
-# Their doc comments are the help texts.
+# The doc comments below this folder are help texts.
 HELP = "cli/src/"
-# Tests, what is made of checked texts, and the page that names the words that are wrong.
+# Tests, files that are generated from checked texts, and the page that lists the wrong words.
 LEFT_OUT = re.compile(r"(^|/)(tests|test|fixtures|generated)/|/tests?\.rs$|build\.rs$|^docs/(style\.md|results/)")
 
 
@@ -39,7 +39,7 @@ def listed(root):
 
 
 class Paragraph:
-    """Lines that are one text."""
+    """Collects the lines of one text."""
 
     def __init__(self, file, message=False):
         self.file, self.message, self.parts = file, message, []
@@ -96,7 +96,7 @@ def markdown(file, content):
 
 
 def inline(text):
-    """Markdown's inline marks to plain text; code becomes a name."""
+    """Removes Markdown's inline marks and replaces code by names."""
     names = Names()
     text = re.sub(r"`+[^`]+`+", lambda code: names(code) + blank_lines(code), text)
     text = re.sub(r"!?\[([^\]]*)\]\([^)\s]*\)", r"\1", text)
@@ -131,7 +131,7 @@ CONCATENATED = re.compile(r'\s*(?P<value>\+(?:[^;,{}"()]|\((?:[^()"]|\([^()"]*\)
 
 
 def strings(file, content):
-    """String literals that hold prose, with `{…}` and concatenated values as names."""
+    """String literals with prose. Names replace `{…}` and concatenated values."""
     suffix = Path(file).suffix
     if suffix == ".rs":
         content = re.sub(r"#\[cfg\(test\)\]\s*mod \w+ \{.*\Z", "", content, flags=re.S)
@@ -168,7 +168,7 @@ def unescape(body):
     return body.replace("\\n", "\n").replace("\\t", " ").replace('\\"', '"').replace("\\", "")
 
 
-# Names of code within a message: quoted, options, KEY=VALUE, paths, names with several points.
+# Code within a message: quoted code, options, KEY=VALUE, paths, names with dots.
 CODE = re.compile(r"`[^`]*`|(?<!\S)-{1,2}[A-Za-z][\w-]*(=\S+)?|[\w.]+=[^\s,;:)]*|(?<![\w/])[\w.:*…]*/[\w./*…-]+|\b[a-z]\w*(?:\.[a-z]\w*)+")
 PROGRAM = re.compile(
     r"::|\[\]|=>|[{}<>|]|\(\)|==|&&|;\s*$|;\n|\w\([\w, ]*\)|\b(SELECT|CREATE|MATCH) |\bselect \w|^\s*[-/]|^unfuse [a-z]|L\w+/|\w\[\w+\]|\w#|\binstanceof\b"
@@ -180,7 +180,7 @@ def without_code(text):
 
 
 def prose(text):
-    """Whether a string is something that a person reads: words of letters, nothing of a program."""
+    """Whether a string is text for people: it consists mostly of words and contains no code."""
     text = without_code(text)
     if PROGRAM.search(text):
         return False
@@ -206,7 +206,7 @@ def doc_comments(file, content):
             continue
         found += kept.take()
         if not re.match(r"\s*#\[", line):
-            # Those of functions and constants are no help.
+            # Doc comments of functions and constants are not help texts.
             if not re.match(r"\s*(pub(\([^)]*\))? )?(async |const )?(fn|const|static|type|mod|trait|impl)\b", line):
                 yield from found
             found = []

@@ -1,4 +1,4 @@
-//! Runs a command under limits, and looks at all that it says.
+//! Runs a command under limits, and checks all its output.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use unfuse_tests::unfuse;
 
 use crate::SECRET;
 
-/// What a command wrote, by where it wrote it.
+/// The output of a command: pairs of a destination and its text.
 type Said = Vec<(&'static str, String)>;
 
 /// Address space, KiB.
 const MEMORY_KIB: u64 = 1 << 20;
 /// CPU time, s.
 const CPU_S: u64 = 20;
-/// A command that sleeps, as one that waits for a pipe does, uses no CPU time. The limit is generous, for loaded machines.
+/// Elapsed time. A command that waits, for example for a pipe, uses no CPU time. The limit allows for loaded machines.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Commands that run at the same time.
 const AT_ONCE: usize = 2;
@@ -30,7 +30,7 @@ pub(crate) struct Case {
     pub(crate) arguments: Vec<String>,
     /// A text file that it writes.
     pub(crate) writes: Option<PathBuf>,
-    /// Whether it must succeed, as what is wrong is only a part of the input.
+    /// Whether it must succeed, because only a part of the input is hostile.
     pub(crate) succeeds: bool,
 }
 
@@ -44,7 +44,7 @@ impl Case {
         }
     }
 
-    /// What is wrong with how it ended.
+    /// What is wrong with its end and its output.
     fn failures(&self) -> Vec<String> {
         let (status, said) = match self.run() {
             Ok(ended) => ended,
@@ -82,7 +82,7 @@ impl Case {
         failures
     }
 
-    /// Runs it; gives how it ended and what it said, on standard output, on standard error and in its file.
+    /// Runs it. Returns its exit status and its output: standard output, standard error and its file.
     fn run(&self) -> Result<(std::process::ExitStatus, Said), String> {
         let dir = tempfile::tempdir().expect("a directory");
         let (out, err) = (dir.path().join("out"), dir.path().join("err"));
@@ -128,7 +128,8 @@ impl Case {
     }
 }
 
-/// Controls, and what changes the direction of text. Written again here on purpose: what is checked is not its own measure.
+/// Whether a character is a control character or changes the direction of text. The test has its own copy on purpose: it
+/// must not check the program by the program's code.
 fn is_control(c: char) -> bool {
     let allowed = matches!(c, '\n' | '\t');
     let controls = matches!(u32::from(c), 0..=0x1f | 0x7f..=0x9f);
@@ -139,7 +140,7 @@ fn is_control(c: char) -> bool {
 /// Runs all cases.
 ///
 /// # Panics
-/// With all that is wrong.
+/// If a case fails. The message has all failures.
 pub(crate) fn check_all(cases: &[Case]) {
     assert!(!cases.is_empty());
     let next = Mutex::new(cases.iter());

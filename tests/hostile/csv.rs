@@ -1,4 +1,4 @@
-//! CSV files of some engine, for `unfuse blame`.
+//! CSV files of any engine, for `unfuse blame`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -37,7 +37,7 @@ fn quoted() -> String {
     format!("\"{}\"", NAME.replace('"', "\"\""))
 }
 
-/// A row in which all is called by the hostile name.
+/// A row with the hostile name in all columns of names.
 fn named_row() -> String {
     let quoted = quoted();
     format!("{quoted},{quoted},1,0,{quoted},cpu,0,1000000000,1,1000000")
@@ -122,7 +122,7 @@ fn rows(inputs: &mut Inputs<'_>) {
     }
 }
 
-/// Files that are long, no text, or name what is not there.
+/// Files that are long, that are not text, or that name hosts without tasks.
 fn files(inputs: &mut Inputs<'_>) {
     let overlapping: Vec<String> = (0..40_000)
         .map(|task| {

@@ -1,4 +1,4 @@
-//! Event logs of a plausible job, as a profile for `unfuse size` is made of.
+//! Event logs of a plausible job, from which `unfuse size` can fit a profile.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use unfuse_tests::{run, unfuse};
 
-/// Fits a profile to runs of an application of this name; gives the profile's text.
+/// Fits a profile to runs of an application of this name; returns the profile's text.
 pub(crate) fn profile(dir: &Path, name: &str) -> String {
     let logs = dir.join("logs");
     fs::create_dir_all(&logs).expect("a directory");

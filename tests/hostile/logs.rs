@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::check::Case;
 use crate::{NAME, secret};
 
-/// Lines of text that a bomb unpacks to, bytes.
+/// Size of the text that a bomb unpacks to, bytes.
 const BOMB: usize = 2 << 30;
 
 pub(crate) fn cases(dir: &Path) -> Vec<Case> {
@@ -100,7 +100,7 @@ fn text(path: &Path, lines: &[String]) {
     fs::write(path, format!("{start}{}\n", lines.join("\n"))).expect("written");
 }
 
-/// So many bytes of a repeated text, packed.
+/// Writes this number of bytes of a repeated text, compressed.
 fn zstd_of(path: &Path, part: &[u8], bytes: usize) {
     let file = fs::File::create(path).expect("created");
     let mut packed = zstd::Encoder::new(file, 1).expect("an encoder");

@@ -1,7 +1,7 @@
-//! Hostile inputs: whatever a file holds that a stranger sent, every command that reads it ends by itself, with an answer or a
-//! message, within bounded memory and time, and nothing of the file reaches the terminal as a command.
+//! Hostile inputs: a file of a stranger may contain anything. Every command that reads it ends by itself, with an answer or a
+//! message, within limits of memory and time. The terminal gets no control characters from the file.
 //!
-//! Each input is made by a program, here; each command runs on each of them through the front door.
+//! The code here makes each input. Each command runs on each input as a user would run it.
 
 mod check;
 mod csv;
@@ -15,13 +15,13 @@ use std::path::Path;
 
 use check::{Case, check_all};
 
-/// A text that must appear in no output: it is in files that inputs lead to and that nobody asked for.
+/// A text that must not appear in any output. It is in a file to which inputs refer, but which no command names.
 const SECRET: &str = "CANARY-7f3a9c";
 
-/// A name with everything that a terminal or a page could obey.
+/// A name with all kinds of characters that a terminal or a page could interpret.
 const NAME: &str = "evil\u{1b}]0;title\u{7}\u{1b}[2J\u{9b}31m\r\u{8}\u{202e}txt\u{2066}\u{2028}\u{7f}<script>\"',;=\n+1";
 
-/// Makes the file that nobody asks for.
+/// Makes the file that no command names.
 fn secret(dir: &Path) -> std::path::PathBuf {
     let path = dir.join("secret.txt");
     std::fs::write(&path, format!("{SECRET}\n").repeat(50)).expect("written");

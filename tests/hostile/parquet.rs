@@ -31,13 +31,13 @@ fn write(path: &Path, columns: Vec<(&str, ArrayRef)>, times: usize) {
     writer.close().expect("closed");
 }
 
-/// Millions of rows of one number, some KiB.
+/// Millions of rows with the same number, in some KiB.
 pub(crate) fn many_rows(path: &Path, column: &str) {
     let ones = Int64Array::from(vec![1; 1 << 20]);
     write(path, vec![(column, Arc::new(ones))], 32);
 }
 
-/// Half a MiB of text, in each of very many rows, by a dictionary.
+/// Many rows with half a MiB of text each, by a dictionary.
 pub(crate) fn long_text_in_each_row(path: &Path, column: &str) {
     let keys = Int32Array::from(vec![0; 1 << 18]);
     let text = StringArray::from(vec!["x".repeat(1 << 19)]);
@@ -65,12 +65,12 @@ pub(crate) fn one_endless_list(path: &Path) {
     write(path, columns, 1);
 }
 
-/// A page that claims to unpack to two GiB: its header is written anew.
+/// A page whose header claims that it unpacks to 2 GiB.
 pub(crate) fn lying_page(path: &Path, column: &str) {
     let numbers = Int64Array::from((0..1000).collect::<Vec<i64>>());
     write(path, vec![(column, Arc::new(numbers))], 1);
     let mut bytes = std::fs::read(path).expect("read");
-    // Behind the magic number: type (field 1), then the unpacked size (field 2), both as zigzag numbers.
+    // After the magic number: type (field 1), then the unpacked size (field 2), both as zigzag numbers.
     assert_eq!((bytes[4], bytes[6]), (0x15, 0x15), "a page header");
     let size = bytes[7..].iter().take_while(|byte| **byte >= 0x80).count() + 1;
     let two_gib = [0xfe, 0xff, 0xff, 0xff, 0x0f];
@@ -78,7 +78,7 @@ pub(crate) fn lying_page(path: &Path, column: &str) {
     std::fs::write(path, bytes).expect("written");
 }
 
-/// A footer that claims to be as long as it can be.
+/// A footer that claims to fill the file.
 pub(crate) fn endless_footer(path: &Path) {
     let mut bytes = b"PAR1".to_vec();
     bytes.resize(3 << 20, 0x19);
@@ -94,17 +94,17 @@ fn only_footer(path: &Path, footer: &[u8]) {
     std::fs::write(path, file).expect("written");
 }
 
-/// The version, and a schema of so many elements (as a varint), which follow.
+/// The version, and the head of a schema with this number of elements (a varint). The elements follow.
 fn schema(elements: &[u8]) -> Vec<u8> {
     [&[0x15, 2, 0x19, 0xfc], elements].concat()
 }
 
-/// A number of 2^31 - 1.
+/// The varint of 2^31 - 1.
 const MOST: [u8; 5] = [0xff, 0xff, 0xff, 0xff, 0x07];
 
-/// A footer of groups in groups: 1 MiB has more levels than a thread has room for.
+/// A footer of nested groups: 1 MiB has more levels than fit on a thread's stack.
 pub(crate) fn deep_schema(path: &Path) {
-    // 2^17 - 1 elements: required, without a name, of one child.
+    // 2^17 - 1 elements, each required, without a name and with one child.
     let mut footer = schema(&[0xff, 0xff, 0x07]);
     footer.extend([0x35, 0, 0x18, 0, 0x15, 2, 0].repeat((1 << 17) - 1));
     footer.push(0);
@@ -118,7 +118,7 @@ pub(crate) fn endless_group(path: &Path) {
     only_footer(path, &footer);
 }
 
-/// A list of 2^31 - 1 booleans of no bytes, in a field that the Parquet reader skips (32).
+/// A list of 2^31 - 1 booleans without bytes, in a field that the Parquet reader skips (32).
 pub(crate) fn endless_booleans(path: &Path) {
     let mut footer = vec![0x09, 64, 0xf1];
     footer.extend(MOST);
@@ -126,7 +126,7 @@ pub(crate) fn endless_booleans(path: &Path) {
     only_footer(path, &footer);
 }
 
-/// Lists of as many booleans as there are bytes, in a list.
+/// A list of lists, each with as many booleans as there are bytes.
 pub(crate) fn many_booleans(path: &Path) {
     const LISTS: u32 = 1 << 17;
     // 2^17 lists of 2^17 booleans each: both numbers are the same varint.
@@ -136,12 +136,12 @@ pub(crate) fn many_booleans(path: &Path) {
         footer.push(0xf1);
         footer.extend(number);
     }
-    // Behind the last list are as many bytes as it claims booleans.
+    // After the last list are as many bytes as it claims booleans.
     footer.resize(footer.len() + LISTS as usize, 0);
     only_footer(path, &footer);
 }
 
-/// Row groups that claim to be 2^31 - 1.
+/// A footer that claims 2^31 - 1 row groups.
 pub(crate) fn endless_row_groups(path: &Path) {
     let mut footer = schema(&[1]);
     footer.extend([0x48, 1, b'a', 0, 0x29, 0xfc]);
@@ -149,8 +149,8 @@ pub(crate) fn endless_row_groups(path: &Path) {
     only_footer(path, &footer);
 }
 
-/// Appends pages to a file of one row group, and metadata with other row groups, which `change` makes of its row group and
-/// the place of the pages.
+/// Appends pages to a file with one row group, and metadata with other row groups. `change` makes these from the row group
+/// and the offset of the pages.
 fn with_row_groups(
     path: &Path,
     pages: &[u8],
@@ -170,14 +170,14 @@ fn with_row_groups(
 
 /// Thousands of row groups whose pages are the same.
 pub(crate) fn shared_pages(path: &Path, column: &str) {
-    // Numbers that do not pack.
+    // Numbers that do not compress.
     let numbers = (0..1i64 << 18).map(|n| n.wrapping_mul(0x1e37_79b9_7f4a_7c15));
     let numbers = Int64Array::from_iter_values(numbers);
     write(path, vec![(column, Arc::new(numbers))], 1);
     with_row_groups(path, &[], |group, _| vec![group; 3000]);
 }
 
-/// A column of a million pages of no values and no bytes.
+/// A column of a million pages without values and bytes.
 pub(crate) fn pages_of_nothing(path: &Path, column: &str) {
     let ones = Int64Array::from(vec![1; 1000]);
     write(path, vec![(column, Arc::new(ones))], 1);

@@ -13,7 +13,7 @@ use unfuse_tests::root;
 use crate::check::Case;
 use crate::{NAME, SECRET, parquet, secret};
 
-/// The profile whose records are in the file that nobody asks for.
+/// The profile whose records are in the file that no command names.
 const NAMES_FILE: &str = "names-file";
 
 /// A time in 2023, ms.
@@ -23,7 +23,7 @@ const NOW_MS: i64 = 1_700_000_000_000;
 pub(crate) struct Hostile {
     name: String,
     path: PathBuf,
-    /// Whether the real profile is still in it, which must be read then.
+    /// Whether it still contains the real profile. If so, commands must read that.
     has_good_rows: bool,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn make(dir: &Path) -> Vec<Hostile> {
     profiles
 }
 
-/// The real profile, changed.
+/// A copy of the real profile with a change.
 fn beside(dir: &Path, name: &str, change: &dyn Fn(&Path)) -> Hostile {
     let path = dir.join(name);
     copy(&root().join("cli/tests/fixtures/canonical"), &path);
@@ -134,7 +134,7 @@ fn with_segments(dir: &Path) -> Vec<Hostile> {
     ]
 }
 
-/// A real profile with texts, links and names that lead elsewhere.
+/// A real profile with hostile sources, and with links and names of files outside it.
 fn with_files(dir: &Path) -> Vec<Hostile> {
     let with = |name: &str, change: &dyn Fn(&Path)| beside(dir, name, change);
     vec![
@@ -149,7 +149,7 @@ fn with_files(dir: &Path) -> Vec<Hostile> {
     ]
 }
 
-/// Profiles with nothing else in them.
+/// Profiles without the real one in them.
 fn alone(dir: &Path) -> Vec<Hostile> {
     let only = |name: &str, change: &dyn Fn(&Path)| {
         let path = dir.join(name);
@@ -231,7 +231,7 @@ pub(crate) fn commands(profile: &Hostile, dir: &Path) -> Vec<Case> {
         add(&["blame", &path, "--graph", format], None, false);
     }
     add(&["skew", &path], None, false);
-    // This asks for what is in such a file.
+    // `--read-inputs` asks for the contents of this file.
     if profile.name != NAMES_FILE {
         add(&["skew", &path, "--json", "--read-inputs"], None, false);
     }
@@ -252,7 +252,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Leaves the beginning of the real profile: every command reads it once for each hostile file.
+/// Keeps only the beginning of the real profile, because every command reads it once for each hostile profile.
 fn shorten(profile: &Path) {
     for table in ["samples", "stacks"] {
         for number in 2..6 {
@@ -262,7 +262,7 @@ fn shorten(profile: &Path) {
     }
 }
 
-/// Sources of the real profile with regions that do not end, and helpers that do not begin.
+/// Replaces the sources of the real profile by texts with regions and methods that do not end.
 fn sources(profile: &Path) {
     let begin = "/* BeginCodeRegion(PRODUCE_1) */\n".repeat(1024);
     let end = "/* EndCodeRegion(PRODUCE_1) */\n/* BeginCodeRegion(PRODUCE_1) */\n".repeat(4096);
@@ -270,7 +270,7 @@ fn sources(profile: &Path) {
     let text = format!("{begin}{end}{helpers}{NAME}{}", "\n".repeat(1 << 20));
     let sources = fs::read_dir(profile.join("sources")).expect("sources");
     for (index, entry) in sources.flatten().enumerate() {
-        // The others are small, but each is in a region of every kind.
+        // The other texts are short, with nested regions only.
         let text = if index == 0 {
             text.as_str()
         } else {
@@ -280,7 +280,7 @@ fn sources(profile: &Path) {
     }
 }
 
-/// Links and pipes at every place where a file belongs.
+/// Puts links and pipes in all folders for files, and a link in place of a source.
 fn links(profile: &Path, dir: &Path) {
     let secret = secret(dir);
     for table in fs::read_dir(profile).expect("a profile").flatten() {
@@ -295,14 +295,14 @@ fn links(profile: &Path, dir: &Path) {
     symlink(&secret, &first).expect("a link");
 }
 
-/// A pipe: who opens it waits for ever.
+/// Makes a pipe. Opening it blocks for ever.
 fn pipe(path: &Path) {
     let made = std::process::Command::new("mkfifo").arg(path).status();
     assert!(made.expect("mkfifo").success());
 }
 
-/// Two records that were read from the first lines of a file of who opens the profile. Of one the content was kept, or the
-/// other would not be looked for even where that is asked for.
+/// Adds two records of the first lines of a file on the reader's machine. The profile has the content of one of them:
+/// otherwise `--read-inputs` would not look for the other.
 fn names_file(profile: &Path, file: &Path) {
     const TASK_KEY: TaskKey = TaskKey(7);
     let dir = ProfileDir::open(profile).expect("a profile");
@@ -360,15 +360,15 @@ fn names_file(profile: &Path, file: &Path) {
     made.flush().expect("written");
 }
 
-/// What numbers are.
+/// The numbers in rows.
 #[derive(Clone, Copy, PartialEq)]
 enum Values {
     Sane,
-    /// One row for each column of numbers and each extreme of it; the other columns are sane.
+    /// Rows for each extreme of each column of numbers; the other columns are sane.
     Extreme,
 }
 
-/// Every table, with names that a terminal would obey.
+/// Writes every table, with names that a terminal would interpret.
 fn tables(profile: &Path, values: Values) {
     let dir = ProfileDir::open(profile).expect("a profile");
     macro_rules! write_tables {
@@ -391,7 +391,7 @@ fn write_rows<T: Table>(dir: &ProfileDir, values: Values) {
             for extreme in extremes(field.data_type()) {
                 let mut row = sane.clone();
                 row.insert(field.name().clone(), extreme);
-                // Twice: a sum of two is an overflow.
+                // Twice, so that the sum overflows.
                 rows.extend([row.clone(), row]);
             }
         }
@@ -409,7 +409,7 @@ fn sane(name: &str, kind: &DataType) -> Value {
         DataType::Boolean => json!(true),
         DataType::Float32 | DataType::Float64 => json!(0.5),
         DataType::Utf8 | DataType::LargeUtf8 => match name {
-            // Tables are joined by these.
+            // Columns that join tables.
             "app" | "executor" | "host" => json!(format!("{name}{NAME}")),
             "hash" => json!("anything"),
             "status" => json!("SUCCESS"),
@@ -456,7 +456,7 @@ fn extremes(kind: &DataType) -> Vec<Value> {
     }
 }
 
-/// A stack and a plan that nest as deep as no program's.
+/// A stack and a plan that are deeper than those of any program.
 fn deep(profile: &Path) {
     const DEPTH: i32 = 50_000;
     let dir = ProfileDir::open(profile).expect("a profile");

@@ -12,7 +12,7 @@ fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// TOML that nests without an end.
+/// TOML with nested lists that do not end.
 fn deep() -> String {
     format!("a = {}", "[".repeat(1 << 20))
 }

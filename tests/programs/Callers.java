@@ -1,7 +1,7 @@
 import java.io.FileInputStream;
 import java.util.Arrays;
 
-/** Deep stacks of compiled code over the JDK's, native methods among it. Every sample is under `main`, `even` and `odd`. */
+/** Deep stacks of compiled code that calls the JDK, partly native. Every sample is below `main`, `even` and `odd`. */
 public class Callers {
     static final byte[] BYTES = new byte[1 << 16];
     static final Integer[] NUMBERS = new Integer[2000];

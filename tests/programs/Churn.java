@@ -9,18 +9,18 @@ import java.nio.file.*;
 import java.time.Instant;
 
 /**
- * Loads the same class text under many names in loaders that are dropped, so that compiled code comes and goes and addresses
- * are used again. No two classes have one name: `GKIND_NUMBER`. Prints, for each, the thread's CPU time (ns) before and after
- * it ran, and when that was (ns since the epoch): a sample of a class outside its time has a wrong method. Arguments: milliseconds,
- * and a file that ends it early as soon as it exists.
+ * Loads the same classes under many names, in class loaders that become garbage. So the JVM unloads compiled code and reuses its
+ * addresses. Each class has its own name, `GKIND_NUMBER`. For each class, prints the thread's CPU time (ns) before and after its
+ * run, and the time (ns since the epoch) at the begin and at the end. A sample of a class outside this time has a wrong method.
+ * Arguments: milliseconds, and optionally a file that ends the program as soon as it exists.
  */
 public class Churn {
-    /** All names are equally long. */
+    /** All names have the same length, because `renamed` keeps the length of the class file. */
     static String name(int kind, int number) {
         return String.format("G%d_%05d", kind, number);
     }
 
-    /** A class file with another name of its class. */
+    /** Replaces the name of the class in a class file. */
     static byte[] renamed(byte[] file, String from, String to) {
         String text = new String(file, StandardCharsets.ISO_8859_1);
         return text.replace(from, to).getBytes(StandardCharsets.ISO_8859_1);
@@ -32,7 +32,7 @@ public class Churn {
     }
 
     public static void main(String[] args) throws Exception {
-        // In the directory of this class, which is deleted by who ran it; below it, so that no loader but ours finds the classes.
+        // In the class path, which the test deletes. A subdirectory of it, so that only the loaders made here find the classes.
         Path dir = Files.createTempDirectory(Path.of(System.getProperty("java.class.path")), "churn");
         int kinds = 8;
         List<String> files = new ArrayList<>();

@@ -1,4 +1,4 @@
-/** The work of {@link Hot} for a time, while the wall clock may be set: says whether it saw that. */
+/** Does the work of {@link Hot} for a time. Prints whether the wall clock was set back. */
 public class Clock {
     public static void main(String[] args) {
         long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000L;

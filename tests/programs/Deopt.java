@@ -1,4 +1,4 @@
-/** What the compilers had assumed turns wrong, again and again: code is thrown away, interpreted and compiled anew. */
+/** Breaks assumptions of the compilers several times: HotSpot discards code, interprets it and compiles it again. */
 public class Deopt {
     static class Shape {
         double area(double x) {
@@ -27,7 +27,7 @@ public class Deopt {
     static Shape shape = new Shape();
     static int mode;
 
-    /** One more class each time: the only one, then two, then many. */
+    /** Each round adds a receiver class: first one, then two, then many. */
     static long areas() {
         double x = 1;
         for (int i = 0; i < 200_000; i++) {
@@ -36,7 +36,7 @@ public class Deopt {
         return (long) x;
     }
 
-    /** A branch that was never taken is. */
+    /** Each round takes a branch that no earlier round has taken. */
     static long branches() {
         double x = 1;
         for (int i = 0; i < 400_000; i++) {
@@ -47,7 +47,7 @@ public class Deopt {
 
     public static void main(String[] args) throws Exception {
         for (mode = 0; mode < 4; mode++) {
-            // Loaded only now.
+            // The JVM loads the class only now.
             shape = mode == 0 ? shape : mode == 1 ? new A() : mode == 2 ? new B() : new C();
             Truth.turns(Long.parseLong(args[0]) / 4, "Deopt.areas", (Truth.Part) Deopt::areas, "Deopt.branches", (Truth.Part) Deopt::branches);
         }

@@ -3,15 +3,15 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.function.DoubleUnaryOperator;
 
-/** Classes without a name of their own: hidden ones, lambdas, and what runs method handles. */
+/** Classes without a fixed name: hidden classes, lambdas, and the classes that run method handles. */
 public class Hidden {
     static final MethodHandles.Lookup LOOKUP = MethodHandles.lookup();
     static byte[] template;
     static DoubleUnaryOperator lambda = x -> Math.sqrt(x + 1) / 1.0001;
-    /** Not constant: no compiler looks into it. */
+    /** Not final, so that the compilers cannot inline its target. */
     static MethodHandle handle;
 
-    /** Comes to life only as hidden classes. */
+    /** Runs only as hidden classes that are made from it. */
     static class Template {
         static long spin() {
             double x = 1;

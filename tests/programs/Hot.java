@@ -7,9 +7,10 @@ import java.lang.management.ThreadMXBean;
 import java.time.Instant;
 
 /**
- * Its true profile: `sum` has twice the CPU time of `mix` at any time, however far compilation is; both in lines marked below,
- * nothing else of weight. Argument: milliseconds of CPU time, so that it works no less on a busy machine. With `-Dtruth=FILE` it
- * writes to the file what both have had: ns since the epoch, ns in `sum`, ns in `mix`; and it ends early once `FILE.stop` exists.
+ * A program with a known profile: `sum` has twice the CPU time of `mix` at any time, in any state of compilation. Both spend it
+ * in the lines marked below, and nothing else takes much. Argument: milliseconds of CPU time, so that a busy machine does not
+ * reduce the work. With `-Dtruth=FILE`, writes lines of ns since the epoch, ns in `sum` and ns in `mix`, and ends early once
+ * `FILE.stop` exists.
  */
 public class Hot {
     private static final ThreadMXBean CPU = ManagementFactory.getThreadMXBean();
@@ -29,7 +30,7 @@ public class Hot {
         return x;
     }
 
-    /** Runs whichever has had too little, many times, so that the clock costs next to nothing. */
+    /** Runs the method that is behind its share, 100 times for each reading of the clock, so that the clock costs little. */
     static double work(double x, long end, Writer truth, File stop) throws IOException {
         long inSum = 0;
         long inMix = 0;

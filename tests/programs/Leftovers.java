@@ -1,18 +1,18 @@
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
-/** Reads the clock where calls that have returned left their links on the stack. Ends after so many ms of CPU time. */
+/** Reads the clock on a stack with frame links of calls that have returned. Argument: milliseconds of CPU time. */
 public class Leftovers {
     private static final ThreadMXBean CPU = ManagementFactory.getThreadMXBean();
     private static final int READS = 200;
     static long sink;
 
-    /** Leaves links. */
+    /** Leaves frame links on the stack. */
     private static long dig(int depth, long x) {
         return depth == 0 ? x + 1 : dig(depth - 1, x ^ depth) + x;
     }
 
-    /** Leaves links at other distances. */
+    /** Leaves frame links at other distances. */
     private static long digWide(int depth, long a, long b, long c) {
         return depth == 0 ? a : digWide(depth - 1, b ^ depth, c, a) + a * b + c;
     }

@@ -18,11 +18,11 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.storage.StorageLevel;
 import scala.Tuple2;
 
-/** Programs with one record that takes long: {@code Records CASE INPUT OUTPUT}. */
+/** Programs in which one record takes long: {@code Records CASE INPUT OUTPUT}. */
 public final class Records {
     private static final long SLOW_MILLIS = 1500;
 
-    /** So much CPU time, however busy the machine is. */
+    /** Uses {@code SLOW_MILLIS} of CPU time, on a busy machine too. */
     static void work() {
         ThreadMXBean cpu = ManagementFactory.getThreadMXBean();
         long until = cpu.getCurrentThreadCpuTime() + SLOW_MILLIS * 1_000_000;
@@ -74,7 +74,7 @@ public final class Records {
         };
     }
 
-    /** A slow line before the shuffle, and a slow key behind it. */
+    /** A slow line before the shuffle, and a slow key after it. */
     private static void sums(SparkConf conf, String in, String out) {
         try (JavaSparkContext spark = new JavaSparkContext(conf)) {
             JavaPairRDD<String, Integer> pairs = spark.textFile(in, 4).mapToPair(pair());
@@ -101,7 +101,7 @@ public final class Records {
         }
     }
 
-    /** Each task fails once, after it has read something. */
+    /** The task that reads line 1 fails once, after it has read another line. */
     private static void retried(SparkConf conf, String in, String out) {
         try (JavaSparkContext spark = new JavaSparkContext(conf)) {
             spark.textFile(in, 4).map(line -> {
@@ -113,7 +113,7 @@ public final class Records {
         }
     }
 
-    /** The function that is slow for one line comes behind a sort within the partition. */
+    /** The function that is slow for one line follows a sort within the partition. */
     private static void sorted(SparkConf conf, String in, String out) {
         try (JavaSparkContext spark = new JavaSparkContext(conf)) {
             spark.textFile(in, 4).mapPartitions(lines -> {
@@ -125,7 +125,7 @@ public final class Records {
         }
     }
 
-    /** A function of SQL that takes long for one row of a Parquet file. */
+    /** An SQL function takes long for one row of a Parquet file. */
     private static void sql(SparkConf conf, String in, String out) throws IOException {
         try (SparkSession spark = SparkSession.builder().config(conf).getOrCreate()) {
             spark.read().csv(in).toDF("number", "name", "amount").write().parquet(out + ".parquet");

@@ -7,7 +7,7 @@ import javax.crypto.Cipher;
 import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
-/** Work that HotSpot does in assembly of its own. */
+/** Work that HotSpot does in its own assembly routines. */
 public class Stubs {
     static final byte[] BYTES = new byte[1 << 20];
     static final byte[] TARGET = new byte[1 << 20];
@@ -38,7 +38,7 @@ public class Stubs {
         return MessageDigest.getInstance("SHA-256").digest(BYTES)[0];
     }
 
-    /** The routine for this one uses the frame pointer for its table. */
+    /** HotSpot's routine for SHA-512 uses the frame pointer register for a table. */
     static long wideDigest() throws Exception {
         return MessageDigest.getInstance("SHA-512").digest(BYTES)[0];
     }

@@ -4,9 +4,9 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Many threads that do the work of {@link Hot}: `crowd THREADS ROUNDS` all at once when standard input ends, `brief THREADS
- * ROUNDS` at most 16 at a time, `until THREADS MILLISECONDS` until each has had this CPU time. The result is known (THREADS times ROUNDS), and so
- * is the exit code: 7.
+ * Many threads do the work of {@link Hot}. `crowd THREADS ROUNDS`: all begin when standard input ends. `brief THREADS ROUNDS`: at
+ * most 16 run at a time. `until THREADS MILLISECONDS`: each runs until it has used this CPU time. The number of rounds, THREADS
+ * times ROUNDS, and the exit code 7 are known.
  */
 public class Threads {
     static final AtomicLong done = new AtomicLong();

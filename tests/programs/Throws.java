@@ -1,4 +1,4 @@
-/** Exceptions that unwind many frames, and two threads that want one lock. */
+/** Exceptions that unwind many frames, and two threads that contend for one lock. */
 public class Throws {
     static final Object LOCK = new Object();
     static long counter;

@@ -4,13 +4,13 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 
-/** Runs parts in turns and says how much CPU time each had: `truth NAME NANOSECONDS`. */
+/** Runs parts in turns and prints the CPU time of each: `truth NAME NANOSECONDS`. */
 public class Truth {
     private static final ThreadMXBean CPU = ManagementFactory.getThreadMXBean();
     private static final Map<String, Long> SPENT = new TreeMap<>();
     static volatile long sink;
 
-    /** Work that leaves something behind, so that no compiler drops it. */
+    /** Work with a result, so that no compiler removes it. */
     interface Part {
         long run() throws Exception;
     }
@@ -24,7 +24,7 @@ public class Truth {
         SPENT.merge(name, ns, Long::sum);
     }
 
-    /** A part once. */
+    /** Runs a part once. */
     static void once(String name, Part part) throws Exception {
         long from = now();
         sink += part.run();
@@ -32,8 +32,8 @@ public class Truth {
     }
 
     /**
-     * Names and parts, in turns, until they have had this much CPU time. A turn is of one to four runs, so that turns and a
-     * timer's ticks do not keep step.
+     * Runs parts, each given by its name and its code, in turns until they have used this CPU time. A turn has one to four
+     * runs, at random, so that turns do not fall into step with the ticks of a timer.
      */
     static void turns(long millis, Object... parts) throws Exception {
         Random random = new Random(millis);

@@ -1,7 +1,7 @@
 import java.util.ArrayList;
 import java.util.List;
 
-/** Virtual threads, where the JDK has them, else plain ones: `twice` does twice the work of `once`. */
+/** Virtual threads, or platform threads in older JDKs: `twice` does twice the work of `once`. */
 public class Virtual {
     static volatile long sink;
 

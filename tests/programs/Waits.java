@@ -8,8 +8,8 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Waits for MILLISECONDS in all, in turns: sleeps, wants a monitor and a lock that a helper has, reads what the helper
- * has not written yet; and computes. Says how long each took, by its own clock.
+ * Runs for MILLISECONDS. In turns, it sleeps, waits for a monitor and a lock that a helper holds, reads from a pipe
+ * before the helper writes, and computes. Prints the time of each, measured by itself.
  */
 public class Waits {
     static final Object monitor = new Object();
@@ -74,7 +74,7 @@ public class Waits {
         sink = x;
     }
 
-    /** Has the helper do something, and goes on when it is at it. */
+    /** Passes work to the helper, and returns when the helper has begun it. */
     static void order(Runnable work) throws Exception {
         held = false;
         orders.put(work);

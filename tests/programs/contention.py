@@ -1,7 +1,7 @@
-"""Queries at the same time: `contention.py DIR CASE`, where CASE is cpu, slots, memory or alone. Prints the seconds of the victim.
+"""Queries at the same time: `contention.py CASE ROWS`, where CASE is cpu, slots or alone. Prints the seconds of the victim.
 
-The victim aggregates a range; an idle query sleeps beside it, for longer. The culprit, of cpu and slots, hashes long texts; of
-memory, it fills the cache before the victim sorts. What each query is called is its job description.
+The victim aggregates a range. At the same time, an idle query sleeps for longer. In the cases cpu and slots, a culprit hashes long
+texts. The job description of each query is its name.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Makes up a profile with records of all kinds, for comparing who follows them. Arguments: the profile directory, a seed.
+"""Makes up a profile with records of all kinds, to compare programs that follow records. Arguments: the profile directory, a seed.
 
-Times are few, so that many ways take as long; keys repeat, some records come from nobody, some attempts were repeated.
+Times have few values, so that many paths take equally long. Keys repeat, some records have no origin, some attempts are repeated.
 """
 import json
 import os
@@ -68,7 +68,7 @@ def task(app, stage, partition, sources, targets, attempt=0):
             elif what["by"] == "position":
                 read = random.choice([0, 5000 + random.randint(0, 400)])
             else:
-                # Some were made by nobody.
+                # Some ids belong to no record of an earlier stage.
                 read = random.choice([0, key(), key(), key(), 999])
             rows["records_in"].append({"task_key": task_key, "source": number, "position": position, "id": read, "ns": ns()})
     for number, what in enumerate(targets):
@@ -88,7 +88,7 @@ def task(app, stage, partition, sources, targets, attempt=0):
 
 
 def outputs(task_key, number, what, counts, partition):
-    """Each output comes from what was read since the one before it, of each source; if nothing was, from the same."""
+    """Each output comes from the records read since the previous output, of each source; without new ones, from the same records."""
     seen, ranges, made = dict.fromkeys(counts, 0), {}, 0
     again = False
     while any(seen[at] < count for at, count in counts.items()) or (made and random.random() < 0.8):
@@ -125,14 +125,14 @@ for app in ("app-1", "app-2"):
         task(app, 1, partition, [source("file", [], "position")], [target("shuffle 1", shape="flat")])
     both = source("shuffle", ["shuffle 0", "shuffle 1"], "key", output=0)
     for partition in range(3):
-        # A stage that was run again.
+        # Some partitions were run again.
         for attempt in range(1 + partition % 2):
             task(app, 2, partition, [both, source("other", [], "position", output=0), source("shuffle", ["shuffle 1"], "whole")],
                  [target("cache 9", shape="flat"), target("result", shape="flat")], attempt)
     cached = source("cached", ["cache 9"], "position")
     for partition in range(4):
         task(app, 3, partition, [cached], [target("shuffle 2", shape=("all", "flat")[partition % 2], combined=partition > 1)])
-    # Some tasks of a stage read of a lower level than others: a union.
+    # As in a union, some tasks of the stage read records of a lower level than others.
     for partition in range(4):
         read = source("shuffle", ["shuffle 2"], "key") if partition % 2 else source("file", [], "position")
         task(app, 4, partition, [read, source("shuffle", ["shuffle 1", "shuffle 77"], "whole")], [target("shuffle 3")])
@@ -144,7 +144,7 @@ with open(f"{profile}/unfuse.json", "w") as file:
     json.dump({"format": 1, "writer": "made up"}, file)
 for table, types in TYPES.items():
     os.makedirs(f"{profile}/{table}")
-    # Segments end wherever they do.
+    # Segments may end between any two rows.
     size = len(rows[table]) // 4 + 1
     for number in range(4):
         part = rows[table][number * size : (number + 1) * size]
@@ -153,7 +153,7 @@ for table, types in TYPES.items():
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.writelines(json.dumps(row) + "\n" for row in part)
             file.flush()
-            # Half of a profile is as it was written before 2026-11-26, when the key had another name.
+            # Half of the segments are as before 2026-11-26, when the key had another name.
             select = "*" if number % 2 or "task_key" not in types else "* exclude (task_key), task_key as tap"
             columns = ", ".join(f"{name}: '{kind}'" for name, kind in (column.split() for column in types.split(", ")))
             duckdb.sql(

@@ -1,4 +1,4 @@
-"""What the tab "Operators" of a Spark UI shows, as JSON: fails if there is no such tab."""
+"""Prints the contents of the tab "Operators" of a Spark UI as JSON. Fails if there is no such tab."""
 
 import base64
 import json

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 spark = SparkSession.builder.getOrCreate()
-# A stream writes its state anew for each partition of each batch.
+# A stream writes its state once for each partition of each batch, so few partitions save time.
 spark.conf.set("spark.sql.shuffle.partitions", "8")
 for path in glob.glob(sys.argv[1] + "/*.parquet"):
     spark.read.parquet(path).createOrReplaceTempView(os.path.basename(path)[: -len(".parquet")])
@@ -34,7 +34,7 @@ run(
     "reused",
     spark.sql(f"SELECT count(*) FROM ({totals}) a JOIN ({totals}) b ON a.l_orderkey = b.l_orderkey AND a.q = b.q"),
 )
-# Each operator calls functions that no other one calls.
+# Each operator calls functions that no other operator calls.
 MARKED = """
     SELECT k, sum(crc32(cast(repeat(l_comment, 200) AS binary))) FROM (
         SELECT levenshtein(l_comment, l_shipinstruct) AS k, l_comment

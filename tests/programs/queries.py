@@ -2,8 +2,8 @@
 
 Arguments: data directory, seconds, exit code [0], least number of rounds [1].
 
-If UNFUSE_TEST_STOP names a file, the program ends as soon as that file exists, or its directory does not: a test that failed
-has deleted it.
+If UNFUSE_TEST_STOP names a file, the program ends as soon as that file exists or its directory does not. A failed test has
+deleted the directory.
 """
 
 import os

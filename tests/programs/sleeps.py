@@ -1,4 +1,4 @@
-"""A query of which one operator sleeps, some seconds in all, and a shuffle after it."""
+"""A query with an operator that sleeps, some seconds altogether, and then a shuffle."""
 
 import sys
 

@@ -1,4 +1,4 @@
-/* A wall clock that somebody sets back by a day, a second after each process starts. Preloaded. */
+/* A preloaded library that sets the wall clock of a process back by a day, a second after its start. */
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <sys/time.h>

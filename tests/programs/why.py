@@ -1,4 +1,4 @@
-"""One query in variants that differ from the first by one cause each, in turn. Each round of each is one SQL execution.
+"""One query in variants, in turn. Each differs from the first variant by one cause. A round runs each variant once.
 
 Arguments: data directory, a directory for copies of it, rounds.
 """

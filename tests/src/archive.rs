@@ -9,11 +9,11 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{BRIEF, cache, hash, in_spark, root, run, tpch};
 
-/// The Spark that has an archive. A JVM 17 crashes where an agent that sees classes loads one from an archive that its jar has
-/// in `META-INF/versions` only, and Spark 3.5's log4j-api has one.
+/// The Spark that has an archive. With an agent that sees classes, JVM 17 crashes when it loads from an archive a class that
+/// its jar has only in `META-INF/versions`. The log4j-api of Spark 3.5 has such a class.
 const ARCHIVED: &str = "spark-4.3-";
 
-/// Says nothing where an archive does not fit: tests read what programs print.
+/// Suppresses warnings about an archive that does not fit, because tests read the output of programs.
 const QUIET: &str = "-Xlog:cds*=off";
 
 /// The options with which a JVM of an installed Spark uses its archive, if it has one. Makes the archive if it is missing.
@@ -42,7 +42,7 @@ fn archive(spark: &Path, name: &str) -> PathBuf {
     if archive.exists() {
         return archive;
     }
-    // Two that make it at the same time do not write to one file.
+    // Two processes that make it at the same time must not write to one file.
     let unfinished = archive.with_extension(std::process::id().to_string());
     let options = [
         BRIEF.join(" "),

@@ -1,4 +1,4 @@
-//! What `Churn.java` says about itself.
+//! The output of `Churn.java`, and its comparison with a profile.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -8,14 +8,14 @@ use unfuse_format::{Frame, ProfileDir, SampleKind, SampleRow, StackId, StackRow}
 
 use crate::{compile, is, run, samples, top, unfuse};
 
-/// What the profile's and the program's wall clock may differ by, ns: a class runs for three times as long, and what has
-/// its address was there long before.
+/// Allowed difference between the clocks of the profile and of the program, ns. A class runs for three times as long, and earlier
+/// code at its address ran long before.
 const CLOCKS_NS: i64 = 20_000_000;
 
 /// Samples a second of CPU time.
 const RATE: u32 = 1000;
 
-/// A class that came and went.
+/// A class that was loaded, ran and was dropped.
 #[derive(Debug)]
 struct Class {
     name: String,
@@ -25,13 +25,12 @@ struct Class {
     ran: (i64, i64),
 }
 
-/// Classes that came and went.
+/// The classes that were loaded, ran and were dropped.
 #[derive(Debug)]
 pub struct ChurnedClasses(Vec<Class>);
 
 impl ChurnedClasses {
-    /// Runs the program under `unfuse run`, with options of its own and of the JVM, and compares it with
-    /// its profile.
+    /// Runs the program under `unfuse run`, with options of that and of the JVM, and compares its output with the profile.
     ///
     /// # Panics
     /// If it fails.
@@ -63,7 +62,7 @@ impl ChurnedClasses {
     /// Reads the program's output: `NAME CPU-BEFORE CPU-AFTER BEGUN ENDED`.
     ///
     /// # Panics
-    /// If it is something else.
+    /// If the output has another form.
     pub fn read(output: &[u8]) -> Self {
         let text = String::from_utf8_lossy(output).into_owned();
         let ran = text.lines().filter(|line| line.starts_with('G'));
@@ -90,7 +89,7 @@ impl ChurnedClasses {
         self.0.len()
     }
 
-    /// The truth beside what the profile says.
+    /// Compares the program's output with the profile.
     ///
     /// # Panics
     /// If a sample names a class that did not run at its time, or on another thread.
@@ -112,8 +111,8 @@ impl ChurnedClasses {
         }
     }
 
-    /// Next to no class has a sample outside the time when it ran. Names are unique, and a row has the times of the first and the
-    /// last sample of one stack, so this checks every sample.
+    /// Checks that almost no class has a sample outside the time when it ran. Names are unique, and a row has the times of the
+    /// first and the last sample of one stack, so this checks every sample.
     fn check_times(&self, profile: &Path) {
         let classes: HashMap<&str, &Class> = self
             .0
@@ -152,9 +151,8 @@ impl ChurnedClasses {
             }
         }
         assert!(checked > 0, "no sample names any of the classes");
-        // A known fault: while libc, called by libjvm, uses rbp for something else, the repair may take a link that an earlier
-        // call left on the stack for a caller. On a machine with three times as many threads as CPUs that is one sample in
-        // some thousand.
+        // A known fault: while libc, called by libjvm, uses rbp for another value, the repair may mistake a frame link of an
+        // earlier call for a caller. With three times as many threads as CPUs, this happens to one sample in some thousand.
         assert!(
             wrong * 1000 <= checked,
             "{wrong} of {checked}: {descriptions:#?}"
@@ -162,7 +160,7 @@ impl ChurnedClasses {
     }
 }
 
-/// The eight kinds of class, and the samples of all there is.
+/// Times and samples of the eight kinds of class, and of the whole profile.
 #[derive(Debug)]
 pub struct ClassComparison {
     kinds: Vec<(String, f64, f64)>,
@@ -184,7 +182,7 @@ impl ClassComparison {
     }
 
     /// # Panics
-    /// If a kind has not the share of the samples that it had of the time, or too many samples name no class.
+    /// If the share of samples of a kind differs from its share of the time, or if too many samples name no class.
     pub fn check(&self, what: &str) {
         for (name, truth, samples) in &self.kinds {
             let seen = samples / self.named();

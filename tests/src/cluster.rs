@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::processes::start;
 use crate::{PATIENCE, archive_options, brief_driver, daemon_options, spark_submit};
 
-/// The processes; they end with it.
+/// The processes of a cluster. Dropping it ends them.
 #[derive(Debug)]
 pub struct Cluster {
     spark: PathBuf,
@@ -19,7 +19,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A Master and Workers with one core each, of an installed Spark. Logs and work go to `dir`.
+    /// Starts a Master and Workers with one core each, of an installed Spark. Logs and work go to `dir`.
     ///
     /// # Panics
     /// If they do not start.
@@ -73,7 +73,7 @@ impl Cluster {
         self.processes.push(start(command));
     }
 
-    /// Where JVMs keep what they have yet to copy.
+    /// The directory in which JVMs keep segments until they copy them.
     pub fn spools(&self) -> &Path {
         &self.spools
     }
@@ -107,7 +107,7 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         for process in &mut self.processes {
-            // A Worker that is asked ends its executors; a killed one would leave them.
+            // SIGTERM lets a Worker end its executors; after SIGKILL they would stay.
             let _ = Command::new("kill").arg(process.id().to_string()).status();
         }
         let until = Instant::now() + Duration::from_secs(10);
@@ -121,13 +121,13 @@ impl Drop for Cluster {
     }
 }
 
-/// Pids of the running executors whose command line has this text in it, such as the path of their profile.
+/// Pids of the running executors whose command line contains this text, such as the path of their profile.
 pub fn executors(text: &str) -> Vec<i32> {
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     processes
         .filter_map(|entry| {
             let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            // The JVM's helpers are forked from it and keep its arguments until they take their own.
+            // The profiler's processes are forked from the JVM and show its arguments until they rename.
             let line = fs::read(entry.path().join("cmdline")).ok()?;
             let line = String::from_utf8_lossy(&line).into_owned();
             let backend = line.contains("CoarseGrainedExecutorBackend") && line.contains(text);
@@ -136,10 +136,10 @@ pub fn executors(text: &str) -> Vec<i32> {
         .collect()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 ///
 /// # Panics
-/// If it is not after a long time.
+/// If it does not hold after a long time.
 pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is_so() {
@@ -148,7 +148,7 @@ pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A port that nobody listens on.
+/// A port on which no process listens.
 ///
 /// # Panics
 /// If there is none.

@@ -1,6 +1,6 @@
-//! The programs that exported profiles are for: pprof, speedscope, the Firefox Profiler's own reader and
-//! OpenTelemetry's messages. Pinned by the lock files in `tests/consumers`, kept in the cache directory;
-//! Python brings Node.js and Go along.
+//! The programs that read exported profiles: pprof, speedscope, the Firefox Profiler's own reader and
+//! OpenTelemetry's messages. The lock files in `tests/consumers` pin them, and the cache directory keeps
+//! them. Node.js and Go come as Python packages.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::{cache, root, run, stamp};
 pub struct Consumers(PathBuf);
 
 impl Consumers {
-    /// Installs what is not there yet.
+    /// Installs the programs if they are missing.
     ///
     /// # Panics
     /// If that fails.

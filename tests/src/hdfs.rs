@@ -10,7 +10,7 @@ use crate::cluster::{free_port, pyspark, wait_for};
 use crate::processes::start;
 use crate::{BRIEF, cache, root, run, stamp};
 
-/// The processes; they end with it.
+/// The processes of a file system. Dropping it ends them.
 #[derive(Debug)]
 pub struct Hdfs {
     address: String,
@@ -19,8 +19,8 @@ pub struct Hdfs {
 }
 
 impl Hdfs {
-    /// Starts one with its data, settings and logs in `dir`. `spark` is an installed Spark 4.3, which has
-    /// the client's part.
+    /// Starts a file system with its data, settings and logs in `dir`. `spark` is an installed Spark 4.3,
+    /// which has the client's jars.
     ///
     /// # Panics
     /// If that fails.
@@ -84,7 +84,7 @@ impl Hdfs {
         self.processes.push(start(command));
     }
 
-    /// Copies a directory to its top; returns the URI of the copy.
+    /// Copies a directory to the root directory; returns the URI of the copy.
     ///
     /// # Panics
     /// If that fails.
@@ -92,7 +92,7 @@ impl Hdfs {
         let mut class_path = pyspark(spark).join("jars/*").into_os_string();
         class_path.push(":");
         class_path.push(&self.conf);
-        // The DataNode may not have told the NameNode of itself yet.
+        // The DataNode may not have registered with the NameNode yet.
         wait_for("room in HDFS", || {
             let put = Command::new("java")
                 .args(BRIEF)

@@ -1,4 +1,4 @@
-//! What `Hot.java` says about itself, and its profile.
+//! The CPU times that `Hot.java` writes, and its profile.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,21 +7,21 @@ use unfuse_format::{ProcessRow, ProfileDir};
 
 use crate::{PATIENCE, is, marked, samples, top};
 
-/// Standard deviations that a share of samples may be off; by chance one test in 15,000 is.
+/// Allowed difference of a share of samples, in standard deviations. By chance, one test in 15,000 exceeds it.
 const DEVIATIONS: f64 = 4.0;
-/// How far off it may be besides: the profile begins and ends between two entries of the truth.
+/// Further allowed difference: the profile begins and ends between two entries of the truth.
 const EDGES: f64 = 0.01;
 
 /// The CPU time that `Hot.sum` and `Hot.mix` had, in a file that the program writes as it runs.
 #[derive(Debug)]
 pub struct HotTruth {
     file: PathBuf,
-    /// Samples that may be counted at one moment.
+    /// Most samples that one tick stands for.
     of_one_look: f64,
 }
 
 impl HotTruth {
-    /// A file in a directory; what another run left there is removed.
+    /// A file in a directory. Removes files of an earlier run.
     pub fn in_dir(dir: &Path) -> Self {
         let truth = Self {
             file: dir.join("truth"),
@@ -37,7 +37,7 @@ impl HotTruth {
         self.file.with_extension("stop")
     }
 
-    /// The same for samples of CPU timers, whose ticks may stand for several.
+    /// The same for samples of CPU timers, whose ticks may stand for several samples.
     pub fn by_ticks(self) -> Self {
         Self {
             of_one_look: 6.0,
@@ -45,7 +45,7 @@ impl HotTruth {
         }
     }
 
-    /// The JVM's option that makes the program write it.
+    /// The JVM's option that makes the program write the file.
     pub fn option(&self) -> String {
         format!("-Dtruth={}", self.file.display())
     }
@@ -53,12 +53,12 @@ impl HotTruth {
     /// Ends the program.
     ///
     /// # Panics
-    /// If the file that does it cannot be made.
+    /// If the file that ends it cannot be made.
     pub fn stop(&self) {
         std::fs::write(self.stop_file(), "").expect("a directory that can be written");
     }
 
-    /// Waits until the program has run for a second of CPU time: it is compiled then, however busy the machine is.
+    /// Waits until the program has run for a second of CPU time. Then it is compiled, on a busy machine too.
     ///
     /// # Panics
     /// If it takes more than [`PATIENCE`].
@@ -84,7 +84,7 @@ impl HotTruth {
         Duration::from_nanos((last[1] + last[2]).cast_unsigned())
     }
 
-    /// Times, and the CPU time of both until then. Empty where there is no file yet.
+    /// Times, and the CPU time of both methods until then. Empty if there is no file yet.
     fn entries(&self) -> Vec<[i64; 3]> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         // The last line may be half written.
@@ -113,7 +113,7 @@ impl HotTruth {
         sum / (sum + mix)
     }
 
-    /// Checks that samples are split as CPU time is, as far as so many samples can tell.
+    /// Checks that the shares of samples are those of CPU time, within the error for this number of samples.
     ///
     /// # Panics
     /// If they are not, or are too few.
@@ -130,14 +130,14 @@ impl HotTruth {
     }
 }
 
-/// Samples of the program's own thread. What the JVM does beside it, such as compiling, depends on how busy the machine is.
+/// Samples of the program's own thread. Other work of the JVM, such as compiling, depends on how busy the machine is.
 pub fn of_main(profile: &Path) -> f64 {
     let rows = top(profile, &["--by", "thread"]);
     samples(&rows, |row| row["operator"] == "main") as f64
 }
 
-/// Both methods of `Hot.java`, split as CPU time is, are nearly all that its thread does, and at least the part `in_lines`
-/// of it is in their hot lines.
+/// Checks that the two methods of `Hot.java` have nearly all samples of its thread, with shares like those of CPU time, and
+/// that their hot lines have at least the part `in_lines` of these samples.
 ///
 /// # Panics
 /// If not.

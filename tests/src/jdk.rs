@@ -14,7 +14,7 @@ use crate::{root, run};
 /// The JDKs in /usr/lib/jvm from 17 on, the oldest first: 17 itself and at least one of 21 or newer.
 ///
 /// # Panics
-/// If one of the two is missing: half of what is tested would be left out.
+/// If one of the two is missing, because half of the tests would be left out.
 pub fn jdks() -> Vec<PathBuf> {
     let mut homes: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/jvm")
         .into_iter()
@@ -41,15 +41,15 @@ type Classes = Vec<(OsString, Vec<u8>)>;
 /// A JDK, a program and a class path.
 type Key = (PathBuf, String, String);
 
-/// Compiled programs: javac takes longer than many a test.
+/// Compiled programs, because javac takes longer than many tests.
 static COMPILED: Mutex<Option<HashMap<Key, Classes>>> = Mutex::new(None);
 
-/// Compiles a program of `tests/programs`, and those of them that it uses, into `into`.
+/// Compiles a program of `tests/programs`, and the other programs that it uses, into `into`.
 pub fn compile(home: &Path, program: &str, into: &Path) {
     compile_against(home, program, "", into);
 }
 
-/// The same with a class path for what is not in `tests/programs`.
+/// The same with a class path for classes that are not in `tests/programs`.
 pub fn compile_against(home: &Path, program: &str, class_path: &str, into: &Path) {
     let key = (home.to_owned(), program.to_owned(), class_path.to_owned());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What the end-to-end tests share. They use the front door only: `unfuse`, built in release mode.
+//! Code that the end-to-end tests share. They run `unfuse`, built in release mode, as users do.
 
 mod archive;
 mod churn;
@@ -25,7 +25,7 @@ pub use hot::{HotTruth, check_hot, of_main};
 pub use jdk::{compile, compile_against, jdks};
 pub use processes::{Mark, signal, thread};
 
-/// How long tests wait for what must come about. Only a failure takes so long, however busy the machine is.
+/// How long tests wait for an expected event. Only failures take this long, on a busy machine too.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The built `unfuse`.
@@ -52,10 +52,10 @@ pub fn agent() -> PathBuf {
     root().join("target/release/libunfuse.so")
 }
 
-/// Runs a command and wants it to succeed.
+/// Runs a command, which must succeed.
 ///
 /// # Panics
-/// With its output if it does not.
+/// If it fails. The message has its output.
 pub fn run(command: &mut Command) -> Output {
     let output = command
         .output()
@@ -89,7 +89,7 @@ pub fn samples(rows: &[Value], wanted: impl Fn(&Value) -> bool) -> u64 {
         .sum()
 }
 
-/// Whether a row of `unfuse top` is of something with this text in its name.
+/// Whether the name in a row of `unfuse top` contains this text.
 pub fn is(row: &Value, text: &str) -> bool {
     row["operator"]
         .as_str()
@@ -104,10 +104,10 @@ pub fn marked(program: &str, marker: &str) -> String {
     format!("({program}:{})", line.expect("the marker") + 1)
 }
 
-/// Everything at and below a path is for its user only.
+/// Checks that only its user can access a path and everything below it.
 ///
 /// # Panics
-/// If something is not: directories have mode 0700 and files 0600.
+/// If a directory has another mode than 0700, or a file another than 0600.
 pub fn check_private(path: &Path) {
     let metadata = std::fs::symlink_metadata(path).expect("it is there");
     let (expected, inside) = match metadata.is_dir() {
@@ -156,11 +156,11 @@ pub fn spark_submit_by(how: &[&str], spark: &Path, profile: &Path, options: &[&s
     command
 }
 
-/// Options of JVMs that end before the second compiler's work would pay.
+/// Options of JVMs that end before the second compiler would save time.
 const BRIEF: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
-/// Options of `spark-submit` for a short job of which a test does not ask how compiled code is profiled: half of the CPU time
-/// of such a job is the second compiler's.
+/// Options of `spark-submit` for a short job, in tests that do not check how compiled code is profiled. The second compiler
+/// takes half of the CPU time of such a job.
 pub fn brief_driver() -> [String; 2] {
     ["--driver-java-options".to_owned(), BRIEF.join(" ")]
 }
@@ -170,7 +170,7 @@ pub fn daemon_options(spark: &Path) -> String {
     format!("{} {}", BRIEF.join(" "), archive_options(spark))
 }
 
-/// `unfuse skew … -- spark-submit` in an installed Spark: records are followed by a job there.
+/// `unfuse skew … -- spark-submit` in an installed Spark, where a job follows the records.
 pub fn skew_on_spark(spark: &Path, profile: &Path, how: &[&str]) -> Command {
     let mut command = unfuse_beside(spark);
     command.arg("skew").arg(profile).args(how);
@@ -179,22 +179,22 @@ pub fn skew_on_spark(spark: &Path, profile: &Path, how: &[&str]) -> Command {
     command
 }
 
-/// `unfuse` beside an installed Spark.
+/// `unfuse` with the programs of an installed Spark.
 fn unfuse_beside(spark: &Path) -> Command {
     let mut command = unfuse();
     with_archive(&mut command, spark);
     command
 }
 
-/// Lets a command find the programs of an installed Spark first, whose JVMs use an archive of Spark's classes. The program
-/// with which spark-submit makes its command lines is a brief one.
+/// Lets a command find the programs of an installed Spark first. Their JVMs use an archive of Spark's classes. The JVM in
+/// which spark-submit makes its command lines gets the options for brief JVMs.
 pub fn with_archive<'a>(command: &'a mut Command, spark: &Path) -> &'a mut Command {
     in_spark(spark, command)
         .env("SPARK_SUBMIT_OPTS", archive_options(spark))
         .env("SPARK_LAUNCHER_OPTS", BRIEF.join(" "))
 }
 
-/// Undoes [`with_archive`], so that a test has the JVMs of most users.
+/// Undoes [`with_archive`], so that a test has the JVM options of most users.
 pub fn without_archive(command: &mut Command) -> &mut Command {
     command
         .env_remove("SPARK_SUBMIT_OPTS")
@@ -240,12 +240,13 @@ fn submit(command: &mut Command, spark: &Path, options: &[&str]) {
         .args(options);
 }
 
-/// Lets a job run the queries of `programs/queries.py` so many times, on TPC-H data of scale factor 1.
+/// Lets a job run the queries of `programs/queries.py` for this number of rounds, on TPC-H data of scale factor 1.
 pub fn queries<'a>(command: &'a mut Command, rounds: &str) -> &'a mut Command {
     queries_for(command, "1", "0").args(["0", rounds])
 }
 
-/// Lets a job run the queries of `programs/queries.py` for so many seconds, at least once, on TPC-H data of a scale factor.
+/// Lets a job run the queries of `programs/queries.py` for this number of seconds, at least once, on TPC-H data of a scale
+/// factor.
 pub fn queries_for<'a>(command: &'a mut Command, scale: &str, seconds: &str) -> &'a mut Command {
     command
         .arg(root().join("tests/programs/queries.py"))
@@ -253,7 +254,7 @@ pub fn queries_for<'a>(command: &'a mut Command, scale: &str, seconds: &str) -> 
         .arg(seconds)
 }
 
-/// The single row of an SQL query over a local profile, which it calls `DIR`, as JSON.
+/// The single row of an SQL query over a local profile, as JSON. `DIR` in the query stands for the profile.
 ///
 /// # Panics
 /// If it has none.
@@ -268,7 +269,7 @@ pub fn ask(profile: &Path, sql: &str) -> Vec<Value> {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// The same where it is one number.
+/// The same for a row with one number.
 ///
 /// # Panics
 /// If it is none.
@@ -276,7 +277,7 @@ pub fn ask_number(profile: &Path, sql: &str) -> f64 {
     ask(profile, sql)[0].as_f64().expect("a number")
 }
 
-/// `~/.cache/unfuse`, as `unfuse setup` has it.
+/// The cache directory of `unfuse setup`, usually `~/.cache/unfuse`.
 fn cache() -> PathBuf {
     let base = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
@@ -286,7 +287,7 @@ fn cache() -> PathBuf {
     base.join("unfuse")
 }
 
-/// What tells these files from others, for the name of what they are installed in.
+/// A hash of these files, for the name of the directory in which they are installed.
 fn stamp(files: &[impl AsRef<Path>]) -> u32 {
     let bytes = files
         .iter()

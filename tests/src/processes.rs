@@ -1,4 +1,4 @@
-//! Processes of ours that serve one profiled JVM.
+//! The profiler's processes for one JVM.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,8 +10,8 @@ use crate::PATIENCE;
 
 const MARK: &str = "UNFUSE_TEST_MARK";
 
-/// Marks a command, so that the processes that profile its JVMs can be told from all others: they are
-/// forked from the JVM and keep its environment.
+/// Marks a command by an environment variable. The processes that profile its JVMs have the mark,
+/// too, because they are forked from the JVM and keep its environment.
 #[derive(Debug)]
 pub struct Mark(String);
 
@@ -31,7 +31,7 @@ impl Mark {
             .filter_map(|entry| {
                 let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
                 let comm = fs::read_to_string(entry.path().join("comm")).ok()?;
-                // Ours is one word here, and not cut like the other.
+                // The profiler's title is one word here, and not truncated as in `comm`.
                 let title = fs::read(entry.path().join("cmdline")).ok()?;
                 // The environment of a zombie is empty.
                 let environment = fs::read(entry.path().join("environ")).ok()?;
@@ -59,10 +59,10 @@ impl Mark {
         }
     }
 
-    /// Waits until so many threads of this mark's JVM with such names have a sampler each.
+    /// Waits until this number of the marked JVM's threads with `wanted` names have a sampler each.
     ///
     /// # Panics
-    /// If that does not come about.
+    /// If this does not happen after a long time.
     pub fn wait_for_samplers(&self, count: usize, wanted: impl Fn(&str) -> bool) {
         let java = self.wait_for("java");
         let until = Instant::now() + PATIENCE;
@@ -90,7 +90,7 @@ impl Mark {
     /// Waits until no process with this mark is left.
     ///
     /// # Panics
-    /// If one stays.
+    /// If a process stays.
     pub fn wait_for_end(&self) {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -122,12 +122,12 @@ pub fn signal(pid: i32, signal: &str) {
     crate::run(Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]));
 }
 
-/// The thread of a process that the kernel knows by this name (15 bytes of it).
+/// The thread of a process with this name in the kernel (15 bytes at most).
 pub fn thread(pid: i32, name: &str) -> Option<i32> {
     threads(pid, |comm| comm == name).first().copied()
 }
 
-/// The threads of a process whose names (15 bytes of each) are wanted.
+/// The threads of a process whose names in the kernel (15 bytes at most) are `wanted`.
 pub fn threads(pid: i32, wanted: impl Fn(&str) -> bool) -> Vec<i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
     let named = tasks.into_iter().flatten().flatten().filter_map(|task| {

@@ -2,7 +2,7 @@
 
 use bolero::{Driver, ValueGenerator, produce};
 
-/// Values that lengths, counts and offsets break at.
+/// Boundary values of lengths, counts and offsets.
 const EDGES: [u64; 8] = [
     0,
     1,
@@ -27,7 +27,7 @@ pub struct EditedCopies {
 }
 
 impl EditedCopies {
-    /// Of a target's corpus.
+    /// Edits the corpus of a target.
     pub fn corpus(target: &str) -> Self {
         Self {
             inputs: crate::corpus(target),

@@ -1,18 +1,19 @@
 //! Fuzz targets for everything that reads bytes from outside its own process.
 //!
-//! Each file of `tests/` is a target with two tests: `NAME` replays the files of
-//! `tests/__fuzz__/NAME/corpus` (and `crashes`) and goes on with random bytes, `NAME_edited` takes
+//! Each file of `tests/` is a target with two tests. `NAME` replays the files of
+//! `tests/__fuzz__/NAME/corpus` (and `crashes`) and continues with random bytes. `NAME_edited` takes
 //! edited copies of these files. `segments` has no corpus of its own: `segments_edited` takes that of
 //! `profile`. Some targets have a third test, which checks that the corpus gives answers.
-//! `cargo test` gives each of the two about one second, on stable:
+//!
+//! `cargo test` gives each of the two about one second, on stable. For a longer run:
 //!
 //! ```text
 //! CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true BOLERO_RANDOM_TEST_TIME_MS=600000 TMPDIR=/dev/shm \
 //!     cargo test --release -p unfuse-fuzz --test profile
 //! ```
 //!
-//! runs longer, and `cargo bolero test -p unfuse-fuzz NAME` (cargo-bolero, nightly) lets libFuzzer
-//! choose. An input that crashed stays in the corpus.
+//! With `cargo bolero test -p unfuse-fuzz NAME` (cargo-bolero, nightly) libFuzzer chooses the inputs.
+//! An input that crashed stays in the corpus.
 
 mod edited;
 
@@ -23,7 +24,7 @@ use std::time::Duration;
 
 pub use edited::EditedCopies;
 
-/// What one test of `cargo test` may take, the corpus included.
+/// Time of one test of `cargo test`, the corpus included.
 pub const TEST_TIME: Duration = Duration::from_secs(1);
 
 /// The folder of a target's corpus.

@@ -1,4 +1,4 @@
-//! CSV files of some engine, for `unfuse blame`.
+//! CSV files of any engine, for `unfuse blame`.
 
 use std::fs;
 
@@ -32,7 +32,7 @@ fn the_corpus_has_an_answer() {
     assert!(corpus.iter().any(|bytes| Files::default().read(bytes) > 0));
 }
 
-/// A directory of CSV files: in an input they follow each other, a NUL between them.
+/// A directory of CSV files. An input contains them one after the other, separated by NUL bytes.
 struct Files(TempDir);
 
 impl Default for Files {
@@ -42,7 +42,7 @@ impl Default for Files {
 }
 
 impl Files {
-    /// Everything that is blamed is a part of what was blocked. Gives how many culprits there are.
+    /// Checks that the blame is a part of the blocked time. Returns the number of culprits.
     fn read(&self, bytes: &[u8]) -> usize {
         let names = [INTERVALS_CSV, "hosts.csv", "queries.csv", "stages.csv"];
         let mut parts = bytes.split(|byte| *byte == 0);

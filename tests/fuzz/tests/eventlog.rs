@@ -1,4 +1,4 @@
-//! Spark's event logs, of whatever codec.
+//! Spark's event logs, in any codec.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -21,8 +21,8 @@ fn eventlog_edited() {
         .for_each(|bytes| read(bytes));
 }
 
-/// Each event is a line of the text, of which no more is unpacked than a log of this size can hold; and what is said of its
-/// tasks is a number.
+/// Checks that each event is a line of the text, that no more text is unpacked than a log of this size may hold, and that
+/// findings about stages are numbers.
 fn read(bytes: &[u8]) {
     let open = || EventLog::from_reader(Cursor::new(bytes.to_vec()), Path::new("log"));
     let Ok(mut log) = open() else { return };

@@ -22,7 +22,7 @@ fn events_edited() {
         .for_each(|bytes| assert!(take_events(&dir, bytes) <= bytes.len() / 4));
 }
 
-/// Nothing is written to it, but a writer has one.
+/// The target writes nothing to it, but a writer needs one.
 fn profile() -> (tempfile::TempDir, ProfileDir) {
     let tmp = private_dir();
     let dir = ProfileDir::create(tmp.path()).expect("a profile directory");

@@ -32,7 +32,8 @@ fn the_corpus_has_answers() {
     assert!(answers >= 2, "{answers} indicators of CSV and TOML");
 }
 
-/// Both formats: an indicator is a number, and one that is no share says so. Gives how many there are.
+/// Parses the text in both formats. An indicator is a number, and one outside 0 to 1 has a note.
+/// Returns the number of indicators.
 fn read(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let mut indicators = 0;

@@ -17,7 +17,7 @@ fn options_edited() {
         .for_each(|bytes| read(bytes));
 }
 
-/// Whatever is asked, the profiler gets settings it can work with, and each option that it does not take is said once.
+/// Checks that any text results in valid settings, and in at most one complaint more than it has options.
 fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let options = Options::parse(&text);

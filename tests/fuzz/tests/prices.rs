@@ -30,8 +30,8 @@ fn the_corpus_has_clusters() {
     );
 }
 
-/// A cluster costs what its machines cost, has their slots, and no more of them than there are. Gives how many clusters
-/// there are.
+/// Checks that a cluster has the price and the slots of its machines, and no more machines than are available. Returns
+/// the number of clusters.
 fn read(bytes: &[u8]) -> usize {
     let Ok(prices) = Prices::parse(&String::from_utf8_lossy(bytes), "prices.toml") else {
         return 0;
@@ -59,7 +59,7 @@ fn read(bytes: &[u8]) -> usize {
                 cost += f64::from(*count) * machine.price(tariff).expect("a price");
                 slots += f64::from(*count) * machine.capacity();
             }
-            // Speeds are counted in hundredths of a slot, and a machine has at least one.
+            // The capacity of a machine is rounded to hundredths of a slot, and is at least one hundredth.
             let machines: u32 = offer.cluster.0.iter().map(|(_, count)| count).sum();
             assert!(
                 (slots - offer.slots).abs() <= 0.011 * f64::from(machines),

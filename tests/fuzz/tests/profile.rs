@@ -46,7 +46,7 @@ const RECORDED_SOURCES: &str = concat!(
     "/../../cli/tests/fixtures/canonical/sources"
 );
 
-/// The tables that answers come from; `tasks` is for other readers of the profile.
+/// The tables from which answers come; only other readers of the profile use `tasks`.
 const TABLES: [&str; 8] = [
     unfuse_format::SampleRow::NAME,
     unfuse_format::StackRow::NAME,
@@ -58,12 +58,13 @@ const TABLES: [&str; 8] = [
     unfuse_format::StageRow::NAME,
 ];
 
-/// A profile of the corpus's good segments, `TABLE.parquet`, and of one file that may be anything. The
-/// file is a segment of every table, for the name of its folder is all that tells which, and a source.
+/// A profile with the good segments of the corpus, `TABLE.parquet`, and one file of arbitrary bytes.
+/// The file is a segment of every table, because only the name of its folder selects the table. It is
+/// also a source.
 struct Surrounding {
     tmp: TempDir,
     anything: PathBuf,
-    /// Hard links to it: of other links none is followed.
+    /// Hard links to it, because readers follow no symbolic links.
     places: Vec<PathBuf>,
 }
 
@@ -94,7 +95,7 @@ impl Surrounding {
     }
 
     fn read_with(&self, bytes: &[u8]) {
-        // A new file each time: some file systems flush a file that is cut and written again.
+        // A new file each time: some file systems flush a truncated and rewritten file.
         let _ = fs::remove_file(&self.anything);
         fs::write(&self.anything, bytes).expect("a file is written");
         for place in &self.places {

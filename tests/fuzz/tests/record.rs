@@ -17,7 +17,7 @@ fn record_edited() {
         .for_each(|bytes| read(bytes));
 }
 
-/// What a sampler asks of a record. Nothing it gets may be more than the record holds.
+/// Reads a record as a sampler does, and checks that results are within the record.
 fn read(bytes: &[u8]) {
     let Record::Sample(sample) = Record::parse(bytes) else {
         return;

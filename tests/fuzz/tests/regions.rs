@@ -17,7 +17,8 @@ fn regions_edited() {
         .for_each(|bytes| read(bytes));
 }
 
-/// Each region of a line was opened somewhere in the text, no line is in more than were opened, and all ways to ask agree.
+/// Checks that the text has a marker for each region of a line, that no line is in more regions than there are markers,
+/// and that all queries agree.
 fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let map = RegionMap::parse(&text);

@@ -15,7 +15,7 @@ fn segments() {
     });
 }
 
-/// The corpus is that of whole profiles.
+/// Uses the corpus of the target `profile`.
 #[test]
 fn segments_edited() {
     let profile = Tables::new();
@@ -37,7 +37,7 @@ fn the_corpus_has_rows() {
     assert!(rows > 0);
 }
 
-/// Bytes of rows that any segment may unpack to, and those that each of its bytes allows.
+/// Bytes of rows that any segment may unpack to, and further bytes per byte of the segment.
 const ANY: usize = 64 << 20;
 const PER_BYTE: usize = 512;
 
@@ -53,7 +53,8 @@ impl Tables {
         Self { tmp, dir }
     }
 
-    /// Rows of all tables; they take no more memory than the segment's size allows.
+    /// Reads the segment as each table. Returns the number of rows, which take no more memory
+    /// than its size allows.
     fn read(&self, bytes: &[u8]) -> usize {
         let mut rows = 0;
         macro_rules! read_tables {
@@ -71,7 +72,7 @@ impl Tables {
         if !folder.exists() {
             fs::create_dir(&folder).expect("a table's folder");
         }
-        // A new file each time: some file systems flush a file that is cut and written again.
+        // A new file each time: some file systems flush a truncated and rewritten file.
         let _ = fs::remove_file(&path);
         fs::write(&path, bytes).expect("a file is written");
         let read = self

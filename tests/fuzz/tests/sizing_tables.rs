@@ -1,4 +1,4 @@
-//! What `unfuse size` reads besides prices: its own profiles, and tables of runs.
+//! Files that `unfuse size` reads besides prices: its own profiles, and tables of runs.
 
 use std::path::Path;
 
@@ -36,7 +36,8 @@ fn the_corpus_has_a_profile_and_a_table() {
     }));
 }
 
-/// A profile that is read is written as it was, and predicts a time or nothing. Gives whether it predicts.
+/// Checks that a profile stays the same when it is written and read, and that it predicts a time or
+/// nothing. Returns whether it predicts.
 fn read(bytes: &[u8]) -> bool {
     let _ = GivenValues::parse(bytes, Path::new("runs.csv"));
     let Ok(profile) = Profile::parse(&String::from_utf8_lossy(bytes)) else {

@@ -1,4 +1,4 @@
-//! The files in which a task's records wait for the writer.
+//! The files in which a task stores its records for the writer.
 
 use bolero::check;
 use unfuse_fuzz::{EditedCopies, TEST_TIME};
@@ -17,13 +17,13 @@ fn task_records_edited() {
         .for_each(|bytes| read(bytes));
 }
 
-/// Least bytes of an input: a time and an id; of an output: two ids, four numbers; and of a source of an output.
+/// Least bytes of an input (a time and an id), of an output (two ids and four numbers), and of a source of an output.
 const INPUT: usize = 1 + 8;
 const OUTPUT: usize = 8 + 8 + 4;
 const SOURCE: usize = 3;
 
-/// Each record has bytes of its own. An output has a row for each source that it or an output before it names. What comes
-/// behind an end adds rows and changes none before.
+/// Checks that each record has bytes of its own, that an output has at most one row for each source that it or an earlier
+/// output names, and that further bytes add rows and remove none.
 fn read(bytes: &[u8]) {
     let taken = take_records(bytes);
     let rest = bytes

@@ -1,4 +1,4 @@
-//! Messages between our processes.
+//! Messages between the profiler's processes.
 
 use bolero::check;
 use unfuse_fuzz::{EditedCopies, TEST_TIME};
@@ -17,7 +17,8 @@ fn wire_edited() {
         .for_each(|bytes| read(bytes));
 }
 
-/// A packet may come to either end. What one decodes, it would send in no more bytes, which say the same again.
+/// Decodes a packet at both ends. A decoded message takes no more bytes when it is encoded, and decodes to the
+/// same message.
 fn read(packet: &[u8]) {
     if let Some(message) = decode::<ToManager>(packet) {
         let sent = encode(&message).expect("it came from bytes");

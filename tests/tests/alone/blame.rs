@@ -1,4 +1,4 @@
-//! Who slows a query down: queries on real Spark, of which it is known who is in whose way. Containers need root.
+//! Who slows a query down: queries on real Spark with a known culprit. Containers need root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn query(profile: &Path, description: &str) -> String {
     found.unwrap_or_else(|| panic!("no query {description}: {answer:#}"))["query"].to_string()
 }
 
-/// The part of the victim's blocked time that whoever is called so accounts for.
+/// The part of the victim's blocked time for which the culprit with this name accounts.
 fn share(answer: &Value, name: &str) -> f64 {
     let rows = answer["ranked"].as_array().expect("rows");
     rows.iter()
@@ -55,7 +55,7 @@ fn share(answer: &Value, name: &str) -> f64 {
         .sum()
 }
 
-/// The query that accounts for most of the victim's blocked time. What else runs on this machine may account for more.
+/// The query that accounts for most of the victim's blocked time. Other processes on this machine may account for more.
 fn first_query(answer: &Value) -> &str {
     let rows = answer["ranked"].as_array().expect("rows");
     let mut names = rows.iter().filter_map(|row| row["name"].as_str());
@@ -68,7 +68,7 @@ fn first_query(answer: &Value) -> &str {
 fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
-    // Slots for everybody, so that only the CPU is scarce.
+    // Slots for all queries, so that only the CPU is scarce.
     contend(&profile, &["--master", "local[24]"], "cpu", 300_000_000);
     let victim = query(&profile, "victim");
     let answer = blame(&profile, &["--victim", &victim]);
@@ -86,7 +86,7 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
         .unwrap_or_else(|| panic!("{answer:#}"));
     assert_eq!(path["resource"], "CPU", "{answer:#}");
     assert_eq!(path["operator"], "HashAggregate", "{answer:#}");
-    // The idle query is there for as long, so overlap tells nothing.
+    // The idle query runs for as long, so overlap cannot separate the two.
     let overlap = |name: &str| -> f64 {
         let rows = answer["baselines"]["naive_overlap"]
             .as_array()
@@ -97,7 +97,7 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
             .sum()
     };
     assert!(overlap("idle") > 0.7 * overlap("culprit"), "{answer:#}");
-    // Whatever is asked for, parts add up.
+    // Parts add up for every grouping.
     for by in ["culprit", "stage", "resource", "kind", "host"] {
         let answer = blame(
             &profile,
@@ -117,7 +117,7 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
     assert!(page.matches("id=\"block-contention-").count() >= 3);
     let paper = blame(&profile, &["--victim", &victim, "--blocked", "paper"]);
     assert!(share(&paper, "culprit") > 0.2, "{paper:#}");
-    // What tasks are said to have used is what Spark counts.
+    // The recorded CPU time of tasks agrees with Spark's count.
     let used = ask_number(
         &profile,
         "SELECT sum(units) FROM 'DIR/intervals/*.parquet' WHERE kind = 'cpu'",
@@ -136,7 +136,7 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
 fn a_query_that_holds_the_slots_is_found() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
-    // First come, first served: the victim has to wait until the culprit's tasks leave it a slot.
+    // Slots go to the first query, so the victim waits until the culprit's tasks leave one.
     let answers = std::thread::scope(|scope| {
         let job = scope.spawn(|| {
             contend(&profile, &["--master", "local[3]"], "slots", 200_000_000);
@@ -151,7 +151,7 @@ fn a_query_that_holds_the_slots_is_found() {
             .args(["--follow", "--every", "2", "--json"]);
         run(&mut command).stdout
     });
-    // It answers while the job runs, from when there are tasks, and once more when it is over.
+    // It answers while the job runs, as soon as there are tasks, and once more at the end.
     let text = String::from_utf8_lossy(&answers);
     let begin = text.find('{').unwrap_or_else(|| panic!("{text}"));
     let answers: Vec<Value> = serde_json::Deserializer::from_str(&text[begin..])
@@ -170,12 +170,12 @@ fn a_query_that_holds_the_slots_is_found() {
         "{text}"
     );
     let victim = query(&profile, "victim");
-    // While its tasks compute, waiting for their slots is waiting for the CPU.
+    // While the culprit's tasks compute, waiting for their slots counts as waiting for the CPU.
     let answer = blame(&profile, &["--victim", &victim]);
     assert!(first_query(&answer).ends_with("culprit"), "{answer:#}");
 }
 
-/// A process that uses a CPU.
+/// A process that keeps a CPU busy.
 struct Burner(Child);
 
 impl Burner {
@@ -232,7 +232,7 @@ impl Container {
         container
     }
 
-    /// The same command in it.
+    /// The same command in this control group.
     fn command(&self, command: &Command) -> Command {
         let enter = "while [ \"$1\" != -- ]; do echo $$ > \"$1/cgroup.procs\" || exit 1; shift; done; shift; exec \"$@\"";
         let mut inside = Command::new("sh");
@@ -251,7 +251,7 @@ impl Container {
 impl Drop for Container {
     fn drop(&mut self) {
         for dir in &self.0 {
-            // It is busy until its last process is gone.
+            // The kernel does not remove it before its last process has ended.
             for _ in 0..300 {
                 if !dir.exists() || fs::remove_dir(dir).is_ok() {
                     break;
@@ -272,7 +272,7 @@ fn in_a_container_queries_contend_for_its_limit() {
     run(&mut container.command(&command));
     let victim = query(&profile, "victim");
     let answer = blame(&profile, &["--victim", &victim, "--resource", "cpu"]);
-    // Half of the machine lay idle; not half of the limit.
+    // Half of the machine was idle, but the CPU limit was used up.
     let (culprit, unknown) = (share(&answer, "culprit"), share(&answer, "Unknown"));
     assert!(culprit > 0.2 && unknown < culprit / 4.0, "{answer:#}");
     assert!(first_query(&answer).ends_with("culprit"), "{answer:#}");

@@ -1,5 +1,5 @@
-//! Which resource limits a job: runs on this machine with less CPU, another disk and another network, and all
-//! settings as they were afterwards. Needs root: control groups and namespaces.
+//! Which resource limits a job: runs on this machine with less CPU, another disk and another network. Afterwards,
+//! all settings are as before. Needs root, for control groups and namespaces.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use unfuse_tests::{
     PATIENCE, brief_driver, check_private, queries_for, run, spark, unfuse, wait_for, with_archive,
 };
 
-/// What a measurement leaves on the machine: its control groups and copies in memory.
+/// The control groups and the copies in memory that a measurement leaves on the machine.
 fn left_behind(pid: u32) -> Vec<PathBuf> {
     let name = format!("unfuse-impact-{pid}");
     let mut found = copies(pid);
@@ -32,7 +32,7 @@ fn left_behind(pid: u32) -> Vec<PathBuf> {
     found
 }
 
-/// The copies of inputs in memory that a measurement has made; their name ends with what nobody can predict.
+/// The copies of inputs in memory that a measurement has made. Their names end with an unpredictable part.
 fn copies(pid: u32) -> Vec<PathBuf> {
     let entries = fs::read_dir("/dev/shm").expect("a file system in memory");
     let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -66,7 +66,7 @@ fn every_run_gets_what_its_scheme_says_and_nothing_is_left() {
     let (out, input) = (dir.path().join("out"), dir.path().join("input"));
     fs::create_dir(&input).expect("a directory");
     fs::write(input.join("data"), "what it reads").expect("a file");
-    // Says where it is, in a way that both versions of control groups have.
+    // Prints its control groups, mounts and network. It works with both versions of control groups.
     let script = format!(
         "cat /proc/self/cgroup; cat {0}/data; echo; grep ' {0} ' /proc/mounts; ip -o link; tc qdisc show dev lo; \
          while read line; do case $line in *:cpu:*|0::/u*) f=${{line##*:}};; esac; done < /proc/self/cgroup; \
@@ -127,18 +127,18 @@ fn every_run_gets_what_its_scheme_says_and_nothing_is_left() {
     let table = fs::read_to_string(out.join("runs.csv")).expect("a table");
     assert_eq!(table.lines().count(), 9, "{table}");
     check_private(&out);
-    // A table is never written over.
+    // A measurement never overwrites a table.
     let again = measure(&out, &["--", "true"]).output().expect("it starts");
     assert!(!again.status.success());
     assert!(String::from_utf8_lossy(&again.stderr).contains("exists already"));
 }
 
-/// A measurement whose command sleeps, and has begun to.
+/// A measurement whose command has begun to sleep.
 fn sleeping(dir: &Path) -> (Child, PathBuf) {
     let (input, mark) = (dir.join("input"), dir.join("mark"));
     fs::write(&input, "data").expect("a file");
     let mut command = measure(&dir.join("out"), &["--input"]);
-    // A process of its own group too, as daemons are.
+    // One process has its own session, as daemons have.
     let script = format!(
         "setsid sleep 4321 & echo $! > {0}.new; mv {0}.new {0}; sleep 4321",
         mark.display()
@@ -149,7 +149,7 @@ fn sleeping(dir: &Path) -> (Child, PathBuf) {
     (child, mark)
 }
 
-/// Whether it runs; who should reap it may take its time.
+/// Whether the process runs. It may be a zombie for some time.
 fn is_alive(mark: &Path) -> bool {
     let pid = fs::read_to_string(mark).expect("a mark");
     let status = fs::read_to_string(Path::new("/proc").join(pid.trim()).join("status"));
@@ -171,7 +171,7 @@ fn being_killed_restores_everything() {
         run(Command::new("kill").args([signal, &pid.to_string()]));
         let status = child.wait().expect("it ends");
         let begun = Instant::now();
-        // Nobody waits for the guardian of what was killed.
+        // A killed measurement does not wait for its guardian, which restores the settings.
         while !left_behind(pid).is_empty() && begun.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -189,7 +189,7 @@ fn being_killed_restores_everything() {
 fn a_command_that_fails_is_told_and_what_was_measured_is_kept() {
     let dir = tempfile::tempdir().expect("a directory");
     let (out, count) = (dir.path().join("out"), dir.path().join("count"));
-    // The warm-up and the first run that counts are well.
+    // The warm-up and the first counted run succeed.
     let script = format!(
         "echo x >> {0}; test $(wc -l < {0}) -lt 3 || {{ echo the disk is full; exit 7; }}",
         count.display()

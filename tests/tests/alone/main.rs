@@ -1,4 +1,4 @@
-//! End-to-end tests that measure waiting, contention or running times: nothing else may run beside them.
+//! End-to-end tests that measure waiting, contention or running times: no other test may run meanwhile.
 
 mod blame;
 mod impact;

@@ -14,7 +14,7 @@ fn waited(rows: &[Value], wanted: impl Fn(&Value) -> bool) -> f64 {
         .sum()
 }
 
-/// Runs `Waits` for so long; seconds by what it says it waited for.
+/// Runs `Waits` for this time. Returns the seconds that it reports for each kind of wait.
 fn run_waits(home: &Path, dir: &Path, ms: &str, options: &str) -> HashMap<String, f64> {
     compile(home, "Waits.java", dir);
     let mut command = unfuse();
@@ -23,7 +23,7 @@ fn run_waits(home: &Path, dir: &Path, ms: &str, options: &str) -> HashMap<String
         .arg(dir.join("profile"))
         .args(["--agent-options", options, "--"])
         .arg(home.join("bin/java"))
-        // Where an interpreted method waits inside the JVM nothing tells for what.
+        // If an interpreted method waits inside the JVM, the profiler cannot find the reason.
         .args(["-Xcomp", "-XX:CompileCommand=quiet"])
         .arg("-XX:CompileCommand=compileonly,Waits::*")
         .arg("-cp")
@@ -49,7 +49,7 @@ fn waits_are_where_and_as_long_as_they_truly_are() {
         let profile = dir.path().join("profile");
         let what = home.display();
         let rows = top(&profile, &["--kind", "off-cpu", "--by", "method"]);
-        // The helper parks too, so that the lock's time is not that of a method alone.
+        // The lock is not here: its time is that of parking, and the helper parks, too.
         for (part, method) in [
             ("sleep", "java.lang.Thread.sleep"),
             ("monitor", "Waits.monitor"),
@@ -63,7 +63,7 @@ fn waits_are_where_and_as_long_as_they_truly_are() {
         }
         let rows = top(&profile, &["--kind", "off-cpu"]);
         let class = |name: &str| waited(&rows, |row| row["waiting_for"] == name);
-        // What the scheduler took after a wait is the run queue's.
+        // After a wait, the time until the thread runs again counts as run queue.
         let queue = class("run queue");
         for (name, least) in [
             ("sleep", truth["sleep"]),
@@ -76,7 +76,7 @@ fn waits_are_where_and_as_long_as_they_truly_are() {
                 class(name)
             );
         }
-        // On a busy machine it waits for a CPU meanwhile.
+        // On a busy machine, the computing thread also waits for a CPU.
         let rows = top(&profile, &["--kind", "wall", "--by", "method"]);
         let seconds = |row: &Value| {
             let of = |field: &str| row[field].as_f64().unwrap_or_default();
@@ -93,7 +93,7 @@ fn waits_are_where_and_as_long_as_they_truly_are() {
     }
 }
 
-/// The flame graph's leaves say what is waited for.
+/// Checks that leaves of the flame graph name the reasons of waits.
 fn graph(profile: &Path, dir: &Path) {
     let svg = dir.join("waits.svg");
     run(unfuse()

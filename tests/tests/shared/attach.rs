@@ -1,4 +1,4 @@
-//! `unfuse record`: JVMs that run already, started without any flag.
+//! `unfuse record` on running JVMs that were started without any flag.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,15 +13,15 @@ use unfuse_tests::{
     HotTruth, PATIENCE, check_hot, compile, is, jdks, of_main, run, samples, top, unfuse,
 };
 
-/// The part of all samples that must be in the hot lines. Code that HotSpot's first compiler made, or that is interpreted
-/// still, has coarser ones; a busy machine has more of it.
+/// The part of all samples that must be in the hot lines. Code of HotSpot's first compiler and interpreted code have coarser
+/// lines, and a busy machine runs more of it.
 const LINES: f64 = 0.6;
 
-/// Longer than any test, ms: `Hot` is ended when it has been recorded.
+/// Longer than any test, ms. The test ends `Hot` after the recording.
 const LONG: u32 = 300_000;
 const DONE: &str = "true profile: sum 300000\n";
 
-/// A program of `tests/programs`, running; it has had time to be compiled.
+/// A running program of `tests/programs` that has had time to be compiled.
 struct Running {
     java: Child,
     truth: HotTruth,
@@ -66,7 +66,7 @@ impl Running {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    /// Threads and processes of ours that serve this JVM.
+    /// The profiler's threads and processes for this JVM.
     fn ours(&self) -> Vec<String> {
         let tasks = format!("/proc/{}/task", self.pid());
         let threads: Vec<_> = fs::read_dir(tasks)
@@ -101,7 +101,7 @@ impl Running {
         }
     }
 
-    /// Ends it; what it printed.
+    /// Ends the program; returns its output.
     fn output(mut self) -> String {
         self.truth.stop();
         let mut text = String::new();
@@ -140,8 +140,8 @@ fn a_running_jvm_gives_the_true_profile_twice_and_is_left_as_it_was() {
     }
 }
 
-/// Compiled code has no frame pointers there. Samples that the profile itself calls incomplete are few once it says that it is
-/// complete; all others are whole at any time.
+/// Compiled code has no frame pointers there. Nearly all stacks without undescribed frames are whole. From the time on at
+/// which the profile is complete, nearly all stacks are described.
 #[test]
 fn callers_are_complete() {
     for home in jdks() {
@@ -191,7 +191,7 @@ impl Stacks {
         }
     }
 
-    /// Samples of rows that `wanted` accepts, in all and of those whose stack is `good`.
+    /// Number of samples in the rows that `wanted` accepts, and in those of them whose stack is `good`.
     fn count(
         &self,
         wanted: impl Fn(&SampleRow) -> bool,
@@ -215,7 +215,7 @@ impl Stacks {
                     frames.filter(|frame| frame.method == method).count()
                 };
                 let calls = (of("main"), of("even"), of("odd"));
-                // What main itself does between two calls is little.
+                // Between two calls, `main` has only short stacks.
                 calls == (1, 16, 15) || calls == (1, 0, 0) && stack.len() < 6
             },
         );
@@ -226,7 +226,7 @@ impl Stacks {
         );
         let from = self.process.complete_from_ns.expect("an attached JVM");
         assert!(from < self.process.end_ns, "{what}: it is never complete");
-        // A row is of up to two seconds, so that its beginning may have been before.
+        // A row covers up to two seconds, so rows that begin later are complete.
         let (later, described) = self.count(|row| row.start_ns >= from, is_described);
         assert!(
             described >= 0.95 * later,
@@ -235,7 +235,7 @@ impl Stacks {
     }
 }
 
-/// Without compiling again, methods are known, and a line that is not is not made up.
+/// Without recompilation, methods are known, and unknown lines are not guessed.
 #[test]
 fn kept_code_has_methods() {
     let home = &jdks()[0];
@@ -254,7 +254,7 @@ fn kept_code_has_methods() {
     assert!(none as f64 > 0.8 * all, "{none} of {all}: {lines:?}");
 }
 
-/// A recorder that is killed takes everything with it.
+/// When a recorder is killed, its threads and processes end, too.
 #[test]
 fn a_killed_recorder_leaves_nothing_behind() {
     let home = &jdks()[0];
@@ -278,7 +278,7 @@ fn a_killed_recorder_leaves_nothing_behind() {
     assert_eq!(java.output(), DONE);
 }
 
-/// The profile of a JVM that ends meanwhile is what there was.
+/// If the JVM ends early, the profile has the samples until then.
 #[test]
 fn a_jvm_that_ends_gives_what_there_was() {
     let home = &jdks()[0];

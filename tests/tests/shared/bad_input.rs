@@ -1,4 +1,4 @@
-//! What can be wrong, and what the user is told. The profiled job never fails because of us.
+//! Faults of inputs and of the environment, and the messages about them. The profiled job never fails because of them.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn small_profile(dir: &Path) -> std::path::PathBuf {
     profile
 }
 
-/// Runs Hot with a flag of ours; whatever the flag, the job's result is the same.
+/// Runs Hot with the agent's flag. The job's result must be the same with any options.
 fn hot_with(options: &str, dir: &Path) -> Output {
     let home = &jdks()[0];
     compile(home, "Hot.java", dir);
@@ -182,8 +182,8 @@ fn a_directory_that_cannot_be_written_does_not_stop_the_job() {
     );
 }
 
-/// Runs a command whose perf_event_open a seccomp filter denies, as containers do it. A classic BPF filter: EACCES for
-/// perf_event_open (298 on x86-64), everything else allowed.
+/// Python code that runs a command with a seccomp filter against perf_event_open, as containers have. A classic BPF
+/// filter: EACCES for perf_event_open (298 on x86-64), everything else allowed.
 pub const WITHOUT_PERF_EVENT: &str = "import ctypes, os, struct, sys\n\
     libc = ctypes.CDLL(None, use_errno=True)\n\
     code = [(0x20, 0, 0, 0), (0x15, 0, 1, 298), (0x06, 0, 0, 0x0005000d), (0x06, 0, 0, 0x7fff0000)]\n\

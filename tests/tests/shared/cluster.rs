@@ -1,4 +1,4 @@
-//! Spark on a cluster: a standalone one of real processes.
+//! Spark on a standalone cluster of real processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use unfuse_tests::{
 
 use crate::records::a_spark_job_follows_records_of_a_profile_on_hdfs;
 
-/// What must be on the plan.
+/// Operators that must have samples.
 const FUSED: [&str; 3] = ["HashAggregate", "BroadcastHashJoin", "Scan parquet"];
 
-/// Executors with samples of tasks; samples of finished tasks as seconds; what Spark says they are.
+/// Number of executors with samples of tasks; CPU time of finished tasks, s, by samples and by Spark.
 fn counts(profile: &Path) -> (u64, f64, f64) {
     let row = ask(
         profile,
@@ -57,7 +57,7 @@ fn check(profile: &Path, least_executors: u64, tolerance: f64) {
     assert!(!has_unfinished(profile));
 }
 
-/// Whether a JVM is not known to have ended.
+/// Whether the profile does not have the end of a JVM.
 fn has_unfinished(profile: &Path) -> bool {
     let output = run(unfuse().arg("top").arg(profile));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -65,7 +65,7 @@ fn has_unfinished(profile: &Path) -> bool {
     text.contains("did not finish")
 }
 
-/// What JVMs do after their plugin has ended stays in their spools: a moment's samples.
+/// Checks that few samples are left in spools: those that JVMs took after the end of their plugin.
 fn assert_little_is_left(spools: &Path, profile: &Path) {
     let spools = fs::read_dir(spools).expect("spools").flatten();
     let left = spools.map(|spool| spool.path().join("samples"));
@@ -82,7 +82,7 @@ fn assert_little_is_left(spools: &Path, profile: &Path) {
     assert!(left < 0.02 * copied, "{left} samples left, {copied} copied");
 }
 
-/// Whether samples of tasks in this process have been copied. It is asked again and again, so it starts no program.
+/// Whether samples of tasks in this process have been copied. Tests call it often, so it starts no program.
 fn has_task_samples(profile: &Path, pid: i32) -> bool {
     let samples = ProfileDir::open(profile).and_then(|dir| dir.read::<SampleRow>());
     samples.is_ok_and(|samples| {
@@ -95,7 +95,7 @@ fn uri(path: &Path) -> PathBuf {
     PathBuf::from(format!("file://{}", path.display()))
 }
 
-/// All of it on one cluster: starting one takes as long as a job.
+/// One cluster for all cases, because starting one takes as long as a job.
 #[test]
 fn profiles_of_a_cluster_are_whole_wherever_they_go() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -146,14 +146,14 @@ fn to_a_uri_although_an_executor_is_killed(cluster: &Cluster, dir: &Path) {
     assert!(output.status.success(), "{text}");
     check(&profile, 3, 0.03);
     assert_little_is_left(cluster.spools(), &profile);
-    // The same by its URI.
+    // Reading by the URI gives the same result.
     assert_eq!(top(&uri(&profile), &[]), top(&profile, &[]));
 }
 
 fn to_hdfs(cluster: &Cluster, hdfs: &Hdfs, dir: &Path) {
     let profile = hdfs.uri("profile");
     run(queries(&mut cluster.submit(&profile, 2, &[]), "2"));
-    // The mirror of this address goes to a cache of this test's own.
+    // The mirror of this address goes to a cache directory of this test.
     let cached = dir.join("cache");
     let installed = pyspark(&spark("4.3"));
     let far = || {
@@ -170,14 +170,14 @@ fn to_hdfs(cluster: &Cluster, hdfs: &Hdfs, dir: &Path) {
     let mut mirrors = mirrors.flatten().map(|mirror| mirror.path());
     let mirror = mirrors.find(|mirror| !mirror.ends_with("conf"));
     let mirror = mirror.expect("a mirror");
-    // A Worker kills an executor ten seconds after it has told it to end. On a busy machine the last of its profile may still be
-    // in its spool then, and the next JVM copies it.
+    // A Worker kills an executor ten seconds after it has asked it to end. On a busy machine, the end of its profile may still
+    // be in its spool then. The next JVM copies it.
     if has_unfinished(&mirror) {
         println!("an executor was killed before its profile was copied");
         run(queries(&mut cluster.submit(&profile, 2, &[]), "1"));
     }
     let first = far();
     check(&mirror, 2, 0.03);
-    // Nothing is new the second time.
+    // The second call finds nothing new.
     assert_eq!(far(), first);
 }

@@ -1,4 +1,4 @@
-//! Profiles of jobs that never end: limits, and a part of the tasks.
+//! Profiles of jobs that never end: limits of size, and profiles of a part of the tasks.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use unfuse_tests::{ask, compile, jdks, queries, run, spark, spark_submit_by, top, unfuse};
 
-/// Bytes of the tables that limits are for.
+/// Size of the tables to which limits apply, bytes.
 fn size(profile: &Path) -> u64 {
     let tables = fs::read_dir(profile).into_iter().flatten().flatten();
     tables
@@ -18,7 +18,7 @@ fn size(profile: &Path) -> u64 {
         .sum()
 }
 
-/// Of the samples, as their segments are named: `…-gGENERATION-NUMBER.parquet`.
+/// The oldest generation of samples. Names of segments are `…-gGENERATION-NUMBER.parquet`.
 fn oldest_generation(profile: &Path) -> Option<u32> {
     let segments = fs::read_dir(profile.join("samples")).into_iter().flatten();
     let generation = |name: &str| name.split("-g").nth(1)?.get(..5)?.parse().ok();
@@ -53,7 +53,7 @@ fn a_profile_stays_within_its_size_and_every_sample_has_its_stack() {
             while !ended.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(500));
                 most = most.max(size(&watched));
-                // The first two are deleted by then.
+                // By then, the first two generations are deleted.
                 if oldest_generation(&watched) >= Some(2) {
                     fs::write(&stop, "").expect("a file");
                 }
@@ -64,7 +64,7 @@ fn a_profile_stays_within_its_size_and_every_sample_has_its_stack() {
         ended.store(true, Ordering::Relaxed);
         watch.join().expect("a size")
     });
-    // The slack is what a writer writes between two looks: five seconds of 1000 samples each.
+    // The slack is what a writer writes between two checks: five seconds with 1000 samples each.
     assert!(most < (1 << 20) + (300 << 10), "{most} bytes at most");
     let methods = top(&profile, &["--by", "method"]);
     assert!(!methods.is_empty());
@@ -91,7 +91,7 @@ fn a_profile_stays_within_its_size_and_every_sample_has_its_stack() {
     assert_eq!(generations("processes").len(), 1, "only the last word");
 }
 
-/// Asserts that `unfuse run` with these options says so and runs nothing.
+/// Asserts that `unfuse run` refuses these options with this message and runs nothing.
 fn check_refused(options: &[&str], why: &str) {
     let output = unfuse()
         .arg("run")
@@ -120,7 +120,7 @@ fn limits_of_a_profile_on_a_file_system_of_hadoop_are_refused() {
     }
 }
 
-/// Two queries in many tasks, profiled like this.
+/// Profiles two queries with many tasks, with these options of the agent.
 fn many_tasks(profile: &Path, agent_options: &str) {
     let how = ["--rate", "1000", "--agent-options", agent_options];
     let many = "spark.sql.files.maxPartitionBytes=4m";
@@ -129,7 +129,7 @@ fn many_tasks(profile: &Path, agent_options: &str) {
     run(queries(&mut command, "3"));
 }
 
-/// Shares of CPU time of the operators that have more than a fiftieth of it.
+/// Operators with more than 2% of all operators' CPU time, and their shares.
 fn shares(profile: &Path) -> Vec<(String, f64)> {
     let rows = top(profile, &["--by", "operator"]);
     let text = |row: &Value| row["operator"].as_str().expect("a name").to_owned();
@@ -152,7 +152,7 @@ struct TaskCounts {
     tasks: f64,
     /// Those with samples.
     profiled: f64,
-    /// CPU time of these, s: that of Spark, and what their samples stand for.
+    /// CPU time of these, s, by Spark and by their samples.
     spark_s: f64,
     sampled_s: f64,
 }
@@ -195,7 +195,7 @@ fn a_part_of_the_tasks_stands_for_all_of_them() {
         (some.profiled - some.tasks / 4.0).abs() < allowed,
         "{some:?}: a quarter is {allowed} away"
     );
-    // Spark's count leaves out a little of every task.
+    // Spark's count leaves out a small part of every task.
     let ratio = some.sampled_s / some.spark_s / (all.sampled_s / all.spark_s);
     assert!((3.8..4.2).contains(&ratio), "each stands for {ratio}");
 
@@ -203,7 +203,7 @@ fn a_part_of_the_tasks_stands_for_all_of_them() {
     for (operator, share) in whole {
         let other = part.iter().find(|(name, _)| *name == operator);
         let other = other.map_or(0.0, |(_, share)| *share);
-        // Two JVMs from cold: what is compiled when moves shares by more than the drawing does.
+        // Both JVMs start cold. Compilation changes shares more than the choice of tasks does.
         assert!(
             (other - share).abs() < 0.15,
             "{operator}: {share} of all, {other} of the part"

@@ -1,5 +1,5 @@
-//! Other users of the machine: what they have put in the way is not written to, nor read, nor followed, and they can read
-//! nothing of what is written. Needs root, which can act as another user, and `setpriv` and `timeout`.
+//! Other users of the machine: unfuse does not write, read or follow files and links that they have planted, and they cannot
+//! read its files. Needs root, which can act as another user, and `setpriv` and `timeout`.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -9,15 +9,15 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 use unfuse_tests::{Mark, agent, check_private, compile, jdks, root, run, unfuse};
 
-/// Users, by their ids: those that run `unfuse`, and one that puts things in their way.
+/// Ids of users: two that run `unfuse`, and one that plants files and links.
 const ROOT: u32 = 0;
 const NOBODY: u32 = 65_534;
 const MALLORY: u32 = 1;
 
-/// Seconds after which a command hangs: opening a pipe waits for ever.
+/// Seconds after which a command counts as hanging, for example because it opens a pipe.
 const HANGS: &str = "120";
 
-/// A place that all users reach, with `unfuse`, its agent and a Java program.
+/// A directory that all users can read, with `unfuse`, its agent and a Java program.
 struct Host {
     home: TempDir,
     java: PathBuf,
@@ -45,7 +45,7 @@ impl Host {
         }
     }
 
-    /// A command as a user, in a new directory of the user's own, with an umask that hides nothing.
+    /// A command as a user, in a directory of that user, with a umask of 0.
     fn by(&self, user: u32, program: &Path) -> Command {
         let own = self.home.path().join(format!("home-{user}"));
         if !own.exists() {
@@ -84,7 +84,7 @@ impl Host {
         command
     }
 
-    /// The same program with the agent, by these options.
+    /// The same program with the agent and these options.
     fn with_agent(&self, user: u32, options: &str) -> Command {
         let agent = self.home.path().join("libunfuse.so");
         let mut command = self.by(user, &self.java);
@@ -96,7 +96,7 @@ impl Host {
         command
     }
 
-    /// A directory of a user's with this mode.
+    /// Makes a directory of a user, with this mode.
     fn directory(&self, name: &str, owner: u32, mode: u32) -> PathBuf {
         let path = self.home.path().join(name);
         fs::create_dir(&path).expect("a directory");
@@ -114,13 +114,13 @@ fn give(path: &Path, owner: u32, mode: u32) {
     chown(path, Some(owner), Some(owner)).expect("its owner");
 }
 
-/// A link of a user's.
+/// Makes a link of a user.
 fn link(to: &Path, path: &Path, owner: u32) {
     symlink(to, path).expect("a link");
     std::os::unix::fs::lchown(path, Some(owner), Some(owner)).expect("its owner");
 }
 
-/// A pipe of a user's, which all may read and write.
+/// Makes a pipe of a user, which all users may read and write.
 fn pipe(path: &Path, owner: u32) {
     run(Command::new("mkfifo").arg(path));
     give(path, owner, 0o666);
@@ -130,7 +130,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The command fails, in time, and says all of this.
+/// Checks that the command fails in time, and that its message has all these parts.
 fn refuses(command: &mut Command, says: &[&str]) {
     let output = command.output().expect("it runs");
     let text = said(&output);
@@ -186,7 +186,7 @@ fn directories_that_others_can_change_are_refused() {
             );
             assert_eq!(count(dir), 0, "{}", dir.display());
         }
-        // What it says helps.
+        // The advice of the message helps.
         set_mode(&world, 0o700);
         run(&mut host.record(user, &world));
         check_private(&world);
@@ -223,7 +223,7 @@ fn links_in_a_profile_are_neither_written_nor_deleted_through() {
     for user in [ROOT, NOBODY] {
         let name = |what: &str| format!("{what}-{user}");
         let outside = host.directory(&name("outside"), user, 0o700);
-        // Its user let others write there for a while.
+        // As if its user had let others write there for a while.
         let profile = host.directory(&name("profile"), user, 0o700);
         for planted in ["samples", "stacks", "processes", "live", "sources"] {
             link(&outside, &profile.join(planted), MALLORY);
@@ -268,12 +268,12 @@ fn what_is_written_is_for_its_user_only() {
     }
 }
 
-/// A profile that goes elsewhere waits in a directory of its own, beside those of others. Only Spark's plugin takes it away.
+/// A profile with a URI is stored in a spool of its own, beside those of other users, until Spark's plugin copies it.
 #[test]
 fn a_spool_is_for_its_user_only() {
     let host = Host::new();
     for user in [ROOT, NOBODY] {
-        // As /tmp.
+        // The mode of /tmp.
         let spools = host.directory(&format!("spools-{user}"), ROOT, 0o1777);
         let options = format!("dir=hdfs://nowhere/profile,spools={}", spools.display());
         let mut java = host.with_agent(user, &options);
@@ -294,7 +294,7 @@ fn results_do_not_go_through_what_others_planted() {
     let host = Host::new();
     let fixture = fixture(&host);
     let fixture = fixture.to_str().expect("text");
-    // As /tmp: everybody may put something there.
+    // As in /tmp, all users may make files there.
     let shared = host.directory("shared", ROOT, 0o777);
     let path_of = |name: &str| shared.join(name).to_str().expect("text").to_owned();
     for user in [ROOT, NOBODY] {
@@ -307,7 +307,7 @@ fn results_do_not_go_through_what_others_planted() {
         link(&secret, Path::new(&linked), MALLORY);
         pipe(Path::new(&piped), MALLORY);
         link(&secret, Path::new(&own), user);
-        // A link of one's own that leads to a planted one.
+        // A link of the user that leads to a planted one.
         let twice = path_of("twice");
         link(Path::new(&linked), Path::new(&twice), user);
         for place in [&linked, &piped, &twice] {
@@ -329,7 +329,7 @@ fn results_do_not_go_through_what_others_planted() {
         assert!(fs::symlink_metadata(&own).expect("there").is_symlink());
         let text = fs::read(&secret).expect("read");
         assert!(text.len() > 100);
-        // The names of standard output, and a pipe of one's own.
+        // The names of standard output, and a pipe of the user.
         for place in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
             let output = run(host.unfuse(user, &export).arg(place));
             assert_eq!(output.stdout, text, "{place}");
@@ -341,7 +341,7 @@ fn results_do_not_go_through_what_others_planted() {
             .arg(host.home.path().join("unfuse"))
             .args(export);
         assert_eq!(run(&mut piped).stdout, text);
-        // A file of another user is replaced where its directory allows it, not written to.
+        // A file of another user is replaced if its directory allows that, and never written to.
         let old = shared.join("old");
         fs::write(&old, "old").expect("a file");
         give(&old, MALLORY, 0o666);

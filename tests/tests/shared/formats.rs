@@ -1,4 +1,4 @@
-//! Exported profiles, opened by the programs they are for. What those say is compared with `unfuse top`.
+//! Exported profiles in the programs that read them. Their results are compared with `unfuse top`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn export(format: &str, arguments: &[&str]) -> (tempfile::TempDir, PathBuf) {
     (dir, file)
 }
 
-/// What `top` says of each operator of the fixture, by its text in the plan.
+/// The values of `top` for each operator of the fixture, by its text in the plan.
 fn operators(value: &str) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
     for row in top(&fixture(), &[]) {
@@ -109,7 +109,7 @@ fn speedscope_opens_its_format() {
     run(check().arg("schema").arg(schema).arg(&file));
     let title = stdout(check().arg("speedscope").arg(&file));
     assert_eq!(title.trim(), "unfuse demo - speedscope");
-    // What it does not know it refuses, so that the check above means something.
+    // It refuses an unknown format, so the check above proves something.
     let other = export("json", &[]);
     let refused = check().arg("speedscope").arg(&other.1).output();
     assert!(!refused.expect("node runs").status.success());
@@ -219,7 +219,7 @@ fn binary_formats_stay_off_terminals() {
     }
 }
 
-/// The Firefox Profiler's reader, which is a program that stays and answers.
+/// The Firefox Profiler's reader, which keeps running and answers queries.
 struct Profiler<'a> {
     sessions: &'a Path,
 }
@@ -227,7 +227,7 @@ struct Profiler<'a> {
 impl<'a> Profiler<'a> {
     fn open(sessions: &'a Path, file: &Path) -> Self {
         let profiler = Self { sessions };
-        // It waits half a second for itself to start, which is not always enough.
+        // The program waits half a second for its own start, which is not always enough.
         let _ = profiler.command(&["load"]).arg(file).output();
         for _ in 0..100 {
             let ready = profiler.command(&["profile", "info"]).output();

@@ -1,4 +1,4 @@
-//! No sample is lost to a kind of frame: whatever the JVM runs has a name, and the share it truly had.
+//! Every kind of frame: all code that the JVM runs has a name and its true share of the samples.
 //!
 //! The programs measure the CPU time of their parts themselves and print it (`Truth.java`).
 
@@ -9,7 +9,7 @@ use unfuse_tests::{ChurnedClasses, compile, jdks, root, run, unfuse};
 /// Samples a second of CPU time.
 const RATE: f64 = 1000.0;
 
-/// What frames are called that are not known.
+/// Names of unknown frames.
 const NAMELESS: [&str; 4] = ["[unknown]", "[code cache]", "[interpreter]", ""];
 
 /// A program that ran under the profiler.
@@ -18,8 +18,8 @@ struct Ran {
     program: String,
     /// Parts and the CPU seconds they had.
     truth: Vec<(String, f64)>,
-    /// Seconds that the hypervisor took from this machine meanwhile: the samples' clock counts them as CPU time, the
-    /// thread's does not.
+    /// Seconds that the hypervisor took from this machine meanwhile. The samples' clock counts them as CPU time, the
+    /// thread's clock does not.
     stolen: f64,
     /// Frames, root first, and samples.
     stacks: Vec<(Vec<String>, f64)>,
@@ -30,7 +30,7 @@ fn profiled(home: &Path, options: &[&str], program: &str, argument: &str) -> Ran
     profiled_by(home, "perf", options, program, argument)
 }
 
-/// The same by a source of samples.
+/// The same with a source of samples.
 fn profiled_by(home: &Path, by: &str, options: &[&str], program: &str, argument: &str) -> Ran {
     let dir = tempfile::tempdir().expect("a directory");
     for source in ["Truth.java", &format!("{program}.java")] {
@@ -112,7 +112,7 @@ impl Ran {
         format!("{file}@L{}", line.expect("the marker") + 1)
     }
 
-    /// Nearly every sample has a leaf with a name of its own, and callers that have.
+    /// Checks that nearly all samples have a leaf and callers with names.
     fn check_names(&self) {
         let all = self.samples(|_| true);
         let nameless = |part: &String| NAMELESS.contains(&part.as_str());
@@ -137,8 +137,8 @@ impl Ran {
         );
     }
 
-    /// Every part has the samples of the CPU time it had: none is missing, none is another's. At least
-    /// this share is found, and so many samples are taken at once.
+    /// Checks that the parts have samples in proportion to their CPU time. At least the share `least` of the
+    /// expected samples must be found. One tick stands for up to `at_once` samples.
     fn check_shares(&self, least: f64, at_once: f64) {
         assert!(self.truth.len() > 1, "{}: no truth", self.what);
         let whole: f64 = self.truth.iter().map(|(_, time)| time).sum();
@@ -157,14 +157,14 @@ impl Ran {
             "{}: {found} of {expected:.0} samples: {parts:.3?}",
             self.what
         );
-        // The rate is steered; chains that nothing can repair are missing here.
+        // The sampler regulates its rate. Samples whose callchain cannot be repaired are missing here.
         assert!(
             (least..1.07 + self.stolen / whole).contains(&(found / expected)),
             "{}: {found} samples in {parts:?}, truly {expected:.0}",
             self.what
         );
         for (part, truth, samples) in &parts {
-            // Four standard deviations of the sampling, and what reading the clocks costs.
+            // Four standard deviations of the sampling, and the cost of reading the clocks.
             let tolerance = 4.0 * (truth * (1.0 - truth) * at_once / found).sqrt() + 0.01;
             let seen = samples / found;
             assert!(
@@ -175,7 +175,7 @@ impl Ran {
         }
     }
 
-    /// Of the samples in `part`, at least this share is in frames that `wanted` accepts.
+    /// Checks that at least this share of the samples in `part` has a frame that `wanted` accepts.
     fn check_within(&self, part: &str, share: f64, wanted: impl Fn(&str) -> bool) {
         let all = self.within(part);
         let found = self.samples(|stack| {
@@ -194,7 +194,7 @@ impl Ran {
     }
 }
 
-/// Code is thrown away and compiled anew, twice a compiler's mistake.
+/// HotSpot discards and recompiles code after two kinds of wrong assumption.
 #[test]
 fn deoptimised_and_recompiled_code() {
     for home in jdks() {
@@ -226,7 +226,7 @@ fn hidden_classes_lambdas_and_method_handles() {
         let ran = profiled(&home, &["-XX:+UseParallelGC"], "Hidden", "2000");
         ran.check_names();
         ran.check_shares(0.93, 1.0);
-        // The hidden class's own name, as HotSpot gives it: interpreted and compiled alike.
+        // HotSpot's own name of the hidden class, in interpreted and in compiled code.
         ran.check_within("Hidden.hidden", 0.9, |frame| {
             frame.starts_with("Hidden$Template.0x") && frame.ends_with(".spin")
         });
@@ -234,7 +234,7 @@ fn hidden_classes_lambdas_and_method_handles() {
     }
 }
 
-/// Through vtable and itable stubs.
+/// Such calls go through vtable and itable stubs.
 #[test]
 fn calls_with_many_receivers() {
     for home in jdks() {
@@ -252,7 +252,7 @@ fn calls_with_many_receivers() {
     }
 }
 
-/// CPU timers tick every few milliseconds: fewer samples, the same callers.
+/// CPU timers tick every few milliseconds: fewer samples, but the same callers.
 #[test]
 fn calls_by_cpu_timers() {
     for home in jdks() {
@@ -262,7 +262,7 @@ fn calls_by_cpu_timers() {
     }
 }
 
-/// The same without compilers: every frame is the interpreter's.
+/// The same without compilers: all frames are interpreted.
 #[test]
 fn interpreted_calls() {
     for home in jdks() {
@@ -272,8 +272,8 @@ fn interpreted_calls() {
     }
 }
 
-/// Classes come and go while most of what runs is interpreted: their metadata is reused, and a `Method*` soon
-/// is another class's.
+/// Classes are loaded and unloaded while most code is interpreted. The JVM reuses their metadata, so a `Method*`
+/// soon belongs to another class.
 #[test]
 fn interpreted_methods_of_classes_that_come_and_go() {
     for home in jdks() {
@@ -337,7 +337,7 @@ fn native_libraries() {
     }
 }
 
-/// What earlier calls left on the stack is no caller of the native code that libjvm calls.
+/// Frame links that earlier calls left on the stack must not become callers of native code that libjvm calls.
 #[test]
 fn callers_of_the_clock() {
     const NATIVE: &str = "sun.management.ThreadImpl.getThreadTotalCpuTime0";
@@ -368,7 +368,7 @@ fn exceptions_and_locks() {
     }
 }
 
-/// Virtual threads run on carriers, which are what is sampled; JDKs without them run plain threads.
+/// Virtual threads run on carriers, and the profiler samples these. Older JDKs run platform threads.
 #[test]
 fn virtual_threads() {
     for home in jdks() {
@@ -383,7 +383,7 @@ fn virtual_threads() {
         let ratio = parts[1] / parts[0];
         eprintln!("{}: {ratio}", ran.what);
         assert!((1.6..2.4).contains(&ratio), "{}: {parts:?}", ran.what);
-        // Whose frames they are stands below.
+        // Their caller is on the same stack.
         for part in ["Virtual.once", "Virtual.twice"] {
             let called = ran.samples(|stack| {
                 let mut frames = stack.iter().skip_while(|frame| *frame != "Virtual.work");

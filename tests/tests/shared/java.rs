@@ -59,7 +59,7 @@ fn every_collector_gives_the_true_profile() {
     }
 }
 
-/// HotSpot's first compiler describes calls and branches only: methods are true, lines are coarse.
+/// HotSpot's first compiler describes only calls and branches: methods are right, lines coarse.
 #[test]
 fn code_of_the_first_compiler_has_methods() {
     for home in jdks() {
@@ -72,7 +72,7 @@ fn code_of_the_first_compiler_has_methods() {
     }
 }
 
-/// In the interpreter every bytecode costs about the same: the loops' own lines count as well.
+/// In the interpreter, every bytecode costs about the same: lines of the loops have samples, too.
 #[test]
 fn interpreted_code_has_methods_and_lines() {
     for home in jdks() {
@@ -93,7 +93,7 @@ fn interpreted_code_has_methods_and_lines() {
     }
 }
 
-/// Runs Hot in a mode; samples in `sum` and in `mix`, which are nearly all there is.
+/// Runs Hot in a mode. Returns the samples in `sum` and in `mix`, which must be nearly all.
 fn methods_of_hot(home: &Path, mode: &[&str], dir: &Path) -> (u64, u64) {
     compile(home, "Hot.java", dir);
     let profile = dir.join("profile");
@@ -148,7 +148,7 @@ fn classes_without_line_tables_still_have_methods() {
     );
 }
 
-/// Code is compiled and unloaded all the time; no sample may name a class outside its time.
+/// Code is compiled and unloaded all the time. No sample may name a class that did not run then.
 #[test]
 fn churning_classes_never_give_a_wrong_method() {
     for home in jdks() {
@@ -160,7 +160,7 @@ fn churning_classes_never_give_a_wrong_method() {
     }
 }
 
-/// SIGKILL at any moment: what was sampled is there and readable.
+/// After SIGKILL, the samples until then are readable.
 #[test]
 fn a_killed_jvm_leaves_its_profile() {
     let home = &jdks()[0];

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use unfuse_tests::{HotTruth, Mark, agent, compile, is, jdks, run, top, unfuse};
 
-/// CPU time of the program before the pause, in it, and after it.
+/// CPU time of the program in each part: before, during and after the pause.
 const PART: Duration = Duration::from_secs(2);
 
-/// What `unfuse COMMAND --pid PID` says where it fails; none where it does not.
+/// The message of `unfuse COMMAND --pid PID` if it fails.
 fn refusal(command: &mut Command) -> Option<String> {
     let output = command.output().expect("unfuse starts");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();

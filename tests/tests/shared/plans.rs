@@ -1,4 +1,4 @@
-//! Plans of every shape: whatever runs a task is told, and each run is told from the others.
+//! Plans of every shape: the profile names the work of every task and separates all executions of a query.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use unfuse_tests::{root, run, samples, spark, spark_submit_by, top, tpch, unfuse};
 
-/// What `unfuse` says of a profile, asked once: it reads all of it to answer.
+/// Answers of `unfuse` about a profile. Each command runs once, because it reads the whole profile.
 struct Answers {
     by_query: Vec<Value>,
     by_operator: Vec<Value>,
@@ -35,7 +35,7 @@ impl Answers {
         ids
     }
 
-    /// Their rows by operator.
+    /// The rows by operator of these executions.
     fn executions(&self, name: &str) -> Vec<Vec<Value>> {
         let of = |id: &i64| -> Vec<Value> {
             let rows = self.by_operator.iter();
@@ -64,7 +64,7 @@ impl Answers {
         })
     }
 
-    /// Samples of queries by what the rules are worth that placed them.
+    /// Samples of queries that rules with this standing attributed.
     fn standing(&self, queries: &[i64], standing: &str) -> u64 {
         let is_worth = |rule: &Value| rule["standing"] == standing;
         let rules = self.by_rule.iter().filter(|rule| is_worth(rule));
@@ -81,7 +81,7 @@ fn text<'a>(of: &'a Value, field: &str) -> &'a str {
     of[field].as_str().unwrap_or_default()
 }
 
-/// What functions a marked operator calls, and the operators.
+/// Functions that only one operator of a marked query calls, and the operators.
 const MARKS: [(&str, &str); 4] = [
     ("sha256", "Filter"),
     ("md5Hex", "BroadcastHashJoin"),
@@ -89,10 +89,10 @@ const MARKS: [(&str, &str); 4] = [
     ("CRC32", "HashAggregate"),
 ];
 
-/// A function is called by generated code directly or through some of Spark's; readers of Parquet use CRC32 too, far away.
+/// Generated code calls a function directly or through a few of Spark's. Readers of Parquet use CRC32 through more calls.
 const MOST_CALLS: usize = 4;
 
-/// Every sample of a function that one operator alone calls is that operator's; in fused code it is proved to be.
+/// Checks that samples of a function that only one operator calls belong to that operator, in fused code by a proof.
 fn check_marks(answers: &Answers, name: &str, version: &str, proved: bool) {
     let queries = &answers.ids(name)[..1];
     let frames = answers.exported("frames");
@@ -102,8 +102,8 @@ fn check_marks(answers: &Answers, name: &str, version: &str, proved: bool) {
             let frames = stack
                 .iter()
                 .filter_map(|frame| frames.get(frame.as_u64()? as usize));
-            // Operators' names have the functions' names in them. What counts is what the innermost generated code
-            // calls: optimized code that called it may be described as another inlined function.
+            // Names of operators contain names of functions. Only calls by the innermost generated code count: the JVM may
+            // describe its optimized callers as another inlined function.
             let code = frames.filter(|frame| frame["kind"] == "java" || frame["kind"] == "native");
             let (mut is_marked, mut calls_away) = (false, usize::MAX);
             for frame in code {
@@ -133,7 +133,7 @@ fn check_marks(answers: &Answers, name: &str, version: &str, proved: bool) {
         others.sort_unstable();
         others.dedup();
         eprintln!("{version} {name}: {right} of {count} samples in {mark} are of {operator}");
-        // At most 3%, and no more than chance (three standard deviations) makes of 1%.
+        // At most 3% may be wrong, and no more than 1% plus three standard deviations.
         let wrong = (count - right) as f64 / count as f64;
         let chance = 0.01 + 3.0 * (0.01 * 0.99 / count as f64).sqrt();
         assert!(
@@ -151,7 +151,7 @@ fn check(version: &str) {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
     let options = ["--master", "local[2]", "--driver-memory", "3g"];
-    // Often, so that little data is enough.
+    // At a high rate, so that little data is enough.
     let mut command = spark_submit_by(&["--rate", "1000"], &spark(version), &profile, &options);
     run(command
         .arg(root().join("tests/programs/plans.py"))
@@ -205,7 +205,7 @@ fn check(version: &str) {
     );
 
     check_marks(&answers, "marked", version, true);
-    // Which of several projections of a stage a class without regions is of may be a guess.
+    // A class without regions may belong to any of several projections of a stage, so its operator may be a guess.
     check_marks(&answers, "unfused", version, false);
 
     check_packed_rows(&answers, version);
@@ -228,7 +228,7 @@ fn check(version: &str) {
     );
 }
 
-/// Rows that tasks pack for the driver belong to its broadcast, or are results.
+/// Checks that packing rows for the driver belongs to the broadcast, or to the results.
 fn check_packed_rows(answers: &Answers, version: &str) {
     let of = |rows: &[Value], name: &str| samples(rows, |row| operator(row).contains(name));
     let broadcast = answers.one("broadcast");
@@ -243,9 +243,9 @@ fn check_packed_rows(answers: &Answers, version: &str) {
     );
 }
 
-/// How much of the queries' time is proved.
+/// Checks how much of the queries' time is proved.
 fn check_standing(answers: &Answers, version: &str) {
-    // Some of them are short: a share of a few samples says nothing.
+    // All of them together, because some are short and have few samples.
     let written = [
         "again",
         "subquery",

@@ -1,4 +1,4 @@
-//! Root records the JVM of a user who has put links, FIFOs and devices wherever root might look.
+//! Root records the JVM of a user who has planted links, FIFOs and devices in all places that root might read.
 //!
 //! These tests need root, and `setpriv` to start JVMs as `nobody`.
 
@@ -19,14 +19,14 @@ use unfuse_tests::{
 /// `nobody` and its group.
 const NOBODY: u32 = 65_534;
 
-/// CAP_IPC_LOCK and CAP_PERFMON: what it takes to open an event and to map its ring.
+/// CAP_IPC_LOCK and CAP_PERFMON, which opening an event and mapping its ring need.
 const TO_OPEN_EVENTS: u64 = 1 << 14 | 1 << 38;
 
 /// Held for reading while a JVM of `nobody` starts, for writing while a test has planted files in `nobody`'s folder of
-/// performance data: a JVM that starts opens all files there, and waits for the writer of a FIFO.
+/// performance data. A starting JVM opens all files there and would wait for the writer of a FIFO.
 static PERFORMANCE_DATA: RwLock<()> = RwLock::new(());
 
-/// A program that nobody runs.
+/// A command that runs a program as the user `nobody`.
 fn by_nobody(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("setpriv");
     let ids = NOBODY.to_string();
@@ -36,7 +36,7 @@ fn by_nobody(program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// `Hot` of `tests/programs`, running as nobody.
+/// `Hot` of `tests/programs`, running as `nobody`.
 struct Running {
     java: Child,
     truth: HotTruth,
@@ -55,7 +55,7 @@ impl Running {
         compile(java_home, "Hot.java", home);
         let starting = PERFORMANCE_DATA.read();
         let _starting = starting.unwrap_or_else(PoisonError::into_inner);
-        // Its working directory may be one that it cannot write.
+        // The JVM may not be able to write to its working directory.
         let truth = HotTruth::in_dir(&home.join("work"));
         let java = by_nobody(java_home.join("bin/java"))
             .args([&truth.option(), "-cp"])
@@ -70,7 +70,7 @@ impl Running {
             truth,
             planted: Vec::new(),
         };
-        // As it starts, a JVM removes what is in place of its socket, takes SIGQUIT, and then starts its compilers.
+        // A starting JVM removes a file in place of its socket, handles SIGQUIT, and then starts its compilers.
         let has_started = |pid| thread(pid as i32, "C1 CompilerThre").is_some();
         let until = Instant::now() + PATIENCE;
         while !has_started(running.java.id()) {
@@ -101,7 +101,7 @@ impl Running {
             .expect("it runs")
     }
 
-    /// It is refused in these words, which say what to remove; it leaves no profile and disturbs nothing.
+    /// Checks that the recording is refused with this message, leaves no profile and does not disturb the JVM.
     fn is_refused(&mut self, profile: &Path, says: &str) {
         let output = self.record(profile);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -132,7 +132,7 @@ impl Drop for Running {
     }
 }
 
-/// The numbers of a line of a process's status.
+/// The numbers in a line of a process's status.
 fn ids(pid: u32, name: &str) -> Vec<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -147,7 +147,7 @@ fn mask(pid: u32, set: &str) -> Option<u64> {
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-/// A directory that everybody can look into, with one of nobody's in it.
+/// A directory that all users can read, with a directory of `nobody` in it.
 fn directories() -> (tempfile::TempDir, PathBuf) {
     let home = tempfile::tempdir().expect("a directory");
     fs::set_permissions(home.path(), Permissions::from_mode(0o755)).expect("ours");
@@ -157,7 +157,7 @@ fn directories() -> (tempfile::TempDir, PathBuf) {
     (home, work)
 }
 
-/// Waits until a process has become one of nobody's that can open events at most.
+/// Waits until a process belongs to `nobody` and has at most the `permitted` capabilities.
 fn check_process(pid: u32, what: &str, permitted: u64) {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -181,7 +181,7 @@ fn check_process(pid: u32, what: &str, permitted: u64) {
     }
 }
 
-/// All of a profile is root's and closed to others.
+/// Checks that all files of a profile belong to root and that others cannot access them.
 fn check_private(path: &Path) {
     let metadata = fs::symlink_metadata(path).expect("it is there");
     let expected = if metadata.is_dir() { 0o700 } else { 0o600 };
@@ -197,7 +197,7 @@ fn check_private(path: &Path) {
     }
 }
 
-/// The directory in a profile that the writer writes to is the JVM owner's, and closed to others.
+/// Checks that the writer's directory in a profile belongs to the JVM's owner and that others cannot access it.
 fn check_spool(profile: &Path) {
     let mut entries = fs::read_dir(profile).expect("a directory").flatten();
     let spool = entries.find(|entry| entry.file_name().to_string_lossy().starts_with(".spool"));
@@ -234,7 +234,7 @@ fn a_jvm_of_another_user_is_recorded_by_processes_of_that_user() {
         assert!(recorder.wait().expect("it ends").success(), "{what}");
         check_hot(&profile, &java.truth, 0.6, &what);
         check_private(&profile);
-        // The same directory takes another recording of the same process.
+        // The same directory can store another recording of the same process.
         java.is_recorded(&profile, &format!("{what}, again"));
         check_private(&profile);
         mark.wait_for_end();
@@ -242,7 +242,7 @@ fn a_jvm_of_another_user_is_recorded_by_processes_of_that_user() {
     }
 }
 
-/// `unfuse pause` by a user, from a copy of the program that all may run; what it says where it fails.
+/// Runs `unfuse pause` as a user, from a copy of the program that all users may run. Returns its message if it fails.
 fn pause(home: &Path, user: u32, pid: &str) -> Result<(), String> {
     let program = home.join("unfuse");
     fs::copy(unfuse().get_program(), &program).expect("our directory");
@@ -267,7 +267,7 @@ fn only_root_and_the_owner_pause_a_recording() {
     let java = Running::start(&jdks()[0], home.path(), &work);
     java.truth.wait_until_warm();
     let pid = java.pid();
-    // Another user's process has the name that the profiler would have.
+    // A process of another user listens at the address of the profiler.
     let name = format!("unfuse-pause-{pid}");
     let address = SocketAddr::from_abstract_name(name).expect("a name");
     let impostor = UnixListener::bind_addr(&address).expect("it is free");
@@ -294,7 +294,7 @@ fn only_root_and_the_owner_pause_a_recording() {
     mark.wait_for_end();
 }
 
-/// What a link leads to that nobody may not touch.
+/// A file of root to which planted links lead, and which must not change.
 struct Precious(PathBuf);
 
 impl Precious {
@@ -313,7 +313,7 @@ impl Precious {
     }
 }
 
-/// Nobody has each of these in a place where root might look, in turn.
+/// Plants each of these files as `nobody`, in turn, in a place that root might read.
 fn plant_each(place: &Path, precious: &Precious, mut check: impl FnMut(&str)) {
     let (target, place) = (precious.0.display(), place.display());
     let (target, place) = (target.to_string(), place.to_string());
@@ -323,14 +323,14 @@ fn plant_each(place: &Path, precious: &Precious, mut check: impl FnMut(&str)) {
         ("a symbolic link", &["ln", "-s", "/dev/zero", place]),
         ("a FIFO", &["mkfifo", "--mode", "0666", place]),
         ("a directory", &["mkdir", "--mode", "0777", place]),
-        // As /dev/zero.
+        // The numbers of /dev/zero.
         (
             "a device",
             &["mknod", "--mode", "0666", place, "c", "1", "5"],
         ),
     ];
     for (what, command) in plants {
-        // Only root makes devices; nobody gets this one from it.
+        // Only root can make a device; below, it is given to `nobody`.
         let mut planter = match what {
             "a device" => Command::new(command[0]),
             _ => by_nobody(command[0]),
@@ -358,7 +358,7 @@ fn links_in_place_of_the_trigger_are_refused() {
     java.is_recorded(&profile, "without them");
     drop(java);
 
-    // Where its working directory is not writable for the JVM's user, the trigger is in /tmp.
+    // If the JVM's user cannot write to its working directory, the trigger is in /tmp.
     let mut java = Running::start(java_home, home.path(), home.path());
     let trigger = Path::new("/tmp").join(format!(".attach_pid{}", java.pid()));
     java.planted.push(trigger.clone());
@@ -401,7 +401,7 @@ fn links_in_place_of_performance_data_are_not_read() {
         java.is_recorded(&profile, &format!("{what} as performance data"));
         fs::remove_dir_all(&profile).expect("a profile");
     });
-    // Another user's folder of that kind is not looked into.
+    // Folders of performance data of other users are not read.
     let folder = Path::new("/tmp/hsperfdata_planted");
     fs::create_dir(folder).expect("no other test makes it");
     let zeros = folder.join(java.pid());

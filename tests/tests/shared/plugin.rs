@@ -1,4 +1,4 @@
-//! Spark's plugin by itself: a jar and `spark.plugins`, no JVM flag and no file on any node.
+//! Spark's plugin alone: a jar and `spark.plugins`, without a JVM flag and without files on nodes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ fn jar() -> PathBuf {
     jar
 }
 
-/// `spark-submit` with the plugin, and nothing of unfuse around it.
+/// `spark-submit` with the plugin and without `unfuse run`.
 fn submit(version: &str, profile: &Path, options: &[&str]) -> Command {
     let mut command = spark_alone(&spark(version));
     command
@@ -44,14 +44,14 @@ fn stderr(command: &mut Command) -> String {
     String::from_utf8_lossy(&run(command).stderr).into_owned()
 }
 
-/// Lines of ours in what a job prints.
+/// The profiler's lines in the output of a job.
 fn ours(text: &str) -> Vec<&str> {
     text.lines()
         .filter(|line| line.starts_with("unfuse:"))
         .collect()
 }
 
-/// Samples of operators and headings in the stages that scan lineitem, but for the rounds in which code is compiled.
+/// Samples of operators and headings in the stages that scan lineitem.
 fn operators(profile: &Path) -> BTreeMap<String, u64> {
     let rows = top(profile, &[]);
     let stages = fused_stages(&rows);
@@ -64,7 +64,7 @@ fn operators(profile: &Path) -> BTreeMap<String, u64> {
     operators
 }
 
-/// The share of an operator with the plugin and with the flag differs no more than two runs do by chance.
+/// Checks that shares of operators with the plugin and with the flag differ no more than those of two runs by chance.
 fn check_shares(plugin: &BTreeMap<String, u64>, flag: &BTreeMap<String, u64>) {
     let all = |of: &BTreeMap<String, u64>| of.values().sum::<u64>() as f64;
     let (all_plugin, all_flag) = (all(plugin), all(flag));
@@ -77,7 +77,7 @@ fn check_shares(plugin: &BTreeMap<String, u64>, flag: &BTreeMap<String, u64>) {
         );
         let both = (count(plugin, name) + count(flag, name)) / (all_plugin + all_flag);
         let deviation = (both * (1.0 - both) * (1.0 / all_plugin + 1.0 / all_flag)).sqrt();
-        // The compilers do not do the same in every run.
+        // The compilers work differently in every run.
         let tolerance = 3.0 * deviation + 0.02;
         assert!(
             (p - q).abs() < tolerance,
@@ -128,12 +128,12 @@ fn executors_load_the_plugin_themselves() {
         .args(["--conf", "spark.executor.cores=1"])
         .args(["--conf", "spark.executor.memory=1g"])
         .args(["--conf", "spark.scheduler.minRegisteredResourcesRatio=1.0"])
-        // Below the driver's working directory, also for executors.
+        // Relative to the driver's working directory, for executors too.
         .args(["--conf", "spark.unfuse.dir=profile"])
         .current_dir(dir.path())
         .env("SPARK_LOCAL_IP", "127.0.0.1");
     run(queries(&mut command, "3"));
-    // Until Spark has started, a process has no name.
+    // Before Spark has started, a process has no executor id.
     let executors =
         "select count(distinct executor) from 'DIR/processes/*.parquet' where executor != ''";
     assert_eq!(ask_number(&profile, executors), 3.0);
@@ -148,7 +148,7 @@ fn executors_load_the_plugin_themselves() {
     );
 }
 
-/// Runs a short job, which must succeed, and returns our lines.
+/// Runs a short job, which must succeed, and returns the profiler's lines.
 fn brief(command: &mut Command) -> Vec<String> {
     let text = stderr(queries_for(command, "0.2", "0"));
     ours(&text).into_iter().map(str::to_owned).collect()
@@ -195,7 +195,7 @@ fn with_command<'a>(outer: &'a mut Command, command: &Command) -> &'a mut Comman
     outer
 }
 
-/// Where programs may not run, as on nodes whose /tmp is mounted so.
+/// A directory that is mounted with `noexec`, as /tmp is on some nodes.
 #[test]
 fn a_directory_without_programs_is_named() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Records followed through programs on real Spark, of which it is known which one takes long.
+//! Following records through programs on real Spark in which a known record takes long.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use unfuse_tests::{
     spark_submit_by, unfuse,
 };
 
-/// Of the lines, the one that takes long.
+/// The number of the line that takes long.
 const NEEDLE: i32 = 31_234;
 
 struct Ran {
@@ -35,13 +35,13 @@ fn records(version: &str, case: &str, master: &str, records: &str) -> Ran {
     let spark = spark(version);
     let jar = jar(&spark, home.path());
     let profile = home.path().join("profile");
-    // A test asks for the line of code that took the time.
+    // A test of this case checks the line of code that took the time.
     let java: &[String] = match (case, records) {
         ("sums", "--records") => &[],
         _ => &brief_driver(),
     };
     let options = ["--master", master, "--class", "Records"];
-    // A short job whose profile is copied: its last records must be copied too.
+    // This short job copies its profile, and must copy the last records, too.
     let to = match records {
         "--records=redacted" => PathBuf::from(format!("file://{}", profile.display())),
         _ => profile.clone(),
@@ -89,7 +89,7 @@ impl Ran {
     }
 }
 
-/// The answer of `unfuse skew --json` where records were followed.
+/// The answer of `unfuse skew --json` for a profile with records.
 fn answer(json: &[u8]) -> Value {
     let answer: Value = serde_json::from_slice(json).expect("JSON");
     assert!(!answer["records"].is_null(), "{answer:#}");
@@ -106,7 +106,7 @@ fn a_slow_line_and_a_slow_key_are_found() {
         let ran = records(version, "sums", "local[2]", "--records");
         let records = ran.skew();
         let (offset, line) = ran.needle();
-        // One before the shuffle, one behind it; both take as long.
+        // One is before the shuffle and one after it; both take equally long.
         let slow = &records["slow_records"];
         let find = |content: &str| {
             let rows = slow.as_array().expect("rows").iter().take(2);
@@ -125,7 +125,7 @@ fn a_slow_line_and_a_slow_key_are_found() {
             "{before:#}"
         );
         find("key k7");
-        // The results of both come first; each names the input that it had to wait for.
+        // The results of both come first. Each names the input for which it had to wait.
         let results = records["slow_results"].as_array().expect("results");
         let of_needle = results[..2]
             .iter()
@@ -154,7 +154,7 @@ fn a_slow_line_and_a_slow_key_are_found() {
             &["--json"],
         ));
         assert_eq!(answer(&by_a_job.stdout)["records"], records, "{version}");
-        // The report has them, of all and with the work outside queries.
+        // The report has them, among all records and among those of the work outside queries.
         let page = run(unfuse().arg("report").arg(&ran.profile).args(["-o", "-"])).stdout;
         assert!(String::from_utf8_lossy(&page).contains("id=\"block-skew-"));
     }
@@ -167,9 +167,9 @@ fn a_slow_function_is_found_behind_a_sort() {
     let result = &records["slow_results"][0];
     let (_, line) = ran.needle();
     assert_eq!(text(&result["content"]), line, "{result:#}");
-    // It works for 1.5 s of CPU time.
+    // The slow function uses 1.5 s of CPU time.
     assert!(result["seconds"].as_f64() > Some(1.4), "{result:#}");
-    // It came from all lines of its partition, none of which is to blame.
+    // It came from all lines of its partition, and no single line is the cause.
     assert_eq!(result["slowest_step"]["position"], -1, "{result:#}");
     assert!(result["inputs"].as_u64() > Some(5000), "{result:#}");
 }
@@ -181,7 +181,7 @@ fn a_slow_line_is_found_behind_a_cache_and_a_join() {
     let (offset, _) = ran.needle();
     let first = &records["slow_records"][0];
     assert_eq!(first["at"]["offset"], offset, "{records:#}");
-    // Of the count that filled the cache, and of the join that read it.
+    // One result of the count that filled the cache, and one of the join that read it.
     let results = records["slow_results"].as_array().expect("results");
     let both = results.get(..2).unwrap_or_else(|| panic!("{records:#}"));
     for result in both {
@@ -252,7 +252,7 @@ fn made_up(dir: &Path, seed: &str) {
 fn a_spark_job_says_the_same_of_records_of_all_kinds() {
     let home = tempfile::tempdir().expect("a directory");
     for (version, seed) in [("4.3", "1"), ("3.5", "2")] {
-        // To Spark a pattern, if nobody minds.
+        // Spark takes this path for a pattern unless it is escaped.
         let profile = home.path().join(format!("made [up] {seed}"));
         made_up(&profile, seed);
         let how = ["--json", "--top", "300"];
@@ -265,7 +265,7 @@ fn a_spark_job_says_the_same_of_records_of_all_kinds() {
     }
 }
 
-/// Called by the test that has an HDFS.
+/// Called by the test that starts an HDFS.
 pub(crate) fn a_spark_job_follows_records_of_a_profile_on_hdfs(hdfs: &Hdfs, home: &Path) {
     let near = home.join("made-up");
     made_up(&near, "3");
@@ -275,11 +275,11 @@ pub(crate) fn a_spark_job_follows_records_of_a_profile_on_hdfs(hdfs: &Hdfs, home
     let cached = home.join("cache-of-records");
     let there = run(skew_on_spark(&newest, &far, &["--json"]).env("XDG_CACHE_HOME", &cached));
     assert_eq!(answer(&there.stdout), answer(&here.stdout));
-    // What only the job reads stayed where it was.
+    // Tables that only the job reads were not copied.
     assert!(is_in(&cached, "record_texts") && !is_in(&cached, "records_in"));
 }
 
-/// Whether a directory of this name is somewhere below.
+/// Whether there is a directory of this name below.
 fn is_in(dir: &Path, name: &str) -> bool {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries

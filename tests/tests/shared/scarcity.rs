@@ -1,4 +1,4 @@
-//! Disks, directories, maps and code caches that are too small, and clocks that lie.
+//! Disks, directories, maps and code caches that are too small, and clocks that are wrong.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -31,10 +31,10 @@ fn profiled(dir: &Path, profile: &Path, options: &[&str], program: &[&str]) -> C
     command
 }
 
-/// The same in namespaces of its own, which `unshare` makes; `setup` is a shell command to run there first.
+/// The same in its own namespaces, which `unshare` makes. The shell command `setup` runs there first.
 fn inside(namespaces: &[&str], setup: &str, command: &Command) -> Command {
     let mut outer = Command::new("unshare");
-    // Who is not root may have them in a user namespace.
+    // A user other than root needs a user namespace for them.
     if !run(Command::new("id").arg("-u")).stdout.starts_with(b"0\n") {
         outer.arg("--map-root-user");
     }
@@ -59,7 +59,7 @@ fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     }
 }
 
-/// `sum` about twice `mix`, and little else.
+/// Checks that `sum` has about twice the samples of `mix`, and that there is little else.
 fn check_hot(profile: &Path) {
     let rows = top(profile, &["--by", "method"]);
     let of = |name: &str| samples(&rows, |row| is(row, name)) as f64;
@@ -70,8 +70,8 @@ fn check_hot(profile: &Path) {
     assert!((1.4..2.8).contains(&ratio), "{ratio}, truly about 2");
 }
 
-/// Lines that `unfuse run` ends with. The agent says in one line before that the profile cannot be written, if the job runs for
-/// long enough to notice it.
+/// Number of lines that `unfuse run` prints at the end. Before that, the agent prints a line that the profile cannot be
+/// written, if it notices that while the job runs.
 fn closing_lines(text: &str) -> usize {
     let is_early = |line: &&str| line.contains("the profile cannot be written any more");
     let early = text.lines().filter(is_early).count();
@@ -79,7 +79,7 @@ fn closing_lines(text: &str) -> usize {
     text.lines().count() - early
 }
 
-/// The disk fills up after the first write: that stays readable, and the user is told.
+/// The disk fills up after the first write. This part stays readable, and a message reports the fault.
 #[test]
 fn a_disk_that_fills_up() {
     let dir = programs(&["Hot.java"]);
@@ -87,7 +87,7 @@ fn a_disk_that_fills_up() {
     std::fs::create_dir(&disk).expect("a mount point");
     let kept = dir.path().join("kept");
     let mut job = profiled(dir.path(), &disk.join("profile"), &[], &["Hot", "8000"]);
-    // The mount is seen in there only, so the profile is copied out.
+    // The mount is visible in the namespace only, so the job copies the profile out.
     job = inside(
         &["--mount"],
         &format!(
@@ -148,7 +148,7 @@ fn files_that_may_not_grow() {
     assert!(text.contains("unfuse: not profiling:"), "{text}");
 }
 
-/// What the agent has said, `unfuse run` does not guess at.
+/// `unfuse run` does not guess a reason that the agent has printed.
 #[test]
 fn one_line_says_why_nothing_is_profiled() {
     let dir = programs(&["Hot.java"]);
@@ -197,7 +197,7 @@ fn a_deleted_directory_stays_deleted() {
     assert!(!profile.exists());
 }
 
-/// Code that is not in the map has no name, and never another's.
+/// Code that is not in the map has no name, and never a wrong one.
 #[test]
 fn a_full_code_map_names_nothing_wrongly() {
     let dir = programs(&["Churn.java"]);
@@ -207,7 +207,7 @@ fn a_full_code_map_names_nothing_wrongly() {
         dir.path(),
         &profile,
         &options,
-        // Compiles nearly all that runs.
+        // Compiles nearly all code that runs.
         &["-XX:CompileThresholdScaling=0.02", "Churn", "8000"],
     ));
     let text = String::from_utf8_lossy(&run(unfuse().arg("top").arg(&profile)).stdout).into_owned();
@@ -222,7 +222,7 @@ fn a_full_code_map_names_nothing_wrongly() {
     }
 }
 
-/// HotSpot throws code out to make room, and puts other code there.
+/// HotSpot discards code to make room, and puts other code there.
 #[test]
 fn a_tiny_code_cache_gives_the_true_profile() {
     for home in jdks() {
@@ -260,7 +260,7 @@ fn two_jvms_at_once_in_one_directory_and_in_two() {
         let of = |profile: &Path, thread: &str| {
             samples(&top(profile, &["--by", "thread"]), |row| is(row, thread))
         };
-        // The main thread of Threads only waits. Both threads have three seconds of CPU time, however busy the machine is.
+        // The main thread of Threads only waits. Both threads use three seconds of CPU time, on a busy machine too.
         let (main, worker) = (of(&first, "main"), of(&second, "worker-0"));
         assert!(main > 150 && worker > 150, "{main} and {worker} samples");
         if first != second {
@@ -270,7 +270,7 @@ fn two_jvms_at_once_in_one_directory_and_in_two() {
     }
 }
 
-/// Samples are in CPU time and CLOCK_MONOTONIC; who sets the wall clock changes nothing.
+/// Samples use CPU time and CLOCK_MONOTONIC, so setting the wall clock changes nothing.
 #[test]
 fn a_wall_clock_that_is_set_back() {
     let dir = programs(&["Hot.java", "Clock.java"]);
@@ -287,7 +287,7 @@ fn a_wall_clock_that_is_set_back() {
     check_hot(&profile);
 }
 
-/// In a time namespace CLOCK_MONOTONIC is not the one that perf_event stamps its samples in.
+/// In a time namespace, CLOCK_MONOTONIC differs from the clock of perf_event's timestamps.
 #[test]
 fn a_container_with_its_own_monotonic_clock() {
     let dir = programs(&["Hot.java"]);

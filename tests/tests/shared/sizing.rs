@@ -1,4 +1,4 @@
-//! Completion time: profiles of real runs say what event logs of the same runs say.
+//! Completion time: profiles of real runs give the same fit as their event logs.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use unfuse_tests::{brief_driver, root, run, spark, spark_submit, unfuse};
 
-/// The file that a fit writes, without the names of what was read.
+/// The file that a fit writes, without names of its inputs, and its JSON answer.
 fn fitted(dir: &Path, from: &[&str]) -> (String, Value) {
     let mut command = unfuse();
     command

@@ -1,4 +1,4 @@
-//! Real Spark: both versions, threads and processes.
+//! Real Spark: both versions, in threads and in processes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub fn is_in(stages: &[i64], row: &Value) -> bool {
     stage.is_some_and(|stage| stages.contains(&stage))
 }
 
-/// The stages that scan lineitem: those with most samples of each query.
+/// The stages that scan lineitem: those with more than 2% of all samples.
 pub fn fused_stages(rows: &[Value]) -> Vec<i64> {
     let stages: BTreeSet<i64> = rows
         .iter()
@@ -92,8 +92,8 @@ pub fn check_operators(profile: &Path, what: &str) {
     );
 }
 
-/// The sampled CPU seconds of tasks against both of Spark's counts: `executorCpuTime` leaves out that tasks are
-/// deserialized and report their results, and `executorDeserializeCpuTime` adds the first of the two.
+/// Checks the sampled CPU time of tasks against both of Spark's counts. `executorCpuTime` leaves out that tasks are
+/// deserialized and report their results. `executorDeserializeCpuTime` adds the first of the two.
 fn check_cpu_time(profile: &Path, what: &str) {
     let spark = |columns: &str| {
         let sql = format!("select sum({columns}) / 1e9 from 'DIR/tasks/*.parquet'");
@@ -120,7 +120,7 @@ fn check_cpu_time(profile: &Path, what: &str) {
     assert!((0.97..1.05).contains(&(in_run / run)), "{found}");
 }
 
-/// A job without an archive of Spark's classes, as users run it.
+/// Checks a job without an archive of Spark's classes, as users run it.
 fn check_threads(version: &str, profile: &Path) {
     let mut command = spark_submit(&spark(version), profile, &LOCAL);
     run_queries(queries(without_archive(&mut command), "4"));
@@ -189,8 +189,8 @@ fn spark_4_in_executor_processes() {
     let rows = top(&profile, &[]);
     let stages = fused_stages(&rows);
     let inside = |row: &Value| is_in(&stages, row);
-    // In the first rounds each executor loads the classes of its tasks and compiles the generated code, for seconds; later
-    // it may still run a stage for the first time.
+    // In the first rounds, each executor spends seconds on loading the classes of its tasks and compiling the generated
+    // code. Later, it may still run a stage for the first time.
     let mut executions: Vec<i64> = rows
         .iter()
         .filter_map(|row| row["query"].as_i64())
@@ -221,7 +221,7 @@ fn spark_4_in_executor_processes() {
     check("warm", &|query| query >= cold, 0.95);
 }
 
-/// Generated classes are changed as they are loaded, and the JVM prints nothing of how it is to compile them.
+/// The agent changes generated classes when they are loaded. The JVM must not print the agent's compiler commands.
 #[test]
 fn exact_regions_have_operators_too() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -231,7 +231,7 @@ fn exact_regions_have_operators_too() {
     check_operators(&profile, "regions=exact");
 }
 
-/// Spark 4's other compiler.
+/// Spark 4's second compiler of generated code.
 #[test]
 fn the_jdk_compiler_has_operators_too() {
     let dir = tempfile::tempdir().expect("a directory");

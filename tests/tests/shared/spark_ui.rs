@@ -25,7 +25,7 @@ fn free_port() -> u16 {
     socket.local_addr().expect("its address").port()
 }
 
-/// What the tab shows, as soon as it is as wanted.
+/// The contents of the tab, as soon as they are as `wanted`.
 fn tab(home: &Path, base: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -38,7 +38,7 @@ fn tab(home: &Path, base: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         if wanted(&shown) {
             return shown;
         }
-        // The text of a page of Spark's is long.
+        // Pages of Spark are long.
         let shown: String = shown.to_string().chars().take(1500).collect();
         assert!(
             Instant::now() < end,
@@ -116,7 +116,7 @@ fn live_and_afterwards(version: &str) {
     assert!(finished["queries"].as_u64() >= live["queries"].as_u64());
     assert!(finished["cpu_ns"].as_u64() >= live["cpu_ns"].as_u64());
 
-    // Where the profile is not, the page says so, once the report that the server has kept is some seconds old.
+    // If the profile is missing, the page says so as soon as the server's cached report is some seconds old.
     std::fs::rename(&profile, dir.path().join("other")).expect("another name");
     tab(&home, &server.app(&app), |shown| {
         let text = shown["text"].as_str().unwrap_or_default();

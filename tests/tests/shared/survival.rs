@@ -1,4 +1,4 @@
-//! Many threads, and processes that are killed: the job never notices, and what was sampled is kept.
+//! Many threads, and killed processes: the job is not affected, and the samples until then are kept.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,7 +8,7 @@ use unfuse_tests::{
     Mark, PATIENCE, agent, compile, is, jdks, run, samples, signal, thread, top, unfuse,
 };
 
-/// A directory with the compiled programs, and where the profile goes.
+/// A directory with the compiled programs and the profile.
 struct Place {
     dir: tempfile::TempDir,
     home: PathBuf,
@@ -46,7 +46,8 @@ impl Place {
     }
 }
 
-/// The job said what it always says, and no more than one line of ours stands before where the profile is.
+/// Checks that the job printed its usual output, and the profiler one line with the path of the profile
+/// and before it a complaint, if expected.
 fn check_job(output: &Output, says: &str, complaint: Option<&str>) {
     let ours = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(
@@ -89,7 +90,7 @@ fn five_hundred_threads_are_all_in_the_profile() {
     }
 }
 
-/// Threads of a millisecond end before they can be sampled; the profile says how much that was.
+/// Threads of a millisecond end before they can be sampled. The profile has their number.
 #[test]
 fn ten_thousand_brief_threads_are_counted() {
     let place = Place::new(&jdks()[0]);
@@ -113,7 +114,7 @@ fn ten_thousand_brief_threads_are_counted() {
 fn a_jvm_killed_at_any_moment_leaves_a_profile_or_a_message() {
     let home = &jdks()[0];
     let place = Place::new(home);
-    // The first ones hit the start of the JVM, of the manager, of the first samplers.
+    // The first moments are in the start of the JVM, of the manager and of the first samplers.
     let mut moments = vec![1, 10, 25, 50, 80, 120, 200, 350];
     let mut random = 20_240_607u64;
     moments.extend((0..5).map(|_| {
@@ -161,7 +162,7 @@ fn a_jvm_killed_at_any_moment_leaves_a_profile_or_a_message() {
     assert!(readable > 0, "a JVM that ran two seconds has samples");
 }
 
-/// Runs two busy threads, sends one of our processes a signal in the middle, and checks the job.
+/// Runs two busy threads, sends a signal to one of the profiler's processes meanwhile, and checks the job.
 fn with_a_signal_for(
     victim: &str,
     signal_name: &str,
@@ -185,7 +186,7 @@ fn with_a_signal_for(
     let pid = match victim {
         "sampler" => sampler,
         "writer" => {
-            // Its first write with samples.
+            // The signal must come after its first write with samples.
             while !place.profile().join("samples").exists() {
                 assert!(Instant::now() < until, "nothing is written");
                 std::thread::sleep(Duration::from_millis(50));
@@ -217,7 +218,7 @@ fn a_killed_manager_leaves_the_samplers_at_work() {
     }
 }
 
-/// A crash is like a kill, and is no reason for a crash report of the JVM.
+/// A crash has the effect of a kill, and must not cause a crash report of the JVM.
 #[test]
 fn a_killed_sampler_costs_its_own_thread_only() {
     for name in ["KILL", "SEGV"] {

@@ -40,7 +40,7 @@ fn the_cause_of_a_slower_run_comes_first() {
         let sum: f64 = parts.iter().map(|part| number(&part["seconds"])).sum();
         let difference = number(&answer["difference_s"]);
         assert!((sum - difference).abs() < 1e-6, "{answer:#}");
-        // What else runs on the machine changes from run to run too.
+        // Contention with other processes on the machine also changes between runs.
         let first = parts.iter().find(|part| part["kind"] != "contention");
         let first = first.expect("a part");
         assert_eq!(first["kind"], kind, "{answer:#}");

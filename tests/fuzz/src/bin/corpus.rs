@@ -1,5 +1,5 @@
-//! Writes the corpus anew, after a change of a format: `cargo run -p unfuse-fuzz --bin corpus`.
-//! Files it does not know, such as inputs that crashed, are left alone.
+//! Rewrites the corpus after a change of a format: `cargo run -p unfuse-fuzz --bin corpus`. Leaves other files, such as inputs
+//! that crashed, unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use unfuse_profiler::wire::{
 };
 use unfuse_sizing::{Category, Phases, Point, Profile, Run, Stage, Times};
 
-/// The stage of the recorded profile that the segments are of, and how many of its samples.
+/// The stage of the recorded profile from which the segments are made, and the number of its samples in them.
 const STAGE: i32 = 7;
 const SAMPLES: usize = 12;
 
@@ -40,7 +40,7 @@ fn save(target: &str, name: &str, bytes: &[u8]) {
     fs::write(dir.join(name), bytes).expect("a file of the corpus");
 }
 
-/// As the kernel writes them for the sample type that `perf_event::event` asks for.
+/// Records as the kernel writes them for the sample type that `perf_event::event` requests.
 fn records() {
     const SAMPLE: u32 = 9;
     const LOST: u32 = 2;
@@ -84,7 +84,7 @@ fn options() {
     save("options", "empty-parts", b",,rate=0,,");
 }
 
-/// Events of every kind as text, and the beginnings of logs of Spark's codecs.
+/// Events of every kind as text, and the beginnings of logs in Spark's codecs.
 fn event_logs() {
     let task = r#""Stage ID":7,"Stage Attempt ID":0,"Task Info":{"Task ID":12,"Index":0,"Attempt":0,"Partition ID":0,"Launch Time":5,"Executor ID":"1","Host":"h","Locality":"ANY","Speculative":false,"Getting Result Time":0,"Finish Time":9}"#;
     let stage = r#""Stage Info":{"Stage ID":7,"Stage Attempt ID":0,"Stage Name":"count","Number of Tasks":1,"RDD Info":[{"RDD ID":2,"Name":"R","Scope":"{\"id\":\"0\",\"name\":\"Exchange\"}","Parent IDs":[1],"Storage Level":{"Use Disk":false,"Use Memory":true},"Number of Partitions":1}],"Parent IDs":[6],"Submission Time":4}"#;
@@ -191,7 +191,7 @@ fn events() {
     ];
     let framed = |text: &str| [&(text.len() as u32).to_ne_bytes()[..], text.as_bytes()].concat();
     save("events", "application", &stream.map(framed).concat());
-    // Events whose parts are not what they should be.
+    // Events with parts of wrong types.
     let odd = r#"{"type":"plan","execution":1,"nodes":[1,null,"text",[2]]}"#;
     save("events", "odd-nodes", &framed(odd));
 }
@@ -204,7 +204,7 @@ fn regions(recorded: &Path) {
     }
 }
 
-/// One segment of each table, cut down to some samples of a stage and what explains them.
+/// One segment of each table, with some samples of a stage and the rows of other tables that belong to them.
 fn segments(recorded: &Path) {
     let dir = ProfileDir::open(recorded).expect("the recorded profile");
     let samples: Vec<SampleRow> = rows(&dir, |row: &SampleRow| row.stage == Some(STAGE));
@@ -212,7 +212,7 @@ fn segments(recorded: &Path) {
     let mut stacks: Vec<StackRow> = rows(&dir, |row: &StackRow| {
         samples.iter().any(|sample| sample.stack == row.stack)
     });
-    // One more in a source whose text is up to the target.
+    // One more sample, in a source whose text is the input of the target.
     let stack = StackId(1);
     let frame = Frame {
         file: "generated_anything.java".to_owned(),
@@ -248,7 +248,7 @@ fn rows<T: Table>(dir: &ProfileDir, wanted: impl Fn(&T) -> bool) -> Vec<T> {
     rows.into_iter().filter(wanted).collect()
 }
 
-/// Whole segments with values that no writer means.
+/// Valid segments with values that no writer intends.
 fn odd_segments(sample: &SampleRow, node: &PlanRow) {
     let endless = SampleRow {
         count: u64::MAX,
@@ -302,7 +302,8 @@ fn save_segment<T: Table>(name: &str, rows: Vec<T>) {
     save("profile", &format!("{name}.parquet"), &bytes);
 }
 
-/// As `RecordFile` of the Java module writes them: two records of a source, and outputs of one, the same, and both.
+/// A file as `RecordFile` of the Java module writes it: records of two sources, and outputs that come from one record, from the
+/// same record again, and from a record of each source.
 fn task_records() {
     let block = |kind: u8, number: u32, rows: &[u8]| {
         let head = [
@@ -334,7 +335,7 @@ fn task_records() {
     save("task_records", "two-sources", &file.concat());
 }
 
-/// As docs/contention.md shows them.
+/// CSV files as docs/contention.md shows them.
 fn contention() {
     let intervals = "host,query,stage,attempt,task,kind,start_ns,end_ns,units,blocked_ns\n\
         a,1,0,0,t1,cpu,0,4000000000,2.0,1000000000\n\
@@ -349,7 +350,7 @@ fn contention() {
     save("contention_csv", "intervals", intervals.as_bytes());
 }
 
-/// As docs/impact.md shows them.
+/// Tables of runs as docs/impact.md shows them.
 fn runs() {
     let csv = "workload,cpu,disk,network,seconds,cpu_util,disk_util,network_util,ipc,stalled\n\
         sort,1.2,HDD,1Gbps,100,0.6,0.2,0.1,1.1,0.3\nsort,1.2,HDD,1Gbps,104,,,,,\n\

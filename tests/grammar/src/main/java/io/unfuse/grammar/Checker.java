@@ -13,11 +13,11 @@ import org.languagetool.Languages;
 import org.languagetool.rules.RuleMatch;
 
 /**
- * Checks each line of standard input as a text of its own.
+ * Checks each line of standard input as a separate text.
  *
- * <p>Argument: a file with the ids of rules that are off, one a line. Each finding is a line of the output: the number
- * of the text from 0, the rule, where it begins and ends in the text, the message and the first suggestion, separated
- * by tabs.
+ * <p>Argument: a file with the ids of disabled rules, one per line. Each finding is a line of the output: the number
+ * of the text from 0, the rule, the begin and the end in the text, the message and the first suggestion, separated by
+ * tabs.
  */
 public final class Checker {
   private Checker() {}
