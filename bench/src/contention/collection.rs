@@ -52,27 +52,35 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     let (mut took, mut failed) = (Vec::new(), Vec::new());
     for run in 0..asked.runs {
         took.push(one_run(asked, spark, run as usize, &mut failed, &bar)?);
+        let (figures, body) = summary(asked, &took, failed.len());
+        page.keep(run + 1, &figures, &body, "This run was not finished.")?;
     }
     bar.finish_and_clear();
+    let (figures, body) = summary(asked, &took, failed.len());
+    page.finish(asked.runs, figures, &body)
+}
+
+/// The figures and the text of the page.
+fn summary(asked: &Contention, took: &[Vec<Round>], failed: usize) -> (Vec<Figure>, String) {
     let rounds: usize = took.iter().map(Vec::len).sum();
     let mut body = format!(
-        "Six users with {} queries each on TPC-DS SF {} (local[{}]), who do not think between them; time from the first query's start to \
+        "Six users with {} each on TPC-DS SF {} (local[{}]), who do not think between them; time from the first query's start to \
          the last one's end. A server of each kind is up at the same time, and they take turns: {} rounds each, the first to warm \
          up; {}, {rounds} rounds that count. Rounds in which a query failed ({} did) do not. A ratio is of the same round: medians over \
          the rounds of a run, geometric mean and 95% confidence interval over runs. The paper's figure 14 divides times at intervals of \
          2 s by those at 10 s, without samples, and says that this grows by 1.4% where five times as many queries run at once; the last row \
          is the same division at one concurrency.\n\n| time with | ÷ time with | ratio | rounds |\n|---|---|---|---|\n",
-        asked.queries,
+        counted(asked.queries, "query"),
         asked.scale,
         asked.slots,
         ROUNDS,
-        counted(asked.runs, "run"),
-        failed.len()
+        counted(took.len(), "run"),
+        failed
     );
     let mut figures = Vec::new();
     for (key, with, without) in RATIOS {
         let (mut runs, mut all) = (Vec::new(), Vec::new());
-        for run in &took {
+        for run in took {
             let mut logs: Vec<f64> = run
                 .iter()
                 .map(|round| (round[with] / round[without]).ln())
@@ -90,7 +98,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         let what = format!("time with {with} ÷ with {without}");
         figures.push(Figure::from_logs(key, &what, &runs));
     }
-    page.finish(asked.runs, figures, &body)
+    (figures, body)
 }
 
 /// The rounds of a run that count, with the time of each arm.
