@@ -17,6 +17,7 @@ mod lines;
 mod model;
 mod names;
 mod numbered;
+pub mod plan;
 mod query;
 mod rows;
 pub mod size;

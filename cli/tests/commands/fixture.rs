@@ -44,6 +44,24 @@ fn top_sums_by_other_things() {
 }
 
 #[test]
+fn plan_is_a_tree_with_the_cost_of_each_operator() {
+    let short = unfuse(&["plan", "--query", "3"]);
+    let all = unfuse(&["plan", "--query", "3", "--all"]);
+    insta::assert_snapshot!(format!("{short}\n{all}"));
+    let plans: Value =
+        serde_json::from_str(&unfuse(&["plan", "--limit", "2", "--json"])).expect("JSON");
+    let plans = plans.as_array().expect("plans");
+    assert_eq!(plans.len(), 2);
+    for plan in plans {
+        let nodes = plan["nodes"].as_array().expect("operators");
+        let headings = plan["headings"].as_array().expect("headings");
+        let seconds = |row: &Value| row["cpu_s"].as_f64().expect("seconds");
+        let sum: f64 = nodes.iter().chain(headings).map(seconds).sum();
+        assert!((sum - seconds(plan)).abs() < 1e-6, "{sum} of {plan}");
+    }
+}
+
+#[test]
 fn why_divides_the_wall_time_of_a_run_and_a_difference() {
     let run = unfuse(&["why", "--query", "2"]);
     let difference = unfuse(&["why", "--query", "3", "--against-query", "2"]);
