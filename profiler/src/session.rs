@@ -82,12 +82,17 @@ impl Session {
     }
 
     /// The session of an attached JVM: another process made the map and started the manager.
-    pub(crate) fn attached(map: CodeMap, to_manager: UnixStream, events: UnixStream) -> Self {
+    pub(crate) fn attached(
+        map: CodeMap,
+        to_manager: UnixStream,
+        events: UnixStream,
+        timers: Option<TimerRings>,
+    ) -> Self {
         Self {
             map,
             to_manager,
             events,
-            timers: None,
+            timers,
             perf_denied: None,
             shipped: None,
         }

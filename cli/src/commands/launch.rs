@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use nix::unistd::getppid;
-use unfuse_profiler::LaunchError;
 use unfuse_profiler::attach::Recorder;
 use unfuse_profiler::options::Options;
+use unfuse_profiler::{LaunchError, SampleSource};
 
 /// Start the processes that profile a JVM, for the Spark plugin in it
 ///
@@ -21,6 +21,9 @@ pub struct Launch {
     /// The agent's options
     #[arg(long, value_name = "KEY=VALUE,…", allow_hyphen_values = true)]
     options: String,
+    /// The JVM has frame pointers in all its code (-XX:+PreserveFramePointer), so CPU timers can take samples
+    #[arg(long)]
+    frame_pointers: bool,
 }
 
 impl Launch {
@@ -42,23 +45,37 @@ impl Launch {
             );
         }
         // The agent reports what it does not understand.
-        let options = Options::parse_for_plugin(&self.options);
+        let mut options = Options::parse_for_plugin(&self.options);
+        if options.config.source == SampleSource::Timer && !self.frame_pointers {
+            crate::say!(
+                "unfuse: option source=timer needs a JVM with -XX:+PreserveFramePointer; using source=auto"
+            );
+            options.config.source = SampleSource::Auto;
+        }
         let dir = options.config.uri.clone();
         let dir = dir.unwrap_or_else(|| options.config.dir.display().to_string());
         let (recorder, denied) =
-            Recorder::for_plugin(options.config, self.pid).map_err(|e| match e {
-                LaunchError::PerfDenied(e) => {
-                    anyhow::anyhow!(
-                        "perf_event_open is not allowed here ({e}), which source=perf needs"
-                    )
-                }
-                e => e.into(),
-            })?;
-        if let Some(denied) = denied {
-            crate::say!(
+            Recorder::for_plugin(options.config, self.pid, self.frame_pointers).map_err(
+                |e| match e {
+                    LaunchError::PerfDenied(e) => {
+                        anyhow::anyhow!(
+                            "perf_event_open is not allowed here ({e}), which source=perf needs"
+                        )
+                    }
+                    e => e.into(),
+                },
+            )?;
+        match denied {
+            Some(denied) if recorder.has_timers() => crate::say!(
+                "unfuse: perf_event_open is not allowed here ({denied}); sampling with CPU timers inside the JVM instead \
+                 (`unfuse doctor` says how to allow it)"
+            ),
+            Some(denied) => crate::say!(
                 "unfuse: perf_event_open is not allowed here ({denied}): the profile has plans, stages and tasks, but no \
-                 samples; allow perf_event (`unfuse doctor` says how), or use -agentpath, which has CPU timers"
-            );
+                 samples; allow perf_event (`unfuse doctor` says how), or add -XX:+PreserveFramePointer to the options of \
+                 driver and executors, with which CPU timers take the samples"
+            ),
+            None => {}
         }
         print(&recorder.options())?;
         recorder.connect()?.leave()?;

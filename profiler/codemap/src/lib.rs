@@ -44,5 +44,7 @@ pub use marks::{Mark, MarkCursor, MarkKind, Marks};
 pub use memory_file::{Sealing, memory_file};
 pub use range::{CodeRange, Frame, FrameRec, Kind, Method, PcRec};
 pub use reader::{Finding, Lookup, Reader, Resolution, Shape};
+#[cfg(not(any(loom, miri)))]
+pub use shared::SharedMapping;
 pub use status::Status;
 pub use writer::{Full, Writer};

@@ -17,7 +17,7 @@ use crate::sync::AtomicU64;
 /// A mapping of its own, shared with forked processes.
 #[cfg(not(loom))]
 #[derive(Debug)]
-pub(crate) struct SharedMapping(MmapRaw);
+pub struct SharedMapping(MmapRaw);
 
 #[cfg(not(loom))]
 impl SharedMapping {
@@ -33,9 +33,13 @@ impl SharedMapping {
         MmapOptions::new().len(bytes).map_raw(&file)
     }
 
-    /// As `create`, with the descriptor; nobody can take the memory away from under a mapping.
+    /// At least `bytes` of zeroed memory, and the descriptor with which another process maps it. No process can make the memory
+    /// smaller while it is mapped.
+    ///
+    /// # Errors
+    /// The system's.
     #[cfg(not(miri))]
-    pub(crate) fn create_sealed(bytes: usize) -> io::Result<(Self, OwnedFd)> {
+    pub fn create_sealed(bytes: usize) -> io::Result<(Self, OwnedFd)> {
         use nix::fcntl::{FcntlArg, fcntl};
 
         let bytes = bytes.next_multiple_of(4096);
@@ -46,9 +50,12 @@ impl SharedMapping {
         Ok((Self(mapping), file.into()))
     }
 
-    /// The memory behind a descriptor of `create_sealed`, if it is as large as that.
+    /// The memory behind a descriptor of [`SharedMapping::create_sealed`].
+    ///
+    /// # Errors
+    /// If it has less than `least` bytes, or could be made smaller while it is in use.
     #[cfg(not(miri))]
-    pub(crate) fn open_sealed(memory: OwnedFd, least: usize) -> io::Result<Self> {
+    pub fn open_sealed(memory: OwnedFd, least: usize) -> io::Result<Self> {
         use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 
         let file = File::from(memory);
@@ -66,7 +73,8 @@ impl SharedMapping {
         Ok(MmapOptions::new().len(bytes).map_anon()?.into())
     }
 
-    pub(crate) fn words(&self) -> &[AtomicU64] {
+    /// Its words.
+    pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping is page-aligned, lives as long as `self`, holds no padding, and nobody
         // accesses it but through these atomics.
         unsafe { std::slice::from_raw_parts(self.0.as_mut_ptr().cast(), self.0.len() / 8) }

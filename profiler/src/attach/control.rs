@@ -14,6 +14,7 @@ use super::peer::{Invitation, KEY_BYTES};
 use super::{GO, SOON};
 use crate::interpreter::Layout;
 use crate::session::Session;
+use crate::timer::TimerRings;
 
 /// The agent's end of the connection to the recorder.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl Control {
     /// If the recorder sends nothing or something else, and `PermissionDenied` if it does not know the key.
     pub fn session(&self) -> io::Result<Session> {
         let mut key = [0; KEY_BYTES];
-        let mut space = cmsg_space!([RawFd; 3]);
+        let mut space = cmsg_space!([RawFd; 4]);
         let mut received = Vec::new();
         {
             let mut slices = [IoSliceMut::new(&mut key)];
@@ -66,12 +67,15 @@ impl Control {
         if key != self.key {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
+        // Where CPU timers take the samples, a fourth.
+        let timers = (received.len() == 4).then(|| received.pop()).flatten();
         let [memory, to_manager, events] =
             <[OwnedFd; 3]>::try_from(received).map_err(|_| io::ErrorKind::InvalidData)?;
         Ok(Session::attached(
             CodeMap::from_descriptor(memory)?,
             to_manager.into(),
             events.into(),
+            timers.map(TimerRings::from_descriptor).transpose()?,
         ))
     }
 

@@ -20,6 +20,7 @@
 mod control;
 mod messages;
 mod peer;
+mod plugin;
 mod spool;
 
 use std::io::{self, IoSlice, Write};
@@ -34,7 +35,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use unfuse_codemap::CodeMap;
 use unfuse_format::{LiveMarker, ProfileDir};
 
-use crate::config::{Config, SampleSource};
+use crate::config::Config;
 use crate::error::LaunchError;
 use crate::identity::Identity;
 use crate::interpreter::Layout;
@@ -43,6 +44,7 @@ use crate::names::{host, spool_tag, writer_name};
 use crate::perf_event;
 use crate::process;
 use crate::status::{Failure, StatusWords};
+use crate::timer::TimerRings;
 use crate::wire::stream_pair;
 use crate::writer::Place;
 use messages::{FromAgent, receive};
@@ -74,6 +76,8 @@ pub struct Recorder {
     owner: Identity,
     map: CodeMap,
     memory: OwnedFd,
+    /// If CPU timers take the samples: the rings, and the descriptor for the JVM.
+    timers: Option<(TimerRings, OwnedFd)>,
     to_manager: UnixStream,
     manager_end: UnixStream,
     /// The agent's end of the events' socket; a copy stays here to see the writer's end close.
@@ -145,6 +149,7 @@ impl Recorder {
             owner,
             map,
             memory,
+            timers: None,
             to_manager,
             manager_end,
             events,
@@ -152,29 +157,6 @@ impl Recorder {
             listener,
             invitation,
         })
-    }
-
-    /// The same for a JVM of this user that loads the agent itself. If the configuration names a URI, the profile is
-    /// written to a spool and copied from there. If the kernel denies perf_event, the profile has plans, stages and
-    /// tasks, but no samples: the second value is the reason.
-    ///
-    /// # Errors
-    /// If the profile directory, the code map or a socket cannot be made.
-    pub fn for_plugin(
-        mut config: Config,
-        jvm: u32,
-    ) -> Result<(Self, Option<io::Error>), LaunchError> {
-        let denied = match (config.rate_hz, perf_event::probe(), config.source) {
-            (0, ..) | (_, Ok(()), _) => None,
-            (_, Err(e), SampleSource::Perf) => return Err(LaunchError::PerfDenied(e)),
-            (_, Err(e), _) => Some(e),
-        };
-        if denied.is_some() {
-            config.rate_hz = 0;
-        }
-        let dir = crate::launch::profile_or_spool(&config)?;
-        let recorder = Self::with_sockets(config, dir, jvm, Identity::current())?;
-        Ok((recorder, denied))
     }
 
     /// The options with which the agent finds this recorder.
@@ -192,11 +174,12 @@ impl Recorder {
     /// If it does not connect, or reports a failure.
     pub fn connect(self) -> Result<Handshake, RecordError> {
         let control = self.accept().map_err(RecordError::Silent)?;
-        let handed = [
+        let mut handed = vec![
             self.memory.as_raw_fd(),
             self.to_manager.as_raw_fd(),
             self.events.as_raw_fd(),
         ];
+        handed.extend(self.timers.iter().map(|(_, memory)| memory.as_raw_fd()));
         let sent = sendmsg::<()>(
             control.as_raw_fd(),
             &[IoSlice::new(&self.invitation.key)],
@@ -335,7 +318,7 @@ impl Handshake {
             from_jvm: recorder.manager_end,
             events: recorder.writer_events,
             map: &recorder.map,
-            timers: None,
+            timers: recorder.timers.as_ref().map(|(rings, _)| rings),
             layout,
         };
         start(plan, &control)

@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_plugin_replaces_what_it_cannot_do() {
-        let asked = "regions=exact,source=timer,ui=only,rate=50";
+        let asked = "regions=exact,ui=only,rate=50";
         let options = Options::parse_for_plugin(asked);
         let expected = Options {
             plugin: true,

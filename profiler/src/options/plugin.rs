@@ -1,7 +1,6 @@
 //! The options that an agent does not support if Spark's plugin loads it into a running JVM.
 
 use super::{Options, Regions, Tab};
-use crate::config::SampleSource;
 
 /// A value of an option that needs an agent that is loaded when the JVM starts.
 pub struct PluginLimit {
@@ -22,12 +21,6 @@ pub const PLUGIN_LIMITS: &[PluginLimit] = &[
         why: "the compilers read the option when the JVM starts",
         instead: "using regions=plain",
         replace: |options| replace(&mut options.regions, Regions::Exact),
-    },
-    PluginLimit {
-        value: "source=timer",
-        why: "CPU timers need frame pointers, which the JVM has from its start or not at all",
-        instead: "using source=auto",
-        replace: |options| replace(&mut options.config.source, SampleSource::Timer),
     },
     PluginLimit {
         value: "ui=only",

@@ -11,7 +11,7 @@ use crate::timer::TOP_WORDS;
 pub(super) enum Chains<'a> {
     /// The JVM keeps frame pointers.
     Pointers(InterpretedFrames<'a>),
-    /// The JVM was attached to, and does not keep them.
+    /// The JVM was attached to, and need not keep them.
     Sizes(Unwinder<'a>),
 }
 

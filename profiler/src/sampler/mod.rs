@@ -141,6 +141,7 @@ impl<'a> Sampler<'a> {
         let status = StatusWords::new(map);
         // From now on, because the thread may be waiting.
         let waits = Waits::new(monotonic_ns());
+        let has_pointers = matches!(source, SourceKind::Timer(..));
         let source = source::open(source, access, (jvm, tid), period_ns, with_waits)?;
         // The following code parses the JVM's data.
         access.keep_inspection()?;
@@ -158,7 +159,7 @@ impl<'a> Sampler<'a> {
         let signals = SignalFd::with_flags(&signals, flags)?;
         let attached = status.is_attached();
         let for_code = memory.as_ref().and_then(|memory| memory.try_clone().ok());
-        let chains = if attached {
+        let chains = if attached && !has_pointers {
             Chains::Sizes(Unwinder::new(map, memory, methods))
         } else {
             Chains::Pointers(InterpretedFrames::new(map, memory, methods))

@@ -2,9 +2,12 @@
 
 use std::io;
 use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
+
+use unfuse_codemap::SharedMapping;
 
 use super::thread::ThreadTimer;
 
@@ -52,6 +55,30 @@ impl TimerRings {
         // SAFETY: the mapping is page-aligned, zeroed, never unmapped, and only accessed atomically.
         let words = unsafe { std::slice::from_raw_parts(base.as_ptr().cast(), SLOTS * SLOT_WORDS) };
         Ok(Self { words })
+    }
+
+    /// Reserves the memory, and returns it with the descriptor by which another process maps it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn create_for_another() -> io::Result<(Self, OwnedFd)> {
+        let (mapping, memory) = SharedMapping::create_sealed(SLOTS * SLOT_WORDS * 8)?;
+        Ok((Self::from_mapping(mapping), memory))
+    }
+
+    /// The rings behind a descriptor of [`Self::create_for_another`].
+    ///
+    /// # Errors
+    /// If the memory is too small, or could be made so while it is in use.
+    pub(crate) fn from_descriptor(memory: OwnedFd) -> io::Result<Self> {
+        let mapping = SharedMapping::open_sealed(memory, SLOTS * SLOT_WORDS * 8)?;
+        Ok(Self::from_mapping(mapping))
+    }
+
+    fn from_mapping(mapping: SharedMapping) -> Self {
+        // Signal handlers use the memory until the process ends.
+        let words = &Box::leak(Box::new(mapping)).words()[..SLOTS * SLOT_WORDS];
+        Self { words }
     }
 
     /// Takes a free slot for the calling thread and starts its timer. `None` if no slot is free or the system refuses
@@ -218,6 +245,20 @@ mod tests {
             }
             assert_eq!(owner(), 0);
         }
+    }
+
+    #[test]
+    fn another_mapping_of_the_memory_has_the_same_samples() {
+        let (rings, memory) = TimerRings::create_for_another().unwrap();
+        let other = TimerRings::from_descriptor(memory).unwrap();
+        other.slot(5).push(1, 2, &[3, 4]);
+        let mut read = Vec::new();
+        rings
+            .slot(5)
+            .drain(|sample| read.push((sample.time, sample.cpu_time, sample.chain)));
+        assert_eq!(read, [(1, 2, vec![3, 4])]);
+        let (_, small) = SharedMapping::create_sealed(4096).unwrap();
+        assert!(TimerRings::from_descriptor(small).is_err());
     }
 
     #[test]

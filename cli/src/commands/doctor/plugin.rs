@@ -30,7 +30,8 @@ fn sampling() -> Finding {
         Err(_) => Finding::new(
             Outcome::Note,
             "without perf_event_open, profiles have plans, stages and tasks, but no samples",
-            "Allow perf_event, or use `unfuse run` or -agentpath.",
+            "Allow perf_event, or add -XX:+PreserveFramePointer to the options of driver and executors, with which CPU timers \
+             take the samples.",
         ),
     }
 }

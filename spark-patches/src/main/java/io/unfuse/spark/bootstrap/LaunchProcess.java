@@ -1,10 +1,16 @@
 package io.unfuse.spark.bootstrap;
 
+import com.sun.management.HotSpotDiagnosticMXBean;
+
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -28,9 +34,14 @@ final class LaunchProcess {
     private final BlockingQueue<String> lines = new LinkedBlockingQueue<>();
 
     LaunchProcess(File program, String options) throws IOException {
+        List<String> command = new ArrayList<>();
+        Collections.addAll(
+                command, program.getPath(), "launch", "--pid", pid(), "--options", options);
+        if (hasFramePointers()) {
+            command.add("--frame-pointers");
+        }
         process =
-                new ProcessBuilder(
-                                program.getPath(), "launch", "--pid", pid(), "--options", options)
+                new ProcessBuilder(command)
                         .redirectInput(new File("/dev/null"))
                         .redirectError(ProcessBuilder.Redirect.INHERIT)
                         .start();
@@ -44,6 +55,18 @@ final class LaunchProcess {
      */
     private static String pid() throws IOException {
         return new File("/proc/self").getCanonicalFile().getName();
+    }
+
+    /** Whether all code of this JVM keeps frame pointers, by which CPU timers find callers. */
+    private static boolean hasFramePointers() {
+        try {
+            HotSpotDiagnosticMXBean flags =
+                    ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class);
+            return Boolean.parseBoolean(flags.getVMOption("PreserveFramePointer").getValue());
+        } catch (RuntimeException | LinkageError error) {
+            // A runtime without the module jdk.management, or another JVM.
+            return false;
+        }
     }
 
     private void read() {
