@@ -20,6 +20,7 @@ mod overhead;
 mod page;
 mod pages;
 mod plot;
+mod plugin;
 mod random;
 mod sampler;
 mod scale;
@@ -60,6 +61,7 @@ enum What {
     Marked(marked::Marked),
     OnOff(on_off::OnOff),
     Pages(pages::Pages),
+    Plugin(plugin::Plugin),
     Sampler(sampler::Sampler),
     Scale(scale::Scale),
     Sizing(sizing::Sizing),
@@ -80,6 +82,7 @@ fn main() -> Result<()> {
         What::Marked(marked) => marked.measure(&cli.results),
         What::OnOff(on_off) => on_off.measure(&cli.results),
         What::Pages(pages) => pages.run(&cli.results),
+        What::Plugin(plugin) => plugin.measure(&cli.results),
         What::Report(report) => report.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
         What::Scale(scale) => scale.measure(&cli.results),

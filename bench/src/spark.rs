@@ -90,6 +90,8 @@ pub enum Tool {
     None,
     /// unfuse's agent with its options (`rate=200`), and Spark settings (`key=value`).
     Unfuse(String, Vec<String>),
+    /// The Spark plugin, and Spark settings (`key=value`).
+    Plugin(Vec<String>),
     /// Other Java options and Spark settings (`key=value`).
     Other {
         /// For the driver's JVM.
@@ -382,6 +384,15 @@ impl Spark {
         let submit = bin.join("spark-submit");
         let mut command = match tool {
             Tool::None | Tool::Other { .. } => Command::new(submit),
+            Tool::Plugin(_) => {
+                let jar = self.unfuse.with_file_name("unfuse-spark.jar");
+                let mut command = Command::new(submit);
+                command.arg("--jars").arg(jar);
+                command.args(["--conf", "spark.plugins=io.unfuse.spark.UnfusePlugin"]);
+                let dir = format!("spark.unfuse.dir={}", profile.display());
+                command.arg("--conf").arg(dir);
+                command
+            }
             // Loads the agent directly, without `unfuse run`, because these are the agent's own options.
             Tool::Unfuse(options, _) => {
                 let agent = self.unfuse.with_file_name("libunfuse.so");
@@ -401,7 +412,7 @@ impl Spark {
                 .arg("--conf")
                 .arg(format!("spark.driver.extraJavaOptions={}", java.join(" ")));
         }
-        if let Tool::Unfuse(_, conf) | Tool::Other { conf, .. } = tool {
+        if let Tool::Unfuse(_, conf) | Tool::Plugin(conf) | Tool::Other { conf, .. } = tool {
             for setting in conf {
                 command.arg("--conf").arg(setting);
             }
