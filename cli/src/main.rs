@@ -41,6 +41,7 @@ enum Command {
     Resume(commands::pause::Resume),
     Report(commands::report::Report),
     Top(commands::top::Top),
+    Plan(commands::plan::Plan),
     Flame(commands::flame::Flame),
     Source(commands::source::Source),
     History(commands::history::History),
@@ -55,6 +56,7 @@ enum Command {
     Setup(commands::setup::Setup),
     Completions(commands::completions::Completions),
     Man(commands::man::Man),
+    Mcp(commands::mcp::Mcp),
     Agent(commands::agent::Agent),
     Launch(commands::launch::Launch),
 }
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Resume(resume) => resume.execute(),
         Command::Report(report) => report.execute(),
         Command::Top(top) => top.execute(),
+        Command::Plan(plan) => plan.execute(),
         Command::Flame(flame) => flame.execute(),
         Command::Source(source) => source.execute(),
         Command::History(history) => history.execute(),
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Setup(setup) => setup.execute(),
         Command::Completions(completions) => completions.execute(),
         Command::Man(man) => man.execute(),
+        Command::Mcp(mcp) => mcp.execute(),
         Command::Agent(agent) => agent.execute(),
         Command::Launch(launch) => launch.execute(),
     };

@@ -41,7 +41,7 @@ impl History {
     fn profiles(&self) -> Result<Vec<Profile>> {
         let mut profiles = Vec::new();
         for dir in &self.dirs {
-            for profile in found(dir)? {
+            for profile in profiles_in(dir)? {
                 profiles.push(open(&profile)?);
             }
         }
@@ -61,7 +61,7 @@ impl History {
 }
 
 /// The directory itself if it is a profile, otherwise the profiles in it.
-fn found(dir: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn profiles_in(dir: &Path) -> Result<Vec<PathBuf>> {
     if remote::is_uri(dir) || ProfileDir::is_at(dir) {
         return Ok(vec![dir.to_owned()]);
     }

@@ -71,6 +71,13 @@ pub(super) const GROUPS: &[Group] = &[
                 ],
             ),
             entry(
+                "plan",
+                [
+                    "unfuse plan unfuse-demo/profile",
+                    "unfuse plan unfuse-demo/profile --query 1 --all",
+                ],
+            ),
+            entry(
                 "flame",
                 [
                     "unfuse flame unfuse-demo/profile -o flame.svg",
@@ -177,6 +184,7 @@ pub(super) const GROUPS: &[Group] = &[
                     "unfuse man ~/.local/share/man/man1",
                 ],
             ),
+            entry("mcp", ["unfuse mcp unfuse-demo", "unfuse mcp ~/profiles"]),
             entry("agent", ["unfuse agent", "unfuse agent | grep -A1 rate="]),
         ],
     },

@@ -5,6 +5,7 @@ mod blame;
 mod export;
 mod fixture;
 mod impact;
+mod mcp;
 mod notice;
 mod plurals;
 mod report;
