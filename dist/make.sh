@@ -35,20 +35,9 @@ dist/plugin_jar.sh "$built" "$plugin"
 rm -rf "$archives"
 mkdir -p "$archives"
 
-# Installs the files below a prefix such as /usr or /opt/unfuse.
-tree() {
-    install -D -m 755 "$built/unfuse" "$1/bin/unfuse"
-    install -D -m 755 "$built/libunfuse.so" "$1/lib/unfuse/libunfuse.so"
-    local share="$1/share"
-    mkdir -p "$share/bash-completion/completions" "$share/zsh/site-functions" "$share/fish/vendor_completions.d" "$share/man"
-    "$built/unfuse" completions bash >"$share/bash-completion/completions/unfuse"
-    "$built/unfuse" completions zsh >"$share/zsh/site-functions/_unfuse"
-    "$built/unfuse" completions fish >"$share/fish/vendor_completions.d/unfuse.fish"
-    "$built/unfuse" man "$share/man/man1" 2>/dev/null
-}
-
+. dist/tree.sh
 name="unfuse-$version-linux-x86_64"
-tree "$archives/$name"
+tree "$built" "$archives/$name"
 cp LICENSE NOTICE README.md CHANGELOG.md "$archives/$name"
 cp "$plugin" "$archives/$name/lib/unfuse"
 tar_of() {
@@ -59,7 +48,7 @@ tar_of "$name-debug.tar.gz" "$built" unfuse.debug libunfuse.so.debug
 rm -r "${archives:?}/$name"
 
 deb="$archives/deb"
-tree "$deb/usr"
+tree "$built" "$deb/usr"
 gzip -9n "$deb/usr/share/man/man1/"*.1
 mv "$deb/usr/share/zsh/site-functions" "$deb/usr/share/zsh/vendor-completions"
 install -D -m 644 -t "$deb/usr/share/doc/unfuse" NOTICE README.md CHANGELOG.md
@@ -70,19 +59,7 @@ sed -e "s/@VERSION@/$version/" -e "s/@KIB@/$(du -sk "$deb/usr" | cut -f1)/" -e "
 dpkg-deb --root-owner-group --build "$deb" "$archives/unfuse_${version}_amd64.deb" >/dev/null
 rm -r "$deb"
 
-# A wheel has one folder for programs and another for the other files of a prefix.
-wheel="$archives/wheel"
-data="$wheel/unfuse-$version.data" info="$wheel/unfuse-$version.dist-info"
-tree "$data/data"
-mkdir -p "$data/scripts" "$info/licenses"
-mv "$data/data/bin/unfuse" "$data/scripts"
-rmdir "$data/data/bin"
-cp LICENSE NOTICE "$info/licenses"
-{ sed "s/@VERSION@/$version/" dist/wheel-metadata && cat README.md; } >"$info/METADATA"
-printf '%s\n' "Wheel-Version: 1.0" "Generator: unfuse" "Root-Is-Purelib: false" "Tag: py3-none-manylinux_${glibc/./_}_x86_64" \
-    >"$info/WHEEL"
-"$venv/bin/wheel" pack "$wheel" --dest-dir "$archives" >/dev/null
-rm -r "$wheel"
+dist/wheel.sh "$built" "$glibc" "$archives" "$venv/bin/python"
 
 # A Maven repository of one artifact, for `spark-submit --packages` and for an upload to your own repository.
 maven="$archives/maven/io/unfuse/unfuse-spark/$version"
