@@ -27,7 +27,6 @@ impl Hdfs {
     pub fn start(spark: &Path, dir: &Path) -> Self {
         let address = format!("127.0.0.1:{}", free_port());
         let conf = dir.join("hdfs-conf");
-        fs::create_dir_all(&conf).expect("a directory");
         let path = |name: &str| format!("file://{}", dir.join(name).display());
         let settings = [
             ("fs.defaultFS", format!("hdfs://{address}")),
@@ -39,39 +38,20 @@ impl Hdfs {
             ("dfs.datanode.ipc.address", "127.0.0.1:0".to_owned()),
             ("dfs.replication", "1".to_owned()),
         ];
-        let properties: String = settings
-            .iter()
-            .map(|(name, value)| {
-                format!("<property><name>{name}</name><value>{value}</value></property>")
-            })
-            .collect();
-        for file in ["core-site.xml", "hdfs-site.xml"] {
-            let text = format!("<configuration>{properties}</configuration>");
-            fs::write(conf.join(file), text).expect("a file");
-        }
-        let mut class_path = OsString::from(&conf);
-        for jars in [servers(), pyspark(spark).join("jars")] {
-            class_path.push(":");
-            class_path.push(jars.join("*"));
-        }
+        configure(&conf, &["core-site.xml", "hdfs-site.xml"], &settings);
         let server = |class: &str, log: &str| {
-            let log = File::create(dir.join(log)).expect("a log");
-            let mut command = Command::new("java");
-            command
-                .args(BRIEF)
-                .args(["-Xmx256m", "-cp"])
-                .arg(&class_path)
-                .arg(format!("org.apache.hadoop.hdfs.server.{class}"))
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(log);
-            command
+            server(
+                spark,
+                &conf,
+                &format!("hdfs.server.{class}"),
+                &dir.join(log),
+            )
         };
         let name_node = "namenode.NameNode";
         run(server(name_node, "format.log").args(["-format", "-nonInteractive"]));
         let mut hdfs = Self {
             address,
-            conf,
+            conf: conf.clone(),
             processes: Vec::new(),
         };
         hdfs.spawn(&mut server(name_node, "namenode.log"));
@@ -121,6 +101,40 @@ impl Drop for Hdfs {
             let _ = process.wait();
         }
     }
+}
+
+/// Writes files of Hadoop's settings.
+pub(crate) fn configure(conf: &Path, files: &[&str], settings: &[(&str, String)]) {
+    fs::create_dir_all(conf).expect("a directory");
+    let properties: String = settings
+        .iter()
+        .map(|(name, value)| {
+            format!("<property><name>{name}</name><value>{value}</value></property>")
+        })
+        .collect();
+    for file in files {
+        let text = format!("<configuration>{properties}</configuration>");
+        fs::write(conf.join(file), text).expect("a file");
+    }
+}
+
+/// A server of Hadoop, by its class below `org.apache.hadoop`, with its settings and its log.
+pub(crate) fn server(spark: &Path, conf: &Path, class: &str, log: &Path) -> Command {
+    let mut class_path = OsString::from(conf);
+    for jars in [servers(), pyspark(spark).join("jars")] {
+        class_path.push(":");
+        class_path.push(jars.join("*"));
+    }
+    let mut command = Command::new("java");
+    command
+        .args(BRIEF)
+        .args(["-Xmx256m", "-cp"])
+        .arg(&class_path)
+        .arg(format!("org.apache.hadoop.{class}"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(log).expect("a log"));
+    command
 }
 
 /// The directory with the servers' jar, in the cache directory.

@@ -4,10 +4,14 @@ mod archive;
 mod churn;
 mod cluster;
 mod consumers;
+mod container;
 mod hdfs;
 mod hot;
 mod jdk;
+mod notebook;
+mod plugin;
 mod processes;
+mod yarn;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,10 +24,14 @@ use serde_json::Value;
 pub use churn::{ChurnedClasses, ClassComparison};
 pub use cluster::{Cluster, executors, free_port, pyspark, wait_for};
 pub use consumers::Consumers;
+pub use container::Container;
 pub use hdfs::Hdfs;
 pub use hot::{HotTruth, check_hot, of_main};
 pub use jdk::{compile, compile_against, jdks};
+pub use notebook::Notebook;
+pub use plugin::plugin_submit;
 pub use processes::{Mark, signal, thread};
+pub use yarn::Yarn;
 
 /// How long tests wait for an expected event. Only failures take this long, on a busy machine too.
 pub const PATIENCE: Duration = Duration::from_secs(300);
@@ -199,6 +207,18 @@ pub fn without_archive(command: &mut Command) -> &mut Command {
     command
         .env_remove("SPARK_SUBMIT_OPTS")
         .env_remove("SPARK_LAUNCHER_OPTS")
+}
+
+/// Appends a command and its environment to one that runs it.
+pub fn with_command<'a>(outer: &'a mut Command, command: &Command) -> &'a mut Command {
+    outer.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
 }
 
 /// Lets a command find the programs of an installed Spark first.

@@ -1,13 +1,11 @@
 //! Who slows a query down: queries on real Spark with a known culprit. Containers need root.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
 use serde_json::Value;
-use unfuse_machine::cgroup::ControlGroup;
-use unfuse_tests::{ask_number, root, run, spark, spark_submit, unfuse};
+use unfuse_tests::{Container, ask_number, root, run, spark, spark_submit, unfuse};
 
 /// Runs `contention.py` under the profiler.
 fn contend(profile: &Path, options: &[&str], case: &str, rows: u64) {
@@ -213,53 +211,6 @@ fn a_process_outside_spark_is_found() {
         answer["suggestions"][0]["action"], "look-outside",
         "{answer:#}"
     );
-}
-
-/// A control group with a CPU limit, as a container has.
-struct Container(Vec<PathBuf>);
-
-impl Container {
-    fn with_cpus(cpus: f64) -> Self {
-        let name = format!("unfuse-blame-{}", std::process::id());
-        let group = ControlGroup::find(&name).expect("control groups");
-        let container = Self(group.dirs());
-        for dir in &container.0 {
-            fs::create_dir(dir).expect("a control group, which needs root");
-        }
-        for setting in group.cpus(cpus) {
-            setting.apply().expect("a limit");
-        }
-        container
-    }
-
-    /// The same command in this control group.
-    fn command(&self, command: &Command) -> Command {
-        let enter = "while [ \"$1\" != -- ]; do echo $$ > \"$1/cgroup.procs\" || exit 1; shift; done; shift; exec \"$@\"";
-        let mut inside = Command::new("sh");
-        inside.args(["-c", enter, "sh"]).args(&self.0).arg("--");
-        inside.arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => inside.env(name, value),
-                None => inside.env_remove(name),
-            };
-        }
-        inside
-    }
-}
-
-impl Drop for Container {
-    fn drop(&mut self) {
-        for dir in &self.0 {
-            // The kernel does not remove it before its last process has ended.
-            for _ in 0..300 {
-                if !dir.exists() || fs::remove_dir(dir).is_ok() {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        }
-    }
 }
 
 #[test]

@@ -2,41 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 use unfuse_tests::{
-    agent, ask_number, brief_driver, queries, queries_for, root, run, samples, spark, spark_alone,
-    spark_submit, top, without_archive,
+    agent, ask_number, brief_driver, plugin_submit, queries, queries_for, run, samples, spark,
+    spark_submit, top, with_command, without_archive,
 };
 
 use crate::bad_input::WITHOUT_PERF_EVENT;
 use crate::spark::{check_operators, fused_stages, is_in};
-
-/// The jar that `make plugin` makes.
-fn jar() -> PathBuf {
-    let jar = root().join("target/release/unfuse-spark.jar");
-    assert!(
-        jar.is_file(),
-        "{} is not built; run `make plugin`",
-        jar.display()
-    );
-    jar
-}
-
-/// `spark-submit` with the plugin and without `unfuse run`.
-fn submit(version: &str, profile: &Path, options: &[&str]) -> Command {
-    let mut command = spark_alone(&spark(version));
-    command
-        .arg("--jars")
-        .arg(jar())
-        .args(["--conf", "spark.plugins=io.unfuse.spark.UnfusePlugin"])
-        .arg("--conf")
-        .arg(format!("spark.unfuse.dir={}", profile.display()))
-        .args(options);
-    command
-}
 
 const LOCAL: [&str; 4] = ["--master", "local[2]", "--driver-memory", "3g"];
 
@@ -87,7 +63,7 @@ fn check_shares(plugin: &BTreeMap<String, u64>, flag: &BTreeMap<String, u64>) {
 }
 
 fn check_local(version: &str, profile: &Path, seconds: &str) {
-    let mut command = submit(version, profile, &LOCAL);
+    let mut command = plugin_submit(version, profile, &LOCAL);
     let text = stderr(queries(&mut command, seconds));
     assert_eq!(
         ours(&text),
@@ -123,7 +99,7 @@ fn spark_3_5_is_profiled_by_one_setting() {
 fn executors_load_the_plugin_themselves() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
-    let mut command = submit("4.3", &profile, &["--master", "local-cluster[2,1,1536]"]);
+    let mut command = plugin_submit("4.3", &profile, &["--master", "local-cluster[2,1,1536]"]);
     command
         .args(["--conf", "spark.executor.cores=1"])
         .args(["--conf", "spark.executor.memory=1g"])
@@ -156,7 +132,7 @@ fn brief(command: &mut Command) -> Vec<String> {
 
 /// A job whose JVM ends soon.
 fn brief_submit(profile: &Path, settings: &[&str]) -> Command {
-    let mut command = submit("4.3", profile, &LOCAL);
+    let mut command = plugin_submit("4.3", profile, &LOCAL);
     command.args(brief_driver());
     for setting in settings {
         command.args(["--conf", setting]);
@@ -183,19 +159,7 @@ fn a_job_runs_without_what_the_plugin_needs() {
     assert!(!profile.exists());
 }
 
-/// Appends a command and its environment to one that runs it.
-fn with_command<'a>(outer: &'a mut Command, command: &Command) -> &'a mut Command {
-    outer.arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => outer.env(name, value),
-            None => outer.env_remove(name),
-        };
-    }
-    outer
-}
-
-/// A directory that is mounted with `noexec`, as /tmp is on some nodes.
+/// Where programs may not run, as on nodes whose /tmp is mounted so.
 #[test]
 fn a_directory_without_programs_is_named() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -239,6 +203,23 @@ fn without_perf_event_there_are_tasks_and_no_samples() {
     assert!(!profile.join("samples").exists(), "there are samples");
 }
 
+/// As in a pod with the container runtime's own seccomp profile.
+#[test]
+fn without_perf_event_timers_take_samples_by_frame_pointers() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let mut command = plugin_submit("4.3", &profile, &LOCAL);
+    command.args(["--driver-java-options", "-XX:+PreserveFramePointer"]);
+    queries(&mut command, "3");
+    let mut outer = Command::new("python3");
+    outer.args(["-c", WITHOUT_PERF_EVENT]);
+    let text = stderr(with_command(&mut outer, &command));
+    let lines = ours(&text);
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0].contains("CPU timers inside the JVM"), "{text}");
+    check_operators(&profile, "the plugin with timers");
+}
+
 #[test]
 fn what_needs_the_flag_is_said() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -259,7 +240,7 @@ fn the_flag_counts_where_both_are_given() {
     let dir = tempfile::tempdir().expect("a directory");
     let (by_plugin, by_flag) = (dir.path().join("plugin"), dir.path().join("flag"));
     let flag = format!("-agentpath:{}=dir={}", agent().display(), by_flag.display());
-    let mut command = submit("4.3", &by_plugin, &LOCAL);
+    let mut command = plugin_submit("4.3", &by_plugin, &LOCAL);
     let lines = brief(command.args(["--driver-java-options", &flag]));
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("this JVM has -agentpath"), "{lines:?}");
