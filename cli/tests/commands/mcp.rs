@@ -59,7 +59,7 @@ fn an_assistant_reads_a_profile() {
     };
     assert_eq!(text(1), ("canonical\n", Some(false)));
     for (index, part) in [
-        (2, "generated.java:"),
+        (2, "  total"),
         (3, "HashAggregate"),
         (6, "aggregate"),
         (8, "hashAgg"),
