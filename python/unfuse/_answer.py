@@ -9,11 +9,13 @@ PARTS = 5
 LINES = 2
 # The part of the query's CPU time that a line has at least.
 LEAST = 0.02
+# Work of no operator is left out below this part of the CPU time and of the waits.
+SMALL = 0.005
 
 STYLE = """<style>
 .unfuse { font: 13px/1.45 system-ui, sans-serif; }
 .unfuse table { border-collapse: collapse; margin: .4em 0; }
-.unfuse td, .unfuse th { padding: 1px 8px; text-align: right; font-size: 13px; white-space: nowrap; }
+.unfuse td, .unfuse th { padding: 1px 8px; text-align: right; vertical-align: top; font-size: 13px; white-space: nowrap; }
 .unfuse th { font-weight: 500; opacity: .7; }
 .unfuse td:last-child, .unfuse th:last-child { text-align: left; max-width: 46em; overflow: hidden; text-overflow: ellipsis; }
 .unfuse .bar { text-align: left; width: 90px; }
@@ -91,8 +93,11 @@ class CellAnswer:
             depths[node["node_id"]] = depth if node["passes"] else depth + 1
             if not node["passes"]:
                 rows.append(_operator(node, depth))
-        headings = (_row(one, None, None, f'<span class="quiet">[{escape(one["name"])}]</span>')
-                    for one in self._plan["headings"])
+        headings = (
+            _row(one, None, None, f'<span class="quiet">[{escape(one["name"])}]</span>')
+            for one in self._plan["headings"]
+            if one["share"] >= SMALL or one["wait_s"] >= SMALL * (self._plan["wait_s"] or 0) > 0
+        )
         return (
             "<table><tr><th>CPU</th><th>share</th><th></th><th>waiting</th><th>rows</th><th>ns/row</th>"
             f"<th>operator</th></tr>{''.join(rows)}{''.join(headings)}</table>"

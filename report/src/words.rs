@@ -43,7 +43,7 @@ pub(crate) fn count(number: usize, one: &str) -> String {
 }
 
 /// With commas between thousands.
-fn thousands(number: usize) -> String {
+pub(crate) fn thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

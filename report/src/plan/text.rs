@@ -133,7 +133,7 @@ fn figures(own: &Share, rows: Option<i64>, ns_per_row: Option<f64>, waits: bool)
             100.0 * own.share_high
         ),
     };
-    let rows = rows.map_or_else(String::new, |rows| words::number(rows as f64));
+    let rows = rows.map_or_else(String::new, |rows| words::thousands(rows.max(0) as usize));
     let per_row = ns_per_row.filter(|_| own.samples > 0);
     let wait = match waits {
         true => format!(" {:>7.2}", own.wait_s),
