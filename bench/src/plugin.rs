@@ -18,10 +18,10 @@ use crate::stats;
 #[derive(Debug, Args)]
 pub struct Plugin {
     /// Pairs of runs: one JVM with the plugin, one with the flag
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 6)]
     runs: u32,
     /// Rounds of the queries in each JVM that count
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 2)]
     rounds: u32,
     /// Samples a second of CPU time
     #[arg(long, default_value_t = 500)]
@@ -36,7 +36,7 @@ pub struct Plugin {
 }
 
 /// Rounds before those that count: the compilers do not do the same in every run.
-const WARM_UP: u32 = 2;
+const WARM_UP: u32 = 1;
 /// Below this share an operator has no row of its own in the page.
 const LEAST: f64 = 0.02;
 const TOOLS: [&str; 2] = ["plugin", "flag"];
@@ -53,10 +53,15 @@ struct Query {
 impl Plugin {
     /// Measures and writes `plugin.md`.
     pub fn measure(&self, results: &Path) -> Result<()> {
-        if self.runs < 2 {
+        // The ways to divide the runs into two groups, of which this one and its mirror image are always as far apart.
+        let ways = (1..=self.runs).fold(1.0, |ways, n| {
+            ways * f64::from(self.runs + n) / f64::from(n)
+        });
+        if 2.0 / ways >= level(self.queries.len() + 1) {
             bail!(
-                "--runs {} is too few: two are needed for a comparison",
-                self.runs
+                "--runs {} is too few to find a difference in one of {} queries; use more runs or fewer queries",
+                self.runs,
+                self.queries.len() + 1
             );
         }
         let page = Measuring::begin(results, "plugin", &ATTRIBUTION)?;
@@ -200,8 +205,13 @@ impl Plugin {
     }
 }
 
+/// The share of ways below which one of several queries differs, with Bonferroni's correction.
+fn level(queries: usize) -> f64 {
+    0.05 / queries.max(1) as f64
+}
+
 fn figures(queries: &BTreeMap<String, Query>) -> Vec<Figure> {
-    let level = 0.05 / queries.len().max(1) as f64;
+    let level = level(queries.len());
     let differ = queries.values().filter(|query| query.ways_as_far() < level);
     let rows: Vec<_> = queries.values().flat_map(Query::operators).collect();
     let outside = rows
