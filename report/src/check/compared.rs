@@ -8,12 +8,14 @@ use super::answer::{Comparison, Measure, Query, Status, worst_first};
 use super::change::{Change, Samples, Value};
 use super::runs::{OperatorRun, OtherOperators, QueryRuns, Run};
 use crate::why::plan_text;
-use crate::words::name;
+use crate::words::{name, time};
 
 /// An operator with a smaller part of the CPU time of its query, before and now, is not compared.
 const LEAST: f64 = 0.01;
 /// A first run that took so many times as long as the others is one of code that was not compiled yet.
 const COLD: f64 = 1.5;
+/// Of how many operators that came the CPU time is named.
+const MOST_CAME: usize = 3;
 
 /// A query with what is known of its measures.
 #[derive(Debug)]
@@ -80,7 +82,7 @@ impl<'a> Compared<'a> {
         Self {
             before,
             now,
-            plan: plan(&other),
+            plan: plan(&other, now),
             measures,
         }
     }
@@ -260,8 +262,8 @@ fn shares(query: &QueryRuns) -> BTreeMap<&str, (i32, &str, f64)> {
     shares
 }
 
-/// What differs between the plans; none if nothing does.
-fn plan(other: &OtherOperators) -> Option<String> {
+/// What differs between the plans, with the CPU time of operators that came; none if nothing does.
+fn plan(other: &OtherOperators, now: &QueryRuns) -> Option<String> {
     let counts = |names: &mut dyn Iterator<Item = &String>| -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for name in names {
@@ -269,10 +271,26 @@ fn plan(other: &OtherOperators) -> Option<String> {
         }
         counts
     };
-    if !other.gone.is_empty() || !other.come.is_empty() {
-        let [gone, come] = [&other.gone, &other.come].map(|keys| counts(&mut keys.values()));
-        return Some(plan_text(&gone, &come));
+    if other.gone.is_empty() && other.come.is_empty() {
+        let changed = counts(&mut other.changed.iter().map(|changed| &changed.name));
+        return (!changed.is_empty()).then(|| plan_text(&changed, &changed));
     }
-    let changed = counts(&mut other.changed.iter().map(|changed| &changed.name));
-    (!changed.is_empty()).then(|| plan_text(&changed, &changed))
+    let [gone, come] = [&other.gone, &other.come].map(|keys| counts(&mut keys.values()));
+    let mut text = plan_text(&gone, &come);
+    let runs = now.good().count().max(1) as f64;
+    let all: f64 = now.good().map(|run| run.cpu_ns as f64).sum();
+    let shares = shares(now);
+    let mut came: Vec<_> = other
+        .come
+        .keys()
+        .filter_map(|key| shares.get(&**key))
+        .filter(|(_, _, share)| *share >= LEAST)
+        .collect();
+    came.sort_by(|(_, _, a), (_, _, b)| b.total_cmp(a));
+    for (at, (id, operator, share)) in came.into_iter().take(MOST_CAME).enumerate() {
+        let begin = if at == 0 { "; CPU time: " } else { ", " };
+        let spent = time((share * all / runs) as u64);
+        text += &format!("{begin}{} ({id}) {spent}", name(operator));
+    }
+    Some(text)
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use unfuse_format::counted;
+
 use super::answer::{Answer, MissingQuery, Status};
 use super::text::{Row, duration, for_each_row, headline, measure, percent, range, rows, word};
 use crate::text::shorten;
@@ -50,7 +52,8 @@ pub fn markdown(answer: &Answer, limit: usize) -> String {
         };
     }
     if rows.len() > limit {
-        let _ = writeln!(text, "\n{} more rows are not shown.", rows.len() - limit);
+        let more = counted(rows.len() - limit, "more row");
+        let _ = writeln!(text, "\n{more} (--limit)");
     }
     let plans = answer
         .queries

@@ -23,7 +23,8 @@ pub fn render(answer: &Answer, limit: usize) -> String {
         text += &line(row);
     }
     if rows.len() > limit {
-        let _ = writeln!(text, "… {} more rows (--limit)", rows.len() - limit);
+        let more = counted(rows.len() - limit, "more row");
+        let _ = writeln!(text, "… {more} (--limit)");
     }
     let replanned = answer
         .queries
@@ -83,6 +84,12 @@ pub(super) fn headline(answer: &Answer) -> String {
             };
             found.push(format!("{what} in {}", counted(queries, "query")));
         }
+    }
+    if answer.queries.is_empty() && found.is_empty() {
+        return format!(
+            "nothing to compare yet: {} has no runs of these queries",
+            answer.base
+        );
     }
     let found = match found.as_slice() {
         [] => "nothing to report".to_owned(),
