@@ -37,7 +37,7 @@ pub struct Check {
     #[arg(long, value_name = "DIR")]
     baseline: Option<PathBuf>,
     /// Add the runs of queries without a regression to the baseline; make it if it is not there
-    #[arg(long, requires = "baseline")]
+    #[arg(long, requires = "baseline", conflicts_with = "against")]
     update: bool,
     /// By how much a time may grow: a percentage, or a part below 1
     #[arg(long, default_value = "5%", value_name = "PERCENT")]
@@ -93,11 +93,11 @@ impl Check {
             Err(error) if !is_broken_pipe(&error) => return Err(error),
             _ => {}
         }
-        Ok(if answer.failed {
-            ExitCode::FAILURE
-        } else {
-            ExitCode::SUCCESS
-        })
+        if answer.failed {
+            crate::say!("unfuse: the check failed: a query failed or is slower than it may be");
+            return Ok(ExitCode::FAILURE);
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
     fn with_baseline(

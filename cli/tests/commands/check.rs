@@ -81,7 +81,7 @@ fn wrong_use_and_nothing_to_compare_have_their_own_exit_code() {
             &[FIXTURE, "--against", FIXTURE, "--max-regression", "5"],
             "write 5%",
         ),
-        (&[FIXTURE, "--against", FIXTURE, "--update"], "--baseline"),
+        (&[FIXTURE, "--against", FIXTURE, "--update"], "--update"),
         (&[FIXTURE, "--against", &other], "no query in common"),
         (&[FIXTURE, "--against", &empty], "has no SQL query"),
         (

@@ -322,8 +322,8 @@ fn notes_on_runs(compared: &[Compared<'_>], warm_up: usize) -> Vec<String> {
         count(all().map(Compared::has_cold_runs).collect()).filter(|_| warm_up == 0)
     {
         notes.push(format!(
-            "the first run of {queries} took more than 1.5 times as long as the others, which makes the ranges wide: \
-             --warm-up 1 leaves it out"
+            "the first run of {queries} took more than 1.5 times as long as the others, which makes the ranges wide; \
+             leave it out with --warm-up 1"
         ));
     }
     notes
