@@ -47,6 +47,7 @@ enum Command {
     History(commands::history::History),
     Export(commands::export::Export),
     Why(commands::why::Why),
+    Check(commands::check::Check),
     Blame(commands::blame::Blame),
     Skew(commands::skew::Skew),
     Impact(commands::impact::Impact),
@@ -65,6 +66,11 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
     let matches = help::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    // 1 is a regression.
+    let error_code = match cli.command {
+        Command::Check(_) => ExitCode::from(2),
+        _ => ExitCode::FAILURE,
+    };
     let result = match cli.command {
         Command::Run(run) => run.execute(),
         Command::Record(record) => record.execute(),
@@ -78,6 +84,7 @@ fn main() -> ExitCode {
         Command::History(history) => history.execute(),
         Command::Export(export) => export.execute(),
         Command::Why(why) => why.execute(),
+        Command::Check(check) => check.execute(),
         Command::Blame(blame) => blame.execute(),
         Command::Skew(skew) => skew.execute(),
         Command::Impact(impact) => impact.execute(),
@@ -97,7 +104,7 @@ fn main() -> ExitCode {
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             say!("unfuse: {e:#}");
-            ExitCode::FAILURE
+            error_code
         }
     }
 }

@@ -56,6 +56,24 @@ pub fn shorten(text: &str, room: usize) -> String {
     short
 }
 
+/// A text for an element or an attribute in XML; characters that XML 1.0 forbids become U+FFFD.
+pub fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\r' => out.push_str("&#13;"),
+            '\t' | '\n' => out.push(c),
+            c if c < ' ' || matches!(c, '\u{FFFE}' | '\u{FFFF}') => out.push('\u{FFFD}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// How a writer escapes such characters. Line feeds and tabs stay: they are ours, or [`line()`] has escaped them
 /// before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,6 +184,11 @@ mod tests {
         assert_eq!(line("größe → ok"), "größe → ok");
         assert_eq!(written(&["ü\t\n".as_bytes()], Form::Text), "ü\t\n");
         assert_eq!(written(&[b"a\xffb"], Form::Text), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn xml_has_no_markup_of_a_text() {
+        assert_eq!(xml("a<b>&\"\u{1}"), "a&lt;b&gt;&amp;&quot;\u{FFFD}");
     }
 
     proptest! {

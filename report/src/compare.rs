@@ -4,27 +4,54 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::Report;
-use crate::model::{Comparison, Pair, PairRow, QuerySummary, UnmatchedQuery};
+use crate::model::{Comparison, Cost, Pair, PairRow, QuerySummary, UnmatchedQuery};
 use crate::numbered::{Key, Numbered};
 use crate::query::{self, Costs};
 use unfuse_postprocess::{Operator, normalised};
 
 /// The runs of one query, as positions in the list.
-type Runs = Vec<usize>;
+pub(crate) type Runs = Vec<usize>;
 
 /// An operator or heading with its means over some runs.
-struct Row {
-    key: Key,
-    name: String,
+pub(crate) struct Row {
+    pub(crate) key: Key,
+    /// Number in the plan of the first run that has it; 0 for a heading.
+    pub(crate) id: i32,
+    pub(crate) name: String,
     detail: String,
-    heading: bool,
+    pub(crate) heading: bool,
     depth: usize,
-    ns: u64,
+    /// Own CPU time, ns.
+    pub(crate) ns: u64,
+    /// Samples of all runs.
+    pub(crate) samples: u64,
     /// Rows that it got or, if none, output in all runs; `None` if a run does not have the number.
-    rows: Option<i64>,
+    pub(crate) rows: Option<i64>,
 }
 
 impl Row {
+    fn new(name: &str, cost: Cost) -> Self {
+        Self {
+            key: Key::default(),
+            id: 0,
+            name: name.to_owned(),
+            detail: String::new(),
+            heading: false,
+            depth: 0,
+            ns: cost.cpu_ns,
+            samples: cost.samples,
+            rows: None,
+        }
+    }
+
+    /// Adds what it cost in another run.
+    fn add(&mut self, other: &Self) {
+        self.ns = self.ns.saturating_add(other.ns);
+        self.samples = self.samples.saturating_add(other.samples);
+        let rows = self.rows.zip(other.rows);
+        self.rows = rows.map(|(a, b)| a.saturating_add(b));
+    }
+
     /// CPU time for each row over `runs` runs, ns.
     fn ns_per_row(&self, runs: usize) -> Option<f64> {
         let rows = self.rows.filter(|rows| *rows > 0)?;
@@ -35,19 +62,10 @@ impl Row {
 pub(super) fn compare(before: &Report<'_>, after: &Report<'_>) -> Comparison {
     let (mut old, mut new) = (by_fingerprint(before), by_fingerprint(after));
     let mut pairs = Vec::new();
-    let both: Vec<String> = new
-        .keys()
-        .filter(|key| old.contains_key(*key))
-        .cloned()
-        .collect();
-    for key in both {
-        if let (Some(old), Some(new)) = (old.remove(&key), new.remove(&key)) {
-            pairs.push(pair(before, &old, after, &new, false));
-        }
-    }
-    for (old_key, new_key) in same_descriptions(before, &old, after, &new) {
+    for (old_key, new_key) in same_queries(&descriptions(before, &old), &descriptions(after, &new))
+    {
         if let (Some(old), Some(new)) = (old.remove(&old_key), new.remove(&new_key)) {
-            pairs.push(pair(before, &old, after, &new, true));
+            pairs.push(pair(before, &old, after, &new, old_key != new_key));
         }
     }
     pairs.sort_by_key(|pair| std::cmp::Reverse(pair.after_ns.abs_diff(pair.before_ns)));
@@ -75,32 +93,40 @@ fn by_fingerprint(report: &Report<'_>) -> BTreeMap<String, Runs> {
     groups
 }
 
-/// Matches queries whose plans differ if their description is unique on both sides.
-fn same_descriptions(
-    before: &Report<'_>,
-    old: &BTreeMap<String, Runs>,
-    after: &Report<'_>,
-    new: &BTreeMap<String, Runs>,
+/// The description of each query, without what differs between runs, by fingerprint.
+fn descriptions(report: &Report<'_>, groups: &BTreeMap<String, Runs>) -> BTreeMap<String, String> {
+    let text = |runs: &Runs| {
+        let first = queries(report, runs).next();
+        first.map_or_else(String::new, |query| normalised(&query.description))
+    };
+    groups
+        .iter()
+        .map(|(key, runs)| (key.clone(), text(runs)))
+        .collect()
+}
+
+/// Matches queries before with those now, each given as its description by its fingerprint: those with the same
+/// fingerprint, then those whose plans differ if their description is unique among the rest on both sides.
+pub(crate) fn same_queries(
+    old: &BTreeMap<String, String>,
+    new: &BTreeMap<String, String>,
 ) -> Vec<(String, String)> {
-    let only = |report: &Report<'_>, groups: &BTreeMap<String, Runs>| {
+    let both = new.keys().filter(|key| old.contains_key(*key));
+    let mut pairs: Vec<(String, String)> = both.map(|key| (key.clone(), key.clone())).collect();
+    let only = |texts: &BTreeMap<String, String>, others: &BTreeMap<String, String>| {
         let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (key, runs) in groups {
-            let text = queries(report, runs)
-                .next()
-                .map(|query| normalised(&query.description));
-            by_text
-                .entry(text.unwrap_or_default())
-                .or_default()
-                .push(key.clone());
+        for (key, text) in texts.iter().filter(|(key, _)| !others.contains_key(*key)) {
+            by_text.entry(text.clone()).or_default().push(key.clone());
         }
         by_text.retain(|text, keys| keys.len() == 1 && !text.is_empty());
         by_text
     };
-    let old = only(before, old);
-    only(after, new)
+    let of_old = only(old, new);
+    let by_text = only(new, old)
         .into_iter()
-        .filter_map(|(text, keys)| Some((old.get(&text)?[0].clone(), keys[0].clone())))
-        .collect()
+        .filter_map(|(text, keys)| Some((of_old.get(&text)?[0].clone(), keys[0].clone())));
+    pairs.extend(by_text);
+    pairs
 }
 
 fn pair(before: &Report<'_>, old: &Runs, after: &Report<'_>, new: &Runs, replanned: bool) -> Pair {
@@ -154,7 +180,7 @@ fn pair_row(row: &Row, before_ns: Option<u64>, after_ns: Option<u64>) -> PairRow
 }
 
 /// Operators in the order of the plan, then headings.
-fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
+pub(crate) fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut positions: HashMap<Key, usize> = HashMap::new();
     for run in runs {
@@ -163,37 +189,36 @@ fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
         let plan = part.plan(report.profile);
         let mut depths: Vec<usize> = Vec::new();
         let mut numbered = Numbered::default();
-        let mut add =
-            |name: &str, detail: &str, heading: bool, depth: usize, ns: u64, count: Option<i64>| {
-                let key = numbered.key(normalised(&format!("{name}\n{detail}")));
-                let index = *positions.entry(key.clone()).or_insert_with(|| {
-                    rows.push(Row {
-                        key,
-                        name: name.to_owned(),
-                        detail: detail.to_owned(),
-                        heading,
-                        depth,
-                        ns: 0,
-                        rows: Some(0),
-                    });
-                    rows.len() - 1
-                });
-                let row = &mut rows[index];
-                row.ns = row.ns.saturating_add(ns);
-                row.rows = row.rows.zip(count).map(|(a, b)| a.saturating_add(b));
-            };
+        let mut add = |mut row: Row| {
+            row.key = numbered.key(normalised(&format!("{}\n{}", row.name, row.detail)));
+            match positions.get(&row.key) {
+                Some(index) => rows[*index].add(&row),
+                None => {
+                    positions.insert(row.key.clone(), rows.len());
+                    rows.push(row);
+                }
+            }
+        };
         let counts = query::rows(report.profile, part);
         let nodes = plan.map_or(&[][..], |plan| &plan.nodes);
         for (index, (node, share)) in nodes.iter().zip(&costs.nodes).enumerate() {
             let depth = node.parent.map_or(0, |parent| depths[parent] + 1);
             depths.push(depth);
-            let ns = share.cost.cpu_ns;
             let works = !Operator::from_name(&node.operator).passes;
             let count = counts.got[index].or(counts.out[index]).filter(|_| works);
-            add(&node.operator, &node.detail, false, depth, ns, count);
+            add(Row {
+                id: node.id,
+                detail: node.detail.clone(),
+                depth,
+                rows: count,
+                ..Row::new(&node.operator, share.cost)
+            });
         }
         for (name, share) in &costs.headings {
-            add(name, "", true, 0, share.cost.cpu_ns, None);
+            add(Row {
+                heading: true,
+                ..Row::new(name, share.cost)
+            });
         }
     }
     for row in &mut rows {

@@ -6,6 +6,7 @@
 mod analyses;
 pub mod blame;
 mod bundle;
+pub mod check;
 mod compare;
 mod error;
 mod families;

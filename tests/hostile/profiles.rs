@@ -213,6 +213,11 @@ pub(crate) fn commands(profile: &Hostile, dir: &Path) -> Vec<Case> {
             true,
         );
     }
+    for form in ["--junit", "--markdown"] {
+        let arguments = ["check", &path, "--against", &path, form, "-"];
+        add(&arguments, None, false);
+    }
+    add(&["check", &path, "--against", &path, "--json"], None, false);
     add(&["blame", &path], None, false);
     add(
         &[

@@ -20,27 +20,55 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Repetitions of one measurement.
+/// Repetitions of one measurement, as their mean.
 #[derive(Clone, Debug)]
-pub(crate) struct Sample {
-    pub(crate) count: usize,
+pub struct Sample {
     pub(crate) mean: f64,
     /// Variance of the mean; none for a single repetition.
     variance: Option<f64>,
+    /// Degrees of freedom of the variance.
+    freedom: f64,
 }
 
 impl Sample {
     /// The sample of at least one value.
-    pub(crate) fn from_values(values: &[f64]) -> Self {
+    pub fn from_values(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         Self {
-            count: values.len(),
             mean,
             variance: (values.len() > 1).then(|| squares / (count - 1.0) / count),
+            freedom: count - 1.0,
         }
     }
+
+    /// A mean whose variance comes from elsewhere, with the degrees of freedom of that; infinite if it is known exactly.
+    pub fn from_variance(mean: f64, variance: f64, freedom: f64) -> Self {
+        Self {
+            mean,
+            variance: Some(variance),
+            freedom,
+        }
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// The variance of the mean; none for a single repetition.
+    pub fn variance(&self) -> Option<f64> {
+        self.variance
+    }
+}
+
+/// The interval of the mean of `after` less that of `before` (Welch), if `together` intervals must hold at once
+/// (Bonferroni); none if a variance is not known.
+pub fn difference(before: &Sample, after: &Sample, together: usize) -> Option<Interval> {
+    let samples = [before.clone(), after.clone()];
+    let [old, new] = [0, 1].map(|group| Estimate::mean(&samples, group));
+    new.minus(&old).interval(&samples, together)
 }
 
 /// A value with its derivative by each group's mean.
@@ -96,14 +124,15 @@ impl Estimate {
             }
             let part = slope * slope * sample.variance?;
             variance += part;
-            weights += part * part / (sample.count as f64 - 1.0);
+            weights += part * part / sample.freedom;
         }
-        // Equal repetitions leave no uncertainty; below, squares of variances would underflow.
-        let half = if weights > 0.0 {
-            quantile(variance * variance / weights, together) * variance.sqrt()
+        // Without weights, all variances are known exactly, or so small that their squares underflow.
+        let freedom = if weights > 0.0 {
+            variance * variance / weights
         } else {
-            variance.sqrt()
+            f64::INFINITY
         };
+        let half = quantile(freedom, together) * variance.sqrt();
         half.is_finite().then_some(Interval {
             low: self.value - half,
             high: self.value + half,
@@ -114,9 +143,10 @@ impl Estimate {
 /// Quantile of Student's t for two-sided intervals.
 fn quantile(freedom: f64, together: usize) -> f64 {
     let outside = (1.0 - CONFIDENCE) / together.max(1) as f64;
-    // Every group has at least one degree, so only rounding can be below it.
-    StudentsT::new(0.0, 1.0, freedom.max(1.0)).map_or(f64::INFINITY, |distribution| {
-        distribution.inverse_cdf(1.0 - outside / 2.0)
+    // Every group has at least one degree, so only rounding can be below it. Above the limit it is the normal distribution.
+    StudentsT::new(0.0, 1.0, freedom.clamp(1.0, 1e6)).map_or(f64::INFINITY, |distribution| {
+        // From below: near 1 the argument has too few digits.
+        -distribution.inverse_cdf(outside / 2.0)
     })
 }
 
@@ -131,6 +161,9 @@ mod tests {
         }
         // 0.05 / 5 outside: the 99% column.
         assert!((quantile(10.0, 5) - 3.169).abs() < 1e-3);
+        // That of the normal distribution.
+        assert!((quantile(f64::INFINITY, 1) - 1.960).abs() < 1e-3);
+        assert!((quantile(f64::INFINITY, 1000) - 4.056).abs() < 1e-2);
     }
 
     #[test]
@@ -154,6 +187,20 @@ mod tests {
         );
         let sure = ratio.interval(&samples, 1).unwrap();
         assert_eq!((sure.low, sure.high), (2.0, 2.0));
+    }
+
+    #[test]
+    fn a_difference_has_the_interval_of_welch() {
+        // Variances of the means 1 and 4/3, with 2 degrees each: 3.919 degrees of freedom, t = 2.798.
+        let before = Sample::from_values(&[1.0, 1.0 + 3f64.sqrt(), 1.0 + 2.0 * 3f64.sqrt()]);
+        let after = Sample::from_values(&[5.0, 7.0, 9.0]);
+        let found = difference(&before, &after, 1).unwrap();
+        let middle = 6.0 - 3f64.sqrt();
+        assert!((f64::midpoint(found.low, found.high) - middle).abs() < 1e-9);
+        assert!((found.high - middle - 4.27).abs() < 0.01, "{found:?}");
+        let known = Sample::from_variance(0.0, 1.0, f64::INFINITY);
+        let found = difference(&known, &Sample::from_variance(1.0, 0.0, f64::INFINITY), 1);
+        assert!((found.unwrap().high - 2.96).abs() < 1e-2);
     }
 
     #[test]

@@ -54,7 +54,7 @@ mod verdict;
 pub use advice::{Suggestion, Thresholds};
 pub use analysis::{Analysis, Improvement, MissingIndicator, SchemeTime};
 pub use error::{InputError, TableError};
-pub use estimate::{CONFIDENCE, Interval};
+pub use estimate::{CONFIDENCE, Interval, Sample, difference};
 pub use indicators::Indicator;
 pub use runs::{CpuCounters, Run, Runs, Utilisation};
 pub use scheme::{Resource, Scheme};

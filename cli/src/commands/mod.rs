@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod blame;
+pub mod check;
 pub mod completions;
 pub mod demo;
 pub mod doctor;

@@ -118,6 +118,13 @@ pub(super) const GROUPS: &[Group] = &[
                 ],
             ),
             entry(
+                "check",
+                [
+                    "unfuse check prof --against unfuse-demo/profile --max-regression 10%",
+                    "unfuse check prof --baseline perf --update --junit check.xml",
+                ],
+            ),
+            entry(
                 "blame",
                 [
                     "unfuse blame unfuse-demo/profile",

@@ -2,6 +2,7 @@
 //! linked once.
 
 mod blame;
+mod check;
 mod export;
 mod fixture;
 mod impact;

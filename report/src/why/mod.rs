@@ -24,6 +24,7 @@ use difference::{Side, difference};
 use parts::{Executors, Run};
 
 pub use text::render;
+pub(crate) use words::plan_text;
 
 /// What the parts of an answer are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -10,7 +10,7 @@ use crate::numbered::Key;
 use crate::words::{name, waited_for};
 
 /// `BroadcastHashJoin became SortMergeJoin, 2 Exchange, 2 Sort`.
-pub(super) fn plan_text(gone: &BTreeMap<String, usize>, come: &BTreeMap<String, usize>) -> String {
+pub(crate) fn plan_text(gone: &BTreeMap<String, usize>, come: &BTreeMap<String, usize>) -> String {
     let list = |names: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>| -> String {
         let more = names.iter().filter_map(|(operator, count)| {
             let more = count.saturating_sub(other.get(operator).copied().unwrap_or(0));

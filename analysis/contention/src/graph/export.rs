@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde::Serialize;
+use unfuse_postprocess::plain;
 
 use super::{Edge, Graph, Node, Note};
 use crate::QueryId;
@@ -46,7 +47,7 @@ impl Graph {
         ));
         for (index, node) in self.nodes.iter().enumerate() {
             let (seconds, responsibility) = totals(node);
-            let (level, label) = (node.key.level(), xml_text(&node.label));
+            let (level, label) = (node.key.level(), plain::xml(&node.label));
             line(
                 &mut xml,
                 format_args!(
@@ -119,24 +120,6 @@ fn line(text: &mut String, line: std::fmt::Arguments) {
     writeln!(text, "{line}").expect("writing to a string");
 }
 
-/// XML text; characters that XML 1.0 forbids become U+FFFD.
-fn xml_text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\r' => out.push_str("&#13;"),
-            '\t' | '\n' => out.push(c),
-            c if c < ' ' || matches!(c, '\u{FFFE}' | '\u{FFFF}') => out.push('\u{FFFD}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// A Cypher string literal on one line, in single quotes.
 fn cypher_text(text: &str) -> String {
     let mut out = String::from("'");
@@ -161,7 +144,6 @@ mod tests {
 
     #[test]
     fn names_cannot_break_out() {
-        assert_eq!(xml_text("a<b>&\"\u{1}"), "a&lt;b&gt;&amp;&quot;\u{FFFD}");
         assert_eq!(
             cypher_text("it's \\ a\nb\u{1}"),
             "'it\\'s \\\\ a\\nb\\u0001'"

@@ -1,0 +1,83 @@
+//! `unfuse check` on the same job twice, and on one whose filter does more work.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use unfuse_tests::{brief_driver, root, run, spark, spark_submit, tpch, unfuse};
+
+/// Records the program with as many hashes in its filter.
+fn record(profile: &Path, hashes: u32) {
+    let spark = spark("4.3");
+    let options = brief_driver();
+    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
+    options.extend(["--master", "local[2]"]);
+    run(spark_submit(&spark, profile, &options)
+        .arg(root().join("tests/programs/check.py"))
+        .arg(tpch("0.2"))
+        .args(["6", &hashes.to_string()]));
+}
+
+fn check(profile: &Path, base: &Path, limit: &str, junit: &Path) -> (Output, Value) {
+    let output = unfuse()
+        .arg("check")
+        .arg(profile)
+        .arg("--against")
+        .arg(base)
+        .args([
+            "--warm-up",
+            "1",
+            "--json",
+            "--max-regression",
+            limit,
+            "--junit",
+        ])
+        .arg(junit)
+        .output()
+        .expect("unfuse runs");
+    let answer = serde_json::from_slice(&output.stdout).expect("JSON");
+    (output, answer)
+}
+
+#[test]
+fn a_slower_filter_fails_the_check_and_the_same_job_does_not() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [base, same, slower, junit] =
+        ["base", "same", "slower", "check.xml"].map(|name| home.path().join(name));
+    record(&base, 1);
+    record(&same, 1);
+    record(&slower, 4);
+    // Wall times depend on what else runs.
+    let (output, answer) = check(&same, &base, "60%", &junit);
+    assert_eq!(output.status.code(), Some(0), "{answer:#}");
+    let (output, answer) = check(&slower, &base, "20%", &junit);
+    assert_eq!(output.status.code(), Some(1), "{answer:#}");
+    let query = &answer["queries"][0];
+    assert_eq!(query["name"], "quantity by flag", "{answer:#}");
+    assert_eq!(
+        (&query["runs_before"], &query["runs_now"]),
+        (&5.into(), &5.into())
+    );
+    let comparisons = query["comparisons"].as_array().expect("comparisons");
+    let found = |measure: &str, operator: &str| {
+        comparisons.iter().any(|of| {
+            let is_operator = of["operator"]
+                .as_str()
+                .unwrap_or_default()
+                .starts_with(operator);
+            of["measure"] == measure && is_operator && of["status"] == "regression"
+        })
+    };
+    assert!(
+        found("cpu", "") && found("operator", "Filter"),
+        "{answer:#}"
+    );
+    // The parser of Python's library refuses what is not well-formed.
+    let program = "import sys, xml.etree.ElementTree as tree\n\
+                   print(*[case.get('name') for case in tree.parse(sys.argv[1]).iter('testcase') if case.find('failure') is not None], sep='\\n')";
+    let output = run(Command::new("python3").args(["-c", program]).arg(&junit));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout).trim(),
+        "quantity by flag"
+    );
+}
