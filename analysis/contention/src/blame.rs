@@ -51,8 +51,17 @@ pub(crate) struct Wait<'a> {
     blocked: f64,
     /// δr of eq. 7.
     units: f64,
-    /// Rate of each user, units a second.
-    rates: &'a [(Source, f64)],
+    /// The culprits.
+    by: Blamed<'a>,
+}
+
+/// Who is to blame for a wait.
+#[derive(Clone, Copy)]
+enum Blamed<'a> {
+    /// A single cause, whatever others used.
+    One(Source),
+    /// All users, with their rates in units a second.
+    Users(&'a [(Source, f64)]),
 }
 
 impl Wait<'_> {
@@ -90,31 +99,33 @@ pub(crate) fn each_wait(
         let users = Users::new(workload, &cell);
         for victim in cell.tasks.iter().filter(of_victims) {
             for (kind, blocked) in victim.blocked.iter().filter(|(_, blocked)| **blocked > 0.0) {
-                let units = match kind {
-                    Kind::Pause => {
-                        rates.clear();
-                        rates.push((Source::Known(collects.stopped(&cell)), 1.0));
-                        // There is a single culprit, whatever the task got.
-                        1.0
-                    }
-                    // Waiting for slots is measured by the slots that others hold.
-                    kind if kind.is_for_slots() => {
-                        users.against(victim, false, &mut rates);
-                        usual.units(victim, &cell)
-                    }
-                    _ => {
-                        users.against(victim, options.own_tasks, &mut rates);
-                        usual.units(victim, &cell)
-                    }
-                };
-                tell(&Wait {
+                let wait = |blocked: f64, by| Wait {
                     cell: &cell,
                     stage: victim.stage,
                     kind: *kind,
-                    blocked: *blocked,
-                    units,
-                    rates: &rates,
-                });
+                    blocked,
+                    units: usual.units(victim, &cell),
+                    by,
+                };
+                let one = |process| Blamed::One(Source::Known(process));
+                let mut left = *blocked;
+                if *kind == Kind::Pause {
+                    tell(&wait(left, one(collects.stopped(&cell))));
+                    continue;
+                }
+                if *kind == Kind::RunQueue {
+                    let causes;
+                    (causes, left) = cell.triage(workload, victim.task, left);
+                    for (process, seconds) in causes {
+                        tell(&wait(seconds, one(process)));
+                    }
+                }
+                if left > 0.0 {
+                    // Waiting for slots is measured by the slots that others hold.
+                    let own_tasks = options.own_tasks && !kind.is_for_slots();
+                    users.against(victim, own_tasks, &mut rates);
+                    tell(&wait(left, Blamed::Users(&rates)));
+                }
             }
         }
     }
@@ -134,7 +145,9 @@ fn reach(workload: &Workload, victims: &BTreeSet<StageId>) -> Option<Reach> {
 /// Blame toward one victim vertex as it adds up.
 #[derive(Default)]
 pub(crate) struct Shares {
-    /// Blocked seconds with a culprit.
+    /// Blocked seconds by a single cause.
+    by_one: BTreeMap<Source, f64>,
+    /// Blocked seconds that users share.
     blocked: f64,
     /// β of eq. 9 by source, or seconds with [`Split::ByWindow`].
     blame: HashMap<Source, f64, ahash::RandomState>,
@@ -146,19 +159,25 @@ impl Shares {
     /// Adds a part (0 to 1) of a wait, as if its window ended there.
     pub(crate) fn add(&mut self, wait: &Wait<'_>, part: f64, split: Split) {
         let blocked = wait.blocked * part;
-        let total: f64 = wait.rates.iter().map(|(_, rate)| rate).sum();
+        let rates = match wait.by {
+            Blamed::One(source) => {
+                *self.by_one.entry(source).or_default() += blocked;
+                return;
+            }
+            Blamed::Users(rates) => rates,
+        };
+        let total: f64 = rates.iter().map(|(_, rate)| rate).sum();
         if total <= 0.0 || wait.units <= 0.0 {
             self.unaccounted += blocked;
             return;
         }
         self.blocked += blocked;
         let factor = match split {
-            Split::Pooled if wait.kind == Kind::Pause => blocked,
             // A ratio: cutting a window shortens both.
             Split::Pooled => wait.blocked / wait.units,
             Split::ByWindow => blocked / total,
         };
-        for (source, rate) in wait.rates {
+        for (source, rate) in rates {
             *self.blame.entry(*source).or_default() += factor * rate;
         }
     }
@@ -172,10 +191,11 @@ impl Shares {
         for (_, blame) in &mut seconds {
             *blame = *blame / total * self.blocked;
         }
-        if self.unaccounted > 0.0 {
-            match seconds.last_mut() {
-                Some((Source::Unknown, seconds)) => *seconds += self.unaccounted,
-                _ => seconds.push((Source::Unknown, self.unaccounted)),
+        let unaccounted = (self.unaccounted > 0.0).then_some((Source::Unknown, self.unaccounted));
+        for (source, more) in self.by_one.into_iter().chain(unaccounted) {
+            match seconds.binary_search_by_key(&source, |(source, _)| *source) {
+                Ok(at) => seconds[at].1 += more,
+                Err(at) => seconds.insert(at, (source, more)),
             }
         }
         seconds

@@ -68,6 +68,19 @@ pub struct Cell {
     pub known: BTreeMap<KnownProcess, f64>,
     /// Units of the capacity without a known user.
     pub unknown: f64,
+    /// For the CPU: what held tasks back.
+    pub withheld: Vec<WithheldPart>,
+}
+
+/// The part of run-queue waits that no neighbour caused, see [`Withheld`](crate::Withheld).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WithheldPart {
+    /// The cause.
+    pub process: KnownProcess,
+    /// Whose tasks; all of the host without an executor.
+    pub executor: Option<Executor>,
+    /// Of what the causes before it left, 0 to 1.
+    pub part: f64,
 }
 
 impl Cell {
@@ -100,7 +113,29 @@ impl Cell {
             tasks,
             known,
             unknown: (possible - used).max(0.0),
+            withheld: Vec::new(),
         }
+    }
+
+    /// Divides a task's run-queue wait in seconds: the causes that are no neighbours with their parts, and what is left
+    /// for neighbours. All add up to the wait.
+    pub fn triage(
+        &self,
+        workload: &Workload,
+        task: TaskId,
+        blocked: f64,
+    ) -> (Vec<(KnownProcess, f64)>, f64) {
+        let executor = workload.task(task).map(|task| task.executor);
+        let mut left = blocked;
+        let own =
+            |withheld: &&WithheldPart| withheld.executor.is_none_or(|of| executor == Some(of));
+        let causes = self.withheld.iter().filter(own).map(|withheld| {
+            let seconds = left * withheld.part.clamp(0.0, 1.0);
+            left -= seconds;
+            (withheld.process, seconds)
+        });
+        let causes = causes.filter(|(_, seconds)| *seconds > 0.0).collect();
+        (causes, left)
     }
 
     /// S of eq. 4 for a task: by which factor it got the resource more slowly than alone. Infinite if it got nothing.

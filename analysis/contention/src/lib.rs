@@ -67,12 +67,12 @@ mod timeline;
 mod windows;
 mod workload;
 
-pub use cell::{CapacityBasis, Cell, CellCulprit, TaskUse};
+pub use cell::{CapacityBasis, Cell, CellCulprit, TaskUse, WithheldPart};
 pub use critical_path::critical_path;
 pub use culprit::{Culprit, Source};
 pub use error::InputError;
 pub use graph::{ByVictim, Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
-pub use ids::{Executor, HostId, QueryId, StageId, TaskId};
+pub use ids::{Executor, HostId, ProcessId, QueryId, StageId, TaskId};
 pub use input::{BlockedTime, CsvError, INTERVALS_CSV, Input, StageIndex, from_csv, from_profile};
 pub use options::{Options, Split, VictimStages};
 pub use questions::{By, Entity, Filter, RankingRow, culprits, hot_resources, slow_nodes, top};
@@ -80,8 +80,8 @@ pub use ratp::Ratp;
 pub use resource::{Kind, KnownProcess, Resource};
 pub use rules::{Evidence, Suggestion, Thresholds, suggestions};
 pub use tables::{
-    Capacity, Heartbeat, Host, Idle, Interval, KnownUse, OperatorShare, Query, Span, Stage, Tables,
-    Task,
+    Capacity, Heartbeat, Host, Idle, Interval, KnownUse, NamedProcess, OperatorShare, Query, Span,
+    Stage, Tables, Task, Withheld,
 };
 pub use timeline::{Slice, Timeline};
 pub use windows::{cells, windows};

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ProcessId;
+
 /// A resource of a host. Its unit is whatever makes "units a second" a rate that has a capacity.
 ///
 /// | resource | unit | capacity, units a second |
@@ -159,6 +161,12 @@ pub enum KnownProcess {
     ExternalIo,
     /// Network use of the host outside all tasks.
     ExternalNetwork,
+    /// A process outside Spark with a name: a part of what would be external otherwise.
+    Outside(ProcessId),
+    /// The CPU limit of the tasks' own control group, while it held them back: no neighbour used that time.
+    OwnLimit,
+    /// The hypervisor, while it gave the host's CPUs to other machines (steal).
+    Hypervisor,
 }
 
 impl KnownProcess {
@@ -172,7 +180,8 @@ impl KnownProcess {
         }
     }
 
-    /// Its name in the paper.
+    /// Its name, in the paper if that has it. For a process with a name of its own, see
+    /// [`Workload::process_name`](crate::Workload::process_name).
     pub fn name(self) -> &'static str {
         match self {
             KnownProcess::Gc => "GC_Q",
@@ -180,6 +189,9 @@ impl KnownProcess {
             KnownProcess::ExternalCpu => "External-CPU",
             KnownProcess::ExternalIo => "External-IO",
             KnownProcess::ExternalNetwork => "External-Network",
+            KnownProcess::Outside(_) => "External process",
+            KnownProcess::OwnLimit => "Own limit",
+            KnownProcess::Hypervisor => "Hypervisor",
         }
     }
 }

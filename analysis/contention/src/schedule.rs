@@ -20,6 +20,8 @@ pub(crate) struct HostRows {
     pub(crate) known: Vec<Timed>,
     /// What lay idle.
     pub(crate) idle: Vec<Timed>,
+    /// What held its tasks back.
+    pub(crate) withheld: Vec<Timed>,
 }
 
 /// The rows of each host that has tasks, and the tasks of each stage.
@@ -65,6 +67,11 @@ impl Schedule {
                 push(&mut host.idle, row.span, at);
             }
         }
+        for (at, row) in tables.withheld.iter().enumerate() {
+            if let Some(host) = schedule.hosts.get_mut(&row.host) {
+                push(&mut host.withheld, row.span, at);
+            }
+        }
         schedule.sort();
         schedule.cut_at_heartbeats(tables);
         schedule
@@ -78,8 +85,9 @@ impl Schedule {
                 tasks,
                 known,
                 idle,
+                withheld,
             } = host;
-            for rows in [intervals, tasks, known, idle] {
+            for rows in [intervals, tasks, known, idle, withheld] {
                 rows.sort_by_key(|(span, _)| span.start);
             }
             cuts.sort_unstable();

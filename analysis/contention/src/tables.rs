@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Executor, HostId, Kind, KnownProcess, QueryId, Resource, StageId, TaskId};
+use crate::{Executor, HostId, Kind, KnownProcess, ProcessId, QueryId, Resource, StageId, TaskId};
 
 /// A span in one host's clock, ns; the end is exclusive.
 ///
@@ -197,6 +197,34 @@ pub struct KnownUse {
     pub units: f64,
 }
 
+/// The name of a process outside Spark.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NamedProcess {
+    /// Its id.
+    pub id: ProcessId,
+    /// Its name for users.
+    pub name: String,
+}
+
+/// CPU time that no neighbour used: something held tasks back while they waited for a CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Withheld {
+    /// The host.
+    pub host: HostId,
+    /// The tasks that it held back; all of the host without an executor.
+    #[serde(default)]
+    pub executor: Option<Executor>,
+    /// What held them back: [`KnownProcess::OwnLimit`] or [`KnownProcess::Hypervisor`]. Limits come before hypervisors:
+    /// what is not running because of its own limit would not run on any machine.
+    pub process: KnownProcess,
+    /// The span.
+    pub span: Span,
+    /// The part of these tasks' run-queue waits that it caused, of what the causes before it left; 0 to 1.
+    pub part: f64,
+    /// CPU seconds by which the capacity of the host was smaller.
+    pub units: f64,
+}
+
 /// A moment at which a host reported; windows are cut there (section 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
@@ -237,6 +265,12 @@ pub struct Tables {
     /// Idle resources.
     #[serde(default)]
     pub idle: Vec<Idle>,
+    /// Names of processes.
+    #[serde(default)]
+    pub processes: Vec<NamedProcess>,
+    /// CPU time that no neighbour used.
+    #[serde(default)]
+    pub withheld: Vec<Withheld>,
     /// Times at which windows are cut, besides the bounds of tasks. Pass the ends of the interval rows for the finest
     /// windows.
     pub heartbeats: Vec<Heartbeat>,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::schedule::{HostRows, Reach, Timed, between};
 use crate::{
     Cell, Executor, HostId, Idle, Interval, KnownProcess, KnownUse, Resource, Span, StageId, Task,
-    TaskUse, Workload,
+    TaskUse, Withheld, WithheldPart, Workload,
 };
 
 /// The windows of a host, one after the other, cut where any of its tasks starts or ends and at heartbeats.
@@ -91,6 +91,7 @@ struct HostSweep<'a> {
     rows: Sweep<'a, (&'a Interval, &'a Task)>,
     known: Sweep<'a, &'a KnownUse>,
     idle: Sweep<'a, &'a Idle>,
+    withheld: Sweep<'a, &'a Withheld>,
 }
 
 impl<'a> HostSweep<'a> {
@@ -101,6 +102,7 @@ impl<'a> HostSweep<'a> {
             rows: Sweep::new(&rows.intervals),
             known: Sweep::new(&rows.known),
             idle: Sweep::new(&rows.idle),
+            withheld: Sweep::new(&rows.withheld),
         }
     }
 
@@ -131,11 +133,24 @@ impl<'a> HostSweep<'a> {
                 cell.idle += row.units * part;
             }
         }
+        for (row, part) in self.withheld.during(window, |at| &tables.withheld[at]) {
+            if let Some(cell) = cells.get_mut(&all(Resource::Cpu)) {
+                cell.withhold(row, part, window);
+            }
+        }
         let close = |((resource, executor), measured): ((Resource, Executor), CellMeasurement)| {
             let used = measured.used();
             let possible = (measured.idle > 0.0).then(|| (used + measured.idle) / window.seconds());
             let nominal = self.workload.capacity(self.host, executor, resource);
-            Cell::new(
+            let lost = measured.lost / window.seconds();
+            let nominal = nominal.map(|per_second| (per_second - lost).max(0.0));
+            let withheld = measured.withheld.into_iter();
+            let withheld = withheld.map(|((process, executor), part)| WithheldPart {
+                process,
+                executor,
+                part,
+            });
+            let cell = Cell::new(
                 self.host,
                 executor,
                 resource,
@@ -143,7 +158,11 @@ impl<'a> HostSweep<'a> {
                 nominal.or(possible),
                 measured.tasks,
                 measured.known,
-            )
+            );
+            Cell {
+                withheld: withheld.collect(),
+                ..cell
+            }
         };
         cells.into_iter().map(close).collect()
     }
@@ -193,6 +212,10 @@ struct CellMeasurement {
     known: BTreeMap<KnownProcess, f64>,
     /// Units that could have been used in addition.
     idle: f64,
+    /// Parts of waits, by cause and executor.
+    withheld: BTreeMap<(KnownProcess, Option<Executor>), f64>,
+    /// Units by which the capacity was smaller.
+    lost: f64,
 }
 
 impl CellMeasurement {
@@ -212,6 +235,17 @@ impl CellMeasurement {
         if row.blocked_ns > 0 {
             *task.blocked.entry(row.kind).or_default() += row.blocked_ns as f64 / 1e9 * part;
         }
+    }
+
+    /// Adds the part (0 to 1) of a row that lies in the window.
+    fn withhold(&mut self, row: &Withheld, part: f64, window: Span) {
+        self.lost += row.units * part;
+        let of_window = part * row.span.seconds() / window.seconds();
+        let sum = self
+            .withheld
+            .entry((row.process, row.executor))
+            .or_default();
+        *sum += row.part * of_window;
     }
 
     /// Units used by tasks and known processes.

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use crate::schedule::Schedule;
 use crate::{
-    Executor, HostId, InputError, Interval, OperatorShare, Query, QueryId, Resource, Span, Stage,
-    StageId, Tables, Task, TaskId, critical_path,
+    Executor, HostId, InputError, Interval, KnownProcess, OperatorShare, ProcessId, Query, QueryId,
+    Resource, Span, Stage, StageId, Tables, Task, TaskId, critical_path,
 };
 
 /// Possible amounts other than 0, and capacities. Far beyond any machine in a nanosecond or a century, and far from
@@ -34,6 +34,7 @@ pub struct Workload {
     hosts: BTreeMap<HostId, usize>,
     queries: BTreeMap<QueryId, usize>,
     stages: BTreeMap<StageId, usize>,
+    processes: BTreeMap<ProcessId, usize>,
     tasks: HashMap<TaskId, usize, ahash::RandomState>,
     capacities: BTreeMap<(HostId, Executor, Resource), f64>,
     /// Queries with tasks on several hosts.
@@ -54,6 +55,7 @@ impl Workload {
         let queries = index(&tables.queries, |query| query.id, "query")?;
         let stages = index(&tables.stages, |stage| stage.id, "stage")?;
         let tasks = index(&tables.tasks, |task| task.id, "task")?;
+        let processes = index(&tables.processes, |process| process.id, "process")?;
         // Every row is looked up by its task.
         let tasks = tasks.into_iter().collect();
         let mut workload = Workload {
@@ -61,6 +63,7 @@ impl Workload {
             hosts,
             queries,
             stages,
+            processes,
             tasks,
             capacities: BTreeMap::new(),
             spread: BTreeSet::new(),
@@ -162,6 +165,15 @@ impl Workload {
             .map_or("", |&index| &self.tables.hosts[index].name)
     }
 
+    /// The name of a known process for users.
+    pub fn process_name(&self, process: KnownProcess) -> &str {
+        let own = match process {
+            KnownProcess::Outside(id) => self.processes.get(&id),
+            _ => None,
+        };
+        own.map_or(process.name(), |&index| &self.tables.processes[index].name)
+    }
+
     /// Stage attempts of a query, by number.
     pub fn stages_of(&self, query: QueryId) -> impl Iterator<Item = &Stage> {
         let stages = &self.tables.stages;
@@ -243,6 +255,18 @@ impl Workload {
                 format!("{} on host {}", known.process.name(), known.host.0)
             })?;
         }
+        for withheld in &tables.withheld {
+            self.host(withheld.host)?;
+            let what = || format!("withheld CPU time of host {}", withheld.host.0);
+            used(withheld.span, withheld.units, what)?;
+            if !(0.0..=1.0).contains(&withheld.part) {
+                return Err(InputError::Amount {
+                    what: what(),
+                    value: withheld.part,
+                    possible: "from 0 to 1",
+                });
+            }
+        }
         for heartbeat in &tables.heartbeats {
             self.host(heartbeat.host)?;
             time(heartbeat.at, || {
@@ -322,6 +346,13 @@ fn sort(tables: &mut Tables) {
     tables.known.sort_by(|a, b| {
         (a.host, a.resource, a.process, a.span)
             .cmp(&(b.host, b.resource, b.process, b.span))
+            .then(a.units.total_cmp(&b.units))
+    });
+    tables.processes.sort_by_key(|row| row.id);
+    tables.withheld.sort_by(|a, b| {
+        (a.host, a.process, a.executor, a.span)
+            .cmp(&(b.host, b.process, b.executor, b.span))
+            .then(a.part.total_cmp(&b.part))
             .then(a.units.total_cmp(&b.units))
     });
     tables.operators.sort_by(|a, b| {

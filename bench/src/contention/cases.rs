@@ -182,7 +182,10 @@ fn judge(case: Case, run: u32, control: &Ran, with: &Ran) -> Result<Outcome> {
     let (before, after) = (time(control)?, time(with)?);
     let culprit = |recorded: &RecordedWorkload| -> Result<Culprit> {
         Ok(match case {
-            Case::IoExternal => Culprit::Known(KnownProcess::ExternalIo),
+            // Read by `dd`, which has a name unless it read almost nothing.
+            Case::IoExternal => {
+                Culprit::Known(recorded.process("dd").unwrap_or(KnownProcess::ExternalIo))
+            }
             _ => Culprit::Query(recorded.query(CULPRIT)?),
         })
     };

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use unfuse_contention::{
-    BlockedTime, By, Culprit, Entity, Filter, Graph, Options, QueryId, Resource, Span, Workload,
-    baseline, from_profile, top,
+    BlockedTime, By, Culprit, Entity, Filter, Graph, KnownProcess, Options, QueryId, Resource,
+    Span, Workload, baseline, from_profile, top,
 };
 use unfuse_postprocess::Profile;
 
@@ -58,6 +58,13 @@ impl RecordedWorkload {
             .with_context(|| format!("the profile has no query {name}"))
     }
 
+    /// The process outside Spark that runs this command, if any has a name.
+    pub fn process(&self, command: &str) -> Option<KnownProcess> {
+        let mut named = self.workload.tables().processes.iter();
+        let found = named.find(|process| process.name.starts_with(&format!("{command} (")));
+        found.map(|process| KnownProcess::Outside(process.id))
+    }
+
     /// The name of a culprit. A query has the name of its statement.
     fn name(&self, culprit: Culprit) -> String {
         match culprit {
@@ -68,7 +75,7 @@ impl RecordedWorkload {
                     .and_then(|(_, rest)| rest.split_once(" */"));
                 name.map_or_else(|| format!("query {}", id.0), |(name, _)| name.to_owned())
             }
-            Culprit::Known(process) => process.name().to_owned(),
+            Culprit::Known(process) => self.workload.process_name(process).to_owned(),
             Culprit::Unknown => "nobody known".to_owned(),
         }
     }

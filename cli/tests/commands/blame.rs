@@ -115,6 +115,8 @@ fn hosts_tell_of_processes_outside() {
     let json = text(&blame(dir.path(), &["--victim", "1", "--json"]));
     let answer: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(answer["ranked"][0]["name"], "External-CPU");
+    assert_eq!(answer["ranked"][0]["kind"], "process");
+    assert_eq!(answer["explanations"][0]["culprit_kind"], "process");
     assert_eq!(answer["ranked"][0]["seconds"], 0.5);
     assert_eq!(answer["suggestions"][0]["action"], "look-outside");
 }
@@ -327,11 +329,27 @@ w1,2,7,c,io-read,0,1000000000,60,0
         ("by_itself_seconds", 0.12),
         ("by_gc_seconds", 0.1),
         ("by_jvm_seconds", 0.0),
+        ("by_own_limit_seconds", 0.0),
+        ("by_hypervisor_seconds", 0.0),
         ("by_unknown_seconds", 0.12),
     ] {
         let found = seconds(what);
         assert!((found - expected).abs() < 1e-9, "{what}: {answer:#}");
     }
+    let rows = answer["ranked"].as_array().expect("rows");
+    let mut kinds: Vec<&str> = rows.iter().filter_map(|row| row["kind"].as_str()).collect();
+    kinds.sort_unstable();
+    assert_eq!(
+        kinds,
+        ["gc", "nobody", "process", "query", "self"],
+        "{answer:#}"
+    );
+    // Resources are no culprits.
+    let by_resource = self::answer(dir.path(), &["--victim", "1", "--by", "resource"]);
+    assert!(
+        by_resource["ranked"][0].get("kind").is_none(),
+        "{by_resource:#}"
+    );
 }
 
 #[test]

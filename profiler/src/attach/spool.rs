@@ -12,14 +12,15 @@ use std::os::unix::fs::MetadataExt;
 
 use nix::unistd::fchown;
 use unfuse_files::{Access, Directory, random_digits};
-use unfuse_format::{HostRow, ProcessRow, ProfileDir, SampleRow, StackRow, Table};
+use unfuse_format::{HostRow, OutsideRow, ProcessRow, ProfileDir, SampleRow, StackRow, Table};
 
 use crate::identity::Identity;
 
 /// The tables of a recording: samples after the tables that they refer to, and the row on the process last.
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 5] = [
     StackRow::NAME,
     HostRow::NAME,
+    OutsideRow::NAME,
     SampleRow::NAME,
     ProcessRow::NAME,
 ];

@@ -18,6 +18,8 @@ pub(super) struct CpuLimit {
     pub(super) used_us: u64,
     /// Periods in which the quota was exhausted.
     pub(super) throttled: u64,
+    /// Time in which they were held back, summed over CPUs, µs.
+    pub(super) throttled_us: u64,
     pub(super) periods: u64,
 }
 
@@ -138,18 +140,20 @@ impl Hierarchy {
             .filter_map(|dir| Some((self.cpus(dir)?, dir)));
         let (cpus, dir) = limits.min_by(|a, b| a.0.total_cmp(&b.0))?;
         let stat = Stat::read(dir)?;
-        let used_us = match self {
+        let (used_us, throttled_us) = match self {
             Self::V1 { accounting, .. } => {
                 let dir = accounting.join(dir.strip_prefix(mount).ok()?);
-                number(&dir.join("cpuacct.usage"))? / 1000
+                let used = number(&dir.join("cpuacct.usage"))? / 1000;
+                (used, stat.get("throttled_time")? / 1000)
             }
-            Self::V2 { .. } => stat.get("usage_usec")?,
+            Self::V2 { .. } => (stat.get("usage_usec")?, stat.get("throttled_usec")?),
         };
         Some(CpuLimit {
             group: format!("{}#{}", dir.display(), fs::metadata(dir).ok()?.ino()),
             cpus,
             used_us,
             throttled: stat.get("nr_throttled")?,
+            throttled_us,
             periods: stat.get("nr_periods")?,
         })
     }
@@ -230,6 +234,7 @@ mod tests {
             cpus: 1.5,
             used_us: 5000,
             throttled: 4,
+            throttled_us: 7,
             periods: 10,
         };
         assert_eq!(limit, expected);
@@ -241,7 +246,7 @@ mod tests {
     fn version_1_as_a_container_shows_it() {
         let root = tempfile::tempdir().unwrap();
         let (cpu, accounting) = (root.path().join("cpu"), root.path().join("cpuacct"));
-        let stat = "nr_periods 10\nnr_throttled 4\nthrottled_time 7\n";
+        let stat = "nr_periods 10\nnr_throttled 4\nthrottled_time 7000\n";
         let quota = [
             ("cpu.cfs_quota_us", "50000\n"),
             ("cpu.cfs_period_us", "100000\n"),
@@ -261,6 +266,7 @@ mod tests {
         ] {
             let limit = Hierarchy::find(text, &mounts).unwrap().limit().unwrap();
             assert_eq!((limit.cpus, limit.used_us, limit.periods), (0.5, 9000, 10));
+            assert_eq!(limit.throttled_us, 7);
         }
         write(&cpu, &[("cpu.cfs_quota_us", "-1\n")]);
         let found = Hierarchy::find("2:cpuacct:/\n1:cpu:/\n", &mounts).unwrap();

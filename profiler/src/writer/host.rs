@@ -34,6 +34,7 @@ struct Counters {
     at_ns: u64,
     cpus: u32,
     cpu_ms: u64,
+    stolen_ms: u64,
     limit: Option<CpuLimit>,
     jvm: Usage,
     disk_read_bytes: u64,
@@ -104,6 +105,7 @@ impl Counters {
             at_ns: monotonic_ns(),
             cpus: kernel.cpu_time.len() as u32,
             cpu_ms: busy.into_iter().sum(),
+            stolen_ms: total.steal_ms().unwrap_or(0),
             limit: groups.limit(jvm),
             jvm: used_by(jvm),
             pressure_us: [
@@ -180,6 +182,8 @@ impl Counters {
             cpu_group: limits.map(|(now, _)| now.group.clone()),
             group_cpu_s: limits.map(|(now, then)| s(now.used_us, then.used_us, 1e6)),
             throttled_part: limits.map(periods),
+            throttled_s: limits.map(|(now, then)| s(now.throttled_us, then.throttled_us, 1e6)),
+            stolen_cpu_s: Some(s(self.stolen_ms, before.stolen_ms, 1e3)),
             disk_read_bytes: self.disk_read_bytes.saturating_sub(before.disk_read_bytes),
             disk_write_bytes: self
                 .disk_write_bytes

@@ -6,6 +6,7 @@ mod events;
 mod generations;
 mod host;
 mod internal;
+mod outside;
 mod python;
 mod records;
 mod segments;

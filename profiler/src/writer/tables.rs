@@ -5,7 +5,8 @@ use super::spool::Spool;
 use serde::Deserialize;
 use unfuse_format::{
     CachedRow, CodegenRow, ExecutionRow, FormatError, Frame, FrameKind, HostRow, IntervalRow,
-    PlanRow, ProcessRow, ProfileDir, SampleKind, SampleRow, SourceRow, StageRow, Table, TaskRow,
+    OutsideRow, PlanRow, ProcessRow, ProfileDir, SampleKind, SampleRow, SourceRow, StageRow, Table,
+    TaskRow,
 };
 
 use super::events::Event;
@@ -258,6 +259,19 @@ impl Tables {
             memory_bytes: self.memory_bytes,
             ..row
         });
+    }
+
+    /// Adds what processes outside the JVM have used since the last scan.
+    pub(super) fn outside(&mut self, rows: Vec<OutsideRow>) {
+        let process = &self.process;
+        for row in rows {
+            self.segments.outside.push(OutsideRow {
+                app: process.app.clone(),
+                host: process.host.clone(),
+                pid: process.pid,
+                ..row
+            });
+        }
     }
 
     /// Adds a row from an event, whose fields are named like the columns of its table; `push` gets the row and the

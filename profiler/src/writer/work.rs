@@ -17,6 +17,7 @@ use super::events::Events;
 use super::generations::Generations;
 use super::host::HostMeter;
 use super::internal::{self, InternalThreads};
+use super::outside::OutsideMeter;
 use super::symbols::Symbols;
 use super::tables::{Tables, frame, sample_of};
 use crate::clock::{EpochOffset, monotonic_ns};
@@ -49,6 +50,7 @@ pub(super) struct Work {
     internal: InternalThreads,
     generations: Generations,
     host: HostMeter,
+    outside: OutsideMeter,
     completeness: Completeness,
     /// When the JVM's own threads were read, ns since the epoch.
     looked_ns: i64,
@@ -76,6 +78,7 @@ impl Work {
             internal: InternalThreads::default(),
             generations,
             host: HostMeter::new(writer.jvm),
+            outside: OutsideMeter::new(writer.jvm, writer.heartbeat.is_some()),
             completeness: Completeness::default(),
             looked_ns: clock.epoch_ns(monotonic_ns()),
             ordered: 0,
@@ -319,6 +322,8 @@ impl Work {
     fn look_at_host(&mut self) {
         if let Some(row) = self.host.look(self.clock) {
             self.tables.host(row);
+            let outside = self.outside.look(self.clock);
+            self.tables.outside(outside);
         }
     }
 

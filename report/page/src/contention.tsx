@@ -19,6 +19,8 @@ export function ContentionTab({ source, summary, at, route }: TabProps) {
     ["its own other tasks", victim.by_itself_seconds],
     ["garbage collection", victim.by_gc_seconds],
     ["the JVM's own work", victim.by_jvm_seconds],
+    ["its own CPU limit", victim.by_own_limit_seconds],
+    ["the hypervisor", victim.by_hypervisor_seconds],
     ["unknown causes", victim.by_unknown_seconds],
   ];
   const places = new Map(found.places.map(([name, at]) => [found.names[name]!, at]));

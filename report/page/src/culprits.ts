@@ -6,6 +6,8 @@ const NAMES: Record<string, string> = {
   "External-Network": "other network traffic",
   GC_Q: "garbage collection",
   JVM: "the JVM's own work",
+  "Own limit": "the container's own CPU limit",
+  Hypervisor: "the hypervisor (steal)",
   Unknown: "unknown",
 };
 
@@ -17,4 +19,5 @@ const RESOURCES: Record<string, string> = { IO: "disks", CPU: "CPUs", slots: "ta
 export const resourceName = (name: string): string => RESOURCES[name] ?? name;
 
 /** Replaces a culprit's name at the beginning of a text such as `External-CPU 89%`. */
-export const worded = (text: string): string => text.replace(/^(External-\w+|GC_Q|JVM|Unknown)(?= \d)/, culpritName);
+export const worded = (text: string): string =>
+  text.replace(/^(External-\w+|GC_Q|JVM|Own limit|Hypervisor|Unknown)(?= \d)/, culpritName);

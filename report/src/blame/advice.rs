@@ -53,7 +53,14 @@ fn advice(workload: &Workload, suggestion: &Suggestion) -> Advice {
             ),
         ),
         Suggestion::LookOutside { process, .. } => {
-            ("look-outside", format!("{victim}: {}", outside(*process)))
+            let what = match process {
+                KnownProcess::Outside(_) => format!(
+                    "{} uses what it waits for: run it elsewhere, at another time, or with less of the resource",
+                    workload.process_name(*process)
+                ),
+                _ => outside(*process).to_owned(),
+            };
+            ("look-outside", format!("{victim}: {what}"))
         }
     };
     Advice {
@@ -101,6 +108,13 @@ fn outside(process: KnownProcess) -> &'static str {
             "the JVM's own work (JIT compilation, scheduling, the driver) uses the resource; a JVM that has run for a while does less of it"
         }
         KnownProcess::ExternalCpu => "processes outside Spark use the CPUs: see `top` on the host",
+        KnownProcess::Outside(_) => "a process outside Spark uses the resource",
+        KnownProcess::OwnLimit => {
+            "the CPU limit of its own container (control group) holds the tasks back: a higher limit helps; another order of the queries does not"
+        }
+        KnownProcess::Hypervisor => {
+            "the hypervisor gives the CPUs to other machines: another machine, or another kind of machine, helps"
+        }
         KnownProcess::ExternalIo => {
             "processes outside Spark use the disks: see `iotop` on the host"
         }

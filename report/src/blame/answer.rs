@@ -7,7 +7,7 @@ use unfuse_contention::{Culprit, Explanation, Input, Options, VictimStages, Work
 use super::Question;
 use super::advice::advice_on;
 use super::graph_index::{GraphIndex, victim};
-use super::names::name_of;
+use super::names::{CulpritKind, name_of};
 use super::notes::notes;
 use super::ranking::ranked;
 use super::simple::Simple;
@@ -81,7 +81,7 @@ pub(super) struct Victim {
     pub(super) task_seconds: f64,
     /// Time in which these tasks were blocked or waited for a slot, s.
     pub(super) blocked_seconds: f64,
-    /// Blocked time caused by other queries and processes outside Spark, s. The following four add up to
+    /// Blocked time caused by other queries and processes outside Spark, s. The following six add up to
     /// `blocked_seconds` with it.
     pub(super) by_others_seconds: f64,
     /// Blocked time caused by its own other tasks, s.
@@ -90,6 +90,10 @@ pub(super) struct Victim {
     pub(super) by_gc_seconds: f64,
     /// Blocked time caused by other work of the JVMs outside tasks, s.
     pub(super) by_jvm_seconds: f64,
+    /// Blocked time caused by the CPU limit of the JVM's own control group, s.
+    pub(super) by_own_limit_seconds: f64,
+    /// Blocked time caused by the hypervisor, s.
+    pub(super) by_hypervisor_seconds: f64,
     /// Blocked time with an unknown cause, s.
     pub(super) by_unknown_seconds: f64,
     /// The culprit with the largest part, other than the query itself.
@@ -101,6 +105,10 @@ pub(super) struct Victim {
 #[ts(rename = "Blame")]
 pub(super) struct Row {
     pub(super) name: String,
+    /// What the culprit is; nothing if the row is not a culprit's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub(super) kind: Option<CulpritKind>,
     /// Degree of responsibility: the part of the victims' blocked time, 0 to 1 for each victim.
     pub(super) responsibility: f64,
     pub(super) seconds: f64,
@@ -122,6 +130,7 @@ pub(super) struct Path {
     pub(super) kind: &'static str,
     pub(super) host: String,
     pub(super) culprit: String,
+    pub(super) culprit_kind: CulpritKind,
     pub(super) culprit_query: Option<u64>,
     pub(super) culprit_stage: Option<u32>,
     pub(super) culprit_attempt: Option<u32>,
@@ -196,6 +205,7 @@ fn path(workload: &Workload, path: &Explanation) -> Path {
         kind: path.kind.name(),
         host: workload.host_name(path.host).to_owned(),
         culprit: name_of(workload, path.culprit),
+        culprit_kind: CulpritKind::new(path.culprit, Some(path.victim)),
         culprit_query: match path.culprit {
             Culprit::Query(query) => Some(query.0),
             _ => None,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use unfuse_contention::{
-    By, Culprit, Entity, Explanation, HostId, Kind, Source, StageId, Workload,
+    By, Culprit, Entity, Explanation, HostId, Kind, QueryId, Source, StageId, Workload,
 };
 
 use super::answer::Row;
-use super::names::{label, name_of};
+use super::names::{CulpritKind, label, name_of};
 use super::{Question, Rank};
 
 /// Smaller parts are not shown.
@@ -23,7 +23,7 @@ pub(super) fn ranked(
     question: &Question<'_>,
     by: Rank,
 ) -> Vec<Row> {
-    let mut ranking = Ranking::new(by);
+    let mut ranking = Ranking::new(by, question.victim);
     ranking.add(paths);
     ranking.rows(workload, question.top)
 }
@@ -31,6 +31,7 @@ pub(super) fn ranked(
 /// A ranking of paths while they are added.
 pub(super) struct Ranking {
     by: Rank,
+    victim: Option<QueryId>,
     sums: BTreeMap<RankKey, Sum>,
 }
 
@@ -40,6 +41,18 @@ enum RankKey {
     Entity(Entity),
     /// An operator of a culprit stage.
     Operator(StageId, Arc<str>),
+}
+
+impl RankKey {
+    fn kind(&self, victim: Option<QueryId>) -> Option<CulpritKind> {
+        let culprit = match self {
+            Self::Operator(stage, _) => Culprit::Query(stage.query),
+            Self::Entity(Entity::Culprit(culprit)) => *culprit,
+            Self::Entity(Entity::Source(source)) => source.culprit(),
+            Self::Entity(_) => return None,
+        };
+        Some(CulpritKind::new(culprit, victim))
+    }
 }
 
 /// The sums of a row's paths.
@@ -59,10 +72,11 @@ enum How {
 }
 
 impl Ranking {
-    /// An empty ranking.
-    pub(super) fn new(by: Rank) -> Self {
+    /// An empty ranking of what harmed one victim, or several.
+    pub(super) fn new(by: Rank, victim: Option<QueryId>) -> Self {
         Self {
             by,
+            victim,
             sums: BTreeMap::new(),
         }
     }
@@ -99,8 +113,11 @@ impl Ranking {
         let mut sums: Vec<(&RankKey, &Sum)> = self.sums.iter().collect();
         sums.sort_by(|(_, a), (_, b)| b.responsibility.total_cmp(&a.responsibility));
         let rows = sums.into_iter().take(k);
-        rows.map(|(ranked, sum)| row(workload, ranked, sum))
-            .collect()
+        rows.map(|(ranked, sum)| Row {
+            kind: ranked.kind(self.victim),
+            ..row(workload, ranked, sum)
+        })
+        .collect()
     }
 }
 
@@ -135,6 +152,7 @@ fn row(workload: &Workload, ranked: &RankKey, sum: &Sum) -> Row {
     );
     Row {
         name: name(workload, ranked),
+        kind: None,
         responsibility: sum.responsibility,
         seconds: sum.seconds,
         how: shares(how)

@@ -111,6 +111,8 @@ fn parts(victim: &Victim) -> String {
         ("its own other tasks", victim.by_itself_seconds),
         ("garbage collection", victim.by_gc_seconds),
         ("the JVM's own work", victim.by_jvm_seconds),
+        ("its own CPU limit", victim.by_own_limit_seconds),
+        ("the hypervisor", victim.by_hypervisor_seconds),
         ("unknown", victim.by_unknown_seconds),
     ];
     let parts = parts.iter().filter(|(_, seconds)| *seconds >= 0.05);

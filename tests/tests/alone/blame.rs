@@ -173,26 +173,29 @@ fn a_query_that_holds_the_slots_is_found() {
     assert!(first_query(&answer).ends_with("culprit"), "{answer:#}");
 }
 
-/// A process that keeps a CPU busy.
-struct Burner(Child);
+/// A process that uses a CPU, or one that sleeps.
+struct Neighbour(Child);
 
-impl Burner {
-    fn start() -> Self {
-        let mut command = Command::new("sh");
-        Self(
-            command
-                .args(["-c", "while :; do :; done"])
-                .spawn()
-                .expect("sh"),
-        )
+impl Neighbour {
+    /// Runs a script under the name of a program of its own.
+    fn start(program: &Path, script: &str) -> Self {
+        let mut command = Command::new(program);
+        Self(command.args(["-c", script]).spawn().expect("a shell"))
     }
 }
 
-impl Drop for Burner {
+impl Drop for Neighbour {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// A copy of the shell, which is called as the file is.
+fn program(dir: &Path, name: &str) -> PathBuf {
+    let program = dir.join(name);
+    fs::copy("/bin/sh", &program).expect("a copy of sh");
+    program
 }
 
 #[test]
@@ -200,17 +203,43 @@ fn a_process_outside_spark_is_found() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
     let cpus = std::thread::available_parallelism().map_or(2, usize::from);
-    let burners: Vec<Burner> = (0..2 * cpus).map(|_| Burner::start()).collect();
+    let (hog, idler) = (program(dir.path(), "hog"), program(dir.path(), "idler"));
+    let mut neighbours = Vec::new();
+    for _ in 0..2 * cpus {
+        neighbours.push(Neighbour::start(&hog, "while :; do :; done"));
+        // There for as long, and innocent.
+        neighbours.push(Neighbour::start(&idler, "while :; do sleep 0.5; done"));
+    }
     // Slots for the idle query too.
     contend(&profile, &["--master", "local[12]"], "alone", 200_000_000);
-    drop(burners);
+    drop(neighbours);
     let victim = query(&profile, "victim");
     let answer = blame(&profile, &["--victim", &victim]);
-    assert_eq!(answer["ranked"][0]["name"], "External-CPU", "{answer:#}");
+    let first = &answer["ranked"][0];
+    let name = first["name"].as_str().expect("a name");
+    assert!(name.starts_with("hog (user "), "{answer:#}");
+    assert_eq!(first["kind"], "process", "{answer:#}");
     assert_eq!(
         answer["suggestions"][0]["action"], "look-outside",
         "{answer:#}"
     );
+    let share = |start: &str| -> f64 {
+        let rows = answer["ranked"].as_array().expect("rows");
+        rows.iter()
+            .filter(|row| {
+                row["name"]
+                    .as_str()
+                    .is_some_and(|name| name.starts_with(start))
+            })
+            .filter_map(|row| row["responsibility"].as_f64())
+            .sum()
+    };
+    assert!(
+        share("hog (") > 0.3 && share("idler (") < 0.02,
+        "{answer:#}"
+    );
+    // Most of what was outside has a name.
+    assert!(share("External-CPU") < share("hog (") / 4.0, "{answer:#}");
 }
 
 #[test]
@@ -225,11 +254,23 @@ fn in_a_container_queries_contend_for_its_limit() {
     let answer = blame(&profile, &["--victim", &victim, "--resource", "cpu"]);
     // Half of the machine was idle, but the CPU limit was used up.
     let (culprit, unknown) = (share(&answer, "culprit"), share(&answer, "Unknown"));
-    assert!(culprit > 0.2 && unknown < culprit / 4.0, "{answer:#}");
+    let limit = share(&answer, "Own limit");
+    assert!(
+        culprit > 0.2 * (1.0 - limit) && unknown < culprit / 4.0,
+        "{answer:#}"
+    );
     assert!(first_query(&answer).ends_with("culprit"), "{answer:#}");
     let notes = answer["notes"].to_string();
     assert!(
         notes.contains(&format!("the CPU limit of {cpus} (")),
         "{answer:#}"
     );
+    // What the limit held back, no neighbour took.
+    let rows = answer["ranked"].as_array().expect("rows");
+    let kinds = rows.iter().map(|row| row["kind"].as_str());
+    assert!(
+        kinds.into_iter().any(|kind| kind == Some("own-limit")),
+        "{answer:#}"
+    );
+    assert!((0.1..0.9).contains(&limit), "{answer:#}");
 }

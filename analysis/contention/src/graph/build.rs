@@ -276,7 +276,7 @@ fn label_of(workload: &Workload, key: &Key) -> String {
         Key::Host(_, kind, host) => format!("{} on {}", kind.name(), workload.host_name(*host)),
         Key::CulpritStage(id, Some(operator)) => format!("{}: {operator}", stage(id)),
         Key::Cause(.., Source::Known(process)) | Key::Culprit(Culprit::Known(process)) => {
-            process.name().to_owned()
+            workload.process_name(*process).to_owned()
         }
         Key::Cause(.., Source::Unknown) | Key::Culprit(Culprit::Unknown) => "Unknown".to_owned(),
     }

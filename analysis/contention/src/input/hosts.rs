@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use unfuse_format::HostRow;
 
 use super::limits::cpus;
+use super::neighbours::Neighbours;
 use super::{Builder, position};
 use crate::windows::spread;
 use crate::workload::{UNITS, is_amount};
@@ -21,7 +22,12 @@ pub(super) type Processes = BTreeMap<(String, String, u32), Executor>;
 ///
 /// The use of others is computed for each whole row of a host: for the finer windows between, the host's use is unknown
 /// and may be less or more than that of tasks.
-pub(super) fn add(builder: &mut Builder, rows: &[HostRow], executors: &Processes) {
+pub(super) fn add(
+    builder: &mut Builder,
+    rows: &[HostRow],
+    executors: &Processes,
+    neighbours: &Neighbours,
+) {
     let by_host = by_host(rows);
     let ids: Vec<HostId> = by_host.keys().map(|name| builder.host(name)).collect();
     let Builder { tables, .. } = builder;
@@ -30,18 +36,22 @@ pub(super) fn add(builder: &mut Builder, rows: &[HostRow], executors: &Processes
         let host = tables.tasks[position(row.task)].host;
         of_tasks.entry(host).or_default().push(row);
     }
-    for (host, rows) in ids.into_iter().zip(by_host.values()) {
+    tables.processes.extend_from_slice(neighbours.names());
+    for (host, (name, rows)) in ids.into_iter().zip(&by_host) {
         let whole = one_after_the_other(rows);
         capacities(tables, host, rows, executors);
         let jvms = Jvms::from_rows(&whole, rows);
         let of_tasks = of_tasks.entry(host).or_default();
+        let first = tables.known.len();
         known(tables, of_tasks, host, &whole, &jvms);
+        let of_host = tables.known.split_off(first);
+        tables.known.extend(neighbours.name_external(name, of_host));
     }
     tables.intervals.extend(of_tasks.into_values().flatten());
 }
 
 /// The writer of every JVM reports the whole host. Selects rows that do not overlap; rows that begin first win.
-fn one_after_the_other<'a>(rows: &[&'a HostRow]) -> Vec<&'a HostRow> {
+pub(super) fn one_after_the_other<'a>(rows: &[&'a HostRow]) -> Vec<&'a HostRow> {
     let mut whole: Vec<&HostRow> = Vec::new();
     for row in rows {
         if whole.last().is_none_or(|last| last.end_ns <= row.start_ns) {
@@ -51,7 +61,7 @@ fn one_after_the_other<'a>(rows: &[&'a HostRow]) -> Vec<&'a HostRow> {
     whole
 }
 
-fn span(row: &HostRow) -> Span {
+pub(super) fn span(row: &HostRow) -> Span {
     Span {
         start: row.start_ns.max(0),
         end: row.end_ns.max(0),
@@ -94,7 +104,7 @@ impl BusyCpus {
     }
 }
 
-fn by_host(rows: &[HostRow]) -> BTreeMap<&str, Vec<&HostRow>> {
+pub(super) fn by_host(rows: &[HostRow]) -> BTreeMap<&str, Vec<&HostRow>> {
     let mut by_host: BTreeMap<&str, Vec<&HostRow>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.start_ns < row.end_ns) {
         by_host.entry(&row.host).or_default().push(row);
@@ -351,6 +361,7 @@ mod tests {
             &mut builder,
             &[row(1, 0, 2), larger, row(3, 0, 2)],
             &executors,
+            &Neighbours::default(),
         );
         let capacities = builder.tables.capacities.iter();
         let memory = capacities.filter(|row| row.resource == Resource::Memory);
@@ -381,7 +392,12 @@ mod tests {
             jvm_disk_write_bytes: 80,
             ..row(1, 0, 2)
         };
-        add(&mut builder, &[row], &Processes::new());
+        add(
+            &mut builder,
+            &[row],
+            &Processes::new(),
+            &Neighbours::default(),
+        );
         let found: Vec<_> = builder
             .tables
             .known
@@ -435,7 +451,12 @@ mod tests {
             disk_busy_s: 0.5,
             ..row(1, 0, 2)
         };
-        add(&mut builder, &[row], &Processes::new());
+        add(
+            &mut builder,
+            &[row],
+            &Processes::new(),
+            &Neighbours::default(),
+        );
         assert_eq!(builder.tables.idle[0].units, 300.0);
         let workload = crate::Workload::new(builder.finish().tables).unwrap();
         let options = crate::Options {

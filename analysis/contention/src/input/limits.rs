@@ -29,12 +29,17 @@ pub(super) fn apply(rows: &mut Vec<HostRow>) -> Vec<String> {
         if !rows.iter().all(contained) {
             notes.push(format!(
                 "profiled JVMs on {host} have CPU limits of their own, or some have none: the CPUs of the whole machine count as \
-                 the capacity, and waits because of a limit are attributed to no culprit"
+                 the capacity{}",
+                match rows.iter().any(|row| row.throttled_s.is_some()) {
+                    true => "",
+                    false => ", and waits because of a limit are attributed to no culprit",
+                }
             ));
             rows.iter_mut().for_each(|row| row.cpu_limit = None);
             continue;
         }
         let (mut seconds, mut throttled, mut most) = (0.0, 0.0, 0.0_f64);
+        let known = rows.iter().any(|row| row.throttled_s.is_some());
         for row in rows {
             contain(row);
             if let Some(limit) = row.cpu_limit {
@@ -48,8 +53,10 @@ pub(super) fn apply(rows: &mut Vec<HostRow>) -> Vec<String> {
         if throttled > WORTH_A_WORD {
             notes.push(format!(
                 "on {host} the CPU limit of {most} ({group}) was used up in {:.0}% of its periods: a higher limit would \
-                 shorten the waits for the CPU, whichever culprit is blamed for them",
-                throttled * 100.0
+                 shorten the waits for the CPU{}",
+                throttled * 100.0,
+                // The culprit `Own limit` says the same, with its share.
+                if known { "" } else { ", whichever culprit is blamed for them" }
             ));
         }
     }
@@ -90,7 +97,14 @@ fn contain(row: &mut HostRow) {
     } else {
         0.0
     };
-    row.cpu_s = used + unused * taken;
+    let contained = used + unused * taken;
+    // The hypervisor takes the same part of what the group does.
+    if row.cpu_s > 0.0 {
+        row.stolen_cpu_s = row
+            .stolen_cpu_s
+            .map(|stolen| stolen * contained / row.cpu_s);
+    }
+    row.cpu_s = contained;
 }
 
 #[cfg(test)]

@@ -4,8 +4,11 @@ mod cache;
 mod csv;
 mod hosts;
 mod limits;
+mod neighbours;
+mod pressure;
 mod profile;
 mod slots;
+mod withheld;
 
 use std::collections::{BTreeMap, BTreeSet};
 

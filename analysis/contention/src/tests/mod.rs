@@ -4,6 +4,7 @@ mod paper;
 mod profile;
 mod properties;
 mod rules;
+mod triage;
 
 use crate::*;
 

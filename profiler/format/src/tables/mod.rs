@@ -24,7 +24,7 @@ pub use application::{
 };
 pub use code::{CodegenRow, Metric, PlanRow, RegionNode, SourceRow};
 pub use records::{RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, RecordTextRow};
-pub use resources::{CachedRow, HostRow, IntervalRow};
+pub use resources::{CachedRow, HostRow, IntervalRow, OutsideRow};
 pub use samples::{Frame, NO_CALLERS, ProcessRow, SampleRow, StackRow, UNDESCRIBED};
 
 /// The list of all tables. It calls a macro with, for each table, the variant of [`TableId`](crate::TableId), the name
@@ -51,6 +51,7 @@ macro_rules! every_table {
                 Tasks tasks: $crate::TaskRow => Generation,
                 Intervals intervals: $crate::IntervalRow => Generation,
                 Hosts hosts: $crate::HostRow => Generation,
+                Outside outside: $crate::OutsideRow => Generation,
                 Cached cached: $crate::CachedRow => Generation,
                 Processes processes: $crate::ProcessRow => Latest,
             }

@@ -58,6 +58,11 @@ table! {
         pub group_cpu_s: Option<f64>,
         /// Share of the periods in which that limit was used up, 0 to 1.
         pub throttled_part: Option<f64>,
+        /// Time in which the kernel held that group's processes back because the limit was used up, summed over CPUs, s.
+        pub throttled_s: Option<f64>,
+        /// Time in which the hypervisor ran something else while a CPU of the host had work (steal), summed over CPUs, s;
+        /// null in profiles of earlier versions.
+        pub stolen_cpu_s: Option<f64>,
         /// Bytes read from disks.
         pub disk_read_bytes: u64,
         /// Bytes written to disks.
@@ -82,6 +87,45 @@ table! {
         pub memory_pressure_s: Option<f64>,
         /// Memory that Spark manages in this JVM, bytes; null where no tasks run.
         pub memory_bytes: Option<u64>,
+    }
+}
+
+table! {
+    /// What processes beside a profiled JVM used of its host in one span of time, by control group, command and user. Only the
+    /// largest users of each resource have rows, and only processes that the JVM's user may look at have bytes.
+    pub struct OutsideRow in Outside {
+        /// Application id.
+        pub app: String,
+        /// Host name, as in `hosts`.
+        pub host: String,
+        /// Process id of the profiled JVM that the row was written beside; each JVM of a host writes rows.
+        pub pid: u32,
+        /// Begin, ns since the epoch.
+        pub start_ns: i64,
+        /// End, ns since the epoch.
+        pub end_ns: i64,
+        /// Name of the program, at most 15 bytes, as the kernel has it. Any process can choose its own.
+        pub command: String,
+        /// Name of the user, or its number.
+        pub user: String,
+        /// Path of the control group; null for the root group.
+        pub cgroup: Option<String>,
+        /// What a process in a container calls its host (`HOSTNAME`; in Kubernetes the name of the pod); null elsewhere, and
+        /// where it cannot be read.
+        pub container: Option<String>,
+        /// Process id of the nearest `java` process among a process and its ancestors; null if there is none. Such a process has
+        /// rows of its own, because it may be another profiled JVM.
+        pub jvm: Option<u32>,
+        /// Number of processes.
+        pub processes: u32,
+        /// CPU time, with that of ended children, s.
+        pub cpu_s: f64,
+        /// Bytes that they caused to be read from disks; null if the writer may not read that.
+        pub read_bytes: Option<u64>,
+        /// Bytes that they caused to be written to disks; null as above.
+        pub write_bytes: Option<u64>,
+        /// Growth of their resident memory, bytes; negative if it shrank.
+        pub resident_growth_bytes: i64,
     }
 }
 

@@ -64,6 +64,10 @@ blocked_io_network: number, };
  */
 export type Blame = { name: string, 
 /**
+ * What the culprit is; nothing if the row is not a culprit's.
+ */
+kind?: CulpritKind, 
+/**
  * Degree of responsibility: the part of the victims' blocked time, 0 to 1 for each victim.
  */
 responsibility: number, seconds: number, 
@@ -196,6 +200,11 @@ headings: Cost,
  * Time with an unknown owner.
  */
 unattributed: Cost, };
+
+/**
+ * What a culprit is.
+ */
+export type CulpritKind = "query" | "gc" | "jvm" | "process" | "hypervisor" | "own-limit" | "self" | "nobody";
 
 /**
  * Everything about one query.
@@ -1412,7 +1421,7 @@ task_seconds: number,
  */
 blocked_seconds: number, 
 /**
- * Blocked time caused by other queries and processes outside Spark, s. The following four add up to
+ * Blocked time caused by other queries and processes outside Spark, s. The following six add up to
  * `blocked_seconds` with it.
  */
 by_others_seconds: number, 
@@ -1428,6 +1437,14 @@ by_gc_seconds: number,
  * Blocked time caused by other work of the JVMs outside tasks, s.
  */
 by_jvm_seconds: number, 
+/**
+ * Blocked time caused by the CPU limit of the JVM's own control group, s.
+ */
+by_own_limit_seconds: number, 
+/**
+ * Blocked time caused by the hypervisor, s.
+ */
+by_hypervisor_seconds: number, 
 /**
  * Blocked time with an unknown cause, s.
  */

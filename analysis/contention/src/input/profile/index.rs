@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use unfuse_format::{
-    Bounds, CachedRow, Columns, FormatError, HostRow, IntervalRow, ProfileDir, SampleRow,
-    StageAttempt, StageRow, Table, TaskRow, merge_stages,
+    Bounds, CachedRow, Columns, FormatError, HostRow, IntervalRow, OutsideRow, ProfileDir,
+    SampleRow, StageAttempt, StageRow, Table, TaskRow, merge_stages,
 };
 use unfuse_postprocess::{Profile, StackMeanings};
 
@@ -13,7 +13,7 @@ use super::needed::RowsNeeded;
 use super::possible::{self, is_time};
 use super::recorded::read;
 use super::{NO_QUERY, PER_APPLICATION, application, ns};
-use crate::input::limits;
+use crate::input::{limits, neighbours::Neighbours, pressure};
 use crate::{QueryId, Span};
 
 /// Rows of stages that ran this close to a victim's stages can share its windows: waits for slots are summed in buckets
@@ -30,6 +30,8 @@ pub struct StageIndex<'a> {
     /// Activity of the tasks of each stage, including stages that the driver did not report.
     tasks: BTreeMap<StageAttempt, Activity>,
     pub(super) hosts: Vec<HostRow>,
+    /// The same names and ids in all answers.
+    pub(super) neighbours: Neighbours,
     pub(super) cached: Vec<CachedRow>,
     /// In order; a query's number contains the index of its application.
     pub(super) applications: Vec<String>,
@@ -185,7 +187,8 @@ impl<'a> StageIndex<'a> {
         let mut stages = merge_stages(read(&dir, &mut notes)?);
         let mut hosts: Vec<HostRow> = read(&dir, &mut notes)?;
         let mut cached: Vec<CachedRow> = read(&dir, &mut notes)?;
-        let impossible = possible::keep_small(&mut stages, &mut hosts, &mut cached);
+        let mut outside: Vec<OutsideRow> = read(&dir, &mut notes)?;
+        let impossible = possible::keep_small(&mut stages, &mut hosts, &mut outside, &mut cached);
         let mut tasks = OF_TASKS.read::<TaskRow>(&dir)?;
         let intervals = OF_INTERVALS.read::<IntervalRow>(&dir)?;
         let is_metered = !intervals.is_empty();
@@ -195,6 +198,8 @@ impl<'a> StageIndex<'a> {
         let apps = stages.keys().chain(tasks.keys());
         let apps: BTreeSet<&str> = apps.map(|stage| stage.app.as_str()).collect();
         let applications = apps.into_iter().map(str::to_owned).collect();
+        let neighbours = Neighbours::new(&outside, &hosts);
+        notes.extend(pressure::notes(&hosts, &outside));
         notes.extend(limits::apply(&mut hosts));
         let longest = hosts.iter().map(|row| row.end_ns - row.start_ns).max();
         let mut ends_ns = BTreeMap::new();
@@ -216,6 +221,7 @@ impl<'a> StageIndex<'a> {
             stages,
             tasks,
             hosts,
+            neighbours,
             cached,
             applications,
             ends_ns,

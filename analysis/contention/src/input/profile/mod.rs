@@ -16,7 +16,7 @@ use self::consumption::BlockedTimeSource;
 pub use self::index::StageIndex;
 use self::needed::RowsNeeded;
 use self::recorded::RecordedRows;
-use super::{BlockedTime, Builder, Input, cache, hosts, position, slots};
+use super::{BlockedTime, Builder, Input, cache, hosts, position, slots, withheld};
 use crate::workload::WEIGHTS;
 use crate::{Executor, HostId, Kind, OperatorShare, Query, QueryId, Span, Stage, StageId, TaskId};
 
@@ -102,6 +102,7 @@ impl Reader<'_> {
         self.queries_and_stages(recorded);
         self.tasks(recorded);
         let blocked = self.possible(recorded, blocked);
+        let are_measured = matches!(blocked, BlockedTimeSource::Measured);
         self.used(recorded);
         match blocked {
             BlockedTimeSource::Measured => self.measured(recorded),
@@ -115,7 +116,13 @@ impl Reader<'_> {
         let busy = hosts::BusyCpus::from_rows(&mut self.builder, &self.index.hosts);
         slots::add(&mut self.builder, &waiting, &busy);
         let jvms = self.jvms();
-        hosts::add(&mut self.builder, &self.index.hosts, &jvms);
+        let StageIndex {
+            hosts, neighbours, ..
+        } = self.index;
+        if are_measured {
+            withheld::add(&mut self.builder, hosts, &jvms);
+        }
+        hosts::add(&mut self.builder, hosts, &jvms, neighbours);
         self.date_stages();
         self.operators();
         self.running();

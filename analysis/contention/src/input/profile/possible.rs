@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use unfuse_format::{CachedRow, HostRow, IntervalRow, StageAttempt, StageRow, TaskRow, counted};
+use unfuse_format::{
+    CachedRow, HostRow, IntervalRow, OutsideRow, StageAttempt, StageRow, TaskRow, counted,
+};
 use unfuse_postprocess::TaskInterval;
 
 use crate::workload::LATEST;
@@ -13,13 +15,18 @@ const NS_PER_MS: i64 = 1_000_000;
 pub(super) fn keep_small(
     stages: &mut BTreeMap<StageAttempt, StageRow>,
     hosts: &mut Vec<HostRow>,
+    outside: &mut Vec<OutsideRow>,
     cached: &mut Vec<CachedRow>,
 ) -> usize {
-    let before = stages.len() + hosts.len() + cached.len();
+    let count = |stages: &BTreeMap<_, _>, hosts: &Vec<_>, outside: &Vec<_>, cached: &Vec<_>| {
+        stages.len() + hosts.len() + outside.len() + cached.len()
+    };
+    let before = count(stages, hosts, outside, cached);
     stages.retain(|key, row| stage(key, row));
     hosts.retain(host);
     cached.retain(self::cached);
-    before - (stages.len() + hosts.len() + cached.len())
+    outside.retain(self::outside);
+    before - count(stages, hosts, outside, cached)
 }
 
 /// Drops impossible rows of the tasks' tables. Returns their number.
@@ -82,6 +89,10 @@ fn host(row: &HostRow) -> bool {
     is_time(row.start_ns) && is_time(row.end_ns)
 }
 
+fn outside(row: &OutsideRow) -> bool {
+    is_time(row.start_ns) && is_time(row.end_ns)
+}
+
 fn cached(row: &CachedRow) -> bool {
     is_time_ms(row.since_ms)
 }
@@ -108,7 +119,12 @@ mod tests {
             (key(0), late),
             (key(1), StageRow::default()),
         ]);
-        let left_out = keep_small(&mut stages, &mut Vec::new(), &mut Vec::new());
+        let left_out = keep_small(
+            &mut stages,
+            &mut Vec::new(),
+            &mut Vec::new(),
+            &mut Vec::new(),
+        );
         assert_eq!(left_out, 3);
         assert_eq!(stages.into_keys().collect::<Vec<_>>(), [key(1)]);
         let mut intervals = vec![interval(i64::MIN), interval(i64::MAX), interval(1)];

@@ -1,0 +1,493 @@
+//! What processes beside the profiled JVM use of its host: the largest users of each resource, from /proc.
+//!
+//! A scan reads `/proc/PID/stat` of every process, and more only of those that have done something since the last scan.
+//! Processes come and go at any time: what cannot be read counts as ended.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use unfuse_format::OutsideRow;
+
+use self::stat::Stat;
+use crate::clock::{EpochOffset, monotonic_ns};
+
+mod stat;
+
+/// Scans are not closer to each other than this, whatever the heartbeat, ns.
+const SCAN_EVERY_NS: u64 = 1_000_000_000;
+/// Processes that a scan looks at.
+const MOST_PROCESSES: usize = 4096;
+/// Ancestors that are followed from an ended process.
+const MOST_ANCESTORS: usize = 64;
+/// Groups that get a row for each resource.
+const MOST_GROUPS: usize = 5;
+/// A group gets no row for less than this part of what all groups used of a resource.
+const LEAST_PART: f64 = 0.02;
+/// A group gets no row for less than this part of one CPU.
+const LEAST_CPU: f64 = 0.01;
+/// A group gets no row for fewer bytes.
+const LEAST_BYTES: i64 = 1 << 20;
+/// Bytes of a process's environment in which its host name is looked for.
+const MOST_ENVIRONMENT: u64 = 16 << 10;
+/// Bytes of /proc/PID/cgroup and of a user list that are read.
+const MOST_LIST: u64 = 1 << 20;
+/// Longest text of a row, bytes.
+const MOST_TEXT: usize = 256;
+/// Words in the paths of containers' control groups.
+const CONTAINERS: [&str; 7] = [
+    "kubepods",
+    "docker",
+    "libpod",
+    "containerd",
+    "crio",
+    "lxc",
+    "ecs",
+];
+
+/// Looks at the processes of the host, and remembers what they had used at the last look.
+#[derive(Debug)]
+pub(super) struct OutsideMeter {
+    jvm: u32,
+    last: Option<Scan>,
+    users: HashMap<u32, String>,
+}
+
+/// The processes at one time.
+#[derive(Debug, Default)]
+struct Scan {
+    at_ns: u64,
+    processes: HashMap<u32, Seen>,
+    /// Whether there were more.
+    is_part: bool,
+}
+
+/// A process at a scan.
+#[derive(Debug, Clone)]
+struct Seen {
+    stat: Stat,
+    /// Bytes read and written so far, when it was last known to be active; `None` if they cannot be read.
+    bytes: Option<[u64; 2]>,
+    /// Known once it has used something.
+    home: Option<Home>,
+}
+
+/// Where a process belongs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Home {
+    uid: u32,
+    cgroup: Option<String>,
+    container: Option<String>,
+}
+
+/// Processes that count as one: the nearest `java`, the name of the program, and where they belong.
+type Group = (Option<u32>, String, Home);
+
+/// What a group has used between two scans.
+#[derive(Debug, Default, Clone, Copy)]
+struct Used {
+    processes: u32,
+    ticks: u64,
+    bytes: Option<[u64; 2]>,
+    pages: i64,
+}
+
+impl OutsideMeter {
+    /// A meter that looks for the first time now, if there will be heartbeats.
+    pub(super) fn new(jvm: u32, beats: bool) -> Self {
+        let mut meter = Self {
+            jvm,
+            last: None,
+            users: HashMap::new(),
+        };
+        if beats {
+            let first = meter.scan();
+            meter.last = Some(first);
+        }
+        meter
+    }
+
+    /// The largest users since the last look; none if that was a moment ago.
+    pub(super) fn look(&mut self, clock: EpochOffset) -> Vec<OutsideRow> {
+        let since = self.last.as_ref().map(|last| last.at_ns);
+        if since.is_some_and(|at| monotonic_ns().saturating_sub(at) < SCAN_EVERY_NS) {
+            return Vec::new();
+        }
+        let mut now = self.scan();
+        let Some(last) = self.last.take() else {
+            self.last = Some(now);
+            return Vec::new();
+        };
+        let groups = groups(self.jvm, &last, &mut now);
+        let seconds = now.at_ns.saturating_sub(last.at_ns) as f64 / 1e9;
+        let chosen = largest(&groups, seconds);
+        let rows = groups
+            .into_iter()
+            .filter(|(group, _)| chosen.contains(group));
+        let rows: Vec<_> = rows
+            .map(|(group, used)| OutsideRow {
+                start_ns: clock.epoch_ns(last.at_ns),
+                end_ns: clock.epoch_ns(now.at_ns),
+                ..self.row(group, used)
+            })
+            .collect();
+        self.last = Some(now);
+        rows
+    }
+
+    fn scan(&self) -> Scan {
+        let mut scan = Scan {
+            at_ns: monotonic_ns(),
+            ..Scan::default()
+        };
+        let mut buffer = Vec::with_capacity(1024);
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        for pid in pids {
+            if scan.processes.len() >= MOST_PROCESSES {
+                scan.is_part = true;
+                break;
+            }
+            let Some(stat) = Stat::read(pid, &mut buffer) else {
+                continue;
+            };
+            let new = Seen {
+                stat,
+                bytes: None,
+                home: None,
+            };
+            scan.processes.insert(pid, new);
+        }
+        self.complete(&mut scan);
+        scan
+    }
+
+    /// Reads the bytes of processes that were active since the last scan, and keeps what was known of the others.
+    fn complete(&self, scan: &mut Scan) {
+        let none = Scan::default();
+        let last = self.last.as_ref().unwrap_or(&none);
+        let ended = ended_children(last, scan);
+        for (pid, now) in &mut scan.processes {
+            let before = last.before(*pid, now);
+            // Bytes of an ended child become its parent's.
+            let idle = before.is_some_and(|before| before.stat.is_as_active_as(&now.stat))
+                && !ended.contains_key(pid);
+            now.bytes = match before {
+                Some(before) if idle => before.bytes,
+                _ => bytes_of(*pid),
+            };
+            // A process moves to its group and user before it becomes another program.
+            let home = before.filter(|before| before.stat.command == now.stat.command);
+            now.home = home.and_then(|before| before.home.clone());
+        }
+    }
+
+    fn row(&mut self, (jvm, command, home): Group, used: Used) -> OutsideRow {
+        let per_s = procfs::ticks_per_second().max(1) as f64;
+        let page = i64::try_from(procfs::page_size()).unwrap_or(4096);
+        OutsideRow {
+            command,
+            user: self.user(home.uid),
+            cgroup: home.cgroup,
+            container: home.container,
+            jvm,
+            processes: used.processes,
+            cpu_s: used.ticks as f64 / per_s,
+            read_bytes: used.bytes.map(|[read, _]| read),
+            write_bytes: used.bytes.map(|[_, written]| written),
+            resident_growth_bytes: used.pages.saturating_mul(page),
+            ..OutsideRow::default()
+        }
+    }
+
+    /// The name of a user. Only of the machine's own list: to ask others for it can take seconds.
+    fn user(&mut self, uid: u32) -> String {
+        if self.users.is_empty() {
+            let list = read_start(&PathBuf::from("/etc/passwd"), MOST_LIST).unwrap_or_default();
+            let users = list.lines().filter_map(|line| {
+                let mut fields = line.split(':');
+                let name = fields.next()?;
+                Some((fields.nth(1)?.parse().ok()?, shortened(name)))
+            });
+            // The first line of a user counts.
+            for (uid, name) in users {
+                self.users.entry(uid).or_insert(name);
+            }
+        }
+        let name = self.users.entry(uid);
+        name.or_insert_with(|| uid.to_string()).clone()
+    }
+}
+
+impl Scan {
+    /// What was seen of a process before.
+    fn before(&self, pid: u32, now: &Seen) -> Option<&Seen> {
+        let before = self.processes.get(&pid)?;
+        (before.stat.started == now.stat.started).then_some(before)
+    }
+}
+
+/// What had been counted of ended processes.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+struct Ended {
+    ticks: u64,
+    bytes: [u64; 2],
+}
+
+/// The growth of each group between two scans, without the JVM and its descendants.
+fn groups(jvm: u32, last: &Scan, now: &mut Scan) -> BTreeMap<Group, Used> {
+    let ended = ended_children(last, now);
+    let kin = Ancestors::new(jvm, now);
+    let mut groups: BTreeMap<Group, Used> = BTreeMap::new();
+    for (pid, seen) in &mut now.processes {
+        let Some(java) = kin.outside(*pid) else {
+            continue;
+        };
+        let before = last.before(*pid, seen);
+        // One that has no earlier scan began after it, unless that scan left some out.
+        if before.is_none() && last.is_part {
+            continue;
+        }
+        let used = growth(before, seen, ended.get(pid).copied().unwrap_or_default());
+        if used.ticks == 0 && used.bytes.is_none_or(|bytes| bytes == [0, 0]) && used.pages == 0 {
+            continue;
+        }
+        let home = seen.home.get_or_insert_with(|| Home::of(*pid)).clone();
+        let group = (java, shown_command(&seen.stat), home);
+        let sum = groups.entry(group).or_default();
+        sum.processes += 1;
+        sum.ticks += used.ticks;
+        sum.pages += used.pages;
+        if let Some([read, written]) = used.bytes {
+            let [reads, writes] = sum.bytes.get_or_insert([0, 0]);
+            *reads += read;
+            *writes += written;
+        }
+    }
+    groups
+}
+
+/// What had been counted of processes that have ended, by the nearest ancestor that has not. What that one has used
+/// contains that of the descendants that it or they have waited for once more.
+fn ended_children(last: &Scan, now: &Scan) -> HashMap<u32, Ended> {
+    let has_ended = |pid: u32, seen: &Seen| now.before(pid, seen).is_none();
+    let mut ended: HashMap<u32, Ended> = HashMap::new();
+    for (pid, seen) in &last.processes {
+        if !has_ended(*pid, seen) {
+            continue;
+        }
+        let mut heir = seen.stat.parent;
+        // No chain is longer, unless readings at different times made it a loop.
+        for _ in 0..MOST_ANCESTORS {
+            match last.processes.get(&heir) {
+                Some(parent) if has_ended(heir, parent) => heir = parent.stat.parent,
+                _ => break,
+            }
+        }
+        let counted = seen.stat.ticks.saturating_add(seen.stat.waited_ticks);
+        let sum = ended.entry(heir).or_default();
+        sum.ticks = sum.ticks.saturating_add(counted);
+        for (sum, bytes) in sum.bytes.iter_mut().zip(seen.bytes.unwrap_or_default()) {
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+    ended
+}
+
+/// What a process has used since the last scan; `ended` was counted before of its children that have ended.
+fn growth(before: Option<&Seen>, now: &Seen, ended: Ended) -> Used {
+    let then = before.map(|before| &before.stat);
+    let own = now
+        .stat
+        .ticks
+        .saturating_sub(then.map_or(0, |stat| stat.ticks));
+    let waited = then.map_or(0, |stat| stat.waited_ticks);
+    let waited = now.stat.waited_ticks.saturating_sub(waited);
+    let bytes = now.bytes.map(|now| {
+        // A process that could not be looked at before may have moved them at any time.
+        let then = match before {
+            Some(before) => before.bytes.unwrap_or(now),
+            None => [0, 0],
+        };
+        let counted = |index: usize| then[index].saturating_add(ended.bytes[index]);
+        [0, 1].map(|index| now[index].saturating_sub(counted(index)))
+    });
+    let pages = then.map_or(0, |stat| stat.pages);
+    Used {
+        processes: 1,
+        ticks: own.saturating_add(waited.saturating_sub(ended.ticks)),
+        bytes,
+        pages: now.stat.pages.saturating_sub(pages),
+    }
+}
+
+/// Who descends from whom at one scan.
+struct Ancestors {
+    jvm: u32,
+    /// Parent, and whether the process is a `java`.
+    parents: HashMap<u32, (u32, bool)>,
+}
+
+impl Ancestors {
+    fn new(jvm: u32, scan: &Scan) -> Self {
+        let parents = scan.processes.iter();
+        let parents = parents.map(|(pid, seen)| {
+            let stat = &seen.stat;
+            (*pid, (stat.parent, stat.command == "java"))
+        });
+        Self {
+            jvm,
+            parents: parents.collect(),
+        }
+    }
+
+    /// The nearest `java` of a process, which may be itself; `None` if it is the profiled JVM or a descendant of it.
+    fn outside(&self, pid: u32) -> Option<Option<u32>> {
+        let (mut java, mut at) = (None, pid);
+        let mut passed = HashSet::new();
+        while passed.insert(at) {
+            if at == self.jvm {
+                return None;
+            }
+            let Some((parent, is_java)) = self.parents.get(&at) else {
+                break;
+            };
+            if *is_java && java.is_none() {
+                java = Some(at);
+            }
+            at = *parent;
+        }
+        Some(java)
+    }
+}
+
+/// The name under which a process is counted: threads of the kernel and processes of the profiler have a name each.
+fn shown_command(stat: &Stat) -> String {
+    let kind = match stat.command.as_str() {
+        name if name.starts_with("unfuse-") => "unfuse",
+        name if stat.is_kernel => name.split(['/', ':']).next().unwrap_or(name),
+        name => name,
+    };
+    kind.to_owned()
+}
+
+/// What a group used of a resource.
+type Amount<'a> = &'a dyn Fn(&Used) -> i64;
+
+/// The groups that get a row.
+fn largest(groups: &BTreeMap<Group, Used>, seconds: f64) -> HashSet<Group> {
+    let per_s = procfs::ticks_per_second().max(1) as f64;
+    let cpu = |used: &Used| i64::try_from(used.ticks).unwrap_or(i64::MAX);
+    let moved = |used: &Used, index: usize| {
+        let bytes = used.bytes.map_or(0, |bytes| bytes[index]);
+        i64::try_from(bytes).unwrap_or(i64::MAX)
+    };
+    let page = i64::try_from(procfs::page_size()).unwrap_or(4096);
+    let amounts: [(Amount<'_>, i64); 4] = [
+        (&cpu, (LEAST_CPU * seconds * per_s) as i64),
+        (&|used| moved(used, 0), LEAST_BYTES),
+        (&|used| moved(used, 1), LEAST_BYTES),
+        (&|used| used.pages.saturating_mul(page), LEAST_BYTES),
+    ];
+    let mut chosen = HashSet::new();
+    for (amount, least) in amounts {
+        let mut users: Vec<(&Group, i64)> = groups
+            .iter()
+            .map(|(group, used)| (group, amount(used)))
+            .filter(|(_, used)| *used > 0)
+            .collect();
+        let all: f64 = users.iter().map(|(_, used)| *used as f64).sum();
+        users.retain(|(_, used)| *used >= least && *used as f64 >= LEAST_PART * all);
+        users.sort_by_key(|(_, used)| std::cmp::Reverse(*used));
+        chosen.extend(
+            users
+                .into_iter()
+                .take(MOST_GROUPS)
+                .map(|(group, _)| group.clone()),
+        );
+    }
+    chosen
+}
+
+impl Home {
+    /// Reads it, as far as it can be read.
+    fn of(pid: u32) -> Self {
+        let dir = PathBuf::from(format!("/proc/{pid}"));
+        let text = read_start(&dir.join("cgroup"), MOST_LIST).unwrap_or_default();
+        let cgroup = group_path(&text).map(shortened);
+        let in_container =
+            |path: &String| CONTAINERS.iter().any(|word| path.contains(word)) && is_open(pid);
+        let container = cgroup
+            .as_ref()
+            .filter(|path| in_container(path))
+            .and_then(|_| {
+                let environment = read_start(&dir.join("environ"), MOST_ENVIRONMENT)?;
+                let mut variables = environment.split('\0');
+                let name = variables.find_map(|variable| variable.strip_prefix("HOSTNAME="))?;
+                Some(shortened(name))
+            });
+        Self {
+            // The directory, unlike the files in it, is its user's in any case.
+            uid: fs::metadata(&dir).map_or(u32::MAX, |dir| dir.uid()),
+            cgroup,
+            container,
+        }
+    }
+}
+
+/// The path of a process's control group: in version 2 its only one, in version 1 that of the CPU controller, or else the
+/// longest. None for the root.
+fn group_path(text: &str) -> Option<&str> {
+    let paths = text.lines().filter_map(|line| {
+        let (number, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let is_cpu = number == "0" || controllers.split(',').any(|name| name == "cpu");
+        (path.len() > 1).then_some((is_cpu, path.len(), path))
+    });
+    paths.max().map(|(.., path)| path)
+}
+
+/// Whether more of a process may be recorded than everyone on the host can see. If root records another user's JVM, that
+/// user can read what is written, so capabilities that this process has kept must not count.
+fn is_open(pid: u32) -> bool {
+    let own = nix::unistd::geteuid();
+    let owner = || fs::metadata(format!("/proc/{pid}")).map(|dir| dir.uid());
+    own.is_root() || owner().is_ok_and(|owner| owner == own.as_raw())
+}
+
+fn bytes_of(pid: u32) -> Option<[u64; 2]> {
+    if !is_open(pid) {
+        return None;
+    }
+    let text = read_start(&PathBuf::from(format!("/proc/{pid}/io")), 4096)?;
+    let number = |name: &str| -> Option<u64> {
+        let mut lines = text.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
+    };
+    let cancelled = number("cancelled_write_bytes").unwrap_or(0);
+    let written = number("write_bytes")?.saturating_sub(cancelled);
+    Some([number("read_bytes")?, written])
+}
+
+/// The first bytes of a file, as text.
+fn read_start(path: &PathBuf, most: u64) -> Option<String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).ok()?;
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A text of another user's, not longer than a row may have it.
+fn shortened(text: &str) -> String {
+    text.chars()
+        .scan(0, |length, character| {
+            *length += character.len_utf8();
+            (*length <= MOST_TEXT).then_some(character)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
