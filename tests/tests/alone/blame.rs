@@ -258,6 +258,13 @@ impl Container {
         for setting in group.cpus(cpus) {
             setting.apply().expect("a limit");
         }
+        // Other programs on the machine must not keep it below its limit.
+        for (file, most) in [("cpu.shares", "262144"), ("cpu.weight", "10000")] {
+            let weights = container.0.iter().map(|dir| dir.join(file));
+            for weight in weights.filter(|weight| weight.exists()) {
+                fs::write(weight, most).expect("a weight");
+            }
+        }
         container
     }
 
