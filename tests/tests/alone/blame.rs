@@ -247,7 +247,7 @@ fn in_a_container_queries_contend_for_its_limit() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
     let cpus = std::thread::available_parallelism().map_or(2, usize::from) as f64 / 2.0;
-    let container = Container::with_cpus(cpus);
+    let container = Container::with_cpus(cpus).preferred();
     let command = contention(&profile, &["--master", "local[24]"], "cpu", 150_000_000);
     run(&mut container.command(&command));
     let victim = query(&profile, "victim");
