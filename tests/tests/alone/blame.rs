@@ -1,6 +1,7 @@
 //! Who slows a query down: queries on real Spark with a known culprit. Containers need root.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
