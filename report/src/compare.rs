@@ -23,6 +23,8 @@ pub(crate) struct Row {
     depth: usize,
     /// Own CPU time, ns.
     pub(crate) ns: u64,
+    /// The least and the most CPU time that it can have in all runs, ns.
+    pub(crate) possible_ns: [u64; 2],
     /// Samples of all runs.
     pub(crate) samples: u64,
     /// Rows that it got or, if none, output in all runs; `None` if a run does not have the number.
@@ -39,6 +41,7 @@ impl Row {
             heading: false,
             depth: 0,
             ns: cost.cpu_ns,
+            possible_ns: [cost.cpu_ns; 2],
             samples: cost.samples,
             rows: None,
         }
@@ -48,6 +51,9 @@ impl Row {
     fn add(&mut self, other: &Self) {
         self.ns = self.ns.saturating_add(other.ns);
         self.samples = self.samples.saturating_add(other.samples);
+        for (ns, more) in self.possible_ns.iter_mut().zip(other.possible_ns) {
+            *ns = ns.saturating_add(more);
+        }
         let rows = self.rows.zip(other.rows);
         self.rows = rows.map(|(a, b)| a.saturating_add(b));
     }
@@ -211,6 +217,7 @@ pub(crate) fn rows(report: &Report<'_>, runs: &Runs) -> Vec<Row> {
                 detail: node.detail.clone(),
                 depth,
                 rows: count,
+                possible_ns: costs.possible_ns(share),
                 ..Row::new(&node.operator, share.cost)
             });
         }

@@ -115,6 +115,14 @@ impl<'a> Costs<'a> {
         share
     }
 
+    /// The least and the most CPU time that an owner can have, ns: code between the lines of two operators is of either.
+    pub(super) fn possible_ns(&self, share: &Share) -> [u64; 2] {
+        let whole = self.total.cpu_ns;
+        // Without the part by sampling, which vanishes with the number of samples.
+        let (least, most) = share.evidence.bounds(whole, u64::MAX);
+        [least, most].map(|part| (part * whole as f64) as u64)
+    }
+
     fn range(&self, share: &Share) -> Range {
         let Cost { cpu_ns, samples } = self.total;
         share.evidence.bounds(cpu_ns, samples).into()

@@ -10,6 +10,9 @@ pub(super) struct Value {
     ln: f64,
     /// The variance of that by sampling.
     variance: f64,
+    /// By how much it may be less and more, because samples may be of another operator. This does not average out: it is the
+    /// same for as long as a JVM runs.
+    doubt: [f64; 2],
 }
 
 impl Value {
@@ -18,6 +21,7 @@ impl Value {
         Self {
             ln: value.ln(),
             variance: 0.0,
+            doubt: [0.0; 2],
         }
     }
 
@@ -27,6 +31,16 @@ impl Value {
         Self {
             ln: (ns as f64 + 0.5 * period).ln(),
             variance: 1.0 / (samples as f64 + 0.5),
+            doubt: [0.0; 2],
+        }
+    }
+
+    /// The same if its `ns` may be as little as the first number and as much as the second one.
+    pub(super) fn within(self, ns: u64, [least, most]: [u64; 2], period: f64) -> Self {
+        let ln = |ns: u64| (ns as f64 + 0.5 * period).ln();
+        Self {
+            doubt: [ln(ns) - ln(least.min(ns)), ln(most.max(ns)) - ln(ns)],
+            ..self
         }
     }
 
@@ -44,6 +58,8 @@ impl Value {
 pub(super) struct Samples {
     before: Sample,
     now: Sample,
+    /// By how much the change may be less and more than its interval, as logarithms.
+    doubt: [f64; 2],
 }
 
 /// By how much a measure grew.
@@ -83,6 +99,7 @@ impl Samples {
         Self {
             before: exact(&old),
             now: now.unwrap_or_else(|| Sample::from_values(&[new.mean])),
+            doubt: [old.doubt[1] + new.doubt[0], old.doubt[0] + new.doubt[1]],
         }
     }
 
@@ -94,7 +111,7 @@ impl Samples {
     /// The change, with an interval that holds together with those of `together` comparisons in all.
     pub(super) fn change(&self, together: usize) -> Change {
         let interval = difference(&self.before, &self.now, together);
-        let end = |of: fn(Interval) -> f64| {
+        let end = |of: &dyn Fn(Interval) -> f64| {
             let change = interval.map(|interval| of(interval).exp_m1());
             change.filter(|change| change.is_finite())
         };
@@ -102,8 +119,8 @@ impl Samples {
             before: self.before.mean().exp(),
             now: self.now.mean().exp(),
             change: (self.now.mean() - self.before.mean()).exp_m1(),
-            low: end(|interval| interval.low),
-            high: end(|interval| interval.high),
+            low: end(&|interval| interval.low - self.doubt[0]),
+            high: end(&|interval| interval.high + self.doubt[1]),
         }
     }
 }
@@ -116,6 +133,7 @@ struct Side {
     squares: f64,
     /// Variance of the mean by sampling.
     own: f64,
+    doubt: [f64; 2],
 }
 
 impl Side {
@@ -129,6 +147,8 @@ impl Side {
             mean,
             squares,
             own,
+            doubt: [0, 1]
+                .map(|end| values.iter().map(|value| value.doubt[end]).sum::<f64>() / count),
         }
     }
 }

@@ -242,6 +242,8 @@ fn amount(run: &Run, key: &str) -> Option<Amount> {
     let rows = operator.and_then(|operator| operator.rows);
     let operator = operator.unwrap_or(&nothing);
     let value = sampled(run, operator.cpu_ns, operator.samples)?;
+    let period = run.cpu_ns as f64 / run.samples as f64;
+    let value = value.within(operator.cpu_ns, operator.possible_ns, period);
     Some((value, rows.map(|rows| rows as f64)))
 }
 

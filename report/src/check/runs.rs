@@ -56,6 +56,8 @@ pub(super) struct OperatorRun {
     pub(super) name: String,
     /// Own CPU time.
     pub(super) cpu_ns: u64,
+    /// The least and the most that this can be: code between the lines of two operators is of either.
+    pub(super) possible_ns: [u64; 2],
     pub(super) samples: u64,
     /// Rows that it got or, if none, put out.
     pub(super) rows: Option<i64>,
@@ -161,6 +163,7 @@ fn operator(row: &Row) -> OperatorRun {
         id: row.id,
         name: name(&row.name),
         cpu_ns: row.ns,
+        possible_ns: row.possible_ns,
         samples: row.samples,
         rows: row.rows,
     }

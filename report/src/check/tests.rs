@@ -65,6 +65,7 @@ fn run(number: i64, wall_s: f64, operators: &[(f64, i64)], random: Option<&mut R
             id: index as i32,
             name: format!("Operator{index}"),
             cpu_ns,
+            possible_ns: [cpu_ns; 2],
             samples,
             rows: Some(*rows),
         });
@@ -287,6 +288,26 @@ fn queries_are_matched_by_plan_then_by_a_unique_description_and_the_rest_is_list
         error.contains("no query in common") && error.contains("unfuse history --in new old"),
         "{error}"
     );
+}
+
+#[test]
+fn time_that_may_be_of_another_operator_is_in_the_range() {
+    let before = || vec![query("q", steady(0, 30.0, 40.0, 1000))];
+    let with = |least: f64| {
+        let mut runs = steady(9, 30.0, 80.0, 1000);
+        for run in &mut runs {
+            let ns = run.operators[1].cpu_ns;
+            run.operators[1].possible_ns = [(ns as f64 * least) as u64, ns];
+        }
+        let answer = check(before(), vec![query("q", runs)], "5%");
+        let found = statuses(&answer);
+        found
+            .iter()
+            .find(|of| of.1 == Some("Operator1 (1)"))
+            .map(|of| of.2)
+    };
+    assert_eq!(with(0.9), Some(Status::Regression));
+    assert_eq!(with(0.5), Some(Status::NotShown));
 }
 
 /// Twenty queries of eight operators with 1 to 60 s of CPU time each. Runs differ by 3%, of which a part is common to all
