@@ -39,7 +39,6 @@ fn profile(path: &Path, queries: &[(&str, i64, Option<&str>)]) -> String {
             started_ms: Some(number),
             ended_ms: Some(number + ms),
             error: error.map(str::to_owned),
-            ..ExecutionRow::default()
         });
     }
     executions.flush().expect("written");

@@ -47,7 +47,7 @@ fn largest(host: &str, outside: &[OutsideRow]) -> String {
     let most = growth.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
     match most {
         Some(((_, name), gib)) if gib >= LEAST_GROWTH => {
-            format!(". Meanwhile the memory of {name} grew by {gib:.1} GiB")
+            format!(". In that time, the memory of {name} grew by {gib:.1} GiB")
         }
         _ => String::new(),
     }

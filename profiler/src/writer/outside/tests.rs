@@ -1,8 +1,7 @@
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::*;
-use crate::clock::thread_cpu_ns;
 
 /// A child that ends with the test.
 struct Hog(Child);
@@ -205,29 +204,4 @@ fn a_process_beside_this_one_is_named() {
     let rows = meter.look(EpochOffset::measure());
     let own = std::process::id();
     assert!(rows.iter().all(|row| row.jvm != Some(own)), "{rows:?}");
-}
-
-/// Prints the CPU time of a scan: `cargo test … --ignored a_scan_is_cheap --nocapture`.
-#[test]
-#[ignore = "measures; run it alone"]
-fn a_scan_is_cheap() {
-    let sleepers: Vec<Hog> = (0..300).map(|_| hog("exec sleep 100")).collect();
-    std::thread::sleep(Duration::from_secs(2));
-    let mut meter = OutsideMeter::new(u32::MAX, true);
-    let mut times = Vec::new();
-    for _ in 0..10 {
-        std::thread::sleep(Duration::from_millis(1010));
-        let (before, begin) = (thread_cpu_ns(), Instant::now());
-        let rows = meter.look(EpochOffset::measure()).len();
-        let used = Duration::from_nanos(thread_cpu_ns() - before);
-        times.push(used);
-        let processes = meter.last.as_ref().map_or(0, |last| last.processes.len());
-        println!(
-            "{processes} processes, {rows} rows: {used:?} of CPU, {:?}",
-            begin.elapsed()
-        );
-    }
-    times.sort();
-    println!("median {:?}", times[times.len() / 2]);
-    drop(sleepers);
 }
