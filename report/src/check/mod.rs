@@ -1,5 +1,5 @@
 //! Whether queries became slower: the answer of `unfuse check` as data ([`Answer`]), as text ([`render`]), and for CI
-//! ([`junit`], [`markdown`]).
+//! ([`junit()`], [`markdown()`]).
 //!
 //! Each query that both sides have is compared by wall time, CPU time and the CPU time of its operators. A measure is a
 //! regression only if the whole interval of its change is above the limit, and so is that for each row if the rows are known.
