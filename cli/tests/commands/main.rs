@@ -13,3 +13,4 @@ mod size;
 mod skew;
 mod times;
 mod waits;
+mod what_if;
