@@ -54,14 +54,16 @@ def runs(place):
     """The runs of each query after the warm-up: id and seconds."""
     script = (
         "import duckdb, json, sys\n"
-        "rows = duckdb.sql(f\"select execution, max(description), max(ended_ms) - max(started_ms) from '{sys.argv[1]}/executions/*.parquet' "
-        "group by execution order by execution\").fetchall()\n"
+        "rows = duckdb.sql(f\"select execution, max(description), max(ended_ms) - min(started_ms) from '{sys.argv[1]}/executions/*.parquet' "
+        "group by execution having max(error) is null order by execution\").fetchall()\n"
         "print(json.dumps(rows))"
     )
     found = subprocess.run([SPARK / "venv/bin/python", "-c", script, place], check=True, capture_output=True, text=True)
     named = {}
     for execution, name, ms in json.loads(found.stdout):
-        named.setdefault(name, []).append((execution, ms / 1e3))
+        # Without a description it is no query of the job's.
+        if ms is not None and " at " not in name:
+            named.setdefault(name, []).append((execution, ms / 1e3))
     return {name: times[WARM_UP:] for name, times in named.items() if len(times) > WARM_UP}
 
 

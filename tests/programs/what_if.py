@@ -9,6 +9,8 @@ import threading
 import time
 
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+from pyspark.sql.types import LongType
 
 data, queries, rounds, what = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 TPCH = ["q01", "q03", "q04", "q05", "q06", "q09", "q10", "q12", "q14", "q18", "q19", "q21"]
@@ -76,14 +78,15 @@ def skewed(key, salted):
 
 
 def python(seconds):
-    """A worker sleeps for each batch of 10,000 rows."""
+    """A worker sleeps at one row of 5,000."""
 
-    def slow(batches):
-        for batch in batches:
+    def slow(number):
+        if number % 5000 == 0:
             time.sleep(seconds)
-            yield batch
+        return number
 
-    return spark.range(0, 1_000_000, 1, 8).mapInArrow(slow, "id long")
+    slow_in_worker = udf(slow, LongType())
+    return spark.range(0, 1_000_000, 1, 8).select(slow_in_worker("id"))
 
 
 def beside(name, frame, neighbour):
@@ -96,7 +99,6 @@ def beside(name, frame, neighbour):
 
 
 def changes():
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
     key = hot_key()
     for _ in range(rounds):
         for times in [8, 4, 2]:

@@ -6,15 +6,19 @@
 mod neighbour;
 mod operator;
 mod profile;
+mod spread;
 mod text;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use unfuse_format::{HostRow, counted};
+use unfuse_format::{ExecutionId, HostRow, counted};
 use unfuse_sizing::what_if::{Application, Change, Estimate, Floor, Model, PartKind, Recorded};
 
-use crate::words::{percent, shell};
+use crate::words::{name, percent, shell};
 use crate::{Report, ReportError};
 use profile::Source;
+use spread::spread;
 
 pub use text::render;
 
@@ -22,6 +26,8 @@ pub use text::render;
 const MOST_ERROR: f64 = 0.1;
 /// Number of operators that are tried without a question.
 const OPERATORS: usize = 3;
+/// The note on an answer that does not know it.
+const ONE_RUN: &str = "ranges are by this run alone: they do not hold what differs from run to run";
 /// How many times as fast these become, and Python.
 const TIMES: f64 = 2.0;
 
@@ -75,6 +81,21 @@ pub struct Answer {
     pub notes: Vec<String>,
 }
 
+/// Names of a plan's nodes.
+type Operators = BTreeMap<i32, String>;
+
+/// A question with what it needs of the profile.
+#[derive(Default)]
+struct Asked<'a> {
+    changes: &'a [Change],
+    query: Option<i64>,
+    /// Changes to try by themselves if there are none.
+    tried: &'a [Change],
+    operators: Operators,
+    /// By how much runs of the query differ, as a share of their time; none with too few of them.
+    spread: Option<f64>,
+}
+
 /// A change by itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
@@ -121,7 +142,14 @@ impl Answer {
         };
         let application = source.application(query, &tried)?;
         let place = report.summary.profile.clone();
-        let mut answer = Self::new(place, &application, question.changes, query, &tried)?;
+        let asked = Asked {
+            changes: question.changes,
+            query,
+            tried: &tried,
+            operators: operators(report, app, query),
+            spread: query.and_then(|query| spread(report, app, query)),
+        };
+        let mut answer = Self::new(place, &application, &asked)?;
         answer.notes.splice(0..0, notes);
         answer.note_cpus(report, app, question.changes)?;
         Ok(answer)
@@ -149,13 +177,12 @@ impl Answer {
                 application.id
             )));
         }
-        let mut answer = Self::new(
-            place,
-            application,
-            question.changes,
-            question.query,
-            question.changes,
-        )?;
+        let asked = Asked {
+            changes: question.changes,
+            query: question.query,
+            ..Asked::default()
+        };
+        let mut answer = Self::new(place, application, &asked)?;
         answer.notes.splice(0..0, notes);
         Ok(answer)
     }
@@ -163,12 +190,15 @@ impl Answer {
     fn new(
         source: String,
         application: &Application,
-        changes: &[Change],
-        query: Option<i64>,
-        tried: &[Change],
+        asked: &Asked<'_>,
     ) -> Result<Self, ReportError> {
+        let (changes, query) = (asked.changes, asked.query);
         let refused = |why: String| ReportError::Refused(format!("{source}: {why}"));
-        let (recorded, mut notes) = application.recorded(query).map_err(refused)?;
+        let (mut recorded, mut notes) = application.recorded(query).map_err(refused)?;
+        recorded.spread = asked.spread.unwrap_or(0.0);
+        if asked.spread.is_none() {
+            notes.push(ONE_RUN.to_owned());
+        }
         for change in changes {
             check(change, &recorded).map_err(refused)?;
         }
@@ -183,7 +213,11 @@ impl Answer {
                 .iter()
                 .any(|change| matches!(change, Change::Operator { .. }))
         };
-        notes.extend(changes.iter().filter_map(|change| note(change, &recorded)));
+        notes.extend(
+            changes
+                .iter()
+                .filter_map(|change| note(change, &recorded, &asked.operators)),
+        );
         let own = recorded.stages.iter().filter(|stage| stage.own);
         let known = query.and_then(|query| application.queries.get(&query));
         Ok(Self {
@@ -203,7 +237,7 @@ impl Answer {
             estimate,
             upper_bound: has_operator(changes),
             each: if changes.is_empty() {
-                each(&model, &recorded, tried)
+                each(&model, &recorded, asked)
             } else {
                 Vec::new()
             },
@@ -224,7 +258,11 @@ impl Answer {
         app: &str,
         changes: &[Change],
     ) -> Result<(), ReportError> {
-        let asked = changes.iter().find_map(|change| match change {
+        let asked = match changes {
+            [] => Some(self.slots.saturating_mul(2)),
+            _ => None,
+        };
+        let of_changes = changes.iter().find_map(|change| match change {
             Change::Slots(slots) => Some(*slots),
             Change::Executors(executors) => {
                 Some(executors.saturating_mul(self.slots / self.executors.max(1)))
@@ -235,7 +273,7 @@ impl Answer {
             && report.tasks.iter().any(|(id, tasks)| {
                 id.app == app && tasks.iter().any(|task| task.executor == "driver")
             });
-        let Some(slots) = asked.filter(|_| is_local) else {
+        let Some(slots) = asked.or(of_changes).filter(|_| is_local) else {
             return Ok(());
         };
         let hosts = report.profile.rows::<HostRow>()?;
@@ -313,6 +351,14 @@ fn application<'a>(
     Ok(&app.id)
 }
 
+/// The names of the nodes of a query's plan.
+fn operators(report: &Report<'_>, app: &str, query: Option<i64>) -> Operators {
+    let plan = query.and_then(|query| report.profile.plans.get(&ExecutionId::new(app, query)));
+    let nodes = plan.map_or(&[][..], |plan| &plan.nodes);
+    let named = nodes.iter().map(|node| (node.id, name(&node.operator)));
+    named.collect()
+}
+
 /// The query of an application that has only one.
 fn only_query(report: &Report<'_>, app: &str) -> Result<i64, ReportError> {
     let mut own = report.profile.plans.keys().filter(|id| id.app == app);
@@ -356,7 +402,7 @@ fn sum(recorded: &Recorded, part: usize) -> f64 {
 }
 
 /// What the answer about a change does not know.
-fn note(change: &Change, recorded: &Recorded) -> Option<String> {
+fn note(change: &Change, recorded: &Recorded, operators: &Operators) -> Option<String> {
     let text = match change {
         Change::Slots(slots) if *slots > recorded.slots => MORE_SLOTS,
         Change::Executors(executors) if *executors > recorded.executors => MORE_SLOTS,
@@ -368,8 +414,12 @@ fn note(change: &Change, recorded: &Recorded) -> Option<String> {
             "only waits of tasks for garbage collection are taken out, not those of the driver"
         }
         Change::NoSkew => "the same work, spread evenly over the tasks that each stage has",
-        Change::Operator { .. } => {
-            "the saving is an upper bound: the processor works on several fused operators at once (docs/accuracy.md)"
+        Change::Operator { node, .. } => {
+            let name = operators.get(node).map_or("unknown", String::as_str);
+            return Some(format!(
+                "node {node} is {name}. The saving is an upper bound: the processor works on several fused operators at once \
+                 (docs/accuracy.md)"
+            ));
         }
         Change::WithoutQuery(_) => {
             "the waits that blame attributes to it are taken out, in proportion to how long each task ran beside it"
@@ -383,7 +433,7 @@ const MORE_SLOTS: &str =
     "tasks keep the times that they had: what more of them at once do to each other is not known";
 
 /// Changes by themselves, the one that saves most first.
-fn each(model: &Model<'_>, recorded: &Recorded, tried: &[Change]) -> Vec<Trial> {
+fn each(model: &Model<'_>, recorded: &Recorded, asked: &Asked<'_>) -> Vec<Trial> {
     let mut changes = vec![
         Change::NoSkew,
         Change::Slots(recorded.slots.saturating_mul(2)),
@@ -398,18 +448,18 @@ fn each(model: &Model<'_>, recorded: &Recorded, tried: &[Change]) -> Vec<Trial> 
             PartKind::Network => Change::EndlessNetwork,
             PartKind::CpuWait => Change::NoCpuWait,
             PartKind::Python => Change::Python(TIMES),
-            PartKind::Operator(_) | PartKind::Query(_) => continue,
+            PartKind::Operator(_) | PartKind::OperatorCpuWait(_) | PartKind::Query(_) => continue,
         };
         if sum(recorded, at) > 0.0 {
             changes.push(change);
         }
     }
-    changes.extend(tried);
+    changes.extend(asked.tried);
     let mut each: Vec<Trial> = changes
         .into_iter()
         .map(|change| Trial {
             change: change.to_string(),
-            what: text::meaning(&change),
+            what: text::meaning(&change, &asked.operators),
             estimate: model.estimate(&model.scenario(&[change])),
         })
         .collect();

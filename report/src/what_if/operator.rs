@@ -177,19 +177,39 @@ impl OperatorTime {
         (ns + python as f64) / 1e9
     }
 
-    /// How well the node's time is known, in the stages of an application.
-    pub(super) fn part(&self, stages: &[(i32, i32)]) -> Part {
+    /// What a task that waited `cpu_wait` for a CPU would have waited less without the node, s: it waited while it had work,
+    /// whichever node's.
+    pub(super) fn cpu_wait(
+        &self,
+        place: (i32, i32),
+        task: &TaskRow,
+        by_stage: bool,
+        cpu_wait: f64,
+    ) -> f64 {
+        let own = self.tasks.get(&task.task).filter(|_| !by_stage);
+        let own = own.filter(|cpu| cpu.samples >= FEWEST_SAMPLES);
+        let cpu = own.or_else(|| self.stages.get(&place));
+        cpu_wait * cpu.map_or(0.0, Cpu::share)
+    }
+
+    /// How well the node's time, and its waits for a CPU, are known in the stages of an application.
+    pub(super) fn parts(&self, stages: &[(i32, i32)]) -> [Part; 2] {
         let own = self.own_ns.max(1) as f64;
         let least = 1.0 - (self.doubtful_ns as f64 / own).min(1.0);
         let fused = if self.is_fused { LEAST_OF_FUSED } else { 1.0 };
-        Part {
-            kind: PartKind::Operator(self.node),
+        let part = |kind| Part {
+            kind,
             range: (least * fused, 1.0 + self.possible_ns as f64 / own),
             samples: stages
                 .iter()
                 .map(|place| self.own_samples.get(place).copied().unwrap_or(0))
                 .collect(),
-        }
+        };
+        [
+            PartKind::Operator(self.node),
+            PartKind::OperatorCpuWait(self.node),
+        ]
+        .map(part)
     }
 }
 

@@ -44,6 +44,9 @@ const KINDS: [(PartKind, &[WaitReason]); 5] = [
     (PartKind::Python, &[WaitReason::Python]),
 ];
 
+/// The place of waits for a CPU among them.
+const CPU_WAIT: usize = 3;
+
 impl<'a> Source<'a> {
     /// The source of a question about a query, or about all of an application.
     pub(super) fn new(report: &'a Report<'a>, app: &'a str, query: Option<i64>) -> Self {
@@ -106,11 +109,18 @@ impl<'a> Source<'a> {
                     (true, None) => seconds(sampled.get(&row.task)),
                     (false, _) => vec![s_of_ms(row.gc_ms), s_of_ms(row.shuffle_fetch_wait_ms)],
                 };
-                task.parts.extend(
-                    operators
-                        .iter()
-                        .map(|operator| operator.seconds(key, row, self.is_partly_sampled)),
-                );
+                let cpu_wait = if knows_waits {
+                    task.parts[CPU_WAIT]
+                } else {
+                    0.0
+                };
+                for operator in &operators {
+                    let by_stage = self.is_partly_sampled;
+                    task.parts.extend([
+                        operator.seconds(key, row, by_stage),
+                        operator.cpu_wait(key, row, by_stage, cpu_wait),
+                    ]);
+                }
                 task.parts
                     .extend(neighbours.iter().map(|other| other.seconds(key, row)));
             }
@@ -120,7 +130,9 @@ impl<'a> Source<'a> {
             .iter()
             .map(|stage| (stage.stage, stage.attempt))
             .collect();
-        let operators = operators.iter().map(|operator| operator.part(&stages));
+        let operators = operators
+            .iter()
+            .flat_map(|operator| operator.parts(&stages));
         application.parts.extend(operators);
         application
             .parts

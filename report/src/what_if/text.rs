@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use unfuse_format::counted;
 use unfuse_sizing::what_if::{Change, Floor};
 
-use super::{Answer, warning};
+use super::{Answer, Operators, warning};
 use crate::text::shorten;
 use crate::words::percent;
 
@@ -129,11 +129,16 @@ fn floors(text: &mut String, answer: &Answer) {
 }
 
 /// What a change means.
-pub(super) fn meaning(change: &Change) -> String {
+pub(super) fn meaning(change: &Change, operators: &Operators) -> String {
     let text = match change {
         Change::Slots(slots) => return counted(slots, "slot"),
         Change::Executors(executors) => return counted(executors, "executor"),
-        Change::Operator { node, .. } => return format!("node {node} of the plan, at most"),
+        Change::Operator { node, .. } => {
+            let name = operators
+                .get(node)
+                .map_or("a node of the plan", String::as_str);
+            return format!("{name}, at most");
+        }
         Change::WithoutQuery(query) => return format!("query {query} does not run"),
         Change::EndlessSlots => "a slot for each task",
         Change::NoSkew => "tasks of a stage take equally long",

@@ -109,6 +109,7 @@ impl Application {
         };
         let mut recorded = Recorded {
             seconds: seconds(from, to),
+            spread: 0.0,
             slots,
             executors,
             parts: self.parts.clone(),
@@ -296,7 +297,7 @@ impl Application {
         let others: usize = others.map(|stage| stage.tasks.len()).sum();
         if others > 0 {
             notes.push(format!(
-                "{} of other queries took slots at the same time; they stay as they were",
+                "{} of other queries took slots at the same time; they keep these, unless without-query takes them away",
                 counted(others, "task")
             ));
         }

@@ -13,6 +13,8 @@ const FEWEST_DRAWS: usize = 2;
 const TASKS_OF_DRAWS: usize = 4_000_000;
 /// A task is replaced by one of its stage that took at most so many times as long, or as short.
 const ALIKE: f64 = 1.5;
+/// Quantile of the normal distribution for 95% of the cases.
+const Z: f64 = 1.96;
 /// Where the drawing starts.
 const SEED: u64 = 26;
 
@@ -36,7 +38,8 @@ pub struct Estimate {
 impl Model<'_> {
     /// The time in a scenario. The interval holds what tasks of one stage differ in that take about as long (a bootstrap,
     /// which is the same each time), the samples that a part is known from, what is known of overlap ([`Part::range`]), with
-    /// fewer slots that waits for a CPU may vanish, and how far the replay is from the measured time.
+    /// fewer slots that waits for a CPU may vanish, what runs of the same differ by, and how far the replay is from the
+    /// measured time.
     pub fn estimate(&self, scenario: &Scenario) -> Estimate {
         let saves = self.now() - self.seconds(scenario);
         let mut draws = self.draws(scenario);
@@ -45,7 +48,8 @@ impl Model<'_> {
         let [least, most] = [|part: &Part| part.range.0, |part: &Part| part.range.1]
             .map(|range| self.now() - self.seconds(&self.stretched(scenario, range)));
         let uncrowded = self.now() - self.seconds(&self.uncrowded(scenario));
-        let own = (self.now() - self.recorded.seconds).abs();
+        let between_runs = Z * self.recorded.spread * (self.now() - saves);
+        let own = (self.now() - self.recorded.seconds).abs() + between_runs;
         let below = (saves - drawn_low).max(0.0) + own;
         let above = (drawn_high - saves).max(0.0) + own;
         let mut low = saves.min(least).min(uncrowded) - below;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::graph::{Place, places};
-use super::{Change, Recorded, RecordedStage};
+use super::{Change, PartKind, Recorded, RecordedStage};
 use crate::replay::schedule::{Work, ends};
 
 /// A recorded run that can be replayed.
@@ -124,6 +124,13 @@ impl<'a> Model<'a> {
                 Change::WithoutQuery(query) => scenario.without.push(query),
                 _ => {}
             }
+        }
+        if changes.contains(&Change::NoCpuWait) {
+            // These waits are taken out once.
+            let parts = recorded.parts.iter().zip(&mut scenario.remaining);
+            let of_operators =
+                parts.filter(|(part, _)| matches!(part.kind, PartKind::OperatorCpuWait(_)));
+            of_operators.for_each(|(_, remaining)| *remaining = 1.0);
         }
         scenario
     }

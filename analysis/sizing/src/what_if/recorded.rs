@@ -7,6 +7,8 @@ use super::Change;
 pub struct Recorded {
     /// From its begin to its end, s.
     pub seconds: f64,
+    /// By how much runs of the same differ, as a share of their time (a standard deviation); 0 if unknown.
+    pub spread: f64,
     /// Slots that it had.
     pub slots: usize,
     /// Executors that these belong to; 0 if unknown.
@@ -81,6 +83,8 @@ pub enum PartKind {
     Python,
     /// CPU time of a plan node.
     Operator(i32),
+    /// Waits for a CPU of a plan node. They are a part of [`Self::CpuWait`].
+    OperatorCpuWait(i32),
     /// Waits that a query caused.
     Query(i64),
 }
@@ -116,9 +120,10 @@ impl PartKind {
             | (Self::Network, Change::EndlessNetwork)
             | (Self::CpuWait, Change::NoCpuWait) => Some(0.0),
             (Self::Python, Change::Python(times)) => Some(1.0 / times),
-            (Self::Operator(own), Change::Operator { node, times }) if own == *node => {
-                Some(1.0 / times)
-            }
+            (
+                Self::Operator(own) | Self::OperatorCpuWait(own),
+                Change::Operator { node, times },
+            ) if own == *node => Some(1.0 / times),
             (Self::Query(own), Change::WithoutQuery(query)) if own == *query => Some(0.0),
             _ => None,
         }

@@ -39,6 +39,7 @@ fn stage(stage: i32, submitted: f64, parents: &[i32], tasks: Vec<RecordedTask>) 
 fn recorded(seconds: f64, slots: usize, stages: Vec<RecordedStage>) -> Recorded {
     Recorded {
         seconds,
+        spread: 0.0,
         slots,
         executors: 1,
         parts: parts(),
@@ -214,6 +215,27 @@ fn an_operator_is_known_as_well_as_its_samples() {
     assert_eq!(found, model.estimate(&model.scenario(&[change])));
     let other: Change = "operator:4=2x".parse().expect("a change");
     assert_near(model.seconds(&model.scenario(&[other])), 10.0);
+}
+
+#[test]
+fn an_interval_holds_what_runs_differ_by() {
+    let run = recorded(
+        4.0,
+        1,
+        vec![stage(0, 0.0, &[], vec![task(0.0, 4.0, &[2.0])])],
+    );
+    let with = |spread| {
+        let run = Recorded {
+            spread,
+            ..run.clone()
+        };
+        let model = Model::new(&run);
+        model.estimate(&model.scenario(&[Change::NoGc]))
+    };
+    assert_near(with(0.0).then_high_s, 2.0);
+    assert_near(with(0.1).then_high_s, 2.0 + 1.96 * 0.2);
+    assert_near(with(0.1).then_low_s, 2.0 - 1.96 * 0.2);
+    assert_near(with(0.1).then_s, 2.0);
 }
 
 #[test]
@@ -482,4 +504,22 @@ fn odd_times_do_no_harm() {
         let _ = model.seconds(&model.floor(floor));
     }
     assert_eq!((GC, DISK), (0, 1));
+}
+
+#[test]
+fn waits_for_a_cpu_of_an_operator_are_taken_out_once() {
+    let mut run = recorded(
+        10.0,
+        1,
+        vec![stage(0, 0.0, &[], vec![task(0.0, 10.0, &[5.0, 2.0, 2.0])])],
+    );
+    run.parts = vec![
+        Part::new(PartKind::CpuWait),
+        Part::new(PartKind::Operator(3)),
+        Part::new(PartKind::OperatorCpuWait(3)),
+    ];
+    assert_near(then(&run, &["operator:3=2x"]), 8.0);
+    assert_near(then(&run, &["cpu-wait=0"]), 5.0);
+    assert_near(then(&run, &["cpu-wait=0", "operator:3=2x"]), 4.0);
+    assert_near(then(&run, &["operator:3=inf", "cpu-wait=0"]), 3.0);
 }
