@@ -38,8 +38,8 @@ pub struct Estimate {
 impl Model<'_> {
     /// The time in a scenario. The interval holds what tasks of one stage differ in that take about as long (a bootstrap,
     /// which is the same each time), the samples that a part is known from, what is known of overlap ([`Part::range`]), with
-    /// fewer slots that waits for a CPU may vanish, what runs of the same differ by, and how far the replay is from the
-    /// measured time.
+    /// fewer slots that waits for a CPU may vanish, and how far the replay is from the
+    /// measured time. That of the time after the changes, which another run is compared with, also holds what runs differ by.
     pub fn estimate(&self, scenario: &Scenario) -> Estimate {
         let saves = self.now() - self.seconds(scenario);
         let mut draws = self.draws(scenario);
@@ -49,7 +49,7 @@ impl Model<'_> {
             .map(|range| self.now() - self.seconds(&self.stretched(scenario, range)));
         let uncrowded = self.now() - self.seconds(&self.uncrowded(scenario));
         let between_runs = Z * self.recorded.spread * (self.now() - saves);
-        let own = (self.now() - self.recorded.seconds).abs() + between_runs;
+        let own = (self.now() - self.recorded.seconds).abs();
         let below = (saves - drawn_low).max(0.0) + own;
         let above = (drawn_high - saves).max(0.0) + own;
         let mut low = saves.min(least).min(uncrowded) - below;
@@ -62,8 +62,8 @@ impl Model<'_> {
         let (low, high) = (low.min(saves), high.max(saves));
         Estimate {
             then_s: self.now() - saves,
-            then_low_s: (self.now() - high).max(0.0),
-            then_high_s: self.now() - low,
+            then_low_s: (self.now() - high - between_runs).max(0.0),
+            then_high_s: self.now() - low + between_runs,
             saves_s: saves,
             saves_low_s: low,
             saves_high_s: high,
