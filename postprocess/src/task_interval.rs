@@ -25,6 +25,10 @@ pub struct TaskInterval {
     pub attempt: i32,
     /// Task attempt id.
     pub task: i64,
+    /// The stack.
+    pub stack: StackId,
+    /// Number of samples, or of waits.
+    pub samples: u64,
     /// The beginning, ns since the epoch.
     pub start_ns: i64,
     /// The end, ns since the epoch.
@@ -87,6 +91,7 @@ const COLUMNS: &[&str] = &[
     "end_ns",
     "kind",
     "stack",
+    "count",
     "weight_ns",
 ];
 
@@ -145,7 +150,7 @@ impl<N: FnMut(&str, i32, i32) -> bool> Segment<'_, N> {
         let (stages, attempts) = (rows.i32s("stage")?, rows.i32s("stage_attempt")?);
         let (tasks, stacks) = (rows.i64s("task")?, rows.i64s("stack")?);
         let (starts, ends) = (rows.i64s("start_ns")?, rows.i64s("end_ns")?);
-        let weights = rows.u64s("weight_ns")?;
+        let (counts, weights) = (rows.u64s("count")?, rows.u64s("weight_ns")?);
         let mut texts: Option<[Arc<str>; 3]> = None;
         let mut metered: Option<(i64, bool)> = None;
         let (mut waits, mut in_python) = (false, false);
@@ -189,6 +194,8 @@ impl<N: FnMut(&str, i32, i32) -> bool> Segment<'_, N> {
                 stage,
                 attempt,
                 task,
+                stack,
+                samples: counts.or_zero(row),
                 start_ns: starts.or_zero(row),
                 end_ns: ends.or_zero(row),
                 ns: weights.or_zero(row),

@@ -30,6 +30,7 @@ pub mod top;
 #[cfg(test)]
 mod typescript;
 pub mod verdict;
+pub mod what_if;
 pub mod why;
 mod words;
 

@@ -82,6 +82,7 @@ fn commands(log: &Path, dir: &Path) -> Vec<Case> {
     [
         vec!["skew", &path],
         vec!["skew", &path, "--json"],
+        vec!["what-if", &path],
         vec!["size", "fit", &path, "-o", &out],
     ]
     .iter()

@@ -236,6 +236,8 @@ pub(crate) fn commands(profile: &Hostile, dir: &Path) -> Vec<Case> {
         add(&["blame", &path, "--graph", format], None, false);
     }
     add(&["skew", &path], None, false);
+    add(&["what-if", &path], None, false);
+    add(&["what-if", &path, "gc=0", "skew=0", "--json"], None, false);
     // `--read-inputs` asks for the contents of this file.
     if profile.name != NAMES_FILE {
         add(&["skew", &path, "--json", "--read-inputs"], None, false);

@@ -41,6 +41,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 mod validation;
+pub mod what_if;
 
 pub use category::Category;
 pub use closed_form::{ClosedForm, Terms};

@@ -23,6 +23,7 @@ pub mod size;
 pub mod skew;
 pub mod source;
 pub mod top;
+pub mod what_if;
 pub mod why;
 
 use std::path::{Path, PathBuf};

@@ -125,6 +125,13 @@ pub(super) const GROUPS: &[Group] = &[
                 ],
             ),
             entry(
+                "what-if",
+                [
+                    "unfuse what-if unfuse-demo/profile",
+                    "unfuse what-if unfuse-demo/profile slots=4 gc=0 --query 3",
+                ],
+            ),
+            entry(
                 "blame",
                 [
                     "unfuse blame unfuse-demo/profile",

@@ -15,3 +15,4 @@ mod size;
 mod skew;
 mod times;
 mod waits;
+mod what_if;

@@ -6,7 +6,7 @@
 //! time without a running task.
 
 mod scaling;
-mod schedule;
+pub(crate) mod schedule;
 
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,7 @@ impl Replay {
             let works = run.stages.iter().map(|stage| Work {
                 after: &stage.after,
                 tasks: stage.times.each().collect(),
+                ..Work::default()
             });
             on_slots(&works.collect::<Vec<_>>(), run.at.slots)
         };
@@ -154,6 +155,7 @@ impl Replay {
         Work {
             after: &stage.after,
             tasks: stage.times.scaled(tasks, stage.work() * work),
+            ..Work::default()
         }
     }
 
@@ -182,5 +184,5 @@ fn on_slots(works: &[Work], slots: f64) -> f64 {
 }
 
 fn makespan_of(works: &[Work], slots: usize) -> f64 {
-    schedule::list(works, slots)
+    schedule::last(&schedule::ends(works, slots))
 }

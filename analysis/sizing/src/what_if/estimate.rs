@@ -1,0 +1,186 @@
+//! A prediction with its interval.
+
+use serde::Serialize;
+
+use super::random::Random;
+use super::{Model, Part, PartKind, Scenario};
+
+/// Number of times that tasks are drawn again, at most.
+const DRAWS: usize = 200;
+/// At least: the means of very many tasks hardly differ.
+const FEWEST_DRAWS: usize = 2;
+/// Tasks that are put on slots for one estimate: with more tasks there are fewer draws.
+const TASKS_OF_DRAWS: usize = 4_000_000;
+/// A task is replaced by one of its stage that took at most so many times as long, or as short.
+const ALIKE: f64 = 1.5;
+/// Quantile of the normal distribution for 95% of the cases.
+const Z: f64 = 1.96;
+/// Where the drawing starts.
+const SEED: u64 = 26;
+
+/// How long a run takes after changes, and what that saves, s.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The time after the changes.
+    pub then_s: f64,
+    /// Lower end of its 95% interval.
+    pub then_low_s: f64,
+    /// Upper end.
+    pub then_high_s: f64,
+    /// The replay of the unchanged run less that; below 0 if the run gets longer.
+    pub saves_s: f64,
+    /// Lower end of its 95% interval.
+    pub saves_low_s: f64,
+    /// Upper end.
+    pub saves_high_s: f64,
+}
+
+impl Model<'_> {
+    /// The time in a scenario. The interval holds what tasks of one stage differ in that take about as long (a bootstrap,
+    /// which is the same each time), the samples that a part is known from, what is known of overlap ([`Part::range`]), with
+    /// fewer slots that waits for a CPU may vanish, and how far the replay is from the
+    /// measured time. That of the time after the changes, which another run is compared with, also holds what runs differ by.
+    pub fn estimate(&self, scenario: &Scenario) -> Estimate {
+        let saves = self.now() - self.seconds(scenario);
+        let mut draws = self.draws(scenario);
+        draws.sort_by(f64::total_cmp);
+        let (drawn_low, drawn_high) = quantiles(&draws).unwrap_or((saves, saves));
+        let [least, most] = [|part: &Part| part.range.0, |part: &Part| part.range.1]
+            .map(|range| self.now() - self.seconds(&self.stretched(scenario, range)));
+        let uncrowded = self.now() - self.seconds(&self.uncrowded(scenario));
+        let between_runs = Z * self.recorded.spread * (self.now() - saves);
+        let own = (self.now() - self.recorded.seconds).abs();
+        let below = (saves - drawn_low).max(0.0) + own;
+        let above = (drawn_high - saves).max(0.0) + own;
+        let mut low = saves.min(least).min(uncrowded) - below;
+        let mut high = saves.max(most).max(uncrowded) + above;
+        if scenario.slots >= self.recorded.slots {
+            // Tasks that take less time on as many slots do not make it longer.
+            low = low.max(0.0);
+        }
+        high = high.min(self.recorded.seconds.max(self.now()));
+        let (low, high) = (low.min(saves), high.max(saves));
+        Estimate {
+            then_s: self.now() - saves,
+            then_low_s: (self.now() - high - between_runs).max(0.0),
+            then_high_s: self.now() - low + between_runs,
+            saves_s: saves,
+            saves_low_s: low,
+            saves_high_s: high,
+        }
+    }
+
+    /// What the scenario saves if each second of a part that is taken out saves as many as `range` says.
+    fn stretched(&self, scenario: &Scenario, range: impl Fn(&Part) -> f64) -> Scenario {
+        let parts = self.recorded.parts.iter().zip(&scenario.remaining);
+        let remaining = parts.map(|(part, remaining)| 1.0 - (1.0 - remaining) * range(part));
+        let mut stretched = scenario.clone();
+        stretched.remaining = remaining.collect();
+        stretched
+    }
+
+    /// With fewer slots the tasks may no longer wait for a CPU.
+    fn uncrowded(&self, scenario: &Scenario) -> Scenario {
+        let mut scenario = scenario.clone();
+        if scenario.slots < self.recorded.slots {
+            let parts = self.recorded.parts.iter().zip(&mut scenario.remaining);
+            for (_, remaining) in parts.filter(|(part, _)| part.kind == PartKind::CpuWait) {
+                *remaining = 0.0;
+            }
+        }
+        scenario
+    }
+
+    /// What the scenario saves, with tasks drawn again, s.
+    fn draws(&self, scenario: &Scenario) -> Vec<f64> {
+        let stages = &self.recorded.stages;
+        let tasks: usize = stages.iter().map(|stage| stage.tasks.len()).sum();
+        let count = (TASKS_OF_DRAWS / tasks.max(1)).clamp(FEWEST_DRAWS, DRAWS);
+        let unchanged = self.scenario(&[]);
+        let alike: Vec<Alike> = (0..stages.len()).map(|at| self.alike(at)).collect();
+        let mut random = Random(SEED);
+        let draw = |_| {
+            let drawn: Vec<(Vec<f64>, Vec<f64>)> = (0..stages.len())
+                .map(|at| self.draw(at, &alike[at], scenario, &mut random))
+                .collect();
+            let before = self.seconds_with(&unchanged, |at| drawn[at].0.clone());
+            let after = self.seconds_with(scenario, |at| drawn[at].1.clone());
+            before - after
+        };
+        (0..count).map(draw).collect()
+    }
+
+    /// The times of a stage's tasks before and after the changes, each those of a task like it, in the order of launch.
+    fn draw(
+        &self,
+        at: usize,
+        alike: &Alike,
+        scenario: &Scenario,
+        random: &mut Random,
+    ) -> (Vec<f64>, Vec<f64>) {
+        let stage = &self.recorded.stages[at];
+        let parts = self.recorded.parts.iter().zip(&scenario.remaining);
+        let remaining: Vec<f64> = parts
+            .map(|(part, remaining)| {
+                let samples = part.samples.get(at).copied().unwrap_or(0);
+                if samples == 0 || *remaining >= 1.0 {
+                    return *remaining;
+                }
+                let noise = random.normal() / (samples as f64).sqrt();
+                1.0 - (1.0 - remaining) * (1.0 + noise).max(0.0)
+            })
+            .collect();
+        let mut before = Vec::with_capacity(stage.tasks.len());
+        let mut after = Vec::with_capacity(stage.tasks.len());
+        for own in self.order(at) {
+            let (from, to) = alike.ranges[alike.ranks[*own]];
+            let task = &stage.tasks[alike.sorted[from + random.below(to - from)]];
+            before.push(task.seconds());
+            after.push(scenario.shortened(task.seconds(), &task.parts, &remaining));
+        }
+        (before, after)
+    }
+
+    fn alike(&self, at: usize) -> Alike {
+        let tasks = &self.recorded.stages[at].tasks;
+        let mut sorted: Vec<usize> = (0..tasks.len()).collect();
+        sorted.sort_by(|a, b| tasks[*a].seconds().total_cmp(&tasks[*b].seconds()));
+        let seconds: Vec<f64> = sorted.iter().map(|task| tasks[*task].seconds()).collect();
+        let mut ranks = vec![0; tasks.len()];
+        for (rank, task) in sorted.iter().enumerate() {
+            ranks[*task] = rank;
+        }
+        let range = |rank: usize| {
+            let own = seconds[rank];
+            let from = seconds.partition_point(|other| *other < own / ALIKE);
+            let to = seconds.partition_point(|other| *other <= own * ALIKE);
+            (from.min(rank), to.max(rank + 1))
+        };
+        Alike {
+            ranges: (0..tasks.len()).map(range).collect(),
+            sorted,
+            ranks,
+        }
+    }
+}
+
+/// Which tasks of a stage take about as long.
+struct Alike {
+    /// Tasks by their time.
+    sorted: Vec<usize>,
+    /// The place of each task in that.
+    ranks: Vec<usize>,
+    /// For each place the places of tasks that take about as long: from the first to before the second.
+    ranges: Vec<(usize, usize)>,
+}
+
+/// The 2.5% and the 97.5% quantile of sorted values.
+fn quantiles(sorted: &[f64]) -> Option<(f64, f64)> {
+    let at = |share: f64| {
+        let index = (share * sorted.len() as f64) as usize;
+        sorted
+            .get(index.min(sorted.len().saturating_sub(1)))
+            .copied()
+    };
+    at(0.025).zip(at(0.975))
+}

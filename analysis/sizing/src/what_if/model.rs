@@ -1,0 +1,245 @@
+//! The recorded run, replayed with changes.
+
+use serde::Serialize;
+
+use super::graph::{Place, places};
+use super::{Change, PartKind, Recorded, RecordedStage};
+use crate::replay::schedule::{Work, ends};
+
+/// A recorded run that can be replayed.
+pub struct Model<'a> {
+    pub(super) recorded: &'a Recorded,
+    places: Vec<Place>,
+    /// From the end of the last stage to the end of all, s.
+    tail: f64,
+    now: f64,
+}
+
+/// A bound that is an answer by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Floor {
+    /// All tasks of a stage take equally long.
+    NoSkew,
+    /// The time of the tasks is spread evenly over the slots.
+    PerfectParallelism,
+    /// Each task has a slot of its own: the critical path.
+    EndlessSlots,
+    /// The same without skew.
+    EndlessSlotsNoSkew,
+    /// Tasks take no time: the driver and its scheduler alone.
+    DriverOnly,
+}
+
+/// How the time of tasks is spread within a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spread {
+    AsRecorded,
+    /// Each task takes the mean.
+    Mean,
+    /// All slots do it together, each the same part: one task on one slot that is so many times as fast.
+    Over(usize),
+}
+
+/// What is different in a replay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    pub(super) slots: usize,
+    spread: Spread,
+    /// The share of each part that remains, 0 to 1.
+    pub(super) remaining: Vec<f64>,
+    /// The share of the tasks' whole time that remains, 0 to 1.
+    whole: f64,
+    /// Queries whose tasks are absent.
+    without: Vec<i64>,
+}
+
+impl Floor {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::NoSkew,
+        Self::PerfectParallelism,
+        Self::EndlessSlots,
+        Self::EndlessSlotsNoSkew,
+        Self::DriverOnly,
+    ];
+}
+
+impl<'a> Model<'a> {
+    /// Finds what each stage and task waited for.
+    pub fn new(recorded: &'a Recorded) -> Self {
+        let mut model = Self {
+            recorded,
+            places: places(recorded),
+            tail: 0.0,
+            now: 0.0,
+        };
+        let own = recorded.stages.iter().filter(|stage| stage.own);
+        let tasks = own.flat_map(|stage| &stage.tasks);
+        let last = tasks.map(|task| task.finished).fold(0.0, f64::max);
+        model.tail = (recorded.seconds - last).max(0.0);
+        model.now = model.seconds(&model.scenario(&[]));
+        model
+    }
+
+    /// The replay of the unchanged run, s.
+    pub fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// How far the replay of the unchanged run is from the measured time, as a share of that; below 0 if it is shorter.
+    pub fn error(&self) -> f64 {
+        let measured = self.recorded.seconds;
+        if measured > 0.0 {
+            self.now / measured - 1.0
+        } else {
+            0.0
+        }
+    }
+
+    /// The scenario of changes. Those that exclude each other must not be among them; the later one counts.
+    pub fn scenario(&self, changes: &[Change]) -> Scenario {
+        let recorded = self.recorded;
+        let mut scenario = Scenario {
+            slots: recorded.slots.max(1),
+            spread: Spread::AsRecorded,
+            remaining: vec![1.0; recorded.parts.len()],
+            whole: 1.0,
+            without: Vec::new(),
+        };
+        for change in changes {
+            for (part, remaining) in recorded.parts.iter().zip(&mut scenario.remaining) {
+                if let Some(share) = part.kind.remaining(change) {
+                    *remaining = share;
+                }
+            }
+            match *change {
+                Change::Slots(slots) => scenario.slots = slots.max(1),
+                Change::Executors(executors) => {
+                    let of_each = scenario.slots as f64 / recorded.executors.max(1) as f64;
+                    scenario.slots = ((executors as f64 * of_each).round() as usize).max(1);
+                }
+                Change::EndlessSlots => scenario.slots = usize::MAX,
+                Change::NoSkew => scenario.spread = Spread::Mean,
+                Change::WithoutQuery(query) => scenario.without.push(query),
+                _ => {}
+            }
+        }
+        if changes.contains(&Change::NoCpuWait) {
+            // These waits are taken out once.
+            let parts = recorded.parts.iter().zip(&mut scenario.remaining);
+            let of_operators =
+                parts.filter(|(part, _)| matches!(part.kind, PartKind::OperatorCpuWait(_)));
+            of_operators.for_each(|(_, remaining)| *remaining = 1.0);
+        }
+        scenario
+    }
+
+    /// The scenario of a floor.
+    pub fn floor(&self, floor: Floor) -> Scenario {
+        let mut scenario = match floor {
+            Floor::NoSkew => self.scenario(&[Change::NoSkew]),
+            Floor::EndlessSlots => self.scenario(&[Change::EndlessSlots]),
+            Floor::EndlessSlotsNoSkew => self.scenario(&[Change::EndlessSlots, Change::NoSkew]),
+            Floor::PerfectParallelism | Floor::DriverOnly => self.scenario(&[]),
+        };
+        match floor {
+            Floor::PerfectParallelism => {
+                scenario.spread = Spread::Over(scenario.slots);
+                scenario.slots = 1;
+            }
+            Floor::DriverOnly => scenario.whole = 0.0,
+            _ => {}
+        }
+        scenario
+    }
+
+    /// How long the run takes in a scenario, s.
+    pub fn seconds(&self, scenario: &Scenario) -> f64 {
+        self.seconds_with(scenario, |stage| {
+            let place = &self.places[stage];
+            let tasks = &self.recorded.stages[stage].tasks;
+            let all = place.order.iter().map(|task| {
+                let task = &tasks[*task];
+                scenario.shortened(task.seconds(), &task.parts, &scenario.remaining)
+            });
+            all.collect()
+        })
+    }
+
+    /// The same with other times of the tasks of each stage, in the order of launch, s.
+    pub(super) fn seconds_with(
+        &self,
+        scenario: &Scenario,
+        times: impl Fn(usize) -> Vec<f64>,
+    ) -> f64 {
+        let stages = &self.recorded.stages;
+        let works: Vec<Work> = self
+            .places
+            .iter()
+            .enumerate()
+            .map(|(at, place)| {
+                let is_there = !scenario
+                    .without
+                    .iter()
+                    .any(|query| stages[at].is_of(*query));
+                let (tasks, delays) = match is_there {
+                    true => scenario.spread(times(at), &place.delays),
+                    false => (Vec::new(), &[][..]),
+                };
+                Work {
+                    after: &place.after,
+                    gap: place.gap,
+                    tasks,
+                    delays,
+                }
+            })
+            .collect();
+        let ends = ends(&works, scenario.slots);
+        let own = ends.iter().zip(stages).filter(|(_, stage)| stage.own);
+        let last = own.filter_map(|(end, _)| *end).fold(0.0, f64::max);
+        last + self.tail
+    }
+
+    /// The tasks of a stage, by the order of launch.
+    pub(super) fn order(&self, stage: usize) -> &[usize] {
+        &self.places[stage].order
+    }
+}
+
+impl RecordedStage {
+    /// Whether another query than the one that is asked about submitted it.
+    fn is_of(&self, query: i64) -> bool {
+        !self.own && self.group == super::Group::Query(query)
+    }
+}
+
+impl Scenario {
+    /// The number of slots; the greatest number there is for endless ones.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// A task's time after the change, s. Parts that overlap take out no more than there is.
+    pub(super) fn shortened(&self, seconds: f64, parts: &[f64], remaining: &[f64]) -> f64 {
+        let gone = parts.iter().zip(remaining).map(|(part, remaining)| {
+            let part = part.max(0.0).min(seconds);
+            part * (1.0 - remaining)
+        });
+        (seconds - gone.sum::<f64>()).max(0.0) * self.whole
+    }
+
+    fn spread<'a>(&self, mut times: Vec<f64>, delays: &'a [f64]) -> (Vec<f64>, &'a [f64]) {
+        let sum: f64 = times.iter().sum();
+        match self.spread {
+            _ if times.is_empty() => (times, delays),
+            Spread::AsRecorded => (times, delays),
+            Spread::Mean => {
+                let mean = sum / times.len() as f64;
+                times.fill(mean);
+                (times, delays)
+            }
+            Spread::Over(slots) => (vec![sum / slots as f64], &[]),
+        }
+    }
+}

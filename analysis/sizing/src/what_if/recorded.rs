@@ -1,0 +1,131 @@
+//! A recorded run as tasks on slots.
+
+use super::Change;
+
+/// A query, or an application, as it was recorded. Times are s since it began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// From its begin to its end, s.
+    pub seconds: f64,
+    /// By how much runs of the same differ, as a share of their time (a standard deviation); 0 if unknown.
+    pub spread: f64,
+    /// Slots that it had.
+    pub slots: usize,
+    /// Executors that these belong to; 0 if unknown.
+    pub executors: usize,
+    /// Parts of the tasks' times, in the order in which tasks have them.
+    pub parts: Vec<Part>,
+    /// Stage attempts with tasks, in order of submission.
+    pub stages: Vec<RecordedStage>,
+}
+
+/// A stage attempt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordedStage {
+    /// Its number.
+    pub stage: i32,
+    /// Its attempt.
+    pub attempt: i32,
+    /// What submitted it.
+    pub group: Group,
+    /// Whether it belongs to what is asked about. Others only take slots, at their time.
+    pub own: bool,
+    /// Numbers of the stages that it reads from.
+    pub parents: Vec<i32>,
+    /// Submission; none if unknown.
+    pub submitted: Option<f64>,
+    /// All its task attempts that ended, also those that failed.
+    pub tasks: Vec<RecordedTask>,
+}
+
+/// What submits stages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// A SQL execution.
+    Query(i64),
+    /// A job outside SQL executions.
+    Job(i64),
+    /// Unknown.
+    #[default]
+    Unknown,
+}
+
+/// A task attempt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordedTask {
+    /// Its launch.
+    pub launched: f64,
+    /// Its end, as the driver learnt it.
+    pub finished: f64,
+    /// Seconds of each part of [`Recorded::parts`]; parts that are missing at the end are 0.
+    pub parts: Vec<f64>,
+}
+
+impl RecordedTask {
+    /// From launch to end, s.
+    pub fn seconds(&self) -> f64 {
+        (self.finished - self.launched).max(0.0)
+    }
+}
+
+/// Something that takes a part of a task's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartKind {
+    /// Garbage collection.
+    Gc,
+    /// Waits for reads from disk and writes to it.
+    Disk,
+    /// Waits for shuffle blocks and the network.
+    Network,
+    /// Waits for a CPU.
+    CpuWait,
+    /// Waits for Python workers.
+    Python,
+    /// CPU time of a plan node.
+    Operator(i32),
+    /// Waits for a CPU of a plan node. They are a part of [`Self::CpuWait`].
+    OperatorCpuWait(i32),
+    /// Waits that a query caused.
+    Query(i64),
+}
+
+/// A part of the tasks' times, and how well it is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// What takes the time.
+    pub kind: PartKind,
+    /// The least and the most that the wall time becomes shorter, for each second that is taken out: 1 and 1 for waits.
+    pub range: (f64, f64),
+    /// Of a part that was sampled: the number of samples in each stage of [`Recorded::stages`]; empty for one that was measured.
+    pub samples: Vec<u64>,
+}
+
+impl Part {
+    /// A part that was measured.
+    pub fn new(kind: PartKind) -> Self {
+        Self {
+            kind,
+            range: (1.0, 1.0),
+            samples: Vec::new(),
+        }
+    }
+}
+
+impl PartKind {
+    /// The share of this part that remains after a change, 0 to 1; none if the change does not concern it.
+    pub(super) fn remaining(self, change: &Change) -> Option<f64> {
+        match (self, change) {
+            (Self::Gc, Change::NoGc)
+            | (Self::Disk, Change::EndlessDisk)
+            | (Self::Network, Change::EndlessNetwork)
+            | (Self::CpuWait, Change::NoCpuWait) => Some(0.0),
+            (Self::Python, Change::Python(times)) => Some(1.0 / times),
+            (
+                Self::Operator(own) | Self::OperatorCpuWait(own),
+                Change::Operator { node, times },
+            ) if own == *node => Some(1.0 / times),
+            (Self::Query(own), Change::WithoutQuery(query)) if own == *query => Some(0.0),
+            _ => None,
+        }
+    }
+}

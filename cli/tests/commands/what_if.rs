@@ -1,0 +1,112 @@
+//! `unfuse what-if` on a profile and on an event log: its answers, and its messages about bad input.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn what_if(from: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_unfuse"))
+        .arg("what-if")
+        .arg(from)
+        .args(arguments)
+        .output()
+        .expect("unfuse starts")
+}
+
+fn profile() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/canonical")
+}
+
+/// The log of a fixture, the only entry of its folder.
+fn log(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../analysis/eventlog/tests/fixtures")
+        .join(name);
+    let entry = fs::read_dir(&dir).expect("a fixture").next();
+    entry.expect("a log").expect("an entry").path()
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json(from: &Path, arguments: &[&str]) -> Value {
+    let arguments = [&["--json"], arguments].concat();
+    serde_json::from_str(&text(&what_if(from, &arguments))).expect("JSON")
+}
+
+/// The message of a refused command.
+fn refusal(from: &Path, arguments: &[&str]) -> String {
+    let output = what_if(from, arguments);
+    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    message
+}
+
+#[test]
+fn changes_and_floors_of_a_query_and_of_an_application() {
+    let answers = [
+        text(&what_if(&profile(), &["--query", "3"])),
+        text(&what_if(&profile(), &[])),
+        text(&what_if(
+            &profile(),
+            &["slots=1", "cpu-wait=0", "--query", "3"],
+        )),
+    ];
+    let place = profile().display().to_string();
+    insta::assert_snapshot!(answers.join("\n").replace(&place, "DIR"));
+}
+
+#[test]
+fn json_adds_up() {
+    let answer = json(&profile(), &["gc=0", "skew=0", "--query", "3"]);
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let found = &answer["estimate"];
+    let sum = number(&found["then_s"]) + number(&found["saves_s"]);
+    assert!((sum - number(&answer["now_s"])).abs() < 1e-9, "{answer:#}");
+    assert!(number(&found["then_low_s"]) <= number(&found["then_s"]));
+    assert!(number(&found["then_s"]) <= number(&found["then_high_s"]));
+    assert_eq!(answer["changes"], serde_json::json!(["gc=0", "skew=0"]));
+    assert_eq!(answer["reliable"], true);
+    let all = json(&profile(), &["--query", "3"]);
+    assert_eq!(all["estimate"], Value::Null);
+    assert_eq!(all["floors"].as_array().expect("floors").len(), 5);
+    let saves = all["each"].as_array().expect("changes").iter();
+    let saves: Vec<f64> = saves.map(|one| number(&one["saves_s"])).collect();
+    assert!(saves.is_sorted_by(|a, b| a >= b), "{saves:?}");
+}
+
+#[test]
+fn an_event_log_is_enough_for_slots() {
+    let log = log("causes-4.3");
+    let answer = json(&log, &["slots=1"]);
+    let number = |value: &Value| value.as_f64().expect("a number");
+    assert!(number(&answer["estimate"]["saves_s"]) < 0.0, "{answer:#}");
+    assert_eq!(answer["reliable"], true, "{answer:#}");
+    assert!(refusal(&log, &["disk=inf"]).contains("it has no waits"));
+    assert!(refusal(&log, &["operator:1=2x"]).contains("is an event log"));
+    assert!(refusal(&log, &["--query", "77"]).contains("no"));
+}
+
+#[test]
+fn what_cannot_be_answered_is_refused() {
+    let refused = |arguments: &[&str]| refusal(&profile(), arguments);
+    assert!(refused(&["cache=lineitem"]).contains("is no change; the changes are slots=N"));
+    assert!(refused(&["slots=2", "cores=inf"]).contains("cannot both hold"));
+    assert!(refused(&["gc=0", "--query", "77"]).contains("has no query 77; it has"));
+    assert!(refused(&["operator:1=2x"]).contains("choose it with --query"));
+    let message = refused(&["operator:999=2x", "--query", "3"]);
+    assert!(message.contains("no node 999; it has 0 "), "{message}");
+    assert!(refused(&["python=2x", "--query", "3"]).contains("no task waited for a Python worker"));
+    assert!(refused(&["without-query=3", "--query", "3"]).contains("without itself"));
+    assert!(refused(&["without-query=2", "--query", "3"]).contains("did not run at the same time"));
+    assert!(refused(&["--app", "app-0"]).contains("no application app-0; it has"));
+    let nothing = refusal(Path::new("/nowhere"), &[]);
+    assert!(nothing.contains("/nowhere"), "{nothing}");
+}

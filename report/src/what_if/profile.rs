@@ -1,0 +1,322 @@
+//! The application of a profile, with the parts of its tasks' times.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use unfuse_format::{ApplicationRow, Bounds, ExecutorRow, JobRow, StageRow, TaskRow, merge_stages};
+use unfuse_postprocess::{Profile, StackMeanings, TaskInterval, WaitReason};
+use unfuse_sizing::what_if::{
+    Application, Change, Executor, Group, Part, PartKind, Query, Stage, Task,
+};
+
+use super::neighbour::Neighbour;
+use super::operator::OperatorTime;
+use crate::stages::has_failed;
+use crate::{Report, ReportError};
+
+/// What is read of a profile for a question.
+pub(super) struct Source<'a> {
+    report: &'a Report<'a>,
+    app: &'a str,
+    /// The stages that are asked about.
+    needed: HashSet<(i32, i32)>,
+    /// Whether only a share of the tasks was sampled: then each task has its stage's share of the sampled time.
+    is_partly_sampled: bool,
+}
+
+/// Sampled time of a task, ns: waits by part, and CPU time of operators.
+#[derive(Default)]
+pub(super) struct Sampled {
+    waits: [u64; KINDS.len()],
+}
+
+/// The parts that waits belong to, and the reasons of these.
+const KINDS: [(PartKind, &[WaitReason]); 5] = [
+    (PartKind::Gc, &[WaitReason::Safepoint]),
+    (
+        PartKind::Disk,
+        &[WaitReason::DiskRead, WaitReason::DiskWrite],
+    ),
+    (
+        PartKind::Network,
+        &[WaitReason::ShuffleFetch, WaitReason::Network],
+    ),
+    (PartKind::CpuWait, &[WaitReason::RunQueue]),
+    (PartKind::Python, &[WaitReason::Python]),
+];
+
+/// The place of waits for a CPU among them.
+const CPU_WAIT: usize = 3;
+
+impl<'a> Source<'a> {
+    /// The source of a question about a query, or about all of an application.
+    pub(super) fn new(report: &'a Report<'a>, app: &'a str, query: Option<i64>) -> Self {
+        let stages = report.profile.stages.iter();
+        let own = stages
+            .filter(|(id, stage)| id.app == app && (query.is_none() || stage.execution == query));
+        let processes = report
+            .profile
+            .processes
+            .iter()
+            .filter(|process| process.app == app);
+        Self {
+            report,
+            app,
+            needed: own.map(|(id, _)| (id.stage, id.attempt)).collect(),
+            is_partly_sampled: processes
+                .filter_map(|process| process.task_fraction)
+                .any(|fraction| fraction < 1.0),
+        }
+    }
+
+    /// The application, with the parts that are known and those that changes ask for.
+    ///
+    /// # Errors
+    /// If the profile cannot be read, or does not know what a change is about.
+    pub(super) fn application(
+        &self,
+        query: Option<i64>,
+        changes: &[Change],
+    ) -> Result<Application, ReportError> {
+        let profile = self.report.profile;
+        let mut application = self.frame()?;
+        let mut operators = Vec::new();
+        let mut neighbours = Vec::new();
+        for change in changes {
+            match (*change, query) {
+                (Change::Operator { node, .. }, Some(query)) => {
+                    operators.push(OperatorTime::new(self.report, self.app, query, node)?);
+                }
+                (Change::WithoutQuery(other), Some(query)) => {
+                    neighbours.push(Neighbour::new(self.report, self.app, query, other)?);
+                }
+                _ => {}
+            }
+        }
+        let sampled = self.sampled(&mut operators)?;
+        let knows_waits = !profile.waits.is_empty();
+        application.parts = match knows_waits {
+            true => KINDS.iter().map(|(kind, _)| Part::new(*kind)).collect(),
+            false => vec![Part::new(PartKind::Gc), Part::new(PartKind::Network)],
+        };
+        let shares = self.is_partly_sampled.then(|| self.shares(&sampled));
+        for stage in &mut application.stages {
+            let key = (stage.stage, stage.attempt);
+            let rows = self.tasks(key);
+            let share = shares.as_ref().and_then(|shares| shares.get(&key));
+            for (task, row) in stage.tasks.iter_mut().zip(rows) {
+                task.parts = match (knows_waits, share) {
+                    (true, Some(share)) => share.iter().map(|share| share * ran_s(row)).collect(),
+                    (true, None) => seconds(sampled.get(&row.task)),
+                    (false, _) => vec![s_of_ms(row.gc_ms), s_of_ms(row.shuffle_fetch_wait_ms)],
+                };
+                let cpu_wait = if knows_waits {
+                    task.parts[CPU_WAIT]
+                } else {
+                    0.0
+                };
+                for operator in &operators {
+                    let by_stage = self.is_partly_sampled;
+                    task.parts.extend([
+                        operator.seconds(key, row, by_stage),
+                        operator.cpu_wait(key, row, by_stage, cpu_wait),
+                    ]);
+                }
+                task.parts
+                    .extend(neighbours.iter().map(|other| other.seconds(key, row)));
+            }
+        }
+        let stages: Vec<(i32, i32)> = application
+            .stages
+            .iter()
+            .map(|stage| (stage.stage, stage.attempt))
+            .collect();
+        let operators = operators
+            .iter()
+            .flat_map(|operator| operator.parts(&stages));
+        application.parts.extend(operators);
+        application
+            .parts
+            .extend(neighbours.iter().map(Neighbour::part));
+        Ok(application)
+    }
+
+    /// The application without the parts of its tasks' times.
+    fn frame(&self) -> Result<Application, ReportError> {
+        let profile = self.report.profile;
+        let mut application = Application {
+            id: self.app.to_owned(),
+            task_cpus: 1,
+            ..Application::default()
+        };
+        for row in profile.rows::<ApplicationRow>()? {
+            if row.app == self.app {
+                application.started_ms = application.started_ms.or(row.started_ms);
+                application.ended_ms = row.ended_ms.or(application.ended_ms);
+                let cpus = row
+                    .settings
+                    .iter()
+                    .find(|set| set.name == "spark.task.cpus");
+                if let Some(cpus) = cpus.and_then(|set| set.value.trim().parse().ok()) {
+                    application.task_cpus = cpus;
+                }
+            }
+        }
+        let mut executors: BTreeMap<String, Executor> = BTreeMap::new();
+        for row in profile.rows::<ExecutorRow>()? {
+            if row.app == self.app {
+                let executor = executors.entry(row.executor.clone()).or_default();
+                executor.id = row.executor;
+                executor.cores = executor.cores.max(row.cores);
+                executor.added_ms = row.added_ms.or(executor.added_ms);
+                executor.removed_ms = row.removed_ms.or(executor.removed_ms);
+            }
+        }
+        application.executors = executors.into_values().collect();
+        let own = profile
+            .executions
+            .iter()
+            .filter(|(id, _)| id.app == self.app);
+        application.queries = own
+            .map(|(id, known)| {
+                let query = Query {
+                    name: profile.query_name(id),
+                    started_ms: known.started_ms,
+                    ended_ms: known.ended_ms,
+                    error: known.error.clone(),
+                };
+                (id.execution, query)
+            })
+            .collect();
+        application.stages = self.stages()?;
+        Ok(application)
+    }
+
+    fn stages(&self) -> Result<Vec<Stage>, ReportError> {
+        let profile = self.report.profile;
+        let mut job_of: HashMap<i32, i64> = HashMap::new();
+        for row in profile.rows::<JobRow>()? {
+            if row.app == self.app {
+                for stage in row.stages {
+                    job_of.entry(stage).or_insert(row.job);
+                }
+            }
+        }
+        let known = merge_stages(profile.rows::<StageRow>()?);
+        // Tasks may be there whose stage's rows were lost.
+        let with_tasks = self.report.tasks.keys();
+        let mut keys: Vec<_> = known
+            .keys()
+            .chain(with_tasks)
+            .filter(|id| id.app == self.app)
+            .collect();
+        keys.sort();
+        keys.dedup();
+        let stages = keys.into_iter().map(|id| {
+            let row = known.get(id);
+            let tasks = self.tasks((id.stage, id.attempt)).iter().map(|row| Task {
+                launched_ms: row.launched_ms,
+                finished_ms: row.finished_ms,
+                failed: has_failed(row),
+                parts: Vec::new(),
+            });
+            Stage {
+                stage: id.stage,
+                attempt: id.attempt,
+                group: match (row.and_then(|row| row.execution), job_of.get(&id.stage)) {
+                    (Some(query), _) => Group::Query(query),
+                    (None, Some(job)) => Group::Job(*job),
+                    (None, None) => Group::Unknown,
+                },
+                parents: row.map_or_else(Vec::new, |row| row.parents.clone()),
+                submitted_ms: row.and_then(|row| row.submitted_ms),
+                tasks: tasks.collect(),
+            }
+        });
+        Ok(stages.collect())
+    }
+
+    fn tasks(&self, (stage, attempt): (i32, i32)) -> &'a [TaskRow] {
+        let key = unfuse_format::StageAttempt::new(self.app, stage, attempt);
+        self.report.tasks.get(&key).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// What was sampled in each task; the operators take their samples on the way.
+    fn sampled(
+        &self,
+        operators: &mut [OperatorTime],
+    ) -> Result<HashMap<i64, Sampled>, ReportError> {
+        let profile = self.report.profile;
+        let mut sampled: HashMap<i64, Sampled> = HashMap::new();
+        let only_waits = operators.is_empty();
+        for interval in self.intervals(profile, only_waits)? {
+            operators
+                .iter_mut()
+                .for_each(|operator| operator.add(&interval));
+            let Some(reason) = interval.waiting.filter(|_| !interval.in_python) else {
+                continue;
+            };
+            let part = KINDS
+                .iter()
+                .position(|(_, reasons)| reasons.contains(&reason));
+            if let Some(part) = part {
+                let waits = &mut sampled.entry(interval.task).or_default().waits[part];
+                *waits = waits.saturating_add(interval.ns);
+            }
+        }
+        Ok(sampled)
+    }
+
+    fn intervals(
+        &self,
+        profile: &Profile,
+        only_waits: bool,
+    ) -> Result<Vec<TaskInterval>, ReportError> {
+        let needs = || {
+            |app: &str, stage: i32, attempt: i32| {
+                app == self.app && self.needed.contains(&(stage, attempt))
+            }
+        };
+        let stages = self.needed.iter().map(|(stage, _)| i64::from(*stage));
+        let (first, last) = (stages.clone().min(), stages.max());
+        let Some((first, last)) = first.zip(last) else {
+            return Ok(Vec::new());
+        };
+        let bounds = Bounds::ALL.and("stage", first..=last);
+        let meanings = StackMeanings::default();
+        Ok(profile.task_intervals(&bounds, &meanings, &needs, &|_, _| only_waits)?)
+    }
+
+    /// The share of the tasks' run time that each stage waited, by part. Samples of a share of the tasks stand for all.
+    fn shares(&self, sampled: &HashMap<i64, Sampled>) -> HashMap<(i32, i32), Vec<f64>> {
+        let share = |key: &(i32, i32)| {
+            let rows = self.tasks(*key);
+            let ran: f64 = rows.iter().map(ran_s).sum();
+            let mut sums = vec![0.0; KINDS.len()];
+            for row in rows {
+                for (sum, part) in sums.iter_mut().zip(seconds(sampled.get(&row.task))) {
+                    *sum += part;
+                }
+            }
+            let share = sums
+                .iter()
+                .map(|sum| if ran > 0.0 { sum / ran } else { 0.0 });
+            (*key, share.collect())
+        };
+        self.needed.iter().map(share).collect()
+    }
+}
+
+fn seconds(sampled: Option<&Sampled>) -> Vec<f64> {
+    let nothing = Sampled::default();
+    let waits = sampled.unwrap_or(&nothing).waits;
+    waits.iter().map(|ns| *ns as f64 / 1e9).collect()
+}
+
+/// How long a task ran, s.
+pub(super) fn ran_s(row: &TaskRow) -> f64 {
+    s_of_ms(row.run_ms)
+}
+
+fn s_of_ms(ms: i64) -> f64 {
+    ms.max(0) as f64 / 1e3
+}
