@@ -30,7 +30,7 @@ pub struct WhatIf {
     /// This query: the id of a Spark SQL execution [default: the whole application]
     #[arg(long, value_name = "N")]
     query: Option<i64>,
-    /// This application, of several [default: the one with the most CPU time]
+    /// The id of the application [default: the one with the most CPU time]
     #[arg(long, value_name = "ID")]
     app: Option<String>,
     /// Print JSON
