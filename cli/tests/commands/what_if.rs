@@ -54,10 +54,7 @@ fn changes_and_floors_of_a_query_and_of_an_application() {
     let answers = [
         text(&what_if(&profile(), &["--query", "3"])),
         text(&what_if(&profile(), &[])),
-        text(&what_if(
-            &profile(),
-            &["slots=1", "cpu-wait=0", "--query", "3"],
-        )),
+        text(&what_if(&profile(), &["slots=1", "gc=0", "--query", "3"])),
     ];
     let place = profile().display().to_string();
     insta::assert_snapshot!(answers.join("\n").replace(&place, "DIR"));
@@ -91,7 +88,7 @@ fn an_event_log_is_enough_for_slots() {
     assert_eq!(answer["reliable"], true, "{answer:#}");
     assert!(refusal(&log, &["disk=inf"]).contains("it has no waits"));
     assert!(refusal(&log, &["operator:1=2x"]).contains("is an event log"));
-    assert!(refusal(&log, &["--query", "77"]).contains("no"));
+    assert!(refusal(&log, &["--query", "77"]).contains("has no query 77; it has 0"));
 }
 
 #[test]
@@ -103,7 +100,7 @@ fn what_cannot_be_answered_is_refused() {
     assert!(refused(&["operator:1=2x"]).contains("choose it with --query"));
     let message = refused(&["operator:999=2x", "--query", "3"]);
     assert!(message.contains("no node 999; it has 0 "), "{message}");
-    assert!(refused(&["python=2x", "--query", "3"]).contains("no task waited for a Python worker"));
+    assert!(refused(&["python=2x", "--query", "3"]).contains("it has no waits"));
     assert!(refused(&["without-query=3", "--query", "3"]).contains("without itself"));
     assert!(refused(&["without-query=2", "--query", "3"]).contains("did not run at the same time"));
     assert!(refused(&["--app", "app-0"]).contains("no application app-0; it has"));
