@@ -71,8 +71,6 @@ pub struct Answer {
     pub changes: Vec<String>,
     /// What they give together; null without any.
     pub estimate: Option<Estimate>,
-    /// Whether the saving is an upper bound: fused operators work at the same time.
-    pub upper_bound: bool,
     /// Without changes: some, each by itself, the one that saves most first.
     pub each: Vec<Trial>,
     /// Without changes: what no change of that kind goes below.
@@ -208,11 +206,6 @@ impl Answer {
             [] => None,
             changes => Some(model.estimate(&model.scenario(changes))),
         };
-        let has_operator = |changes: &[Change]| {
-            changes
-                .iter()
-                .any(|change| matches!(change, Change::Operator { .. }))
-        };
         notes.extend(
             changes
                 .iter()
@@ -235,7 +228,6 @@ impl Answer {
             reliable,
             changes: changes.iter().map(ToString::to_string).collect(),
             estimate,
-            upper_bound: has_operator(changes),
             each: if changes.is_empty() {
                 each(&model, &recorded, asked)
             } else {
@@ -417,8 +409,8 @@ fn note(change: &Change, recorded: &Recorded, operators: &Operators) -> Option<S
         Change::Operator { node, .. } => {
             let name = operators.get(node).map_or("unknown", String::as_str);
             return Some(format!(
-                "node {node} is {name}. The saving is an upper bound: the processor works on several fused operators at once \
-                 (docs/accuracy.md)"
+                "node {node} is {name}. The processor works on several fused operators at once, so less work in one of them can save \
+                 less or more than its share (docs/what-if.md)"
             ));
         }
         Change::WithoutQuery(_) => {

@@ -18,7 +18,6 @@ pub fn render(answer: &Answer) -> String {
     text.push('\n');
     match &answer.estimate {
         Some(found) => {
-            let bound = if answer.upper_bound { ", at most" } else { "" };
             let share = found.saves_s / answer.now_s.max(1e-9);
             let _ = writeln!(text, "  now  {:9.2} s  {}", answer.now_s, replayed(answer));
             let _ = writeln!(
@@ -29,7 +28,7 @@ pub fn render(answer: &Answer) -> String {
             );
             let _ = writeln!(
                 text,
-                "saves  {:9.2} s  {}, {}{bound}",
+                "saves  {:9.2} s  {}, {}",
                 found.saves_s,
                 range(found.saves_low_s, found.saves_high_s),
                 percent(share)
@@ -137,7 +136,7 @@ pub(super) fn meaning(change: &Change, operators: &Operators) -> String {
             let name = operators
                 .get(node)
                 .map_or("a node of the plan", String::as_str);
-            return format!("{name}, at most");
+            return name.to_owned();
         }
         Change::WithoutQuery(query) => return format!("query {query} does not run"),
         Change::EndlessSlots => "a slot for each task",
