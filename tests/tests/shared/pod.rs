@@ -51,14 +51,14 @@ fn in_a_pod(dir: &Path, settings: &[&str], wrap: &[&str]) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The executor has samples, and nearly all of its queries' are on operators.
-fn check(profile: &Path) {
+/// The executor has samples, and at least so many per cent of its queries' are on operators.
+fn check(profile: &Path, least: u64) {
     let rows = top(profile, &[]);
     let stages = fused_stages(&rows);
     let all = samples(&rows, |row| is_in(&stages, row));
     let owned = samples(&rows, |row| is_in(&stages, row) && row["node_id"].is_i64());
     assert!(
-        all > 100 && owned * 100 >= 90 * all,
+        all > 100 && owned * 100 >= least * all,
         "{owned} of {all} samples carry an operator"
     );
     let processes =
@@ -71,7 +71,7 @@ fn a_pod_that_allows_perf_event_has_samples() {
     let dir = tempfile::tempdir().expect("a directory");
     let text = in_a_pod(dir.path(), &[], &[]);
     assert!(text.contains("unfuse: profiling to "), "{text}");
-    check(&dir.path().join("profile"));
+    check(&dir.path().join("profile"), 90);
 }
 
 #[test]
@@ -90,5 +90,6 @@ fn a_pod_that_denies_perf_event_has_samples_by_timers() {
         &["python3", "-c", WITHOUT_PERF_EVENT],
     );
     assert!(text.contains("CPU timers inside the JVM"), "{text}");
-    check(&dir.path().join("profile"));
+    // By CPU timers, as with the flag.
+    check(&dir.path().join("profile"), 80);
 }
