@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
     let matches = help::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // 1 is a regression.
+    // For `unfuse check`, exit code 1 means a regression, so errors have another code.
     let error_code = match cli.command {
         Command::Check(_) => ExitCode::from(2),
         _ => ExitCode::FAILURE,

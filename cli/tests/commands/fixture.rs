@@ -1,9 +1,25 @@
 //! A recorded profile (the canonical query five times on Spark 4.3, local[2], 200 Hz) and the
 //! commands' answers about it. To add a case, add a directory to `fixtures` and a test.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+
+/// The recorded profile.
+pub fn profile() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/canonical")
+}
+
+/// The event log of a fixture of `analysis/eventlog`, the only entry of its folder.
+pub fn log(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../analysis/eventlog/tests/fixtures")
+        .join(name);
+    let entry = fs::read_dir(&dir).expect("a fixture").next();
+    entry.expect("a log").expect("an entry").path()
+}
 
 fn unfuse(arguments: &[&str]) -> String {
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/canonical");

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::fixture::{log, profile};
 use serde_json::{Value, json as json_of};
 use unfuse_format::{
     ProfileDir, RecordInRow, RecordOutRow, RecordSourceKind, RecordSourceRow, RecordTargetRow,
@@ -20,19 +21,6 @@ fn skew(from: &Path, arguments: &[&str]) -> Output {
         .args(arguments)
         .output()
         .expect("unfuse starts")
-}
-
-/// The log of a fixture, the only entry of its folder.
-fn log(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../analysis/eventlog/tests/fixtures")
-        .join(name);
-    let entry = fs::read_dir(&dir).expect("a fixture").next();
-    entry.expect("a log").expect("an entry").path()
-}
-
-fn profile() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/canonical")
 }
 
 fn text(output: &Output) -> String {

@@ -1,21 +1,17 @@
 //! `--since` and `--until`: parts of the time of a recorded profile add up to the whole.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::fixture::profile;
 use serde_json::Value;
 use unfuse_format::{ProfileDir, SampleRow};
 
 const SECOND: i64 = 1_000_000_000;
 
-fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/canonical")
-}
-
 fn unfuse(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_unfuse"))
         .args(arguments)
-        .arg(fixture())
+        .arg(profile())
         .env("TZ", "Asia/Kolkata")
         .output()
         .expect("unfuse runs")
@@ -34,7 +30,7 @@ fn samples(times: &[&str]) -> u64 {
 
 /// The whole second in the middle of the samples, s since the epoch.
 fn middle() -> i64 {
-    let dir = ProfileDir::open(&fixture()).expect("a profile");
+    let dir = ProfileDir::open(&profile()).expect("a profile");
     let rows = dir.read::<SampleRow>().expect("samples").rows;
     let starts = || rows.iter().map(|row| row.start_ns);
     let (first, last) = (starts().min(), starts().max());

@@ -1,9 +1,9 @@
 //! `unfuse what-if` on a profile and on an event log: its answers, and its messages about bad input.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::fixture::{log, profile};
 use serde_json::Value;
 
 fn what_if(from: &Path, arguments: &[&str]) -> Output {
@@ -13,19 +13,6 @@ fn what_if(from: &Path, arguments: &[&str]) -> Output {
         .args(arguments)
         .output()
         .expect("unfuse starts")
-}
-
-fn profile() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/canonical")
-}
-
-/// The log of a fixture, the only entry of its folder.
-fn log(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../analysis/eventlog/tests/fixtures")
-        .join(name);
-    let entry = fs::read_dir(&dir).expect("a fixture").next();
-    entry.expect("a log").expect("an entry").path()
 }
 
 fn text(output: &Output) -> String {

@@ -53,7 +53,7 @@ impl Value {
     }
 }
 
-/// What is known of a measure before and now.
+/// The samples of a measure on both sides, before and now.
 #[derive(Debug, Clone)]
 pub(super) struct Samples {
     before: Sample,

@@ -17,7 +17,7 @@ const COLD: f64 = 1.5;
 /// Of how many operators that came the CPU time is named.
 const MOST_CAME: usize = 3;
 
-/// A query with what is known of its measures.
+/// A query in both profiles, with its measures.
 #[derive(Debug)]
 pub(super) struct Compared<'a> {
     before: &'a QueryRuns,

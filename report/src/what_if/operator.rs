@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use unfuse_format::{ExecutionId, SampleKind, StackId, TaskRow};
-use unfuse_postprocess::{Attributor, Operator, OperatorKind, Owner, TaskInterval, WaitReason};
+use unfuse_postprocess::{
+    Attributor, Operator, OperatorKind, Owner, Plan, TaskInterval, WaitReason,
+};
 use unfuse_sizing::what_if::{Part, PartKind};
 
 use crate::text::{list, shorten};
@@ -60,12 +62,7 @@ impl OperatorTime {
     ) -> Result<Self, ReportError> {
         let refused = |text: String| Err(ReportError::Refused(text));
         let profile = report.profile;
-        let execution = ExecutionId::new(app, query);
-        let part = report
-            .parts
-            .iter()
-            .find(|part| part.execution.as_ref() == Some(&execution));
-        let Some((plan, part)) = profile.plans.get(&execution).zip(part) else {
+        let Some((plan, part)) = plan_and_part(report, app, query) else {
             return refused(format!(
                 "query {query} has no plan in the profile, so no operator {node}"
             ));
@@ -223,15 +220,22 @@ fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
+/// The plan of a query, and where its data is.
+fn plan_and_part<'a>(
+    report: &'a Report<'_>,
+    app: &str,
+    query: i64,
+) -> Option<(&'a Plan, &'a crate::Part)> {
+    let execution = ExecutionId::new(app, query);
+    let mut parts = report.parts.iter();
+    let part = parts.find(|part| part.execution.as_ref() == Some(&execution))?;
+    Some((part.plan(report.profile)?, part))
+}
+
 /// The nodes of a query's plan with the most CPU time in tasks, by their numbers.
 pub(super) fn largest(report: &Report<'_>, app: &str, query: i64, count: usize) -> Vec<i32> {
     let profile = report.profile;
-    let execution = ExecutionId::new(app, query);
-    let part = report
-        .parts
-        .iter()
-        .find(|part| part.execution.as_ref() == Some(&execution));
-    let Some((plan, part)) = profile.plans.get(&execution).zip(part) else {
+    let Some((plan, part)) = plan_and_part(report, app, query) else {
         return Vec::new();
     };
     let mut nodes = vec![0u64; plan.nodes.len()];

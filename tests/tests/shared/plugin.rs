@@ -5,14 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
 use unfuse_tests::{
     agent, ask_number, brief_driver, plugin_submit, queries, queries_for, run, samples, spark,
     spark_submit, top, with_command, without_archive,
 };
 
 use crate::bad_input::WITHOUT_PERF_EVENT;
-use crate::spark::{check_operators, fused_stages, is_in};
+use crate::spark::{check_executors, check_operators, check_owned, fused_stages, is_in};
 
 const LOCAL: [&str; 4] = ["--master", "local[2]", "--driver-memory", "3g"];
 
@@ -109,19 +108,8 @@ fn executors_load_the_plugin_themselves() {
         .current_dir(dir.path())
         .env("SPARK_LOCAL_IP", "127.0.0.1");
     run(queries(&mut command, "3"));
-    // Before Spark has started, a process has no executor id.
-    let executors =
-        "select count(distinct executor) from 'DIR/processes/*.parquet' where executor != ''";
-    assert_eq!(ask_number(&profile, executors), 3.0);
-    let rows = top(&profile, &[]);
-    let stages = fused_stages(&rows);
-    let inside = |row: &Value| is_in(&stages, row);
-    let all = samples(&rows, inside);
-    let owned = samples(&rows, |row| inside(row) && row["node_id"].is_i64());
-    assert!(
-        all > 100 && owned * 100 >= 90 * all,
-        "{owned} of {all} samples carry an operator"
-    );
+    check_executors(&profile, 3, "local-cluster");
+    check_owned(&profile, 90, "local-cluster");
 }
 
 /// Runs a short job, which must succeed, and returns the profiler's lines.
@@ -217,16 +205,9 @@ fn without_perf_event_timers_take_samples_by_frame_pointers() {
     let lines = ours(&text);
     assert_eq!(lines.len(), 2, "{text}");
     assert!(lines[0].contains("CPU timers inside the JVM"), "{text}");
-    let rows = top(&profile, &[]);
-    let stages = fused_stages(&rows);
-    let all = samples(&rows, |row| is_in(&stages, row));
-    let owned = samples(&rows, |row| is_in(&stages, row) && row["node_id"].is_i64());
     // CPU timers do not read the stack where a function keeps no frame pointer, so more samples have no callers than with
     // perf_event; with the flag it is the same.
-    assert!(
-        all > 100 && owned * 100 >= 80 * all,
-        "{owned} of {all} samples carry an operator"
-    );
+    check_owned(&profile, 80, "the plugin with timers");
 }
 
 #[test]

@@ -5,12 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use unfuse_tests::{
-    Container, ask_number, plugin_submit, pyspark, queries, run, samples, spark, top, with_command,
-};
+use unfuse_tests::{Container, plugin_submit, pyspark, queries, run, spark, with_command};
 
 use crate::bad_input::WITHOUT_PERF_EVENT;
-use crate::spark::{fused_stages, is_in};
+use crate::spark::{check_executors, check_owned};
 
 /// As root: the root is read-only but for the directory of the test, the user has an entry as Spark's images make one, and
 /// the Worker of `local-cluster` can write its files. Then the command runs as user 10001, without capabilities.
@@ -51,19 +49,9 @@ fn in_a_pod(dir: &Path, settings: &[&str], wrap: &[&str]) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The executor has samples, and at least so many per cent of its queries' are on operators.
 fn check(profile: &Path, least: u64) {
-    let rows = top(profile, &[]);
-    let stages = fused_stages(&rows);
-    let all = samples(&rows, |row| is_in(&stages, row));
-    let owned = samples(&rows, |row| is_in(&stages, row) && row["node_id"].is_i64());
-    assert!(
-        all > 100 && owned * 100 >= least * all,
-        "{owned} of {all} samples carry an operator"
-    );
-    let processes =
-        "select count(distinct executor) from 'DIR/processes/*.parquet' where executor != ''";
-    assert_eq!(ask_number(profile, processes), 2.0);
+    check_owned(profile, least, "a pod");
+    check_executors(profile, 2, "a pod");
 }
 
 #[test]

@@ -58,6 +58,25 @@ pub fn fused_stages(rows: &[Value]) -> Vec<i64> {
         .collect()
 }
 
+/// At least so many per cent of the samples in the stages that scan lineitem are on operators.
+pub fn check_owned(profile: &Path, least: u64, what: &str) {
+    let rows = top(profile, &[]);
+    let stages = fused_stages(&rows);
+    let all = samples(&rows, |row| is_in(&stages, row));
+    let owned = samples(&rows, |row| is_in(&stages, row) && row["node_id"].is_i64());
+    assert!(
+        all > 100 && owned * 100 >= least * all,
+        "{what}: {owned} of {all} samples carry an operator"
+    );
+}
+
+/// So many JVMs of Spark, driver included, are in the profile. Before Spark has started, a process has no executor id.
+pub fn check_executors(profile: &Path, count: u32, what: &str) {
+    let executors =
+        "select count(distinct executor) from 'DIR/processes/*.parquet' where executor != ''";
+    assert_eq!(ask_number(profile, executors), f64::from(count), "{what}");
+}
+
 pub fn check_operators(profile: &Path, what: &str) {
     let rows = top(profile, &[]);
     let stages = fused_stages(&rows);

@@ -1,8 +1,8 @@
 //! The plugin on YARN: the application master and the executors are containers that the NodeManager starts.
 
-use unfuse_tests::{Yarn, ask_number, plugin_submit, queries, run, samples, spark, top};
+use unfuse_tests::{Yarn, plugin_submit, queries, run, spark};
 
-use crate::spark::{fused_stages, is_in};
+use crate::spark::{check_executors, check_owned};
 
 #[test]
 fn containers_of_yarn_are_profiled_in_both_modes() {
@@ -19,16 +19,7 @@ fn containers_of_yarn_are_profiled_in_both_modes() {
             .args(["--conf", "spark.scheduler.minRegisteredResourcesRatio=1.0"])
             .env("SPARK_LOCAL_IP", "127.0.0.1");
         run(queries(&mut command, "3"));
-        let processes =
-            "select count(distinct executor) from 'DIR/processes/*.parquet' where executor != ''";
-        assert_eq!(ask_number(&profile, processes), 2.0, "{mode}");
-        let rows = top(&profile, &[]);
-        let stages = fused_stages(&rows);
-        let all = samples(&rows, |row| is_in(&stages, row));
-        let owned = samples(&rows, |row| is_in(&stages, row) && row["node_id"].is_i64());
-        assert!(
-            all > 100 && owned * 100 >= 90 * all,
-            "{mode}: {owned} of {all} samples carry an operator"
-        );
+        check_executors(&profile, 2, mode);
+        check_owned(&profile, 90, mode);
     }
 }

@@ -36,10 +36,16 @@ pub struct Estimate {
 }
 
 impl Model<'_> {
-    /// The time in a scenario. The interval holds what tasks of one stage differ in that take about as long (a bootstrap,
-    /// which is the same each time), the samples that a part is known from, what is known of overlap ([`Part::range`]), with
-    /// fewer slots that waits for a CPU may vanish, and how far the replay is from the
-    /// measured time. That of the time after the changes, which another run is compared with, also holds what runs differ by.
+    /// The time in a scenario, with 95% intervals. They contain five sources of error:
+    ///
+    /// * tasks of a stage differ: a bootstrap replaces each by one of similar length, the same in each call;
+    /// * a part of a task is estimated from few samples;
+    /// * overlapping work may save less than its share ([`Part::range`]);
+    /// * with fewer slots, waits for a CPU may vanish;
+    /// * the replay of the unchanged run differs from the measured time.
+    ///
+    /// The interval of the time after the changes also contains the spread between runs, because another run is compared
+    /// with it.
     pub fn estimate(&self, scenario: &Scenario) -> Estimate {
         let saves = self.now() - self.seconds(scenario);
         let mut draws = self.draws(scenario);
