@@ -28,6 +28,8 @@ pub struct Mapping {
     pub offset: u64,
     /// The file; empty for anonymous memory.
     pub path: String,
+    /// The address of the start of the file, if it is mapped before this mapping or by it.
+    pub header: Option<u64>,
 }
 
 /// Executable mappings of a process, by address. Keeps the file open, so a process that has dropped its capabilities
@@ -195,29 +197,54 @@ fn with_missing(mut new: Vec<Mapping>, old: &[Mapping]) -> Vec<Mapping> {
 }
 
 fn parse(text: &str) -> Vec<Mapping> {
-    text.lines().filter_map(parse_line).collect()
+    let mut file_start: Option<(&str, u64)> = None;
+    let executable = text.lines().filter_map(|line| {
+        let (mapping, is_executable) = Line::parse(line)?;
+        if mapping.offset == 0 && !mapping.path.is_empty() {
+            file_start = Some((mapping.path, mapping.start));
+        }
+        let header = file_start.filter(|(path, _)| *path == mapping.path);
+        is_executable.then(|| Mapping {
+            start: mapping.start,
+            end: mapping.end,
+            offset: mapping.offset,
+            path: mapping.path.to_owned(),
+            header: header.map(|(_, start)| start),
+        })
+    });
+    executable.collect()
 }
 
-/// `7f..-7f.. r-xp 00001000 fe:00 1234   /path with spaces`
-fn parse_line(line: &str) -> Option<Mapping> {
-    let mut rest = line;
-    let mut field = || {
-        rest = rest.trim_start();
-        let (field, tail) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
-        rest = tail;
-        field
-    };
-    let (start, end) = field().split_once('-')?;
-    let permissions = field();
-    let offset = field();
-    let (_device, _inode) = (field(), field());
-    permissions.contains('x').then_some(())?;
-    Some(Mapping {
-        start: u64::from_str_radix(start, 16).ok()?,
-        end: u64::from_str_radix(end, 16).ok()?,
-        offset: u64::from_str_radix(offset, 16).ok()?,
-        path: rest.trim_start().trim_end_matches(" (deleted)").to_owned(),
-    })
+/// A line of the list.
+struct Line<'a> {
+    start: u64,
+    end: u64,
+    offset: u64,
+    path: &'a str,
+}
+
+impl<'a> Line<'a> {
+    /// Parses `7f..-7f.. r-xp 00001000 fe:00 1234   /path with spaces`. Also returns whether the mapping is executable.
+    fn parse(line: &'a str) -> Option<(Self, bool)> {
+        let mut rest = line;
+        let mut field = || {
+            rest = rest.trim_start();
+            let (field, tail) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+            rest = tail;
+            field
+        };
+        let (start, end) = field().split_once('-')?;
+        let permissions = field();
+        let offset = field();
+        let (_device, _inode) = (field(), field());
+        let line = Self {
+            start: u64::from_str_radix(start, 16).ok()?,
+            end: u64::from_str_radix(end, 16).ok()?,
+            offset: u64::from_str_radix(offset, 16).ok()?,
+            path: rest.trim_start().trim_end_matches(" (deleted)"),
+        };
+        Some((line, permissions.contains('x')))
+    }
 }
 
 #[cfg(test)]
@@ -228,6 +255,7 @@ mod tests {
     fn finds_libraries_and_the_code_cache() {
         let text = "\
 7f10-7f20 rwxp 00000000 00:00 0 \n\
+7f2f-7f30 r--p 00000000 fe:00 12    /usr/lib/my lib.so\n\
 7f30-7f40 r-xp 00001000 fe:00 12    /usr/lib/my lib.so\n\
 7f40-7f50 r--p 00001000 fe:00 12    /usr/lib/my lib.so\n\
 7f60-7f70 rwxp 00000000 00:00 0 \n";
@@ -235,6 +263,8 @@ mod tests {
         assert_eq!(mappings.len(), 3);
         assert_eq!(mappings[1].path, "/usr/lib/my lib.so");
         assert_eq!((mappings[1].start, mappings[1].offset), (0x7f30, 0x1000));
+        let headers: Vec<_> = mappings.iter().map(|mapping| mapping.header).collect();
+        assert_eq!(headers, [None, Some(0x7f2f), None]);
     }
 
     #[test]
@@ -244,6 +274,7 @@ mod tests {
             end,
             offset: 0,
             path: path.to_owned(),
+            header: None,
         };
         let old = [
             mapping(10, 20, "a"),
@@ -266,6 +297,7 @@ mod tests {
                 end: 2 * address + from + 1,
                 offset: 0,
                 path: String::new(),
+                header: None,
             };
             (0..50_000).map(mapping).collect()
         };

@@ -1,21 +1,42 @@
 //! Corrects the kernel's callchains.
 
+use unfuse_codemap::CodeMap;
+
 use super::interpreted::{CALLERS_MISSING, InterpretedFrames, TaggedFrames};
+use super::native::NativeUnwinder;
 use super::repair::{self, Chain};
 use super::unwind::Unwinder;
+use crate::interpreter::Methods;
 use crate::maps::Maps;
+use crate::memory::Memory;
 use crate::perf_event::Sample;
 use crate::timer::TOP_WORDS;
 
 /// The methods, by how the JVM was started.
 pub(super) enum Chains<'a> {
-    /// The JVM keeps frame pointers.
-    Pointers(InterpretedFrames<'a>),
+    /// The JVM keeps frame pointers. Libraries are unwound by their tables, if the JVM's memory can be read.
+    Pointers(InterpretedFrames<'a>, Option<NativeUnwinder>),
     /// The JVM was attached to, and need not keep them.
     Sizes(Unwinder<'a>),
 }
 
-impl Chains<'_> {
+impl<'a> Chains<'a> {
+    /// For a JVM with frame pointers if `has_pointers`. `memory` is the JVM's, if it can be read.
+    pub(super) fn new(
+        map: &'a CodeMap,
+        memory: Option<Memory>,
+        methods: Option<Methods>,
+        has_pointers: bool,
+    ) -> Self {
+        let for_tables = memory.as_ref().and_then(|memory| memory.try_clone().ok());
+        let native = for_tables.map(NativeUnwinder::new);
+        if has_pointers {
+            Self::Pointers(InterpretedFrames::new(map, memory, methods), native)
+        } else {
+            Self::Sizes(Unwinder::new(map, memory, native, methods))
+        }
+    }
+
     /// Called before each batch of samples.
     pub(super) fn begin(&mut self, now: u64) {
         self.tagged().begin(now);
@@ -24,7 +45,7 @@ impl Chains<'_> {
     /// The meaning of tagged words in chains.
     pub(super) fn tagged(&mut self) -> &mut TaggedFrames {
         match self {
-            Self::Pointers(interpreted) => interpreted.tagged(),
+            Self::Pointers(interpreted, _) => interpreted.tagged(),
             Self::Sizes(unwinder) => unwinder.tagged(),
         }
     }
@@ -37,11 +58,19 @@ impl Chains<'_> {
         maps: &Maps,
     ) -> Chain {
         let state = match self {
-            Self::Pointers(interpreted) => {
+            Self::Pointers(interpreted, native) => {
                 interpreted.complete(chain, sample, maps);
-                let state = repair::repair(chain, sample, maps, |ip| {
-                    interpreted.is_described(ip, sample.time)
-                });
+                let memory = interpreted.memory();
+                let is_unwound = native
+                    .as_mut()
+                    .is_some_and(|native| native.unwind(chain, sample, maps, memory));
+                let state = if is_unwound {
+                    Chain::Whole
+                } else {
+                    repair::repair(chain, sample, maps, |ip| {
+                        interpreted.is_described(ip, sample.time)
+                    })
+                };
                 interpreted.mark(chain, sample, maps);
                 state
             }
@@ -66,7 +95,7 @@ impl Chains<'_> {
         top: &[u64; TOP_WORDS],
         maps: &Maps,
     ) {
-        if let Self::Pointers(interpreted) = self {
+        if let Self::Pointers(interpreted, _) = self {
             interpreted.complete_by_top(chain, time, top, maps);
         }
     }

@@ -115,6 +115,11 @@ impl<'a> InterpretedFrames<'a> {
         &mut self.tagged
     }
 
+    /// The thread's memory, if it can be read.
+    pub(super) fn memory(&self) -> Option<&Memory> {
+        self.memory.as_ref()
+    }
+
     /// Whether the JVM has described the code at an address.
     pub(super) fn is_described(&self, ip: u64, time: u64) -> bool {
         self.map.reader().shape(ip, time).is_some()

@@ -5,6 +5,7 @@ mod access;
 mod chains;
 mod interpreted;
 mod leaf;
+mod native;
 mod outbox;
 mod pacer;
 mod raw;
@@ -34,13 +35,12 @@ use crate::process;
 use crate::share::TaskShare;
 use crate::status::{Counter, Failure, StatusWords};
 use chains::Chains;
-use interpreted::{InterpretedFrames, TaggedFrames};
+use interpreted::TaggedFrames;
 use outbox::Outbox;
 use raw::{RawSample, RawSamples};
 use resolver::{Leaf, Resolver};
 use source::{Intake, SampleSource};
 use timeline::{Task, Timeline};
-use unwind::Unwinder;
 use waits::{WaitGroup, Waits};
 
 pub(crate) use access::Access;
@@ -159,11 +159,7 @@ impl<'a> Sampler<'a> {
         let signals = SignalFd::with_flags(&signals, flags)?;
         let attached = status.is_attached();
         let for_code = memory.as_ref().and_then(|memory| memory.try_clone().ok());
-        let chains = if attached && !has_pointers {
-            Chains::Sizes(Unwinder::new(map, memory, methods))
-        } else {
-            Chains::Pointers(InterpretedFrames::new(map, memory, methods))
-        };
+        let chains = Chains::new(map, memory, methods, has_pointers || !attached);
         Ok(Self {
             status,
             jvm_ends,

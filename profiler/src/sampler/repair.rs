@@ -1,4 +1,5 @@
-//! Repairs callchains that native code broke.
+//! Repairs callchains that native code broke, if the library has no call frame information that can be read (see
+//! `native.rs`).
 //!
 //! The kernel follows frame pointers. Java code, stubs and libjvm keep them. A native library that was built without
 //! them (such as a codec called through JNI) uses rbp for something else, and the kernel's chain ends before the first

@@ -3,12 +3,14 @@
 //! Compiled code uses rbp for something else, so the kernel's walk skips frames. But each compiled method has a fixed
 //! frame size, which is in the code map: the last word of the frame is the return address, the one before is the
 //! caller's rbp. The interpreter, the stub that enters Java and libjvm do keep frame pointers. So each step depends on
-//! the kind of code that it leaves, and must lead to known code. If native code without frame pointers breaks the walk,
-//! it continues from the first word further up that looks like a return address and leads to the thread's root.
+//! the kind of code that it leaves, and must lead to known code. Libraries without frame pointers have tables
+//! (`native.rs`). If a library has none, the walk continues from the first word further up that looks like a return
+//! address and leads to the thread's root.
 
 use unfuse_codemap::{CodeMap, Kind, Lookup, Resolution, Shape};
 
 use super::interpreted::{BYTECODE, INTERPRETED, INTERPRETER, METHOD, TaggedFrames};
+use super::native::{Frame, NativeUnwinder};
 use super::repair::Chain;
 use super::stack::Stack;
 use crate::interpreter::Methods;
@@ -30,20 +32,12 @@ pub(super) struct Unwinder<'a> {
     map: &'a CodeMap,
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
+    /// None if the JVM's memory cannot be read.
+    native: Option<NativeUnwinder>,
     tagged: TaggedFrames,
     /// The range of the interpreter's code, once seen.
     interpreter: Option<(u64, u64)>,
     resolved: Resolution,
-}
-
-/// A frame being left.
-#[derive(Clone, Copy)]
-struct Frame {
-    pc: u64,
-    /// Stack pointer: for the leaf its current value, else the value after the return to `pc`.
-    sp: u64,
-    /// rbp with any content.
-    fp: u64,
 }
 
 /// The end of a walk.
@@ -55,10 +49,16 @@ enum End {
 }
 
 impl<'a> Unwinder<'a> {
-    pub(super) fn new(map: &'a CodeMap, memory: Option<Memory>, methods: Option<Methods>) -> Self {
+    pub(super) fn new(
+        map: &'a CodeMap,
+        memory: Option<Memory>,
+        native: Option<NativeUnwinder>,
+        methods: Option<Methods>,
+    ) -> Self {
         Self {
             map,
             memory,
+            native,
             tagged: TaggedFrames::new(methods),
             interpreter: None,
             resolved: Resolution::default(),
@@ -189,14 +189,13 @@ impl Walk<'_, '_, '_> {
                 }
             } else {
                 out.push(pc);
-                let linked = self.linked(frame);
-                if let Some(next) = linked
-                    && self.maps.in_code_cache(next.pc)
-                    && let Some(wrapper) = self.left_out(sp, fp)
-                {
-                    out.push(wrapper);
-                }
-                linked
+                self.by_tables(frame, innermost).or_else(|| {
+                    let linked = self.linked(frame)?;
+                    if self.maps.in_code_cache(linked.pc) {
+                        out.extend(self.left_out(sp, fp));
+                    }
+                    Some(linked)
+                })
             };
             match next {
                 Some(next) if next.sp > sp => frame = next,
@@ -215,6 +214,23 @@ impl Walk<'_, '_, '_> {
     /// Whether an address is in known generated code.
     fn is_generated(&self, pc: u64) -> bool {
         self.maps.in_code_cache(pc) && self.shape(pc).is_some()
+    }
+
+    /// Whether an address is in a library or in known generated code.
+    fn is_code(&self, pc: u64) -> bool {
+        if self.maps.in_code_cache(pc) {
+            self.is_generated(pc)
+        } else {
+            self.maps.find(pc).is_some()
+        }
+    }
+
+    /// The caller of a library's function by the library's tables, if that leads to code.
+    fn by_tables(&mut self, frame: Frame, innermost: bool) -> Option<Frame> {
+        let native = self.unwinder.native.as_mut()?;
+        let stack = &mut *self.stack;
+        let caller = native.caller(frame, innermost, self.maps, |address| stack.word(address));
+        caller.filter(|caller| self.is_code(caller.pc))
     }
 
     fn leave_sized(&mut self, frame: Frame, shape: &Shape, innermost: bool) -> Option<Frame> {
@@ -292,12 +308,7 @@ impl Walk<'_, '_, '_> {
             return None;
         }
         let (saved, pc) = (self.stack.word(fp)?, self.stack.word(fp + 8)?);
-        let is_code = if self.maps.in_code_cache(pc) {
-            self.is_generated(pc)
-        } else {
-            self.maps.find(pc).is_some()
-        };
-        is_code.then_some(Frame {
+        self.is_code(pc).then_some(Frame {
             pc,
             sp: fp + 16,
             fp: saved,

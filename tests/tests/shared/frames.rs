@@ -350,7 +350,7 @@ fn callers_of_the_clock() {
         });
         eprintln!("{}: {wrong} of {all} have callers that returned", ran.what);
         assert!(
-            all > 100.0 && wrong <= 0.02 * all,
+            all > 100.0 && wrong == 0.0,
             "{}: {wrong} of {all}",
             ran.what
         );
