@@ -125,6 +125,7 @@ pub(crate) fn server(spark: &Path, conf: &Path, class: &str, log: &Path) -> Comm
         class_path.push(":");
         class_path.push(jars.join("*"));
     }
+    let log = File::create(log).expect("a log");
     let mut command = Command::new("java");
     command
         .args(BRIEF)
@@ -132,8 +133,8 @@ pub(crate) fn server(spark: &Path, conf: &Path, class: &str, log: &Path) -> Comm
         .arg(&class_path)
         .arg(format!("org.apache.hadoop.{class}"))
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(File::create(log).expect("a log"));
+        .stdout(log.try_clone().expect("a log"))
+        .stderr(log);
     command
 }
 

@@ -1,5 +1,7 @@
 //! A real YARN on this machine: a ResourceManager and a NodeManager, from the jar of [`crate::Hdfs`].
 
+use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -24,19 +26,21 @@ impl Yarn {
     pub fn start(spark: &Path, dir: &Path) -> Self {
         let conf = dir.join("yarn-conf");
         let address = || format!("127.0.0.1:{}", free_port());
-        let (manager, node) = (address(), address());
+        let (manager, page) = (address(), address());
+        // Each server takes a free port where nothing else has to know it.
+        let any = || "127.0.0.1:0".to_owned();
         let path = |name: &str| dir.join(name).display().to_string();
         let settings = [
             ("fs.defaultFS", "file:///".to_owned()),
             ("yarn.resourcemanager.address", manager.clone()),
             ("yarn.resourcemanager.scheduler.address", address()),
             ("yarn.resourcemanager.resource-tracker.address", address()),
-            ("yarn.resourcemanager.admin.address", address()),
-            ("yarn.resourcemanager.webapp.address", address()),
-            ("yarn.nodemanager.address", node.clone()),
-            ("yarn.nodemanager.localizer.address", address()),
-            ("yarn.nodemanager.webapp.address", address()),
-            ("yarn.nodemanager.collector-service.address", address()),
+            ("yarn.resourcemanager.admin.address", any()),
+            ("yarn.resourcemanager.webapp.address", page.clone()),
+            ("yarn.nodemanager.address", any()),
+            ("yarn.nodemanager.localizer.address", any()),
+            ("yarn.nodemanager.webapp.address", any()),
+            ("yarn.nodemanager.collector-service.address", any()),
             ("yarn.nodemanager.local-dirs", path("yarn-local")),
             ("yarn.nodemanager.log-dirs", path("yarn-logs")),
             ("yarn.nodemanager.resource.memory-mb", "6144".to_owned()),
@@ -63,20 +67,32 @@ impl Yarn {
             conf,
             processes: Vec::new(),
         };
-        for (class, log, address) in [
-            (
-                "resourcemanager.ResourceManager",
-                "resourcemanager.log",
-                manager,
-            ),
-            ("nodemanager.NodeManager", "nodemanager.log", node),
-        ] {
-            let class = format!("yarn.server.{class}");
-            let mut server = server(spark, &yarn.conf, &class, &dir.join(log));
-            yarn.processes.push(start(&mut server));
-            wait_for(&class, || TcpStream::connect(&address).is_ok());
-        }
+        let is_open = || TcpStream::connect(&manager).is_ok();
+        yarn.start_server(spark, dir, "resourcemanager.ResourceManager", is_open);
+        let has_node = || metrics(&page).is_ok_and(|text| text.contains("\"activeNodes\":1"));
+        yarn.start_server(spark, dir, "nodemanager.NodeManager", has_node);
         yarn
+    }
+
+    /// Starts a server, by its class, and waits until it is ready.
+    fn start_server(
+        &mut self,
+        spark: &Path,
+        dir: &Path,
+        class: &str,
+        mut is_ready: impl FnMut() -> bool,
+    ) {
+        let log = dir.join(format!("{class}.log"));
+        let class = format!("yarn.server.{class}");
+        let process = start(&mut server(spark, &self.conf, &class, &log));
+        self.processes.push(process);
+        let process = self.processes.last_mut().expect("it was pushed");
+        wait_for(&class, || {
+            let has_ended = !matches!(process.try_wait(), Ok(None));
+            let text = || fs::read_to_string(&log).unwrap_or_default();
+            assert!(!has_ended, "{class} has ended: {}", text());
+            is_ready()
+        });
     }
 
     /// Lets `spark-submit --master yarn` find it. Spark's jars are those of the installation.
@@ -88,6 +104,16 @@ impl Yarn {
             .arg("--conf")
             .arg(format!("spark.yarn.jars=local:{}", jars.display()))
     }
+}
+
+/// What the ResourceManager at an address says of its cluster, as JSON with a header.
+fn metrics(address: &str) -> std::io::Result<String> {
+    let mut connection = TcpStream::connect(address)?;
+    let request = "GET /ws/v1/cluster/metrics HTTP/1.0\r\nAccept: application/json\r\n\r\n";
+    connection.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 impl Drop for Yarn {
