@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::processes::start;
-use crate::{PATIENCE, archive_options, brief_driver, daemon_options, spark_submit};
+use crate::{PATIENCE, brief_driver, daemon_options, executor_options, spark_submit};
 
 /// The processes of a cluster. Dropping it ends them.
 #[derive(Debug)]
@@ -88,10 +88,7 @@ impl Cluster {
             "spark.scheduler.minRegisteredResourcesRatio=1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime=60s",
             &format!("spark.cores.max={executors}"),
-            &format!(
-                "spark.executor.extraJavaOptions={}",
-                archive_options(&self.spark)
-            ),
+            &executor_options(&self.spark, ""),
         ] {
             command.args(["--conf", setting]);
         }

@@ -29,7 +29,7 @@ pub use hdfs::Hdfs;
 pub use hot::{HotTruth, check_hot, of_main};
 pub use jdk::{compile, compile_against, jdks};
 pub use notebook::Notebook;
-pub use plugin::plugin_submit;
+pub use plugin::{executor_options, plugin_submit};
 pub use processes::{Mark, signal, thread};
 pub use yarn::Yarn;
 

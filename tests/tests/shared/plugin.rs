@@ -61,9 +61,8 @@ fn check_shares(plugin: &BTreeMap<String, u64>, flag: &BTreeMap<String, u64>) {
     }
 }
 
-fn check_local(version: &str, profile: &Path, seconds: &str) {
-    let mut command = plugin_submit(version, profile, &LOCAL);
-    let text = stderr(queries(&mut command, seconds));
+fn check_local(mut command: Command, version: &str, profile: &Path, rounds: &str) {
+    let text = stderr(queries(&mut command, rounds));
     assert_eq!(
         ours(&text),
         [format!("unfuse: profiling to {}", profile.display())]
@@ -82,16 +81,20 @@ fn check_local(version: &str, profile: &Path, seconds: &str) {
 fn spark_4_is_profiled_by_one_setting_as_by_the_flag() {
     let dir = tempfile::tempdir().expect("a directory");
     let (profile, flag) = (dir.path().join("plugin"), dir.path().join("flag"));
-    check_local("4.3", &profile, "10");
+    let mut command = plugin_submit("4.3", &profile, &LOCAL);
+    without_archive(&mut command);
+    check_local(command, "4.3", &profile, "6");
     let mut command = spark_submit(&spark("4.3"), &flag, &LOCAL);
-    run(queries(without_archive(&mut command), "10"));
+    run(queries(without_archive(&mut command), "6"));
     check_shares(&operators(&profile), &operators(&flag));
 }
 
 #[test]
 fn spark_3_5_is_profiled_by_one_setting() {
     let dir = tempfile::tempdir().expect("a directory");
-    check_local("3.5", &dir.path().join("profile"), "2");
+    let profile = dir.path().join("profile");
+    let command = plugin_submit("3.5", &profile, &LOCAL);
+    check_local(command, "3.5", &profile, "2");
 }
 
 #[test]

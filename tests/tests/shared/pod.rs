@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use unfuse_tests::{Container, plugin_submit, pyspark, queries, run, spark, with_command};
+use unfuse_tests::{
+    Container, executor_options, plugin_submit, pyspark, queries, run, spark, with_command,
+};
 
 use crate::bad_input::WITHOUT_PERF_EVENT;
 use crate::spark::{check_executors, check_owned};
@@ -65,12 +67,12 @@ fn a_pod_that_allows_perf_event_has_samples() {
 #[test]
 fn a_pod_that_denies_perf_event_has_samples_by_timers() {
     let dir = tempfile::tempdir().expect("a directory");
-    let pointers = "spark.executor.extraJavaOptions=-XX:+PreserveFramePointer";
+    let pointers = executor_options(&spark("4.3"), "-XX:+PreserveFramePointer");
     let settings = [
         "--driver-java-options",
         "-XX:+PreserveFramePointer",
         "--conf",
-        pointers,
+        &pointers,
     ];
     let text = in_a_pod(
         dir.path(),
