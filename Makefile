@@ -50,10 +50,10 @@ demo: tools
 dist: tools $(JAR) $(PAGE)
 	@dist/make.sh
 
-# Runs every part even if one fails, and prints how long each took and which tests failed. test-loom runs beside test-java:
-# neither measures anything, and they write to different directories.
+# Runs every part even if one fails, and prints how long each took and which tests failed. Parts that measure nothing run
+# side by side: each of them waits for downloads, or uses one CPU for a part of its time.
 test:
-	@tests/parts.sh lint build spark test-rust test-java+test-loom test-page test-shared test-alone
+	@tests/parts.sh build lint+spark test-rust+test-java+test-loom+test-page test-shared test-alone
 
 check:
 	@tests/parts.sh lint test-rust
