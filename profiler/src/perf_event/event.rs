@@ -15,7 +15,7 @@ use super::record::Record;
 use super::ring::Ring;
 use crate::clock::namespace_offset_ns;
 
-/// Size of the copy of the user stack in each sample, bytes, with which callchains broken by native code are repaired.
+/// Size of the copy of the user stack in each sample, bytes, with which native code is unwound.
 const STACK_BYTES: u32 = 16 << 10;
 
 /// The same when a thread leaves its CPU: there are only a few native frames between Java and the kernel, and waits

@@ -60,18 +60,15 @@ impl<'a> Chains<'a> {
         let state = match self {
             Self::Pointers(interpreted, native) => {
                 interpreted.complete(chain, sample, maps);
-                let memory = interpreted.memory();
-                let is_unwound = native
-                    .as_mut()
-                    .is_some_and(|native| native.unwind(chain, sample, maps, memory));
-                let state = if is_unwound {
-                    Chain::Whole
-                } else {
-                    repair::repair(chain, sample, maps, |ip| {
+                let native = native.as_mut();
+                let unwound = native.and_then(|native| native.unwind(chain, sample, maps));
+                let state = match unwound {
+                    Some(_) => Chain::Whole,
+                    None => repair::repair(chain, sample, maps, |ip| {
                         interpreted.is_described(ip, sample.time)
-                    })
+                    }),
                 };
-                interpreted.mark(chain, sample, maps);
+                interpreted.mark(chain, unwound, sample, maps);
                 state
             }
             Self::Sizes(unwinder) => unwinder.unwind(chain, sample, maps),

@@ -6,6 +6,7 @@
 use unfuse_codemap::{CodeMap, Lookup, Resolution};
 
 use super::leaf;
+use super::native::FirstFrame;
 use super::stack::{Stack, return_address};
 use crate::interpreter::{InterpretedMethod, Methods};
 use crate::maps::Maps;
@@ -115,11 +116,6 @@ impl<'a> InterpretedFrames<'a> {
         &mut self.tagged
     }
 
-    /// The thread's memory, if it can be read.
-    pub(super) fn memory(&self) -> Option<&Memory> {
-        self.memory.as_ref()
-    }
-
     /// Whether the JVM has described the code at an address.
     pub(super) fn is_described(&self, ip: u64, time: u64) -> bool {
         self.map.reader().shape(ip, time).is_some()
@@ -155,9 +151,15 @@ impl<'a> InterpretedFrames<'a> {
             .is_none_or(|(start, end)| !(start..end).contains(leaf))
     }
 
-    /// Follows the frame pointers in the stack again, and tags every frame of `chain` (leaf first, from the kernel's
-    /// walk) that is in the interpreter.
-    pub(super) fn mark(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
+    /// Follows the frame pointers in the stack again, and tags every frame of `chain` (leaf first) that is in the
+    /// interpreter. `first` is the first frame of the chain with a frame pointer, if it is known.
+    pub(super) fn mark(
+        &mut self,
+        chain: &mut Vec<u64>,
+        first: Option<FirstFrame>,
+        sample: &Sample<'_>,
+        maps: &Maps,
+    ) {
         let Some((start, end)) = self.interpreter(chain, sample.time, maps) else {
             return;
         };
@@ -166,7 +168,10 @@ impl<'a> InterpretedFrames<'a> {
             return;
         }
         self.marked.clear();
-        let (mut known_from, mut frame) = first_frame(chain, sample);
+        let (mut known_from, mut frame) = match first {
+            Some(first) => (first.depth, Some(first.frame)),
+            None => first_frame(chain, sample),
+        };
         let mut lost = false;
         let mut stack = Stack::new(sample, self.memory.as_ref());
         for (depth, ip) in chain.iter().enumerate() {

@@ -153,7 +153,7 @@ fn find(
 }
 
 /// Return addresses from a frame on.
-pub(super) fn walk(mut frame: u64, stack: &mut Stack<'_>) -> Vec<u64> {
+fn walk(mut frame: u64, stack: &mut Stack<'_>) -> Vec<u64> {
     let mut callers = Vec::new();
     while callers.len() < MAX_FRAMES
         && let Some(saved) = stack.word(frame)

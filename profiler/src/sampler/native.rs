@@ -3,29 +3,30 @@
 //! Libraries such as libc are built without frame pointers. Their tables say for each instruction where the return address
 //! and the caller's rbp are. The tables are read from the JVM's memory: its files may be in another container or have
 //! changed. libjvm keeps frame pointers, so its large tables are not read.
+//!
+//! The JVM's owner decides what is in that memory, so sizes are bounded, and expressions, which could loop, are not
+//! evaluated.
 
-use std::collections::HashMap;
+mod tables;
 
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
-use object::Endianness;
-use object::elf::{FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
-use object::read::elf::{FileHeader, ProgramHeader};
+use std::collections::{BTreeMap, HashMap};
 
-use super::leaf;
-use super::stack::Stack;
+use self::tables::{Rule, Tables};
+use super::stack::return_address;
 use crate::maps::{Mapping, Maps};
 use crate::memory::Memory;
 use crate::perf_event::Sample;
 
-/// Longest native part of a chain.
+/// Longest chain, frames.
 const MAX_FRAMES: usize = 127;
-/// Most bytes at the start of a library that are read for its program headers.
-const HEADER_BYTES: usize = 4096;
+/// Largest frame, bytes.
+const LARGEST_FRAME: u64 = 1 << 20;
 /// Maximum size of the tables of all libraries, bytes.
 const MOST_TABLES: usize = 16 << 20;
-/// Maximum number of libraries with tables, including unloaded ones.
+/// Maximum number of libraries that are remembered.
 const MOST_LIBRARIES: usize = 256;
+/// Maximum number of addresses whose rules are remembered.
+const MOST_RULES: usize = 4096;
 
 /// A frame to unwind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,15 +39,29 @@ pub(super) struct Frame {
     pub(super) fp: u64,
 }
 
+/// Where a chain has its first frame pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FirstFrame {
+    /// Its index in the chain, leaf first.
+    pub(super) depth: usize,
+    /// The frame pointer.
+    pub(super) frame: u64,
+}
+
 /// The tables of the libraries that samples were in.
 pub(super) struct NativeUnwinder {
     memory: Memory,
-    unwinder: UnwinderX86_64<Vec<u8>>,
-    cache: CacheX86_64,
-    /// By the start of the executable mapping: the mapping, and whether the library has tables.
-    libraries: HashMap<u64, (Mapping, bool)>,
+    /// By the start of the executable mapping.
+    libraries: BTreeMap<u64, Library>,
+    /// The rules of addresses; none where no rule is known.
+    rules: HashMap<u64, Option<Rule>>,
     /// Remaining memory for tables, bytes.
     room: usize,
+}
+
+struct Library {
+    mapping: Mapping,
+    tables: Option<Tables>,
 }
 
 impl NativeUnwinder {
@@ -54,15 +69,14 @@ impl NativeUnwinder {
     pub(super) fn new(memory: Memory) -> Self {
         Self {
             memory,
-            unwinder: UnwinderX86_64::new(),
-            cache: CacheX86_64::new(),
-            libraries: HashMap::new(),
+            libraries: BTreeMap::new(),
+            rules: HashMap::new(),
             room: MOST_TABLES,
         }
     }
 
-    /// The caller of a frame in a library; `None` if the library has no tables, or at the start of the thread. `word` is the
-    /// word of the stack at an address.
+    /// The caller of a frame in a library. `None` in libjvm, where the library has no table that says it, where the stack
+    /// cannot be read, and at the start of the thread. `word` is the word of the stack at an address.
     pub(super) fn caller(
         &mut self,
         frame: Frame,
@@ -70,40 +84,37 @@ impl NativeUnwinder {
         maps: &Maps,
         mut word: impl FnMut(u64) -> Option<u64>,
     ) -> Option<Frame> {
-        let address = if innermost {
-            FrameAddress::from_instruction_pointer(frame.pc)
-        } else {
-            FrameAddress::from_return_address(frame.pc)?
-        };
-        if maps.in_jvm(frame.pc) || !self.has_tables(maps.find(address.address_for_lookup())?) {
+        // A call may be the last instruction of its function.
+        let address = frame.pc.checked_sub(u64::from(!innermost))?;
+        if maps.in_jvm(address) {
             return None;
         }
-        let mut registers = UnwindRegsX86_64::new(frame.pc, frame.sp, frame.fp);
-        let mut read = |address| word(address).ok_or(());
-        let cache = &mut self.cache;
-        let found = self
-            .unwinder
-            .unwind_frame(address, &mut registers, cache, &mut read);
-        let pc = found.ok()??;
-        let (sp, fp) = (registers.sp(), registers.bp());
-        (sp > frame.sp).then_some(Frame { pc, sp, fp })
+        let rule = self.rule(address, maps.find(address)?)?;
+        let (sp, return_slot, fp_slot) = rule.resolve(frame)?;
+        if sp <= frame.sp || sp - frame.sp > LARGEST_FRAME {
+            return None;
+        }
+        Some(Frame {
+            pc: word(return_slot)?,
+            sp,
+            fp: match fp_slot {
+                Some(slot) => word(slot)?,
+                None => frame.fp,
+            },
+        })
     }
 
     /// Replaces `chain` (leaf first) if its leaf is in a library whose tables lead to libjvm or generated code, and from
-    /// there frame pointers lead to generated code. Returns whether they do.
+    /// there frame pointers in the sample lead to generated code. Returns the first frame with a frame pointer then.
     pub(super) fn unwind(
         &mut self,
         chain: &mut Vec<u64>,
         sample: &Sample<'_>,
         maps: &Maps,
-        memory: Option<&Memory>,
-    ) -> bool {
-        let Some(leaf) = chain.first().copied() else {
-            return false;
-        };
+    ) -> Option<FirstFrame> {
         let keeps_pointers = |pc: u64| maps.in_code_cache(pc) || maps.in_jvm(pc);
         let mut frame = Frame {
-            pc: leaf,
+            pc: *chain.first()?,
             sp: sample.stack_pointer,
             fp: sample.frame_pointer,
         };
@@ -112,107 +123,97 @@ impl NativeUnwinder {
             callers.push(frame.pc);
             let innermost = callers.len() == 1;
             // Memory above the copy may have changed since.
-            let next = self.caller(frame, innermost, maps, |address| sample.stack_word(address));
-            match next {
-                Some(next) if callers.len() < MAX_FRAMES => frame = next,
-                _ => return false,
+            let word = |address| sample.stack_word(address);
+            frame = self.caller(frame, innermost, maps, word)?;
+            if callers.len() == MAX_FRAMES {
+                return None;
             }
         }
         if callers.is_empty() {
-            return false;
+            return None;
         }
+        let first = FirstFrame {
+            depth: callers.len(),
+            frame: frame.fp,
+        };
         callers.push(frame.pc);
-        callers.extend(leaf::walk(frame.fp, &mut Stack::new(sample, memory)));
-        let reaches_code = callers.iter().any(|ip| maps.in_code_cache(*ip));
-        if reaches_code {
+        append_by_pointers(&mut callers, frame.fp, chain, sample);
+        callers.iter().any(|ip| maps.in_code_cache(*ip)).then(|| {
             *chain = callers;
-        }
-        reaches_code
-    }
-
-    /// Whether the library of a mapping has tables. Reads them when the mapping is new.
-    fn has_tables(&mut self, mapping: &Mapping) -> bool {
-        match self.libraries.get(&mapping.start) {
-            Some((known, has_tables)) if known == mapping => return *has_tables,
-            Some(_) => self.unwinder.remove_module(mapping.start),
-            None if self.libraries.len() >= MOST_LIBRARIES => return false,
-            None => {}
-        }
-        let module = read_tables(mapping, &self.memory, &mut self.room);
-        let has_tables = module.is_some();
-        if let Some(module) = module {
-            self.unwinder.add_module(module);
-        }
-        let known = (mapping.clone(), has_tables);
-        self.libraries.insert(mapping.start, known);
-        has_tables
-    }
-}
-
-/// Reads the tables of a library from memory as far as they fit into `room`, and reduces it.
-fn read_tables(mapping: &Mapping, memory: &Memory, room: &mut usize) -> Option<Module<Vec<u8>>> {
-    let base = mapping.header?;
-    let mut bytes = vec![0; HEADER_BYTES];
-    let length = memory.read(&mut bytes, base);
-    bytes.truncate(length);
-    let header = FileHeader64::<Endianness>::parse(&*bytes).ok()?;
-    let endian = header.endian().ok()?;
-    let segments = header.program_headers(endian, &*bytes).ok()?;
-    let first = segments.iter().find(|s| s.p_type(endian) == PT_LOAD)?;
-    let bias = base.checked_sub(first.p_vaddr(endian).checked_sub(first.p_offset(endian))?)?;
-    let index = segments
-        .iter()
-        .find(|s| s.p_type(endian) == PT_GNU_EH_FRAME)?;
-    let index_start = index.p_vaddr(endian);
-    let holds = |address: u64| {
-        segments.iter().find(|s| {
-            s.p_type(endian) == PT_LOAD
-                && (s.p_vaddr(endian)..s.p_vaddr(endian).saturating_add(s.p_filesz(endian)))
-                    .contains(&address)
+            first
         })
-    };
-    let mut read = |start: u64, length: u64| {
-        let length = usize::try_from(length).ok().filter(|l| *l <= *room)?;
-        let mut bytes = vec![0; length];
-        let read = memory.read(&mut bytes, bias.checked_add(start)?);
-        *room -= length;
-        (read == length).then_some(bytes)
-    };
-    let index_bytes = read(index_start, index.p_memsz(endian))?;
-    let frames_start = frames_of(&index_bytes, index_start)?;
-    // Its length is nowhere; the segment ends after it.
-    let segment = holds(frames_start)?;
-    let segment_end = segment
-        .p_vaddr(endian)
-        .checked_add(segment.p_filesz(endian))?;
-    // Linkers put the index before the frames or after them.
-    let frames_end = if index_start > frames_start && index_start < segment_end {
-        index_start
-    } else {
-        segment_end
-    };
-    let frames = read(frames_start, frames_end - frames_start)?;
-    let index_end = index_start + index_bytes.len() as u64;
-    let sections = ExplicitModuleSectionInfo {
-        eh_frame_svma: Some(frames_start..frames_end),
-        eh_frame: Some(frames),
-        eh_frame_hdr_svma: Some(index_start..index_end),
-        eh_frame_hdr: Some(index_bytes),
-        ..ExplicitModuleSectionInfo::default()
-    };
-    let range = mapping.start..mapping.end;
-    Some(Module::new(mapping.path.clone(), range, bias, sections))
+    }
+
+    fn rule(&mut self, address: u64, mapping: &Mapping) -> Option<Rule> {
+        // Other code has no file, so no tables.
+        mapping.header?;
+        let is_known = self.libraries.get(&mapping.start);
+        if is_known.is_none_or(|library| library.mapping != *mapping) {
+            self.read(mapping);
+        }
+        if let Some(rule) = self.rules.get(&address) {
+            return *rule;
+        }
+        let tables = self.libraries.get_mut(&mapping.start)?.tables.as_mut();
+        let rule = tables.and_then(|tables| tables.rule(address));
+        if self.rules.len() >= MOST_RULES {
+            self.rules.clear();
+        }
+        self.rules.insert(address, rule);
+        rule
+    }
+
+    /// Reads the tables of a new mapping. Forgets those of mappings in whose place it is, and all if there is no more room.
+    fn read(&mut self, mapping: &Mapping) {
+        self.rules.clear();
+        self.libraries
+            .retain(|start, library| *start >= mapping.end || library.mapping.end <= mapping.start);
+        if self.libraries.len() >= MOST_LIBRARIES {
+            self.libraries.clear();
+        }
+        let used = self
+            .libraries
+            .values()
+            .filter_map(|library| library.tables.as_ref());
+        self.room = MOST_TABLES - used.map(Tables::bytes).sum::<usize>();
+        let mut tables = Tables::read(mapping, &self.memory, self.room);
+        if tables.is_none() && self.room < MOST_TABLES / 2 {
+            self.libraries.clear();
+            tables = Tables::read(mapping, &self.memory, MOST_TABLES);
+        }
+        let mapping = mapping.clone();
+        self.libraries
+            .insert(mapping.start, Library { mapping, tables });
+    }
 }
 
-/// The address of `.eh_frame` in its index (`.eh_frame_hdr`), which is at `start`: version 1, three encodings, then the
-/// address, which linkers encode as a distance of four bytes from its own place.
-fn frames_of(index: &[u8], start: u64) -> Option<u64> {
-    const RELATIVE_TO_PLACE_4_BYTES: u8 = 0x1b;
-    let [1, RELATIVE_TO_PLACE_4_BYTES, _, _, a, b, c, d, ..] = *index else {
-        return None;
+/// Appends the return addresses from a frame on: by the frame pointers in the copy of the stack, up to a frame that the
+/// kernel has found too, and from there the kernel's (`walked`, leaf first). Memory above the copy may have changed since.
+fn append_by_pointers(callers: &mut Vec<u64>, frame: u64, walked: &[u64], sample: &Sample<'_>) {
+    let word = |address| sample.stack_word(address);
+    let links = |from: u64| {
+        std::iter::successors(Some(from), move |frame| {
+            word(*frame).filter(|saved| saved > frame)
+        })
+        .map_while(move |frame| Some((frame, return_address(frame, word)?)))
+        .take_while(|(_, address)| *address != 0)
     };
-    let distance = i32::from_ne_bytes([a, b, c, d]);
-    start.checked_add(4)?.checked_add_signed(distance.into())
+    // The kernel's frames, as far as the copy shows them.
+    let of_kernel: Vec<u64> = links(sample.frame_pointer)
+        .zip(walked.iter().skip(1))
+        .take_while(|((_, address), walked)| address == *walked)
+        .map(|((frame, _), _)| frame)
+        .collect();
+    for (frame, address) in links(frame) {
+        if let Some(index) = of_kernel.iter().position(|of_kernel| *of_kernel == frame) {
+            callers.extend_from_slice(&walked[index + 1..]);
+            break;
+        }
+        if callers.len() >= MAX_FRAMES {
+            break;
+        }
+        callers.push(address);
+    }
 }
 
 #[cfg(test)]
@@ -269,25 +270,5 @@ mod tests {
         let function = waits_in_libc as *const () as usize as u64;
         let is_in_function = |pc: &u64| (function..function + 1024).contains(pc);
         assert!(chain.iter().any(is_in_function), "{chain:x?}");
-    }
-
-    #[test]
-    fn tables_share_one_bound() {
-        let own = std::process::id();
-        let memory = Memory::open(own).unwrap();
-        let maps = Maps::open(own).unwrap();
-        let libc = maps
-            .find(libc::getpid as *const () as usize as u64)
-            .unwrap();
-        let mut room = MOST_TABLES;
-        assert!(read_tables(libc, &memory, &mut room).is_some());
-        let needed = MOST_TABLES - room;
-        let mut room = needed - 1;
-        assert!(read_tables(libc, &memory, &mut room).is_none());
-        let without_start = Mapping {
-            header: None,
-            ..libc.clone()
-        };
-        assert!(read_tables(&without_start, &memory, &mut MOST_TABLES.clone()).is_none());
     }
 }

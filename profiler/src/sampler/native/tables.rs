@@ -1,0 +1,237 @@
+//! The unwind tables of one library.
+
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, RegisterRule,
+    UnwindContext, UnwindSection, X86_64,
+};
+use object::Endianness;
+use object::elf::{FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
+
+use super::Frame;
+use crate::maps::Mapping;
+use crate::memory::Memory;
+
+/// Most bytes at the start of a library that are read for its program headers.
+const HEADER_BYTES: usize = 4096;
+/// Longest description of a function, bytes: it is interpreted for each new address.
+const LONGEST_ENTRY: usize = 64 << 10;
+
+/// How to find the caller at one address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rule {
+    /// Whether the canonical frame address (CFA) is relative to rbp, else to rsp.
+    by_frame_pointer: bool,
+    /// Its distance, bytes.
+    cfa_offset: i64,
+    /// The place of the return address, bytes from the CFA.
+    return_offset: i64,
+    /// The place of the caller's rbp, bytes from the CFA; none if rbp still has the caller's value.
+    frame_pointer_offset: Option<i64>,
+}
+
+impl Rule {
+    /// The CFA, which is the caller's stack pointer, and the addresses of the return address and of the caller's rbp.
+    pub(super) fn resolve(self, frame: Frame) -> Option<(u64, u64, Option<u64>)> {
+        let base = if self.by_frame_pointer {
+            frame.fp
+        } else {
+            frame.sp
+        };
+        let cfa = base.checked_add_signed(self.cfa_offset)?;
+        let return_slot = cfa.checked_add_signed(self.return_offset)?;
+        let fp_slot = match self.frame_pointer_offset {
+            Some(offset) => Some(cfa.checked_add_signed(offset)?),
+            None => None,
+        };
+        Some((cfa, return_slot, fp_slot))
+    }
+}
+
+/// The tables of one library, and their addresses as the library states them.
+pub(super) struct Tables {
+    /// Actual minus stated addresses.
+    bias: u64,
+    /// `.eh_frame_hdr`, which is sorted by address, and `.eh_frame`.
+    index: Vec<u8>,
+    frames: Vec<u8>,
+    bases: BaseAddresses,
+    context: UnwindContext<usize>,
+}
+
+impl Tables {
+    /// Reads the tables of a library from memory, if they have at most `room` bytes.
+    pub(super) fn read(mapping: &Mapping, memory: &Memory, room: usize) -> Option<Self> {
+        let base = mapping.header?;
+        let mut bytes = vec![0; HEADER_BYTES];
+        let length = memory.read(&mut bytes, base);
+        bytes.truncate(length);
+        let header = FileHeader64::<Endianness>::parse(&*bytes).ok()?;
+        let endian = header.endian().ok()?;
+        let segments = header.program_headers(endian, &*bytes).ok()?;
+        let loaded = || segments.iter().filter(|s| s.p_type(endian) == PT_LOAD);
+        let first = loaded().next()?;
+        let stated = first.p_vaddr(endian).checked_sub(first.p_offset(endian))?;
+        let bias = base.checked_sub(stated)?;
+        let index = segments
+            .iter()
+            .find(|s| s.p_type(endian) == PT_GNU_EH_FRAME)?;
+        let mut left = room;
+        let mut read = |start: u64, length: u64| {
+            let length = usize::try_from(length).ok()?;
+            left = left.checked_sub(length)?;
+            let mut bytes = vec![0; length];
+            let read = memory.read(&mut bytes, bias.checked_add(start)?);
+            (read == length).then_some(bytes)
+        };
+        let index_start = index.p_vaddr(endian);
+        let index = read(index_start, index.p_memsz(endian))?;
+        let frames_start = frames_address(&index, index_start)?;
+        // No header gives its length. It ends with its segment, or where the index begins.
+        let segment_end = loaded().find_map(|s| {
+            let end = s.p_vaddr(endian).checked_add(s.p_filesz(endian))?;
+            (s.p_vaddr(endian)..end)
+                .contains(&frames_start)
+                .then_some(end)
+        })?;
+        let frames_end = if (frames_start..segment_end).contains(&index_start) {
+            index_start
+        } else {
+            segment_end
+        };
+        let frames = read(frames_start, frames_end - frames_start)?;
+        Some(Self {
+            bias,
+            index,
+            frames,
+            bases: BaseAddresses::default()
+                .set_eh_frame(frames_start)
+                .set_eh_frame_hdr(index_start),
+            context: UnwindContext::new(),
+        })
+    }
+
+    /// Their size, bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.index.len() + self.frames.len()
+    }
+
+    /// The rule at an address; none if there is none, or another one than compilers make.
+    pub(super) fn rule(&mut self, address: u64) -> Option<Rule> {
+        let address = address.checked_sub(self.bias)?;
+        let index = EhFrameHdr::new(&self.index, LittleEndian);
+        let index = index.parse(&self.bases, 8).ok()?;
+        let table = index.table()?;
+        let entry = table.lookup(address, &self.bases).ok()?;
+        let offset = table.pointer_to_offset(entry).ok()?;
+        let frames: EhFrame<EndianSlice<'_, LittleEndian>> =
+            EhFrame::new(&self.frames, LittleEndian);
+        let function = frames
+            .fde_from_offset(&self.bases, offset, EhFrame::cie_from_offset)
+            .ok()?;
+        let is_short = |length: usize| length <= LONGEST_ENTRY;
+        if !is_short(function.entry_len())
+            || !is_short(function.cie().entry_len())
+            || function.is_signal_trampoline()
+        {
+            return None;
+        }
+        let row = function
+            .unwind_info_for_address(&frames, &self.bases, &mut self.context, address)
+            .ok()?;
+        let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else {
+            return None;
+        };
+        let by_frame_pointer = match register {
+            X86_64::RBP => true,
+            X86_64::RSP => false,
+            _ => return None,
+        };
+        let Some(RegisterRule::Offset(return_offset)) = row.register(X86_64::RA) else {
+            return None;
+        };
+        let frame_pointer_offset = match row.register(X86_64::RBP) {
+            None | Some(RegisterRule::Undefined | RegisterRule::SameValue) => None,
+            Some(RegisterRule::Offset(offset)) => Some(offset),
+            Some(_) => return None,
+        };
+        Some(Rule {
+            by_frame_pointer,
+            cfa_offset: offset,
+            return_offset,
+            frame_pointer_offset,
+        })
+    }
+}
+
+/// The address of `.eh_frame`, from its index at `start`: version 1, three encodings, then the address, which linkers encode
+/// as a distance of four bytes from its own place.
+fn frames_address(index: &[u8], start: u64) -> Option<u64> {
+    const RELATIVE_TO_PLACE_4_BYTES: u8 = 0x1b;
+    let [1, RELATIVE_TO_PLACE_4_BYTES, _, _, a, b, c, d, ..] = *index else {
+        return None;
+    };
+    let distance = i32::from_ne_bytes([a, b, c, d]);
+    start.checked_add(4)?.checked_add_signed(distance.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::maps::Maps;
+
+    fn libc() -> (Memory, Mapping) {
+        let own = std::process::id();
+        let maps = Maps::open(own).unwrap();
+        let libc = maps.find(libc::getpid as *const () as u64).unwrap();
+        (Memory::open(own).unwrap(), libc.clone())
+    }
+
+    #[test]
+    fn tables_are_read_if_they_fit() {
+        let (memory, libc) = libc();
+        let tables = Tables::read(&libc, &memory, 1 << 20).unwrap();
+        let needed = tables.bytes();
+        assert!(Tables::read(&libc, &memory, needed).is_some());
+        assert!(Tables::read(&libc, &memory, needed - 1).is_none());
+        let without_start = Mapping {
+            header: None,
+            ..libc
+        };
+        assert!(Tables::read(&without_start, &memory, needed).is_none());
+    }
+
+    #[test]
+    fn at_its_first_instruction_a_function_has_only_a_return_address() {
+        let (memory, libc) = libc();
+        let mut tables = Tables::read(&libc, &memory, 1 << 20).unwrap();
+        let rule = tables.rule(libc::qsort as *const () as u64).unwrap();
+        let frame = Frame {
+            pc: 0,
+            sp: 0x1000,
+            fp: 0,
+        };
+        assert_eq!(rule.resolve(frame), Some((0x1008, 0x1000, None)));
+    }
+
+    /// Bytes that are no tables give no rule, and no panic.
+    #[test]
+    fn damaged_tables_have_no_rule_that_reads_elsewhere() {
+        let (memory, libc) = libc();
+        let address = libc::qsort as *const () as u64;
+        let mut seed = 1u64;
+        for _ in 0..500 {
+            let mut tables = Tables::read(&libc, &memory, 1 << 20).unwrap();
+            for _ in 0..2000 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let at = (seed >> 16) as usize;
+                let (index, frames) = (tables.index.len(), tables.frames.len());
+                tables.index[at % index] ^= (seed >> 8) as u8;
+                tables.frames[at % frames] ^= seed as u8;
+            }
+            for offset in 0..64 {
+                let _ = tables.rule(address + offset);
+            }
+        }
+    }
+}
