@@ -110,7 +110,9 @@ pub(crate) fn each_wait(
                 let one = |process| Blamed::One(Source::Known(process));
                 let mut left = *blocked;
                 if *kind == Kind::Pause {
-                    tell(&wait(left, one(collects.stopped(&cell))));
+                    for (process, part) in collects.stopped(&cell) {
+                        tell(&wait(left * part, one(process)));
+                    }
                     continue;
                 }
                 if *kind == Kind::RunQueue {
@@ -263,7 +265,7 @@ impl Users {
             total += units;
             weighed += share;
             let own_query =
-                matches!(user.source, Source::Stage(stage) if stage.query == victim.stage.query);
+                matches!(user.source.stage(), Some(stage) if stage.query == victim.stage.query);
             if share > 0.0 && (own_tasks || !own_query) {
                 rates.push((user.source, share));
             }
@@ -283,22 +285,33 @@ impl Collections {
     /// Hosts with data on garbage collection. The serial collector has no threads of its own.
     fn new(workload: &Workload) -> Collections {
         let known = workload.tables().known.iter();
-        let collected = known.filter(|row| row.process == KnownProcess::Gc);
+        let collected = known.filter(|row| collects(row.process));
         Collections(collected.map(|row| row.host).collect())
     }
 
-    /// Garbage collection, unless there was almost none in the window: then the JVM stopped for another reason.
-    fn stopped(&self, cell: &Cell) -> KnownProcess {
-        let units = cell.known.get(&KnownProcess::Gc).copied().unwrap_or(0.0);
+    /// Garbage collection, for each stage that made it necessary, with parts that add up to 1. If there was almost none in
+    /// the window, the JVM stopped for another reason.
+    fn stopped(&self, cell: &Cell) -> Vec<(KnownProcess, f64)> {
+        let collected = cell.known.iter().filter(|(process, _)| collects(**process));
+        let units: f64 = collected.clone().map(|(_, units)| units).sum();
         // Without a row of the host, nothing is known about the window.
-        match !cell.known.is_empty()
+        if !cell.known.is_empty()
             && units < COLLECTS * cell.span.seconds()
             && self.0.contains(&cell.host)
         {
-            true => KnownProcess::Jvm,
-            false => KnownProcess::Gc,
+            return vec![(KnownProcess::Jvm, 1.0)];
         }
+        if units <= 0.0 {
+            return vec![(KnownProcess::Gc, 1.0)];
+        }
+        let parts = collected.map(|(process, of_process)| (*process, of_process / units));
+        parts.collect()
     }
+}
+
+/// Whether a process is garbage collection.
+fn collects(process: KnownProcess) -> bool {
+    matches!(process, KnownProcess::Gc | KnownProcess::GcFor(_))
 }
 
 /// What a victim's task gets of a resource a second, when it gets something.

@@ -27,10 +27,20 @@ pub enum Culprit {
 }
 
 impl Source {
+    /// The stage that used the resource, or for which garbage was collected.
+    pub fn stage(self) -> Option<StageId> {
+        match self {
+            Source::Stage(stage) | Source::Known(KnownProcess::GcFor(stage)) => Some(stage),
+            Source::Known(_) | Source::Unknown => None,
+        }
+    }
+
     /// The culprit of the source.
     pub fn culprit(self) -> Culprit {
         match self {
-            Source::Stage(stage) => Culprit::Query(stage.query),
+            Source::Stage(stage) | Source::Known(KnownProcess::GcFor(stage)) => {
+                Culprit::Query(stage.query)
+            }
             Source::Known(process) => Culprit::Known(process),
             Source::Unknown => Culprit::Unknown,
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ProcessId;
+use crate::{ProcessId, StageId};
 
 /// A resource of a host. Its unit is whatever makes "units a second" a rate that has a capacity.
 ///
@@ -153,6 +153,8 @@ impl Kind {
 pub enum KnownProcess {
     /// Garbage collection of the JVMs.
     Gc,
+    /// The part of it that was necessary because of what a stage allocated and held. The stage's query is the culprit.
+    GcFor(StageId),
     /// Other work of the JVMs outside tasks: compilation, scheduling, the driver.
     Jvm,
     /// CPU use of the host outside all tasks.
@@ -184,7 +186,7 @@ impl KnownProcess {
     /// [`Workload::process_name`](crate::Workload::process_name).
     pub fn name(self) -> &'static str {
         match self {
-            KnownProcess::Gc => "GC_Q",
+            KnownProcess::Gc | KnownProcess::GcFor(_) => "GC_Q",
             KnownProcess::Jvm => "JVM",
             KnownProcess::ExternalCpu => "External-CPU",
             KnownProcess::ExternalIo => "External-IO",

@@ -60,6 +60,15 @@ impl Default for Plan {
 struct Intervals {
     #[serde(default)]
     rows: Vec<IntervalRow>,
+    #[serde(flatten)]
+    heap: Heap,
+}
+
+/// The JVM's heap, bytes. `live_bytes` is 0 before the first collection.
+#[derive(Default, Clone, Copy, Deserialize)]
+struct Heap {
+    heap_bytes: Option<u64>,
+    live_bytes: Option<u64>,
 }
 
 pub(super) struct Tables {
@@ -76,6 +85,7 @@ pub(super) struct Tables {
     clock: EpochOffset,
     /// Memory that Spark manages in this JVM, bytes.
     memory_bytes: Option<u64>,
+    heap: Heap,
     /// If segments are removed by another process: those of samples that may still exist.
     spool: Option<Spool>,
     /// Sources that are not saved yet.
@@ -93,6 +103,7 @@ impl Tables {
             segments: Segments::new(&dir, writer),
             clock,
             memory_bytes: None,
+            heap: Heap::default(),
             spool: None,
             unsaved: Vec::new(),
             python_rest: 0,
@@ -230,10 +241,11 @@ impl Tables {
     }
 
     fn intervals(&mut self, event: &Event) {
-        let Some(Intervals { rows }) = event.read() else {
+        let Some(Intervals { rows, heap }) = event.read() else {
             self.misread_events += 1;
             return;
         };
+        self.heap = heap;
         let process = &self.process;
         for row in rows {
             // Monotonic until here.
@@ -257,6 +269,8 @@ impl Tables {
             host: process.host.clone(),
             pid: process.pid,
             memory_bytes: self.memory_bytes,
+            heap_bytes: self.heap.heap_bytes,
+            live_bytes: self.heap.live_bytes.filter(|live| *live > 0),
             ..row
         });
     }

@@ -101,7 +101,7 @@ fn pool_name(pool: &str) -> String {
 
 fn outside(process: KnownProcess) -> &'static str {
     match process {
-        KnownProcess::Gc => {
+        KnownProcess::Gc | KnownProcess::GcFor(_) => {
             "garbage collection stops the tasks: more heap or fewer objects help; another order of the queries does not"
         }
         KnownProcess::Jvm => {

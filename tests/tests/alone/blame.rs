@@ -174,6 +174,59 @@ fn a_query_that_holds_the_slots_is_found() {
     assert!(first_query(&answer).ends_with("culprit"), "{answer:#}");
 }
 
+/// The part of the victim's blocked time that is garbage collection for the culprit with this name.
+fn collected_for(answer: &Value, name: &str) -> f64 {
+    let rows = answer["ranked"].as_array().expect("rows");
+    let of_culprit = rows.iter().filter(|row| {
+        row["name"]
+            .as_str()
+            .is_some_and(|found| found.ends_with(name))
+    });
+    let collected = of_culprit.filter_map(|row| {
+        let operators = row["operators"].as_array()?;
+        let collection = operators
+            .iter()
+            .find(|operator| operator[0] == "garbage collection")?;
+        Some(row["responsibility"].as_f64()? * collection[1].as_f64()?)
+    });
+    collected.sum()
+}
+
+#[test]
+fn garbage_is_blamed_on_the_query_that_made_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let options = ["--master", "local[12]", "--driver-memory", "1g"];
+    contend(&profile, &options, "garbage", 150_000_000);
+    let victim = query(&profile, "victim");
+    let answer = blame(&profile, &["--victim", &victim, "--top", "100"]);
+    let of = |name: &str| collected_for(&answer, name);
+    let (culprit, computes) = (of("culprit"), of("computes"));
+    assert!(
+        culprit > 0.01 && computes < culprit / 5.0,
+        "{culprit} {computes} {answer:#}"
+    );
+    assert!(share(&answer, "GC_Q") < culprit, "{culprit} {answer:#}");
+    assert!(first_query(&answer).ends_with("culprit"), "{answer:#}");
+}
+
+/// The culprit has ended when the victim begins.
+#[test]
+fn a_full_heap_is_blamed_on_the_query_that_filled_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let options = ["--master", "local[4]", "--driver-memory", "1g"];
+    contend(&profile, &options, "heap", 20_000_000);
+    let victim = query(&profile, "victim");
+    let answer = blame(&profile, &["--victim", &victim, "--top", "100"]);
+    let of = |name: &str| collected_for(&answer, name);
+    let (culprit, victim) = (of("culprit"), of("victim"));
+    assert!(
+        culprit > 0.01 && culprit > victim,
+        "{culprit} {victim} {answer:#}"
+    );
+}
+
 /// A process that uses a CPU, or one that sleeps.
 struct Neighbour(Child);
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::{ByVictim, Edge, Flow, Graph, Impact, Key, Node, NodeIndex};
 use crate::blame::{Seconds, Victim, Wait, distribute};
 use crate::{
-    Culprit, Kind, Options, QueryId, Resource, Source, StageId, Timeline, Workload, timeline,
+    Culprit, Kind, KnownProcess, Options, QueryId, Resource, Source, StageId, Timeline, Workload,
+    timeline,
 };
 
 impl Graph {
@@ -60,9 +61,14 @@ impl Graph {
 /// Shares of a stage's CPU by operator; `None` is what no operator is known to have taken.
 type Shares<'a> = Vec<(Option<&'a Arc<str>>, f64)>;
 
+/// The name of garbage collection for a stage among its operators.
+const COLLECTION: &str = "garbage collection";
+
 /// Shares of the stages that were asked for.
 struct Operators<'a> {
     workload: &'a Workload,
+    /// In place of an operator: garbage collection for the stage.
+    collection: Arc<str>,
     known: HashMap<StageId, Shares<'a>, ahash::RandomState>,
 }
 
@@ -70,6 +76,7 @@ impl<'a> Operators<'a> {
     fn new(workload: &'a Workload) -> Self {
         Self {
             workload,
+            collection: COLLECTION.into(),
             known: HashMap::default(),
         }
     }
@@ -177,14 +184,17 @@ impl Sums {
         seconds: f64,
     ) {
         let culprit = Key::Culprit(source.culprit());
-        let Source::Stage(by) = source else {
+        let Some(by) = source.stage() else {
             let culprit = self.node(culprit, victim, seconds);
             return self.new_edge(culprit, cause, victim, seconds);
         };
         let culprit = self.node(culprit, victim, seconds);
+        let collection = Arc::clone(&operators.collection);
+        let collection = [(Some(&collection), 1.0)];
         let whole = [(None, 1.0)];
-        let shares = match kind.resource() {
-            Resource::Cpu => operators.of(by),
+        let shares = match (source, kind.resource()) {
+            (Source::Known(_), _) => &collection[..],
+            (_, Resource::Cpu) => operators.of(by),
             _ => &[],
         };
         let shares = if shares.is_empty() { &whole } else { shares };
@@ -274,6 +284,9 @@ fn label_of(workload: &Workload, key: &Key) -> String {
         }
         Key::Resource(_, resource) => resource.name().to_owned(),
         Key::Host(_, kind, host) => format!("{} on {}", kind.name(), workload.host_name(*host)),
+        Key::Cause(.., Source::Known(KnownProcess::GcFor(id))) => {
+            format!("{}: {COLLECTION}", stage(id))
+        }
         Key::CulpritStage(id, Some(operator)) => format!("{}: {operator}", stage(id)),
         Key::Cause(.., Source::Known(process)) | Key::Culprit(Culprit::Known(process)) => {
             workload.process_name(*process).to_owned()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Edge, Graph, Key};
-use crate::{Culprit, HostId, Kind, QueryId, Resource, Source, StageId};
+use crate::{Culprit, HostId, Kind, QueryId, Resource, StageId};
 
 /// Expl(vq, vs, res, res', host, cs, cq, P): one path through the graph.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,7 +22,7 @@ pub struct Explanation {
     pub host: HostId,
     /// cs: the culprit's stage, if it has stages.
     pub culprit_stage: Option<StageId>,
-    /// The operator of that stage, if shares by operator are known.
+    /// The operator of that stage, if shares by operator are known; or the garbage collection for that stage.
     pub operator: Option<Arc<str>>,
     /// cq: who made it wait.
     pub culprit: Culprit,
@@ -59,11 +59,7 @@ impl Graph {
                     resource: kind.resource(),
                     kind,
                     host,
-                    culprit_stage: if let Source::Stage(stage) = source {
-                        Some(stage)
-                    } else {
-                        None
-                    },
+                    culprit_stage: source.stage(),
                     operator,
                     culprit: source.culprit(),
                     // A level-5 vertex has one level-6 vertex, whose edge has factor 1.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use unfuse_format::HostRow;
 
+use super::collections::HeapUse;
 use super::limits::cpus;
 use super::neighbours::Neighbours;
 use super::{Builder, position};
@@ -11,7 +12,7 @@ use crate::windows::spread;
 use crate::workload::{UNITS, is_amount};
 use crate::{
     Capacity, Executor, Heartbeat, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Resource,
-    Span, Tables,
+    Span, StageId, Tables,
 };
 
 /// Executors by application, host and process id.
@@ -30,6 +31,7 @@ pub(super) fn add(
 ) {
     let by_host = by_host(rows);
     let ids: Vec<HostId> = by_host.keys().map(|name| builder.host(name)).collect();
+    let heap_use = HeapUse::from_builder(builder);
     let Builder { tables, .. } = builder;
     let mut of_tasks: BTreeMap<HostId, Vec<Interval>> = BTreeMap::new();
     for row in tables.intervals.drain(..) {
@@ -40,7 +42,7 @@ pub(super) fn add(
     for (host, (name, rows)) in ids.into_iter().zip(&by_host) {
         let whole = one_after_the_other(rows);
         capacities(tables, host, rows, executors);
-        let jvms = Jvms::from_rows(&whole, rows);
+        let jvms = Jvms::from_rows(&whole, rows, &heap_use.divide(rows, executors));
         let of_tasks = of_tasks.entry(host).or_default();
         let first = tables.known.len();
         known(tables, of_tasks, host, &whole, &jvms);
@@ -155,22 +157,29 @@ fn memory(rows: &[&HostRow], executors: &Processes) -> BTreeMap<Executor, u64> {
 struct Jvms {
     cpu_s: Vec<f64>,
     gc_s: Vec<f64>,
+    /// The parts of it that were necessary for stages.
+    gc_for_s: Vec<BTreeMap<StageId, f64>>,
     read_bytes: Vec<f64>,
     write_bytes: Vec<f64>,
 }
 
 impl Jvms {
-    fn from_rows(whole: &[&HostRow], rows: &[&HostRow]) -> Self {
+    /// `collected` are the CPU seconds of garbage collection for stages, for each of `rows`.
+    fn from_rows(whole: &[&HostRow], rows: &[&HostRow], collected: &[Vec<(StageId, f64)>]) -> Self {
         let windows: Vec<Span> = whole.iter().map(|row| span(row)).collect();
         let none = vec![0.0; windows.len()];
         let mut jvms = Self {
             cpu_s: none.clone(),
             gc_s: none.clone(),
+            gc_for_s: vec![BTreeMap::new(); windows.len()],
             read_bytes: none.clone(),
             write_bytes: none,
         };
-        for row in rows {
+        for (row, collected) in rows.iter().zip(collected) {
             for (index, part) in spread(&windows, span(row)) {
+                for (stage, units) in collected {
+                    *jvms.gc_for_s[index].entry(*stage).or_default() += units * part;
+                }
                 jvms.cpu_s[index] += row.jvm_cpu_s * part;
                 jvms.gc_s[index] += row.gc_cpu_s * part;
                 jvms.read_bytes[index] += row.jvm_disk_read_bytes as f64 * part;
@@ -248,8 +257,13 @@ fn known(
         let own_writes = unwritten.min(row.disk_write_bytes as f64);
         unwritten -= own_writes;
         let read_by_tasks = asked.read_bytes[index].min(jvms.read_bytes[index]);
+        let gc_for = jvms.gc_for_s[index].iter();
+        let gc_for = gc_for
+            .map(|(stage, units)| (KnownProcess::GcFor(*stage), Resource::Cpu, *units))
+            .collect::<Vec<_>>();
+        let gc_for_s: f64 = gc_for.iter().map(|(_, _, units)| units).sum();
         for (process, resource, units) in [
-            (KnownProcess::Gc, Resource::Cpu, jvms.gc_s[index]),
+            (KnownProcess::Gc, Resource::Cpu, jvms.gc_s[index] - gc_for_s),
             (
                 KnownProcess::Jvm,
                 Resource::Cpu,
@@ -276,7 +290,10 @@ fn known(
                 Resource::Network,
                 row.network_in_bytes as f64 - asked.fetched_bytes[index],
             ),
-        ] {
+        ]
+        .into_iter()
+        .chain(gc_for)
+        {
             if UNITS.contains(&units) {
                 tables.known.push(KnownUse {
                     host,

@@ -1,6 +1,7 @@
 //! Makes the tables from a profile of Spark, or from CSV files of any engine.
 
 mod cache;
+mod collections;
 mod csv;
 mod hosts;
 mod limits;
@@ -59,6 +60,8 @@ struct Builder {
     executions: BTreeMap<(String, Option<i64>), QueryId>,
     metered: usize,
     waits_unknown: bool,
+    /// Parts of the allocation of objects.
+    allocations: Vec<collections::Allocation>,
 }
 
 /// The index of a task's row while all tasks are from one builder: their ids begin at 1.

@@ -4,8 +4,8 @@
 //! refuses one without the other. Whoever handles all tables (writer, retention, docs/profile-format.md, tests) goes through
 //! the list.
 //!
-//! A new optional column keeps old profiles readable (`#[serde(default)]` on all row types); anything else raises
-//! [`crate::FORMAT_VERSION`].
+//! A new table or column keeps old profiles readable: a missing column reads as its default (`#[serde(default)]` on all row
+//! types). Another meaning or type of a column raises [`crate::FORMAT_VERSION`].
 
 #[macro_use]
 mod declare;

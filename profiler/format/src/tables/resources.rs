@@ -16,13 +16,14 @@ table! {
         pub attempt: i32,
         /// Task attempt id (unique in the application).
         pub task: i64,
-        /// What was used or waited for: `cpu`, `io-read`, `io-write`, `network` or `execution-memory`.
+        /// What was used or waited for: `cpu`, `io-read`, `io-write`, `network`, `execution-memory` or `allocation`.
         pub kind: String,
         /// Begin, ns since the epoch.
         pub start_ns: i64,
         /// End, ns since the epoch.
         pub end_ns: i64,
-        /// What the task got: CPU seconds, bytes, or of memory the bytes it held times the seconds it held them.
+        /// What the task got: CPU seconds, bytes, or of memory the bytes it held times the seconds it held them; of
+        /// `allocation` its part of what all threads of the JVM allocated, 0 to 1, times the seconds in which they did.
         pub units: f64,
         /// Time in which the task waited for the resource, as far as Spark measures it, ns.
         pub blocked_ns: i64,
@@ -87,6 +88,11 @@ table! {
         pub memory_pressure_s: Option<f64>,
         /// Memory that Spark manages in this JVM, bytes; null where no tasks run.
         pub memory_bytes: Option<u64>,
+        /// Maximum size of the JVM's heap, bytes; null before the first task, and in profiles of earlier versions.
+        pub heap_bytes: Option<u64>,
+        /// Bytes of the heap that were in use after the last collection of each of its parts; null as above, and before the
+        /// first collection.
+        pub live_bytes: Option<u64>,
     }
 }
 

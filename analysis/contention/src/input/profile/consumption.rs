@@ -8,7 +8,12 @@ use unfuse_postprocess::{TaskInterval, WaitReason};
 use super::Reader;
 use super::recorded::RecordedRows;
 use crate::input::BlockedTime;
+use crate::input::collections::Allocation;
+use crate::workload::is_amount;
 use crate::{Kind, Resource, Span, TaskId};
+
+/// The word of rows with a task's part of the allocation of its JVM × seconds.
+const ALLOCATION: &str = "allocation";
 
 /// Maximum CPU time that a single sample stands for, ns.
 const LONGEST_SAMPLE: i64 = 20_000_000;
@@ -92,6 +97,14 @@ impl Reader<'_> {
         for row in &recorded.intervals {
             let task = self.known_task(&row.app, row.task);
             metered.insert(task);
+            if row.kind == ALLOCATION {
+                self.builder.allocations.push(Allocation {
+                    task,
+                    span: span(row),
+                    part_s: if is_amount(row.units) { row.units } else { 0.0 },
+                });
+                continue;
+            }
             // Ignore kinds of newer versions.
             let Some(kind) = Kind::from_word(&row.kind) else {
                 continue;

@@ -46,8 +46,14 @@ public final class TaskMeter implements Runnable {
     private final Thread thread = new Thread(this, "unfuse-meter");
     private volatile boolean boundary;
     private volatile boolean stopped;
+    private final Heap heap = new Heap();
     private Json event;
     private int rows;
+
+    /** Seconds since the last look for each byte that any thread allocated in them. */
+    private double secondsPerByte;
+
+    private long lastLook = System.nanoTime();
 
     /** Bytes read from local files and from others. */
     private long localBytes;
@@ -114,6 +120,7 @@ public final class TaskMeter implements Runnable {
             CURRENT.remove();
             task.succeeded = succeeded;
             task.endCpuNanos = THREADS.getCurrentThreadCpuTime();
+            task.endAllocated = Heap.allocatedByCurrentThread();
             task.endNanos = System.nanoTime();
             meter.boundary = true;
         }
@@ -124,6 +131,7 @@ public final class TaskMeter implements Runnable {
         try {
             long last = System.nanoTime();
             countFiles();
+            countAllocation();
             unclaimedBytes = 0;
             while (!stopped) {
                 LockSupport.parkNanos(Math.max(LOOK_NANOS, heartbeatNanos / LOOKS));
@@ -169,8 +177,16 @@ public final class TaskMeter implements Runnable {
         remoteBytes = remote;
     }
 
+    private void countAllocation() {
+        long now = System.nanoTime();
+        long bytes = heap.allocatedSinceLastLook();
+        secondsPerByte = bytes > 0 ? (now - lastLook) / 1e9 / bytes : 0;
+        lastLook = now;
+    }
+
     private void report() {
         countFiles();
+        countAllocation();
         for (Iterator<Metered> each = tasks.values().iterator(); each.hasNext(); ) {
             Metered task = each.next();
             // Read first: then the work of a task after this is not lost, and the metrics of an
@@ -190,7 +206,12 @@ public final class TaskMeter implements Runnable {
 
     private Json row() {
         if (event == null) {
-            event = new Json(4096).field("type", "intervals").array("rows");
+            event =
+                    new Json(4096)
+                            .field("type", "intervals")
+                            .field("heap_bytes", Runtime.getRuntime().maxMemory())
+                            .field("live_bytes", Heap.liveBytes())
+                            .array("rows");
         }
         rows++;
         return event.item();
@@ -213,14 +234,16 @@ public final class TaskMeter implements Runnable {
         private final TaskMetrics metrics;
         private final TaskMemoryManager memory;
 
-        /** 0 until the task ends; written after the following two. */
+        /** 0 until the task ends; written after the following three. */
         volatile long endNanos;
 
         long endCpuNanos;
+        long endAllocated;
         boolean succeeded;
 
         private long nanos = System.nanoTime();
         private long cpuNanos = THREADS.getCurrentThreadCpuTime();
+        private long allocated = Heap.allocatedByCurrentThread();
         private long inputBytes;
         private long localBlockBytes;
         private long writtenBytes;
@@ -244,6 +267,7 @@ public final class TaskMeter implements Runnable {
                 return;
             }
             long cpu = ended ? endCpuNanos : THREADS.getThreadCpuTime(threadId);
+            long allocates = ended ? endAllocated : Heap.allocatedBy(threadId);
             if (ended && succeeded) {
                 // The last bytes are not merged yet if the reader was not read to its end.
                 metrics.mergeShuffleReadMetrics();
@@ -282,10 +306,14 @@ public final class TaskMeter implements Runnable {
                     Math.max(fetched - fetchedBytes, 0) + remote,
                     waited - fetchWaitNanos);
             write(to, now, "execution-memory", meanHeld * (now - nanos) / 1e9, 0);
+            // The part of what all threads of the JVM allocated, times the seconds in which they
+            // did.
+            write(to, now, "allocation", (allocates - allocated) * to.secondsPerByte, 0);
 
             looked = true;
             nanos = now;
             cpuNanos = Math.max(cpu, cpuNanos);
+            allocated = Math.max(allocates, allocated);
             // Sums that are being merged can be lower for a moment.
             inputBytes = Math.max(input, inputBytes);
             localBlockBytes = Math.max(localBlocks, localBlockBytes);
