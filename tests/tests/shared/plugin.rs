@@ -217,7 +217,12 @@ fn without_perf_event_timers_take_samples_by_frame_pointers() {
 fn what_needs_the_flag_is_said() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
-    let settings = ["spark.unfuse.regions=exact", "spark.unfuse.colour=red"];
+    let settings = [
+        "spark.unfuse.regions=exact",
+        "spark.unfuse.colour=red",
+        // It describes the job for `unfuse size`.
+        "spark.unfuse.iterations=2",
+    ];
     let lines = brief(&mut brief_submit(&profile, &settings));
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(lines[0].contains("unknown option \"colour\""), "{lines:?}");

@@ -8,6 +8,8 @@ import scala.Tuple2;
 import java.io.File;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.StringJoiner;
 import java.util.TreeMap;
@@ -25,6 +27,10 @@ public final class AgentLoader {
 
     /** Where the native parts are unpacked; not an option of the agent. */
     private static final String NATIVE_DIR = "spark.unfuse.native.dir";
+
+    /** Settings that only describe a job ({@code unfuse size}); not options of the agent. */
+    private static final List<String> OF_JOB =
+            Arrays.asList("spark.unfuse.iterations", "spark.unfuse.bytes");
 
     /** The option that says where the profile goes, and its default. */
     private static final String DIR = "dir";
@@ -81,7 +87,8 @@ public final class AgentLoader {
     private static Map<String, String> settings(SparkConf conf) {
         Map<String, String> settings = new TreeMap<>();
         for (Tuple2<String, String> setting : conf.getAllWithPrefix(PREFIX)) {
-            if (!(PREFIX + setting._1()).equals(NATIVE_DIR)) {
+            String name = PREFIX + setting._1();
+            if (!name.equals(NATIVE_DIR) && !OF_JOB.contains(name)) {
                 settings.put(setting._1(), setting._2());
             }
         }
