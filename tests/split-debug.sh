@@ -6,8 +6,10 @@ for program in "$@"; do
     if ! readelf --sections --wide "$program" | grep -q ' \.symtab '; then
         continue
     fi
+    # Two parts of `make test` may do this at the same time, and a program that is being written cannot run.
+    stripped=$program.stripped.$$
     objcopy --only-keep-debug "$program" "$program.debug"
     chmod a-x "$program.debug"
-    objcopy --strip-all --add-gnu-debuglink="$program.debug" "$program" "$program.stripped"
-    mv -f "$program.stripped" "$program"
+    objcopy --strip-all --add-gnu-debuglink="$program.debug" "$program" "$stripped"
+    mv -f "$stripped" "$program"
 done
