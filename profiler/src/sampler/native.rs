@@ -55,8 +55,6 @@ pub(super) struct NativeUnwinder {
     libraries: BTreeMap<u64, Library>,
     /// The rules of addresses; none where no rule is known.
     rules: HashMap<u64, Option<Rule>>,
-    /// Remaining memory for tables, bytes.
-    room: usize,
 }
 
 struct Library {
@@ -71,7 +69,6 @@ impl NativeUnwinder {
             memory,
             libraries: BTreeMap::new(),
             rules: HashMap::new(),
-            room: MOST_TABLES,
         }
     }
 
@@ -175,9 +172,9 @@ impl NativeUnwinder {
             .libraries
             .values()
             .filter_map(|library| library.tables.as_ref());
-        self.room = MOST_TABLES - used.map(Tables::bytes).sum::<usize>();
-        let mut tables = Tables::read(mapping, &self.memory, self.room);
-        if tables.is_none() && self.room < MOST_TABLES / 2 {
+        let room = MOST_TABLES - used.map(Tables::bytes).sum::<usize>();
+        let mut tables = Tables::read(mapping, &self.memory, room);
+        if tables.is_none() && room < MOST_TABLES / 2 {
             self.libraries.clear();
             tables = Tables::read(mapping, &self.memory, MOST_TABLES);
         }
