@@ -47,7 +47,8 @@ impl Graph {
             sums.stage(*stage, 0.0);
         }
         let Seconds { by_victim, notes } = distribute(workload, stages, options, also);
-        let mut operators = Operators::new(workload);
+        let collection = COLLECTION.into();
+        let mut operators = Operators::new(workload, &collection);
         for (victim, sources) in by_victim {
             sums.paths(&mut operators, victim, &sources);
         }
@@ -67,16 +68,16 @@ const COLLECTION: &str = "garbage collection";
 /// Shares of the stages that were asked for.
 struct Operators<'a> {
     workload: &'a Workload,
-    /// In place of an operator: garbage collection for the stage.
-    collection: Arc<str>,
+    /// In place of operators: garbage collection for the stage.
+    collection: [(Option<&'a Arc<str>>, f64); 1],
     known: HashMap<StageId, Shares<'a>, ahash::RandomState>,
 }
 
 impl<'a> Operators<'a> {
-    fn new(workload: &'a Workload) -> Self {
+    fn new(workload: &'a Workload, collection: &'a Arc<str>) -> Self {
         Self {
             workload,
-            collection: COLLECTION.into(),
+            collection: [(Some(collection), 1.0)],
             known: HashMap::default(),
         }
     }
@@ -189,11 +190,9 @@ impl Sums {
             return self.new_edge(culprit, cause, victim, seconds);
         };
         let culprit = self.node(culprit, victim, seconds);
-        let collection = Arc::clone(&operators.collection);
-        let collection = [(Some(&collection), 1.0)];
         let whole = [(None, 1.0)];
         let shares = match (source, kind.resource()) {
-            (Source::Known(_), _) => &collection[..],
+            (Source::Known(_), _) => &operators.collection[..],
             (_, Resource::Cpu) => operators.of(by),
             _ => &[],
         };
