@@ -192,14 +192,19 @@ fn collected_for(answer: &Value, name: &str) -> f64 {
     collected.sum()
 }
 
-#[test]
-fn garbage_is_blamed_on_the_query_that_made_it() {
+/// The answer for the victim of a case in a heap of 1 GB, with all culprits.
+fn blame_in_a_small_heap(master: &str, case: &str, rows: u64) -> Value {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
-    let options = ["--master", "local[12]", "--driver-memory", "1g"];
-    contend(&profile, &options, "garbage", 150_000_000);
+    let options = ["--master", master, "--driver-memory", "1g"];
+    contend(&profile, &options, case, rows);
     let victim = query(&profile, "victim");
-    let answer = blame(&profile, &["--victim", &victim, "--top", "100"]);
+    blame(&profile, &["--victim", &victim, "--top", "100"])
+}
+
+#[test]
+fn garbage_is_blamed_on_the_query_that_made_it() {
+    let answer = blame_in_a_small_heap("local[12]", "garbage", 150_000_000);
     let of = |name: &str| collected_for(&answer, name);
     let (culprit, computes) = (of("culprit"), of("computes"));
     assert!(
@@ -213,12 +218,7 @@ fn garbage_is_blamed_on_the_query_that_made_it() {
 /// The culprit has ended when the victim begins.
 #[test]
 fn a_full_heap_is_blamed_on_the_query_that_filled_it() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let profile = dir.path().join("profile");
-    let options = ["--master", "local[4]", "--driver-memory", "1g"];
-    contend(&profile, &options, "heap", 20_000_000);
-    let victim = query(&profile, "victim");
-    let answer = blame(&profile, &["--victim", &victim, "--top", "100"]);
+    let answer = blame_in_a_small_heap("local[4]", "heap", 20_000_000);
     let of = |name: &str| collected_for(&answer, name);
     let (culprit, victim) = (of("culprit"), of("victim"));
     assert!(

@@ -193,27 +193,12 @@ mod tests {
     fn a_pause_is_blamed_on_the_query_that_allocates() {
         let mut builder = Builder::default();
         let host = builder.host("h");
-        let executor = Executor::default();
         let whole = Span {
             start: 0,
             end: 2 * S,
         };
         for query in [1, 2] {
-            builder.query(crate::Query {
-                id: QueryId(query),
-                name: String::new(),
-                application: String::new(),
-                label: String::new(),
-                user: String::new(),
-                pool: String::new(),
-                weight: 1.0,
-            });
-            builder.stage(crate::Stage {
-                id: stage(query),
-                parents: Vec::new(),
-                span: whole,
-            });
-            let task = builder.task(stage(query), host, executor, true);
+            let task = builder.query_with_task(query, host, whole);
             builder.interval(task, Kind::RunQueue, whole, 0.5, 0);
             let (part_s, paused) = if query == 1 { (0.0, S) } else { (1.6, 0) };
             builder.interval(task, Kind::Pause, whole, 0.0, paused);
@@ -231,7 +216,7 @@ mod tests {
             jvm_cpu_s: 2.0,
             ..row(None)
         };
-        let executors = [((String::new(), "h".to_owned(), 7), executor)].into();
+        let executors = [((String::new(), "h".to_owned(), 7), Executor::default())].into();
         hosts::add(&mut builder, &[row], &executors, &Neighbours::default());
         let workload = Workload::new(builder.finish().tables).unwrap();
         let options = Options {

@@ -429,31 +429,12 @@ mod tests {
     fn what_an_idle_disk_could_have_done_is_nobodys() {
         let mut builder = Builder::default();
         let host = builder.host("h");
-        let stage = |query| crate::StageId {
-            query: crate::QueryId(query),
-            stage: 0,
-            attempt: 0,
-        };
         let whole = Span {
             start: 0,
             end: 2 * S,
         };
         for query in [1, 2] {
-            builder.query(crate::Query {
-                id: crate::QueryId(query),
-                name: String::new(),
-                application: String::new(),
-                label: String::new(),
-                user: String::new(),
-                pool: String::new(),
-                weight: 1.0,
-            });
-            builder.stage(crate::Stage {
-                id: stage(query),
-                parents: Vec::new(),
-                span: whole,
-            });
-            let task = builder.task(stage(query), host, Executor::default(), true);
+            let task = builder.query_with_task(query, host, whole);
             builder.interval(
                 task,
                 Kind::IoRead,

@@ -144,6 +144,32 @@ impl Builder {
         });
     }
 
+    /// For tests: a query with one stage and one task.
+    #[cfg(test)]
+    fn query_with_task(&mut self, query: u64, host: HostId, span: Span) -> TaskId {
+        let query = QueryId(query);
+        self.query(Query {
+            id: query,
+            name: String::new(),
+            application: String::new(),
+            label: String::new(),
+            user: String::new(),
+            pool: String::new(),
+            weight: 1.0,
+        });
+        let stage = StageId {
+            query,
+            stage: 0,
+            attempt: 0,
+        };
+        self.stage(Stage {
+            id: stage,
+            parents: Vec::new(),
+            span,
+        });
+        self.task(stage, host, Executor::default(), true)
+    }
+
     fn host_of(&self, task: TaskId) -> HostId {
         self.tables.tasks[position(task)].host
     }
