@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
     let matches = help::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // For `unfuse check`, exit code 1 means a regression, so errors have another code.
+    // `unfuse check` exits with 1 for a regression and with 2 for an error.
     let error_code = match cli.command {
         Command::Check(_) => ExitCode::from(2),
         _ => ExitCode::FAILURE,
