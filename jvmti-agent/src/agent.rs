@@ -10,6 +10,7 @@ use unfuse_profiler::options::Options;
 
 use crate::code_blobs::CodeBlobs;
 use crate::event_queue::EventQueue;
+use crate::evictions::Evictions;
 use crate::methods::Methods;
 
 /// The state that callbacks share. Installed by Agent_OnLoad it stays; an agent that was attached to a running JVM is
@@ -30,6 +31,8 @@ pub(crate) struct Agent {
     pub(crate) number: u32,
     /// Finds the sizes of frames, if they are unwound by size.
     pub(crate) code_blobs: Option<CodeBlobs>,
+    /// Finds when reported code was evicted.
+    pub(crate) evictions: Evictions,
 }
 
 // SAFETY: the JVMTI environment and the VM are process-wide handles that any thread may use; the rest

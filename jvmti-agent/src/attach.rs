@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use jni::{Env, JavaVM};
 use jvmti_bindings::env::Jvmti;
-use jvmti_bindings::sys::jvmti::{
-    JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
-    JVMTI_EVENT_DYNAMIC_CODE_GENERATED, JVMTI_EVENT_THREAD_END, JVMTI_EVENT_THREAD_START,
-};
+use jvmti_bindings::sys::jvmti::{JVMTI_EVENT_THREAD_END, JVMTI_EVENT_THREAD_START};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use unfuse_profiler::attach::Control;
 use unfuse_profiler::options::Options;
@@ -18,9 +15,10 @@ use unfuse_profiler::{Session, Shipment, Threads};
 use crate::agent::{Agent, install, is_installed, remove, with_agent};
 use crate::event_queue::EventQueue;
 use crate::events::{
-    EVENTS_REFUSED, add_capabilities, add_transforming, code_and_thread_callbacks, enable,
-    set_event,
+    CODE_EVENTS, EVENTS_REFUSED, add_capabilities, add_transforming, code_and_thread_callbacks,
+    enable, set_event,
 };
+use crate::evictions::Evictions;
 use crate::hotspot::{self, NativeThreads};
 use crate::jni_env::{clear_exception, with_daemon_thread};
 use crate::methods::Methods;
@@ -31,11 +29,6 @@ use crate::{classes, code_events, onload, plugin, threads};
 /// How long active callbacks may take.
 const UNDER_WAY: Duration = Duration::from_secs(5);
 
-const CODE_EVENTS: [u32; 3] = [
-    JVMTI_EVENT_COMPILED_METHOD_LOAD,
-    JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
-    JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
-];
 const THREAD_EVENTS: [u32; 2] = [JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END];
 
 /// Initial number of local references for the list of threads.
@@ -161,6 +154,7 @@ fn attach(
         has_boundaries: false,
         number: RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1,
         code_blobs: hotspot::code_blobs(raw_vm),
+        evictions: Evictions::new(hotspot::release(raw_vm)),
     });
     if !installed {
         return Err(PROFILED.to_owned());

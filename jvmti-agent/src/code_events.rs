@@ -15,7 +15,7 @@ use unfuse_profiler::clock::monotonic_ns;
 
 use crate::agent::{Agent, with_agent};
 use crate::inline_records::{DescribedPc, described_pcs};
-use crate::methods::Method;
+use crate::methods::{Method, is_loaded};
 use crate::{late_calls, memory};
 
 const OUTERMOST: u32 = u32::MAX;
@@ -110,13 +110,15 @@ pub(crate) unsafe extern "system" fn compiled_method_load(
 
 pub(crate) unsafe extern "system" fn compiled_method_unload(
     _: *mut jvmtiEnv,
-    _: jmethodID,
+    method: jmethodID,
     code_addr: *const c_void,
 ) {
     let now = monotonic_ns();
     with_agent(|agent| {
         let writer = agent.session.map().writer();
-        writer.unload(code_addr as u64, now);
+        let class_is_loaded = || is_loaded(&agent.jvmti, method);
+        let time = agent.evictions.time(now, class_is_loaded);
+        writer.unload(code_addr as u64, time);
         writer.maintain(now);
     });
 }

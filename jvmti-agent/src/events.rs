@@ -3,19 +3,32 @@
 use std::ptr;
 
 use jvmti_bindings::env::Jvmti;
-use jvmti_bindings::sys::jvmti::{jvmtiEvent, jvmtiEventCallbacks};
+use jvmti_bindings::sys::jvmti::{
+    JVMTI_EVENT_COMPILED_METHOD_LOAD, JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
+    JVMTI_EVENT_DYNAMIC_CODE_GENERATED, JVMTI_EVENT_GARBAGE_COLLECTION_START, jvmtiEvent,
+    jvmtiEventCallbacks,
+};
 
 use crate::agent::Agent;
-use crate::{code_events, threads};
+use crate::{code_events, evictions, threads};
 
 /// The reason why the agent ends if JVMTI does not send its events.
 pub(crate) const EVENTS_REFUSED: &str = "this JVM refuses the events the profiler needs";
+
+/// What keeps the code map up to date.
+pub(crate) const CODE_EVENTS: [jvmtiEvent; 4] = [
+    JVMTI_EVENT_COMPILED_METHOD_LOAD,
+    JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
+    JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
+    JVMTI_EVENT_GARBAGE_COLLECTION_START,
+];
 
 /// The capabilities for descriptions of code.
 pub(crate) fn add_capabilities(jvmti: &Jvmti) -> Result<(), String> {
     jvmti
         .add_capabilities_with(|capabilities| {
             capabilities.set_can_generate_compiled_method_load_events(true);
+            capabilities.set_can_generate_garbage_collection_events(true);
             capabilities.set_can_get_source_file_name(true);
             capabilities.set_can_get_line_numbers(true);
             capabilities.set_can_get_bytecodes(true);
@@ -43,6 +56,7 @@ pub(crate) fn code_and_thread_callbacks() -> jvmtiEventCallbacks {
     callbacks.ThreadEnd = Some(threads::thread_end);
     callbacks.CompiledMethodLoad = Some(code_events::compiled_method_load);
     callbacks.CompiledMethodUnload = Some(code_events::compiled_method_unload);
+    callbacks.GarbageCollectionStart = Some(evictions::garbage_collection_start);
     callbacks.DynamicCodeGenerated = Some(code_events::dynamic_code_generated);
     callbacks
 }

@@ -18,6 +18,7 @@ mod code_blobs;
 mod code_events;
 mod event_queue;
 mod events;
+mod evictions;
 mod history_server;
 mod hotspot;
 mod inline_records;

@@ -53,6 +53,12 @@ impl Methods {
     }
 }
 
+/// Whether the class of a method is still loaded.
+pub(crate) fn is_loaded(jvmti: &Jvmti, id: jmethodID) -> bool {
+    // SAFETY: HotSpot keeps the memory of ids, and refuses those of unloaded classes.
+    unsafe { jvmti.get_method_modifiers(id) }.is_ok()
+}
+
 fn describe(jvmti: &Jvmti, id: jmethodID) -> Option<Method> {
     // SAFETY: `id` came with the event being handled, so its class is still loaded; local references
     // made here die with the event.

@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 use jvmti_bindings::env::Jvmti;
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM, jint, jthread};
 use jvmti_bindings::sys::jvmti::{
-    JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, JVMTI_EVENT_COMPILED_METHOD_LOAD,
-    JVMTI_EVENT_COMPILED_METHOD_UNLOAD, JVMTI_EVENT_DYNAMIC_CODE_GENERATED, JVMTI_EVENT_THREAD_END,
-    JVMTI_EVENT_THREAD_START, JVMTI_EVENT_VM_DEATH, JVMTI_EVENT_VM_INIT, jvmtiEnv,
+    JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, JVMTI_EVENT_THREAD_END, JVMTI_EVENT_THREAD_START,
+    JVMTI_EVENT_VM_DEATH, JVMTI_EVENT_VM_INIT, jvmtiEnv,
 };
 use unfuse_profiler::options::{Options, Regions, Tab};
 
 use crate::agent::{Agent, install, is_installed, with_agent};
 use crate::event_queue::EventQueue;
-use crate::events::{EVENTS_REFUSED, add_capabilities, code_and_thread_callbacks, enable};
+use crate::events::{
+    CODE_EVENTS, EVENTS_REFUSED, add_capabilities, code_and_thread_callbacks, enable,
+};
+use crate::evictions::Evictions;
 use crate::hotspot::{self, FramePointers};
 use crate::jni_env::with_event_env;
 use crate::library::own_path;
@@ -95,6 +97,7 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
         number: 0,
         has_boundaries,
         code_blobs: None,
+        evictions: Evictions::new(hotspot::release(vm)),
     });
     if !is_first {
         return Err("this JVM has the agent twice; give -agentpath once".to_owned());
@@ -111,16 +114,10 @@ fn listen(agent: &Agent) -> Option<()> {
     callbacks.VMDeath = Some(vm_death);
     callbacks.ClassFileLoadHook = Some(classes::class_file_load_hook);
     agent.jvmti.set_event_callbacks(callbacks).ok()?;
-    for event in [
-        JVMTI_EVENT_VM_INIT,
-        JVMTI_EVENT_VM_DEATH,
-        JVMTI_EVENT_COMPILED_METHOD_LOAD,
-        JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
-        JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
-    ] {
-        enable(agent, event)?;
-    }
-    Some(())
+    [JVMTI_EVENT_VM_INIT, JVMTI_EVENT_VM_DEATH]
+        .iter()
+        .chain(&CODE_EVENTS)
+        .try_for_each(|event| enable(agent, *event))
 }
 
 unsafe extern "system" fn vm_init(_: *mut jvmtiEnv, jni: *mut JNIEnv, main: jthread) {

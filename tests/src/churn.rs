@@ -25,6 +25,12 @@ struct Class {
     ran: (i64, i64),
 }
 
+impl Class {
+    fn runs_at(&self, ns: i64) -> bool {
+        (self.ran.0..self.ran.1).contains(&ns)
+    }
+}
+
 /// The classes that were loaded, ran and were dropped.
 #[derive(Debug)]
 pub struct ChurnedClasses(Vec<Class>);
@@ -136,14 +142,16 @@ impl ChurnedClasses {
                     && row.start_ns >= begun - CLOCKS_NS
                     && row.end_ns <= ended + CLOCKS_NS;
                 if !fits {
-                    let methods = frames.iter().map(|frame| (&frame.class, &frame.method));
+                    let methods = frames.iter().map(|f| (f.kind, &f.class, &f.method));
+                    let others = self.0.iter().filter(|other| other.runs_at(row.start_ns));
                     wrong += row.count;
                     descriptions.push(format!(
-                        "{class:?}, on main: {} samples from {} to {} on {}: {:?}",
+                        "{class:?}, on main: {} samples from {} to {} on {}, while {:?} ran: {:?}",
                         row.count,
                         row.start_ns,
                         row.end_ns,
                         row.thread,
+                        others.collect::<Vec<_>>(),
                         methods.collect::<Vec<_>>()
                     ));
                 }

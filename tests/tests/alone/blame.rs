@@ -54,6 +54,18 @@ fn share(answer: &Value, name: &str) -> f64 {
         .sum()
 }
 
+/// What a failed test says of an answer: who accounts for which part.
+fn ranking(answer: &Value) -> String {
+    let rows = answer["ranked"].as_array().into_iter().flatten();
+    rows.map(|row| {
+        format!(
+            "\n{} ({}): {}",
+            row["name"], row["kind"], row["responsibility"]
+        )
+    })
+    .collect()
+}
+
 /// The query that accounts for most of the victim's blocked time. Other processes on this machine may account for more.
 fn first_query(answer: &Value) -> &str {
     let rows = answer["ranked"].as_array().expect("rows");
@@ -72,8 +84,16 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
     let victim = query(&profile, "victim");
     let answer = blame(&profile, &["--victim", &victim]);
     let (culprit, idle) = (share(&answer, "culprit"), share(&answer, "idle"));
-    assert!(culprit > 0.2 && culprit > 5.0 * idle, "{answer:#}");
-    assert!(first_query(&answer).ends_with("culprit"), "{answer:#}");
+    assert!(
+        culprit > 0.2 && culprit > 5.0 * idle,
+        "{}",
+        ranking(&answer)
+    );
+    assert!(
+        first_query(&answer).ends_with("culprit"),
+        "{}",
+        ranking(&answer)
+    );
     let explanations = answer["explanations"].as_array().expect("paths");
     let path = explanations
         .iter()
@@ -82,9 +102,9 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
                 .as_str()
                 .is_some_and(|name| name.ends_with("culprit"))
         })
-        .unwrap_or_else(|| panic!("{answer:#}"));
-    assert_eq!(path["resource"], "CPU", "{answer:#}");
-    assert_eq!(path["operator"], "HashAggregate", "{answer:#}");
+        .unwrap_or_else(|| panic!("{}", ranking(&answer)));
+    assert_eq!(path["resource"], "CPU", "{}", ranking(&answer));
+    assert_eq!(path["operator"], "HashAggregate", "{}", ranking(&answer));
     // The idle query runs for as long, so overlap cannot separate the two.
     let overlap = |name: &str| -> f64 {
         let rows = answer["baselines"]["naive_overlap"]
@@ -95,7 +115,11 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
             .filter_map(|row| row[1].as_f64())
             .sum()
     };
-    assert!(overlap("idle") > 0.7 * overlap("culprit"), "{answer:#}");
+    assert!(
+        overlap("idle") > 0.7 * overlap("culprit"),
+        "{}",
+        ranking(&answer)
+    );
     // Parts add up for every grouping.
     for by in ["culprit", "stage", "resource", "kind", "host"] {
         let answer = blame(
@@ -171,7 +195,11 @@ fn a_query_that_holds_the_slots_is_found() {
     let victim = query(&profile, "victim");
     // While the culprit's tasks compute, waiting for their slots counts as waiting for the CPU.
     let answer = blame(&profile, &["--victim", &victim]);
-    assert!(first_query(&answer).ends_with("culprit"), "{answer:#}");
+    assert!(
+        first_query(&answer).ends_with("culprit"),
+        "{}",
+        ranking(&answer)
+    );
 }
 
 /// The part of the victim's blocked time that is garbage collection for the culprit with this name.
@@ -212,7 +240,11 @@ fn garbage_is_blamed_on_the_query_that_made_it() {
         "{culprit} {computes} {answer:#}"
     );
     assert!(share(&answer, "GC_Q") < culprit, "{culprit} {answer:#}");
-    assert!(first_query(&answer).ends_with("culprit"), "{answer:#}");
+    assert!(
+        first_query(&answer).ends_with("culprit"),
+        "{}",
+        ranking(&answer)
+    );
 }
 
 /// The culprit has ended when the victim begins.
@@ -271,11 +303,13 @@ fn a_process_outside_spark_is_found() {
     let answer = blame(&profile, &["--victim", &victim]);
     let first = &answer["ranked"][0];
     let name = first["name"].as_str().expect("a name");
-    assert!(name.starts_with("hog (user "), "{answer:#}");
-    assert_eq!(first["kind"], "process", "{answer:#}");
+    assert!(name.starts_with("hog (user "), "{}", ranking(&answer));
+    assert_eq!(first["kind"], "process", "{}", ranking(&answer));
     assert_eq!(
-        answer["suggestions"][0]["action"], "look-outside",
-        "{answer:#}"
+        answer["suggestions"][0]["action"],
+        "look-outside",
+        "{}",
+        ranking(&answer)
     );
     let share = |start: &str| -> f64 {
         let rows = answer["ranked"].as_array().expect("rows");
@@ -290,10 +324,15 @@ fn a_process_outside_spark_is_found() {
     };
     assert!(
         share("hog (") > 0.3 && share("idler (") < 0.02,
-        "{answer:#}"
+        "{}",
+        ranking(&answer)
     );
     // Most of what was outside has a name.
-    assert!(share("External-CPU") < share("hog (") / 4.0, "{answer:#}");
+    assert!(
+        share("External-CPU") < share("hog (") / 4.0,
+        "{}",
+        ranking(&answer)
+    );
 }
 
 #[test]
@@ -311,20 +350,27 @@ fn in_a_container_queries_contend_for_its_limit() {
     let limit = share(&answer, "Own limit");
     assert!(
         culprit > 0.2 * (1.0 - limit) && unknown < culprit / 4.0,
-        "{answer:#}"
+        "{}",
+        ranking(&answer)
     );
-    assert!(first_query(&answer).ends_with("culprit"), "{answer:#}");
+    assert!(
+        first_query(&answer).ends_with("culprit"),
+        "{}",
+        ranking(&answer)
+    );
     let notes = answer["notes"].to_string();
     assert!(
         notes.contains(&format!("the CPU limit of {cpus} (")),
-        "{answer:#}"
+        "{}",
+        ranking(&answer)
     );
     // What the limit held back, no neighbour took.
     let rows = answer["ranked"].as_array().expect("rows");
     let kinds = rows.iter().map(|row| row["kind"].as_str());
     assert!(
         kinds.into_iter().any(|kind| kind == Some("own-limit")),
-        "{answer:#}"
+        "{}",
+        ranking(&answer)
     );
-    assert!((0.1..0.9).contains(&limit), "{answer:#}");
+    assert!((0.1..0.9).contains(&limit), "{}", ranking(&answer));
 }
