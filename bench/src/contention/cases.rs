@@ -11,8 +11,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_contention::{Culprit, KnownProcess, Span};
 
 use super::judge::{RecordedWorkload, Verdict};
-use super::scenario::{CULPRIT, Case, Reader, VICTIM, forget, large_file, users};
-use super::server::{Server, Statement, Times, User};
+use super::scenario::{
+    CULPRIT, Case, Reader, VICTIM, VICTIMS_BEFORE, forget, large_file, users, warm_up,
+};
+use super::server::{Server, Times};
 use super::{Contention, MEASURES, heartbeat};
 use crate::page::{Figure, Measuring};
 use crate::spark::{Spark, Tool};
@@ -132,11 +134,8 @@ fn one(
     };
     let tool = Tool::Unfuse(HEARTBEAT.to_owned(), Vec::new());
     let server = Server::start(spark, &tool, asked.slots, heap)?;
-    // Otherwise the victim's time would be the time to compile Spark's code.
-    server.run(&[User {
-        name: "warm-up".to_owned(),
-        statements: vec![Statement::new("warm-up", &queries[&asked.victim])],
-    }])?;
+    // A query that fails here is counted when it fails again.
+    server.run_what_can(&[warm_up(&queries, &asked.victim, &users)], |_| Ok(()))?;
     let file = match case {
         Case::IoExternal => Some(large_file(spark.scratch())?),
         _ => None,
@@ -275,12 +274,13 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
         |place: Option<usize>| place.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
     let mut body = format!(
         "Six users with {} random queries each, who wait before each for {} s in the mean, on a Thrift server of Spark 4.3 (TPC-DS \
-         SF {}, local[{}], a fair pool for each user); the victim, {}, is the first user's second query and has run once before. Each case has one server for the run with the culprit and another one for the run without, with the same queries; the order changes from run to run. Places are those among \
+         SF {}, local[{}], a fair pool for each user); the victim, {}, is the first user's second query. Before, the server has run every query of the users once and the victim {} times, so that the \
+         JVM has compiled most of what they run. Each case has one server for the run with the culprit and another one for the run without, with the same queries; the order changes from run to run. Places are those among \
          all that is blamed or overlaps in the time in which culprit and victim met. `-`: not named.\n\n\
          | case | run | victim without culprit, s | with, s | ratio | blame for its resource: place | share | most blamed for it | all resources: place | share | \
          share in the control run | by overlap of queries: place | of tasks: place | others' queries that failed |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-        asked.queries, asked.think, asked.scale, asked.slots, asked.victim
+        asked.queries, asked.think, asked.scale, asked.slots, asked.victim, VICTIMS_BEFORE
     );
     for outcome in outcomes {
         let v = &outcome.verdict;

@@ -1,6 +1,6 @@
 //! The users' statements: random queries of TPC-DS, one of them the victim, and a culprit that runs beside it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -117,6 +117,25 @@ pub fn users(
         });
     }
     Ok(users)
+}
+
+/// How often the victim runs before its time counts.
+pub const VICTIMS_BEFORE: usize = 3;
+
+/// A user who runs every query of others once, and then the victim. Otherwise the JVM would compile their code at the
+/// same time, which does not happen on a server that has run for a while, and would be the main culprit.
+pub fn warm_up(queries: &BTreeMap<String, String>, victim: &str, users: &[User]) -> User {
+    let names = users.iter().flat_map(|user| &user.statements);
+    let names = names.filter_map(|statement| statement.name.rsplit_once('-'));
+    let names: BTreeSet<&str> = names.map(|(_, name)| name).collect();
+    let names = names.into_iter().chain([victim; VICTIMS_BEFORE]);
+    let texts = names.filter_map(|name| queries.get(name));
+    let statement =
+        |(number, text): (usize, &String)| Statement::new(&format!("warm-up-{number}"), text);
+    User {
+        name: "warm-up".to_owned(),
+        statements: texts.enumerate().map(statement).collect(),
+    }
 }
 
 /// A process group that reads a file again and again without the page cache (listing 2).
