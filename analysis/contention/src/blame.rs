@@ -221,7 +221,7 @@ impl Users {
     fn new(workload: &Workload, cell: &Cell) -> Users {
         let mut stages: BTreeMap<StageId, f64> = BTreeMap::new();
         for task in &cell.tasks {
-            *stages.entry(task.stage).or_default() += task.units;
+            *stages.entry(task.stage).or_default() += task.units + task.kept;
         }
         let mut sources: Vec<User> = stages
             .into_iter()
@@ -255,11 +255,15 @@ impl Users {
         for user in &self.sources {
             let mut units = user.units;
             if user.source == Source::Stage(victim.stage) {
-                units -= victim.units;
+                units -= victim.units + victim.kept;
                 // The remainder of a difference of sums is rounding, not a tiny culprit.
                 if units <= user.units * 1e-12 {
                     units = 0.0;
                 }
+            }
+            if user.source == Source::Unknown {
+                // Nobody has what was free for the victim itself.
+                units += victim.kept;
             }
             let share = units / user.weight;
             total += units;

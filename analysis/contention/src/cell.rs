@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Executor, HostId, Kind, KnownProcess, Ratp, Resource, Span, StageId, TaskId, Workload,
+    Executor, HostId, Kind, KnownProcess, Ratp, Resource, Span, StageId, TaskId, Workload, pool,
 };
 
 /// What a task used of a resource in a window, and how long it waited.
@@ -17,6 +17,8 @@ pub struct TaskUse {
     pub stage: StageId,
     /// δr, in the resource's units.
     pub units: f64,
+    /// Units of free memory that are kept for it; 0 for other resources.
+    pub kept: f64,
     /// BT in seconds, by kind of wait.
     pub blocked: BTreeMap<Kind, f64>,
 }
@@ -45,8 +47,8 @@ pub enum CellCulprit {
 
 /// One resource of one host in one window; of memory that of one executor, of slots those of one application.
 ///
-/// Its capacity obeys eq. 12: it is the sum of the use by tasks, known processes and unknown users. Measurements can
-/// violate this (the page cache is faster than the disk, clocks boost, counters are late). Then the capacity is the
+/// Its capacity obeys eq. 12: it is the sum of the use by tasks, known processes and unknown users, and of free memory
+/// that is kept for tasks. Measurements can violate this (the page cache is faster than the disk, clocks boost, counters are late). Then the capacity is the
 /// use, `basis` is [`CapacityBasis::Exceeded`], and nothing remains for unknown users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
@@ -66,7 +68,7 @@ pub struct Cell {
     pub tasks: Vec<TaskUse>,
     /// Units that known processes used.
     pub known: BTreeMap<KnownProcess, f64>,
-    /// Units of the capacity without a known user.
+    /// Units of the capacity without a known user, other than what is kept for tasks.
     pub unknown: f64,
     /// For the CPU: what held tasks back.
     pub withheld: Vec<WithheldPart>,
@@ -138,6 +140,18 @@ impl Cell {
         (causes, left)
     }
 
+    /// Keeps the free part of a pool for the tasks that use execution memory, by position.
+    pub(crate) fn keep_free(&mut self, of_tasks: &[usize]) {
+        if of_tasks.is_empty() {
+            return;
+        }
+        let held: Vec<f64> = of_tasks.iter().map(|at| self.tasks[*at].units).collect();
+        for (at, kept) in of_tasks.iter().zip(pool::kept(&held, self.unknown)) {
+            self.tasks[*at].kept = kept;
+        }
+        self.unknown = 0.0;
+    }
+
     /// S of eq. 4 for a task: by which factor it got the resource more slowly than alone. Infinite if it got nothing.
     pub fn slowdown(&self, victim: &TaskUse) -> f64 {
         self.ratp(victim.units).slowdown(Ratp::ideal(self.capacity))
@@ -174,7 +188,7 @@ impl Cell {
             .map(|task| {
                 (
                     CellCulprit::Task(task.task),
-                    task.units,
+                    task.units + task.kept,
                     workload.weight(task.stage.query),
                 )
             })
@@ -184,7 +198,8 @@ impl Cell {
                 .iter()
                 .map(|(process, units)| (CellCulprit::Known(*process), *units, 1.0)),
         );
-        used.push((CellCulprit::Unknown, self.unknown, 1.0));
+        // Nobody has what was free for the victim itself.
+        used.push((CellCulprit::Unknown, self.unknown + victim.kept, 1.0));
         let total: f64 = used.iter().map(|(_, units, _)| units).sum();
         let weighed: f64 = used.iter().map(|(_, units, weight)| units / weight).sum();
         let scale = if weighed > 0.0 { total / weighed } else { 0.0 };

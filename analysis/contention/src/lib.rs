@@ -55,6 +55,7 @@ mod graph;
 mod ids;
 mod input;
 mod options;
+mod pool;
 mod questions;
 mod ratp;
 mod resource;
@@ -73,7 +74,10 @@ pub use culprit::{Culprit, Source};
 pub use error::InputError;
 pub use graph::{ByVictim, Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
 pub use ids::{Executor, HostId, ProcessId, QueryId, StageId, TaskId};
-pub use input::{BlockedTime, CsvError, INTERVALS_CSV, Input, StageIndex, from_csv, from_profile};
+pub use input::{
+    BlockedTime, CsvError, FoldedError, INTERVALS_CSV, Input, StageIndex, from_csv, from_profile,
+    set_operators,
+};
 pub use options::{Options, Split, VictimStages};
 pub use questions::{By, Entity, Filter, RankingRow, culprits, hot_resources, slow_nodes, top};
 pub use ratp::Ratp;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::schedule::{HostRows, Reach, Timed, between};
 use crate::{
-    Cell, Executor, HostId, Idle, Interval, KnownProcess, KnownUse, Resource, Span, StageId, Task,
-    TaskUse, Withheld, WithheldPart, Workload,
+    Cell, Executor, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Resource, Span, StageId,
+    Task, TaskUse, Withheld, WithheldPart, Workload,
 };
 
 /// The windows of a host, one after the other, cut where any of its tasks starts or ends and at heartbeats.
@@ -150,7 +150,7 @@ impl<'a> HostSweep<'a> {
                 executor,
                 part,
             });
-            let cell = Cell::new(
+            let mut cell = Cell::new(
                 self.host,
                 executor,
                 resource,
@@ -159,10 +159,9 @@ impl<'a> HostSweep<'a> {
                 measured.tasks,
                 measured.known,
             );
-            Cell {
-                withheld: withheld.collect(),
-                ..cell
-            }
+            cell.withheld = withheld.collect();
+            cell.keep_free(&measured.of_pool);
+            cell
         };
         cells.into_iter().map(close).collect()
     }
@@ -209,6 +208,8 @@ impl<'a, Row: Copy> Sweep<'a, Row> {
 #[derive(Default)]
 struct CellMeasurement {
     tasks: Vec<TaskUse>,
+    /// Those that use execution memory, by position.
+    of_pool: Vec<usize>,
     known: BTreeMap<KnownProcess, f64>,
     /// Units that could have been used in addition.
     idle: f64,
@@ -226,10 +227,14 @@ impl CellMeasurement {
                 task: row.task,
                 stage,
                 units: 0.0,
+                kept: 0.0,
                 blocked: BTreeMap::new(),
             });
         }
         let last = self.tasks.len() - 1;
+        if row.kind == Kind::ExecutionMemory && self.of_pool.last() != Some(&last) {
+            self.of_pool.push(last);
+        }
         let task = &mut self.tasks[last];
         task.units += row.units * part;
         if row.blocked_ns > 0 {

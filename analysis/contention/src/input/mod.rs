@@ -3,6 +3,7 @@
 mod cache;
 mod collections;
 mod csv;
+mod folded;
 mod hosts;
 mod limits;
 mod neighbours;
@@ -20,6 +21,7 @@ use crate::{
 };
 
 pub use self::csv::{CsvError, INTERVALS_CSV, from_csv};
+pub use self::folded::{FoldedError, set_operators};
 pub use self::profile::{StageIndex, from_profile};
 
 /// Where blocked time comes from.
