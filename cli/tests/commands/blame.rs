@@ -64,6 +64,30 @@ fn the_example_of_the_paper_is_told() {
 }
 
 #[test]
+fn operators_come_from_folded_stacks() {
+    let dir = example(&ROWS.replace("io-read", "cpu"));
+    let stacks = dir.path().join("stacks");
+    let folded = |text: &str| {
+        fs::write(&stacks, text).expect("a file");
+        stacks.display().to_string()
+    };
+    let file = folded("query 3 stage 0;Exchange;Sort 8\nquery 3 stage 0;Exchange 8\nmain 1\n");
+    let answer = answer(dir.path(), &["--victim", "1", "--folded", &file]);
+    assert_eq!(answer["ranked"][0]["name"], "query 3");
+    let operators = serde_json::json!([["Exchange", 0.5], ["Sort", 0.5]]);
+    assert_eq!(answer["ranked"][0]["operators"], operators);
+    let file = folded("query 3 stage 0;Sort 30\nSort\n");
+    let message = refusal(dir.path(), &["--folded", &file]);
+    assert!(
+        message.contains("line 2: \"Sort\" is no folded stack"),
+        "{message}"
+    );
+    let file = folded("query 7 stage 0;Sort 30\n");
+    let message = refusal(dir.path(), &["--folded", &file]);
+    assert!(message.contains("no stack begins with"), "{message}");
+}
+
+#[test]
 fn parts_of_the_blocked_time_add_up() {
     let dir = example(ROWS);
     for by in ["culprit", "stage", "resource", "kind", "host"] {

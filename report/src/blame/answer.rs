@@ -3,6 +3,7 @@
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_contention::{Culprit, Explanation, Input, Options, VictimStages, Workload};
+use unfuse_sizing::what_if::Estimate;
 
 use super::Question;
 use super::advice::advice_on;
@@ -112,12 +113,41 @@ pub(super) struct Row {
     /// Degree of responsibility: the part of the victims' blocked time, 0 to 1 for each victim.
     pub(super) responsibility: f64,
     pub(super) seconds: f64,
+    /// How much sooner the one victim would end without it, s, by a replay of its tasks; unknown if there are several victims, or
+    /// only a part of the waits counts. Those of several culprits do not add up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub(super) victim_seconds: Option<f64>,
+    /// Lower end of its 95% interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub(super) victim_seconds_low: Option<f64>,
+    /// Upper end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub(super) victim_seconds_high: Option<f64>,
+    /// Whether the kernel recorded who ran while the victim waited. If not, waits are shared out by use.
+    pub(super) exact: bool,
+    /// The culprit, if the row is one's.
+    #[serde(skip)]
+    #[ts(skip)]
+    pub(super) culprit: Option<Culprit>,
     /// The kinds of waits of its victims, strongest first.
     pub(super) how: Vec<String>,
     /// Its operators with their part of the CPU time, 0 to 1; empty if unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<(String, f64)>>", optional)]
     pub(super) operators: Vec<(String, f64)>,
+}
+
+impl Row {
+    pub(super) fn set_victim_seconds(&mut self, estimate: &Estimate) {
+        // Nobody runs longer because a neighbour is absent.
+        let seconds = |seconds: f64| Some(seconds.max(0.0));
+        self.victim_seconds = seconds(estimate.saves_s);
+        self.victim_seconds_low = seconds(estimate.saves_low_s);
+        self.victim_seconds_high = seconds(estimate.saves_high_s);
+    }
 }
 
 /// One path from a culprit to a victim.

@@ -10,6 +10,7 @@ mod page;
 mod ranking;
 mod request;
 mod simple;
+mod sooner;
 mod text;
 mod window;
 
@@ -38,6 +39,19 @@ pub struct Question<'a> {
     pub by: Rank,
     /// Number of rows to show.
     pub top: usize,
+}
+
+impl Question<'_> {
+    /// Whether it ranks culprits, and all waits of the victims and all culprits count.
+    pub fn is_about_all_waits(&self) -> bool {
+        let options = self.options;
+        self.by == Rank::Culprit
+            && options.within.is_none()
+            && options.resources.is_empty()
+            && options.hosts.is_empty()
+            && self.filter.user.is_none()
+            && self.filter.pool.is_none()
+    }
 }
 
 /// What to rank.

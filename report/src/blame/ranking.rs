@@ -155,6 +155,14 @@ fn row(workload: &Workload, ranked: &RankKey, sum: &Sum) -> Row {
         kind: None,
         responsibility: sum.responsibility,
         seconds: sum.seconds,
+        victim_seconds: None,
+        victim_seconds_low: None,
+        victim_seconds_high: None,
+        exact: false,
+        culprit: match ranked {
+            RankKey::Entity(Entity::Culprit(culprit)) => Some(*culprit),
+            _ => None,
+        },
         how: shares(how)
             .into_iter()
             .map(|(what, share)| format!("{what} {:.0}%", 100.0 * share))

@@ -8,6 +8,8 @@ use crate::text::{list, shorten};
 
 /// Columns of the text.
 const WIDTH: usize = 110;
+/// A victim that would end by less than this part of its time sooner was not slowed down.
+const LEAST_HARM: f64 = 0.02;
 
 /// The answer as text for a terminal; `by` is the key of the ranking.
 pub fn render(answer: &Answer, by: Rank) -> String {
@@ -21,6 +23,8 @@ pub fn render(answer: &Answer, by: Rank) -> String {
                 return text;
             }
             about(&mut text, one, &answer.scope);
+            harm(&mut text, one, &answer.ranked);
+            text.push('\n');
         }
         several => overview(&mut text, several),
     }
@@ -73,7 +77,27 @@ fn about(text: &mut String, victim: &Victim, scope: &Scope) {
         parts(victim)
     );
     paragraph(text, &ran);
-    text.push('\n');
+}
+
+/// Who slowed the victim down most, in seconds of the victim.
+fn harm(text: &mut String, victim: &Victim, rows: &[Row]) {
+    let known = rows.iter().filter_map(|row| {
+        let (low, high) = row.victim_seconds_low.zip(row.victim_seconds_high)?;
+        Some((row, row.victim_seconds?, low, high))
+    });
+    let Some((row, seconds, low, high)) = known.max_by(|(_, a, ..), (_, b, ..)| a.total_cmp(b))
+    else {
+        return;
+    };
+    let name = shorten(&row.name, 60);
+    let start = match high < LEAST_HARM * victim.ran_seconds {
+        true => "No single culprit slowed it down much: without",
+        false => "Without",
+    };
+    paragraph(
+        text,
+        &format!("{start} {name}, it would end {seconds:.1} s sooner ({low:.1} to {high:.1} s)."),
+    );
 }
 
 /// Wraps a paragraph between words.
@@ -166,27 +190,52 @@ fn ranking(text: &mut String, answer: &Answer, by: Rank) {
         });
         return;
     }
-    let _ = writeln!(text, "  {head}  blocked s  {whose}");
+    let has_sooner = answer.ranked.iter().any(|row| row.victim_seconds.is_some());
+    let sooner = if has_sooner {
+        "        ends sooner by, s"
+    } else {
+        ""
+    };
+    let _ = writeln!(text, "  {head}  blocked s{sooner}  {whose}");
     for row in &answer.ranked {
         // For several victims the parts do not add up to 1.
         let share = match answer.one_victim {
             true => format!("{:>6.1}%", 100.0 * row.responsibility),
             false => format!("{:>7.2}", row.responsibility),
         };
-        let name = shorten(&row.name, WIDTH - 22);
-        let _ = writeln!(text, "{share}  {:>9.1}  {name}", row.seconds);
-        details(text, row);
+        let name = shorten(&row.name, WIDTH - 22 - sooner.len());
+        let seconds = if has_sooner {
+            self::sooner(row)
+        } else {
+            String::new()
+        };
+        let _ = writeln!(text, "{share}  {:>9.1}{seconds}  {name}", row.seconds);
+        details(text, row, 20 + sooner.len());
     }
 }
 
-fn details(text: &mut String, row: &Row) {
-    if !row.how.is_empty() {
+/// How much sooner the victim would end, with the interval.
+fn sooner(row: &Row) -> String {
+    let interval = row.victim_seconds_low.zip(row.victim_seconds_high);
+    let text = row
+        .victim_seconds
+        .zip(interval)
+        .map(|(seconds, (low, high))| format!("{seconds:.1} ({low:.1} to {high:.1})"));
+    format!("{:>25}", text.unwrap_or_else(|| "-".to_owned()))
+}
+
+/// Lines under a row, indented by so many columns.
+fn details(text: &mut String, row: &Row, indent: usize) {
+    let mut add = |line: &str| {
         let _ = writeln!(
             text,
-            "{:22}{}",
+            "{:indent$}  {}",
             "",
-            shorten(&row.how.join(", "), WIDTH - 22)
+            shorten(line, WIDTH - 2 - indent)
         );
+    };
+    if !row.how.is_empty() {
+        add(&row.how.join(", "));
     }
     if !row.operators.is_empty() {
         let operators: Vec<String> = row
@@ -194,8 +243,7 @@ fn details(text: &mut String, row: &Row) {
             .iter()
             .map(|(operator, share)| format!("{operator} {:.0}%", 100.0 * share))
             .collect();
-        let line = format!("CPU by its operators: {}", operators.join(", "));
-        let _ = writeln!(text, "{:22}{}", "", shorten(&line, WIDTH - 22));
+        add(&format!("CPU by its operators: {}", operators.join(", ")));
     }
 }
 

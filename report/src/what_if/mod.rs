@@ -20,6 +20,7 @@ use crate::{Report, ReportError};
 use profile::Source;
 use spread::spread;
 
+pub(crate) use neighbour::{Neighbour, caused_waits, without_each};
 pub use text::render;
 
 /// Beyond this distance of the replay from the measured time, as a share of that, an answer is not reliable.
@@ -440,7 +441,10 @@ fn each(model: &Model<'_>, recorded: &Recorded, asked: &Asked<'_>) -> Vec<Trial>
             PartKind::Network => Change::EndlessNetwork,
             PartKind::CpuWait => Change::NoCpuWait,
             PartKind::Python => Change::Python(TIMES),
-            PartKind::Operator(_) | PartKind::OperatorCpuWait(_) | PartKind::Query(_) => continue,
+            PartKind::Operator(_)
+            | PartKind::OperatorCpuWait(_)
+            | PartKind::Query(_)
+            | PartKind::Neighbour => continue,
         };
         if sum(recorded, at) > 0.0 {
             changes.push(change);
@@ -470,12 +474,12 @@ fn floors(model: &Model<'_>) -> Vec<Bound> {
     floors
 }
 
-/// The warning of an answer that is not reliable; none for others.
-fn warning(answer: &Answer) -> Option<String> {
-    (!answer.reliable).then(|| {
+/// The warning if the replay of the unchanged run is too far from the measured time, as a share of that.
+fn warning(replay_error: f64) -> Option<String> {
+    (replay_error.abs() > MOST_ERROR).then(|| {
         format!(
             "not reliable: the replay of the unchanged run is {} from the measured time, more than {}",
-            percent(answer.replay_error.abs()),
+            percent(replay_error.abs()),
             percent(MOST_ERROR)
         )
     })

@@ -1,23 +1,44 @@
-//! The waits of a query's tasks that another query caused, as `unfuse blame` attributes them.
+//! The waits of a query's tasks that a neighbour caused, as `unfuse blame` attributes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_contention::{
-    BlockedTime, Culprit, Graph, Options, Resource, StageIndex, VictimStages, Workload,
+    BlockedTime, Culprit, Explanation, Graph, Kind, Options, QueryId, Resource, Split, StageIndex,
+    VictimStages, Workload,
 };
 use unfuse_format::{ExecutionId, TaskRow};
-use unfuse_sizing::what_if::{Part, PartKind};
+use unfuse_sizing::what_if::{Estimate, Model, Part, PartKind};
 
-use super::profile::ran_s;
+use super::profile::{Source, ran_s};
+use super::warning;
 use crate::{Report, ReportError};
 
+/// From the begin to the end of a neighbour, ms since the epoch.
+type SpanMs = (i64, i64);
+/// Always there.
+const ALWAYS: SpanMs = (i64::MIN, i64::MAX);
+
+/// The least and the most that the wall time becomes shorter for each second that is attributed to a neighbour: waits are shared
+/// out by use, and without one neighbour others use more (docs/contention.md, *Seconds of the victim*).
+const DIVISION: (f64, f64) = (0.6, 1.5);
+
 /// What a neighbour costs the tasks of a query.
-pub(super) struct Neighbour {
-    query: i64,
-    /// When it ran, ms since the epoch.
-    span: (i64, i64),
-    /// Blocked time that each stage has because of it, and the time that the stage's tasks ran beside it, s.
-    stages: BTreeMap<(i32, i32), (f64, f64)>,
+pub(crate) struct Neighbour {
+    /// Its SQL execution, if it is a query of the same application.
+    pub(super) query: Option<i64>,
+    /// While it ran, and always: what it holds lasts longer than itself.
+    spans: [SpanMs; 2],
+    /// What each stage has of it, for each of these spans.
+    stages: BTreeMap<(i32, i32), [CausedWaits; 2]>,
+}
+
+/// Waits of a stage because of a neighbour.
+#[derive(Clone, Copy, Default)]
+struct CausedWaits {
+    /// Blocked time, s.
+    blocked: f64,
+    /// Time that the stage's tasks ran beside the neighbour, s.
+    beside: f64,
 }
 
 impl Neighbour {
@@ -36,16 +57,12 @@ impl Neighbour {
         if query == victim {
             return refused(format!("query {query} cannot be without itself"));
         }
-        let span_of = |query| {
-            let known = profile.executions.get(&ExecutionId::new(app, query))?;
-            Some((known.started_ms?, known.ended_ms.unwrap_or(i64::MAX)))
-        };
-        let Some(span) = span_of(query) else {
+        let Some(span) = span_of(report, app, query) else {
             return refused(format!(
                 "the application of query {victim} has no query {query}"
             ));
         };
-        let own = span_of(victim).unwrap_or((i64::MIN, i64::MAX));
+        let own = span_of(report, app, victim).unwrap_or(ALWAYS);
         if span.0 >= own.1 || span.1 <= own.0 {
             return refused(format!(
                 "query {query} did not run at the same time as query {victim}"
@@ -63,62 +80,129 @@ impl Neighbour {
             );
         }
         let workload = Workload::new(input.tables)?;
-        let options = Options {
-            victims: BTreeSet::from([of_victim]),
-            stages: VictimStages::All,
-            // Slots are given to the tasks again.
-            resources: [
-                Resource::Cpu,
-                Resource::Memory,
-                Resource::Io,
-                Resource::Network,
-            ]
-            .into(),
-            ..Options::default()
-        };
-        options.check(&workload)?;
-        let graph = Graph::build(&workload, &options);
-        let mut stages: BTreeMap<(i32, i32), (f64, f64)> = BTreeMap::new();
-        for path in graph.explanations() {
-            if path.culprit == Culprit::Query(of_query) {
-                let place = (
-                    path.stage.stage.cast_signed(),
-                    path.stage.attempt.cast_signed(),
-                );
-                stages.entry(place).or_default().0 += path.seconds;
-            }
-        }
+        let paths = caused_waits(&workload, of_victim, Split::default())?;
+        let paths = paths
+            .iter()
+            .filter(|path| path.culprit == Culprit::Query(of_query));
+        Ok(Self::from_paths(report, app, Some(query), paths))
+    }
+
+    /// From the paths from a culprit to a victim of an application. `query` is the culprit's SQL execution, if it is one of
+    /// the same application; others count as being there all the time.
+    pub(crate) fn from_paths<'a>(
+        report: &Report<'_>,
+        app: &str,
+        query: Option<i64>,
+        paths: impl IntoIterator<Item = &'a Explanation>,
+    ) -> Self {
+        let span = query.and_then(|query| span_of(report, app, query));
         let mut neighbour = Self {
             query,
-            span,
-            stages,
+            spans: [span.unwrap_or(ALWAYS), ALWAYS],
+            stages: BTreeMap::new(),
         };
+        for path in paths {
+            let lasts = path.resource == Resource::Memory || path.kind == Kind::Pause;
+            let place = (
+                path.stage.stage.cast_signed(),
+                path.stage.attempt.cast_signed(),
+            );
+            let waits = neighbour.stages.entry(place).or_default();
+            waits[usize::from(lasts)].blocked += path.seconds;
+        }
         for (id, tasks) in report.tasks.iter().filter(|(id, _)| id.app == app) {
-            let beside: f64 = tasks.iter().map(|task| beside_s(span, task)).sum();
-            if let Some((_, sum)) = neighbour.stages.get_mut(&(id.stage, id.attempt)) {
-                *sum += beside;
+            let Some(waits) = neighbour.stages.get_mut(&(id.stage, id.attempt)) else {
+                continue;
+            };
+            for (waits, span) in waits.iter_mut().zip(neighbour.spans) {
+                waits.beside = tasks.iter().map(|task| beside_s(span, task)).sum();
+            }
+            let [during, always] = waits;
+            if during.beside <= 0.0 {
+                always.blocked += std::mem::take(&mut during.blocked);
             }
         }
-        Ok(neighbour)
+        neighbour
     }
 
     /// What a task waited because of it, s: the stage's blocked time, in proportion to how long the task ran beside it.
     pub(super) fn seconds(&self, place: (i32, i32), task: &TaskRow) -> f64 {
-        let Some((blocked, beside)) = self.stages.get(&place).filter(|(_, beside)| *beside > 0.0)
-        else {
-            return 0.0;
-        };
-        (blocked * beside_s(self.span, task) / beside).min(ran_s(task))
+        let waits = self.stages.get(&place).copied().unwrap_or_default();
+        let seconds = waits.iter().zip(self.spans);
+        let seconds = seconds.filter(|(waits, _)| waits.beside > 0.0);
+        let seconds =
+            seconds.map(|(waits, span)| waits.blocked * beside_s(span, task) / waits.beside);
+        seconds.sum::<f64>().min(ran_s(task))
     }
 
     /// The part of the tasks' times.
     pub(super) fn part(&self) -> Part {
-        Part::new(PartKind::Query(self.query))
+        Part {
+            range: DIVISION,
+            ..Part::new(self.query.map_or(PartKind::Neighbour, PartKind::Query))
+        }
     }
 }
 
+/// The paths to the waits of a victim's tasks while they ran. What they waited for slots is not among them: the replay gives
+/// out slots again.
+///
+/// # Errors
+/// If it would take too long.
+pub(crate) fn caused_waits(
+    workload: &Workload,
+    victim: QueryId,
+    split: Split,
+) -> Result<Vec<Explanation>, ReportError> {
+    let options = Options {
+        victims: BTreeSet::from([victim]),
+        stages: VictimStages::All,
+        resources: [
+            Resource::Cpu,
+            Resource::Memory,
+            Resource::Io,
+            Resource::Network,
+        ]
+        .into(),
+        split,
+        ..Options::default()
+    };
+    options.check(workload)?;
+    let mut paths = Graph::build(workload, &options).explanations();
+    paths.retain(|path| !path.kind.is_for_slots());
+    Ok(paths)
+}
+
+/// How long a query takes without each of some neighbours, and a warning if that is not reliable.
+///
+/// # Errors
+/// If the profile cannot be read, or the query has no tasks or did not end well.
+pub(crate) fn without_each(
+    report: &Report<'_>,
+    app: &str,
+    query: i64,
+    neighbours: &[Neighbour],
+) -> Result<(Vec<Estimate>, Option<String>), ReportError> {
+    let application = Source::new(report, app, Some(query)).beside(neighbours)?;
+    let (recorded, _) = application
+        .recorded(Some(query))
+        .map_err(ReportError::Refused)?;
+    let model = Model::new(&recorded);
+    let each = neighbours.iter().enumerate();
+    let each = each.map(|(part, other)| model.estimate(&model.without(part, other.query)));
+    Ok((each.collect(), warning(model.error())))
+}
+
+fn span_of(report: &Report<'_>, app: &str, query: i64) -> Option<SpanMs> {
+    let known = report
+        .profile
+        .executions
+        .get(&ExecutionId::new(app, query))?;
+    Some((known.started_ms?, known.ended_ms.unwrap_or(i64::MAX)))
+}
+
 /// How long a task ran beside it, s.
-fn beside_s((from, to): (i64, i64), task: &TaskRow) -> f64 {
+fn beside_s((from, to): SpanMs, task: &TaskRow) -> f64 {
     let both = task
         .finished_ms
         .min(to)

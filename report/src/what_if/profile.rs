@@ -140,6 +140,23 @@ impl<'a> Source<'a> {
         Ok(application)
     }
 
+    /// The application, with what neighbours cost its tasks as the only parts.
+    ///
+    /// # Errors
+    /// If the profile cannot be read.
+    pub(super) fn beside(&self, neighbours: &[Neighbour]) -> Result<Application, ReportError> {
+        let mut application = self.frame()?;
+        for stage in &mut application.stages {
+            let key = (stage.stage, stage.attempt);
+            for (task, row) in stage.tasks.iter_mut().zip(self.tasks(key)) {
+                let parts = neighbours.iter().map(|other| other.seconds(key, row));
+                task.parts = parts.collect();
+            }
+        }
+        application.parts = neighbours.iter().map(Neighbour::part).collect();
+        Ok(application)
+    }
+
     /// The application without the parts of its tasks' times.
     fn frame(&self) -> Result<Application, ReportError> {
         let profile = self.report.profile;

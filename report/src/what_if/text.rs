@@ -12,7 +12,7 @@ use crate::words::percent;
 /// The answer as text.
 pub fn render(answer: &Answer) -> String {
     let mut text = heading(answer);
-    if let Some(warning) = warning(answer) {
+    if let Some(warning) = warning(answer.replay_error) {
         let _ = writeln!(text, "{warning}");
     }
     text.push('\n');

@@ -54,13 +54,28 @@ fn share(answer: &Value, name: &str) -> f64 {
         .sum()
 }
 
+/// Checks that the victim would end sooner without the culprit, and not without the idle query.
+fn check_sooner(answer: &Value) {
+    let rows = answer["ranked"].as_array().expect("rows");
+    let [culprit, idle] = ["culprit", "idle"].map(|name| {
+        let has_name = |row: &&Value| {
+            row["name"]
+                .as_str()
+                .is_some_and(|found| found.ends_with(name))
+        };
+        let row = rows.iter().find(has_name);
+        row.map_or(0.0, |row| row["victim_seconds"].as_f64().expect("seconds"))
+    });
+    assert!(culprit > 0.3 && culprit > 5.0 * idle, "{}", ranking(answer));
+}
+
 /// What a failed test says of an answer: who accounts for which part.
 fn ranking(answer: &Value) -> String {
     let rows = answer["ranked"].as_array().into_iter().flatten();
     rows.map(|row| {
         format!(
-            "\n{} ({}): {}",
-            row["name"], row["kind"], row["responsibility"]
+            "\n{} ({}): {}, {} s",
+            row["name"], row["kind"], row["responsibility"], row["victim_seconds"]
         )
     })
     .collect()
@@ -94,6 +109,7 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
         "{}",
         ranking(&answer)
     );
+    check_sooner(&answer);
     let explanations = answer["explanations"].as_array().expect("paths");
     let path = explanations
         .iter()

@@ -135,6 +135,17 @@ impl<'a> Model<'a> {
         scenario
     }
 
+    /// The scenario without a part of the tasks' times, by its position in [`Recorded::parts`], and without the tasks of a query
+    /// that ran at the same time.
+    pub fn without(&self, part: usize, query: Option<i64>) -> Scenario {
+        let mut scenario = self.scenario(&[]);
+        if let Some(remaining) = scenario.remaining.get_mut(part) {
+            *remaining = 0.0;
+        }
+        scenario.without.extend(query);
+        scenario
+    }
+
     /// The scenario of a floor.
     pub fn floor(&self, floor: Floor) -> Scenario {
         let mut scenario = match floor {

@@ -1,13 +1,16 @@
 //! The input of `unfuse blame`: a profile, or CSV files of any engine.
 
 use std::collections::BTreeSet;
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use unfuse_contention::{
-    BlockedTime, INTERVALS_CSV, Input, QueryId, Span, StageIndex, Workload, from_csv,
+    BlockedTime, INTERVALS_CSV, Input, QueryId, Span, StageIndex, Workload, from_csv, set_operators,
 };
+use unfuse_files::read_given_text;
 use unfuse_format::ProfileDir;
+use unfuse_postprocess::Profile;
 
 use crate::commands::open;
 use crate::remote;
@@ -32,19 +35,51 @@ impl Part<'_> {
     }
 }
 
-/// Reads a local directory, of a profile only the rows that an
-/// answer about a part needs. `given` is its name for messages.
+/// If a larger part of folded stacks belongs to no stage, a note says so.
+const MOST_OUTSIDE: f64 = 0.1;
+/// The most bytes of folded stacks.
+const MOST_FOLDED: u64 = 1 << 30;
+
+/// What is read.
+#[derive(Debug)]
+pub(super) struct Source<'a> {
+    /// A local directory.
+    pub root: &'a Path,
+    /// Its name for messages.
+    pub given: &'a Path,
+    /// Folded stacks with the operators of its stages.
+    pub folded: Option<&'a str>,
+}
+
+/// The text of a file, or of standard input for `-`.
+pub(super) fn folded(path: &Path) -> Result<String> {
+    if path != Path::new("-") {
+        return read_given_text(path, MOST_FOLDED)
+            .with_context(|| format!("cannot read {}", path.display()));
+    }
+    let mut text = String::new();
+    let read = io::stdin()
+        .lock()
+        .take(MOST_FOLDED)
+        .read_to_string(&mut text);
+    read.context("cannot read folded stacks from standard input")?;
+    Ok(text)
+}
+
+/// Reads a directory, of a profile only the rows that an answer about a part needs; CSV files are no profile.
 pub(super) fn read(
-    root: &Path,
-    given: &Path,
+    source: &Source<'_>,
     blocked: BlockedTime,
     part: &Part<'_>,
-) -> Result<(Input, Workload)> {
-    let mut input = if is_csv(root) {
-        from_csv(root)?
+) -> Result<(Option<Profile>, Input, Workload)> {
+    let (root, given) = (source.root, source.given);
+    let profile = if is_csv(root) {
+        None
     } else {
-        let profile = open(root)?;
-        let mut index = StageIndex::read(&profile)?;
+        Some(open(root)?)
+    };
+    let mut input = if let Some(profile) = &profile {
+        let mut index = StageIndex::read(profile)?;
         let victims = part.victims(&index);
         let input = index.input(blocked, victims.as_ref())?;
         // Samples are optional: engines that write the tables of tasks or intervals take none.
@@ -55,10 +90,21 @@ pub(super) fn read(
             );
         }
         input
+    } else {
+        from_csv(root)?
     };
+    if let Some(folded) = source.folded {
+        let outside = set_operators(&mut input.tables, folded).context("--folded")?;
+        if outside > MOST_OUTSIDE {
+            input.notes.push(format!(
+                "{:.0}% of the folded stacks belong to no stage of these queries",
+                100.0 * outside
+            ));
+        }
+    }
     let workload = Workload::new(std::mem::take(&mut input.tables))
         .with_context(|| format!("{} has impossible rows", given.display()))?;
-    Ok((input, workload))
+    Ok((profile, input, workload))
 }
 
 /// Whether a directory holds CSV files of another engine instead of a profile.

@@ -12,12 +12,13 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use unfuse_contention::Graph;
+use unfuse_contention::{Graph, Input};
 use unfuse_postprocess::plain::Form;
+use unfuse_report::Report;
 use unfuse_report::blame::{self, Answer, GraphIndex, Window};
 
 use self::choices::{BlockedSource, GraphFormat, Rank, SplitMode, Stages, What};
-use self::input::{Part, read};
+use self::input::{Part, Source, folded, read};
 use crate::output::{form, write_plain_to};
 use crate::remote;
 use crate::when::Times;
@@ -54,6 +55,10 @@ pub struct Blame {
     /// What to rank
     #[arg(long, value_enum, default_value = "culprit")]
     by: Rank,
+    /// Take the operators of stages from folded stacks, whose first frame is `query N stage M`: those of `unfuse export --format
+    /// folded --level operator`, or of another profiler. The last frame counts as the operator; - reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "follow")]
+    folded: Option<PathBuf>,
     /// Rows to print
     #[arg(long, alias = "top", value_name = "N", default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     limit: usize,
@@ -93,6 +98,11 @@ impl Blame {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Whether blocked time is what tasks waited while they ran, in an application that has ended.
+    fn counts_measured_waits(&self, input: &Input) -> bool {
+        matches!(self.blocked, BlockedSource::Measured) && input.waits_known && !self.follow
+    }
+
     /// Answers from the present contents of a local directory.
     fn answer(&self, root: &Path) -> Result<()> {
         let (window, span) = self.window(root)?;
@@ -103,7 +113,13 @@ impl Blame {
             victim: self.victim.as_deref().filter(|_| !is_whole),
             span: span.filter(|_| !is_whole),
         };
-        let (input, workload) = read(root, &self.dir, self.blocked.into(), &part)?;
+        let folded = self.folded.as_deref().map(folded).transpose()?;
+        let source = Source {
+            root,
+            given: &self.dir,
+            folded: folded.as_deref(),
+        };
+        let (profile, input, workload) = read(&source, self.blocked.into(), &part)?;
         let request = self.request(window);
         let options = request.options(&workload, input.origin_ns)?;
         options.check(&workload)?;
@@ -128,11 +144,16 @@ impl Blame {
                 Some(GraphFormat::Cypher) => graph.to_cypher(),
                 None => {
                     let index = GraphIndex::new(&workload, &graph);
-                    let answer = Answer::new(
-                        &index,
-                        &request.question(&options, self.by.into(), self.limit),
-                        &input,
-                    );
+                    let question = request.question(&options, self.by.into(), self.limit);
+                    let mut answer = Answer::new(&index, &question, &input);
+                    if let (Some(profile), Some(victim)) = (&profile, question.victim)
+                        && question.is_about_all_waits()
+                        && self.counts_measured_waits(&input)
+                    {
+                        let report = Report::new(profile)?;
+                        let asked = (victim, options.split);
+                        answer.add_victim_seconds(&report, &workload, &input, asked)?;
+                    }
                     if self.json {
                         serde_json::to_string_pretty(&answer)? + "\n"
                     } else {

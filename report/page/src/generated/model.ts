@@ -72,6 +72,23 @@ kind?: CulpritKind,
  */
 responsibility: number, seconds: number, 
 /**
+ * How much sooner the one victim would end without it, s, by a replay of its tasks; unknown if there are several victims, or
+ * only a part of the waits counts. Those of several culprits do not add up.
+ */
+victim_seconds?: number, 
+/**
+ * Lower end of its 95% interval.
+ */
+victim_seconds_low?: number, 
+/**
+ * Upper end.
+ */
+victim_seconds_high?: number, 
+/**
+ * Whether the kernel recorded who ran while the victim waited. If not, waits are shared out by use.
+ */
+exact: boolean, 
+/**
  * The kinds of waits of its victims, strongest first.
  */
 how: Array<string>, 
