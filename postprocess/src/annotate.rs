@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use unfuse_format::{ExecutionId, FormatError};
 
+use crate::generated::generated_hash;
 use crate::plan::Plan;
-use crate::profile::{Profile, Selection, Weight, generated_hash};
+use crate::profile::{Profile, Selection, Weight};
 use crate::regions::RegionKind;
 
 /// One line of a source.

@@ -13,8 +13,9 @@ use unfuse_format::{ExecutionId, Frame, StageAttempt};
 
 use crate::boundary::{self, Boundary};
 use crate::collect::Collector;
+use crate::generated::{generated_hash, is_mapped};
 use crate::heading;
-use crate::profile::{Group, Profile, generated_hash};
+use crate::profile::{Group, Profile};
 use crate::rule::{BoundaryKind, Rule, Standing};
 use context::{Context, Handover, Operators};
 
@@ -286,13 +287,6 @@ impl Walk<'_, '_> {
             None => {}
         }
     }
-}
-
-/// Whether a Scala iterator calls the frame once for each row. The frame then belongs to the operator that made the
-/// iterator, not to the one that reads from it.
-pub(crate) fn is_mapped(frames: &[Arc<Frame>], index: usize) -> bool {
-    let caller = index.checked_sub(1).and_then(|before| frames.get(before));
-    caller.is_some_and(|caller| caller.class.starts_with("scala.collection.Iterator"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use unfuse_format::{Frame, FrameKind};
 
 use crate::boundary::{self, Boundary};
-use crate::profile::generated_hash;
+use crate::generated::generated_hash;
 use crate::rule::Rule;
 use crate::rules::{ClassRule, load};
 

@@ -20,6 +20,7 @@ mod family;
 mod fingerprint;
 mod flame;
 mod fold;
+mod generated;
 mod heading;
 mod helpers;
 mod history;
@@ -47,14 +48,14 @@ pub use family::{QueryFamily, families};
 pub use fingerprint::{Fingerprint, normalised};
 pub use flame::flame_graph;
 pub use fold::{FoldedStacks, folded};
+pub use generated::generated_hash;
 pub use history::{History, Part, Run, histories, median};
 pub use line_work::line_work;
 pub use notes::{completeness, notes};
 pub use operator::{Operator, OperatorKind};
 pub use plan::{Plan, PlanNode};
 pub use profile::{
-    Execution, Group, Period, Profile, Selection, StackMap, Stage, Time, Weight, generated_hash,
-    query_names,
+    Execution, Group, Period, Profile, Selection, StackMap, Stage, Time, Weight, query_names,
 };
 pub use query_name::{LONGEST_NAME, is_call_site, query_name};
 pub use regions::{Region, RegionKind, RegionMap};

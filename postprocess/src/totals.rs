@@ -7,8 +7,9 @@ use serde::Serialize;
 use unfuse_format::{ExecutionId, Frame, SampleKind};
 
 use crate::attribute::{Attributor, Owner};
+use crate::generated::generated_hash;
 use crate::heading::UNATTRIBUTED;
-use crate::profile::{Group, Profile, Selection, Time, Weight, generated_hash};
+use crate::profile::{Group, Profile, Selection, Time, Weight};
 use crate::rule::{Rule, Standing};
 use crate::uncertainty::Evidence;
 use crate::wait_reason::WaitReason;

@@ -23,6 +23,14 @@ macro_rules! wait_reasons {
                     $(Self::$reason => $name,)+
                 }
             }
+
+            /// The reason with this name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$reason),)+
+                    _ => None,
+                }
+            }
         }
     };
 }

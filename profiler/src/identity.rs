@@ -14,6 +14,7 @@ use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::UnixCredentials;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{
     Gid, Pid, Uid, User, getegid, geteuid, getresgid, getresuid, pipe2, setgroups, setresgid,
@@ -259,6 +260,21 @@ fn end(child: Pid) {
     {
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Whether the user of a process may profile this one: root and the same user may. In a user namespace where root has no number, it shows as a user without one.
+pub(crate) fn may_profile(peer: &UnixCredentials) -> bool {
+    let number = |path: &str| {
+        let text = fs::read_to_string(path).ok()?;
+        text.trim().parse::<u32>().ok()
+    };
+    let is_unmapped = || {
+        let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        let numbers: Vec<&str> = map.split_whitespace().collect();
+        let all = numbers == ["0", "0", "4294967295"];
+        !all && number("/proc/sys/kernel/overflowuid") == Some(peer.uid())
+    };
+    peer.uid() == 0 || peer.uid() == geteuid().as_raw() || is_unmapped()
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt};
 
-use crate::attach::may_profile;
 use crate::error::PauseError;
+use crate::identity::may_profile;
 
 /// How long either end waits for a byte of the other.
 const SOON: Duration = Duration::from_millis(200);

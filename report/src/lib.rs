@@ -30,6 +30,7 @@ pub mod top;
 #[cfg(test)]
 mod typescript;
 pub mod verdict;
+mod wait;
 pub mod what_if;
 pub mod why;
 mod words;

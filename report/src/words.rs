@@ -87,20 +87,6 @@ pub(crate) fn name(name: &str) -> String {
     shorten(name, 60)
 }
 
-/// The words after "waited for".
-pub(crate) fn waited_for(reason: &str) -> String {
-    match reason {
-        "run queue" => "a CPU".to_owned(),
-        "lock" => "locks".to_owned(),
-        "disk read" => "reads from disk".to_owned(),
-        "disk write" => "writes to disk".to_owned(),
-        "Python worker" => "Python workers".to_owned(),
-        "network" => "the network".to_owned(),
-        "memory manager" => "memory that other tasks had".to_owned(),
-        other => other.to_owned(),
-    }
-}
-
 /// Whole percentages that add up to `sum`, by largest remainders; all 0 if `of` is.
 pub(crate) fn percentages(parts: &[u64], of: u64, sum: u32) -> Vec<u32> {
     if of == 0 {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::lives::lives;
 use crate::schedule::Reach;
-use crate::timeline::lives;
 use crate::windows::cells_during;
 use crate::{
     CapacityBasis, Cell, HostId, Kind, KnownProcess, Note, Options, Resource, Source, Span, Split,

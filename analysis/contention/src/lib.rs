@@ -54,6 +54,7 @@ mod error;
 mod graph;
 mod ids;
 mod input;
+mod lives;
 mod options;
 mod pool;
 mod questions;

@@ -12,7 +12,8 @@ use self::message::{Function, Label, Line, Location, Sample, ValueType};
 use super::table::Table;
 use super::{Span, signed};
 use crate::attribute::Attributor;
-use crate::profile::{Group, Profile, Selection, generated_hash};
+use crate::generated::generated_hash;
+use crate::profile::{Group, Profile, Selection};
 use crate::stacks::{Level, Nesting, Stack, StackFrame};
 
 /// Writes the samples of a selection: `samples` in counts and `cpu` in nanoseconds, which viewers show first. The

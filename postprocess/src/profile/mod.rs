@@ -23,8 +23,8 @@ pub use self::group::{Group, Period, Selection, Time, Weight};
 pub use self::names::query_names;
 pub(crate) use self::texts::TextTable;
 
-use crate::attribute::is_mapped;
 use crate::boundary::{self, Boundary};
+use crate::generated::{generated_hash, is_mapped};
 use crate::heading;
 use crate::plan::Plan;
 use crate::query_name::{UNNAMED, query_name};
@@ -406,11 +406,6 @@ impl Queries {
             problems,
         })
     }
-}
-
-/// The hash in a generated class's source file name, `generated_HASH.java`.
-pub fn generated_hash(file: &str) -> Option<&str> {
-    file.strip_prefix("generated_")?.strip_suffix(".java")
 }
 
 /// Bounds that all samples of a selection are within.

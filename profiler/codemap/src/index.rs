@@ -7,7 +7,7 @@
 
 use crate::arena::{Words, bump, header};
 use crate::block::Node;
-use crate::list::Key;
+use crate::key::Key;
 use crate::sync::{AtomicU64, Ordering, fence, sized};
 
 /// Bytes of a slot, as a power of two: about the smallest common method.

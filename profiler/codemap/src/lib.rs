@@ -26,6 +26,7 @@
 pub mod arena;
 mod block;
 mod index;
+mod key;
 mod list;
 mod map;
 mod marks;

@@ -8,41 +8,11 @@
 use crate::arena::header;
 use crate::block::{LEVELS, MARK, Node};
 use crate::index::Index;
+use crate::key::Key;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Steps from a shortcut before the way from the head is tried.
 const LONGEST_WALK: usize = 64;
-
-/// A place in the order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Key {
-    start: u64,
-    load_time: u64,
-    offset: usize,
-}
-
-impl Key {
-    /// Before every record that starts at or below `address`.
-    pub(crate) fn at_address(address: u64) -> Self {
-        Self {
-            start: address,
-            load_time: u64::MAX,
-            offset: usize::MAX,
-        }
-    }
-
-    pub(crate) fn from_node(node: Node<'_>) -> Self {
-        Self {
-            start: node.start(),
-            load_time: node.load_time(),
-            offset: node.offset,
-        }
-    }
-
-    pub(crate) fn is_before(self, other: Self) -> bool {
-        (self.start, self.load_time, self.offset) > (other.start, other.load_time, other.offset)
-    }
-}
 
 /// The list in an arena.
 #[derive(Clone, Copy)]

@@ -13,7 +13,7 @@ use loom::thread;
 use crate::arena::{Words, header};
 use crate::block::{LEVELS, MARK, Node};
 use crate::index::{Index, SCAN, SLOT_BITS};
-use crate::list::Key;
+use crate::key::Key;
 use crate::{CodeMap, CodeRange, FrameRec, Kind, Lookup, Mark, MarkKind, PcRec, Resolution};
 
 /// Long enough after the first records' ends for them to be recycled.

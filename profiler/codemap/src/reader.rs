@@ -2,7 +2,8 @@
 
 use crate::arena::{Words, header};
 use crate::block::Node;
-use crate::list::{Key, List};
+use crate::key::Key;
+use crate::list::List;
 use crate::range::{Frame, Kind};
 use crate::sync::{AtomicU64, Ordering, fence};
 

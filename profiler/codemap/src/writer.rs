@@ -2,7 +2,8 @@
 
 use crate::arena::{Words, bump, header};
 use crate::block::{LEVELS, Node, encode};
-use crate::list::{Key, List};
+use crate::key::Key;
+use crate::list::List;
 use crate::range::CodeRange;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering, SegQueue, fence, sized};
 

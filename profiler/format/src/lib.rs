@@ -57,4 +57,7 @@ pub use merge::{merge_executions, merge_stages};
 pub use retention::{Retention, first_generation, generation_name};
 pub use segment::{OpenSegment, SegmentWriter, TableRows};
 pub use tables::*;
-pub use words::{FrameKind, RecordIdentity, RecordSourceKind, SampleKind};
+pub use words::{
+    FrameKind, GARBAGE_COLLECTION, JIT_COMPILATION, RecordIdentity, RecordSourceKind, SampleKind,
+    VM_OPERATIONS,
+};

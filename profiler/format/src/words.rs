@@ -1,5 +1,12 @@
 //! Columns of text that hold one of a few words.
 
+/// The only frame of the CPU time that the JVM used to collect garbage.
+pub const GARBAGE_COLLECTION: &str = "garbage collection";
+/// The only frame of the CPU time that the JVM used to compile Java methods.
+pub const JIT_COMPILATION: &str = "JIT compilation";
+/// The only frame of the CPU time that the JVM used for its other operations, such as safepoints.
+pub const VM_OPERATIONS: &str = "VM operations";
+
 /// Declares an enum that is stored as words. A word that is none of them is read as the variant after `else`: a newer
 /// unfuse may write others.
 macro_rules! words {

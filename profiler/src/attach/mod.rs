@@ -53,7 +53,6 @@ use spool::Spool;
 
 pub use control::Control;
 pub use messages::one_line;
-pub(crate) use peer::may_profile;
 
 /// How long each side waits for a message that is due at once.
 const SOON: Duration = Duration::from_secs(10);

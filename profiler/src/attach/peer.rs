@@ -4,14 +4,13 @@
 //! accepts connections of the JVM only, and the agent checks that the socket belongs to the process that requested it,
 //! and that this process knows the key, which was passed through the JVM's attach socket.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 
-use nix::sys::socket::{UnixCredentials, getsockopt, sockopt};
-use nix::unistd::geteuid;
+use nix::sys::socket::{getsockopt, sockopt};
 
-use crate::identity::Identity;
+use crate::identity::{Identity, may_profile};
 
 /// Length of a key, bytes.
 pub(super) const KEY_BYTES: usize = 16;
@@ -82,21 +81,6 @@ impl std::fmt::Display for Invitation {
 pub(super) fn is_from(connection: impl AsFd, pid: u32, owner: Identity) -> io::Result<bool> {
     let peer = getsockopt(&connection, sockopt::PeerCredentials)?;
     Ok(peer.pid() as u32 == pid && peer.uid() == owner.uid().as_raw())
-}
-
-/// Root and the same user may. In a user namespace where root has no number, it shows as a user without one.
-pub(crate) fn may_profile(peer: &UnixCredentials) -> bool {
-    let number = |path: &str| {
-        let text = fs::read_to_string(path).ok()?;
-        text.trim().parse::<u32>().ok()
-    };
-    let is_unmapped = || {
-        let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-        let numbers: Vec<&str> = map.split_whitespace().collect();
-        let all = numbers == ["0", "0", "4294967295"];
-        !all && number("/proc/sys/kernel/overflowuid") == Some(peer.uid())
-    };
-    peer.uid() == 0 || peer.uid() == geteuid().as_raw() || is_unmapped()
 }
 
 #[cfg(test)]

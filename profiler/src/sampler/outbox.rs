@@ -9,10 +9,9 @@ use unfuse_format::StackId;
 
 use crate::recent::RecentSet;
 use crate::wire::{
-    Tally, TaskAttempt, ToWriter, WireFrame, WirePiece, WireSamples, WireStack, WireStacks,
-    send_blocking,
+    Tally, TaskAttempt, ToWriter, WINDOW_NS, WireFrame, WirePiece, WireSamples, WireStack,
+    WireStacks, send_blocking,
 };
-use crate::writer::WINDOW_NS;
 
 /// Rows in one message; keeps a message far below the packet limit.
 const ROWS_A_MESSAGE: usize = 1000;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-/// Length of a window, ns.
-pub(crate) const WINDOW_NS: u64 = 100_000_000;
+use crate::wire::WINDOW_NS;
+
 /// In a complete recording at most one in so many samples is incomplete.
 const ONE_IN: i64 = 100;
 /// Number of windows to which samplers may still add; older ones are settled.

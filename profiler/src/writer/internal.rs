@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use unfuse_format::{GARBAGE_COLLECTION as GC, JIT_COMPILATION as JIT, VM_OPERATIONS as VM};
+
 /// HotSpot's names of its threads (the kernel keeps 15 bytes) and their work.
 const NAMES: [(&str, &str); 19] = [
     ("GC Thread", GC),
@@ -27,10 +29,6 @@ const NAMES: [(&str, &str); 19] = [
     ("VM Thread", VM),
     ("VM Periodic", VM),
 ];
-pub(super) const GC: &str = "garbage collection";
-const JIT: &str = "JIT compilation";
-const VM: &str = "VM operations";
-
 /// CPU time of an internal thread since the last call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ThreadUsage {

@@ -27,7 +27,6 @@ use crate::clock::{EpochOffset, monotonic_ns};
 use crate::names::{host, writer_name};
 use crate::share::TaskShare;
 use crate::status::{Failure, StatusWords};
-pub(crate) use completeness::WINDOW_NS;
 use events::Events;
 use generations::Generations;
 use tables::Tables;

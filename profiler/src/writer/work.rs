@@ -9,14 +9,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use unfuse_format::{Frame, FrameKind, ProfileDir, SampleKind, SampleRow, StackId, StackRow};
+use unfuse_format::{
+    Frame, FrameKind, GARBAGE_COLLECTION, ProfileDir, SampleKind, SampleRow, StackId, StackRow,
+};
 
 use super::Writer;
 use super::completeness::Completeness;
 use super::events::Events;
 use super::generations::Generations;
 use super::host::HostMeter;
-use super::internal::{self, InternalThreads};
+use super::internal::InternalThreads;
 use super::outside::OutsideMeter;
 use super::symbols::Symbols;
 use super::tables::{Tables, frame, sample_of};
@@ -296,7 +298,7 @@ impl Work {
             return;
         }
         for used in used {
-            if used.work == internal::GC {
+            if used.work == GARBAGE_COLLECTION {
                 self.host.add_gc(used.ns);
             }
             let row = StackRow::from_frames(vec![frame(FrameKind::Native, "", used.work)]);

@@ -1,11 +1,13 @@
 //! The measures of the rules in `rules/verdict.toml`.
 
 use serde::Deserialize;
-use unfuse_postprocess::{Profile, wilson};
+use unfuse_format::{GARBAGE_COLLECTION, JIT_COMPILATION};
+use unfuse_postprocess::{Profile, WaitReason, wilson};
 
 use super::operators::OperatorCost;
 use super::time::Slots;
 use crate::model::{Evidence, PartKind, Summary, VerdictPart};
+use crate::wait::WaitFacts;
 use crate::words;
 
 /// A query needs this many runs before one of them can be called slow.
@@ -115,7 +117,7 @@ impl Measures<'_> {
             }
             Measure::RowGrowth => self.row_growth(),
             Measure::Spread => self.spread(),
-            Measure::JitCompilation => self.part(PartKind::Beside, "JIT compilation"),
+            Measure::JitCompilation => self.part(PartKind::Beside, JIT_COMPILATION),
             Measure::TaskLoading => self.task_loading(),
             Measure::Scheduling => self.part(PartKind::Scheduling, ""),
             Measure::Idle => self.part(PartKind::Idle, ""),
@@ -195,12 +197,13 @@ impl Measures<'_> {
             .parts
             .iter()
             .filter(|part| part.kind == PartKind::Waiting);
-        let known = waits.filter(|part| {
-            !is_gc(part) && !["other", "unknown", "unknown reasons"].contains(&part.name.as_str())
+        let known = waits.filter_map(|part| {
+            let facts = WaitFacts::of(WaitReason::from_name(&part.name)?);
+            (facts.is_known && !is_gc(part)).then_some((part, facts))
         });
-        let longest = known.max_by_key(|part| part.ns)?;
+        let (longest, facts) = known.max_by_key(|(part, _)| part.ns)?;
         let found = ratio(longest.ns, self.whole_ns)?;
-        let subject = words::waited_for(&longest.name);
+        let subject = facts.words.to_owned();
         Some(Measurement { subject, ..found })
     }
 
@@ -266,8 +269,7 @@ impl Measures<'_> {
 }
 
 fn is_gc(part: &VerdictPart) -> bool {
-    let names = ["garbage collection", "GC or safepoint"];
-    names.contains(&part.name.as_str())
+    part.name == GARBAGE_COLLECTION || part.name == WaitReason::Safepoint.name()
 }
 
 fn ratio(part: u64, whole: u64) -> Option<Measurement> {

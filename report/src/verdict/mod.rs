@@ -11,7 +11,7 @@ mod time;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use unfuse_format::FormatError;
+use unfuse_format::{FormatError, GARBAGE_COLLECTION, JIT_COMPILATION};
 use unfuse_postprocess::{Profile, line_work};
 
 use crate::TasksByStage;
@@ -285,7 +285,7 @@ type PartGroup = (String, Vec<(String, u64)>, u64);
 fn groups(parts: &[VerdictPart]) -> Vec<PartGroup> {
     let mut groups: Vec<PartGroup> = Vec::new();
     for part in parts {
-        let alone = ["JIT compilation", "garbage collection"].contains(&part.name.as_str());
+        let alone = [JIT_COMPILATION, GARBAGE_COLLECTION].contains(&part.name.as_str());
         let (name, is_listed) = match part.kind {
             PartKind::Operators => ("CPU in operators", false),
             PartKind::Tasks => ("CPU in other work of tasks", true),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use unfuse_format::{ApplicationRow, ExecutorRow, FormatError, TaskRow};
+use unfuse_format::{ApplicationRow, ExecutorRow, FormatError, GARBAGE_COLLECTION, TaskRow};
 use unfuse_postprocess::{Group, Owner, Profile, WaitReason};
 
 use crate::model::{Application, PartKind, VerdictPart};
@@ -247,7 +247,7 @@ pub(super) fn parts(
     for (reason, ns) in &sampled.waits {
         part(PartKind::Waiting, reason.name().to_owned(), *ns);
     }
-    part(PartKind::Waiting, "garbage collection".to_owned(), gc);
+    part(PartKind::Waiting, GARBAGE_COLLECTION.to_owned(), gc);
     if waits_recorded {
         part(
             PartKind::Unknown,

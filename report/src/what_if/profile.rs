@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use unfuse_format::{ApplicationRow, Bounds, ExecutorRow, JobRow, StageRow, TaskRow, merge_stages};
-use unfuse_postprocess::{Profile, StackMeanings, TaskInterval, WaitReason};
+use unfuse_postprocess::{Profile, StackMeanings, TaskInterval};
 use unfuse_sizing::what_if::{
     Application, Change, Executor, Group, Part, PartKind, Query, Stage, Task,
 };
@@ -11,6 +11,7 @@ use unfuse_sizing::what_if::{
 use super::neighbour::Neighbour;
 use super::operator::OperatorTime;
 use crate::stages::has_failed;
+use crate::wait::WaitFacts;
 use crate::{Report, ReportError};
 
 /// What is read of a profile for a question.
@@ -23,29 +24,20 @@ pub(super) struct Source<'a> {
     is_partly_sampled: bool,
 }
 
-/// Sampled time of a task, ns: waits by part, and CPU time of operators.
+/// Sampled waits of a task, ns, in the order of [`WAITS`].
 #[derive(Default)]
 pub(super) struct Sampled {
-    waits: [u64; KINDS.len()],
+    waits: [u64; WAITS.len()],
 }
 
-/// The parts that waits belong to, and the reasons of these.
-const KINDS: [(PartKind, &[WaitReason]); 5] = [
-    (PartKind::Gc, &[WaitReason::Safepoint]),
-    (
-        PartKind::Disk,
-        &[WaitReason::DiskRead, WaitReason::DiskWrite],
-    ),
-    (
-        PartKind::Network,
-        &[WaitReason::ShuffleFetch, WaitReason::Network],
-    ),
-    (PartKind::CpuWait, &[WaitReason::RunQueue]),
-    (PartKind::Python, &[WaitReason::Python]),
+/// The parts that consist of waits; [`WaitFacts`] says which waits.
+const WAITS: [PartKind; 5] = [
+    PartKind::CpuWait,
+    PartKind::Gc,
+    PartKind::Disk,
+    PartKind::Network,
+    PartKind::Python,
 ];
-
-/// The place of waits for a CPU among them.
-const CPU_WAIT: usize = 3;
 
 impl<'a> Source<'a> {
     /// The source of a question about a query, or about all of an application.
@@ -95,7 +87,7 @@ impl<'a> Source<'a> {
         let sampled = self.sampled(&mut operators)?;
         let knows_waits = !profile.waits.is_empty();
         application.parts = match knows_waits {
-            true => KINDS.iter().map(|(kind, _)| Part::new(*kind)).collect(),
+            true => WAITS.map(Part::new).to_vec(),
             false => vec![Part::new(PartKind::Gc), Part::new(PartKind::Network)],
         };
         let shares = self.is_partly_sampled.then(|| self.shares(&sampled));
@@ -109,10 +101,9 @@ impl<'a> Source<'a> {
                     (true, None) => seconds(sampled.get(&row.task)),
                     (false, _) => vec![s_of_ms(row.gc_ms), s_of_ms(row.shuffle_fetch_wait_ms)],
                 };
-                let cpu_wait = if knows_waits {
-                    task.parts[CPU_WAIT]
-                } else {
-                    0.0
+                let cpu_wait = match application.parts[0].kind {
+                    PartKind::CpuWait => task.parts[0],
+                    _ => 0.0,
                 };
                 for operator in &operators {
                     let by_stage = self.is_partly_sampled;
@@ -272,10 +263,8 @@ impl<'a> Source<'a> {
             let Some(reason) = interval.waiting.filter(|_| !interval.in_python) else {
                 continue;
             };
-            let part = KINDS
-                .iter()
-                .position(|(_, reasons)| reasons.contains(&reason));
-            if let Some(part) = part {
+            let part = WaitFacts::of(reason).part;
+            if let Some(part) = WAITS.iter().position(|kind| part == Some(*kind)) {
                 let waits = &mut sampled.entry(interval.task).or_default().waits[part];
                 *waits = waits.saturating_add(interval.ns);
             }
@@ -308,7 +297,7 @@ impl<'a> Source<'a> {
         let share = |key: &(i32, i32)| {
             let rows = self.tasks(*key);
             let ran: f64 = rows.iter().map(ran_s).sum();
-            let mut sums = vec![0.0; KINDS.len()];
+            let mut sums = vec![0.0; WAITS.len()];
             for row in rows {
                 for (sum, part) in sums.iter_mut().zip(seconds(sampled.get(&row.task))) {
                     *sum += part;

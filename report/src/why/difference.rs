@@ -8,6 +8,7 @@ use super::parts::{Amount, Cause, OperatorFacts, Run};
 use super::words::{describe, plan_text};
 use super::{CauseKind, Part};
 use crate::numbered::Key;
+use crate::wait::WaitFacts;
 
 /// Runs of a query on one side, as their means.
 #[derive(Debug, Clone)]
@@ -247,8 +248,7 @@ fn another_plan(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -
                 | Cause::FewTasks
                 | Cause::LastTasks
                 | Cause::Heading(_)
-                | Cause::Wait(WaitReason::ShuffleFetch | WaitReason::DiskWrite)
-        )
+        ) || matches!(cause, Cause::Wait(reason) if WaitFacts::of(*reason).moves_rows)
     };
     let moves_rows = |key: &Key| {
         let facts = after.operators.get(key).or(before.operators.get(key));

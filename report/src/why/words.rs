@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use unfuse_postprocess::{OperatorKind, WaitReason};
+use unfuse_postprocess::OperatorKind;
 
 use super::CauseKind;
 use super::parts::{Cause, OperatorFacts};
 use crate::numbered::Key;
-use crate::words::{name, waited_for};
+use crate::wait::WaitFacts;
+use crate::words::name;
 
 /// `BroadcastHashJoin became SortMergeJoin, 2 Exchange, 2 Sort`.
 pub(crate) fn plan_text(gone: &BTreeMap<String, usize>, come: &BTreeMap<String, usize>) -> String {
@@ -62,13 +63,8 @@ pub(super) fn describe<'a>(
         }
         Cause::Heading(heading) => (CauseKind::Task, (*heading).to_owned()),
         Cause::Wait(reason) => {
-            let kind = match reason {
-                WaitReason::RunQueue => CauseKind::Contention,
-                WaitReason::Safepoint => CauseKind::Gc,
-                WaitReason::Python => CauseKind::Python,
-                _ => CauseKind::Waiting,
-            };
-            (kind, format!("waiting for {}", waited_for(reason.name())))
+            let facts = WaitFacts::of(*reason);
+            (facts.cause, format!("waiting for {}", facts.words))
         }
         Cause::FewTasks => (
             CauseKind::FewTasks,
