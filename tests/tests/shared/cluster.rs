@@ -114,7 +114,7 @@ fn profiles_of_a_cluster_are_whole_wherever_they_go() {
 
 fn to_a_shared_directory(cluster: &Cluster, dir: &Path) {
     let profile = dir.join("directory");
-    run(queries(&mut cluster.submit(&profile, 2, &[]), "2"));
+    run(queries(&mut cluster.submit(&profile, 2, &[]), "1"));
     check(&profile, 2, 0.03);
 }
 
@@ -152,7 +152,7 @@ fn to_a_uri_although_an_executor_is_killed(cluster: &Cluster, dir: &Path) {
 
 fn to_hdfs(cluster: &Cluster, hdfs: &Hdfs, dir: &Path) {
     let profile = hdfs.uri("profile");
-    run(queries(&mut cluster.submit(&profile, 2, &[]), "2"));
+    run(queries(&mut cluster.submit(&profile, 2, &[]), "1"));
     // The mirror of this address goes to a cache directory of this test.
     let cached = dir.join("cache");
     let installed = pyspark(&spark("4.3"));

@@ -126,7 +126,7 @@ fn many_tasks(profile: &Path, agent_options: &str) {
     let many = "spark.sql.files.maxPartitionBytes=4m";
     let options = ["--master", "local[2]", "--conf", many];
     let mut command = spark_submit_by(&how, &spark("4.3"), profile, &options);
-    run(queries(&mut command, "3"));
+    run(queries(&mut command, "2"));
 }
 
 /// Operators with more than 2% of all operators' CPU time, and their shares.

@@ -6,12 +6,14 @@ use std::path::Path;
 use std::process::Command;
 
 use unfuse_tests::{
-    agent, ask_number, brief_driver, plugin_submit, queries, queries_for, run, samples, spark,
-    spark_submit, top, with_command, without_archive,
+    agent, ask_number, brief_driver, plugin_submit, queries, queries_for, run, samples, top,
+    with_command, without_archive,
 };
 
 use crate::bad_input::WITHOUT_PERF_EVENT;
-use crate::spark::{check_executors, check_operators, check_owned, fused_stages, is_in};
+use crate::spark::{
+    check_executors, check_operators, check_owned, check_spark_4_in_threads, fused_stages, is_in,
+};
 
 const LOCAL: [&str; 4] = ["--master", "local[2]", "--driver-memory", "3g"];
 
@@ -78,14 +80,13 @@ fn check_local(mut command: Command, version: &str, profile: &Path, rounds: &str
 }
 
 #[test]
-fn spark_4_is_profiled_by_one_setting_as_by_the_flag() {
+fn spark_4_in_threads_is_profiled_by_the_flag_and_by_one_setting() {
     let dir = tempfile::tempdir().expect("a directory");
     let (profile, flag) = (dir.path().join("plugin"), dir.path().join("flag"));
     let mut command = plugin_submit("4.3", &profile, &LOCAL);
     without_archive(&mut command);
     check_local(command, "4.3", &profile, "6");
-    let mut command = spark_submit(&spark("4.3"), &flag, &LOCAL);
-    run(queries(without_archive(&mut command), "6"));
+    check_spark_4_in_threads(&flag);
     check_shares(&operators(&profile), &operators(&flag));
 }
 
