@@ -47,13 +47,13 @@ type Distances = Vec<[f64; 2]>;
 /// Runs all cases and writes `contention-cases.md`.
 pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> {
     let page = Measuring::begin(results, "contention-cases", &MEASURES)?;
-    let bar = ProgressBar::new(u64::from(asked.runs) * 2 * Case::ALL.len() as u64).with_style(
+    let bar = ProgressBar::new(u64::from(asked.runs) * 2 * asked.cases.len() as u64).with_style(
         ProgressStyle::with_template("[{bar:24}] {pos} of {len} runs, {msg}, {elapsed}")?,
     );
     let (mut outcomes, mut distances) = (Vec::new(), Vec::new());
     let mut failed = Vec::new();
     for run in 0..asked.runs {
-        for case in Case::ALL {
+        for case in asked.cases.iter().copied() {
             // A run that fails must not discard hours of other runs.
             let mut measured = || -> Result<()> {
                 let (control, with) = both(asked, spark, case, run, &bar)?;
@@ -70,7 +70,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     }
     bar.finish_and_clear();
     let body = body(asked, &outcomes, &distances);
-    page.finish(asked.runs, figures(&outcomes), &body)?;
+    page.finish(asked.runs, figures(&asked.cases, &outcomes), &body)?;
     if !failed.is_empty() {
         bail!("not measured: {}", failed.join("; "));
     }
@@ -221,7 +221,7 @@ fn judge(case: Case, run: u32, control: &Ran, with: &Ran) -> Result<Outcome> {
 
 /// In how many runs blame ranks the induced culprit first for its
 /// resource, and how much it slows the victim down.
-fn figures(outcomes: &[Outcome]) -> Vec<Figure> {
+fn figures(cases: &[Case], outcomes: &[Outcome]) -> Vec<Figure> {
     let share = |name: &str, what: &str, case: Option<Case>| {
         let of_case = || {
             outcomes
@@ -237,12 +237,15 @@ fn figures(outcomes: &[Outcome]) -> Vec<Figure> {
         Figure::new(name, &what, percent, "%", 0).exact()
     };
     let mut figures = vec![share("first", "all cases", None)];
-    let all = Case::ALL.map(|case| (crate::page::slug(case.name()), case));
+    let named = cases
+        .iter()
+        .map(|case| (crate::page::slug(case.name()), *case));
     figures.extend(
-        all.iter()
-            .map(|(name, case)| share(&format!("first_{name}"), case.name(), Some(*case))),
+        named
+            .clone()
+            .map(|(name, case)| share(&format!("first_{name}"), case.name(), Some(case))),
     );
-    for (name, case) in all {
+    for (name, case) in named {
         let runs = outcomes.iter().filter(|one| one.case == case);
         let logs: Vec<f64> = runs.map(|one| (one.with_s / one.without_s).ln()).collect();
         let what = format!("victim's time with the culprit ÷ without: {}", case.name());

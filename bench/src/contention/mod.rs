@@ -14,6 +14,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
+use self::scenario::Case;
 use crate::spark::Spark;
 
 /// The code that all experiments with a running Spark measure.
@@ -35,6 +36,9 @@ pub struct Contention {
         default_value = "cases,pairs,collection,scaling"
     )]
     pub parts: Vec<Part>,
+    /// Which of the cases; the figures of the page are about these
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Case::ALL)]
+    pub cases: Vec<Case>,
     /// Scale factor of TPC-DS
     #[arg(long, default_value = "1")]
     pub scale: String,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use unfuse_contention::Resource;
@@ -22,7 +23,7 @@ pub const VICTIM: &str = "victim";
 pub const CULPRIT: &str = "culprit";
 
 /// The cases of table 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Case {
     /// A CPU-intensive query after the victim starts.
     CpuInternal,
