@@ -1,5 +1,6 @@
 //! The paper's examples, and properties of any workload.
 
+mod memory;
 mod paper;
 mod profile;
 mod properties;

@@ -188,6 +188,25 @@ fn tasks_of_other_queries_keep_their_slots_unless_the_query_is_absent() {
 }
 
 #[test]
+fn a_neighbour_takes_its_waits_and_its_slots_with_it() {
+    let other = RecordedStage {
+        own: false,
+        group: Group::Query(7),
+        ..stage(9, 0.0, &[], vec![task(0.0, 3.0, &[])])
+    };
+    // The second task waits for one second because of the neighbour, and for a slot.
+    let own = vec![task(0.0, 2.0, &[]), task(2.0, 4.0, &[1.0])];
+    let mut run = recorded(4.0, 2, vec![other, stage(0, 0.0, &[], own)]);
+    run.parts = vec![Part::new(PartKind::Neighbour)];
+    let model = Model::new(&run);
+    let without = |part, query| model.seconds(&model.without(part, query));
+    assert_near(without(0, None), 3.0);
+    assert_near(without(0, Some(7)), 2.0);
+    // The run has no part 1.
+    assert_near(without(1, None), 4.0);
+}
+
+#[test]
 fn an_operator_is_known_as_well_as_its_samples() {
     let mut run = recorded(
         10.0,
