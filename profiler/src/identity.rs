@@ -262,7 +262,8 @@ fn end(child: Pid) {
     }
 }
 
-/// Whether the user of a process may profile this one: root and the same user may. In a user namespace where root has no number, it shows as a user without one.
+/// Whether the user of a process may profile this one: root and the same user may. If root has no number in this user
+/// namespace, the kernel reports the overflow user in its place.
 pub(crate) fn may_profile(peer: &UnixCredentials) -> bool {
     let number = |path: &str| {
         let text = fs::read_to_string(path).ok()?;

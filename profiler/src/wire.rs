@@ -17,7 +17,8 @@ use unfuse_format::{Frame, FrameKind, StackId};
 
 /// Largest packet, bytes. Limited by the socket's buffer, see [`packet_pair`].
 pub(crate) const MAX_PACKET: usize = 256 << 10;
-/// Length of the windows by which samplers count complete samples, ns.
+
+/// Length of the windows in which samplers count all and incomplete samples, ns.
 pub(crate) const WINDOW_NS: u64 = 100_000_000;
 
 /// Longest message on a stream, bytes: a thread's name and a few numbers.

@@ -7,13 +7,13 @@ use crate::why::CauseKind;
 
 /// How the answers treat a reason.
 pub(crate) struct WaitFacts {
-    /// The words after "waited for".
+    /// The words after "waited for" and "waiting for".
     pub(crate) words: &'static str,
     /// The kind of cause that `unfuse why` shows.
     pub(crate) cause: CauseKind,
     /// The part of a task's time that `unfuse what-if` can take away.
     pub(crate) part: Option<PartKind>,
-    /// Whether another plan changes it, because it moves rows elsewhere.
+    /// Whether `unfuse why` counts it for another plan: such waits come from moving rows between stages.
     pub(crate) moves_rows: bool,
     /// Whether the reason names what was waited for.
     pub(crate) is_known: bool,

@@ -155,7 +155,9 @@ pub enum KnownProcess {
     Gc,
     /// The part of it that was necessary because of what a stage allocated and held. The stage's query is the culprit.
     GcFor(StageId),
-    /// Other work of the JVMs outside tasks: compilation, scheduling, the driver.
+    /// Just-in-time compilation of the JVMs.
+    Jit,
+    /// Other work of the JVMs outside tasks: scheduling, the driver; in profiles of earlier versions also compilation.
     Jvm,
     /// CPU use of the host outside all tasks.
     ExternalCpu,
@@ -187,6 +189,7 @@ impl KnownProcess {
     pub fn name(self) -> &'static str {
         match self {
             KnownProcess::Gc | KnownProcess::GcFor(_) => "GC_Q",
+            KnownProcess::Jit => "JIT",
             KnownProcess::Jvm => "JVM",
             KnownProcess::ExternalCpu => "External-CPU",
             KnownProcess::ExternalIo => "External-IO",

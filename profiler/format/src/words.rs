@@ -1,10 +1,10 @@
-//! Columns of text that hold one of a few words.
+//! Columns of text that hold one of a few words, and the frames of the JVM's own work.
 
-/// The only frame of the CPU time that the JVM used to collect garbage.
+/// The frame that CPU time of garbage collection has in place of a stack. Headings of such samples have the same name.
 pub const GARBAGE_COLLECTION: &str = "garbage collection";
-/// The only frame of the CPU time that the JVM used to compile Java methods.
+/// The same for just-in-time compilation.
 pub const JIT_COMPILATION: &str = "JIT compilation";
-/// The only frame of the CPU time that the JVM used for its other operations, such as safepoints.
+/// The same for other operations of the JVM, such as safepoints.
 pub const VM_OPERATIONS: &str = "VM operations";
 
 /// Declares an enum that is stored as words. A word that is none of them is read as the variant after `else`: a newer

@@ -26,6 +26,8 @@ pub(super) struct HostMeter {
     last: Option<Counters>,
     /// CPU time of garbage collection since the last row, ns.
     gc_ns: u64,
+    /// CPU time of just-in-time compilation since the last row, ns; `None` if it was not measured.
+    jit_ns: Option<u64>,
 }
 
 /// Counters that only grow; those that cannot be read stay 0.
@@ -64,11 +66,16 @@ impl HostMeter {
             last: Counters::read(jvm, &mut groups),
             groups,
             gc_ns: 0,
+            jit_ns: None,
         }
     }
 
     pub(super) fn add_gc(&mut self, ns: u64) {
         self.gc_ns += ns;
+    }
+
+    pub(super) fn add_jit(&mut self, ns: u64) {
+        *self.jit_ns.get_or_insert(0) += ns;
     }
 
     /// Use since the last call; `None` if the kernel has no counters, or the JVM has ended: then its last use is
@@ -81,10 +88,12 @@ impl HostMeter {
         let now = Counters::read(self.jvm, &mut self.groups)?;
         let last = self.last.replace(now.clone())?;
         let gc_ns = std::mem::take(&mut self.gc_ns);
+        let jit_ns = self.jit_ns.take();
         Some(HostRow {
             start_ns: clock.epoch_ns(last.at_ns),
             end_ns: clock.epoch_ns(now.at_ns),
             gc_cpu_s: gc_ns as f64 / 1e9,
+            jit_cpu_s: jit_ns.map(|ns| ns as f64 / 1e9),
             ..now.since(&last)
         })
     }
@@ -271,8 +280,10 @@ mod tests {
             }
         }
         file.sync_all().unwrap();
+        meter.add_jit(500_000_000);
         let row = meter.look(EpochOffset::measure()).unwrap();
         assert!(row.cpus > 0);
+        assert_eq!(row.jit_cpu_s, Some(0.5));
         assert!(row.end_ns - row.start_ns >= 300_000_000);
         assert!(row.jvm_cpu_s > 0.01, "{row:?}");
         assert!(row.cpu_s > 0.0, "{row:?}");

@@ -29,6 +29,7 @@ const NAMES: [(&str, &str); 19] = [
     ("VM Thread", VM),
     ("VM Periodic", VM),
 ];
+
 /// CPU time of an internal thread since the last call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ThreadUsage {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_format::{
-    Frame, FrameKind, GARBAGE_COLLECTION, ProfileDir, SampleKind, SampleRow, StackId, StackRow,
+    Frame, FrameKind, GARBAGE_COLLECTION, JIT_COMPILATION, ProfileDir, SampleKind, SampleRow,
+    StackId, StackRow,
 };
 
 use super::Writer;
@@ -297,9 +298,12 @@ impl Work {
         if drop {
             return;
         }
+        self.host.add_jit(0);
         for used in used {
-            if used.work == GARBAGE_COLLECTION {
-                self.host.add_gc(used.ns);
+            match used.work {
+                GARBAGE_COLLECTION => self.host.add_gc(used.ns),
+                JIT_COMPILATION => self.host.add_jit(used.ns),
+                _ => {}
             }
             let row = StackRow::from_frames(vec![frame(FrameKind::Native, "", used.work)]);
             let stack = row.stack;

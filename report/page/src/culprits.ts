@@ -5,7 +5,8 @@ const NAMES: Record<string, string> = {
   "External-IO": "processes outside Spark (disks)",
   "External-Network": "other network traffic",
   GC_Q: "garbage collection",
-  JVM: "the JVM's own work",
+  JIT: "just-in-time compilation",
+  JVM: "the JVM's other work",
   "Own limit": "the container's own CPU limit",
   Hypervisor: "the hypervisor (steal)",
   Unknown: "unknown",
@@ -20,4 +21,4 @@ export const resourceName = (name: string): string => RESOURCES[name] ?? name;
 
 /** Replaces a culprit's name at the beginning of a text such as `External-CPU 89%`. */
 export const worded = (text: string): string =>
-  text.replace(/^(External-\w+|GC_Q|JVM|Own limit|Hypervisor|Unknown)(?= \d)/, culpritName);
+  text.replace(/^(External-\w+|GC_Q|JIT|JVM|Own limit|Hypervisor|Unknown)(?= \d)/, culpritName);

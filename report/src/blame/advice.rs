@@ -104,8 +104,11 @@ fn outside(process: KnownProcess) -> &'static str {
         KnownProcess::Gc | KnownProcess::GcFor(_) => {
             "garbage collection stops the tasks: more heap or fewer objects help; another order of the queries does not"
         }
+        KnownProcess::Jit => {
+            "just-in-time compilation uses the CPUs: a JVM that has run for a while compiles less; another order of the queries does not help"
+        }
         KnownProcess::Jvm => {
-            "the JVM's own work (JIT compilation, scheduling, the driver) uses the resource; a JVM that has run for a while does less of it"
+            "the JVM's other work outside tasks uses the resource: the driver's planning and scheduling, and in profiles of earlier versions also compilation"
         }
         KnownProcess::ExternalCpu => "processes outside Spark use the CPUs: see `top` on the host",
         KnownProcess::Outside(_) => "a process outside Spark uses the resource",

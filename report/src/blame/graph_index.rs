@@ -93,7 +93,8 @@ pub(super) fn victim(index: &GraphIndex<'_>, question: &Question<'_>, query: Que
         task_seconds: sum(tasks),
         blocked_seconds: blocked,
         by_gc_seconds: take(Culprit::Known(KnownProcess::Gc)),
-        by_jvm_seconds: take(Culprit::Known(KnownProcess::Jvm)),
+        by_jvm_seconds: take(Culprit::Known(KnownProcess::Jit))
+            + take(Culprit::Known(KnownProcess::Jvm)),
         by_own_limit_seconds: take(Culprit::Known(KnownProcess::OwnLimit)),
         by_hypervisor_seconds: take(Culprit::Known(KnownProcess::Hypervisor)),
         by_unknown_seconds: take(Culprit::Unknown),

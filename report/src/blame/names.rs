@@ -12,7 +12,7 @@ pub(super) enum CulpritKind {
     Query,
     /// Garbage collection.
     Gc,
-    /// Other work of the JVMs outside tasks.
+    /// Other work of the JVMs outside tasks, such as just-in-time compilation.
     Jvm,
     /// Processes outside Spark, with or without a name.
     Process,
@@ -34,7 +34,7 @@ impl CulpritKind {
             Culprit::Query(query) if victim == Some(query) => Self::Itself,
             Culprit::Query(_) => Self::Query,
             Culprit::Known(KnownProcess::Gc) => Self::Gc,
-            Culprit::Known(KnownProcess::Jvm) => Self::Jvm,
+            Culprit::Known(KnownProcess::Jit | KnownProcess::Jvm) => Self::Jvm,
             Culprit::Known(KnownProcess::Hypervisor) => Self::Hypervisor,
             Culprit::Known(KnownProcess::OwnLimit) => Self::OwnLimit,
             Culprit::Known(_) => Self::Process,

@@ -32,10 +32,10 @@ pub(super) struct Sampled {
 
 /// The parts that consist of waits; [`WaitFacts`] says which waits.
 const WAITS: [PartKind; 5] = [
-    PartKind::CpuWait,
     PartKind::Gc,
     PartKind::Disk,
     PartKind::Network,
+    PartKind::CpuWait,
     PartKind::Python,
 ];
 
@@ -90,6 +90,8 @@ impl<'a> Source<'a> {
             true => WAITS.map(Part::new).to_vec(),
             false => vec![Part::new(PartKind::Gc), Part::new(PartKind::Network)],
         };
+        let mut kinds = application.parts.iter().map(|part| part.kind);
+        let cpu_wait_at = kinds.position(|kind| kind == PartKind::CpuWait);
         let shares = self.is_partly_sampled.then(|| self.shares(&sampled));
         for stage in &mut application.stages {
             let key = (stage.stage, stage.attempt);
@@ -101,10 +103,7 @@ impl<'a> Source<'a> {
                     (true, None) => seconds(sampled.get(&row.task)),
                     (false, _) => vec![s_of_ms(row.gc_ms), s_of_ms(row.shuffle_fetch_wait_ms)],
                 };
-                let cpu_wait = match application.parts[0].kind {
-                    PartKind::CpuWait => task.parts[0],
-                    _ => 0.0,
-                };
+                let cpu_wait = cpu_wait_at.map_or(0.0, |at| task.parts[at]);
                 for operator in &operators {
                     let by_stage = self.is_partly_sampled;
                     task.parts.extend([

@@ -157,6 +157,7 @@ fn memory(rows: &[&HostRow], executors: &Processes) -> BTreeMap<Executor, u64> {
 struct Jvms {
     cpu_s: Vec<f64>,
     gc_s: Vec<f64>,
+    jit_s: Vec<f64>,
     /// The parts of it that were necessary for stages.
     gc_for_s: Vec<BTreeMap<StageId, f64>>,
     read_bytes: Vec<f64>,
@@ -171,6 +172,7 @@ impl Jvms {
         let mut jvms = Self {
             cpu_s: none.clone(),
             gc_s: none.clone(),
+            jit_s: none.clone(),
             gc_for_s: vec![BTreeMap::new(); windows.len()],
             read_bytes: none.clone(),
             write_bytes: none,
@@ -182,6 +184,7 @@ impl Jvms {
                 }
                 jvms.cpu_s[index] += row.jvm_cpu_s * part;
                 jvms.gc_s[index] += row.gc_cpu_s * part;
+                jvms.jit_s[index] += row.jit_cpu_s.unwrap_or(0.0) * part;
                 jvms.read_bytes[index] += row.jvm_disk_read_bytes as f64 * part;
                 jvms.write_bytes[index] += row.jvm_disk_write_bytes as f64 * part;
             }
@@ -264,10 +267,11 @@ fn known(
         let gc_for_s: f64 = gc_for.iter().map(|(_, _, units)| units).sum();
         for (process, resource, units) in [
             (KnownProcess::Gc, Resource::Cpu, jvms.gc_s[index] - gc_for_s),
+            (KnownProcess::Jit, Resource::Cpu, jvms.jit_s[index]),
             (
                 KnownProcess::Jvm,
                 Resource::Cpu,
-                jvms.cpu_s[index] - jvms.gc_s[index] - asked.cpu_s[index],
+                jvms.cpu_s[index] - jvms.gc_s[index] - jvms.jit_s[index] - asked.cpu_s[index],
             ),
             (
                 KnownProcess::Jvm,
@@ -358,6 +362,38 @@ mod tests {
             .map(|row| row.start_ns / S)
             .collect();
         assert_eq!(whole, [0, 2, 5, 7]);
+    }
+
+    /// In profiles of earlier versions compilation is a part of `JVM`.
+    #[test]
+    fn compilation_is_a_culprit_of_its_own() {
+        for (jit_cpu_s, expected) in [(Some(0.5), [0.5, 0.25]), (None, [0.0, 0.75])] {
+            let mut builder = Builder::default();
+            let host = builder.host("h");
+            let row = HostRow {
+                cpu_s: 2.0,
+                jvm_cpu_s: 2.0,
+                gc_cpu_s: 0.25,
+                jit_cpu_s,
+                ..row(1, 0, 2)
+            };
+            let whole = span(&row);
+            let task = builder.query_with_task(1, host, whole);
+            builder.interval(task, Kind::RunQueue, whole, 1.0, 0);
+            add(
+                &mut builder,
+                &[row],
+                &Processes::new(),
+                &Neighbours::default(),
+            );
+            let used = |process| -> f64 {
+                let known = builder.tables.known.iter();
+                let rows = known.filter(|row| row.process == process);
+                rows.map(|row| row.units).sum()
+            };
+            let found = [KnownProcess::Jit, KnownProcess::Jvm].map(used);
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]

@@ -51,6 +51,8 @@ table! {
         pub jvm_cpu_s: f64,
         /// CPU time of garbage collection in the JVM, s.
         pub gc_cpu_s: f64,
+        /// CPU time of just-in-time compilation in the JVM, s; null with `rate=0`, and in profiles of earlier versions.
+        pub jit_cpu_s: Option<f64>,
         /// CPUs that the tightest limit (CFS quota) of the JVM's control groups allows; null without a limit.
         pub cpu_limit: Option<f64>,
         /// Directory of the control group with that limit, `#`, and its inode.
