@@ -59,6 +59,9 @@ fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     }
 }
 
+/// So many samples that chance hardly changes the ratio of two methods, on a busy machine too.
+const OFTEN: [&str; 2] = ["--rate", "1000"];
+
 /// Checks that `sum` has about twice the samples of `mix`, and that there is little else.
 fn check_hot(profile: &Path) {
     let rows = top(profile, &["--by", "method"]);
@@ -281,7 +284,7 @@ fn a_wall_clock_that_is_set_back() {
         .arg(root().join("tests/programs/step.c")));
     let profile = dir.path().join("profile");
     let output =
-        run(profiled(dir.path(), &profile, &[], &["Clock", "4000"]).env("LD_PRELOAD", &library));
+        run(profiled(dir.path(), &profile, &OFTEN, &["Clock", "4000"]).env("LD_PRELOAD", &library));
     assert_eq!(output.stdout, b"the clock was set back: true\n");
     assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
     check_hot(&profile);
@@ -292,7 +295,7 @@ fn a_wall_clock_that_is_set_back() {
 fn a_container_with_its_own_monotonic_clock() {
     let dir = programs(&["Hot.java"]);
     let profile = dir.path().join("profile");
-    let job = profiled(dir.path(), &profile, &[], &["Hot", "2500"]);
+    let job = profiled(dir.path(), &profile, &OFTEN, &["Hot", "2500"]);
     let namespaces = ["--time", "--monotonic", "100000", "--fork"];
     let output = run(&mut inside(&namespaces, ":", &job));
     assert_eq!(output.stdout, b"true profile: sum 2500\n");
