@@ -306,6 +306,9 @@ fn body(asked: &Contention, outcomes: &[Outcome], distances: &[Distances]) -> St
             outcome.failed,
         );
     }
+    if distances.is_empty() {
+        return body;
+    }
     body += "\n## Heartbeats (figure 13)\n\nThe runs of CPU-Internal again, with their rows (recorded at 100 ms and wherever a task of the \
              host starts or ends) put together to coarser ones: mean distance (Euclid's) of the DORs of all victims from those \
              of the rows as recorded. Sums of a run stay the same, so nothing else differs.\n\n\
