@@ -21,7 +21,7 @@ pub(crate) struct WaitFacts {
 
 impl WaitFacts {
     /// The facts of a reason.
-    pub(crate) fn of(reason: WaitReason) -> Self {
+    pub(crate) fn from_reason(reason: WaitReason) -> Self {
         let waits = |words| Self {
             words,
             cause: CauseKind::Waiting,

@@ -298,6 +298,7 @@ impl Work {
         if drop {
             return;
         }
+        // Without compilation the time is 0, and not unknown.
         self.host.add_jit(0);
         for used in used {
             match used.work {

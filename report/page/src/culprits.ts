@@ -19,6 +19,7 @@ const RESOURCES: Record<string, string> = { IO: "disks", CPU: "CPUs", slots: "ta
 
 export const resourceName = (name: string): string => RESOURCES[name] ?? name;
 
+const NAME_BEFORE_NUMBER = new RegExp(`^(${Object.keys(NAMES).join("|")})(?= \\d)`);
+
 /** Replaces a culprit's name at the beginning of a text such as `External-CPU 89%`. */
-export const worded = (text: string): string =>
-  text.replace(/^(External-\w+|GC_Q|JIT|JVM|Own limit|Hypervisor|Unknown)(?= \d)/, culpritName);
+export const worded = (text: string): string => text.replace(NAME_BEFORE_NUMBER, culpritName);

@@ -198,7 +198,7 @@ impl Measures<'_> {
             .iter()
             .filter(|part| part.kind == PartKind::Waiting);
         let known = waits.filter_map(|part| {
-            let facts = WaitFacts::of(WaitReason::from_name(&part.name)?);
+            let facts = WaitFacts::from_reason(WaitReason::from_name(&part.name)?);
             (facts.is_known && !is_gc(part)).then_some((part, facts))
         });
         let (longest, facts) = known.max_by_key(|(part, _)| part.ns)?;

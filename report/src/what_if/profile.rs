@@ -262,7 +262,7 @@ impl<'a> Source<'a> {
             let Some(reason) = interval.waiting.filter(|_| !interval.in_python) else {
                 continue;
             };
-            let part = WaitFacts::of(reason).part;
+            let part = WaitFacts::from_reason(reason).part;
             if let Some(part) = WAITS.iter().position(|kind| part == Some(*kind)) {
                 let waits = &mut sampled.entry(interval.task).or_default().waits[part];
                 *waits = waits.saturating_add(interval.ns);

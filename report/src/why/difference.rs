@@ -248,7 +248,7 @@ fn another_plan(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -
                 | Cause::FewTasks
                 | Cause::LastTasks
                 | Cause::Heading(_)
-        ) || matches!(cause, Cause::Wait(reason) if WaitFacts::of(*reason).moves_rows)
+        ) || matches!(cause, Cause::Wait(reason) if WaitFacts::from_reason(*reason).moves_rows)
     };
     let moves_rows = |key: &Key| {
         let facts = after.operators.get(key).or(before.operators.get(key));

@@ -63,7 +63,7 @@ pub(super) fn describe<'a>(
         }
         Cause::Heading(heading) => (CauseKind::Task, (*heading).to_owned()),
         Cause::Wait(reason) => {
-            let facts = WaitFacts::of(*reason);
+            let facts = WaitFacts::from_reason(*reason);
             (facts.cause, format!("waiting for {}", facts.words))
         }
         Cause::FewTasks => (

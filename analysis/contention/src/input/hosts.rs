@@ -157,9 +157,9 @@ fn memory(rows: &[&HostRow], executors: &Processes) -> BTreeMap<Executor, u64> {
 struct Jvms {
     cpu_s: Vec<f64>,
     gc_s: Vec<f64>,
-    jit_s: Vec<f64>,
     /// The parts of it that were necessary for stages.
     gc_for_s: Vec<BTreeMap<StageId, f64>>,
+    jit_s: Vec<f64>,
     read_bytes: Vec<f64>,
     write_bytes: Vec<f64>,
 }
@@ -172,8 +172,8 @@ impl Jvms {
         let mut jvms = Self {
             cpu_s: none.clone(),
             gc_s: none.clone(),
-            jit_s: none.clone(),
             gc_for_s: vec![BTreeMap::new(); windows.len()],
+            jit_s: none.clone(),
             read_bytes: none.clone(),
             write_bytes: none,
         };

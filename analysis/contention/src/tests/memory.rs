@@ -1,8 +1,10 @@
 //! Who is blamed for waits for memory: those who hold it, and those for whom Spark keeps the free part.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
-/// One executor with 100 bytes. The task of query 1 holds 30 of them and waits for 4 s, that of query 2 holds 20.
+/// An executor has 100 bytes of memory. The task of query 1 holds 30 bytes and waits for 4 s. The task of query 2 holds 20 bytes.
 fn held() -> Tables {
     let mut tables = Tables::default();
     let life = span(0, 10);
@@ -33,7 +35,7 @@ fn seconds(tables: Tables) -> Vec<(Culprit, f64)> {
         ..Options::default()
     };
     let paths = Graph::build(&workload, &options).explanations();
-    let mut seconds = std::collections::BTreeMap::new();
+    let mut seconds = BTreeMap::new();
     for path in paths {
         *seconds.entry(path.culprit).or_default() += path.seconds;
     }

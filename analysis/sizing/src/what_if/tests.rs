@@ -172,15 +172,20 @@ fn a_stage_that_reads_from_no_other_waits_for_the_one_that_ended_before_it() {
     assert_near(then(&beside, &["disk=inf"]), 4.0);
 }
 
-#[test]
-fn tasks_of_other_queries_keep_their_slots_unless_the_query_is_absent() {
+/// 4 s on two slots, of which query 7 has one for 3 s: a task before the other, whose parts are given.
+fn beside_query_7(of_second: &[f64]) -> Recorded {
     let other = RecordedStage {
         own: false,
         group: Group::Query(7),
         ..stage(9, 0.0, &[], vec![task(0.0, 3.0, &[])])
     };
-    let own = vec![task(0.0, 2.0, &[]), task(2.0, 4.0, &[])];
-    let run = recorded(4.0, 2, vec![other, stage(0, 0.0, &[], own)]);
+    let own = vec![task(0.0, 2.0, &[]), task(2.0, 4.0, of_second)];
+    recorded(4.0, 2, vec![other, stage(0, 0.0, &[], own)])
+}
+
+#[test]
+fn tasks_of_other_queries_keep_their_slots_unless_the_query_is_absent() {
+    let run = beside_query_7(&[]);
     assert_near(Model::new(&run).now(), 4.0);
     assert_near(then(&run, &["without-query=7"]), 2.0);
     assert_near(then(&run, &["without-query=8"]), 4.0);
@@ -189,14 +194,8 @@ fn tasks_of_other_queries_keep_their_slots_unless_the_query_is_absent() {
 
 #[test]
 fn a_neighbour_takes_its_waits_and_its_slots_with_it() {
-    let other = RecordedStage {
-        own: false,
-        group: Group::Query(7),
-        ..stage(9, 0.0, &[], vec![task(0.0, 3.0, &[])])
-    };
     // The second task waits for one second because of the neighbour, and for a slot.
-    let own = vec![task(0.0, 2.0, &[]), task(2.0, 4.0, &[1.0])];
-    let mut run = recorded(4.0, 2, vec![other, stage(0, 0.0, &[], own)]);
+    let mut run = beside_query_7(&[1.0]);
     run.parts = vec![Part::new(PartKind::Neighbour)];
     let model = Model::new(&run);
     let without = |part, query| model.seconds(&model.without(part, query));
