@@ -76,6 +76,14 @@ def duplicates(lock, accepted):
         yield f"tests/lint.toml accepts several versions of {name}, and there is one: remove the line"
 
 
+def one_sided_properties(agent, jar):
+    """System properties that only one of the agent and its jar names. The agent sets them and the jar reads them."""
+    # unfuse.json is a file.
+    named = [set(re.findall(r'"(unfuse\.(?!json")[a-z.]+)"', text)) for text in (agent, jar)]
+    for name in sorted(named[0] ^ named[1]):
+        yield f"the system property {name} is named only in {'the agent' if name in named[0] else 'the jar'}: correct its name, or remove it"
+
+
 def try_checks():
     """Asserts that each check finds a planted fault, and reports nothing without a fault."""
     long = {"a.rs": "x\n" * 6 + "\n#[cfg(test)]\nmod tests {\n}\n"}
@@ -85,6 +93,8 @@ def try_checks():
     manifest = {"package": {"name": "a"}, "dependencies": {"is-used": "1", "is-not": "1"}}
     assert len(list(unused_dependencies(manifest, {}, lambda folder: "use is_used::A;"))) == 1
     assert not list(unused_dependencies(manifest, {"a": {"is-not": "why"}}, lambda folder: "use is_used::A;"))
+    assert len(list(one_sided_properties('"unfuse.a" "unfuse.b"', '"unfuse.b" "unfuse.c.d"'))) == 2
+    assert not list(one_sided_properties('"unfuse.a" "io.unfuse.b"', '"unfuse.a"'))
     lock = {"package": [{"name": "a", "version": "1"}, {"name": "a", "version": "2"}, {"name": "b", "version": "1"}]}
     assert len(list(duplicates(lock, {}))) == 1 and not list(duplicates(lock, {"a": "why"}))
     assert len(list(duplicates(lock, {"a": "why", "b": "why"}))) == 1
@@ -110,6 +120,8 @@ def main():
             )
             manifest = tomllib.loads((ROOT / name).read_text())
             faults += unused_dependencies(manifest, settings["features"], of)
+    jar = "".join(text for name, text in shipped.items() if name.startswith("spark-patches/"))
+    faults += one_sided_properties(shipped["jvmti-agent/src/properties.rs"], jar)
     faults += duplicates(tomllib.loads((ROOT / "Cargo.lock").read_text()), settings["duplicates"])
     for fault in faults:
         print(fault, file=sys.stderr)

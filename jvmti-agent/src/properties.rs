@@ -1,4 +1,5 @@
-//! System properties, through which the agent passes settings to the Spark jar.
+//! System properties, through which the agent passes settings to the Spark jar. `tests/lint.py` checks that the jar reads
+//! each of these names, and no other.
 
 use std::path::Path;
 
@@ -11,6 +12,25 @@ use crate::library::own_path;
 
 /// The way in which the agent was loaded, `flag` or `plugin`; read by the plugin.
 pub(crate) const AGENT_PROPERTY: &str = "unfuse.agent";
+
+/// The profile directory, and the program that reads it; `ReportProgram` reads them.
+const UI_DIR_PROPERTY: &str = "unfuse.ui.dir";
+const UI_PROGRAM_PROPERTY: &str = "unfuse.ui.program";
+
+/// The flag for executors; read by `ExecutorAgent`.
+pub(crate) const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
+
+/// Time between heartbeats, ms; `TaskMeter` reads it.
+pub(crate) const HEARTBEAT_PROPERTY: &str = "unfuse.heartbeat.millis";
+
+/// Target and source of a copied profile, and its folders; `SegmentShipper` reads them.
+pub(crate) const URI_PROPERTY: &str = "unfuse.uri";
+pub(crate) const SPOOL_PROPERTY: &str = "unfuse.spool";
+pub(crate) const FOLDERS_PROPERTY: &str = "unfuse.folders";
+
+/// The folder for files of records, and whether contents are left out; the package `records` reads it.
+pub(crate) const RECORDS_PROPERTY: &str = "unfuse.records";
+pub(crate) const REDACT_PROPERTY: &str = "unfuse.records.redact";
 
 /// Name and value.
 pub(crate) type Property = (&'static str, String);
@@ -25,8 +45,8 @@ pub(crate) fn ui_properties(options: &Options) -> Vec<Property> {
         };
         let program = Path::new(&own_path()?).with_file_name("unfuse");
         Some(vec![
-            ("unfuse.ui.dir", dir.to_str()?.to_owned()),
-            ("unfuse.ui.program", program.to_str()?.to_owned()),
+            (UI_DIR_PROPERTY, dir.to_str()?.to_owned()),
+            (UI_PROGRAM_PROPERTY, program.to_str()?.to_owned()),
         ])
     };
     match options.tab {

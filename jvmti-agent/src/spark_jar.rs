@@ -9,13 +9,16 @@ use jni::objects::{
 };
 use jni::signature::JavaType;
 use jni::{Env, jni_sig, jni_str};
-use unfuse_profiler::options::Records;
+use unfuse_profiler::options::KeptRecords;
 
 use crate::agent::Agent;
 use crate::jni_env::clear_exception;
 use crate::library::{JAR, jar_path};
 use crate::log;
-use crate::properties::{AGENT_PROPERTY, Property, set_properties, ui_properties};
+use crate::properties::{
+    AGENT_PROPERTY, EXECUTOR_PROPERTY, FOLDERS_PROPERTY, HEARTBEAT_PROPERTY, Property,
+    RECORDS_PROPERTY, REDACT_PROPERTY, SPOOL_PROPERTY, URI_PROPERTY, set_properties, ui_properties,
+};
 
 /// Prefix of the names of classes of generated code, see `BoundaryCalls`.
 const GENERATED: &str = "org/apache/spark/sql/catalyst/expressions/GeneratedClass";
@@ -25,21 +28,6 @@ pub(crate) const BOUNDARY: &str = "io.unfuse.spark.patch.Boundary::value";
 
 /// The class of the agent's native methods.
 pub(crate) const NATIVE: &str = "io.unfuse.spark.common.Native";
-
-/// The flag for executors; read by `ExecutorAgent`.
-const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
-
-/// Time between heartbeats, ms; `TaskMeter` reads it.
-const HEARTBEAT_PROPERTY: &str = "unfuse.heartbeat.millis";
-
-/// Target and source of a copied profile, and its folders; `SegmentShipper` reads them.
-const URI_PROPERTY: &str = "unfuse.uri";
-const SPOOL_PROPERTY: &str = "unfuse.spool";
-const FOLDERS_PROPERTY: &str = "unfuse.folders";
-
-/// The folder for files of records, and whether contents are left out; the package `records` reads it.
-const RECORDS_PROPERTY: &str = "unfuse.records";
-const REDACT_PROPERTY: &str = "unfuse.records.redact";
 
 /// A handle to `io.unfuse.spark.patch.Patches`.
 pub(crate) struct Patches {
@@ -159,7 +147,7 @@ fn properties(agent: &Agent) -> Option<Vec<Property>> {
         && let Some(waiting) = records_waiting(agent)
     {
         properties.push((RECORDS_PROPERTY, waiting.to_str()?.to_owned()));
-        if records == Records::Redacted {
+        if records == KeptRecords::Redacted {
             properties.push((REDACT_PROPERTY, "on".to_owned()));
         }
     }

@@ -21,7 +21,7 @@ pub(crate) enum Boundary {
     Collect,
     #[serde(rename = "node")]
     Node(Vec<String>),
-    /// One of the operators in [`MAPPING`], if an iterator calls the frame.
+    /// An operator for which [`is_mapping`] holds, if an iterator calls the frame.
     #[serde(rename = "mapped")]
     Mapped,
     /// The node of this stage with the class's name: `Foo` for `FooExec`.
@@ -44,7 +44,17 @@ impl Boundary {
 
 #[derive(Deserialize)]
 struct Boundaries {
+    mapping: Vec<String>,
+    named_as_class: ClassNames,
     boundary: Vec<Group>,
+}
+
+/// How classes are named after the operators that they implement.
+#[derive(Deserialize)]
+struct ClassNames {
+    package: String,
+    suffixes: Vec<String>,
+    except: Vec<String>,
 }
 
 /// Classes that belong to the same node.
@@ -70,8 +80,10 @@ static RULES: LazyLock<Vec<(&'static str, &'static Boundary)>> = LazyLock::new(|
     rules
 });
 
-/// Operators that pass a function to an iterator.
-pub(crate) const MAPPING: [&str; 2] = ["Project", "SerializeFromObject"];
+/// Whether an operator passes a function to an iterator.
+pub(crate) fn is_mapping(operator: &str) -> bool {
+    GROUPS.mapping.iter().any(|mapping| mapping == operator)
+}
 
 /// The boundary at a generated function that an iterator calls.
 pub(crate) static MAPPED: Boundary = Boundary::Mapped;
@@ -94,14 +106,14 @@ pub(crate) fn find(class: &str) -> Option<&'static Boundary> {
 
 /// The operator that a class of Spark implements, by its name: `Foo` for `…FooExec$$anon$1`.
 pub(crate) fn operator_of(class: &str) -> Option<&str> {
-    let path = class.strip_prefix("org.apache.spark.sql.execution.")?;
+    let rule = &GROUPS.named_as_class;
+    let path = class.strip_prefix(rule.package.as_str())?;
     let outer = path.split('$').next().unwrap_or(path);
     let simple = outer.rsplit('.').next().unwrap_or(outer);
-    let operator = simple
-        .strip_suffix("Exec")
-        .or_else(|| simple.strip_suffix("EvaluatorFactory"))?;
-    // The regions of fused code identify its operators.
-    (!operator.is_empty() && operator != "WholeStageCodegen").then_some(operator)
+    let mut suffixes = rule.suffixes.iter();
+    let operator = suffixes.find_map(|suffix| simple.strip_suffix(suffix.as_str()))?;
+    let is_excepted = rule.except.iter().any(|name| name == operator);
+    (!operator.is_empty() && !is_excepted).then_some(operator)
 }
 
 #[cfg(test)]

@@ -22,8 +22,13 @@ struct HeadingRules {
     catch_all: Vec<Group<ClassRule>>,
     thread: Vec<Group<ThreadRule>>,
     jvm: Vec<JvmRule>,
-    libraries: Classes,
+    task: TaskMethods,
+    class_loading: ClassLoading,
+    reading: Classes,
+    planning: Classes,
+    operators: Classes,
     shared: Classes,
+    libraries: Classes,
 }
 
 /// Rules with one heading.
@@ -47,6 +52,33 @@ struct ThreadRule {
 struct JvmRule {
     heading: String,
     work: String,
+}
+
+/// The methods that run a task, and in it the task's stage.
+#[derive(Deserialize)]
+struct TaskMethods {
+    runner: Method,
+    stage: Method,
+}
+
+#[derive(Deserialize)]
+struct Method {
+    class: String,
+    method: String,
+}
+
+impl Method {
+    fn is_in(&self, frames: &[Arc<Frame>]) -> bool {
+        let is = |frame: &Arc<Frame>| frame.class == self.class && frame.method == self.method;
+        frames.iter().any(is)
+    }
+}
+
+/// How class loaders are recognized.
+#[derive(Deserialize)]
+struct ClassLoading {
+    class: String,
+    methods: Vec<String>,
 }
 
 /// Prefixes of class names.
@@ -125,12 +157,7 @@ pub(crate) fn is_beside_operators(frames: &[Arc<Frame>]) -> bool {
 
 /// Whether the task has finished running its stage: `TaskRunner.run` has left `Task.run`.
 fn is_after_run(frames: &[Arc<Frame>]) -> bool {
-    let runs = |class: &str| {
-        let is = move |frame: &Arc<Frame>| frame.class == class && frame.method == "run";
-        frames.iter().any(is)
-    };
-    runs("org.apache.spark.executor.Executor$TaskRunner")
-        && !runs("org.apache.spark.scheduler.Task")
+    RULES.task.runner.is_in(frames) && !RULES.task.stage.is_in(frames)
 }
 
 fn in_task(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
@@ -154,8 +181,7 @@ fn in_task(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
             }
         }
         let reads = || {
-            class.starts_with("org.apache.spark.sql.execution.datasources.")
-                || matches!(boundary::find(class), Some(Boundary::Source(_)))
+            RULES.reading.have(class) || matches!(boundary::find(class), Some(Boundary::Source(_)))
         };
         if !planned && reads() {
             // Files are also read before there is a plan.
@@ -174,8 +200,7 @@ fn in_task(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
 /// Whether a frame is the work of an unknown operator: its callers then have no effect.
 fn is_operators(frame: &Frame) -> bool {
     generated_hash(&frame.file).is_some()
-        || (frame.class.starts_with("org.apache.spark.sql.execution.")
-            && !RULES.shared.have(&frame.class))
+        || (RULES.operators.have(&frame.class) && !RULES.shared.have(&frame.class))
         || boundary::find(&frame.class).is_some()
 }
 
@@ -199,13 +224,9 @@ fn outside_tasks(thread: &str, frames: &[Arc<Frame>]) -> &'static str {
         return heading;
     }
     let compiles = anywhere(frames) == Some("task: compiling generated code");
-    let plans = |frame: &Arc<Frame>| {
-        frame.class.starts_with("org.apache.spark.sql.catalyst.")
-            || frame.class.starts_with("org.apache.spark.sql.execution.")
-    };
     if compiles {
         "spark: compiling generated code"
-    } else if frames.iter().any(plans) {
+    } else if frames.iter().any(|frame| RULES.planning.have(&frame.class)) {
         "spark: planning"
     } else if frames.iter().any(|frame| frame.is_undescribed()) {
         UNDESCRIBED
@@ -215,8 +236,8 @@ fn outside_tasks(thread: &str, frames: &[Arc<Frame>]) -> &'static str {
 }
 
 fn is_class_loading(frame: &Frame) -> bool {
-    matches!(frame.method.as_str(), "loadClass" | "defineClass")
-        && frame.class.contains("ClassLoader")
+    let ClassLoading { class, methods } = &RULES.class_loading;
+    methods.contains(&frame.method) && frame.class.contains(class)
 }
 
 #[cfg(test)]

@@ -54,7 +54,16 @@ pub struct Operator {
 #[derive(Deserialize)]
 struct OperatorRules {
     operator: Vec<OperatorRule>,
-    words: BTreeMap<OperatorKind, Vec<String>>,
+    words: BTreeMap<OperatorKind, WordRule>,
+}
+
+/// A rule for names that no other rule begins.
+#[derive(Deserialize)]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+struct WordRule {
+    words: Vec<String>,
+    #[cfg(test)]
+    example: String,
 }
 
 #[derive(Deserialize)]
@@ -87,8 +96,11 @@ impl Operator {
             };
         }
         // The last word in the name decides: in the order of kinds, a Python aggregate would be an aggregate.
-        let word = |(kind, words): (&OperatorKind, &Vec<String>)| {
-            let positions = words.iter().filter_map(|word| name.rfind(word.as_str()));
+        let word = |(kind, rule): (&OperatorKind, &WordRule)| {
+            let positions = rule
+                .words
+                .iter()
+                .filter_map(|word| name.rfind(word.as_str()));
             Some((positions.max()?, *kind))
         };
         let kind = RULES.words.iter().filter_map(word).max();
@@ -120,9 +132,7 @@ mod tests {
                 "Execute InsertIntoHadoopFsRelationCommand",
                 OperatorKind::Write,
             ),
-            ("CometHashAggregate", OperatorKind::Aggregate),
-            ("CometSortMergeJoin", OperatorKind::Join),
-            ("VeloxColumnarToRow", OperatorKind::Project),
+            ("AggregateInPandas", OperatorKind::Python),
             ("Subquery", OperatorKind::Other),
             ("", OperatorKind::Other),
         ] {
@@ -133,6 +143,23 @@ mod tests {
         assert!(
             Operator::from_name("Project").keeps_rows && !Operator::from_name("Filter").keeps_rows
         );
+    }
+
+    #[test]
+    fn examples_find_their_rules() {
+        for rule in &RULES.operator {
+            for name in &rule.names {
+                let found = Operator::from_name(name);
+                let said = (rule.kind, rule.passes, rule.keeps_rows);
+                assert_eq!((found.kind, found.passes, found.keeps_rows), said, "{name}");
+            }
+        }
+        for (kind, rule) in &RULES.words {
+            assert_eq!(Operator::from_name(&rule.example).kind, *kind);
+            let begins = |name: &String| rule.example.starts_with(name.as_str());
+            let mut names = RULES.operator.iter().flat_map(|rule| &rule.names);
+            assert!(!names.any(begins), "{} needs no word", rule.example);
+        }
     }
 
     #[test]

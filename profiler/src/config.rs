@@ -35,8 +35,8 @@ pub struct Config {
     pub threads: Threads,
     /// Virtual size of the code map, MiB.
     pub map_mib: u32,
-    /// The source of samples, see [`SampleSource`].
-    pub source: SampleSource,
+    /// The source of samples, see [`SourceChoice`].
+    pub source: SourceChoice,
     /// Limits of size and age of the profile directory.
     pub retention: Retention,
     /// The share of Spark's tasks that is profiled.
@@ -49,7 +49,7 @@ pub struct Config {
 
 /// Sources of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SampleSource {
+pub enum SourceChoice {
     /// perf_event if the kernel allows it, else the timer.
     #[default]
     Auto,
@@ -68,7 +68,7 @@ impl Default for Config {
             rate_hz: 200,
             threads: Threads::Auto,
             map_mib: 256,
-            source: SampleSource::Auto,
+            source: SourceChoice::Auto,
             retention: Retention::default(),
             tasks: TaskShare::default(),
             waits: true,

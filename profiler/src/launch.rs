@@ -8,7 +8,7 @@ use unfuse_codemap::CodeMap;
 use unfuse_files::{Access, Directory};
 use unfuse_format::{LiveMarker, ProfileDir};
 
-use crate::config::{Config, SampleSource};
+use crate::config::{Config, SourceChoice};
 use crate::error::LaunchError;
 use crate::interpreter::Layout;
 use crate::launch_plan::LaunchPlan;
@@ -65,14 +65,14 @@ fn launch_into(dir: ProfileDir, config: &Config, layout: Layout) -> Launch {
     let map =
         CodeMap::create((config.map_mib as usize) << 20).map_err(system("make the code map"))?;
     let perf_denied = match config.source {
-        SampleSource::Timer => None,
-        SampleSource::Auto => perf_event::probe().err(),
-        SampleSource::Perf => {
+        SourceChoice::Timer => None,
+        SourceChoice::Auto => perf_event::probe().err(),
+        SourceChoice::Perf => {
             perf_event::probe().map_err(LaunchError::PerfDenied)?;
             None
         }
     };
-    let timers = if config.source == SampleSource::Timer || perf_denied.is_some() {
+    let timers = if config.source == SourceChoice::Timer || perf_denied.is_some() {
         Some(TimerRings::create().map_err(system("make the timers' ring"))?)
     } else {
         None

@@ -41,7 +41,7 @@ mod waiting;
 pub mod wire;
 mod writer;
 
-pub use config::{Config, SampleSource, Threads};
+pub use config::{Config, SourceChoice, Threads};
 pub use error::{LaunchError, PauseError};
 pub use launch::{Launch, launch};
 pub use pause::{RecordingState, set_recording};

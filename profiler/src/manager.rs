@@ -46,7 +46,7 @@ pub(crate) struct Manager<'a> {
 const ROUND: usize = 1024;
 
 /// Threads with a sampler, and threads that wait for one.
-struct Threads {
+struct SampledThreads {
     samplers: Samplers,
     waiting: WaitingList,
     follow: Follow,
@@ -60,7 +60,7 @@ struct Follow {
     sends: u64,
 }
 
-impl Threads {
+impl SampledThreads {
     fn is_full(&self) -> bool {
         self.samplers.len() + self.waiting.len() >= MOST_SAMPLERS
     }
@@ -111,7 +111,7 @@ impl Manager<'_> {
         let Ok(child_ended) = SignalFd::with_flags(&children, flags) else {
             return;
         };
-        let mut threads = Threads {
+        let mut threads = SampledThreads {
             samplers: Samplers::default(),
             waiting: WaitingList::new(Instant::now()),
             follow: Follow {
@@ -165,7 +165,7 @@ impl Manager<'_> {
     }
 
     /// Processes the JVM's messages, but only a limited number.
-    fn listen(&self, messages: &mut Messages, threads: &mut Threads) -> Progress {
+    fn listen(&self, messages: &mut Messages, threads: &mut SampledThreads) -> Progress {
         for _ in 0..ROUND {
             match messages.receive(self.from_jvm) {
                 Incoming::Message(message) => self.obey(message, threads),
@@ -177,7 +177,7 @@ impl Manager<'_> {
     }
 
     /// Serves one who pauses or resumes the profiler.
-    fn listen_for_pauses(&self, pauses: &PauseListener, threads: &mut Threads) {
+    fn listen_for_pauses(&self, pauses: &PauseListener, threads: &mut SampledThreads) {
         let status = self.status();
         let follow = Cell::new(threads.follow);
         pauses.serve(
@@ -199,7 +199,7 @@ impl Manager<'_> {
     }
 
     /// Asks samplers to send what they have; returns how many. They look at the recording state then.
-    fn collect(&self, threads: &Threads) -> u64 {
+    fn collect(&self, threads: &SampledThreads) -> u64 {
         let mut asked = 0;
         for process in threads.samplers.at_work() {
             let _ = kill(process, SEND_SIGNAL);
@@ -209,7 +209,7 @@ impl Manager<'_> {
         asked
     }
 
-    fn obey(&self, message: ToManager, threads: &mut Threads) {
+    fn obey(&self, message: ToManager, threads: &mut SampledThreads) {
         match message {
             ToManager::Profile {
                 tid,
@@ -255,7 +255,7 @@ impl Manager<'_> {
 
     /// Forgets samplers that have ended, and counts those that crashed or were killed. Threads that waited for their
     /// end are due.
-    fn reap(&self, writer: Pid, threads: &mut Threads) {
+    fn reap(&self, writer: Pid, threads: &mut SampledThreads) {
         loop {
             let (process, well) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::Exited(process, code)) => (process, code == 0),
@@ -290,7 +290,7 @@ impl Manager<'_> {
     }
 
     /// Starts a sampler, unless one with its thread number runs.
-    fn sample(&self, request: Request, threads: &mut Threads) {
+    fn sample(&self, request: Request, threads: &mut SampledThreads) {
         if self.config.rate_hz == 0 {
             return;
         }

@@ -6,7 +6,7 @@ use clap::Args;
 use nix::unistd::getppid;
 use unfuse_profiler::attach::Recorder;
 use unfuse_profiler::options::Options;
-use unfuse_profiler::{LaunchError, SampleSource};
+use unfuse_profiler::{LaunchError, SourceChoice};
 
 /// Start the processes that profile a JVM, for the Spark plugin in it
 ///
@@ -46,11 +46,11 @@ impl Launch {
         }
         // The agent reports what it does not understand.
         let mut options = Options::parse_for_plugin(&self.options);
-        if options.config.source == SampleSource::Timer && !self.frame_pointers {
+        if options.config.source == SourceChoice::Timer && !self.frame_pointers {
             crate::say!(
                 "unfuse: option source=timer needs a JVM with -XX:+PreserveFramePointer; using source=auto"
             );
-            options.config.source = SampleSource::Auto;
+            options.config.source = SourceChoice::Auto;
         }
         let dir = options.config.uri.clone();
         let dir = dir.unwrap_or_else(|| options.config.dir.display().to_string());

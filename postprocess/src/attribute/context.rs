@@ -143,7 +143,7 @@ impl Context<'_> {
                 names.iter().any(|name| operator.contains(name.as_str()))
             }),
             Boundary::Mapped => self
-                .nearest(kind, from, |operator| boundary::MAPPING.contains(&operator))
+                .nearest(kind, from, boundary::is_mapping)
                 .filter(|(index, _)| self.plan.nodes[*index].codegen_stage.is_none()),
             Boundary::NamedAsClass => {
                 let operator = boundary::operator_of(&frame.class)?;

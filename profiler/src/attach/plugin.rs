@@ -3,7 +3,7 @@
 use std::io;
 
 use super::Recorder;
-use crate::config::{Config, SampleSource};
+use crate::config::{Config, SourceChoice};
 use crate::error::LaunchError;
 use crate::identity::Identity;
 use crate::perf_event;
@@ -24,11 +24,11 @@ impl Recorder {
         frame_pointers: bool,
     ) -> Result<(Self, Option<io::Error>), LaunchError> {
         let denied = match (config.rate_hz, perf_event::probe(), config.source) {
-            (0, ..) | (_, Ok(()), _) | (_, _, SampleSource::Timer) => None,
-            (_, Err(e), SampleSource::Perf) => return Err(LaunchError::PerfDenied(e)),
-            (_, Err(e), SampleSource::Auto) => Some(e),
+            (0, ..) | (_, Ok(()), _) | (_, _, SourceChoice::Timer) => None,
+            (_, Err(e), SourceChoice::Perf) => return Err(LaunchError::PerfDenied(e)),
+            (_, Err(e), SourceChoice::Auto) => Some(e),
         };
-        let wants_timers = denied.is_some() || config.source == SampleSource::Timer;
+        let wants_timers = denied.is_some() || config.source == SourceChoice::Timer;
         if wants_timers && !frame_pointers {
             config.rate_hz = 0;
         }

@@ -34,7 +34,7 @@ pub struct Options {
     /// Whether such a JVM keeps its compiled code, which has no lines.
     pub keep_code: bool,
     /// Whether records are traced through tasks.
-    pub records: Option<Records>,
+    pub records: Option<KeptRecords>,
     /// How exactly compiled code separates operators.
     pub regions: Regions,
     /// Errors; the other options are valid.
@@ -43,7 +43,7 @@ pub struct Options {
 
 /// What is kept of traced records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Records {
+pub enum KeptRecords {
     /// Times and places, and the begin of the content of the slowest ones.
     Content,
     /// Times and places only.
@@ -155,7 +155,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::{SampleSource, Threads};
+    use crate::config::{SourceChoice, Threads};
     use crate::share::TaskShare;
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(options.config.dir, PathBuf::from("/tmp/p"));
         assert_eq!(options.config.rate_hz, 20);
         assert_eq!(options.config.threads, Threads::Task);
-        assert_eq!(options.config.source, SampleSource::Timer);
+        assert_eq!(options.config.source, SourceChoice::Timer);
         assert_eq!(options.config.map_mib, 64);
         assert!(options.executors && options.without_spark && options.complaints.is_empty());
         assert_eq!(options.tab, Tab::Only);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use unfuse_format::{Retention, is_uri, units};
 
-use super::{Options, Records, Regions, Tab};
-use crate::config::{SampleSource, Threads};
+use super::{KeptRecords, Options, Regions, Tab};
+use crate::config::{SourceChoice, Threads};
 use crate::share::TaskShare;
 
 /// An option of the agent.
@@ -138,9 +138,9 @@ pub const OPTIONS: &[AgentOption] = &[
         otherwise: DEFAULT,
         set: |options, value| {
             let choices = [
-                ("auto", SampleSource::Auto),
-                ("perf", SampleSource::Perf),
-                ("timer", SampleSource::Timer),
+                ("auto", SourceChoice::Auto),
+                ("perf", SourceChoice::Perf),
+                ("timer", SourceChoice::Timer),
             ];
             options.config.source = choose(value, &choices)?;
             Ok(())
@@ -170,8 +170,8 @@ pub const OPTIONS: &[AgentOption] = &[
         set: |options, value| {
             let choices = [
                 ("off", None),
-                ("on", Some(Records::Content)),
-                ("redacted", Some(Records::Redacted)),
+                ("on", Some(KeptRecords::Content)),
+                ("redacted", Some(KeptRecords::Redacted)),
             ];
             options.records = choose(value, &choices)?;
             Ok(())

@@ -139,7 +139,7 @@ impl Hierarchy {
             .take_while(|dir| dir.starts_with(mount))
             .filter_map(|dir| Some((self.cpus(dir)?, dir)));
         let (cpus, dir) = limits.min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let stat = Stat::read(dir)?;
+        let stat = CpuStat::read(dir)?;
         let (used_us, throttled_us) = match self {
             Self::V1 { accounting, .. } => {
                 let dir = accounting.join(dir.strip_prefix(mount).ok()?);
@@ -182,9 +182,9 @@ fn number(file: &Path) -> Option<u64> {
 }
 
 /// A group's `cpu.stat`.
-struct Stat(String);
+struct CpuStat(String);
 
-impl Stat {
+impl CpuStat {
     fn read(dir: &Path) -> Option<Self> {
         fs::read_to_string(dir.join("cpu.stat")).ok().map(Self)
     }

@@ -23,7 +23,7 @@ const MOST_PROCESSES: usize = 1024;
 pub(super) struct HostMeter {
     jvm: u32,
     groups: Groups,
-    last: Option<Counters>,
+    last: Option<HostCounters>,
     /// CPU time of garbage collection since the last row, ns.
     gc_ns: u64,
     /// CPU time of just-in-time compilation since the last row, ns; `None` if it was not measured.
@@ -32,7 +32,7 @@ pub(super) struct HostMeter {
 
 /// Counters that only grow; those that cannot be read stay 0.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Counters {
+struct HostCounters {
     at_ns: u64,
     cpus: u32,
     cpu_ms: u64,
@@ -63,7 +63,7 @@ impl HostMeter {
         let mut groups = Groups::default();
         Self {
             jvm,
-            last: Counters::read(jvm, &mut groups),
+            last: HostCounters::read(jvm, &mut groups),
             groups,
             gc_ns: 0,
             jit_ns: None,
@@ -85,7 +85,7 @@ impl HostMeter {
         if state.map_or(true, |stat| matches!(stat.state, 'Z' | 'X')) {
             return None;
         }
-        let now = Counters::read(self.jvm, &mut self.groups)?;
+        let now = HostCounters::read(self.jvm, &mut self.groups)?;
         let last = self.last.replace(now.clone())?;
         let gc_ns = std::mem::take(&mut self.gc_ns);
         let jit_ns = self.jit_ns.take();
@@ -99,7 +99,7 @@ impl HostMeter {
     }
 }
 
-impl Counters {
+impl HostCounters {
     fn read(jvm: u32, groups: &mut Groups) -> Option<Self> {
         let kernel = KernelStats::current().ok()?;
         let total = &kernel.total;
@@ -294,17 +294,17 @@ mod tests {
 
     #[test]
     fn counters_that_fall_have_not_grown() {
-        let before = Counters {
+        let before = HostCounters {
             cpu_ms: 500,
             disk_busy_ms: vec![10, 20],
             pressure_us: [Some(1_000_000), None, Some(5)],
-            ..Counters::default()
+            ..HostCounters::default()
         };
-        let now = Counters {
+        let now = HostCounters {
             cpu_ms: 1500,
             disk_busy_ms: vec![510, 1020],
             pressure_us: [Some(1_500_000), Some(7), None],
-            ..Counters::default()
+            ..HostCounters::default()
         };
         let row = now.since(&before);
         assert_eq!((row.cpu_s, row.disk_busy_s), (1.0, 1.0));

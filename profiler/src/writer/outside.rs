@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use unfuse_format::OutsideRow;
 
-use self::stat::Stat;
+use self::stat::ProcessStat;
 use crate::clock::{EpochOffset, monotonic_ns};
 
 mod stat;
@@ -67,7 +67,7 @@ struct Scan {
 /// A process at a scan.
 #[derive(Debug, Clone)]
 struct Seen {
-    stat: Stat,
+    stat: ProcessStat,
     /// Bytes read and written so far, when it was last known to be active; `None` if they cannot be read.
     bytes: Option<[u64; 2]>,
     /// Known once it has used something.
@@ -150,7 +150,7 @@ impl OutsideMeter {
                 scan.is_part = true;
                 break;
             }
-            let Some(stat) = Stat::read(pid, &mut buffer) else {
+            let Some(stat) = ProcessStat::read(pid, &mut buffer) else {
                 continue;
             };
             let new = Seen {
@@ -364,7 +364,7 @@ impl Ancestors {
 }
 
 /// The name under which a process is counted: threads of the kernel and processes of the profiler have a name each.
-fn shown_command(stat: &Stat) -> String {
+fn shown_command(stat: &ProcessStat) -> String {
     let kind = match stat.command.as_str() {
         name if name.starts_with("unfuse-") => "unfuse",
         name if stat.is_kernel => name.split(['/', ':']).next().unwrap_or(name),

@@ -85,7 +85,7 @@ impl Records {
     ) {
         let to_thread = self.to_thread.get_or_insert_with(|| {
             let (to_thread, orders) = channel();
-            let tables = Tables::new(dir, writer, clock);
+            let tables = RecordTables::new(dir, writer, clock);
             let thread = std::thread::Builder::new().name("records".to_owned());
             let lost = Arc::clone(&self.lost);
             let serve = move || {
@@ -130,13 +130,13 @@ struct Text {
     cut: bool,
 }
 
-struct Tables {
+struct RecordTables {
     clock: EpochOffset,
     dir: ProfileDir,
     segments: RecordSegments,
 }
 
-impl Tables {
+impl RecordTables {
     fn new(dir: &ProfileDir, writer: &str, clock: EpochOffset) -> Self {
         Self {
             clock,

@@ -6,7 +6,7 @@ use unfuse_format::{ProfileDir, SampleRow};
 
 /// Segments of samples that may still exist, oldest first.
 #[derive(Debug)]
-pub(super) struct Spool {
+pub(super) struct SpoolLimit {
     dir: ProfileDir,
     limit: u64,
     waiting: VecDeque<WaitingSegment>,
@@ -19,7 +19,7 @@ struct WaitingSegment {
     samples: u64,
 }
 
-impl Spool {
+impl SpoolLimit {
     /// A spool that keeps at most `limit` bytes of samples.
     pub(super) fn new(dir: ProfileDir, limit: u64) -> Self {
         Self {
@@ -70,7 +70,7 @@ mod tests {
         let dir = ProfileDir::create(&home.path().join("spool")).unwrap();
         let samples = dir.path().join(SampleRow::NAME);
         fs::create_dir(&samples).unwrap();
-        let mut spool = Spool::new(dir, 25);
+        let mut spool = SpoolLimit::new(dir, 25);
         let write = |name: &str| {
             fs::write(samples.join(name), [0; 10]).unwrap();
             name.to_owned()

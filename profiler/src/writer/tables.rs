@@ -1,7 +1,7 @@
 //! Converts events to rows, and decides when to write them.
 
 use super::records::Records;
-use super::spool::Spool;
+use super::spool::SpoolLimit;
 use serde::Deserialize;
 use unfuse_format::{
     CachedRow, CodegenRow, ExecutionRow, FormatError, Frame, FrameKind, HostRow, IntervalRow,
@@ -87,7 +87,7 @@ pub(super) struct Tables {
     memory_bytes: Option<u64>,
     heap: Heap,
     /// If segments are removed by another process: those of samples that may still exist.
-    spool: Option<Spool>,
+    spool: Option<SpoolLimit>,
     /// Sources that are not saved yet.
     unsaved: Vec<(String, String)>,
     /// CPU time of Python processes that is not a whole sample yet, ns.
@@ -124,7 +124,7 @@ impl Tables {
 
     /// Limits the segments of samples from now on: the process that removes them may fail for long.
     pub(super) fn bound_spool(&mut self) {
-        self.spool = Some(Spool::new(self.dir.clone(), SPOOL_BYTES));
+        self.spool = Some(SpoolLimit::new(self.dir.clone(), SPOOL_BYTES));
     }
 
     pub(super) fn is_large(&mut self) -> bool {

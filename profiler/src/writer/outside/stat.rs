@@ -10,7 +10,7 @@ const KERNEL: u64 = 0x0020_0000;
 
 /// What a scan needs of a process.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Stat {
+pub(super) struct ProcessStat {
     pub(super) command: String,
     pub(super) parent: u32,
     pub(super) is_kernel: bool,
@@ -26,7 +26,7 @@ pub(super) struct Stat {
     pub(super) pages: i64,
 }
 
-impl Stat {
+impl ProcessStat {
     /// Reads that of a process; `None` if there is none.
     pub(super) fn read(pid: u32, buffer: &mut Vec<u8>) -> Option<Self> {
         buffer.clear();

@@ -20,13 +20,13 @@ fn hog(script: &str) -> Hog {
 
 fn seen(command: &str, parent: u32, ticks: u64, waited_ticks: u64) -> Seen {
     Seen {
-        stat: Stat {
+        stat: ProcessStat {
             command: command.to_owned(),
             parent,
             ticks,
             waited_ticks,
             started: 1,
-            ..Stat::default()
+            ..ProcessStat::default()
         },
         bytes: None,
         home: Some(Home {
@@ -55,15 +55,15 @@ fn ticks(groups: &BTreeMap<Group, Used>) -> Vec<(Option<u32>, &str, u64)> {
 fn the_line_of_a_process_may_hold_anything() {
     let rest = "S 7 1 1 0 -1 2097152 10 0 5 0 30 12 4 3 20 0 1 0 99 1000 25 0";
     let line = format!("42 (a) b (c)\n) {rest}");
-    let stat = Stat::parse(line.as_bytes()).unwrap();
+    let stat = ProcessStat::parse(line.as_bytes()).unwrap();
     assert_eq!((stat.command.as_str(), stat.parent), ("a) b (c)\n", 7));
     assert_eq!((stat.ticks, stat.waited_ticks), (42, 7));
     assert_eq!((stat.started, stat.pages, stat.is_kernel), (99, 25, true));
     for odd in ["", "1", "1 (", "1 ()", "1 )( S", "1 (a) S 1 2", "1 (a) S x"] {
-        assert_eq!(Stat::parse(odd.as_bytes()), None, "{odd}");
+        assert_eq!(ProcessStat::parse(odd.as_bytes()), None, "{odd}");
     }
     let huge = rest.replace("30 12", "18446744073709551615 12");
-    let stat = Stat::parse(format!("1 (a) {huge}").as_bytes()).unwrap();
+    let stat = ProcessStat::parse(format!("1 (a) {huge}").as_bytes()).unwrap();
     assert_eq!(stat.ticks, u64::MAX);
 }
 
