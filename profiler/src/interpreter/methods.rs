@@ -1,18 +1,18 @@
 //! Names of interpreted methods, read from the JVM's memory.
 
-use std::collections::HashMap;
 use std::io;
 
 use super::Layout;
 use super::lines::{line_of, table_length};
 use super::unloads::Unloads;
 use crate::memory::{Memory, Pages};
+use ahash::HashMap;
 
 /// Maximum number of cached methods before unused ones are evicted.
 const REMEMBERED: usize = 4096;
 /// While no class is unloaded, a method is read again only after this time, ns, because redefinition by agents can move
-/// it.
-const AGAIN_NS: u64 = 1_000_000_000;
+/// it. Reading takes a dozen system calls, more than all else that a sampler does for a batch of samples.
+const AGAIN_NS: u64 = 10_000_000_000;
 /// Samples wait less than this between naming and resolving, ns.
 const NEEDED_NS: u64 = 15_000_000_000;
 
@@ -70,7 +70,7 @@ impl InterpretedMethod {
 /// The JVM reuses the memory of unloaded classes, so an address can later stand for another method. Each method gets a
 /// unique number.
 ///
-/// An address is read again once a second, and at once after the JVM has unloaded a class. If it has unloaded one since
+/// An address is read again every ten seconds, and at once after the JVM has unloaded a class. If it has unloaded one since
 /// the last [`Methods::begin`], an address only has a method if it had the same one before: another one may have been
 /// loaded after the samples were taken.
 ///
@@ -122,10 +122,10 @@ impl Methods {
             is_ambiguous: true,
             memory: Pages::new(memory),
             layout,
-            current: HashMap::new(),
-            before: HashMap::new(),
-            numbers: HashMap::new(),
-            methods: HashMap::new(),
+            current: HashMap::default(),
+            before: HashMap::default(),
+            numbers: HashMap::default(),
+            methods: HashMap::default(),
             next: 0,
             now: 0,
         })
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_read_once_a_second_while_no_class_is_unloaded() {
+    fn a_method_is_read_every_ten_seconds_while_no_class_is_unloaded() {
         let (counters, mut metadata) = (Counters::new(), Metadata::new("a/First"));
         let mut methods = methods(counters.start());
         assert_eq!(metadata.class(&mut methods, 1).as_deref(), Some("a.First"));

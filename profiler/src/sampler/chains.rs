@@ -39,7 +39,10 @@ impl<'a> Chains<'a> {
 
     /// Called before each batch of samples.
     pub(super) fn begin(&mut self, now: u64) {
-        self.tagged().begin(now);
+        match self {
+            Self::Pointers(interpreted, _) => interpreted.begin(now),
+            Self::Sizes(unwinder) => unwinder.tagged().begin(now),
+        }
     }
 
     /// The meaning of tagged words in chains.

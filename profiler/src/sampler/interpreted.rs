@@ -10,7 +10,7 @@ use super::native::FirstFrame;
 use super::stack::{Stack, return_address};
 use crate::interpreter::{InterpretedMethod, Methods};
 use crate::maps::Maps;
-use crate::memory::Memory;
+use crate::memory::{Memory, Pages};
 use crate::perf_event::Sample;
 use crate::timer::TOP_WORDS;
 
@@ -92,6 +92,8 @@ pub(super) struct InterpretedFrames<'a> {
     map: &'a CodeMap,
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
+    /// The JVM's code, read once a batch.
+    code_pages: Option<Pages>,
     tagged: TaggedFrames,
     /// The range of the interpreter's code, once seen.
     code: Option<(u64, u64)>,
@@ -101,13 +103,23 @@ pub(super) struct InterpretedFrames<'a> {
 
 impl<'a> InterpretedFrames<'a> {
     pub(super) fn new(map: &'a CodeMap, memory: Option<Memory>, methods: Option<Methods>) -> Self {
+        let for_code = memory.as_ref().and_then(|memory| memory.try_clone().ok());
         Self {
             map,
             memory,
+            code_pages: for_code.map(Pages::new),
             tagged: TaggedFrames::new(methods),
             code: None,
             resolved: Resolution::default(),
             marked: Vec::new(),
+        }
+    }
+
+    /// Called before each batch of samples.
+    pub(super) fn begin(&mut self, now: u64) {
+        self.tagged.begin(now);
+        if let Some(pages) = &mut self.code_pages {
+            pages.forget();
         }
     }
 
@@ -125,7 +137,8 @@ impl<'a> InterpretedFrames<'a> {
     pub(super) fn complete(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
         leaf::complete_barriers(chain, sample);
         if self.leaf_is_compiled(chain, sample.time, maps) {
-            leaf::complete(chain, sample, maps, self.memory.as_ref());
+            let memory = self.memory.as_ref();
+            leaf::complete(chain, sample, maps, memory, self.code_pages.as_mut());
         }
     }
 
@@ -138,7 +151,7 @@ impl<'a> InterpretedFrames<'a> {
         maps: &Maps,
     ) {
         if self.leaf_is_compiled(chain, time, maps) {
-            leaf::complete_by_top(chain, top, maps, self.memory.as_ref());
+            leaf::complete_by_top(chain, top, maps, self.code_pages.as_mut());
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::stack::{Stack, return_address};
 use crate::maps::Maps;
-use crate::memory::Memory;
+use crate::memory::{Memory, Pages};
 use crate::perf_event::{NO_ADDRESS, Sample};
 use crate::timer::TOP_WORDS;
 
@@ -33,15 +33,16 @@ pub(super) fn complete(
     sample: &Sample<'_>,
     maps: &Maps,
     memory: Option<&Memory>,
+    code: Option<&mut Pages>,
 ) {
     let Some(leaf) = chain.first().copied() else {
         return;
     };
-    let code = code_around(leaf, memory);
+    let code = || code_around(leaf, code);
     let word = |address| sample.stack_word(address);
     let registers = (sample.stack_pointer, sample.frame_pointer);
     let in_code = |address: u64| maps.in_code_cache(address);
-    match find(&code, registers, word, in_code) {
+    match find(code, registers, word, in_code) {
         Some(Return::Slot(slot)) => {
             if let Some(caller) = word(slot).filter(|caller| in_code(*caller)) {
                 chain.insert(1, caller);
@@ -63,7 +64,7 @@ pub(super) fn complete_by_top(
     chain: &mut Vec<u64>,
     top: &[u64; TOP_WORDS],
     maps: &Maps,
-    memory: Option<&Memory>,
+    code: Option<&mut Pages>,
 ) {
     let Some(leaf) = chain.first().copied() else {
         return;
@@ -74,7 +75,8 @@ pub(super) fn complete_by_top(
         words.get(offset / 8).filter(|_| offset % 8 == 0).copied()
     };
     let in_code = |address: u64| maps.in_code_cache(address);
-    let found = find(&code_around(leaf, memory), (*rsp, *rbp), word, in_code);
+    let code = || code_around(leaf, code);
+    let found = find(code, (*rsp, *rbp), word, in_code);
     let (slot, kept) = match found {
         Some(Return::Slot(slot)) => (Some(slot), chain.len()),
         // The chain read through rbp is wrong, and the frames further up are unknown.
@@ -87,10 +89,17 @@ pub(super) fn complete_by_top(
     }
 }
 
-fn code_around(leaf: u64, memory: Option<&Memory>) -> [u8; BEFORE + AFTER] {
-    memory
-        .and_then(|memory| memory.array(leaf.checked_sub(BEFORE as u64)?))
-        .unwrap_or_default()
+/// The code around a leaf's address; zeros if it cannot be read.
+fn code_around(leaf: u64, code: Option<&mut Pages>) -> [u8; BEFORE + AFTER] {
+    let mut bytes = [0; BEFORE + AFTER];
+    let read = code
+        .zip(leaf.checked_sub(BEFORE as u64))
+        .map(|(code, from)| code.read(&mut bytes, from));
+    if read == Some(bytes.len()) {
+        bytes
+    } else {
+        [0; BEFORE + AFTER]
+    }
 }
 
 /// Inserts the methods whose entry barriers run, for which the kernel found no address.
@@ -113,21 +122,22 @@ pub(super) fn complete_barriers(chain: &mut Vec<u64>, sample: &Sample<'_>) {
     chain.retain(|address| *address != NO_ADDRESS);
 }
 
-/// The place of the return address, if the frame is not as the kernel assumes.
+/// The place of the return address, if the frame is not as the kernel assumes. `code` reads the code around the leaf.
 fn find(
-    code: &[u8; BEFORE + AFTER],
+    code: impl FnOnce() -> [u8; BEFORE + AFTER],
     (rsp, rbp): (u64, u64),
     word: impl Fn(u64) -> Option<u64>,
     in_code: impl Fn(u64) -> bool,
 ) -> Option<Return> {
-    let (before, after) = code.split_at(BEFORE);
     // Compiled code keeps rsp a multiple of 16; a call pushes eight bytes.
     if rsp % 16 == 8 && in_code(word(rsp)?) {
         return Some(Return::Slot(rsp));
     }
+    let code = code();
+    let (before, after) = code.split_at(BEFORE);
     // push rbp; here; mov rbp, rsp. The two words alone are no proof: an earlier callee of the same caller leaves them
     // on the stack, and this one may not have overwritten them yet.
-    let is_pushed = *code == [0; BEFORE + AFTER] || before.ends_with(&[PUSH_RBP]);
+    let is_pushed = code == [0; BEFORE + AFTER] || before.ends_with(&[PUSH_RBP]);
     if is_pushed && word(rsp) == Some(rbp) && rbp > rsp && in_code(word(rsp + 8)?) {
         return Some(Return::Slot(rsp + 8));
     }
@@ -192,7 +202,7 @@ mod tests {
             0x1000..0x1200 => Some(0),
             _ => None,
         };
-        find(&code, (rsp, rbp), word, |address| address == 7)
+        find(|| code, (rsp, rbp), word, |address| address == 7)
     }
 
     #[test]
@@ -212,7 +222,7 @@ mod tests {
             _ => None,
         };
         let found = |code: &[u8; BEFORE + AFTER]| {
-            find(code, (0x1020, 0x1100), word, |address| address == 7)
+            find(|| *code, (0x1020, 0x1100), word, |address| address == 7)
         };
         let pushed = [
             0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, PUSH_RBP, 0x48, 0x8b, 0xec, 0, 0, 0, 0, 0,

@@ -9,13 +9,14 @@
 
 mod tables;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use self::tables::{Rule, Tables};
+use self::tables::{Rule, UnwindTables};
 use super::stack::return_address;
 use crate::maps::{Mapping, Maps};
 use crate::memory::Memory;
 use crate::perf_event::Sample;
+use ahash::HashMap;
 
 /// Longest chain, frames.
 const MAX_FRAMES: usize = 127;
@@ -59,7 +60,7 @@ pub(super) struct NativeUnwinder {
 
 struct Library {
     mapping: Mapping,
-    tables: Option<Tables>,
+    tables: Option<UnwindTables>,
 }
 
 impl NativeUnwinder {
@@ -68,7 +69,7 @@ impl NativeUnwinder {
         Self {
             memory,
             libraries: BTreeMap::new(),
-            rules: HashMap::new(),
+            rules: HashMap::default(),
         }
     }
 
@@ -172,11 +173,11 @@ impl NativeUnwinder {
             .libraries
             .values()
             .filter_map(|library| library.tables.as_ref());
-        let room = MOST_TABLES - used.map(Tables::bytes).sum::<usize>();
-        let mut tables = Tables::read(mapping, &self.memory, room);
+        let room = MOST_TABLES - used.map(UnwindTables::bytes).sum::<usize>();
+        let mut tables = UnwindTables::read(mapping, &self.memory, room);
         if tables.is_none() && room < MOST_TABLES / 2 {
             self.libraries.clear();
-            tables = Tables::read(mapping, &self.memory, MOST_TABLES);
+            tables = UnwindTables::read(mapping, &self.memory, MOST_TABLES);
         }
         let mapping = mapping.clone();
         self.libraries

@@ -1,10 +1,10 @@
 //! Sums of samples for the writer.
 
-use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
 use super::raw::RawSample;
 use super::waits::{Sum, WaitStack};
+use ahash::HashMap;
 use unfuse_format::StackId;
 
 use crate::recent::RecentSet;
@@ -47,10 +47,10 @@ impl<'a> Outbox<'a> {
             tid,
             thread,
             to,
-            sums: HashMap::new(),
+            sums: HashMap::default(),
             sent_stacks: RecentSet::new(REMEMBERED),
             stacks: WireStacks::default(),
-            places: HashMap::new(),
+            places: HashMap::default(),
             stack_bytes: 0,
             generation,
             tally: Tally::default(),

@@ -1,10 +1,10 @@
 //! Resolves addresses to frames.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
+use ahash::HashMap;
 use unfuse_codemap::{CodeMap, Finding, Kind, Lookup, Resolution};
 use unfuse_format::{Frame, FrameKind, NO_CALLERS, StackId, UNDESCRIBED};
 
@@ -146,8 +146,8 @@ impl<'a> Resolver<'a> {
             map,
             maps,
             memory,
-            known: HashMap::new(),
-            pieces: HashMap::new(),
+            known: HashMap::default(),
+            pieces: HashMap::default(),
             chain: Vec::new(),
             resolved: Resolution::default(),
         }

@@ -5,7 +5,7 @@
 //!
 //! A wait never spans the start or the end of a task: the thread itself writes these marks, and runs at that time.
 
-use std::collections::HashMap;
+use ahash::HashMap;
 use std::hash::Hash;
 
 /// Possible error between the kernel's run delay and the switches seen so far, ns.
@@ -232,7 +232,7 @@ impl Waits {
                 Some((key, wait))
             })
             .collect();
-        let mut sampled: HashMap<(K, bool), Vec<(u64, usize)>> = HashMap::new();
+        let mut sampled: HashMap<(K, bool), Vec<(u64, usize)>> = HashMap::default();
         for (index, (task, wait)) in waits.iter().enumerate() {
             if wait.stack.is_some() {
                 let alike = sampled.entry((*task, wait.preempted)).or_default();

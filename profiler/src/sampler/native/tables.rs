@@ -49,7 +49,7 @@ impl Rule {
 }
 
 /// The tables of one library, and their addresses as the library states them.
-pub(super) struct Tables {
+pub(super) struct UnwindTables {
     /// Actual minus stated addresses.
     bias: u64,
     /// `.eh_frame_hdr`, which is sorted by address, and `.eh_frame`.
@@ -59,7 +59,7 @@ pub(super) struct Tables {
     context: UnwindContext<usize>,
 }
 
-impl Tables {
+impl UnwindTables {
     /// Reads the tables of a library from memory, if they have at most `room` bytes.
     pub(super) fn read(mapping: &Mapping, memory: &Memory, room: usize) -> Option<Self> {
         let base = mapping.header?;
@@ -190,21 +190,21 @@ mod tests {
     #[test]
     fn tables_are_read_if_they_fit() {
         let (memory, libc) = libc();
-        let tables = Tables::read(&libc, &memory, 1 << 20).unwrap();
+        let tables = UnwindTables::read(&libc, &memory, 1 << 20).unwrap();
         let needed = tables.bytes();
-        assert!(Tables::read(&libc, &memory, needed).is_some());
-        assert!(Tables::read(&libc, &memory, needed - 1).is_none());
+        assert!(UnwindTables::read(&libc, &memory, needed).is_some());
+        assert!(UnwindTables::read(&libc, &memory, needed - 1).is_none());
         let without_start = Mapping {
             header: None,
             ..libc
         };
-        assert!(Tables::read(&without_start, &memory, needed).is_none());
+        assert!(UnwindTables::read(&without_start, &memory, needed).is_none());
     }
 
     #[test]
     fn at_its_first_instruction_a_function_has_only_a_return_address() {
         let (memory, libc) = libc();
-        let mut tables = Tables::read(&libc, &memory, 1 << 20).unwrap();
+        let mut tables = UnwindTables::read(&libc, &memory, 1 << 20).unwrap();
         let rule = tables.rule(libc::qsort as *const () as u64).unwrap();
         let frame = Frame {
             pc: 0,
@@ -221,7 +221,7 @@ mod tests {
         let address = libc::qsort as *const () as u64;
         let mut seed = 1u64;
         for _ in 0..500 {
-            let mut tables = Tables::read(&libc, &memory, 1 << 20).unwrap();
+            let mut tables = UnwindTables::read(&libc, &memory, 1 << 20).unwrap();
             for _ in 0..2000 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let at = (seed >> 16) as usize;
