@@ -3,6 +3,7 @@
 //! ratios with their spread.
 
 mod accuracy;
+mod advise;
 mod aims;
 mod boundaries;
 mod codemap;
@@ -51,6 +52,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Advise(advise::Advise),
     Boundaries(boundaries::Boundaries),
     Codemap(codemap::Codemap),
     Overhead(overhead::Overhead),
@@ -73,6 +75,7 @@ enum What {
 fn main() -> Result<()> {
     let cli = Cli::parse();
     match cli.what {
+        What::Advise(advise) => advise.measure(&cli.results),
         What::Boundaries(boundaries) => boundaries.measure(&cli.results),
         What::Codemap(codemap) => codemap.measure(&cli.results),
         What::Contention(contention) => contention.measure(&cli.results),

@@ -3,6 +3,7 @@
 //! The summary is cheap and made at once. Details of a query are made on request, so several can be made in parallel,
 //! and memory never holds all of them.
 
+pub mod advise;
 mod analyses;
 pub mod blame;
 mod bundle;

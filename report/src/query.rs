@@ -27,7 +27,7 @@ pub(super) struct Share {
     evidence: Evidence,
     /// Waiting time by reason, ns.
     waits: BTreeMap<WaitReason, u64>,
-    stages: BTreeSet<i32>,
+    pub(super) stages: BTreeSet<i32>,
 }
 
 impl Share {

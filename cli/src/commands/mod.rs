@@ -1,5 +1,6 @@
 //! A module for each command: a clap `Args` with an `execute`.
 
+pub mod advise;
 pub mod agent;
 pub mod blame;
 pub mod check;

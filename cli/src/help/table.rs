@@ -132,6 +132,13 @@ pub(super) const GROUPS: &[Group] = &[
                 ],
             ),
             entry(
+                "advise",
+                [
+                    "unfuse advise unfuse-demo/profile",
+                    "unfuse advise unfuse-demo/profile --query 3 --json",
+                ],
+            ),
+            entry(
                 "blame",
                 [
                     "unfuse blame unfuse-demo/profile",

@@ -1,6 +1,7 @@
 //! The commands of `unfuse`, run on profiles: their text, their JSON and their exit codes. One program, so that it is
 //! linked once.
 
+mod advise;
 mod blame;
 mod check;
 mod export;

@@ -6,6 +6,7 @@
 mod neighbour;
 mod operator;
 mod profile;
+mod saving;
 mod spread;
 mod text;
 
@@ -21,6 +22,8 @@ use profile::Source;
 use spread::spread;
 
 pub(crate) use neighbour::{Neighbour, caused_waits, without_each};
+pub(crate) use operator::StackOfStage;
+pub(crate) use saving::{Saving, estimates};
 pub use text::render;
 
 /// Beyond this distance of the replay from the measured time, as a share of that, an answer is not reliable.
@@ -444,7 +447,7 @@ fn each(model: &Model<'_>, recorded: &Recorded, asked: &Asked<'_>) -> Vec<Trial>
             PartKind::Operator(_)
             | PartKind::OperatorCpuWait(_)
             | PartKind::Query(_)
-            | PartKind::Neighbour => continue,
+            | PartKind::Other => continue,
         };
         if sum(recorded, at) > 0.0 {
             changes.push(change);

@@ -139,7 +139,7 @@ impl Neighbour {
     pub(super) fn part(&self) -> Part {
         Part {
             range: DIVISION,
-            ..Part::new(self.query.map_or(PartKind::Neighbour, PartKind::Query))
+            ..Part::new(self.query.map_or(PartKind::Other, PartKind::Query))
         }
     }
 }

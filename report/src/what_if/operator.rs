@@ -1,4 +1,4 @@
-//! The time of a plan node in each task.
+//! The time of a plan node, or of some stacks, in each task.
 
 use std::collections::HashMap;
 
@@ -25,6 +25,9 @@ struct Claim {
     is_doubtful: bool,
 }
 
+/// A stack of a stage attempt.
+pub(crate) type StackOfStage = (i32, i32, StackId);
+
 /// CPU time, ns.
 #[derive(Clone, Copy, Default)]
 struct Cpu {
@@ -33,11 +36,12 @@ struct Cpu {
     samples: u64,
 }
 
-/// The time of a plan node in the tasks of its query.
+/// The time of a plan node, or of some stacks, in the tasks of a query.
+#[derive(Default)]
 pub(super) struct OperatorTime {
     node: i32,
     is_fused: bool,
-    claims: HashMap<(i32, i32, StackId), Claim>,
+    claims: HashMap<StackOfStage, Claim>,
     tasks: HashMap<i64, Cpu>,
     stages: HashMap<(i32, i32), Cpu>,
     /// Samples of the node in each stage.
@@ -80,7 +84,7 @@ impl OperatorTime {
         };
         let known = &plan.nodes[at];
         let mut attributor = Attributor::new(profile);
-        let mut claims: HashMap<(i32, i32, StackId), Claim> = HashMap::new();
+        let mut claims: HashMap<StackOfStage, Claim> = HashMap::new();
         let groups = part.groups.iter().map(|at| &profile.groups[*at].0);
         let calls_python = Operator::from_name(&known.operator).kind == OperatorKind::Python;
         let waits = part.waits.iter().map(|at| &profile.waits[*at].0);
@@ -115,14 +119,20 @@ impl OperatorTime {
             node,
             is_fused: known.codegen_stage.is_some(),
             claims,
-            tasks: HashMap::new(),
-            stages: HashMap::new(),
-            own_samples: HashMap::new(),
-            python: HashMap::new(),
-            own_ns: 0,
-            doubtful_ns: 0,
-            possible_ns: 0,
+            ..Self::default()
         })
+    }
+
+    /// Some stacks of a query, without their samples yet.
+    pub(super) fn from_stacks(stacks: impl IntoIterator<Item = StackOfStage>) -> Self {
+        let claim = Claim {
+            owns: true,
+            is_doubtful: false,
+        };
+        Self {
+            claims: stacks.into_iter().map(|stack| (stack, claim)).collect(),
+            ..Self::default()
+        }
     }
 
     /// Adds what a task did in an interval.
@@ -189,6 +199,12 @@ impl OperatorTime {
         cpu_wait * cpu.map_or(0.0, Cpu::share)
     }
 
+    /// The number of its samples in each of some stages.
+    pub(super) fn samples(&self, stages: &[(i32, i32)]) -> Vec<u64> {
+        let own = stages.iter().map(|place| self.own_samples.get(place));
+        own.map(|samples| samples.copied().unwrap_or(0)).collect()
+    }
+
     /// How well the node's time, and its waits for a CPU, are known in the stages of an application.
     pub(super) fn parts(&self, stages: &[(i32, i32)]) -> [Part; 2] {
         let own = self.own_ns.max(1) as f64;
@@ -197,10 +213,7 @@ impl OperatorTime {
         let part = |kind| Part {
             kind,
             range: (least * fused, 1.0 + self.possible_ns as f64 / own),
-            samples: stages
-                .iter()
-                .map(|place| self.own_samples.get(place).copied().unwrap_or(0))
-                .collect(),
+            samples: self.samples(stages),
         };
         [
             PartKind::Operator(self.node),

@@ -10,6 +10,7 @@ use unfuse_sizing::what_if::{
 
 use super::neighbour::Neighbour;
 use super::operator::OperatorTime;
+use super::saving::Saving;
 use crate::stages::has_failed;
 use crate::wait::WaitFacts;
 use crate::{Report, ReportError};
@@ -144,6 +145,50 @@ impl<'a> Source<'a> {
             }
         }
         application.parts = neighbours.iter().map(Neighbour::part).collect();
+        Ok(application)
+    }
+
+    /// The application, with what each of some savings takes out of its tasks as the only parts.
+    ///
+    /// # Errors
+    /// If the profile cannot be read.
+    pub(super) fn with_savings(&self, savings: &[Saving]) -> Result<Application, ReportError> {
+        let mut application = self.frame()?;
+        let mut work: Vec<OperatorTime> = savings
+            .iter()
+            .map(|saving| OperatorTime::from_stacks(saving.stacks.iter().copied()))
+            .collect();
+        let sampled = self.sampled(&mut work)?;
+        let shares = self.is_partly_sampled.then(|| self.shares(&sampled));
+        let wait = |kind| WAITS.iter().position(|known| *known == kind);
+        for stage in &mut application.stages {
+            let key = (stage.stage, stage.attempt);
+            let share = shares.as_ref().and_then(|shares| shares.get(&key));
+            for (task, row) in stage.tasks.iter_mut().zip(self.tasks(key)) {
+                let waits: Vec<f64> = match share {
+                    Some(share) => share.iter().map(|share| share * ran_s(row)).collect(),
+                    None => seconds(sampled.get(&row.task)),
+                };
+                let waited = |kind| wait(kind).map_or(0.0, |at| waits[at]);
+                let parts = savings.iter().zip(&work).map(|(saving, work)| {
+                    let by_stage = self.is_partly_sampled;
+                    let cpu = work.seconds(key, row, by_stage)
+                        + work.cpu_wait(key, row, by_stage, waited(PartKind::CpuWait));
+                    let waits: f64 = saving.waits.iter().map(|kind| waited(*kind)).sum();
+                    let whole = saving.tasks.get(&row.task).copied().unwrap_or(0.0);
+                    (cpu + waits + whole) * saving.share()
+                });
+                task.parts = parts.collect();
+            }
+        }
+        let stages: Vec<(i32, i32)> = application
+            .stages
+            .iter()
+            .map(|stage| (stage.stage, stage.attempt))
+            .collect();
+        let parts = savings.iter().zip(&work);
+        let parts = parts.map(|(saving, work)| saving.part(work.samples(&stages)));
+        application.parts = parts.collect();
         Ok(application)
     }
 

@@ -1,4 +1,4 @@
-//! `unfuse why` on runs of a query that differ by a known cause.
+//! `unfuse why` and `unfuse advise` on runs of a query that differ by a known cause.
 
 use std::collections::BTreeSet;
 
@@ -46,4 +46,15 @@ fn the_cause_of_a_slower_run_comes_first() {
         assert_eq!(first["kind"], kind, "{answer:#}");
         assert!(number(&first["seconds_low"]) > 0.0, "{answer:#}");
     }
+    // The broadcast was disabled in the second one.
+    let output =
+        run(unfuse()
+            .arg("advise")
+            .arg(&profile)
+            .args(["--json", "--query", &last[1].to_string()]));
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let first = &answer["advice"][0];
+    assert_eq!(first["rule"], "broadcast", "{answer:#}");
+    let saved = first["saves_s"].as_f64().expect("a number");
+    assert!(saved > 0.0, "{answer:#}");
 }

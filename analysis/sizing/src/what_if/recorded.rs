@@ -87,8 +87,8 @@ pub enum PartKind {
     OperatorCpuWait(i32),
     /// Waits that a query caused.
     Query(i64),
-    /// Waits that another neighbour caused; no [`Change`] is about it, see [`Model::without`](super::Model::without).
-    Neighbour,
+    /// Time that no [`Change`] is about, see [`Model::without`](super::Model::without).
+    Other,
 }
 
 /// A part of the tasks' times, and how well it is known.

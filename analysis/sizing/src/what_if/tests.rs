@@ -196,7 +196,7 @@ fn tasks_of_other_queries_keep_their_slots_unless_the_query_is_absent() {
 fn a_neighbour_takes_its_waits_and_its_slots_with_it() {
     // The second task waits for one second because of the neighbour, and for a slot.
     let mut run = beside_query_7(&[1.0]);
-    run.parts = vec![Part::new(PartKind::Neighbour)];
+    run.parts = vec![Part::new(PartKind::Other)];
     let model = Model::new(&run);
     let without = |part, query| model.seconds(&model.without(part, query));
     assert_near(without(0, None), 3.0);

@@ -118,6 +118,12 @@ const TOOLS: &[Tool] = &[
         ],
     },
     Tool {
+        name: "advise",
+        description: "What to change so that queries take less time, with the evidence and the seconds that it would save",
+        command: &["advise"],
+        arguments: &[PROFILE, QUERY],
+    },
+    Tool {
         name: "blame",
         description: "Which other queries or processes slowed a query down, and by which resource",
         command: &["blame"],

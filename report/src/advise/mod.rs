@@ -1,0 +1,338 @@
+//! What to change so that queries take less time: the answer of `unfuse advise` as data ([`Answer`]) and as text ([`render`]).
+//!
+//! Each rule finds something in a query ([`found`]), with the time of the tasks that it is about. The replay of
+//! [`crate::what_if`] says how much of the query's wall time a change saves that takes a share of this time out.
+
+mod code;
+mod facts;
+mod found;
+mod joins;
+mod rules;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use serde::Serialize;
+use unfuse_format::{ApplicationRow, ExecutorRow, FormatError};
+use unfuse_sizing::what_if::Estimate;
+use unfuse_skew::Finding;
+
+use crate::model::QuerySummary;
+use crate::text::list;
+use crate::what_if::{Saving, estimates};
+use crate::words::{self, percent, shell};
+use crate::{Part, Report, ReportError};
+use facts::Facts;
+use found::Found;
+use rules::{RULES, Rule};
+
+pub use rules::RuleName;
+pub use text::render;
+
+/// A change that saves less than this share of a query's wall time is not worth a sentence.
+const LEAST_SAVED: f64 = 0.03;
+
+/// Which queries to look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// A SQL execution; none for the queries that took most time.
+    pub query: Option<i64>,
+    /// The application; none for all.
+    pub app: Option<&'a str>,
+    /// Most queries to look at. Of runs of the same query, the median run counts.
+    pub queries: usize,
+}
+
+/// What to change, the change that saves most first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// The profile.
+    pub source: String,
+    /// Number of different queries that were looked at.
+    pub looked_at: usize,
+    /// The suggestions.
+    pub advice: Vec<Advice>,
+    /// What the answer does not know.
+    pub notes: Vec<String>,
+}
+
+/// A suggestion.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Advice {
+    /// The rule.
+    pub rule: RuleName,
+    /// Id of the application.
+    pub app: String,
+    /// The SQL execution: the median of the runs of the query.
+    pub query: i64,
+    /// What to call the query.
+    pub name: String,
+    /// Number of its runs.
+    pub runs: usize,
+    /// What to change.
+    pub title: String,
+    /// The evidence.
+    pub why: String,
+    /// The setting, hint or rewrite.
+    pub action: String,
+    /// What can go wrong.
+    pub risk: String,
+    /// The command that shows the evidence.
+    pub command: String,
+    /// The time of the tasks that it is about, as a share of all their time, 0 to 1.
+    pub share: f64,
+    /// The measured time of this run, s.
+    pub measured_s: f64,
+    /// What the change gives for one run.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+}
+
+/// Runs of a query, of which one is looked at.
+struct Family<'a> {
+    app: &'a str,
+    query: i64,
+    summary: &'a QuerySummary,
+    part: &'a Part,
+    runs: usize,
+    /// Wall time of all runs, ms.
+    all_ms: i64,
+}
+
+impl Answer {
+    /// Looks at queries of a profile.
+    ///
+    /// # Errors
+    /// If there is no such query or application, or the profile cannot be read.
+    pub fn new(report: &Report<'_>, question: &Question<'_>) -> Result<Self, ReportError> {
+        let families = families(report, question)?;
+        let looked_at = families.len().min(question.queries);
+        let run = unfuse_skew::from_profile(report.profile.path())?;
+        let mut notes = Vec::new();
+        if report.profile.waits.is_empty() {
+            notes.push(NO_WAITS.to_owned());
+        }
+        if families.len() > looked_at {
+            notes.push(format!(
+                "of {}, those with the most wall time are looked at; choose more with --queries, or one with --query",
+                words::count(families.len(), "query")
+            ));
+        }
+        let mut advice = Vec::new();
+        for family in families.iter().take(looked_at) {
+            let slots = slots(report, family.app)?;
+            let Some(facts) = Facts::new(report, family.part, slots) else {
+                continue;
+            };
+            let is_own = |stage: &unfuse_skew::Stage| {
+                *stage.app == *family.app && stage.sql == Some(family.query)
+            };
+            let findings = crate::skew::judge(&run, is_own);
+            let findings: Vec<&Finding> = findings.iter().collect();
+            let found = found(&facts, &findings);
+            if found.is_empty() {
+                continue;
+            }
+            let savings: Vec<Saving> = found
+                .iter()
+                .map(|(rule, found)| Saving {
+                    shares: rule.saves,
+                    ..found.saving.clone()
+                })
+                .collect();
+            let (estimates, measured_s, note) =
+                match estimates(report, family.app, family.query, &savings) {
+                    Ok(known) => known,
+                    Err(ReportError::Refused(why)) => {
+                        notes.push(format!("query {}: {why}", family.query));
+                        continue;
+                    }
+                    Err(other) => return Err(other),
+                };
+            notes.extend(note.filter(|note| !notes.contains(note)));
+            let worth = |(_, estimate): &(_, Estimate)| {
+                estimate.saves_s >= LEAST_SAVED * measured_s.max(f64::MIN_POSITIVE)
+            };
+            let pieces = found.iter().zip(estimates).filter(worth);
+            advice.extend(pieces.map(|((rule, found), estimate)| {
+                let share = found.seconds / facts.task_s.max(f64::MIN_POSITIVE);
+                let about = (family, *rule, found, share.min(1.0));
+                Advice::new(report, about, measured_s, estimate)
+            }));
+        }
+        let all = |one: &Advice| one.estimate.saves_s * one.runs as f64;
+        advice.sort_by(|a, b| all(b).total_cmp(&all(a)));
+        Ok(Self {
+            source: report.summary.profile.clone(),
+            looked_at,
+            advice,
+            notes,
+        })
+    }
+}
+
+const NO_WAITS: &str = "the profile has no waits, so nothing is said about garbage collection and Python workers; perf_event \
+     records them with waits=on, which is the default";
+
+impl Advice {
+    fn new(
+        report: &Report<'_>,
+        (family, rule, found, share): (&Family<'_>, &Rule, &Found, f64),
+        measured_s: f64,
+        estimate: Estimate,
+    ) -> Self {
+        let dir = shell(&report.summary.profile);
+        let fill = |text: &str| {
+            text.replace("{percent}", &percent(share))
+                .replace("{subject}", &found.subject)
+                .replace("{detail}", &found.detail)
+                .replace("{value}", &found.value)
+        };
+        let stage = found
+            .stage
+            .map_or_else(String::new, |stage| stage.to_string());
+        let command = rule
+            .command
+            .replace("{query}", &family.query.to_string())
+            .replace("{stage}", &stage)
+            .replace("DIR", &dir);
+        Self {
+            rule: rule.kind,
+            app: family.app.to_owned(),
+            query: family.query,
+            name: family.summary.name.clone(),
+            runs: family.runs,
+            title: fill(&rule.title),
+            why: fill(&rule.why),
+            action: fill(&rule.action),
+            risk: fill(&rule.risk),
+            command,
+            share,
+            measured_s,
+            estimate,
+        }
+    }
+}
+
+/// The rules that apply to a query, with what they are about.
+fn found(facts: &Facts<'_>, findings: &[&Finding]) -> Vec<(&'static Rule, Found)> {
+    let mut all = Vec::new();
+    for rule in RULES.iter() {
+        let found = match rule.kind {
+            RuleName::Broadcast => joins::broadcast(facts),
+            RuleName::Decimals | RuleName::RegularExpressions => code::lines(facts, &rule.lines),
+            RuleName::InterpretedCode => code::interpreted(facts),
+            RuleName::TinyTasks => tasks::tiny(facts),
+            RuleName::FewTasks => tasks::few(facts),
+            RuleName::Heap => tasks::heap(facts),
+            RuleName::PythonRows => code::python(facts),
+            RuleName::SkewedJoin => joins::skewed(facts, findings),
+        };
+        let enough =
+            |found: &Found| found.seconds > 0.0 && found.seconds >= rule.at_least * facts.task_s;
+        all.extend(found.into_iter().filter(enough).map(|found| (rule, found)));
+    }
+    all
+}
+
+/// The queries that are asked about, each once with its runs, those with the most wall time first.
+fn families<'a>(
+    report: &'a Report<'_>,
+    question: &Question<'_>,
+) -> Result<Vec<Family<'a>>, ReportError> {
+    let summary = &report.summary;
+    let app_of = |query: &QuerySummary| summary.applications.get(query.app);
+    if let Some(wanted) = question
+        .app
+        .filter(|wanted| !summary.applications.iter().any(|app| app.id == *wanted))
+    {
+        let known: Vec<&str> = summary
+            .applications
+            .iter()
+            .map(|app| app.id.as_str())
+            .collect();
+        return Err(ReportError::Refused(format!(
+            "{} has no application {wanted}; it has {}",
+            summary.profile,
+            list(&known)
+        )));
+    }
+    let ended = |at: &usize| {
+        let query = &summary.queries[*at];
+        query.error.is_none() && query.duration_ms.is_some() && query.query.is_some()
+    };
+    let asked = |at: &usize| {
+        let query = &summary.queries[*at];
+        (question.query.is_none() || query.query == question.query)
+            && question
+                .app
+                .is_none_or(|wanted| app_of(query).is_some_and(|app| app.id == wanted))
+    };
+    let mut families = Vec::new();
+    for family in &summary.families {
+        let mut runs: Vec<usize> = family.runs.iter().copied().filter(ended).collect();
+        let all = runs.len();
+        let all_ms = runs
+            .iter()
+            .filter_map(|at| summary.queries[*at].duration_ms)
+            .fold(0, i64::saturating_add);
+        runs.retain(asked);
+        runs.sort_by_key(|at| summary.queries[*at].duration_ms);
+        let Some(at) = runs.get(runs.len() / 2).copied() else {
+            continue;
+        };
+        let one = &summary.queries[at];
+        let (Some(query), Some(app)) = (one.query, app_of(one)) else {
+            continue;
+        };
+        families.push(Family {
+            app: &app.id,
+            query,
+            summary: one,
+            part: &report.parts[at],
+            runs: if question.query.is_some() { 1 } else { all },
+            all_ms,
+        });
+    }
+    families.sort_by_key(|family| (std::cmp::Reverse(family.all_ms), family.query));
+    if families.is_empty() {
+        return Err(ReportError::Refused(match question.query {
+            Some(query) => format!(
+                "{} has no query {query} that ended well; `unfuse top {} --by query` lists those with samples",
+                summary.profile,
+                shell(&summary.profile)
+            ),
+            None => format!("{} has no SQL query that ended well", summary.profile),
+        }));
+    }
+    Ok(families)
+}
+
+/// The task slots of an application: those of all its executors that were there at once, at least 1.
+fn slots(report: &Report<'_>, app: &str) -> Result<usize, FormatError> {
+    let mut executors = std::collections::BTreeMap::new();
+    for row in report.profile.rows::<ExecutorRow>()? {
+        if row.app == app && row.removed_ms.is_none() {
+            executors.insert(row.executor, row.cores);
+        }
+    }
+    let mut task_cpus = 1;
+    for row in report.profile.rows::<ApplicationRow>()? {
+        let cpus = row
+            .settings
+            .iter()
+            .find(|set| set.name == "spark.task.cpus");
+        if let Some(cpus) = cpus
+            .filter(|_| row.app == app)
+            .and_then(|set| set.value.trim().parse::<u32>().ok())
+        {
+            task_cpus = cpus.max(1);
+        }
+    }
+    let slots: u64 = executors
+        .values()
+        .map(|cores| u64::from(cores / task_cpus))
+        .sum();
+    Ok(usize::try_from(slots).unwrap_or(usize::MAX).max(1))
+}

@@ -1,0 +1,58 @@
+//! The rules in `rules/advice.toml`.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+/// A rule by its name; each has a function in a file of this folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleName {
+    /// Broadcast a side of a join.
+    Broadcast,
+    /// Compute with smaller decimals.
+    Decimals,
+    /// Replace a regular expression.
+    RegularExpressions,
+    /// Make a generated method small enough for the JVM's compilers.
+    InterpretedCode,
+    /// Use fewer partitions.
+    TinyTasks,
+    /// Use more partitions.
+    FewTasks,
+    /// Use more memory.
+    Heap,
+    /// Pass rows to Python as Arrow batches.
+    PythonRows,
+    /// Split large partitions of a join.
+    SkewedJoin,
+}
+
+/// A rule; the file explains each field.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, serde(deny_unknown_fields))]
+pub(super) struct Rule {
+    #[serde(rename = "name")]
+    pub(super) kind: RuleName,
+    pub(super) at_least: f64,
+    pub(super) saves: [f64; 3],
+    #[serde(default)]
+    pub(super) lines: Vec<String>,
+    pub(super) title: String,
+    pub(super) why: String,
+    pub(super) action: String,
+    pub(super) risk: String,
+    pub(super) command: String,
+}
+
+#[derive(Deserialize)]
+struct Rules {
+    rule: Vec<Rule>,
+}
+
+/// All rules.
+pub(super) static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+    let rules: Rules = toml::from_str(include_str!("../../rules/advice.toml"))
+        .expect("the rules are part of the program, and a test reads them");
+    rules.rule
+});

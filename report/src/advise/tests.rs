@@ -1,0 +1,100 @@
+//! Rules are complete: each is explained, and has a job that it helps.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::joins::broadcast_side;
+use super::*;
+
+fn text_of(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    fs::read_to_string(root.join(path)).expect("a file of the repository")
+}
+
+fn name(rule: &Rule) -> String {
+    let name = serde_json::to_value(rule.kind).expect("a name");
+    name.as_str().expect("a text").to_owned()
+}
+
+#[test]
+fn each_rule_is_explained_and_has_a_job() {
+    let (docs, jobs) = (
+        text_of("docs/advice.md"),
+        text_of("bench/assets/advise.toml"),
+    );
+    let mut kinds = BTreeSet::new();
+    for rule in RULES.iter() {
+        let name = name(rule);
+        assert!(kinds.insert(rule.kind), "{name} is there twice");
+        let [least, likely, most] = rule.saves;
+        let row = format!(
+            "| {:.0}% | {least}, {likely}, {most} |",
+            100.0 * rule.at_least
+        );
+        let has_row = |line: &str| line.starts_with(&format!("| [{name}]")) && line.ends_with(&row);
+        assert!(
+            docs.lines().any(has_row),
+            "docs/advice.md has no row of {name} with {row}"
+        );
+        assert!(docs.contains(&format!("\n### {name}\n")), "{name}");
+        assert!(jobs.contains(&format!("rule = \"{name}\"\n")), "{name}");
+        assert!(
+            0.0 < least && least <= likely && likely <= most && most <= 1.0,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn texts_have_no_other_places_to_fill() {
+    for rule in RULES.iter() {
+        for text in [
+            &rule.title,
+            &rule.why,
+            &rule.action,
+            &rule.risk,
+            &rule.command,
+        ] {
+            let places = text.split('{').skip(1);
+            for place in places.map(|rest| rest.split('}').next().unwrap_or_default()) {
+                let known = ["subject", "detail", "value", "percent", "query", "stage"];
+                assert!(known.contains(&place), "{}: {place}", name(rule));
+            }
+        }
+    }
+}
+
+#[test]
+fn lines_of_rules_are_work_that_lines_can_have() {
+    let lines = text_of("postprocess/rules/lines.toml");
+    for word in RULES.iter().flat_map(|rule| &rule.lines) {
+        assert!(lines.contains(&format!("words = \"{word}\"\n")), "{word}");
+    }
+}
+
+#[test]
+fn a_side_whose_rows_must_all_come_out_is_not_broadcast() {
+    // The sizes of the sides; which of them is broadcast.
+    for (detail, left, right, expected) in [
+        ("SortMergeJoin [a#1], [b#2], Inner", 1000, 10, Some(10)),
+        ("SortMergeJoin [a#1], [b#2], Inner", 10, 1000, Some(10)),
+        ("SortMergeJoin [a#1], [b#2], LeftOuter", 1000, 10, Some(10)),
+        ("SortMergeJoin [a#1], [b#2], LeftOuter", 10, 1000, None),
+        ("SortMergeJoin [a#1], [b#2], RightOuter", 10, 1000, Some(10)),
+        ("SortMergeJoin [a#1], [b#2], RightOuter", 1000, 10, None),
+        ("SortMergeJoin [a#1], [b#2], LeftAnti", 1000, 10, Some(10)),
+        ("SortMergeJoin [a#1], [b#2], FullOuter", 10, 1000, None),
+        // Not much smaller, and too large.
+        ("SortMergeJoin [a#1], [b#2], Inner", 10, 15, None),
+        ("SortMergeJoin [a#1], [b#2], Inner", 1 << 30, 1 << 40, None),
+    ] {
+        let side = |bytes| joins::Side {
+            sort: None,
+            exchange: 0,
+            bytes,
+        };
+        let found = broadcast_side(detail, side(left), side(right));
+        assert_eq!(found.map(|(small, _)| small.bytes), expected, "{detail}");
+    }
+}
